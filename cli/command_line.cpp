@@ -1,0 +1,298 @@
+#include "cli/command_line.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <map>
+#include <utility>
+
+#include "scheduler/model/exit_code.h"
+#include "templates/duration.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int usage_error = 2;
+const std::map<std::string, OutputFormat> output_words{{"table", OutputFormat::table},
+                                                       {"json", OutputFormat::json},
+                                                       {"yaml", OutputFormat::yaml},
+                                                       {"tsv", OutputFormat::tsv},
+                                                       {"none", OutputFormat::none}};
+const std::map<std::string, ColorChoice> color_words{{"auto", ColorChoice::automatic},
+                                                     {"always", ColorChoice::always},
+                                                     {"never", ColorChoice::never}};
+
+template <class Enum>
+void add_words(CLI::App& app, const std::string& names, Enum& value,
+               const std::map<std::string, Enum>& words, const std::string& help) {
+  std::string list;
+  for (const auto& [name, unused] : words) list += (list.empty() ? "" : ", ") + name;
+  const auto set = [&value, &words, list](const std::string& text) {
+    const auto found = words.find(folded(text));
+    if (found == words.end()) throw CLI::ValidationError("'" + text + "' is none of: " + list);
+    value = found->second;
+  };
+  app.add_option_function<std::string>(names, set, help + ": " + list)
+      ->type_name("WORD")
+      ->group("Shared options");
+}
+
+// The one table of exit codes, as the end of the help text.
+std::string footer() {
+  std::string text =
+      "Exit codes:\n"
+      "  2    wrong usage (1: no such job)\n"
+      "  1-89, 100-127  the first failed rank's own code; 128+n: killed by signal n\n";
+  for (const ExitCode code :
+       {ExitCode::done, ExitCode::invalid_job, ExitCode::no_nodes, ExitCode::launch,
+        ExitCode::gave_up, ExitCode::health_gate, ExitCode::hang, ExitCode::preempted_saved,
+        ExitCode::preempted_unsaved, ExitCode::time_limit, ExitCode::internal,
+        ExitCode::canceled}) {
+    const std::string number = std::to_string(static_cast<int>(code));
+    text += "  " + number + std::string(5 - number.size(), ' ') + exit_code_meaning(code) + "\n";
+  }
+  return text +
+         "  130  interrupted by Ctrl-C: the job goes on\n"
+         "State lies in $MUSTER_HOME (default ~/.local/state/muster).";
+}
+
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  if (parent == nullptr || parent->get_parent() == nullptr) return app.get_name();
+  return full_name(*parent) + " " + app.get_name();
+}
+
+}  // namespace
+
+void Arguments::flag(const std::string& names, bool& value, const std::string& help) {
+  app_->add_flag(names, value, help);
+}
+
+void Arguments::option(const std::string& names, std::string& value, const std::string& help) {
+  app_->add_option(names, value, help)->type_name("TEXT");
+}
+
+void Arguments::option(const std::string& names, std::optional<std::int64_t>& value,
+                       const std::string& help) {
+  const auto set = [&value](const std::int64_t& number) {
+    if (number < 0) throw CLI::ValidationError("expected 0 or more, got " + std::to_string(number));
+    value = number;
+  };
+  app_->add_option_function<std::int64_t>(names, set, help)->type_name("NUMBER");
+}
+
+void Arguments::option(const std::string& names, std::optional<Milliseconds>& value,
+                       const std::string& help) {
+  const auto set = [&value](const std::string& text) {
+    value = parse_duration(text);
+    if (!value) {
+      throw CLI::ValidationError("'" + text + "' is no duration; write 90, 45s or 1h30m");
+    }
+  };
+  app_->add_option_function<std::string>(names, set, help)->type_name("DURATION");
+}
+
+void Arguments::repeated(const std::string& names, std::vector<std::string>& values,
+                         const std::string& help) {
+  app_->add_option(names, values, help)
+      ->type_name("TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void Arguments::several(const std::string& names, std::vector<std::string>& values,
+                        const std::string& help) {
+  app_->add_option(names, values, help)->type_name("TEXT ...");
+}
+
+void Arguments::choice(const std::string& names, std::string& value,
+                       const std::vector<std::string>& words, const std::string& help) {
+  std::string list;
+  for (const std::string& name : words) list += (list.empty() ? "" : ", ") + name;
+  const auto known = [words, list](const std::string& text) {
+    for (const std::string& name : words) {
+      if (folded(name) == folded(text)) return std::string();
+    }
+    return "'" + text + "' is none of: " + list;
+  };
+  app_->add_option(names, value, help + ": " + list)->type_name("WORD")->check(known);
+}
+
+void Arguments::ignored(const std::string& names, const std::string& help) {
+  app_->add_option_function<std::string>(
+          names, [](const std::string&) {}, help + " (ignored)")
+      ->type_name("TEXT")
+      ->group("Ignored options");
+}
+
+void Arguments::argument(const std::string& name, std::string& value, const std::string& help) {
+  app_->add_option(name, value, help)->type_name("")->required();
+}
+
+void Arguments::optional_argument(const std::string& name, std::string& value,
+                                  const std::string& help) {
+  app_->add_option(name, value, help)->type_name("");
+}
+
+void Arguments::arguments(const std::string& name, std::vector<std::string>& values,
+                          const std::string& help) {
+  app_->add_option(name, values, help)->type_name("")->required();
+}
+
+void Arguments::require(const std::string& name) {
+  app_->get_option(name)->required();
+}
+
+struct CommandLine::Parser {
+  CLI::App app{"muster gathers the ranks: runs distributed jobs on the machines you have",
+               "muster"};
+  CommonOptions common;
+  std::map<const CLI::App*, Action> actions;
+
+  CLI::App* add(CLI::App& parent, const VerbTexts& texts) {
+    CLI::App* verb = parent.add_subcommand(texts.name, texts.summary);
+    if (texts.hidden) verb->group("");
+    return verb;
+  }
+
+  void add_shared(CLI::App& verb, bool output) {
+    if (output) {
+      add_words(verb, "-o,--output", common.output, output_words, "Form of the result");
+      verb.add_option("--query", common.query,
+                      "Only this part of the result, e.g. attempts.0.cause")
+          ->type_name("PATH")
+          ->group("Shared options");
+    }
+    add_words(verb, "--color", common.color, color_words, "Colour of messages");
+    verb.add_option("--cluster", common.cluster_files, "Cluster file (again for more)")
+        ->type_name("FILE")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->group("Shared options");
+    verb.add_flag("--only-show-errors", common.only_show_errors, "No notices and warnings")
+        ->group("Shared options");
+    verb.add_flag("--verbose,--debug", common.verbose, "Say more")->group("Shared options");
+  }
+};
+
+CommandLine::CommandLine() : parser_(std::make_unique<Parser>()) {
+  CLI::App& app = parser_->app;
+  app.require_subcommand(0, 1);
+  app.set_help_flag("-h,--help", "This text");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  app.get_formatter()->column_width(34);
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::verb(const VerbTexts& texts, const Declare& declare) {
+  CLI::App* verb = parser_->add(parser_->app, texts);
+  Arguments arguments(*verb);
+  parser_->actions[verb] = declare(arguments);
+  parser_->add_shared(*verb, !texts.own_output_option);
+}
+
+void CommandLine::group(const VerbTexts& texts) {
+  parser_->add(parser_->app, texts)->require_subcommand(1);
+}
+
+void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
+                          const Declare& declare) {
+  CLI::App* verb = parser_->add(*parser_->app.get_subcommand(group), texts);
+  Arguments arguments(*verb);
+  parser_->actions[verb] = declare(arguments);
+  arguments.ignored("-g,--resource-group", "Azure resource group");
+  arguments.ignored("-w,--workspace-name", "Azure workspace");
+  parser_->add_shared(*verb, !texts.own_output_option);
+}
+
+namespace {
+
+const CLI::App* chosen_verb(const CLI::App& app) {
+  const auto below = app.get_subcommands();
+  return below.empty() ? &app : chosen_verb(*below.front());
+}
+
+std::vector<std::string> ignored_options(const CLI::App& verb) {
+  std::vector<std::string> given;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_group() == "Ignored options" && option->count() > 0) {
+      given.push_back(option->get_name());
+    }
+  }
+  return given;
+}
+
+// The words of a wrong line: the message, a near miss among verbs, where to read on.
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
+                       const std::vector<std::string>& arguments) {
+  std::string text = std::string("muster: ") + error.what();
+  const CLI::App* verb = chosen_verb(app);
+  if (verb == &app && !arguments.empty() && arguments.front().substr(0, 1) != "-") {
+    std::vector<std::string> names;
+    for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
+    text = "muster: unknown verb '" + arguments.front() + "'";
+    const std::string meant = did_you_mean(arguments.front(), names);
+    if (!meant.empty()) text += "; " + meant;
+  }
+  const std::string name = verb == &app ? "" : " " + full_name(*verb);
+  return text + "\nSee: muster" + name + " --help\n";
+}
+
+VerbShape shape_of(const CLI::App& app) {
+  VerbShape shape;
+  shape.name = app.get_name();
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_snames()) shape.options.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) shape.options.push_back("--" + name);
+    const std::string argument = option->get_name(true);
+    shape.takes_files |= argument.starts_with("FILE");
+    shape.takes_jobs |= argument.starts_with("JOB");
+  }
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (!verb->get_group().empty()) shape.verbs.push_back(shape_of(*verb));
+  }
+  return shape;
+}
+
+}  // namespace
+
+ParsedLine CommandLine::parse(const std::vector<std::string>& arguments) {
+  CLI::App& app = parser_->app;
+  app.footer(footer());  // here, so that verbs do not inherit it
+  ParsedLine line;
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    line.text = app.help();
+    return line;
+  } catch (const CLI::ParseError& error) {
+    line.text = usage_text(app, error, arguments);
+    line.exit_code = usage_error;
+    return line;
+  }
+  const CLI::App* verb = chosen_verb(app);
+  const auto found = parser_->actions.find(verb);
+  if (found == parser_->actions.end()) {
+    line.text = app.help();
+    line.exit_code = usage_error;
+    return line;
+  }
+  line.verb = full_name(*verb);
+  line.action = found->second;
+  line.ignored = ignored_options(*verb);
+  return line;
+}
+
+const CommonOptions& CommandLine::common() const {
+  return parser_->common;
+}
+
+VerbShape CommandLine::shape() const {
+  return shape_of(parser_->app);
+}
+
+}  // namespace muster

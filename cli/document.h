@@ -1,0 +1,25 @@
+// Results for machines: one JSON value, printed as JSON, YAML or tab-separated values. Key order is
+// the order of insertion and part of the schema.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/common_options.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+using Document = nlohmann::ordered_json;
+
+// Whether the result should be a table for people: `print_document` is for everything else.
+bool wants_table(const CommonOptions& common);
+
+// The text of the result in the chosen form (`table` counts as `tsv`, for a queried part). An
+// Error: the query asks for something that is not there, or is more than a dotted path.
+Result<std::string> document_text(const Document& document, const CommonOptions& common);
+
+// Prints it on stdout; returns the exit code, 2 for a wrong query.
+int print_document(const Document& document, const CommonOptions& common);
+
+}  // namespace muster

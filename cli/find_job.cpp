@@ -1,0 +1,66 @@
+#include "cli/find_job.h"
+
+#include <algorithm>
+
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int names_shown = 5;
+// Enough to find a slip of the fingers in; older jobs are seldom meant.
+constexpr int names_compared = 1000;
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+Error unknown_job(const Store& store, const std::string& typed) {
+  std::string message = "there is no job " + muster::quoted(typed);
+  JobFilter filter;
+  filter.limit = names_compared;
+  filter.include_archived = true;
+  const auto rows = store.jobs(filter);
+  std::vector<std::string> names;
+  if (rows) {
+    for (const JobRow& row : *rows) names.push_back(row.name);
+  }
+  const std::string meant = did_you_mean(typed, names);
+  if (!meant.empty()) return Error{message + "; " + meant};
+  return Error{message + "; `muster list --all-results` shows all jobs"};
+}
+
+}  // namespace
+
+Result<JobRow> find_job(const Store& store, const std::string& typed) {
+  const auto exact = store.job(JobId{typed});
+  if (!exact) return exact.error();
+  if (*exact) return **exact;
+  const auto names = store.names_starting_with(typed, names_shown + 1);
+  if (!names) return names.error();
+  if (names->empty() || typed.empty()) return unknown_job(store, typed);
+  if (names->size() > 1) {
+    std::vector<std::string> shown(*names);
+    const bool more = shown.size() > names_shown;
+    shown.resize(std::min<std::size_t>(shown.size(), names_shown));
+    return Error{muster::quoted(typed) + " could be several jobs: " + joined(shown) +
+                 (more ? ", …" : "")};
+  }
+  const auto row = store.job(JobId{names->front()});
+  if (!row) return row.error();
+  if (!*row) return unknown_job(store, typed);
+  return **row;
+}
+
+Result<FoundJob> open_job(const Home& home, const std::string& typed) {
+  auto store = Store::open(home.root, Store::Mode::read_only);
+  if (!store) return store.error();
+  auto row = find_job(**store, typed);
+  if (!row) return row.error();
+  return FoundJob{std::move(*store), std::move(*row)};
+}
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+// From what a person types to one job: its full name, or a prefix that fits no other.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/common_options.h"
+#include "launcher/controller/home.h"
+#include "launcher/controller/store.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+// The Error says which names it could have been, or what is nearest.
+Result<JobRow> find_job(const Store& store, const std::string& typed);
+
+// The store of a home, and the job in it.
+struct FoundJob {
+  std::unique_ptr<Store> store;
+  JobRow row;
+  JobId id() const { return JobId{row.name}; }
+};
+Result<FoundJob> open_job(const Home& home, const std::string& typed);
+
+// What a verb returns when its job is not there.
+inline constexpr int no_such_job = 1;
+
+}  // namespace muster

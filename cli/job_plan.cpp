@@ -1,0 +1,87 @@
+#include "cli/job_plan.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "launcher/wire/record_codec.h"
+#include "scheduler/rank_map.h"
+
+namespace muster {
+
+namespace {
+
+bool listed(const std::vector<std::string>& names, const NodeId& node) {
+  return std::find(names.begin(), names.end(), node.value) != names.end();
+}
+
+std::vector<NodeId> eligible_nodes(const JobSpec& spec, const ComputeTarget& target) {
+  std::vector<NodeId> nodes;
+  for (const NodeAddress& node : target.nodes) {
+    const auto& wanted = spec.muster.include_nodes;
+    if (!wanted.empty() && !listed(wanted, node.id)) continue;
+    if (!listed(spec.muster.exclude_nodes, node.id)) nodes.push_back(node.id);
+  }
+  return nodes;
+}
+
+std::string node_of_rank(const JobPlan& plan, const PlannedRank& place) {
+  const auto index = static_cast<std::size_t>(place.node_index);
+  return index < plan.nodes.size() ? plan.nodes[index].value : "-";
+}
+
+}  // namespace
+
+Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target) {
+  JobPlan plan{spec, target, eligible_nodes(spec, target), {}, {}};
+  for (const RankPlace& place : rank_map(spec.distribution, spec.instance_count)) {
+    plan.ranks.push_back({place.rank, place.node_index, place.local_rank});
+  }
+  for (SnapshotRequest& request : sources_of(spec, target)) {
+    auto tree = walk_source(request.source, request.honour_ignore_files);
+    if (!tree) return tree.error();
+    plan.trees.push_back({std::move(request), std::move(*tree)});
+  }
+  return plan;
+}
+
+std::size_t rank_count(const JobSpec& spec) {
+  return rank_map(spec.distribution, spec.instance_count).size();
+}
+
+std::set<RankId> ranks_of_node(const JobSpec& spec, int node_index) {
+  std::set<RankId> ranks;
+  for (const RankPlace& place : rank_map(spec.distribution, spec.instance_count)) {
+    if (place.node_index == node_index) ranks.insert(place.rank);
+  }
+  return ranks;
+}
+
+Document plan_document(const JobPlan& plan) {
+  Document out;
+  out["spec"] = Document::parse(encode_spec(plan.spec), nullptr, false);
+  out["compute"] = plan.target.name;
+  out["eligible_nodes"] = Document::array();
+  for (const NodeId& node : plan.nodes) out["eligible_nodes"].push_back(node.value);
+  out["ranks"] = Document::array();
+  for (const PlannedRank& place : plan.ranks) {
+    Document rank;
+    rank["rank"] = place.rank.value;
+    rank["node_rank"] = place.node_index;
+    rank["local_rank"] = place.local_rank;
+    rank["node"] = node_of_rank(plan, place);
+    out["ranks"].push_back(std::move(rank));
+  }
+  out["staged"] = Document::array();
+  for (const PlannedTree& planned : plan.trees) {
+    Document tree;
+    tree["place"] = planned.request.place;
+    tree["source"] = planned.request.source.string();
+    tree["files"] = planned.tree.files;
+    tree["bytes"] = planned.tree.bytes;
+    tree["warnings"] = planned.tree.warnings;
+    out["staged"].push_back(std::move(tree));
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+// What `run` would do with a job, worked out without doing it: nodes in order of preference, the
+// rank map, the trees that would be copied. Reads the source directories; pure otherwise.
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/document.h"
+#include "cli/staging.h"
+#include "launcher/stage/source_tree.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/ids.h"
+#include "scheduler/model/job_spec.h"
+
+namespace muster {
+
+struct PlannedRank {
+  RankId rank;
+  int node_index = 0;
+  int local_rank = 0;
+};
+
+struct PlannedTree {
+  SnapshotRequest request;
+  SourceTree tree;
+};
+
+struct JobPlan {
+  JobSpec spec;
+  ComputeTarget target;
+  std::vector<NodeId> nodes;  // in the order they would be tried; free and healthy shows later
+  std::vector<PlannedRank> ranks;
+  std::vector<PlannedTree> trees;
+};
+
+Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target);
+Document plan_document(const JobPlan& plan);
+
+std::size_t rank_count(const JobSpec& spec);
+std::set<RankId> ranks_of_node(const JobSpec& spec, int node_index);
+
+}  // namespace muster

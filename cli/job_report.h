@@ -1,0 +1,36 @@
+// One job as JSON, from its row and its journal: what `status JOB -o json` prints and what `run -o
+// json` ends with. Pure.
+//
+// The object; absent things are null:
+//   name display_name experiment compute user directory   texts
+//   status         Azure's state name
+//   exit_code      what `muster run` returns, null while the job lives
+//   reason         one sentence: why it waits, or why it ended
+//   submitted_at started_at ended_at   RFC 3339, UTC
+//   steps          newest step seen
+//   checkpoint     {step, path}: the newest sealed one
+//   tags           {key: text}
+//   attempts       [{number, nodes: [name], status, placed_at, started_at, ended_at,
+//                    resumed_from_step, last_step, checkpoint,
+//                    cause, class, first_rank, first_node, rank_exit: {code, signal}, followed_by}]
+//     status is `running`, `succeeded`, `failed` or `abandoned` (before it started); class, first_*
+//     and rank_exit only for `failed`; rank_exit is the first failed rank's own end, one member
+//     null
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/document.h"
+#include "launcher/controller/store.h"
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+Document report_document(const JobRow& row, const std::vector<Record>& records,
+                         const std::string& directory);
+
+// A row alone, for lists: the texts and numbers above without attempts.
+Document row_document(const JobRow& row);
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+#include "cli/job_table.h"
+
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "cli/time_text.h"
+
+namespace muster {
+
+namespace {
+
+std::string run_time(const JobRow& row, Time now) {
+  if (!row.started_at) return "";
+  return elapsed_text(row.ended_at.value_or(now) - *row.started_at);
+}
+
+std::string number_text(const std::optional<std::int64_t>& number) {
+  return number ? std::to_string(*number) : "";
+}
+
+}  // namespace
+
+void print_job_table(const std::vector<JobRow>& rows, const CommonOptions& common) {
+  const Time now = wall_clock_now();
+  Table table(
+      {"NAME", "STATE", "COMPUTE", "SUBMITTED", "RAN FOR", "TRIES", "STEP", "EXIT", "REASON"});
+  for (const JobRow& row : rows) {
+    table.add({row.name, row.state, row.compute, ago_text(row.submitted_at, now),
+               run_time(row, now), row.attempts == 0 ? "" : std::to_string(row.attempts),
+               number_text(row.step), row.exit_code ? std::to_string(*row.exit_code) : "",
+               row.reason});
+  }
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
+}
+
+}  // namespace muster

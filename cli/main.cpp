@@ -1,0 +1,71 @@
+// The table of contents: every verb of muster, in the order of its help.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "cli/process_verbs.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+void add_verbs(CommandLine& line) {
+  add_run(line);
+  add_submit(line);
+  add_plan(line);
+  add_validate(line);
+  add_init(line);
+  add_list(line);
+  add_status(line);
+  add_explain(line);
+  add_logs(line);
+  add_cancel(line);
+  add_resume(line);
+  add_exec(line);
+  add_download(line);
+  add_nodes(line);
+  add_drain(line);
+  add_job(line);
+  add_completion(line);
+  add_version(line);
+}
+
+int run_verb(const std::vector<std::string>& words) {
+  CommandLine line;
+  add_verbs(line);
+  const ParsedLine parsed = line.parse(words);
+  if (!parsed.action) {
+    write_all(parsed.exit_code == 0 ? Stream::out : Stream::err, parsed.text);
+    return parsed.exit_code;
+  }
+  for (const std::string& option : parsed.ignored) {
+    notice("note: " + option + " means nothing to muster and is ignored", line.common());
+  }
+  return parsed.action(line.common());
+}
+
+int start(std::vector<std::string> words) {
+  const std::string first = words.empty() ? "" : words.front();
+  const std::vector<std::string> rest(words.begin() + (words.empty() ? 0 : 1), words.end());
+  if (first == "agent") return agent_process(rest);
+  if (first == "controller") return controller_process(rest);
+  if (first == "--version") words.front() = "version";
+  return run_verb(words);
+}
+
+}  // namespace
+
+}  // namespace muster
+
+int main(int count, char** words) {
+  try {
+    return muster::start({words + 1, words + count});
+  } catch (const std::exception& bug) {
+    std::fprintf(stderr, "muster: internal error: %s\n", bug.what());
+    return static_cast<int>(muster::ExitCode::internal);
+  }
+}

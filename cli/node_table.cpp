@@ -1,0 +1,61 @@
+#include "cli/node_table.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/controller_client.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "cli/time_text.h"
+
+namespace muster {
+
+namespace {
+
+// `status` must not hang because the controller does.
+constexpr Milliseconds patience{2000};
+
+std::string connect_time(const NodeLine& node) {
+  if (node.profile.empty()) return "";
+  Milliseconds total{0};
+  for (const auto& [phase, time] : node.profile) total += time;
+  return elapsed_text(total);
+}
+
+}  // namespace
+
+std::vector<NodeLine> nodes_if_running(const Home& home) {
+  auto client = ControllerClient::connect(home);
+  if (!client || !*client) return {};
+  const auto answer = ask(**client, AskNodes{}, patience);
+  const auto* nodes = answer ? std::get_if<NodesAnswer>(&*answer) : nullptr;
+  return nodes == nullptr ? std::vector<NodeLine>() : nodes->nodes;
+}
+
+void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
+  Table table({"NODE", "LINK", "HOST", "JOB", "CONNECTED IN", "DRAINED"});
+  for (const NodeLine& node : nodes) {
+    table.add({node.node, node.link, node.host_name, node.owner, connect_time(node),
+               node.drained ? (node.drain_reason.empty() ? "yes" : node.drain_reason) : ""});
+  }
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
+}
+
+Document nodes_document(const std::vector<NodeLine>& nodes) {
+  Document out = Document::array();
+  for (const NodeLine& node : nodes) {
+    Document one;
+    one["name"] = node.node;
+    one["link"] = node.link;
+    one["host_name"] = node.host_name;
+    one["job"] = node.owner.empty() ? Document(nullptr) : Document(node.owner);
+    one["drained"] = node.drained;
+    one["drain_reason"] = node.drain_reason;
+    one["connect_ms"] = Document::object();
+    for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace muster

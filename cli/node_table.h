@@ -1,0 +1,21 @@
+// Nodes as the controller sees them, as lines of a table and as JSON.
+#pragma once
+
+#include <vector>
+
+#include "cli/common_options.h"
+#include "cli/document.h"
+#include "launcher/controller/home.h"
+#include "launcher/wire/client_message.h"
+
+namespace muster {
+
+// What a running controller knows; nothing when none runs.
+std::vector<NodeLine> nodes_if_running(const Home& home);
+
+void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common);
+
+// [{name, link, host_name, job, drained, drain_reason, connect_ms: {phase: milliseconds}}]
+Document nodes_document(const std::vector<NodeLine>& nodes);
+
+}  // namespace muster

@@ -1,0 +1,81 @@
+#include "cli/process_verbs.h"
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/build_id.h"
+#include "launcher/agent/agent_main.h"
+#include "launcher/controller/controller_main.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int usage_error = 2;
+
+int wrong_use(const std::string& sentence) {
+  std::fprintf(stderr, "muster: %s\n", sentence.c_str());
+  return usage_error;
+}
+
+bool read_number(const std::string& text, int& number) {
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && at == end;
+}
+
+// `--home H --controller C --node N [--ready-fd F]` from `words[1]` on; false: something else.
+bool read_agent_options(const std::vector<std::string>& words, AgentOptions& options) {
+  if (words.size() % 2 == 0) return false;
+  for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
+    const std::string& value = words[i + 1];
+    if (words[i] == "--home")
+      options.home = value;
+    else if (words[i] == "--controller")
+      options.controller = value;
+    else if (words[i] == "--node")
+      options.node = value;
+    else if (words[i] != "--ready-fd" || !read_number(value, options.ready_fd))
+      return false;
+  }
+  return !options.controller.empty() && !options.node.empty();
+}
+
+}  // namespace
+
+int agent_process(const std::vector<std::string>& words) {
+  const std::string verb = words.empty() ? "" : words.front();
+  if (verb == "mpi-start") return agent_mpi_start({words.begin() + 1, words.end()});
+  if (verb == "mpi-rank") return agent_mpi_rank();
+  AgentOptions options;
+  options.build_id = own_build_id();
+  const bool known = verb == "serve" || verb == "attach";
+  if (!known || !read_agent_options(words, options)) {
+    return wrong_use(
+        "use: muster agent serve|attach --home DIR --controller ID --node NAME "
+        "[--ready-fd N], or mpi-start, mpi-rank; muster starts agents itself");
+  }
+  return verb == "serve" ? agent_serve(options) : agent_attach(options);
+}
+
+int controller_process(const std::vector<std::string>& words) {
+  ControllerOptions options;
+  options.home = Home::from_environment();
+  options.binary = std::filesystem::read_symlink("/proc/self/exe").string();
+  options.build_id = own_build_id();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool has_value = i + 1 < words.size();
+    if (words[i] == "--detached") {
+      options.detached = true;
+    } else if (words[i] == "--idle-limit" && has_value &&
+               read_number(words[i + 1], options.idle_limit_s) && options.idle_limit_s >= 0) {
+      ++i;
+    } else {
+      return wrong_use("use: muster controller [--detached] [--idle-limit SECONDS]");
+    }
+  }
+  return controller_main(options);
+}
+
+}  // namespace muster

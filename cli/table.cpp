@@ -1,0 +1,73 @@
+#include "cli/table.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "cli/terminal.h"
+#include "cli/terminal_text.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int gap = 2;
+constexpr int narrowest = 6;  // below this a cut cell says nothing
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  return printable(text);
+}
+
+std::string padded(const std::string& text, int width, bool last) {
+  const std::string cell = shortened(text, width);
+  if (last) return cell;
+  return cell + std::string(static_cast<std::size_t>(width - text_width(cell) + gap), ' ');
+}
+
+std::string line(const std::vector<std::string>& cells, const std::vector<int>& widths) {
+  std::string out;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    out += padded(cells[i], widths[i], i + 1 == cells.size());
+  }
+  out.erase(out.find_last_not_of(' ') + 1);
+  return out;
+}
+
+}  // namespace
+
+Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {}
+
+void Table::add(std::vector<std::string> cells) {
+  check(cells.size() == headings_.size(), "a table row has as many cells as headings");
+  for (std::string& cell : cells) cell = cell.empty() ? "-" : one_line(std::move(cell));
+  rows_.push_back(std::move(cells));
+}
+
+std::vector<int> Table::widths(int width) const {
+  std::vector<int> widths;
+  for (const std::string& heading : headings_) widths.push_back(text_width(heading));
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], text_width(row[i]));
+    }
+  }
+  if (width <= 0) return widths;
+  const int gaps = gap * static_cast<int>(widths.size() - 1);
+  while (std::accumulate(widths.begin(), widths.end(), gaps) > width) {
+    const auto widest = std::max_element(widths.begin(), widths.end());
+    if (*widest <= narrowest) break;
+    --*widest;
+  }
+  return widths;
+}
+
+std::string Table::text(int width, bool color) const {
+  const std::vector<int> columns = widths(width);
+  std::string out = inked(line(headings_, columns), Ink::bold, color) + "\n";
+  for (const auto& row : rows_) out += line(row, columns) + "\n";
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+// Columns for people. Rows are text as it comes from elsewhere: cells are made printable, aligned
+// by what they take on a terminal, and the widest flexible column gives way when the terminal is
+// narrow. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> headings);
+  // As many cells as headings; an empty cell prints as `-`.
+  void add(std::vector<std::string> cells);
+  bool empty() const { return rows_.empty(); }
+  // Lines that end with "\n". `width` 0: as wide as it needs (not a terminal).
+  std::string text(int width, bool color) const;
+
+ private:
+  std::vector<int> widths(int width) const;
+
+  std::vector<std::string> headings_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+#include "cli/tag_update.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/find_job.h"
+#include "cli/terminal.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view prefix = "tags.";
+
+Error not_a_tag(const std::string& text) {
+  return Error{"'" + text + "' cannot be changed: only tags can, as tags.KEY=VALUE"};
+}
+
+int failed(const Error& error, int code, const CommonOptions& common) {
+  complain(error.message, common);
+  return code;
+}
+
+}  // namespace
+
+Result<std::string> updated_tags(const std::string& tags, const TagUpdate& update) {
+  auto object = nlohmann::json::parse(tags, nullptr, false);
+  if (!object.is_object()) object = nlohmann::json::object();
+  for (const std::string& change : update.set) {
+    const std::size_t equals = change.find('=');
+    if (!change.starts_with(prefix) || equals == change.npos || equals == prefix.size()) {
+      return not_a_tag(change);
+    }
+    object[change.substr(prefix.size(), equals - prefix.size())] = change.substr(equals + 1);
+  }
+  for (const std::string& change : update.removed) {
+    if (!change.starts_with(prefix)) return not_a_tag(change);
+    object.erase(change.substr(prefix.size()));
+  }
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+int update_tags(const std::string& typed, const TagUpdate& update, const CommonOptions& common) {
+  constexpr int internal = static_cast<int>(ExitCode::internal);
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, typed);
+  if (!found) return failed(found.error(), no_such_job, common);
+  JobRow row = found->row;
+  if (!row.ended_at) {
+    return failed(Error{"job " + row.name + " has not ended; its tags can be changed then"},
+                  no_such_job, common);
+  }
+  auto tags = updated_tags(row.tags, update);
+  if (!tags) return failed(tags.error(), 2, common);
+  row.tags = std::move(*tags);
+  const auto store = Store::open(home.root, Store::Mode::read_write);
+  if (!store) return failed(store.error(), internal, common);
+  const Status done = (*store)->append({}, {row});
+  return done ? 0 : failed(done.error(), internal, common);
+}
+
+}  // namespace muster

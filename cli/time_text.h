@@ -1,0 +1,27 @@
+// Times and durations in words: the only place that formats them. `now` and the time zone are
+// inputs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+Time wall_clock_now();
+
+// `0.4s`, `42s`, `3m 07s`, `2h 05m`, `4d 03h`.
+std::string elapsed_text(Milliseconds duration);
+// `42s ago`; a time in the future is `in 42s`.
+std::string ago_text(Time time, Time now);
+// `2026-11-21T05:56:31.250Z`, for machines.
+std::string utc_text(Time time);
+// `2026-11-21 05:56:31` in the local time zone, for people.
+std::string local_text(Time time);
+// `1.5 MiB`, `12 B`.
+std::string bytes_text(std::uint64_t bytes);
+// `1234567` as `1.23M`; for rates.
+std::string count_text(double count);
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+// `muster cancel JOB`: success means that every rank is proven gone.
+#include <memory>
+
+#include "cli/ensure_controller.h"
+#include "cli/find_job.h"
+#include "cli/follow.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+int failed(const std::string& sentence, int code, const CommonOptions& common) {
+  complain(sentence, common);
+  return code;
+}
+
+// No output of ranks, only what happens to them.
+int wait_for_end(const Home& home, const JobId& job, const CommonOptions& common) {
+  FollowRequest request;
+  request.job = job;
+  request.logs.ranks.emplace();
+  request.on_detach = "cancelling goes on; see: muster status " + job.value;
+  const Followed followed = follow_job(home, request, common);
+  if (!followed.ended) return followed.exit_code;
+  notice("job " + job.value + " " + followed.ended->state + ": " + followed.ended->reason, common);
+  return 0;
+}
+
+}  // namespace
+
+int cancel_job(const CancelOptions& options, const CommonOptions& common) {
+  constexpr int internal = static_cast<int>(ExitCode::internal);
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, options.job);
+  if (!found) return failed(found.error().message, no_such_job, common);
+  const JobId job = found->id();
+  const auto answer = ask_controller(home, Cancel{job, options.grace}, common);
+  if (!answer) return failed("cannot cancel: " + answer.error().message, internal, common);
+  if (const auto* no = std::get_if<Refused>(&*answer)) {
+    return failed(no->message, no->exit_code, common);
+  }
+  if (!options.no_wait) return wait_for_end(home, job, common);
+  notice("cancelling " + job.value + "; see: muster status " + job.value, common);
+  return 0;
+}
+
+void add_cancel(CommandLine& line) {
+  line.verb({"cancel", "Stop a job and wait until every rank is proven gone"}, [](Arguments& of) {
+    auto options = std::make_shared<CancelOptions>();
+    auto wait = std::make_shared<bool>();
+    of.argument("JOB", options->job, "Job name, or the beginning of one");
+    of.option("--grace", options->grace, "Time between the stop signal and SIGKILL");
+    of.flag("--wait", *wait, "Wait for the proof (the default)");
+    of.flag("--no-wait", options->no_wait, "Return when the job has been told to stop");
+    return [options, wait](const CommonOptions& common) { return cancel_job(*options, common); };
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,111 @@
+// `muster download JOB`: outputs, and with --all everything, copied out of the state directory.
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/document.h"
+#include "cli/find_job.h"
+#include "cli/terminal.h"
+#include "cli/time_text.h"
+#include "cli/verbs.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Copied {
+  std::int64_t files = 0;
+  std::uint64_t bytes = 0;
+};
+
+Status copy_tree(const fs::path& from, const fs::path& to, Copied& copied) {
+  std::error_code failure;
+  fs::create_directories(to.parent_path(), failure);
+  const auto how = fs::copy_options::recursive | fs::copy_options::copy_symlinks |
+                   fs::copy_options::overwrite_existing;
+  if (!failure) fs::copy(from, to, how, failure);
+  if (failure) {
+    return Error{"cannot copy " + from.string() + " to " + to.string() + ": " + failure.message()};
+  }
+  for (fs::recursive_directory_iterator entry(from, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    std::error_code ignored;
+    if (!entry->is_regular_file(ignored) || entry->is_symlink(ignored)) continue;
+    ++copied.files;
+    copied.bytes += entry->file_size(ignored);
+  }
+  return Done{};
+}
+
+// What is wanted, below the job's directory.
+Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOptions& options) {
+  std::vector<fs::path> parts;
+  std::error_code failure;
+  if (!options.output_name.empty()) {
+    const fs::path name = fs::path(options.output_name).filename();
+    if (name.empty() || !fs::exists(job / "outputs" / name, failure)) {
+      return Error{"job " + job.filename().string() + " has no output '" + options.output_name +
+                   "' here; outputs arrive when an attempt ends"};
+    }
+    return std::vector<fs::path>{fs::path("outputs") / name};
+  }
+  for (fs::directory_iterator entry(job, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    if (!entry->is_directory(failure)) continue;
+    if (options.all || name == "outputs" || name == "logs") parts.emplace_back(name);
+  }
+  return parts;
+}
+
+int failed(const Error& error, int code, const CommonOptions& common) {
+  complain(error.message, common);
+  return code;
+}
+
+}  // namespace
+
+int download_job(const DownloadOptions& options, const CommonOptions& common) {
+  constexpr int internal = static_cast<int>(ExitCode::internal);
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, options.job);
+  if (!found) return failed(found.error(), no_such_job, common);
+  const auto parts = wanted_parts(home.job(found->id()), options);
+  if (!parts) return failed(parts.error(), no_such_job, common);
+  const fs::path base = options.directory.empty() ? "." : options.directory;
+  const fs::path to = base / found->row.name;
+  Copied copied;
+  for (const fs::path& part : *parts) {
+    const auto done = copy_tree(home.job(found->id()) / part, to / part, copied);
+    if (!done) return failed(done.error(), internal, common);
+  }
+  if (!wants_table(common)) {
+    return print_document(Document{{"name", found->row.name},
+                                   {"path", fs::absolute(to).string()},
+                                   {"files", copied.files},
+                                   {"bytes", copied.bytes}},
+                          common);
+  }
+  if (copied.files == 0)
+    notice("job " + found->row.name + " has no outputs here yet", common);
+  else
+    write_all(Stream::out, std::to_string(copied.files) + " files, " + bytes_text(copied.bytes) +
+                               " in " + to.string() + "\n");
+  return 0;
+}
+
+void add_download(CommandLine& line) {
+  line.verb({"download", "Copy a job's outputs out of the state directory"}, [](Arguments& of) {
+    auto options = std::make_shared<DownloadOptions>();
+    of.argument("JOB", options->job, "Job name, or the beginning of one");
+    of.flag("--all", options->all, "Outputs, logs and metrics of every attempt");
+    of.option("--output-name", options->output_name, "Only this output");
+    of.option("-p,--download-path", options->directory, "Into this directory (default: here)");
+    return [options](const CommonOptions& common) { return download_job(*options, common); };
+  });
+}
+
+}  // namespace muster

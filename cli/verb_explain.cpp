@@ -1,0 +1,48 @@
+// `muster explain JOB`: what happened and why, from the journal.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/document.h"
+#include "cli/find_job.h"
+#include "cli/terminal.h"
+#include "cli/terminal_text.h"
+#include "cli/time_text.h"
+#include "cli/verbs.h"
+#include "scheduler/explain.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+int explain_job(const std::string& typed, const CommonOptions& common) {
+  const auto found = open_job(Home::from_environment(), typed);
+  if (!found) {
+    complain(found.error().message, common);
+    return no_such_job;
+  }
+  const auto records = found->store->records_of(found->id());
+  if (!records) {
+    complain(records.error().message, common);
+    return static_cast<int>(ExitCode::internal);
+  }
+  if (wants_table(common)) {
+    std::string text;
+    for (const std::string& one : explain_text(*records)) text += printable(one) + "\n";
+    write_all(Stream::out, text);
+    return 0;
+  }
+  Document out = Document::array();
+  for (const ExplainLine& one : explain(*records)) {
+    out.push_back(Document{{"at", utc_text(one.at)}, {"text", one.text}});
+  }
+  return print_document(out, common);
+}
+
+void add_explain(CommandLine& line) {
+  line.verb({"explain", "Say what happened to a job and why"}, [](Arguments& of) {
+    auto job = std::make_shared<std::string>();
+    of.argument("JOB", *job, "Job name, or the beginning of one");
+    return [job](const CommonOptions& common) { return explain_job(*job, common); };
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// `muster list`: the newest jobs, filtered. Reads the store; no controller is needed.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/document.h"
+#include "cli/job_report.h"
+#include "cli/job_table.h"
+#include "cli/list_options.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "launcher/controller/home.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+int list_jobs(const JobFilter& filter, const CommonOptions& common) {
+  const auto store = Store::open(Home::from_environment().root, Store::Mode::read_only);
+  const auto rows = store ? (*store)->jobs(filter) : store.error();
+  if (!rows) {
+    complain(rows.error().message, common);
+    return static_cast<int>(ExitCode::internal);
+  }
+  if (wants_table(common)) {
+    if (rows->empty())
+      notice("no jobs match", common);
+    else
+      print_job_table(*rows, common);
+    return 0;
+  }
+  Document out = Document::array();
+  for (const JobRow& row : *rows) out.push_back(row_document(row));
+  return print_document(out, common);
+}
+
+void add_list(CommandLine& line) {
+  line.verb({"list", "List jobs, the newest first"}, [](Arguments& of) {
+    auto options = std::make_shared<ListOptions>();
+    declare_list_options(of, *options);
+    return [options](const CommonOptions& common) {
+      return list_jobs(filter_of(*options, wall_clock_now()), common);
+    };
+  });
+}
+
+}  // namespace muster

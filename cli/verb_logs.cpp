@@ -1,0 +1,128 @@
+// `muster logs JOB`: what its ranks said, read from the log files; with -f to the end of the job.
+#include <memory>
+
+#include "cli/find_job.h"
+#include "cli/follow.h"
+#include "cli/job_plan.h"
+#include "cli/output_merger.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "scheduler/summary.h"
+
+namespace muster {
+
+namespace {
+
+struct Wanted {
+  LogSelection selection;
+  bool several = true;
+};
+
+const JobSpec* submitted_spec(const std::vector<Record>& records) {
+  for (const Record& record : records) {
+    const auto* seen = std::get_if<Observation>(&record.what);
+    const auto* submitted = seen == nullptr ? nullptr : std::get_if<JobSubmitted>(seen);
+    if (submitted != nullptr) return &submitted->spec;
+  }
+  return nullptr;
+}
+
+// The ranks of one node: its place in the attempt that is asked for, the newest otherwise.
+Result<std::set<RankId>> ranks_on(const std::string& node, const LogsOptions& options,
+                                  const JobSummary& job, const JobSpec& spec) {
+  const AttemptSummary* attempt = nullptr;
+  for (const AttemptSummary& one : job.attempts) {
+    if (!options.attempt || one.number.value == *options.attempt) attempt = &one;
+  }
+  if (attempt == nullptr) return Error{"job " + job.job.value + " has no such attempt"};
+  for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
+    if (attempt->nodes[i].value == node) return ranks_of_node(spec, static_cast<int>(i));
+  }
+  return Error{"attempt " + std::to_string(attempt->number.value) + " of job " + job.job.value +
+               " did not run on " + node + "; `muster status " + job.job.value +
+               "` shows its nodes"};
+}
+
+Result<Wanted> wanted_logs(const LogsOptions& options, const FoundJob& found) {
+  const auto records = found.store->records_of(found.id());
+  if (!records) return records.error();
+  Wanted wanted;
+  if (options.attempt) wanted.selection.attempt = AttemptId{*options.attempt};
+  wanted.selection.tail_lines = options.tail_lines;
+  const JobSpec* spec = submitted_spec(*records);
+  if (options.rank) {
+    wanted.selection.ranks = {RankId{*options.rank}};
+  } else if (!options.node.empty() && spec != nullptr) {
+    auto ranks = ranks_on(options.node, options, summarize(*records), *spec);
+    if (!ranks) return ranks.error();
+    wanted.selection.ranks = std::move(*ranks);
+  }
+  const std::size_t count = wanted.selection.ranks ? wanted.selection.ranks->size()
+                            : spec                 ? rank_count(*spec)
+                                                   : 1;
+  wanted.several = count > 1;
+  return wanted;
+}
+
+int print_logs(const Home& home, const JobId& job, const Wanted& wanted,
+               const CommonOptions& common) {
+  const auto attempts = attempts_on_disk(home.job(job));
+  LogSelection selection = wanted.selection;
+  // Without an attempt named, `--tail` means the end of the newest one.
+  if (selection.tail_lines && !selection.attempt && !attempts.empty()) {
+    selection.attempt = *attempts.rbegin();
+  }
+  OutputMerger merger(
+      {wanted.several, is_terminal(Stream::out), wants_color(common.color, Stream::out)},
+      [](std::string_view bytes) { write_all(Stream::out, bytes); });
+  LogFollower follower(home.job(job), selection);
+  const bool any = follower.poll(
+      [&](AttemptId, RankId rank, std::string_view bytes) { merger.feed(rank, bytes); });
+  merger.finish();
+  if (!any) notice("no output yet", common);
+  return 0;
+}
+
+}  // namespace
+
+int show_logs(const LogsOptions& options, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, options.job);
+  if (!found) {
+    complain(found.error().message, common);
+    return no_such_job;
+  }
+  const auto wanted = wanted_logs(options, *found);
+  if (!wanted) {
+    complain(wanted.error().message, common);
+    return no_such_job;
+  }
+  if (!options.follow || found->row.ended_at) {
+    const int printed = print_logs(home, found->id(), *wanted, common);
+    return options.follow ? found->row.exit_code.value_or(printed) : printed;
+  }
+  FollowRequest request;
+  request.job = found->id();
+  request.logs = wanted->selection;
+  if (request.logs.tail_lines && found->row.attempts > 0) {
+    request.logs.first_attempt = AttemptId{found->row.attempts - 1};
+  }
+  request.several_ranks = wanted->several;
+  return follow_job(home, request, common).exit_code;
+}
+
+void add_logs(CommandLine& line) {
+  line.verb({"logs", "Show what the ranks of a job said"}, [](Arguments& of) {
+    auto options = std::make_shared<LogsOptions>();
+    of.argument("JOB", options->job, "Job name, or the beginning of one");
+    of.flag("-f,--follow", options->follow,
+            "Go on to the end of the job; its exit code is returned");
+    of.option("--rank", options->rank, "Only this rank");
+    of.option("--node", options->node, "Only the ranks on this node");
+    of.option("--attempt", options->attempt, "Only this attempt (they count from 0)");
+    of.option("--tail", options->tail_lines, "Only the last lines of each rank");
+    return [options](const CommonOptions& common) { return show_logs(*options, common); };
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,124 @@
+// `muster nodes`, `drain`, `undrain`: the machines, and keeping new work away from one.
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/ensure_controller.h"
+#include "cli/job_check.h"
+#include "cli/node_table.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "scheduler/model/exit_code.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int internal = static_cast<int>(ExitCode::internal);
+
+int failed(const std::string& sentence, int code, const CommonOptions& common) {
+  complain(sentence, common);
+  return code;
+}
+
+Result<std::vector<NodeLine>> known_to_controller(const Home& home, const CommonOptions& common) {
+  const auto answer = ask_controller(home, AskNodes{}, common);
+  if (!answer) return answer.error();
+  if (const auto* nodes = std::get_if<NodesAnswer>(&*answer)) return nodes->nodes;
+  return Error{"the controller gave an unexpected answer"};
+}
+
+// The pretend nodes of this machine are only shown once they have been used.
+bool is_built_in(const ComputeTarget& target) {
+  return target.name == "local" || target.name == "local-cluster";
+}
+
+int show_nodes(const CommonOptions& common) {
+  auto nodes = known_to_controller(Home::from_environment(), common);
+  if (!nodes) return failed(nodes.error().message, internal, common);
+  const auto targets = find_targets(common);
+  if (!targets) return failed(targets.error().message, internal, common);
+  print_findings(targets->findings, common);
+  std::set<std::string> shown;
+  for (const NodeLine& node : *nodes) shown.insert(node.node);
+  for (const ComputeTarget& target : targets->targets) {
+    for (const NodeAddress& node : target.nodes) {
+      if (is_built_in(target) || !shown.insert(node.id.value).second) continue;
+      NodeLine line;
+      line.node = node.id.value;
+      line.link = "not connected";
+      line.host_name = node.host;
+      nodes->push_back(std::move(line));
+    }
+  }
+  if (!wants_table(common)) return print_document(nodes_document(*nodes), common);
+  if (nodes->empty())
+    notice("no nodes yet: no cluster file, and no job has run", common);
+  else
+    print_node_table(*nodes, common);
+  return 0;
+}
+
+struct DrainOptions {
+  std::string node;
+  std::string reason;
+};
+
+Status check_node_name(const std::string& node, const Home& home, const CommonOptions& common) {
+  std::vector<std::string> names;
+  const auto nodes = known_to_controller(home, common);
+  if (!nodes) return nodes.error();
+  for (const NodeLine& known : *nodes) names.push_back(known.node);
+  const auto targets = find_targets(common);
+  if (!targets) return targets.error();
+  for (const ComputeTarget& target : targets->targets) {
+    for (const NodeAddress& known : target.nodes) names.push_back(known.id.value);
+  }
+  for (const std::string& name : names) {
+    if (name == node) return Done{};
+  }
+  const std::string meant = did_you_mean(node, names);
+  return Error{"there is no node '" + node + "'; " +
+               (meant.empty() ? "`muster nodes` lists them" : meant)};
+}
+
+int set_drain(const DrainOptions& options, bool drained, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  if (const auto known = check_node_name(options.node, home, common); !known) {
+    return failed(known.error().message, 2, common);
+  }
+  const SetDrain request{NodeId{options.node}, drained, options.reason};
+  const auto answer = ask_controller(home, request, common);
+  if (!answer) return failed(answer.error().message, internal, common);
+  if (const auto* no = std::get_if<Refused>(&*answer)) {
+    return failed(no->message, no->exit_code, common);
+  }
+  notice(options.node + (drained ? " gets nothing new" : " takes jobs again"), common);
+  return 0;
+}
+
+}  // namespace
+
+void add_nodes(CommandLine& line) {
+  line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments&) {
+    return [](const CommonOptions& common) { return show_nodes(common); };
+  });
+}
+
+void add_drain(CommandLine& line) {
+  line.verb({"drain", "Give a node nothing new; what runs there goes on"}, [](Arguments& of) {
+    auto options = std::make_shared<DrainOptions>();
+    of.argument("NODE", options->node, "Node name");
+    of.option("--reason", options->reason, "Why, for whoever asks later");
+    of.require("--reason");
+    return [options](const CommonOptions& common) { return set_drain(*options, true, common); };
+  });
+  line.verb({"undrain", "Let a drained node take jobs again"}, [](Arguments& of) {
+    auto options = std::make_shared<DrainOptions>();
+    of.argument("NODE", options->node, "Node name");
+    return [options](const CommonOptions& common) { return set_drain(*options, false, common); };
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,100 @@
+// `muster plan FILE`: everything that `run` would do, short of doing it.
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/job_check.h"
+#include "cli/job_plan.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "cli/time_text.h"
+#include "cli/verbs.h"
+#include "scheduler/model/exit_code.h"
+#include "scheduler/model/names.h"
+
+namespace muster {
+
+namespace {
+
+std::string node_ranks_text(const JobPlan& plan, int node_index) {
+  std::int64_t first = -1;
+  std::int64_t last = -1;
+  for (const PlannedRank& place : plan.ranks) {
+    if (place.node_index != node_index) continue;
+    if (first < 0) first = place.rank.value;
+    last = place.rank.value;
+  }
+  if (first < 0) return "";
+  return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
+}
+
+std::string heading(const JobPlan& plan) {
+  const JobSpec& spec = plan.spec;
+  std::string text = "job       " + (spec.name.empty() ? "(a name is made)" : spec.name) + "\n";
+  text += "target    " + plan.target.name + ": " + std::to_string(spec.instance_count) + " of " +
+          std::to_string(plan.nodes.size()) + " eligible nodes\n";
+  text += "ranks     " + std::to_string(plan.ranks.size()) + " (" +
+          std::string(word(spec.distribution.type)) + ")\n";
+  text += "restarts  " + std::to_string(spec.muster.restart.attempts) + " in place, " +
+          std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
+  text += "command   " + spec.command + (spec.command.ends_with('\n') ? "" : "\n");
+  return text;
+}
+
+void print_plan(const JobPlan& plan, const CommonOptions& common) {
+  const bool color = wants_color(common.color, Stream::out);
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  Table nodes({"NODE RANK", "NODE", "RANKS"});
+  for (int i = 0; i < plan.spec.instance_count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const std::string name = index < plan.nodes.size() ? plan.nodes[index].value : "";
+    nodes.add({std::to_string(i), name, node_ranks_text(plan, i)});
+  }
+  std::string text = heading(plan) + "\n" + nodes.text(width, color);
+  if (!plan.trees.empty()) {
+    Table trees({"STAGED", "FROM", "FILES", "SIZE"});
+    for (const PlannedTree& planned : plan.trees) {
+      trees.add({planned.request.place, planned.request.source.string(),
+                 std::to_string(planned.tree.files),
+                 bytes_text(static_cast<std::uint64_t>(planned.tree.bytes))});
+    }
+    text += "\n" + trees.text(width, color);
+  }
+  write_all(Stream::out, text);
+}
+
+}  // namespace
+
+int plan_job(const RunOptions& options, const CommonOptions& common) {
+  constexpr int invalid = static_cast<int>(ExitCode::invalid_job);
+  const auto job = check_job({.path = options.file, .sets = options.sets}, common);
+  if (!job) {
+    complain(job.error().message, common);
+    return invalid;
+  }
+  print_findings(job->file.findings, common);
+  if (!job->can_run) return invalid;
+  const auto plan = make_plan(job->file.spec, *job->target);
+  if (!plan) {
+    complain(plan.error().message, common);
+    return invalid;
+  }
+  for (const PlannedTree& planned : plan->trees) {
+    for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);
+  }
+  if (!wants_table(common)) return print_document(plan_document(*plan), common);
+  print_plan(*plan, common);
+  return 0;
+}
+
+void add_plan(CommandLine& line) {
+  line.verb({"plan", "Show what run would do: target, nodes, ranks, what would be copied"},
+            [](Arguments& of) {
+              auto options = std::make_shared<RunOptions>();
+              of.argument("FILE", options->file, "Job file (YAML), - for standard input");
+              of.repeated("--set", options->sets, "Change one key of the file: a.b=value");
+              return [options](const CommonOptions& common) { return plan_job(*options, common); };
+            });
+}
+
+}  // namespace muster

@@ -1,0 +1,146 @@
+// `muster status [JOB]`: without a job the newest ones and the nodes, with one everything about it.
+// Reads the store; only the nodes' links are asked from a controller, and only if one runs.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/controller_client.h"
+#include "cli/document.h"
+#include "cli/find_job.h"
+#include "cli/job_report.h"
+#include "cli/job_table.h"
+#include "cli/node_table.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "cli/time_text.h"
+#include "cli/verbs.h"
+#include "scheduler/model/exit_code.h"
+#include "scheduler/model/names.h"
+#include "scheduler/summary.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int newest_jobs = 20;
+constexpr int internal = static_cast<int>(ExitCode::internal);
+
+int failed(const Error& error, int code, const CommonOptions& common) {
+  complain(error.message, common);
+  return code;
+}
+
+int show_overview(const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  const auto store = Store::open(home.root, Store::Mode::read_only);
+  if (!store) return failed(store.error(), internal, common);
+  JobFilter filter;
+  filter.limit = newest_jobs;
+  const auto rows = (*store)->jobs(filter);
+  if (!rows) return failed(rows.error(), internal, common);
+  const std::vector<NodeLine> nodes = nodes_if_running(home);
+  if (wants_table(common)) {
+    if (rows->empty())
+      notice("no jobs yet; start one with: muster run FILE", common);
+    else
+      print_job_table(*rows, common);
+    if (!nodes.empty()) write_all(Stream::out, "\n");
+    if (!nodes.empty()) print_node_table(nodes, common);
+    return 0;
+  }
+  Document out;
+  out["jobs"] = Document::array();
+  for (const JobRow& row : *rows) out["jobs"].push_back(row_document(row));
+  out["nodes"] = nodes_document(nodes);
+  return print_document(out, common);
+}
+
+std::string line(const std::string& key, const std::string& value) {
+  if (value.empty()) return "";
+  return key + std::string(key.size() < 12 ? 12 - key.size() : 1, ' ') + value + "\n";
+}
+
+std::string moment(const std::optional<Time>& time, Time now) {
+  return time ? local_text(*time) + " (" + ago_text(*time, now) + ")" : "";
+}
+
+std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Time now) {
+  std::string text = line("job", row.name);
+  if (row.display_name != row.name) text += line("display name", row.display_name);
+  text += line("state",
+               row.state + (row.exit_code ? ", exit code " + std::to_string(*row.exit_code) : ""));
+  text += line(row.ended_at ? "reason" : "waits for", row.reason);
+  text += line("compute", row.compute);
+  text += line("experiment", row.experiment);
+  text += line("submitted", moment(row.submitted_at, now) + " by " + row.user);
+  text += line("started", moment(row.started_at, now));
+  text += line("ended", moment(row.ended_at, now));
+  if (row.step) text += line("step", std::to_string(*row.step));
+  if (job.checkpoint) {
+    text += line("checkpoint", "step " + std::to_string(job.checkpoint->step) + " in " +
+                                   job.checkpoint->directory);
+  }
+  return text + line("directory", home.job(JobId{row.name}).string());
+}
+
+std::string joined(const std::vector<NodeId>& nodes) {
+  std::string out;
+  for (const NodeId& node : nodes) out += (out.empty() ? "" : ",") + node.value;
+  return out;
+}
+
+std::string number(const std::optional<std::int64_t>& value) {
+  return value ? std::to_string(*value) : "";
+}
+
+std::string verdict(const AttemptSummary& attempt) {
+  if (attempt.abandoned) return "given up: " + *attempt.abandoned;
+  if (!attempt.cause) return "running";
+  if (attempt.cause->succeeded) return "succeeded";
+  return std::string(word(attempt.cause->failure_class)) + ": " + attempt.cause->sentence;
+}
+
+std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& common) {
+  if (job.attempts.empty()) return "";
+  Table table({"ATTEMPT", "NODES", "RAN FOR", "FROM STEP", "LAST STEP", "CHECKPOINT", "VERDICT"});
+  for (const AttemptSummary& attempt : job.attempts) {
+    const Time begun = attempt.started.value_or(attempt.placed);
+    table.add({std::to_string(attempt.number.value), joined(attempt.nodes),
+               elapsed_text(attempt.ended.value_or(now) - begun), number(attempt.resumed_from_step),
+               number(attempt.last_step),
+               attempt.newest_checkpoint ? std::to_string(attempt.newest_checkpoint->step) : "",
+               verdict(attempt)});
+  }
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  return "\n" + table.text(width, wants_color(common.color, Stream::out));
+}
+
+}  // namespace
+
+int show_job(const std::string& typed, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, typed);
+  if (!found) return failed(found.error(), no_such_job, common);
+  const auto records = found->store->records_of(found->id());
+  if (!records) return failed(records.error(), internal, common);
+  const std::string directory = home.job(found->id()).string();
+  if (!wants_table(common)) {
+    return print_document(report_document(found->row, *records, directory), common);
+  }
+  const Time now = wall_clock_now();
+  const JobSummary job = summarize(*records);
+  write_all(Stream::out, facts(found->row, job, home, now) + attempts_text(job, now, common));
+  return 0;
+}
+
+void add_status(CommandLine& line) {
+  line.verb({"status", "Show the newest jobs and the nodes, or one job in full"},
+            [](Arguments& of) {
+              auto job = std::make_shared<std::string>();
+              of.optional_argument("JOB", *job, "Job name, or the beginning of one");
+              return [job](const CommonOptions& common) {
+                return job->empty() ? show_overview(common) : show_job(*job, common);
+              };
+            });
+}
+
+}  // namespace muster

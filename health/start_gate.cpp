@@ -1,0 +1,79 @@
+#include "health/start_gate.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace muster {
+
+namespace {
+
+std::string mib(std::int64_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
+std::string first_label(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
+
+std::optional<std::string> judge_name(const StartGateFacts& facts, const StartGateWanted& wanted) {
+  if (wanted.expected_host.empty() || facts.host_name == wanted.expected_host) return {};
+  if (first_label(facts.host_name) == first_label(wanted.expected_host)) return {};
+  return "the host calls itself " + facts.host_name + ", wanted " + wanted.expected_host;
+}
+
+std::optional<std::string> judge_home(const StartGateFacts& facts, const StartGateWanted&) {
+  if (facts.home_error.empty()) return {};
+  return facts.home + " is not writable: " + facts.home_error;
+}
+
+std::optional<std::string> judge_disk(const StartGateFacts& facts, const StartGateWanted&) {
+  const std::string wanted = ", wanted at least " + mib(free_disk_min_bytes);
+  if (!facts.free_disk_bytes) return "free space of " + facts.home + " cannot be read" + wanted;
+  if (*facts.free_disk_bytes >= free_disk_min_bytes) return {};
+  return mib(*facts.free_disk_bytes) + " free on the disk of " + facts.home + wanted;
+}
+
+std::optional<std::string> judge_memory(const StartGateFacts& facts, const StartGateWanted&) {
+  const std::string wanted = ", wanted at least " + mib(memory_available_min_bytes);
+  if (!facts.memory_available_bytes) return "available memory cannot be read" + wanted;
+  if (*facts.memory_available_bytes >= memory_available_min_bytes) return {};
+  return mib(*facts.memory_available_bytes) + " of memory available" + wanted;
+}
+
+std::optional<std::string> judge_clock(const StartGateFacts& facts, const StartGateWanted& wanted) {
+  const std::int64_t offset = facts.now_ms - wanted.now_ms;
+  if (wanted.now_ms == 0 || std::llabs(offset) < clock_offset_max_ms) return {};
+  return "the clock is " + std::to_string(std::llabs(offset)) + " ms " +
+         (offset > 0 ? "ahead of" : "behind") + " the controller's, wanted less than " +
+         std::to_string(clock_offset_max_ms) + " ms: start a time service";
+}
+
+std::optional<std::string> judge_programs(const StartGateFacts& facts, const StartGateWanted&) {
+  if (facts.missing_programs.empty()) return {};
+  std::string names;
+  for (const std::string& name : facts.missing_programs)
+    names += (names.empty() ? "" : ", ") + name;
+  return "not found in PATH: " + names;
+}
+
+}  // namespace
+
+std::vector<CheckFailure> judge_start_gate(const StartGateFacts& facts,
+                                           const StartGateWanted& wanted) {
+  using Judge = std::optional<std::string> (*)(const StartGateFacts&, const StartGateWanted&);
+  constexpr std::pair<const char*, Judge> checks[] = {
+      {"host.name", judge_name},  {"host.home", judge_home},   {"host.disk", judge_disk},
+      {"host.mem", judge_memory}, {"host.clock", judge_clock}, {"host.programs", judge_programs}};
+  const auto is_skipped = [&wanted](const std::string& id) {
+    return std::find(wanted.skip.begin(), wanted.skip.end(), id) != wanted.skip.end();
+  };
+  std::vector<CheckFailure> failures;
+  if (is_skipped("all")) return failures;
+  for (const auto& [id, judge] : checks) {
+    if (is_skipped(id)) continue;
+    if (auto sentence = judge(facts, wanted)) failures.push_back({id, std::move(*sentence)});
+  }
+  return failures;
+}
+
+}  // namespace muster

@@ -1,0 +1,257 @@
+#include "launcher/agent/agent.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "launcher/agent/agent_log.h"
+#include "launcher/agent/attempt_files.h"
+#include "launcher/agent/checkpoint_probe.h"
+#include "launcher/agent/node_check.h"
+#include "launcher/wire/message_codec.h"
+
+extern char** environ;
+
+namespace muster {
+
+namespace {
+
+// Heartbeats, metrics, throttling, the lease: twice a second is what the protocol promises at most.
+constexpr std::chrono::milliseconds calm_tick{500};
+// While something is being ended: a scan of /proc costs about 5 ms.
+constexpr std::chrono::milliseconds busy_tick{25};
+// For a controller that has not said yet how long its lease is.
+constexpr std::chrono::milliseconds first_lease{60000};
+// Reading checkpoint manifests from a slow shared file system.
+constexpr Milliseconds probe_limit{20000};
+
+Environment own_environment() {
+  Environment environment;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string entry = *at;
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string::npos)
+      environment[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  return environment;
+}
+
+std::string own_program() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "muster";
+}
+
+}  // namespace
+
+Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, UniqueFd listener, pid_t keeper,
+             std::string build_id)
+    : io_(io),
+      run_(run),
+      acceptor_(io, boost::asio::local::stream_protocol(), listener.release()),
+      signals_(io, SIGCHLD, SIGTERM, SIGINT),
+      tick_timer_(io),
+      site_{run, line_, own_environment(), own_program(), {}},
+      welcome_(describe_node()),
+      tasks_(io),
+      staging_(run, line_, tasks_),
+      execs_(io, line_),
+      collection_(line_),
+      files_(io, [this] { move_output(); }),
+      own_sessions_{::getsid(0), keeper},
+      heard_at_(boot_time()),
+      lease_(first_lease) {
+  site_.host_name = welcome_.host_name;
+  welcome_.build_id = std::move(build_id);
+  welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" + std::to_string(heard_at_.count()) +
+                      "-" + std::to_string(::getpid());
+}
+
+Agent::~Agent() = default;
+
+bool Agent::run() {
+  restore_attempts();
+  watch_children();
+  accept_next();
+  schedule_tick();
+  io_.run();
+  return std::all_of(attempts_.begin(), attempts_.end(), [](const auto& item) {
+    return item.second->is_clean() || !item.second->start_request();
+  });
+}
+
+void Agent::restore_attempts() {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(run_.path, ignored)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with(trash_prefix)) std::filesystem::remove_all(entry.path(), ignored);
+  }
+  for (const AttemptKey& key : attempts_below(spools_root(run_))) {
+    Attempt& restored = attempt(key);
+    restored.restore();
+    restored.step(finder(restored));
+    log_line("holds the output of " + key.job.value + " attempt " +
+             std::to_string(key.attempt.value) + " of an earlier agent");
+  }
+}
+
+Attempt& Agent::attempt(const AttemptKey& key) {
+  auto& held = attempts_[key];
+  if (!held) held = std::make_unique<Attempt>(site_, key);
+  return *held;
+}
+
+Attempt* Agent::find(const JobId& job, AttemptId id) {
+  const auto found = attempts_.find(AttemptKey{job, id});
+  return found == attempts_.end() ? nullptr : found->second.get();
+}
+
+AttemptStop::Find Agent::finder(const Attempt& attempt) const {
+  return [this, &attempt] {
+    ProcessMarks marks;
+    const std::string token = token_of(run_, attempt.key());
+    marks.is_token = [&token](const std::string& other) { return other == token; };
+    marks.socket_path = run_.socket_path();
+    marks.spool_prefix = attempt.layout().spool + "/";
+    marks.sessions = attempt.sessions();
+    marks.other_sessions = own_sessions_;
+    for (const auto& [key, other] : attempts_) {
+      if (other.get() == &attempt) continue;
+      marks.other_sessions.insert(other->sessions().begin(), other->sessions().end());
+      if (other->start_request() && !other->is_clean()) marks.takes_orphans = false;
+    }
+    return find_attempt_processes(marks);
+  };
+}
+
+// ---- what happens by itself -------------------------------------------------------------------
+
+void Agent::watch_children() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    if (signal == SIGCHLD) reap();
+    if (signal == SIGTERM || signal == SIGINT) leave("was told to end by a signal");
+    watch_children();
+  });
+}
+
+void Agent::reap() {
+  int status = 0;
+  for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (execs_.reaped(pid, status)) continue;
+    for (const auto& [key, attempt] : attempts_) {
+      if (attempt->reaped(pid, status)) break;
+    }
+  }
+  step_attempts();
+}
+
+void Agent::schedule_tick() {
+  const bool is_busy =
+      leaving_ || std::any_of(attempts_.begin(), attempts_.end(),
+                              [](const auto& item) { return item.second->is_stopping(); });
+  tick_timer_.expires_after(is_busy ? busy_tick : calm_tick);
+  tick_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    tick();
+    if (!io_.stopped()) schedule_tick();
+  });
+}
+
+void Agent::tick() {
+  if (!leaving_ && boot_time() - heard_at_ > lease_) {
+    leave(line_.is_open() ? "heard nothing from its controller for the lease"
+                          : "had no controller for the lease");
+  }
+  for (const auto& [key, attempt] : attempts_) {
+    attempt->throttle();
+    attempt->poll_progress();
+    watch_checkpoints(*attempt);
+  }
+  step_attempts();
+}
+
+void Agent::step_attempts() {
+  for (const auto& [key, attempt] : attempts_) {
+    attempt->read_exit_log();
+    attempt->step(finder(*attempt));
+  }
+  move_output();
+  for (auto at = forget_when_clean_.begin(); at != forget_when_clean_.end();) {
+    Attempt* forgotten = find(at->first.job, at->first.attempt);
+    if (forgotten != nullptr && !forgotten->is_clean()) {
+      ++at;
+      continue;
+    }
+    remove_files(layout_of(run_, at->first), at->second);
+    files_.remove(layout_of(run_, at->first).spool);
+    staging_.forget(at->first);
+    checkpoints_.erase(at->first);
+    attempts_.erase(at->first);
+    at = forget_when_clean_.erase(at);
+  }
+  const bool all_clean = std::none_of(attempts_.begin(), attempts_.end(),
+                                      [](const auto& item) { return item.second->is_stopping(); });
+  if (leaving_ && all_clean) io_.stop();
+}
+
+void Agent::move_output() {
+  for (const auto& [key, attempt] : attempts_) {
+    attempt->read_exit_log();
+    attempt->output().pump(line_);
+    if (attempt->owes_clean() && line_.is_open()) tell_clean(*attempt);
+  }
+  collection_.pump();
+  execs_.resume_reading();
+}
+
+void Agent::tell_clean(Attempt& attempt) {
+  attempt.clean_told();
+  AttemptClean clean = attempt.clean_message();
+  if (const auto watch = checkpoints_.find(attempt.key()); watch != checkpoints_.end()) {
+    clean.newest_checkpoint = watch->second.newest();
+  }
+  tasks_.run(
+      [clean, directory = attempt.checkpoint_directory()]() mutable {
+        clean.newest_checkpoint = probe_checkpoint(directory);
+        return encode(FromAgent{clean});
+      },
+      probe_limit,
+      [this, clean](std::optional<std::string> frame) {
+        line_.send_encoded(frame ? std::move(*frame) : encode(FromAgent{clean}));
+      });
+}
+
+void Agent::watch_checkpoints(Attempt& attempt) {
+  if (!attempt.start_request() || attempt.is_clean() || !attempt.has_live_ranks()) return;
+  const AttemptKey& key = attempt.key();
+  const auto& ranks = attempt.start_request()->ranks;
+  const auto tell = [this, key, rank = ranks.empty() ? RankId{} : ranks.front().rank](
+                        const CheckpointRef& newest) {
+    Progress progress;
+    progress.job = key.job;
+    progress.attempt = key.attempt;
+    progress.rank = rank;
+    progress.checkpoint = newest;
+    line_.send(progress);
+  };
+  checkpoints_.try_emplace(key, tasks_, attempt.checkpoint_directory(), tell)
+      .first->second.poll(CheckpointWatch::Clock::now());
+}
+
+void Agent::leave(const char* why) {
+  if (leaving_) return;
+  leaving_ = true;
+  log_line(std::string("leaves: it ") + why);
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+  execs_.stop_all();
+  for (const auto& [key, attempt] : attempts_) attempt->kill_now();
+  step_attempts();
+  if (!io_.stopped()) schedule_tick();
+}
+
+}  // namespace muster

@@ -1,0 +1,114 @@
+// The agent of one node: hears the controller, owns the attempts, keeps the lease. One thread, one
+// io_context; every handler runs there. The work on each noun is in the classes below.
+//
+//   serving -> leaving (lease over, SIGTERM): ranks killed and proven gone -> gone
+//   serving -> gone (Retire, and no attempt is held)
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "launcher/agent/attempt.h"
+#include "launcher/agent/boot_clock.h"
+#include "launcher/agent/checkpoint_watch.h"
+#include "launcher/agent/child_tasks.h"
+#include "launcher/agent/controller_line.h"
+#include "launcher/agent/exec_sessions.h"
+#include "launcher/agent/file_watch.h"
+#include "launcher/agent/output_collection.h"
+#include "launcher/agent/peer_connection.h"
+#include "launcher/agent/staging.h"
+#include "launcher/agent/unique_fd.h"
+
+namespace muster {
+
+class Agent {
+ public:
+  Agent(boost::asio::io_context& io, const RunDirectory& run, UniqueFd listener, pid_t keeper,
+        std::string build_id);
+  ~Agent();
+
+  // Until the agent has nothing more to do here. True: nothing of any attempt is left behind.
+  bool run();
+
+ private:
+  using Socket = boost::asio::local::stream_protocol::socket;
+
+  // agent_connections.cpp
+  void accept_next();
+  void first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame);
+  void greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hello);
+  void controller_frame(Frame frame);
+  void line_lost();
+  void ask_remote_start(const std::shared_ptr<PeerConnection>& peer, RemoteStartAsked asked);
+
+  // agent_requests.cpp
+  void on(const Hello&, std::string_view) {}
+  void on(const Ping& ping, std::string_view);
+  void on(const CheckNode& request, std::string_view);
+  void on(const StageTrees& request, std::string_view);
+  void on(const BlobData& piece, std::string_view payload);
+  void on(const ReservePorts& request, std::string_view);
+  void on(const StartRanks& request, std::string_view);
+  void on(const StopAttempt& request, std::string_view);
+  void on(const CollectOutputs& request, std::string_view);
+  void on(const OutputAck& ack, std::string_view);
+  void on(const ForgetAttempt& request, std::string_view);
+  void on(const ExecStart& request, std::string_view);
+  void on(const ExecInput& input, std::string_view payload);
+  void on(const ExecStop& request, std::string_view);
+  void on(const RemoteStart& request, std::string_view);
+  void on(const RemoteStartEnded& ended, std::string_view);
+  void on(const Retire&, std::string_view);
+  void remove_files(const AttemptLayout& layout, bool job_too);
+
+  Attempt& attempt(const AttemptKey& key);
+  Attempt* find(const JobId& job, AttemptId attempt);
+  AttemptStop::Find finder(const Attempt& attempt) const;
+  void restore_attempts();
+  void watch_children();
+  void reap();
+  void tick();
+  void schedule_tick();
+  void step_attempts();
+  void move_output();
+  void tell_clean(Attempt& attempt);
+  void watch_checkpoints(Attempt& attempt);
+  void leave(const char* why);
+
+  boost::asio::io_context& io_;
+  const RunDirectory& run_;
+  boost::asio::local::stream_protocol::acceptor acceptor_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer tick_timer_;
+  ControllerLine line_;
+  AgentSite site_;
+  Welcome welcome_;
+  ChildTasks tasks_;
+  Staging staging_;
+  ExecSessions execs_;
+  OutputCollection collection_;
+  FileWatch files_;
+  std::map<AttemptKey, std::unique_ptr<Attempt>> attempts_;
+  std::map<AttemptKey, CheckpointWatch> checkpoints_;
+  std::map<AttemptKey, bool> forget_when_clean_;  // true: the job's directory too
+  std::set<std::shared_ptr<PeerConnection>> strangers_;
+  std::map<std::string, std::shared_ptr<PeerConnection>> remote_askers_;
+  std::vector<RemoteStartAsked> unsent_asks_;
+  std::uint64_t next_ticket_ = 1;
+  std::uint64_t next_trash_ = 1;
+  std::set<pid_t> own_sessions_;
+  BootTime heard_at_;
+  std::chrono::milliseconds lease_;
+  bool leaving_ = false;
+};
+
+}  // namespace muster

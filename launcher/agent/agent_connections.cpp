@@ -1,0 +1,103 @@
+// Agent's part that talks: who may connect, who is the controller, what mpirun asks.
+#include <unistd.h>
+
+#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_log.h"
+#include "launcher/agent/mpi_launch.h"
+#include "launcher/wire/message_codec.h"
+
+namespace muster {
+
+void Agent::accept_next() {
+  acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
+    if (!acceptor_.is_open()) return;
+    if (!error) {
+      auto peer = std::make_shared<PeerConnection>(std::move(socket));
+      if (peer->is_of_user(::geteuid())) {
+        strangers_.insert(peer);
+        peer->start({[this, peer](Frame frame) { first_frame(peer, std::move(frame)); },
+                     {},
+                     [this, peer] { strangers_.erase(peer); }});
+      }
+    }
+    accept_next();
+  });
+}
+
+// The first frame tells who it is: a controller says Hello, mpi-start asks for a daemon.
+void Agent::first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame) {
+  strangers_.erase(peer);
+  auto hello = decode_to_agent(frame);
+  if (hello && std::holds_alternative<Hello>(hello->message)) {
+    return greet(peer, std::get<Hello>(hello->message));
+  }
+  auto asked = decode_from_agent(std::move(frame));
+  if (asked && std::holds_alternative<RemoteStartAsked>(asked->message)) {
+    return ask_remote_start(peer, std::get<RemoteStartAsked>(std::move(asked->message)));
+  }
+  log_line("hung up on a peer that did not say who it is");
+  peer->close();
+}
+
+void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hello) {
+  if (hello.controller_id != run_.controller || leaving_) {
+    log_line("refused the controller " + hello.controller_id);
+    return peer->close();
+  }
+  if (auto older = line_.detach()) {
+    older->close();
+    line_lost();
+  }
+  lease_ = hello.lease;
+  heard_at_ = boot_time();
+  line_.attach(peer);
+  peer->set_handlers({[this](Frame frame) { controller_frame(std::move(frame)); },
+                      [this] { move_output(); },
+                      [this] {
+                        line_.detach();
+                        line_lost();
+                      }});
+  welcome_.holds_attempts = !attempts_.empty();
+  line_.send(welcome_);
+  for (const auto& [key, attempt] : attempts_) attempt->tell_known();
+  for (RemoteStartAsked& asked : std::exchange(unsent_asks_, {})) line_.send(std::move(asked));
+  move_output();
+}
+
+void Agent::line_lost() {
+  execs_.stop_all();
+  staging_.line_lost();
+  collection_.cancel_all();
+}
+
+void Agent::controller_frame(Frame frame) {
+  heard_at_ = boot_time();
+  auto received = decode_to_agent(std::move(frame));
+  if (!received) return log_line(received.error().message);
+  std::visit([&](const auto& message) { on(message, received->payload); }, received->message);
+}
+
+void Agent::ask_remote_start(const std::shared_ptr<PeerConnection>& peer, RemoteStartAsked asked) {
+  const Attempt* attempt = find(asked.job, asked.attempt);
+  if (attempt == nullptr || !attempt->start_request() || !attempt->start_request()->mpi) {
+    peer->write(encode(ToAgent{
+        RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, "this node runs no such MPI attempt"}}));
+    return peer->close_when_written();
+  }
+  const auto& hosts = attempt->start_request()->mpi->hosts;
+  const auto names = mpi_host_names(hosts, site_.host_name);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == asked.host) asked.host = hosts[i];
+  }
+  asked.ticket = std::to_string(next_ticket_++);
+  remote_askers_[asked.ticket] = peer;
+  peer->set_handlers(
+      {[](Frame) {}, {}, [this, ticket = asked.ticket] { remote_askers_.erase(ticket); }});
+  if (line_.is_open()) {
+    line_.send(asked);
+  } else {
+    unsent_asks_.push_back(std::move(asked));
+  }
+}
+
+}  // namespace muster

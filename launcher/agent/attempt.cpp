@@ -1,0 +1,226 @@
+#include "launcher/agent/attempt.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "launcher/agent/attempt_files.h"
+#include "launcher/agent/mpi_launch.h"
+#include "launcher/agent/shell_children.h"
+#include "launcher/agent/signal_name.h"
+
+namespace muster {
+
+namespace {
+
+// Enough for a Python traceback of usual depth; the whole text is in the rank's log.
+constexpr std::size_t reported_lines = 20;
+// mpirun's daemon explains a failed start in about a screen of text.
+constexpr std::size_t daemon_words_limit = 16u << 10;
+
+}  // namespace
+
+Attempt::Attempt(const AgentSite& site, AttemptKey key)
+    : site_(site),
+      key_(std::move(key)),
+      layout_(layout_of(site.run, key_)),
+      output_(key_, layout_.spool),
+      exit_log_(exit_log_path(layout_.spool)) {}
+
+void Attempt::restore() {
+  start_ = load_start(layout_);
+  start_error_ = "an earlier agent of this node ran the attempt and died";
+  output_.open_existing();
+  for (const ExitLogLine& line : exit_log_.read_new()) {
+    if (const auto* exit = std::get_if<RankExit>(&line)) ranks_[exit->rank].exit = *exit;
+  }
+  stop_.kill_now(AttemptStop::Clock::now());
+  remove_mpi_scratch(layout_);
+}
+
+void Attempt::hold_ports(PortReservation ports) {
+  ports_ = std::move(ports);
+}
+
+std::string Attempt::checkpoint_directory() const {
+  return start_ ? muster::checkpoint_directory(*start_, layout_) : layout_.checkpoints;
+}
+
+std::string Attempt::daemon_log_path() const {
+  return layout_.spool + "/mpi-daemon.log";
+}
+
+bool Attempt::has_live_ranks() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& item) { return item.second.process && !item.second.exit; });
+}
+
+// ---- stopping ---------------------------------------------------------------------------------
+
+// A rank's own process; while that is still the shell of its command, the shell's children too: the
+// program that can save something is one of them. Data workers further down are left alone.
+std::vector<ProcessInfo> Attempt::signal_targets() const {
+  std::vector<ProcessInfo> targets;
+  for (const auto& [id, rank] : ranks_) {
+    if (!rank.process || rank.exit) continue;
+    targets.push_back(*rank.process);
+    for (ProcessInfo& child : children_of_shell(*rank.process)) targets.push_back(std::move(child));
+  }
+  return targets;
+}
+
+void Attempt::stop(const StopAttempt& request) {
+  clean_wanted_ = true;
+  std::vector<ProcessInfo> targets;
+  if (stop_.is_idle()) {
+    targets = signal_targets();
+    asked_to_stop_ = true;
+    const int signal = signal_number(request.signal).value_or(SIGTERM);
+    for (const ProcessInfo& target : targets) {
+      signal_process(target, signal);
+      signal_process(target, SIGCONT);
+    }
+  }
+  stop_.begin(std::move(targets), request.grace, AttemptStop::Clock::now());
+}
+
+void Attempt::kill_now() {
+  asked_to_stop_ = true;
+  if (!is_clean()) stop_.kill_now(AttemptStop::Clock::now());
+}
+
+void Attempt::step(const AttemptStop::Find& find) {
+  if (!is_stopping()) return;
+  stop_.step(AttemptStop::Clock::now(), find);
+  if (!is_clean()) return;
+  read_exit_log();
+  ports_ = {};
+  if (start_ && start_->mpi) remove_mpi_scratch(layout_);
+}
+
+AttemptClean Attempt::clean_message() const {
+  AttemptClean clean;
+  clean.job = key_.job;
+  clean.attempt = key_.attempt;
+  clean.unkillable = stop_.proven()->unkillable;
+  return clean;
+}
+
+// ---- what became of the ranks -----------------------------------------------------------------
+
+void Attempt::rank_started(RankId rank, pid_t pid) {
+  LocalRank& local = ranks_[rank];
+  local.process = read_process(pid).value_or(ProcessInfo{});
+  local.process->pid = pid;
+}
+
+bool Attempt::reaped(pid_t pid, int wait_status) {
+  const ExitStatus status = exit_status_of(wait_status);
+  if (mpirun_ == pid) {
+    mpirun_.reset();
+    mpi_process_ended(status, true);
+    return true;
+  }
+  if (const auto remote = remote_starts_.find(pid); remote != remote_starts_.end()) {
+    std::string words;
+    if (!status.ok()) {
+      std::int64_t from_start = 0;
+      for (const auto& line : read_new_lines(daemon_log_path(), from_start, daemon_words_limit)) {
+        words += line + "\n";
+      }
+    }
+    site_.line.send(RemoteStartEnded{remote->second, status, words});
+    remote_starts_.erase(remote);
+    mpi_process_ended(status, false);
+    return true;
+  }
+  for (auto& [id, rank] : ranks_) {
+    if (!rank.process || rank.process->pid != pid || rank.exit || (start_ && start_->mpi)) continue;
+    const RankExit exit{id, status, boot_time(), asked_to_stop_};
+    append_exit_log(exit_log_path(layout_.spool), exit);
+    rank_ended(exit);
+    return true;
+  }
+  return false;
+}
+
+void Attempt::read_exit_log() {
+  if (!start_ || !start_->mpi) return;
+  for (const ExitLogLine& line : exit_log_.read_new()) {
+    if (const auto* start = std::get_if<RankStart>(&line)) {
+      rank_started(start->rank, start->pid);
+    } else {
+      rank_ended(std::get<RankExit>(line));
+    }
+  }
+}
+
+// mpirun or this node's daemon of it is gone, and with it every rank it had here: those that left
+// no record were killed, those that never began ended like it.
+void Attempt::mpi_process_ended(ExitStatus status, bool is_mpirun) {
+  read_exit_log();
+  if (status.ok()) status.code = 1;  // for a rank without a record it was no success
+  for (auto& [id, rank] : ranks_) {
+    if (rank.exit) continue;
+    if (rank.process) {
+      rank_ended({id, ExitStatus{0, SIGKILL}, boot_time(), asked_to_stop_});
+    } else if (is_mpirun) {
+      rank_ended({id, status, boot_time(), asked_to_stop_});
+    }
+  }
+}
+
+void Attempt::rank_ended(RankExit exit) {
+  LocalRank& rank = ranks_[exit.rank];
+  if (rank.exit) return;
+  exit.asked_to_stop = exit.asked_to_stop || asked_to_stop_;
+  rank.exit = exit;
+  output_.pump(site_.line);
+  tell_end(exit);
+}
+
+void Attempt::tell_end(const RankExit& exit) {
+  RankEnded ended;
+  ended.job = key_.job;
+  ended.attempt = key_.attempt;
+  ended.rank = exit.rank;
+  ended.status = exit.status;
+  ended.asked_to_stop = exit.asked_to_stop;
+  ended.age_us = (boot_time() - exit.at).count();
+  Spool* spool = output_.find(exit.rank);
+  if (spool != nullptr && !exit.status.ok()) {
+    ended.last_lines = spool->last_lines(reported_lines);
+    Spool* mpirun = output_.find(mpirun_rank);
+    if (ended.last_lines.empty() && mpirun != nullptr) {
+      ended.last_lines = mpirun->last_lines(reported_lines);
+    }
+  }
+  site_.line.send(ended);
+}
+
+void Attempt::tell_known() {
+  output_.rewind();
+  for (const auto& [id, rank] : ranks_) {
+    if (rank.exit) tell_end(*rank.exit);
+  }
+}
+
+void Attempt::poll_progress() {
+  if (start_ && !is_clean()) progress_.poll(key_.job, key_.attempt, site_.line);
+}
+
+void Attempt::throttle() {
+  for (auto& [id, rank] : ranks_) {
+    const Spool* spool = output_.find(id);
+    if (spool == nullptr || !rank.process || rank.exit || !stop_.is_idle()) continue;
+    const std::int64_t backlog = spool->backlog();
+    const bool pause = backlog > spool_limit_bytes;
+    const bool resume = backlog < spool_limit_bytes / 2;
+    if (rank.paused ? !resume : !pause) continue;
+    rank.paused = pause;
+    ::kill(-rank.process->group, pause ? SIGSTOP : SIGCONT);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,116 @@
+// One attempt on this node: its rank processes, their output, how they ended, and the proof that
+// nothing of it is left. Owned by Agent, on its thread; learns of time, dead children and changed
+// files by being told. Messages to the controller go through the line and are said again on
+// request.
+//
+//   held -> running -> stopping -> clean        (held: staged or restored, nothing runs)
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/attempt_output.h"
+#include "launcher/agent/attempt_processes.h"
+#include "launcher/agent/attempt_stop.h"
+#include "launcher/agent/controller_line.h"
+#include "launcher/agent/exit_log.h"
+#include "launcher/agent/port_reservation.h"
+#include "launcher/agent/progress_watch.h"
+#include "launcher/agent/rank_environment.h"
+
+namespace muster {
+
+// What an attempt needs to know of the agent that owns it.
+struct AgentSite {
+  const RunDirectory& run;
+  ControllerLine& line;
+  Environment environment;  // the agent's own
+  std::string program;      // path of this binary
+  std::string host_name;
+};
+
+class Attempt {
+ public:
+  Attempt(const AgentSite& site, AttemptKey key);
+
+  const AttemptKey& key() const { return key_; }
+  const AttemptLayout& layout() const { return layout_; }
+  const std::optional<StartRanks>& start_request() const { return start_; }
+  AttemptOutput& output() { return output_; }
+
+  // What a dead agent left on disk; its processes are gone.
+  void restore();
+  void start(const StartRanks& request);
+  void hold_ports(PortReservation ports);
+  const std::vector<int>& ports() const { return ports_.ports; }
+
+  void stop(const StopAttempt& request);
+  void kill_now();
+  bool is_clean() const { return stop_.proven() != nullptr; }
+  bool is_stopping() const { return stop_.is_active(); }
+  // StopAttempt wants AttemptClean, and everything it has to wait for has happened.
+  bool owes_clean() const { return clean_wanted_ && is_clean() && output_.has_sent_everything(); }
+  void clean_told() { clean_wanted_ = false; }
+  AttemptClean clean_message() const;
+
+  // Anything that can bring an attempt forward: time, a dead child, a changed file.
+  void step(const AttemptStop::Find& find);
+  bool reaped(pid_t pid, int wait_status);
+  void read_exit_log();
+  void poll_progress();
+  void throttle();
+  void tell_known();  // after Welcome
+
+  void remote_start(const RemoteStart& request);
+  // For a command beside a rank: its environment and directory; an Error when it is not here.
+  Result<Environment> environment_of(RankId rank) const;
+  void add_session(pid_t session) { sessions_.insert(session); }
+  const std::set<pid_t>& sessions() const { return sessions_; }
+  bool has_live_ranks() const;
+  std::string checkpoint_directory() const;
+
+ private:
+  struct LocalRank {
+    std::optional<ProcessInfo> process;
+    std::optional<RankExit> exit;
+    bool paused = false;  // its output is too far ahead of the controller
+  };
+
+  Status launch();
+  Status launch_rank(const RankLaunch& rank);
+  Status launch_mpi();
+  Status write_mpi_rank(const RankLaunch& rank);
+  Result<std::vector<std::string>> shell_command(const Environment& environment) const;
+  RankSetting setting() const;
+  void rank_started(RankId rank, pid_t pid);
+  void rank_ended(RankExit exit);
+  void mpi_process_ended(ExitStatus status, bool is_mpirun);
+  void tell_end(const RankExit& exit);
+  std::string daemon_log_path() const;
+  std::vector<ProcessInfo> signal_targets() const;
+
+  const AgentSite& site_;
+  AttemptKey key_;
+  AttemptLayout layout_;
+  std::optional<StartRanks> start_;
+  DataPaths paths_;
+  std::string start_error_;
+  std::map<RankId, LocalRank> ranks_;
+  std::optional<pid_t> mpirun_;
+  std::map<pid_t, std::string> remote_starts_;  // ticket
+  std::set<pid_t> sessions_;
+  AttemptOutput output_;
+  ExitLogReader exit_log_;
+  ProgressWatch progress_;
+  PortReservation ports_;
+  AttemptStop stop_;
+  bool asked_to_stop_ = false;
+  bool clean_wanted_ = false;
+};
+
+}  // namespace muster

@@ -1,0 +1,159 @@
+// Attempt's part that starts processes: ranks, mpirun, and what mpirun wants started here.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "launcher/agent/attempt.h"
+#include "launcher/agent/attempt_files.h"
+#include "launcher/agent/mpi_launch.h"
+#include "launcher/agent/spawn.h"
+#include "launcher/agent/system_error_text.h"
+
+namespace muster {
+
+namespace {
+
+Result<UniqueFd> open_for_append(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file) return system_error("open " + path);
+  return file;
+}
+
+void add_missing(Environment& environment, const Environment& more) {
+  for (const auto& item : more) environment.insert(item);
+}
+
+}  // namespace
+
+RankSetting Attempt::setting() const {
+  return {*start_, layout_, paths_, token_of(site_.run, key_), site_.run.socket_path()};
+}
+
+Result<Environment> Attempt::environment_of(RankId rank) const {
+  if (!start_) return Error{"attempt " + std::to_string(key_.attempt.value) + " is not running"};
+  for (const RankLaunch& launch : start_->ranks) {
+    if (launch.rank != rank) continue;
+    return rank_environment(setting(), launch, base_environment(site_.environment));
+  }
+  return Error{"rank " + std::to_string(rank.value) + " does not run on this node"};
+}
+
+void Attempt::start(const StartRanks& request) {
+  if (!start_) {
+    start_ = request;
+    paths_ = data_paths(*start_, layout_, path_exists);
+    Status launched = stop_.is_idle() ? launch() : Error{"the attempt was stopped before"};
+    if (!launched) start_error_ = launched.error().message;
+  }
+  site_.line.send(StartDone{key_.job, key_.attempt, start_error_});
+  read_exit_log();
+}
+
+Status Attempt::launch() {
+  if (Status made = prepare_code(layout_); !made) return made;
+  if (Status made = prepare_attempt(*start_, layout_, paths_); !made) return made;
+  if (Status saved = save_start(layout_, *start_); !saved) return saved;
+  for (const RankLaunch& rank : start_->ranks) {
+    ranks_[rank.rank];
+    progress_.add(rank.rank, heartbeat_path(layout_, rank.rank), metrics_path(layout_, rank.rank));
+    if (auto spool = output_.open(rank.rank); !spool) return spool.error();
+  }
+  if (start_->mpi) return launch_mpi();
+  for (const RankLaunch& rank : start_->ranks) {
+    if (Status launched = launch_rank(rank); !launched) return launched;
+  }
+  return Done{};
+}
+
+Result<std::vector<std::string>> Attempt::shell_command(const Environment& environment) const {
+  const std::string command = rank_command(*start_, paths_);
+  for (const std::string shell : {"bash", "/bin/bash", "sh", "/bin/sh"}) {
+    if (auto path = find_program(shell, environment.at("PATH"))) {
+      return std::vector<std::string>{*path, "-c", command};
+    }
+  }
+  return Error{"neither bash nor sh was found on this node: install bash"};
+}
+
+Status Attempt::launch_rank(const RankLaunch& rank) {
+  SpawnRequest request;
+  request.environment = rank_environment(setting(), rank, base_environment(site_.environment));
+  auto argv = shell_command(request.environment);
+  if (!argv) return argv.error();
+  request.argv = std::move(*argv);
+  request.directory = layout_.code;
+  auto output = open_for_append(output_.find(rank.rank)->path());
+  if (!output) return output.error();
+  request.output = request.errors = output->get();
+  auto pid = spawn(request);
+  if (!pid) return Error{"rank " + std::to_string(rank.rank.value) + ": " + pid.error().message};
+  sessions_.insert(*pid);
+  rank_started(rank.rank, *pid);
+  append_exit_log(exit_log_path(layout_.spool), RankStart{rank.rank, *pid});
+  return Done{};
+}
+
+Status Attempt::write_mpi_rank(const RankLaunch& rank) {
+  MpiRankFile file;
+  file.directory = layout_.code;
+  file.output_path = output_.find(rank.rank)->path();
+  file.exit_log_path = exit_log_path(layout_.spool);
+  file.environment = rank_environment(setting(), rank, base_environment(site_.environment));
+  auto argv = shell_command(file.environment);
+  if (!argv) return argv.error();
+  file.argv = std::move(*argv);
+  if (path_exists(layout_.mpi_shared_memory)) {
+    add_missing(file.environment,
+                {{"OMPI_MCA_btl_vader_backing_directory", layout_.mpi_shared_memory},
+                 {"OMPI_MCA_osc_sm_backing_directory", layout_.mpi_shared_memory},
+                 {"OMPI_MCA_osc_rdma_backing_directory", layout_.mpi_shared_memory}});
+  }
+  return write_mpi_rank_file(mpi_rank_file_path(layout_.spool, rank.rank), file);
+}
+
+Status Attempt::launch_mpi() {
+  if (Status made = prepare_mpi_scratch(layout_, site_.program); !made) return made;
+  for (const RankLaunch& rank : start_->ranks) {
+    if (Status written = write_mpi_rank(rank); !written) return written;
+  }
+  if (start_->node_index != 0) return Done{};
+  auto spool = output_.open(mpirun_rank);
+  if (!spool) return spool.error();
+  auto output = open_for_append((*spool)->path());
+  if (!output) return output.error();
+  SpawnRequest request;
+  request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name),
+                                start_->mpi->processes_per_node, layout_.mpi_scratch + "/muster");
+  request.environment = mpi_environment(layout_, site_.program);
+  add_missing(request.environment,
+              attempt_environment(setting(), base_environment(site_.environment)));
+  request.directory = layout_.code;
+  request.output = request.errors = output->get();
+  auto pid = spawn(request);
+  if (!pid) return Error{pid.error().message + "; install Open MPI or set mpi.launcher: direct"};
+  mpirun_ = *pid;
+  sessions_.insert(*pid);
+  return Done{};
+}
+
+void Attempt::remote_start(const RemoteStart& asked) {
+  const auto refuse = [&](const std::string& why) {
+    site_.line.send(RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why});
+  };
+  if (!start_ || !start_->mpi || !stop_.is_idle()) return refuse("the attempt does not run here");
+  // Not a spool: only node 0 has the log of mpirun. What the daemon says is read when it fails.
+  auto output = open_for_append(daemon_log_path());
+  if (!output) return refuse(output.error().message);
+  SpawnRequest request;
+  request.argv = {"sh", "-c", asked.command};
+  request.environment = mpi_environment(layout_, site_.program);
+  add_missing(request.environment,
+              attempt_environment(setting(), base_environment(site_.environment)));
+  request.directory = layout_.code;
+  request.output = request.errors = output->get();
+  auto pid = spawn(request);
+  if (!pid) return refuse(pid.error().message);
+  sessions_.insert(*pid);
+  remote_starts_[*pid] = asked.ticket;
+}
+
+}  // namespace muster

@@ -1,0 +1,75 @@
+#include "launcher/agent/attempt_stop.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "launcher/agent/attempt_processes.h"
+
+namespace muster {
+
+namespace {
+
+// For workers and helpers after the ranks are gone: they have nothing to save.
+constexpr std::chrono::seconds terminate_limit{5};
+// After SIGKILL a process ends at once unless the kernel holds it (D state): waiting longer is
+// vain.
+constexpr std::chrono::seconds reap_limit{60};
+// One scan can miss a process that forks while /proc is read.
+constexpr int empty_scans_wanted = 2;
+
+}  // namespace
+
+void AttemptStop::begin(std::vector<ProcessInfo> signalled, std::chrono::milliseconds grace,
+                        Clock::time_point now) {
+  if (auto* running = std::get_if<Grace>(&phase_)) {
+    running->deadline = std::min(running->deadline, now + grace);
+    return;
+  }
+  const Proven* before = proven();
+  if (before != nullptr && !before->unkillable.empty()) return kill_now(now);
+  if (is_idle()) phase_ = Grace{std::move(signalled), now + grace};
+}
+
+void AttemptStop::kill_now(Clock::time_point now) {
+  if (std::holds_alternative<Killing>(phase_)) return;
+  phase_ = Killing{now + reap_limit};
+}
+
+void AttemptStop::step(Clock::time_point now, const Find& find) {
+  while (is_active() && step_once(now, find)) {
+  }
+}
+
+// True when another step may follow at once.
+bool AttemptStop::step_once(Clock::time_point now, const Find& find) {
+  if (auto* grace = std::get_if<Grace>(&phase_)) {
+    std::erase_if(grace->signalled, [](const ProcessInfo& rank) { return !is_alive(rank); });
+    if (!grace->signalled.empty() && now < grace->deadline) return false;
+    for (const ProcessInfo& process : find()) {
+      signal_process(process, SIGTERM);
+      signal_process(process, SIGCONT);
+    }
+    phase_ = Terminating{now + terminate_limit};
+    return true;
+  }
+  if (auto* terminating = std::get_if<Terminating>(&phase_)) {
+    if (!find().empty() && now < terminating->deadline) return false;
+    phase_ = Killing{now + reap_limit};
+    return true;
+  }
+  auto& killing = std::get<Killing>(phase_);
+  const auto left = find();
+  if (left.empty()) {
+    if (++killing.empty_scans >= empty_scans_wanted) phase_ = Proven{};
+    return true;
+  }
+  killing.empty_scans = 0;
+  kill_processes(left);
+  if (now < killing.deadline) return false;
+  Proven proven;
+  for (const ProcessInfo& process : left) proven.unkillable.push_back(describe(process));
+  phase_ = std::move(proven);
+  return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+// Ending an attempt's processes and proving it. Knows processes only through the two functions it
+// is given; time is an input.
+//
+//   Idle -> Grace -> Terminating -> Killing -> Proven
+//     Grace:        the ranks were signalled and may save; their workers are left alone
+//     Terminating:  SIGTERM to everything that is left
+//     Killing:      SIGKILL until no process is found, or the kernel does not let them go
+//   kill_now goes to Killing from anywhere.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/agent/process_scan.h"
+
+namespace muster {
+
+class AttemptStop {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Find = std::function<std::vector<ProcessInfo>()>;
+
+  struct Proven {
+    std::vector<std::string> unkillable;
+  };
+
+  // `signalled`: the ranks, already told to stop. Again: the sooner deadline counts.
+  void begin(std::vector<ProcessInfo> signalled, std::chrono::milliseconds grace,
+             Clock::time_point now);
+  void kill_now(Clock::time_point now);
+  // Goes as far as it can at `now`.
+  void step(Clock::time_point now, const Find& find);
+
+  bool is_idle() const { return std::holds_alternative<Idle>(phase_); }
+  bool is_active() const { return !is_idle() && proven() == nullptr; }
+  const Proven* proven() const { return std::get_if<Proven>(&phase_); }
+
+ private:
+  struct Idle {};
+  struct Grace {
+    std::vector<ProcessInfo> signalled;
+    Clock::time_point deadline;
+  };
+  struct Terminating {
+    Clock::time_point deadline;
+  };
+  struct Killing {
+    Clock::time_point deadline;
+    int empty_scans = 0;
+  };
+
+  bool step_once(Clock::time_point now, const Find& find);
+
+  std::variant<Idle, Grace, Terminating, Killing, Proven> phase_;
+};
+
+}  // namespace muster

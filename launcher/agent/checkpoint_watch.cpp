@@ -1,0 +1,61 @@
+#include "launcher/agent/checkpoint_watch.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "launcher/agent/checkpoint_probe.h"
+
+namespace muster {
+
+namespace {
+
+// A checkpoint is news within a second; a look costs a fork and one stat when nothing changed.
+constexpr std::chrono::seconds look_interval{1};
+// A look that takes longer waits for a file system that hangs; another is tried then.
+constexpr Milliseconds look_limit{20000};
+
+std::string time_of_change(const std::string& directory) {
+  struct stat facts {};
+  if (::stat(directory.c_str(), &facts) != 0) return "absent";
+  return std::to_string(facts.st_mtim.tv_sec) + "." + std::to_string(facts.st_mtim.tv_nsec);
+}
+
+// "<time of change>" or "<time of change>\n<step>\n<directory>"; empty: nothing changed.
+std::string look(const std::string& directory, const std::string& seen_change) {
+  const std::string change = time_of_change(directory);
+  if (change == seen_change) return {};
+  const auto newest = probe_checkpoint(directory);
+  if (!newest) return change;
+  return change + "\n" + std::to_string(newest->step) + "\n" + newest->directory;
+}
+
+}  // namespace
+
+CheckpointWatch::CheckpointWatch(ChildTasks& tasks, std::string directory, Found found)
+    : tasks_(tasks), directory_(std::move(directory)), facts_(std::make_shared<Facts>()) {
+  facts_->found = std::move(found);
+}
+
+void CheckpointWatch::poll(Clock::time_point now) {
+  if (now < next_look_ || facts_->is_looking) return;
+  next_look_ = now + look_interval;
+  facts_->is_looking = true;
+  tasks_.run(
+      [directory = directory_, seen = facts_->seen_change] { return look(directory, seen); },
+      look_limit,
+      [facts = facts_](std::optional<std::string> answer) {
+        facts->is_looking = false;
+        if (!answer || answer->empty()) return;
+        const std::size_t first = answer->find('\n');
+        facts->seen_change = answer->substr(0, first);
+        if (first == std::string::npos) return;
+        const std::size_t second = answer->find('\n', first + 1);
+        CheckpointRef ref{std::atoll(answer->c_str() + first + 1), answer->substr(second + 1)};
+        if (facts->newest && facts->newest->directory == ref.directory) return;
+        facts->newest = ref;
+        facts->found(ref);
+      });
+}
+
+}  // namespace muster

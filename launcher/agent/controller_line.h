@@ -1,0 +1,34 @@
+// The agent's way to its controller: whatever connection is the present one, or none. A message
+// that finds no connection is dropped; everything that matters is said again after the next
+// Welcome.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "launcher/wire/agent_message.h"
+
+namespace muster {
+
+class PeerConnection;
+
+class ControllerLine {
+ public:
+  // Above this many unwritten bytes nothing large is added, so that a Pong or an exit waits for no
+  // more than four chunks of output.
+  static constexpr std::size_t queue_limit_bytes = 4u << 20;
+
+  bool is_open() const { return connection_ != nullptr; }
+  bool has_room() const;
+  void send(const FromAgent& message, std::string_view payload = {});
+  void send_encoded(std::string frame);
+  void attach(std::shared_ptr<PeerConnection> connection) { connection_ = std::move(connection); }
+  std::shared_ptr<PeerConnection> detach() { return std::move(connection_); }
+  const PeerConnection* connection() const { return connection_.get(); }
+
+ private:
+  std::shared_ptr<PeerConnection> connection_;
+};
+
+}  // namespace muster

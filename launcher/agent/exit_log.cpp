@@ -1,0 +1,83 @@
+#include "launcher/agent/exit_log.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <optional>
+
+namespace muster {
+
+namespace {
+
+std::optional<ExitLogLine> parse_line(const std::string& line) {
+  long long rank = 0;
+  long long pid = 0;
+  if (std::sscanf(line.c_str(), "started %lld %lld", &rank, &pid) == 2) {
+    return RankStart{RankId{rank}, static_cast<pid_t>(pid)};
+  }
+  RankExit exit;
+  long long at = 0;
+  int asked = 0;
+  if (std::sscanf(line.c_str(), "ended %lld %d %d %lld %d", &rank, &exit.status.code,
+                  &exit.status.signal, &at, &asked) != 5) {
+    return {};
+  }
+  exit.rank = RankId{rank};
+  exit.at = BootTime(at);
+  exit.asked_to_stop = asked != 0;
+  return exit;
+}
+
+}  // namespace
+
+std::string exit_log_path(const std::string& spool_directory) {
+  return spool_directory + "/exits";
+}
+
+void append_exit_log(const std::string& path, const ExitLogLine& line) {
+  char text[160];
+  int length = 0;
+  if (const auto* start = std::get_if<RankStart>(&line)) {
+    length = std::snprintf(text, sizeof text, "started %lld %d\n",
+                           static_cast<long long>(start->rank.value), start->pid);
+  } else {
+    const RankExit& exit = std::get<RankExit>(line);
+    length =
+        std::snprintf(text, sizeof text, "ended %lld %d %d %lld %d\n",
+                      static_cast<long long>(exit.rank.value), exit.status.code, exit.status.signal,
+                      static_cast<long long>(exit.at.count()), exit.asked_to_stop ? 1 : 0);
+  }
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  [[maybe_unused]] const ssize_t put = ::write(file.get(), text, static_cast<std::size_t>(length));
+}
+
+std::vector<ExitLogLine> ExitLogReader::read_new() {
+  std::vector<ExitLogLine> lines;
+  if (!file_) file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_) return lines;
+  std::string text;
+  char buffer[4096];
+  off_t at = offset_;
+  for (ssize_t got = 0; (got = ::pread(file_.get(), buffer, sizeof buffer, at)) > 0; at += got) {
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+  std::size_t start = 0;
+  for (std::size_t end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1) {
+    if (auto line = parse_line(text.substr(start, end - start))) lines.push_back(*line);
+  }
+  offset_ += static_cast<off_t>(start);
+  return lines;
+}
+
+ExitStatus exit_status_of(int wait_status) {
+  ExitStatus status;
+  if (WIFSIGNALED(wait_status)) {
+    status.signal = WTERMSIG(wait_status);
+  } else {
+    status.code = WEXITSTATUS(wait_status);
+  }
+  return status;
+}
+
+}  // namespace muster

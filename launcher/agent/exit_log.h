@@ -1,0 +1,54 @@
+// How the ranks of an attempt began and ended on this node, as lines appended to the file `exits`
+// by the agent or by the `mpi-rank` wrapper; read by the agent and by the agent after it.
+//
+//   started <rank> <pid>
+//   ended <rank> <exit code> <signal> <boot time in us> <1: muster had asked it to stop>
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/agent/boot_clock.h"
+#include "launcher/agent/unique_fd.h"
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+struct RankStart {
+  RankId rank;
+  pid_t pid = 0;
+};
+
+struct RankExit {
+  RankId rank;
+  ExitStatus status;
+  BootTime at{0};
+  bool asked_to_stop = false;
+};
+
+using ExitLogLine = std::variant<RankStart, RankExit>;
+
+std::string exit_log_path(const std::string& spool_directory);
+
+// Appends one line; a failure (full disk) is not an error of the rank and is ignored.
+void append_exit_log(const std::string& path, const ExitLogLine& line);
+
+class ExitLogReader {
+ public:
+  explicit ExitLogReader(std::string path) : path_(std::move(path)) {}
+  // Whole lines since the last call.
+  std::vector<ExitLogLine> read_new();
+
+ private:
+  std::string path_;
+  UniqueFd file_;
+  off_t offset_ = 0;
+};
+
+// Of a status that waitpid gave.
+ExitStatus exit_status_of(int wait_status);
+
+}  // namespace muster

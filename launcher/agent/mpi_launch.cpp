@@ -1,0 +1,141 @@
+#include "launcher/agent/mpi_launch.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iterator>
+
+#include "launcher/agent/system_error_text.h"
+
+namespace muster {
+
+namespace {
+
+// Open MPI cuts names at the first dot and takes apart digits; a plain word survives both.
+bool is_plain_host(const std::string& name) {
+  return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '-'; });
+}
+
+std::string first_label(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
+
+Status make_private_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return Done{};
+  if (errno != EEXIST) return system_error("create the directory " + path);
+  struct stat facts {};
+  if (::lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) ||
+      facts.st_uid != ::geteuid()) {
+    return Error{path + " exists and is not a directory of this user: remove it"};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+std::vector<std::string> mpi_host_names(const std::vector<std::string>& hosts,
+                                        const std::string& own_host) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const std::string& host = hosts[i];
+    const bool is_taken = std::find(names.begin(), names.end(), host) != names.end();
+    const bool is_own = host == own_host || host == first_label(own_host) || host == "localhost";
+    if (i == 0) {
+      names.push_back(own_host);
+    } else if (is_plain_host(host) && !is_own && !is_taken) {
+      names.push_back(host);
+    } else {
+      names.push_back("muster-node-" + std::to_string(i));
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> mpirun_command(const std::vector<std::string>& host_names,
+                                        int processes_per_node, const std::string& start_agent) {
+  const std::string slots = ":" + std::to_string(processes_per_node);
+  std::string hosts;
+  for (const std::string& name : host_names) hosts += (hosts.empty() ? "" : ",") + name + slots;
+  const int ranks = static_cast<int>(host_names.size()) * processes_per_node;
+  std::vector<std::string> argv{"mpirun"};
+  if (::geteuid() == 0) argv.push_back("--allow-run-as-root");
+  const auto set = [&argv](const char* name, const std::string& value) {
+    argv.insert(argv.end(), {"--mca", name, value});
+  };
+  set("plm", "rsh");
+  set("plm_rsh_agent", start_agent + " agent mpi-start");
+  set("plm_rsh_no_tree_spawn", "1");        // only node 0's agent may be asked
+  set("orte_leave_session_attached", "1");  // the daemons stay children of their agents
+  set("if_base_do_not_resolve", "1");       // names are nodes, whatever a resolver thinks of them
+  argv.insert(argv.end(), {"-np", std::to_string(ranks), "--host", hosts, "--map-by", "slot",
+                           "--oversubscribe", "--bind-to", "none"});
+  // Each node has its own path of muster, so the shell there looks it up.
+  argv.insert(argv.end(),
+              {"sh", "-c", std::string("exec \"$") + program_name + "\" agent mpi-rank"});
+  return argv;
+}
+
+Environment mpi_environment(const AttemptLayout& layout, const std::string& program) {
+  return {{"TMPDIR", layout.mpi_scratch},
+          {attempt_directory_name, layout.spool},
+          {program_name, program}};
+}
+
+std::string mpi_rank_file_path(const std::string& spool_directory, RankId rank) {
+  return spool_directory + "/launch-" + std::to_string(rank.value);
+}
+
+Status write_mpi_rank_file(const std::string& path, const MpiRankFile& rank) {
+  std::string bytes;
+  const auto add = [&bytes](const std::string& text) { bytes.append(text).push_back('\0'); };
+  add(rank.directory);
+  add(rank.output_path);
+  add(rank.exit_log_path);
+  add(std::to_string(rank.argv.size()));
+  for (const std::string& argument : rank.argv) add(argument);
+  for (const auto& [name, value] : rank.environment) add(name + "=" + value);
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file) return system_error("create " + path);
+  const ssize_t put = ::write(file.get(), bytes.data(), bytes.size());
+  if (put != static_cast<ssize_t>(bytes.size())) {
+    return system_error("write " + path, put < 0 ? errno : ENOSPC);
+  }
+  return Done{};
+}
+
+std::optional<MpiRankFile> read_mpi_rank_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {};
+  std::vector<std::string> parts;
+  for (std::string part; std::getline(file, part, '\0');) parts.push_back(std::move(part));
+  if (parts.size() < 4) return {};
+  const std::size_t arguments = std::strtoul(parts[3].c_str(), nullptr, 10);
+  if (parts.size() < 4 + arguments || arguments == 0) return {};
+  MpiRankFile rank{parts[0], parts[1], parts[2], {}, {}};
+  const auto environment = parts.begin() + 4 + static_cast<std::ptrdiff_t>(arguments);
+  rank.argv.assign(parts.begin() + 4, environment);
+  for (auto at = environment; at != parts.end(); ++at) {
+    const std::size_t equals = at->find('=', 1);
+    if (equals == std::string::npos) continue;
+    rank.environment[at->substr(0, equals)] = at->substr(equals + 1);
+  }
+  return rank;
+}
+
+Status prepare_mpi_scratch(const AttemptLayout& layout, const std::string& program) {
+  if (Status made = make_private_directory(layout.mpi_scratch); !made) return made;
+  // Without /dev/shm Open MPI uses its session directory, which is the node's own too.
+  static_cast<void>(make_private_directory(layout.mpi_shared_memory));
+  const std::string link = layout.mpi_scratch + "/muster";
+  ::unlink(link.c_str());
+  if (::symlink(program.c_str(), link.c_str()) != 0) return system_error("create " + link);
+  return Done{};
+}
+
+}  // namespace muster

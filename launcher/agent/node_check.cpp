@@ -1,0 +1,67 @@
+#include "launcher/agent/node_check.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+
+#include <memory>
+
+#include "health/host_facts.h"
+#include "health/start_gate.h"
+#include "launcher/agent/checkpoint_probe.h"
+#include "launcher/agent/spawn.h"
+
+namespace muster {
+
+namespace {
+
+// The first address of an interface that is up and not the loopback.
+std::string own_address() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    const bool is_usable = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!is_usable || at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
+    char text[INET_ADDRSTRLEN] = {};
+    const auto* address = reinterpret_cast<const sockaddr_in*>(at->ifa_addr);
+    ::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
+    return text;
+  }
+  return {};
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
+CheckDone check_node(const CheckNode& request, const std::string& home,
+                     const std::string& path_list, const std::string& checkpoint_directory) {
+  StartGateFacts facts = read_start_gate_facts(home);
+  for (const std::string& program : request.programs) {
+    if (!find_program(program, path_list)) facts.missing_programs.push_back(program);
+  }
+  CheckDone done;
+  done.job = request.job;
+  done.attempt = request.attempt;
+  done.failures = judge_start_gate(facts, {request.expected_host, request.now_ms, request.skip});
+  done.newest_checkpoint = probe_checkpoint(checkpoint_directory);
+  return done;
+}
+
+Welcome describe_node() {
+  Welcome welcome;
+  welcome.boot_id = read_boot_id();
+  welcome.host_name = read_host_name();
+  welcome.address = own_address();
+  welcome.cores = usable_cores();
+  welcome.memory_bytes = read_memory("MemTotal").value_or(0);
+  return welcome;
+}
+
+}  // namespace muster

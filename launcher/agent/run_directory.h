@@ -1,0 +1,40 @@
+// The directory of one agent, `<home>/run/<controller>/<node>/`: socket, lock, log, spools. Mode
+// 0700. The socket is reached through /proc/self/fd, because the path of a Unix socket is limited
+// to 107 bytes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "launcher/agent/unique_fd.h"
+#include "scheduler/model/ids.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+struct RunDirectory {
+  std::string home;  // absolute
+  std::string controller;
+  NodeId node;
+  std::string path;
+  UniqueFd fd;
+  std::string socket_path() const { return path + "/agent.sock"; }
+};
+
+// Creates what is missing. `home` may be empty or start with ~/.
+Result<RunDirectory> open_run_directory(const std::string& home, const std::string& controller,
+                                        const NodeId& node);
+
+// The lock that makes its holder the agent of the directory; nothing when another process has it.
+Result<std::optional<UniqueFd>> lock_run_directory(const RunDirectory& directory);
+
+// A listening socket `agent.sock`, replacing what a dead agent left.
+Result<UniqueFd> listen_in(const RunDirectory& directory);
+
+// A connection to the agent whose socket has this path.
+Result<UniqueFd> connect_to_agent(const std::string& socket_path);
+
+// A single path component that cannot leave its directory.
+bool is_plain_name(const std::string& name);
+
+}  // namespace muster

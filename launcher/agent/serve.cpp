@@ -1,0 +1,121 @@
+// `muster agent serve`: from a command line to a daemon that listens.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <csignal>
+#include <cstdio>
+
+#include "launcher/agent/agent.h"
+#include "launcher/agent/agent_log.h"
+#include "launcher/agent/agent_main.h"
+#include "launcher/agent/leftovers.h"
+#include "launcher/agent/run_directory.h"
+#include "launcher/agent/system_error_text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int could_not_start = 1;
+constexpr int lock_pause_ms = 20;
+// Leftovers are given 60 s to die.
+constexpr int lock_limit_ms = 75'000;
+
+int fail(const std::string& message) {
+  std::fprintf(stderr, "muster agent: %s\n", message.c_str());
+  return could_not_start;
+}
+
+void tell_ready(int fd) {
+  [[maybe_unused]] const ssize_t told = ::write(fd, "R", 1);
+  ::close(fd);
+}
+
+// In the daemon; `ready` is where the process that was called waits.
+int serve_in_background(const AgentOptions& options, const RunDirectory& run, int lock, int ready) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  ::dup2(null, STDIN_FILENO);
+  open_log(run.fd.get());
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_NAME, "muster-agent");
+  [[maybe_unused]] const int moved = ::chdir("/");  // hold no file system that is not ours
+
+  if (Status ended = end_leftovers(run); !ended) {
+    log_line(ended.error().message);
+    return fail(ended.error().message);
+  }
+  pid_t keeper_pid = 0;
+  auto keeper = start_keeper(run, lock, &keeper_pid);
+  if (!keeper) return fail(keeper.error().message);
+  auto listener = listen_in(run);
+  if (!listener) return fail(listener.error().message);
+  log_line("serves " + run.path);
+  tell_ready(ready);
+  if (options.ready_fd >= 0) tell_ready(options.ready_fd);
+
+  boost::asio::io_context io(1);
+  Agent agent(io, run, std::move(*listener), keeper_pid, options.build_id);
+  const bool left_nothing = agent.run();
+  ::unlinkat(run.fd.get(), "agent.sock", 0);
+  if (left_nothing) dismiss_keeper(*keeper);
+  return 0;
+}
+
+// Closes what came from the caller by accident: a ssh channel must not stay open because an agent
+// holds a copy of it. What the agent opened itself closes on exec and is told apart by that.
+void close_inherited(int ready_fd) {
+  const long limit = ::sysconf(_SC_OPEN_MAX);
+  for (int fd = STDERR_FILENO + 1; fd < limit; ++fd) {
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fd != ready_fd) ::close(fd);
+  }
+}
+
+// The lock, or nothing when an agent answers. Who has the lock and does not answer is about to: an
+// agent that starts or leaves, a keeper that cleans up.
+Result<std::optional<UniqueFd>> wait_for_lock(const RunDirectory& run) {
+  for (int waited_ms = 0;; waited_ms += lock_pause_ms) {
+    auto lock = lock_run_directory(run);
+    if (!lock || *lock || connect_to_agent(run.socket_path())) return lock;
+    if (waited_ms > lock_limit_ms) {
+      return Error{"another process holds " + run.path + "/agent.lock and does not answer"};
+    }
+    ::poll(nullptr, 0, lock_pause_ms);
+  }
+}
+
+}  // namespace
+
+int agent_serve(const AgentOptions& options) {
+  const auto run = open_run_directory(options.home, options.controller, NodeId{options.node});
+  if (!run) return fail(run.error().message);
+  auto lock = wait_for_lock(*run);
+  if (!lock) return fail(lock.error().message);
+  if (!*lock) return 0;  // there is one already
+  int line[2];
+  if (::pipe2(line, O_CLOEXEC) != 0) return fail(system_error("make a pipe").message);
+  UniqueFd wait_end(line[0]);
+  UniqueFd ready_end(line[1]);
+  const pid_t first = ::fork();
+  if (first < 0) return fail(system_error("start the agent").message);
+  if (first > 0) {
+    ready_end.reset();
+    char byte = 0;
+    return ::read(wait_end.get(), &byte, 1) == 1 ? 0 : could_not_start;
+  }
+  ::setsid();
+  const pid_t second = ::fork();
+  if (second != 0) ::_exit(second > 0 ? 0 : could_not_start);
+  wait_end.reset();
+  close_inherited(options.ready_fd);
+  if (options.ready_fd >= 0) ::fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
+  std::exit(serve_in_background(options, *run, (*lock)->get(), ready_end.release()));
+}
+
+}  // namespace muster

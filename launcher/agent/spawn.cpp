@@ -1,0 +1,132 @@
+#include "launcher/agent/spawn.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "launcher/agent/system_error_text.h"
+#include "launcher/agent/unique_fd.h"
+
+namespace muster {
+
+namespace {
+
+// The kernel takes at most 32 pages for one argument or variable, its final NUL included.
+constexpr std::size_t string_limit_bytes = 131072;
+
+struct PreparedExec {
+  std::string program;
+  std::vector<std::string> environment;
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+};
+
+Result<Done> check_lengths(const SpawnRequest& request) {
+  for (const auto& [name, value] : request.environment) {
+    if (name.size() + value.size() + 2 > string_limit_bytes) {
+      return Error{"the environment variable " + name + " has " + std::to_string(value.size()) +
+                   " bytes: the kernel passes on at most 128 KiB in one variable"};
+    }
+  }
+  for (const std::string& argument : request.argv) {
+    if (argument.size() + 1 > string_limit_bytes) {
+      return Error{"the command has " + std::to_string(argument.size()) +
+                   " bytes: the kernel passes on at most 128 KiB, put it into a script file"};
+    }
+  }
+  return Done{};
+}
+
+// Runs in the child, between fork and exec. Reports errno through `report` and never returns.
+[[noreturn]] void become(const SpawnRequest& request, const PreparedExec& exec, pid_t parent,
+                         int report) {
+  ::setsid();
+  reset_signals();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // died before it could be heard
+  const int input = request.input ? *request.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const bool placed = input >= 0 && ::dup2(input, 0) >= 0 && ::dup2(request.output, 1) >= 0 &&
+                      ::dup2(request.errors, 2) >= 0;
+  if (placed && ::chdir(request.directory.c_str()) == 0) {
+    ::execve(exec.program.c_str(), exec.argv.data(), exec.envp.data());
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t told = ::write(report, &error, sizeof error);
+  ::_exit(127);
+}
+
+}  // namespace
+
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void close_descriptors_from(int first) {
+  if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
+  const long limit = ::sysconf(_SC_OPEN_MAX);  // kernels before 5.9
+  for (int fd = first; fd < limit; ++fd) ::close(fd);
+}
+
+std::optional<std::string> find_program(const std::string& program, const std::string& path_list) {
+  const auto is_executable = [](const std::string& path) {
+    struct stat facts {};
+    return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
+           ::access(path.c_str(), X_OK) == 0;
+  };
+  if (program.find('/') != std::string::npos) {
+    return is_executable(program) ? std::optional(program) : std::nullopt;
+  }
+  for (std::size_t at = 0; at <= path_list.size();) {
+    std::size_t end = path_list.find(':', at);
+    if (end == std::string::npos) end = path_list.size();
+    const std::string directory = path_list.substr(at, end - at);
+    const std::string path = (directory.empty() ? "." : directory) + "/" + program;
+    if (!program.empty() && is_executable(path)) return path;
+    at = end + 1;
+  }
+  return {};
+}
+
+Result<pid_t> spawn(const SpawnRequest& request) {
+  check(!request.argv.empty(), "spawn needs a program");
+  if (const auto fits = check_lengths(request); !fits) return fits.error();
+  const auto path = request.environment.find("PATH");
+  auto program = find_program(request.argv[0],
+                              path != request.environment.end() ? path->second : "/usr/bin:/bin");
+  if (!program) return Error{"there is no program '" + request.argv[0] + "' in PATH"};
+
+  PreparedExec exec;
+  exec.program = std::move(*program);
+  for (const auto& [name, value] : request.environment) {
+    exec.environment.push_back(name + "=" + value);
+  }
+  for (const auto& text : request.argv) exec.argv.push_back(const_cast<char*>(text.c_str()));
+  for (auto& text : exec.environment) exec.envp.push_back(text.data());
+  exec.argv.push_back(nullptr);
+  exec.envp.push_back(nullptr);
+
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) return system_error("make a pipe");
+  UniqueFd read_end(report[0]);
+  UniqueFd write_end(report[1]);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return system_error("start a process");
+  if (child == 0) become(request, exec, parent, report[1]);
+  write_end.reset();
+  int error = 0;
+  if (::read(read_end.get(), &error, sizeof error) <= 0) return child;
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return system_error("run " + exec.program + " in " + request.directory, error);
+}
+
+}  // namespace muster

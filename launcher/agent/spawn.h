@@ -1,0 +1,38 @@
+// Starting one process: explicit environment, working directory and descriptors, own session,
+// killed by the kernel when its parent dies. The caller reaps it. Nothing of the agent leaks into
+// it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+struct SpawnRequest {
+  std::vector<std::string> argv;  // argv[0] is looked up in the PATH of `environment`
+  std::map<std::string, std::string> environment;
+  std::string directory;
+  std::optional<int> input;  // absent: /dev/null
+  int output = 1;
+  int errors = 2;
+};
+
+// The process has exec'd when this returns a pid.
+Result<pid_t> spawn(const SpawnRequest& request);
+
+// The path of `program` in a PATH-like list; nothing when no entry has an executable of that name.
+std::optional<std::string> find_program(const std::string& program, const std::string& path_list);
+
+// Undoes what a process inherits by accident: ignored and blocked signals.
+void reset_signals();
+
+// Closes every descriptor from `first` on.
+void close_descriptors_from(int first);
+
+}  // namespace muster

@@ -1,0 +1,59 @@
+#include "launcher/agent/utf8_lines.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace muster {
+
+namespace {
+
+// A line of a report is read by a person; a stack frame with templates has about this length.
+constexpr std::size_t line_limit_bytes = 1000;
+
+// Length of the valid sequence that starts `bytes`, 0 when there is none.
+std::size_t sequence_length(std::string_view bytes) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const unsigned char lead = at(0);
+  const std::size_t length = lead < 0x80             ? 1
+                             : (lead & 0xe0) == 0xc0 ? 2
+                             : (lead & 0xf0) == 0xe0 ? 3
+                             : (lead & 0xf8) == 0xf0 ? 4
+                                                     : 0;
+  if (length == 0 || bytes.size() < length) return 0;
+  if (length == 1) return 1;
+  std::uint32_t code = lead & (0xffu >> (length + 1));
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((at(i) & 0xc0) != 0x80) return 0;
+    code = (code << 6) | (at(i) & 0x3fu);
+  }
+  constexpr std::uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  return code >= smallest[length] && code <= 0x10ffff && !is_surrogate ? length : 0;
+}
+
+}  // namespace
+
+std::string to_utf8(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t length = sequence_length(bytes);
+    text.append(length > 0 ? bytes.substr(0, length) : "\xef\xbf\xbd");
+    bytes.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return text;
+}
+
+std::vector<std::string> last_utf8_lines(std::string_view bytes, std::size_t count) {
+  std::vector<std::string> lines;
+  while (!bytes.empty() && lines.size() < count) {
+    const std::size_t newline = bytes.rfind('\n');
+    std::string_view line = newline == bytes.npos ? bytes : bytes.substr(newline + 1);
+    bytes = newline == bytes.npos ? std::string_view() : bytes.substr(0, newline);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (!line.empty()) lines.push_back(to_utf8(line.substr(0, line_limit_bytes)));
+  }
+  std::reverse(lines.begin(), lines.end());
+  return lines;
+}
+
+}  // namespace muster

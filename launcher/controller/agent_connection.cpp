@@ -1,0 +1,139 @@
+#include "launcher/controller/agent_connection.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include "launcher/wire/message_codec.h"
+
+namespace muster {
+
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+// An agent answers a ping within milliseconds; ten seconds of silence is a dead network or a stopped
+// agent, well before the default lease of 60 s.
+constexpr auto silence_limit = std::chrono::seconds(10);
+constexpr auto slowest_beat = std::chrono::milliseconds(2000);
+
+std::int64_t wall_ms() {
+  return std::chrono::duration_cast<Milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+AgentConnection::AgentConnection(boost::asio::io_context& io, Transport& transport,
+                                 NodeAddress address, AgentLaunch launch, Milliseconds lease,
+                                 Events events)
+    : heartbeat_(io),
+      transport_(transport),
+      address_(std::move(address)),
+      launch_(std::move(launch)),
+      lease_(lease),
+      events_(std::move(events)) {}
+
+AgentConnection::~AgentConnection() { *alive_ = false; }
+
+void AgentConnection::connect() {
+  check(phase_ == Phase::idle, "connect on a connection that is not idle");
+  phase_ = Phase::connecting;
+  transport_.connect(address_, launch_, [this, alive = alive_](ConnectResult result) {
+    if (*alive) connected(std::move(result));
+  });
+}
+
+void AgentConnection::connected(ConnectResult result) {
+  if (auto* failure = std::get_if<LinkFailure>(&result)) {
+    went_down(std::move(*failure));
+    return;
+  }
+  auto& opened = std::get<Connected>(result);
+  link_ = std::move(opened.link);
+  profile_ = std::move(opened.profile);
+  reader_ = FrameReader{};
+  phase_ = Phase::greeting;
+  last_heard_ = Steady::now();
+  link_->start({[this](std::span<const std::byte> bytes) { receive(bytes); },
+                [this](LinkFailure failure) { went_down(std::move(failure)); }});
+  Hello hello;
+  hello.controller_id = launch_.controller_id;
+  hello.node = address_.id;
+  hello.lease = lease_;
+  send(hello);
+  beat();
+}
+
+void AgentConnection::send(const ToAgent& message, std::string_view payload) {
+  if (link_) link_->write(encode(message, payload));
+}
+
+void AgentConnection::receive(std::span<const std::byte> bytes) {
+  last_heard_ = Steady::now();
+  reader_.feed(bytes);
+  while (link_) {
+    auto frame = reader_.next();
+    if (!frame) {
+      drop({LinkFailureKind::wrong_build, address_.id.value + ": " + frame.error().message});
+      return;
+    }
+    if (!*frame) return;
+    auto message = decode_from_agent(std::move(**frame));
+    if (!message) {
+      drop({LinkFailureKind::wrong_build, address_.id.value + ": " + message.error().message});
+      return;
+    }
+    handle(std::move(message->message), std::move(message->payload));
+  }
+}
+
+void AgentConnection::handle(FromAgent message, std::string payload) {
+  if (const auto* welcome = std::get_if<Welcome>(&message)) {
+    if (welcome->version != wire_version) {
+      drop({LinkFailureKind::wrong_build,
+            "the agent on " + address_.id.value + " speaks protocol " +
+                std::to_string(welcome->version) + ", this muster " +
+                std::to_string(wire_version) + ": wait for its jobs to end, or cancel them"});
+      return;
+    }
+    phase_ = Phase::up;
+    welcome_ = *welcome;
+    events_.on_up(*welcome);
+    return;
+  }
+  if (std::holds_alternative<Pong>(message) || phase_ != Phase::up) return;
+  events_.on_message(std::move(message), std::move(payload));
+}
+
+void AgentConnection::drop(LinkFailure why) {
+  if (phase_ == Phase::idle) return;
+  went_down(std::move(why));
+}
+
+// The link is destroyed later: this may run inside one of its callbacks.
+void AgentConnection::went_down(LinkFailure failure) {
+  heartbeat_.cancel();
+  phase_ = Phase::idle;
+  if (link_) {
+    boost::asio::post(heartbeat_.get_executor(),
+                      [dead = std::shared_ptr<Link>(std::move(link_))] {});
+  }
+  events_.on_down(std::move(failure));
+}
+
+void AgentConnection::beat() {
+  if (Steady::now() - last_heard_ > silence_limit) {
+    drop({LinkFailureKind::lost, "node " + address_.id.value + " has been silent for " +
+                                     std::to_string(silence_limit.count()) + " s"});
+    return;
+  }
+  send(Ping{wall_ms()});
+  heartbeat_.expires_after(std::min<Milliseconds>(lease_ / 5, slowest_beat));
+  heartbeat_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
+    if (!error && *alive && link_) beat();
+  });
+}
+
+}  // namespace muster

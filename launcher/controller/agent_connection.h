@@ -1,0 +1,67 @@
+// The controller's end of one agent: connects through a Transport, greets, sends and receives whole
+// messages, notices silence. Owned by AgentPool, on the controller's thread. Never decides anything:
+// a failure is reported once and the owner asks for the next try.
+//
+//   idle -> connecting -> greeting -> up -> idle (failed or lost)
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "launcher/transport/transport.h"
+#include "launcher/wire/agent_message.h"
+#include "launcher/wire/frame.h"
+
+namespace muster {
+
+class AgentConnection {
+ public:
+  struct Events {
+    std::function<void(const Welcome&)> on_up;
+    std::function<void(FromAgent, std::string payload)> on_message;
+    std::function<void(LinkFailure)> on_down;
+  };
+
+  AgentConnection(boost::asio::io_context& io, Transport& transport, NodeAddress address,
+                  AgentLaunch launch, Milliseconds lease, Events events);
+  ~AgentConnection();
+
+  void connect();  // only when idle
+  void send(const ToAgent& message, std::string_view payload = {});
+  void drop(LinkFailure why);  // closes; on_down follows
+  bool is_idle() const { return phase_ == Phase::idle; }
+  bool is_up() const { return phase_ == Phase::up; }
+  std::size_t queued_bytes() const { return link_ ? link_->queued_bytes() : 0; }
+  const NodeAddress& address() const { return address_; }
+  void set_address(NodeAddress address) { address_ = std::move(address); }
+  const ConnectProfile& profile() const { return profile_; }
+  const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
+
+ private:
+  enum class Phase { idle, connecting, greeting, up };
+
+  void connected(ConnectResult result);
+  void receive(std::span<const std::byte> bytes);
+  void handle(FromAgent message, std::string payload);
+  void went_down(LinkFailure failure);
+  void beat();
+
+  boost::asio::steady_timer heartbeat_;
+  Transport& transport_;
+  NodeAddress address_;
+  AgentLaunch launch_;
+  Milliseconds lease_;
+  Events events_;
+  Phase phase_ = Phase::idle;
+  std::unique_ptr<Link> link_;
+  FrameReader reader_;
+  ConnectProfile profile_;
+  Welcome welcome_;
+  std::chrono::steady_clock::time_point last_heard_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards callbacks of the transport
+};
+
+}  // namespace muster

@@ -1,0 +1,176 @@
+#include "launcher/controller/agent_inbox.h"
+
+#include <algorithm>
+
+#include "launcher/controller/wall_clock.h"
+#include "scheduler/decide.h"
+#include "scheduler/lookup.h"
+
+namespace muster {
+
+namespace {
+
+// One record of progress in thirty seconds keeps a week's run below 20,000 records.
+constexpr Milliseconds progress_interval{30000};
+
+const Rank* known_rank(const State& state, const JobId& job, AttemptId attempt, RankId rank) {
+  const Job* found = find_job(state, job);
+  const Attempt* active = found == nullptr ? nullptr : active_attempt(*found);
+  if (active == nullptr || active->id != attempt || rank.value < 0) return nullptr;
+  if (rank.value >= static_cast<std::int64_t>(active->ranks.size())) return nullptr;
+  return &active->ranks[static_cast<std::size_t>(rank.value)];
+}
+
+}  // namespace
+
+AgentInbox::AgentInbox(Home home, const State& state, AgentPool& pool, RankLogs& logs,
+                       Outlets outlets)
+    : home_(std::move(home)),
+      state_(state),
+      pool_(pool),
+      logs_(logs),
+      outlets_(std::move(outlets)) {}
+
+bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_view payload) {
+  if (const auto* piece = std::get_if<RankOutput>(&message)) {
+    output(node, *piece, payload);
+  } else if (const auto* ended = std::get_if<RankEnded>(&message)) {
+    rank_ended(node, *ended);
+  } else if (const auto* seen = std::get_if<Progress>(&message)) {
+    progress(*seen);
+  } else if (const auto* data = std::get_if<FileData>(&message)) {
+    file(node, *data, payload);
+  } else if (const auto* checked = std::get_if<CheckDone>(&message)) {
+    outlets_.observe(NodeChecked{checked->job, checked->attempt, node, checked->failures,
+                                 checked->newest_checkpoint});
+  } else if (const auto* staged = std::get_if<StageDone>(&message)) {
+    outlets_.observe(NodeStaged{staged->job, staged->attempt, node, staged->error});
+  } else if (const auto* ports = std::get_if<PortsDone>(&message)) {
+    outlets_.observe(PortsReserved{ports->job, ports->attempt, node, ports->ports, ports->error});
+  } else if (const auto* started = std::get_if<StartDone>(&message)) {
+    outlets_.observe(NodeStarted{started->job, started->attempt, node, started->error});
+  } else if (const auto* clean = std::get_if<AttemptClean>(&message)) {
+    outlets_.observe(NodeClean{clean->job, clean->attempt, node, clean->newest_checkpoint,
+                               clean->unkillable});
+  } else if (const auto* collected = std::get_if<CollectDone>(&message)) {
+    settle_if_last(node, *collected);
+    outlets_.observe(
+        OutputsCollected{collected->job, collected->attempt, node, collected->error});
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Bytes that cannot be stored are not acknowledged; the link is dropped so that the agent sends them
+// again from what is safe, by which time there may be room.
+void AgentInbox::output(const NodeId& node, const RankOutput& piece, std::string_view payload) {
+  auto size = logs_.write(piece.job, piece.attempt, piece.rank, piece.offset, payload);
+  if (!size) {
+    outlets_.note(piece.job, size.error().message);
+    if (auto* connection = pool_.up(node)) {
+      connection->drop({LinkFailureKind::lost, size.error().message});
+    }
+    return;
+  }
+  pool_.send(node, OutputAck{piece.job, piece.attempt, piece.rank, *size});
+}
+
+void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
+  const Rank* rank = known_rank(state_, ended.job, ended.attempt, ended.rank);
+  if (rank == nullptr || std::holds_alternative<RankDone>(rank->state)) return;
+  RankExited exited;
+  exited.job = ended.job;
+  exited.attempt = ended.attempt;
+  exited.node = node;
+  exited.rank = ended.rank;
+  exited.status = ended.status;
+  exited.asked_to_stop = ended.asked_to_stop;
+  exited.at_ms = to_ms(wall_now()) - ended.age_us / 1000;
+  exited.last_lines = ended.last_lines;
+  outlets_.observe(exited);
+}
+
+void AgentInbox::progress(const Progress& progress) {
+  const Job* job = find_job(state_, progress.job);
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  if (attempt == nullptr || attempt->id != progress.attempt) return;
+  Seen& seen = seen_[progress.job];
+  if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
+  const bool sealed = progress.checkpoint && progress.checkpoint->step != seen.checkpoint_step;
+  if (progress.checkpoint) seen.checkpoint_step = progress.checkpoint->step;
+  const bool due = !seen.journaled || wall_now() - *seen.journaled >= progress_interval;
+  if (sealed || (seen.step && due)) {
+    seen.journaled = wall_now();
+    outlets_.observe(ProgressSeen{progress.job, progress.attempt, seen.step.value_or(0),
+                                  progress.checkpoint});
+  }
+  if (!progress.metrics.empty()) {
+    std::string lines;
+    for (const std::string& line : progress.metrics) lines += line + "\n";
+    if (auto done = logs_.append_metrics(progress.job, progress.attempt, lines); !done) {
+      outlets_.note(progress.job, done.error().message);
+    }
+  }
+  JobEvent event;
+  event.attempt = progress.attempt.value;
+  event.step = seen.step;
+  if (!progress.metrics.empty()) event.metrics = progress.metrics.back();
+  outlets_.progress(progress.job, event);
+}
+
+int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& node) const {
+  const Job* found = find_job(state_, job);
+  const Attempt* active = found == nullptr ? nullptr : active_attempt(*found);
+  if (active == nullptr || active->id != attempt) return -1;
+  for (std::size_t i = 0; i < active->nodes.size(); ++i) {
+    if (active->nodes[i].id == node) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void AgentInbox::file(const NodeId& node, const FileData& piece, std::string_view payload) {
+  const int index = node_index(piece.job, piece.attempt, node);
+  if (index < 0) return;
+  auto& sink = sinks_[piece.job];
+  if (!sink) {
+    auto opened = FileSink::open(home_.job(piece.job), {"outputs", "logs"});
+    if (!opened) {
+      outlets_.note(piece.job, opened.error().message);
+      sinks_.erase(piece.job);
+      return;
+    }
+    sink = std::make_unique<FileSink>(std::move(*opened));
+  }
+  if (auto done = sink->accept(index, piece.entry, piece.offset, payload, piece.last); !done) {
+    outlets_.note(piece.job, done.error().message);
+  }
+}
+
+// Before the record that ends the collection: a controller that dies here collects again.
+void AgentInbox::settle_if_last(const NodeId& node, const CollectDone& collected) {
+  for (const NodeWork& work : pending_work(state_)) {
+    const bool other = work.job == collected.job && work.node != node;
+    if (other && std::holds_alternative<CollectWork>(work.work)) return;
+  }
+  for (const std::string& problem : settle_files(collected.job)) {
+    outlets_.note(collected.job, problem);
+  }
+}
+
+std::vector<std::string> AgentInbox::settle_files(const JobId& job) {
+  const auto found = sinks_.find(job);
+  if (found == sinks_.end()) return {};
+  std::vector<std::string> problems;
+  if (auto done = found->second->finish(); !done) problems.push_back(done.error().message);
+  for (const std::string& problem : found->second->problems()) problems.push_back(problem);
+  sinks_.erase(found);
+  return problems;
+}
+
+void AgentInbox::attempt_over(const JobId& job, AttemptId attempt) {
+  logs_.close_attempt(job, attempt);
+  seen_.erase(job);
+}
+
+}  // namespace muster

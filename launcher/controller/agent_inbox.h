@@ -1,0 +1,58 @@
+// What agents say becomes observations, log bytes, progress and files. Repetitions (agents say things
+// again after a reconnection) are recognised by State and do not reach the journal twice.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/controller/agent_pool.h"
+#include "launcher/controller/home.h"
+#include "launcher/controller/rank_logs.h"
+#include "launcher/stage/file_sink.h"
+#include "scheduler/model/state.h"
+
+namespace muster {
+
+class AgentInbox {
+ public:
+  struct Outlets {
+    std::function<void(Observation)> observe;
+    std::function<void(const JobId&, const JobEvent&)> progress;
+    std::function<void(const JobId&, const std::string&)> note;  // a sentence for the job's followers
+  };
+
+  AgentInbox(Home home, const State& state, AgentPool& pool, RankLogs& logs, Outlets outlets);
+
+  // Messages about attempts; false: not one of these.
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload);
+  void attempt_over(const JobId& job, AttemptId attempt);
+  // Puts what the nodes sent in place; sentences about files that were renamed or left out.
+  std::vector<std::string> settle_files(const JobId& job);
+
+ private:
+  struct Seen {
+    std::optional<Time> journaled;
+    std::optional<std::int64_t> step;
+    std::optional<std::int64_t> checkpoint_step;
+  };
+
+  void output(const NodeId& node, const RankOutput& piece, std::string_view payload);
+  void rank_ended(const NodeId& node, const RankEnded& ended);
+  void progress(const Progress& progress);
+  void file(const NodeId& node, const FileData& piece, std::string_view payload);
+  void settle_if_last(const NodeId& node, const CollectDone& collected);
+  int node_index(const JobId& job, AttemptId attempt, const NodeId& node) const;
+
+  Home home_;
+  const State& state_;
+  AgentPool& pool_;
+  RankLogs& logs_;
+  Outlets outlets_;
+  std::map<JobId, Seen> seen_;
+  std::map<JobId, std::unique_ptr<FileSink>> sinks_;
+};
+
+}  // namespace muster

@@ -1,0 +1,91 @@
+#include "launcher/controller/agent_pool.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+
+namespace muster {
+
+namespace {
+
+// The first retry is at once for an agent that was restarted; five seconds spares a rebooting node.
+constexpr Milliseconds first_backoff{50};
+constexpr Milliseconds longest_backoff{5000};
+
+}  // namespace
+
+AgentPool::AgentPool(boost::asio::io_context& io, Transport& transport, AgentLaunch launch,
+                     Events events)
+    : io_(io), transport_(transport), launch_(std::move(launch)), events_(std::move(events)) {}
+
+AgentConnection::Events AgentPool::events_of(const NodeId& node) {
+  return {[this, node](const Welcome& welcome) {
+            Entry& entry = entries_.at(node);
+            entry.backoff = Milliseconds{0};
+            entry.reported.reset();
+            events_.on_up(node, welcome);
+          },
+          [this, node](FromAgent message, std::string payload) {
+            events_.on_message(node, std::move(message), std::move(payload));
+          },
+          [this, node](LinkFailure failure) { failed(node, std::move(failure)); }};
+}
+
+void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::string& home) {
+  Entry& entry = entries_[address.id];
+  if (!entry.connection) {
+    AgentLaunch launch = launch_;
+    launch.home = home;
+    entry.connection = std::make_unique<AgentConnection>(io_, transport_, address, launch, lease,
+                                                         events_of(address.id));
+    entry.retry = std::make_unique<boost::asio::steady_timer>(io_);
+  }
+  entry.wanted = true;
+  if (!entry.connection->is_idle() || entry.waiting) return;
+  entry.connection->set_address(address);
+  entry.connection->connect();
+}
+
+void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
+  for (auto& [node, entry] : entries_) {
+    entry.wanted = nodes.contains(node);
+    if (entry.wanted && entry.connection->is_idle() && !entry.waiting) entry.connection->connect();
+  }
+}
+
+void AgentPool::failed(const NodeId& node, LinkFailure failure) {
+  Entry& entry = entries_.at(node);
+  const bool news = entry.reported != failure.kind;
+  entry.reported = failure.kind;
+  entry.backoff = std::clamp(entry.backoff * 2, first_backoff, longest_backoff);
+  entry.waiting = true;
+  entry.retry->expires_after(entry.backoff);
+  entry.retry->async_wait([this, node](const boost::system::error_code& error) {
+    if (error) return;
+    Entry& again = entries_.at(node);
+    again.waiting = false;
+    if (again.wanted && again.connection->is_idle()) again.connection->connect();
+  });
+  if (news) events_.on_down(node, std::move(failure));
+}
+
+AgentConnection* AgentPool::find(const NodeId& node) {
+  const auto found = entries_.find(node);
+  return found == entries_.end() ? nullptr : found->second.connection.get();
+}
+
+AgentConnection* AgentPool::up(const NodeId& node) {
+  AgentConnection* connection = find(node);
+  return connection != nullptr && connection->is_up() ? connection : nullptr;
+}
+
+void AgentPool::send(const NodeId& node, const ToAgent& message, std::string_view payload) {
+  if (auto* connection = up(node)) connection->send(message, payload);
+}
+
+void AgentPool::retire_all() {
+  for (auto& [node, entry] : entries_) {
+    if (entry.connection->is_up()) entry.connection->send(Retire{});
+  }
+}
+
+}  // namespace muster

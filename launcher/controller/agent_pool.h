@@ -1,0 +1,57 @@
+// Every node's connection and when to try again. Owned by the Controller, on its thread. Tells of a
+// change once: repeated failures of the same kind are not reported again.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/controller/agent_connection.h"
+#include "launcher/wire/client_message.h"
+
+namespace muster {
+
+class AgentPool {
+ public:
+  struct Events {
+    std::function<void(const NodeId&, const Welcome&)> on_up;
+    std::function<void(const NodeId&, FromAgent, std::string payload)> on_message;
+    std::function<void(const NodeId&, LinkFailure)> on_down;
+  };
+
+  AgentPool(boost::asio::io_context& io, Transport& transport, AgentLaunch launch, Events events);
+
+  // Starts connecting unless connected, connecting, or waiting after a failure.
+  void want(const NodeAddress& address, Milliseconds lease, const std::string& home);
+  // Nodes nobody wants keep their link but are not connected again.
+  void set_wanted(const std::set<NodeId>& nodes);
+  AgentConnection* up(const NodeId& node);  // null: not connected
+  AgentConnection* find(const NodeId& node);
+  void send(const NodeId& node, const ToAgent& message, std::string_view payload = {});
+  void retire_all();
+
+ private:
+  struct Entry {
+    std::unique_ptr<AgentConnection> connection;
+    std::unique_ptr<boost::asio::steady_timer> retry;
+    Milliseconds backoff{0};
+    bool wanted = false;
+    bool waiting = false;  // for the retry timer
+    std::optional<LinkFailureKind> reported;
+  };
+
+  AgentConnection::Events events_of(const NodeId& node);
+  void failed(const NodeId& node, LinkFailure failure);
+
+  boost::asio::io_context& io_;
+  Transport& transport_;
+  AgentLaunch launch_;
+  Events events_;
+  std::map<NodeId, Entry> entries_;
+};
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+#include "launcher/controller/announcer.h"
+
+#include <map>
+
+#include "scheduler/explain.h"
+#include "scheduler/job_state.h"
+#include "scheduler/lookup.h"
+#include "scheduler/model/names.h"
+#include "scheduler/record_subject.h"
+
+namespace muster {
+
+namespace {
+
+// The sentences may speak of the step that was reached: a record of it goes first.
+std::vector<Record> with_step(const std::vector<Record>& records, const JobId& id,
+                              const JobRow* row) {
+  if (row == nullptr || !row->step || records.empty()) return records;
+  ProgressSeen seen;
+  seen.job = id;
+  seen.attempt = AttemptId{row->attempts - 1};
+  seen.step = *row->step;
+  std::vector<Record> all{{records.front().at, Observation{seen}}};
+  all.insert(all.end(), records.begin(), records.end());
+  return all;
+}
+
+void tell(const JobId& id, const std::vector<Record>& records, const State& state,
+          const JobRow* row, Watchers& watchers) {
+  JobEvent event;
+  if (const Job* job = find_job(state, id)) {
+    event.state = job_state_name(state, *job);
+    event.attempt = job->next_attempt - 1;
+  }
+  for (const ExplainLine& line : explain(with_step(records, id, row))) {
+    event.sentence = line.text;
+    watchers.tell(id, event);
+  }
+  for (const Record& record : records) {
+    if (const auto* ended = record_as<JobEnded>(record)) {
+      watchers.end(Ended{id, std::string(word(ended->state)), ended->exit_code, ended->reason});
+    }
+  }
+}
+
+}  // namespace
+
+void announce(const std::vector<Record>& records, const State& state, const JobRows& rows,
+              Watchers& watchers) {
+  std::map<JobId, std::vector<Record>> by_job;
+  for (const Record& record : records) {
+    const JobId* id = job_of(record);
+    if (id != nullptr && watchers.has(*id)) by_job[*id].push_back(record);
+  }
+  for (const auto& [id, mine] : by_job) tell(id, mine, state, rows.find(id), watchers);
+}
+
+}  // namespace muster

@@ -1,0 +1,95 @@
+// The controller: one loop around the core. Observations wait in an inbox; `turn` journals them with
+// the decisions they lead to in one transaction and only then performs. When the store cannot be
+// written, State is rebuilt from the journal and the turn is tried again: nothing is performed that
+// is not on disk. One thread, one io_context.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launcher/controller/agent_inbox.h"
+#include "launcher/controller/agent_pool.h"
+#include "launcher/controller/home.h"
+#include "launcher/controller/job_rows.h"
+#include "launcher/controller/rank_logs.h"
+#include "launcher/controller/relay.h"
+#include "launcher/controller/request_server.h"
+#include "launcher/controller/requests.h"
+#include "launcher/controller/store.h"
+#include "launcher/controller/watchers.h"
+#include "launcher/controller/work_sender.h"
+#include "scheduler/model/state.h"
+
+namespace muster {
+
+struct ControllerSettings {
+  Home home;
+  AgentLaunch launch;
+  // A controller without live jobs or clients ends itself: ten minutes keep agents warm between the
+  // runs of somebody who is trying things.
+  Seconds idle_limit{600};
+};
+
+class Controller {
+ public:
+  Controller(boost::asio::io_context& io, ControllerSettings settings,
+             std::unique_ptr<Store> store, std::unique_ptr<Transport> transport);
+
+  // Replays the journal, listens, takes up the work that is pending.
+  Status start();
+  // A request of a client journals first and answers with the outcome.
+  using Answer = std::function<void(Status)>;
+  void observe(Observation what, Answer answer = {});
+
+ private:
+  struct Incoming {
+    Observation what;
+    Answer answer;
+  };
+
+  Status replay();
+  void post_turn();
+  void turn();
+  Status journal(const std::deque<Incoming>& batch);
+  void turn_failed(std::deque<Incoming> batch, const Error& why);
+  void perform();
+  void close_attempt(const Record& record);
+  void forget(const Record& record);
+  void schedule_wake();
+  void watch_idleness();
+  void shut_down();
+
+  void agent_up(const NodeId& node, const Welcome& welcome);
+  void agent_said(const NodeId& node, const FromAgent& message, std::string_view payload);
+  void progress(const JobId& job, const JobEvent& event);
+  void note(const JobId& job, const std::string& sentence);
+
+  boost::asio::io_context& io_;
+  ControllerSettings settings_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Transport> transport_;
+  State state_;
+  JobRows rows_;
+  std::deque<Incoming> inbox_;
+  bool turn_posted_ = false;
+  std::vector<Record> fresh_;  // of this turn, not yet performed
+  boost::asio::steady_timer wake_;
+  boost::asio::steady_timer idle_;
+  std::chrono::steady_clock::time_point last_busy_;
+  RankLogs logs_;
+  Watchers watchers_;
+  AgentPool pool_;
+  WorkSender sender_;
+  Relay relay_;
+  AgentInbox inbox_of_agents_;
+  std::map<JobId, std::vector<NodeId>> attempt_nodes_;  // who may forget the attempt when it ends
+  Requests requests_;
+  RequestServer server_;
+};
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+#include "launcher/controller/controller_log.h"
+
+#include <spdlog/sinks/rotating_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t log_limit_bytes = 4u << 20;
+
+}  // namespace
+
+void open_log(const std::filesystem::path& path, bool to_terminal) {
+  try {
+    auto sink = to_terminal
+                    ? spdlog::sink_ptr(std::make_shared<spdlog::sinks::stderr_sink_st>())
+                    : spdlog::sink_ptr(std::make_shared<spdlog::sinks::rotating_file_sink_st>(
+                          path.string(), log_limit_bytes, 1));
+    auto logger = std::make_shared<spdlog::logger>("controller", std::move(sink));
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+    logger->flush_on(spdlog::level::info);
+    logger->set_error_handler([](const std::string&) {});  // a full disk must not end the job
+    spdlog::set_default_logger(std::move(logger));
+  } catch (const std::exception&) {
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("none"));  // no log is better than no controller
+  }
+}
+
+void log_info(const std::string& sentence) { spdlog::info("{}", sentence); }
+void log_warning(const std::string& sentence) { spdlog::warn("{}", sentence); }
+void log_error(const std::string& sentence) { spdlog::error("{}", sentence); }
+
+}  // namespace muster

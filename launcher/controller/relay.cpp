@@ -1,0 +1,147 @@
+#include "launcher/controller/relay.h"
+
+#include <algorithm>
+
+#include "scheduler/lookup.h"
+
+namespace muster {
+
+namespace {
+
+struct RankHome {
+  NodeId node;
+  AttemptId attempt;
+  RankId rank;
+};
+
+Result<RankHome> find_rank(const State& state, const Exec& request) {
+  const Job* job = find_job(state, request.job);
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  if (attempt == nullptr) {
+    return Error{"job " + request.job.value + " is not running: there is no rank to go to"};
+  }
+  const RankId wanted = request.rank.value_or(RankId{0});
+  if (wanted.value < 0 || wanted.value >= static_cast<std::int64_t>(attempt->ranks.size())) {
+    return Error{"job " + request.job.value + " has ranks 0 to " +
+                 std::to_string(attempt->ranks.size() - 1) + ", not " +
+                 std::to_string(wanted.value)};
+  }
+  const Rank& rank = attempt->ranks[static_cast<std::size_t>(wanted.value)];
+  return RankHome{attempt->nodes[static_cast<std::size_t>(rank.node_index)].id, attempt->id,
+                  rank.id};
+}
+
+// mpirun was told node names; people may know a node by its host name too.
+const AttemptNode* node_called(const State& state, const Attempt& attempt,
+                               const std::string& host) {
+  for (const AttemptNode& node : attempt.nodes) {
+    if (node.id.value == host) return &node;
+  }
+  for (const AttemptNode& node : attempt.nodes) {
+    const LinkUp* agent = linked_agent(state, node.id);
+    if (agent != nullptr && (agent->host_name == host || agent->job_address == host)) return &node;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Relay::exec(const State& state, const std::shared_ptr<Session>& session,
+                 const Exec& request) {
+  const auto found = find_rank(state, request);
+  if (!found || pool_.up(found->node) == nullptr) {
+    const std::string why = found ? "node " + found->node.value + " is not connected"
+                                  : found.error().message;
+    session->send(Refused{why, static_cast<int>(ExitCode::failure)});
+    session->finish();
+    return;
+  }
+  const std::string id = "e" + std::to_string(next_id_++);
+  execs_[id] = {session, found->node};
+  pool_.send(found->node,
+             ExecStart{id, request.job, found->attempt, found->rank, request.argv});
+  session->send(Accepted{request.job, found->node.value});
+}
+
+void Relay::input(const std::shared_ptr<Session>& session, std::string_view payload) {
+  for (const auto& [id, route] : execs_) {
+    if (route.client.lock() == session) pool_.send(route.node, ExecInput{id}, payload);
+  }
+}
+
+void Relay::output(const ExecOutput& output, std::string_view payload) {
+  const auto found = execs_.find(output.id);
+  if (found == execs_.end()) return;
+  if (const auto session = found->second.client.lock()) session->send(output, payload);
+}
+
+void Relay::ended(const ExecEnded& ended) {
+  const auto found = execs_.find(ended.id);
+  if (found == execs_.end()) return;
+  if (const auto session = found->second.client.lock()) {
+    session->send(ended);
+    session->finish();
+  }
+  execs_.erase(found);
+}
+
+void Relay::client_gone(const std::shared_ptr<Session>& session) {
+  std::erase_if(execs_, [&](const auto& item) {
+    if (item.second.client.lock() != session) return false;
+    pool_.send(item.second.node, ExecStop{item.first});
+    return true;
+  });
+}
+
+void Relay::remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked) {
+  const Job* job = find_job(state, asked.job);
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  const AttemptNode* target =
+      attempt == nullptr || attempt->id != asked.attempt
+          ? nullptr
+          : node_called(state, *attempt, asked.host);
+  if (target == nullptr || pool_.up(target->id) == nullptr) {
+    RemoteStartEnded failed;
+    failed.ticket = asked.ticket;
+    failed.status.code = 255;
+    failed.error = "no connected node of the attempt is called " + asked.host;
+    pool_.send(from, failed);
+    return;
+  }
+  const std::string ticket = "r" + std::to_string(next_id_++);
+  starts_[ticket] = {from, target->id, asked.ticket};
+  pool_.send(target->id, RemoteStart{ticket, asked.job, asked.attempt, asked.command});
+}
+
+void Relay::remote_start_ended(const RemoteStartEnded& ended) {
+  const auto found = starts_.find(ended.ticket);
+  if (found == starts_.end()) return;
+  RemoteStartEnded forwarded = ended;
+  forwarded.ticket = found->second.ticket;
+  pool_.send(found->second.asker, forwarded);
+  starts_.erase(found);
+}
+
+void Relay::node_down(const NodeId& node) {
+  std::erase_if(execs_, [&](const auto& item) {
+    if (item.second.node != node) return false;
+    if (const auto session = item.second.client.lock()) {
+      session->send(Refused{"the connection to node " + node.value + " was lost",
+                            static_cast<int>(ExitCode::launch)});
+      session->finish();
+    }
+    return true;
+  });
+  std::erase_if(starts_, [&](const auto& item) {
+    if (item.second.target == node) {
+      RemoteStartEnded lost;
+      lost.ticket = item.second.ticket;
+      lost.status.code = 255;
+      lost.error = "the connection to node " + node.value + " was lost";
+      pool_.send(item.second.asker, lost);
+    }
+    return item.second.target == node || item.second.asker == node;
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,48 @@
+// What passes through the controller between two others: `exec` between a client and an agent, and
+// mpirun's daemons between two agents. Holds only routes; a side that goes away ends its routes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "launcher/controller/agent_pool.h"
+#include "launcher/controller/request_server.h"
+#include "scheduler/model/state.h"
+
+namespace muster {
+
+class Relay {
+ public:
+  explicit Relay(AgentPool& pool) : pool_(pool) {}
+
+  // Starts the command beside the rank, or answers Refused.
+  void exec(const State& state, const std::shared_ptr<Session>& session, const Exec& request);
+  void input(const std::shared_ptr<Session>& session, std::string_view payload);
+  void output(const ExecOutput& output, std::string_view payload);
+  void ended(const ExecEnded& ended);
+  void client_gone(const std::shared_ptr<Session>& session);
+
+  void remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked);
+  void remote_start_ended(const RemoteStartEnded& ended);
+  void node_down(const NodeId& node);
+
+ private:
+  struct ExecRoute {
+    std::weak_ptr<Session> client;
+    NodeId node;
+  };
+  struct StartRoute {
+    NodeId asker;
+    NodeId target;
+    std::string ticket;  // as the asker knows it
+  };
+
+  AgentPool& pool_;
+  std::map<std::string, ExecRoute> execs_;
+  std::map<std::string, StartRoute> starts_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+// The controller's Unix socket (0600 in the state directory): accepts commands of the same user and
+// hands whole requests to the controller. Sessions live as long as their connection; the controller
+// keeps weak references. One thread.
+#pragma once
+
+#include <array>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "launcher/wire/client_message.h"
+#include "launcher/wire/frame.h"
+#include "scheduler/model/exit_code.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  using Request = std::function<void(const std::shared_ptr<Session>&, ToController, std::string)>;
+  using Closed = std::function<void(const std::shared_ptr<Session>&)>;
+
+  Session(boost::asio::local::stream_protocol::socket socket, Request on_request, Closed on_closed);
+  void start();
+  void send(const FromController& message, std::string_view payload = {});
+  void finish();  // closes after everything queued has been sent
+  std::size_t queued_bytes() const { return queued_bytes_; }
+
+ private:
+  void read();
+  void write();
+  void close();
+  bool deliver_frames();
+
+  boost::asio::local::stream_protocol::socket socket_;
+  Request on_request_;
+  Closed on_closed_;
+  FrameReader reader_;
+  std::array<std::byte, 65536> buffer_;
+  std::deque<std::string> queue_;
+  std::size_t queued_bytes_ = 0;
+  bool finishing_ = false;
+};
+
+class RequestServer {
+ public:
+  RequestServer(boost::asio::io_context& io, Session::Request on_request,
+                Session::Closed on_closed);
+  Status listen(const std::filesystem::path& socket_path);
+  std::size_t sessions() const { return *sessions_; }
+
+ private:
+  void accept();
+
+  boost::asio::local::stream_protocol::acceptor acceptor_;
+  Session::Request on_request_;
+  Session::Closed on_closed_;
+  std::shared_ptr<std::size_t> sessions_ = std::make_shared<std::size_t>(0);
+};
+
+}  // namespace muster

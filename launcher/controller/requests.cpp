@@ -1,0 +1,156 @@
+#include "launcher/controller/requests.h"
+
+#include <unistd.h>
+
+#include "scheduler/lookup.h"
+#include "scheduler/resume_request.h"
+
+namespace muster {
+
+namespace {
+
+void refuse(const std::shared_ptr<Session>& session, const std::string& why, ExitCode code) {
+  session->send(Refused{why, static_cast<int>(code)});
+  session->finish();
+}
+
+Requests::Answer answering(const std::shared_ptr<Session>& session, const JobId& job) {
+  return [session, job](Status outcome) {
+    if (outcome) {
+      session->send(Accepted{job, {}});
+      session->finish();
+    } else {
+      refuse(session, outcome.error().message, ExitCode::internal);
+    }
+  };
+}
+
+std::string link_state_text(const LinkState& link) {
+  if (std::holds_alternative<Linked>(link)) return "up";
+  const auto* down = std::get_if<Unlinked>(&link);
+  return down == nullptr ? "not connected" : "down: " + down->failure.message;
+}
+
+}  // namespace
+
+void Requests::handle(const std::shared_ptr<Session>& session, ToController request,
+                      std::string_view payload) {
+  std::visit(
+      [&](const auto& what) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(what)>, ExecInput>) {
+          desk_.relay.input(session, payload);
+        } else {
+          take(session, what);
+        }
+      },
+      request);
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Submit& request) {
+  const JobId job{request.spec.name};
+  const auto known = desk_.store.job(job);
+  if (!known) return refuse(session, known.error().message, ExitCode::internal);
+  if (*known || find_job(desk_.state, job) != nullptr) {
+    return refuse(session, "a job called " + job.value + " exists already: choose another name",
+                  ExitCode::invalid_job);
+  }
+  desk_.observe(JobSubmitted{job, request.spec, request.target, request.user},
+                answering(session, job));
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Cancel& request) {
+  if (find_job(desk_.state, request.job) == nullptr) {
+    const auto row = desk_.store.job(request.job);
+    const bool ended = row && *row;
+    return refuse(session,
+                  ended ? "job " + request.job.value + " has already ended: " + (*row)->state
+                        : "there is no job called " + request.job.value,
+                  ExitCode::failure);
+  }
+  desk_.observe(CancelRequested{request.job, request.grace}, answering(session, request.job));
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Resume& request) {
+  if (find_job(desk_.state, request.job) != nullptr) {
+    return refuse(session, "job " + request.job.value + " has not ended: there is nothing to resume",
+                  ExitCode::failure);
+  }
+  const auto row = desk_.store.job(request.job);
+  const auto records = desk_.store.records_of(request.job);
+  if (!row || !records) {
+    return refuse(session, !row ? row.error().message : records.error().message,
+                  ExitCode::internal);
+  }
+  if (!*row) {
+    return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+  }
+  auto resume = resume_request(*records, request.from_step);
+  if (!resume) return refuse(session, resume.error().message, ExitCode::failure);
+  desk_.rows.restore(**row);
+  desk_.observe(std::move(*resume), answering(session, request.job));
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& request) {
+  desk_.observe(NodeDrainSet{request.node, request.drained, request.reason},
+                answering(session, {}));
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Watch& request) {
+  const JobRow* live = desk_.rows.find(request.job);
+  if (live != nullptr) {
+    desk_.watchers.add(request.job, session);
+    JobEvent event;
+    event.state = live->state;
+    event.sentence = live->reason;
+    event.attempt = live->attempts - 1;
+    event.step = live->step;
+    session->send(event);
+    return;
+  }
+  const auto row = desk_.store.job(request.job);
+  if (!row || !*row) {
+    return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+  }
+  session->send(Ended{request.job, (*row)->state,
+                      (*row)->exit_code.value_or(static_cast<int>(ExitCode::internal)),
+                      (*row)->reason});
+  session->finish();
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Exec& request) {
+  desk_.relay.exec(desk_.state, session, request);
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
+  NodesAnswer answer;
+  for (const auto& [id, node] : desk_.state.nodes) {
+    NodeLine line;
+    line.node = id.value;
+    line.link = link_state_text(node.link);
+    if (const LinkUp* agent = linked_agent(desk_.state, id)) line.host_name = agent->host_name;
+    if (node.owner) line.owner = node.owner->value;
+    line.drained = node.drained;
+    line.drain_reason = node.drain_reason;
+    if (const AgentConnection* connection = desk_.pool.find(id)) {
+      for (const auto& [phase, time] : connection->profile()) line.profile[phase] = time;
+    }
+    answer.nodes.push_back(std::move(line));
+  }
+  session->send(answer);
+  session->finish();
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const AskVersion&) {
+  session->send(VersionAnswer{desk_.build_id, ::getpid(),
+                              static_cast<std::int64_t>(desk_.state.jobs.size())});
+  session->finish();
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Shutdown& request) {
+  if (request.retire_agents) desk_.pool.retire_all();
+  session->send(Accepted{});
+  session->finish();
+  desk_.shut_down();
+}
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+// One function a request of the command line: checks it against State and the store, turns it into an
+// observation, answers when that is journaled. Owned by the Controller.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/controller/agent_pool.h"
+#include "launcher/controller/home.h"
+#include "launcher/controller/job_rows.h"
+#include "launcher/controller/relay.h"
+#include "launcher/controller/request_server.h"
+#include "launcher/controller/store.h"
+#include "launcher/controller/watchers.h"
+#include "scheduler/model/state.h"
+
+namespace muster {
+
+class Requests {
+ public:
+  using Answer = std::function<void(Status)>;
+
+  // The parts of the controller that requests read or change.
+  struct Desk {
+    const State& state;
+    Store& store;
+    JobRows& rows;
+    AgentPool& pool;
+    Relay& relay;
+    Watchers& watchers;
+    std::string build_id;
+    std::function<void(Observation, Answer)> observe;
+    std::function<void()> shut_down;
+  };
+
+  explicit Requests(Desk desk) : desk_(std::move(desk)) {}
+  void handle(const std::shared_ptr<Session>& session, ToController request,
+              std::string_view payload);
+
+ private:
+  void take(const std::shared_ptr<Session>& session, const Submit& request);
+  void take(const std::shared_ptr<Session>& session, const Cancel& request);
+  void take(const std::shared_ptr<Session>& session, const Resume& request);
+  void take(const std::shared_ptr<Session>& session, const SetDrain& request);
+  void take(const std::shared_ptr<Session>& session, const Watch& request);
+  void take(const std::shared_ptr<Session>& session, const Exec& request);
+  void take(const std::shared_ptr<Session>& session, const AskNodes& request);
+  void take(const std::shared_ptr<Session>& session, const AskVersion& request);
+  void take(const std::shared_ptr<Session>& session, const Shutdown& request);
+
+  Desk desk_;
+};
+
+}  // namespace muster

@@ -1,0 +1,76 @@
+#include "launcher/controller/sqlite.h"
+
+namespace muster {
+
+namespace {
+
+// A reader meets the writer's lock only while the WAL is being reset; a writer meets another writer
+// never (the controller's lock file). Five seconds covers a slow disk's checkpoint.
+constexpr int busy_timeout_ms = 5000;
+
+}  // namespace
+
+Status Connection::open(const std::string& path, int flags) {
+  path_ = path;
+  if (sqlite3_open_v2(path.c_str(), &handle_, flags, nullptr) != SQLITE_OK) {
+    return failure("cannot open");
+  }
+  sqlite3_busy_timeout(handle_, busy_timeout_ms);
+  return Done{};
+}
+
+Status Connection::run(const char* sql) {
+  if (sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr) == SQLITE_OK) return Done{};
+  return failure("cannot write");
+}
+
+Error Connection::failure(std::string_view what) const {
+  std::string message = std::string(what) + " the job store " + path_ + ": ";
+  message += handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
+  const int code = handle_ == nullptr ? SQLITE_NOMEM : sqlite3_errcode(handle_);
+  if (code == SQLITE_FULL) message += " (free some space or set MUSTER_HOME elsewhere)";
+  if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN) {
+    message += " (set MUSTER_HOME to a directory you can write)";
+  }
+  return Error{message};
+}
+
+Statement::Statement(const Connection& connection, const std::string& sql) {
+  sqlite3_prepare_v2(connection.handle(), sql.c_str(), -1, &handle_, nullptr);
+}
+
+Statement& Statement::bind(const std::string& value) {
+  sqlite3_bind_text(handle_, next_++, value.data(), static_cast<int>(value.size()),
+                    SQLITE_TRANSIENT);
+  return *this;
+}
+
+Statement& Statement::bind(std::int64_t value) {
+  sqlite3_bind_int64(handle_, next_++, value);
+  return *this;
+}
+
+Statement& Statement::bind(std::optional<std::int64_t> value) {
+  if (value) return bind(*value);
+  sqlite3_bind_null(handle_, next_++);
+  return *this;
+}
+
+void Statement::reset() {
+  sqlite3_reset(handle_);
+  next_ = 1;
+}
+
+std::string Statement::text(int column) const {
+  const auto* bytes = sqlite3_column_text(handle_, column);
+  if (bytes == nullptr) return {};
+  return {reinterpret_cast<const char*>(bytes),
+          static_cast<std::size_t>(sqlite3_column_bytes(handle_, column))};
+}
+
+std::optional<std::int64_t> Statement::maybe_number(int column) const {
+  if (sqlite3_column_type(handle_, column) == SQLITE_NULL) return std::nullopt;
+  return number(column);
+}
+
+}  // namespace muster

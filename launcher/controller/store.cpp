@@ -1,0 +1,234 @@
+#include "launcher/controller/store.h"
+
+#include <system_error>
+
+#include "launcher/controller/sqlite.h"
+#include "launcher/controller/store_schema.h"
+#include "launcher/wire/record_codec.h"
+#include "scheduler/record_subject.h"
+
+namespace muster {
+
+struct Store::Sqlite {
+  Connection connection;
+  bool empty = false;  // read-only on a store that does not exist yet
+};
+
+namespace {
+
+constexpr const char* row_columns =
+    "name, submit_order, display_name, experiment, compute, user, state, reason, submitted_ms, "
+    "started_ms, ended_ms, exit_code, attempts, step, checkpoint_step, nodes, tags, archived";
+
+std::optional<Time> maybe_time(std::optional<std::int64_t> ms) {
+  if (!ms) return std::nullopt;
+  return from_ms(*ms);
+}
+
+std::optional<std::int64_t> maybe_ms(const std::optional<Time>& time) {
+  if (!time) return std::nullopt;
+  return to_ms(*time);
+}
+
+JobRow row_at(const Statement& query) {
+  JobRow row;
+  row.name = query.text(0);
+  row.order = query.number(1);
+  row.display_name = query.text(2);
+  row.experiment = query.text(3);
+  row.compute = query.text(4);
+  row.user = query.text(5);
+  row.state = query.text(6);
+  row.reason = query.text(7);
+  row.submitted_at = from_ms(query.number(8));
+  row.started_at = maybe_time(query.maybe_number(9));
+  row.ended_at = maybe_time(query.maybe_number(10));
+  if (const auto code = query.maybe_number(11)) row.exit_code = static_cast<int>(*code);
+  row.attempts = query.number(12);
+  row.step = query.maybe_number(13);
+  row.checkpoint_step = query.maybe_number(14);
+  row.nodes = query.text(15);
+  row.tags = query.text(16);
+  row.archived = query.number(17) != 0;
+  return row;
+}
+
+void bind_row(Statement& insert, const JobRow& row) {
+  insert.bind(row.name).bind(row.order).bind(row.display_name).bind(row.experiment);
+  insert.bind(row.compute).bind(row.user).bind(row.state).bind(row.reason);
+  insert.bind(to_ms(row.submitted_at)).bind(maybe_ms(row.started_at));
+  insert.bind(maybe_ms(row.ended_at));
+  insert.bind(row.exit_code ? std::optional<std::int64_t>(*row.exit_code) : std::nullopt);
+  insert.bind(row.attempts).bind(row.step).bind(row.checkpoint_step);
+  insert.bind(row.nodes).bind(row.tags).bind(std::int64_t{row.archived});
+}
+
+Result<std::vector<Record>> read_records(const Connection& connection, Statement& query) {
+  std::vector<Record> records;
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) {
+    auto record = decode_record(query.text(1), query.text(2), from_ms(query.number(0)));
+    if (!record) return record.error();
+    records.push_back(std::move(*record));
+  }
+  if (step != SQLITE_DONE) return connection.failure("cannot read");
+  return records;
+}
+
+}  // namespace
+
+Store::Store(std::unique_ptr<Sqlite> sqlite) : sqlite_(std::move(sqlite)) {}
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& home, Mode mode) {
+  auto sqlite = std::make_unique<Sqlite>();
+  const std::string path = (home / "muster.db").string();
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(path, ignored);
+  if (mode == Mode::read_only && !exists) {
+    sqlite->empty = true;
+    return std::unique_ptr<Store>(new Store(std::move(sqlite)));
+  }
+  const int flags = mode == Mode::read_only ? SQLITE_OPEN_READONLY
+                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  auto& connection = sqlite->connection;
+  if (auto opened = connection.open(path, flags); !opened) return opened.error();
+  if (mode == Mode::read_only) {
+    auto readable = has_readable_schema(connection);
+    if (!readable) return readable.error();
+    sqlite->empty = !*readable;
+  } else {
+    auto ready = connection.run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;");
+    if (ready) ready = prepare_schema(connection);
+    if (!ready) return ready.error();
+  }
+  return std::unique_ptr<Store>(new Store(std::move(sqlite)));
+}
+
+Status Store::append(const std::vector<Record>& records, const std::vector<JobRow>& rows) {
+  auto& connection = sqlite_->connection;
+  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun;
+  const auto give_up = [&connection]() -> Status {
+    Error failure = connection.failure("cannot write");
+    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+    return failure;
+  };
+  Statement insert(connection,
+                   "INSERT INTO record(at_ms, job, node, kind, payload) VALUES(?,?,?,?,?)");
+  for (const Record& record : records) {
+    const RecordText text = encode_record(record);
+    const JobId* job = job_of(record);
+    const NodeId* node = node_of(record);
+    insert.bind(to_ms(record.at)).bind(job == nullptr ? std::string() : job->value);
+    insert.bind(node == nullptr ? std::string() : node->value);
+    insert.bind(text.kind).bind(text.payload);
+    if (insert.step() != SQLITE_DONE) return give_up();
+    insert.reset();
+  }
+  Statement replace(connection, "INSERT OR REPLACE INTO job(" + std::string(row_columns) +
+                                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  for (const JobRow& row : rows) {
+    bind_row(replace, row);
+    if (replace.step() != SQLITE_DONE) return give_up();
+    replace.reset();
+  }
+  if (auto done = connection.run("COMMIT"); !done) return give_up();
+  return Done{};
+}
+
+Result<std::vector<Record>> Store::load_live() const {
+  if (sqlite_->empty) return std::vector<Record>{};
+  Statement query(sqlite_->connection,
+                  "SELECT at_ms, kind, payload FROM record WHERE seq IN ("
+                  " SELECT max(seq) FROM record WHERE job = '' GROUP BY node, kind"
+                  " UNION ALL SELECT r.seq FROM job j JOIN record r ON r.job = j.name"
+                  " WHERE j.ended_ms IS NULL) ORDER BY seq");
+  return read_records(sqlite_->connection, query);
+}
+
+Result<std::vector<Record>> Store::records_of(const JobId& job) const {
+  if (sqlite_->empty) return std::vector<Record>{};
+  Statement query(sqlite_->connection,
+                  "SELECT at_ms, kind, payload FROM record WHERE job = ? ORDER BY seq");
+  query.bind(job.value);
+  return read_records(sqlite_->connection, query);
+}
+
+Result<std::vector<JobRow>> Store::jobs(const JobFilter& filter) const {
+  std::vector<JobRow> rows;
+  if (sqlite_->empty) return rows;
+  std::string sql = "SELECT " + std::string(row_columns) + " FROM job WHERE 1";
+  std::vector<std::string> values;
+  const auto equal = [&](const char* column, const std::string& value) {
+    if (value.empty()) return;
+    sql += std::string(" AND ") + column + " = ? COLLATE NOCASE";
+    values.push_back(value);
+  };
+  equal("state", filter.state);
+  equal("compute", filter.compute);
+  equal("experiment", filter.experiment);
+  equal("user", filter.user);
+  if (!filter.node.empty()) {
+    sql += " AND instr(',' || nodes || ',', ',' || ? || ',') > 0";
+    values.push_back(filter.node);
+  }
+  if (!filter.tag.empty()) {
+    const auto equals = filter.tag.find('=');
+    sql += " AND EXISTS (SELECT 1 FROM json_each(job.tags) t WHERE t.key = ?";
+    values.push_back(filter.tag.substr(0, equals));
+    if (equals != std::string::npos) {
+      sql += " AND t.value = ?";
+      values.push_back(filter.tag.substr(equals + 1));
+    }
+    sql += ")";
+  }
+  if (filter.archived) sql += " AND archived = 1";
+  else if (!filter.include_archived) sql += " AND archived = 0";
+  if (filter.since) sql += " AND submitted_ms >= " + std::to_string(to_ms(*filter.since));
+  sql += " ORDER BY submitted_ms DESC, submit_order DESC";
+  if (filter.limit) sql += " LIMIT " + std::to_string(*filter.limit);
+  Statement query(sqlite_->connection, sql);
+  for (const std::string& value : values) query.bind(value);
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) rows.push_back(row_at(query));
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return rows;
+}
+
+Result<std::optional<JobRow>> Store::job(const JobId& job) const {
+  if (sqlite_->empty) return std::optional<JobRow>{};
+  Statement query(sqlite_->connection,
+                  "SELECT " + std::string(row_columns) + " FROM job WHERE name = ?");
+  query.bind(job.value);
+  const int step = query.step();
+  if (step == SQLITE_ROW) return std::optional<JobRow>{row_at(query)};
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return std::optional<JobRow>{};
+}
+
+Result<std::vector<std::string>> Store::names_starting_with(const std::string& prefix,
+                                                            int limit) const {
+  std::vector<std::string> names;
+  if (sqlite_->empty) return names;
+  Statement query(sqlite_->connection,
+                  "SELECT name FROM job WHERE substr(name, 1, ?) = ? "
+                  "ORDER BY submitted_ms DESC LIMIT ?");
+  query.bind(static_cast<std::int64_t>(prefix.size())).bind(prefix).bind(std::int64_t{limit});
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) names.push_back(query.text(0));
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return names;
+}
+
+Status Store::set_archived(const JobId& job, bool archived) {
+  Statement update(sqlite_->connection,
+                   "UPDATE job SET archived = ? WHERE name = ? AND ended_ms IS NOT NULL");
+  update.bind(std::int64_t{archived}).bind(job.value);
+  if (update.step() != SQLITE_DONE) return sqlite_->connection.failure("cannot write");
+  if (sqlite3_changes(sqlite_->connection.handle()) == 0) {
+    return Error{"job " + job.value + " has not ended or is unknown: only ended jobs are archived"};
+  }
+  return Done{};
+}
+
+}  // namespace muster

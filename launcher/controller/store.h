@@ -1,0 +1,86 @@
+// The journal and its indexes: one SQLite file, `$MUSTER_HOME/muster.db` (WAL, synchronous=FULL).
+// One writer (the controller), any number of readers in other processes. Not thread safe.
+//
+// Schema version 1 (`PRAGMA user_version`):
+//   record(seq INTEGER PRIMARY KEY, at_ms, job TEXT, node TEXT, kind TEXT, payload TEXT)
+//     the journal; job or node are '' where the record has none; payload is the record as JSON
+//   job(name TEXT PRIMARY KEY, submitted_ms, state, …)
+//     one row a job, derived from its records in the same transaction
+// An older file is migrated in place when the controller opens it; a newer one is refused.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/model/record.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+// One line of `muster list`: a job as the store knows it.
+struct JobRow {
+  std::string name;
+  std::string display_name;
+  std::string experiment;
+  std::string compute;
+  std::string user;
+  std::string state;               // Azure's job state names
+  std::string reason;              // why it waits, or why it ended
+  std::int64_t order = 0;          // submission order
+  Time submitted_at;
+  std::optional<Time> started_at;  // first attempt running
+  std::optional<Time> ended_at;
+  std::optional<int> exit_code;
+  std::int64_t attempts = 0;
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> checkpoint_step;
+  std::string nodes;               // of the newest attempt, joined by ','
+  std::string tags;                // JSON object
+  bool archived = false;
+};
+
+struct JobFilter {
+  std::optional<int> limit = 50;  // newest first
+  std::string state;              // exact, empty: any
+  std::string compute;
+  std::string experiment;
+  std::string user;
+  std::string node;               // ran on it in its newest attempt
+  std::string tag;                // `key` or `key=value`
+  std::optional<Time> since;
+  bool archived = false;          // only archived ones
+  bool include_archived = false;
+};
+
+class Store {
+ public:
+  enum class Mode { read_only, read_write };
+
+  // read_only: an absent file is an empty store. Errors name the file and the cure.
+  static Result<std::unique_ptr<Store>> open(const std::filesystem::path& home, Mode mode);
+  ~Store();
+
+  // All or nothing, durable when it returns. `rows` replace the derived rows of their jobs.
+  Status append(const std::vector<Record>& records, const std::vector<JobRow>& rows);
+
+  // What State is rebuilt from: the records of jobs that have not ended and the newest record of
+  // each kind about each node, in journal order.
+  Result<std::vector<Record>> load_live() const;
+  Result<std::vector<Record>> records_of(const JobId& job) const;
+  Result<std::vector<JobRow>> jobs(const JobFilter& filter) const;
+  Result<std::optional<JobRow>> job(const JobId& job) const;
+  // A unique job's full name from a prefix of it, for people who type.
+  Result<std::vector<std::string>> names_starting_with(const std::string& prefix, int limit) const;
+  Status set_archived(const JobId& job, bool archived);
+
+ private:
+  struct Sqlite;
+  explicit Store(std::unique_ptr<Sqlite> sqlite);
+  std::unique_ptr<Sqlite> sqlite_;
+};
+
+}  // namespace muster

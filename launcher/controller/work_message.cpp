@@ -1,0 +1,141 @@
+#include "launcher/controller/work_message.h"
+
+#include <algorithm>
+
+#include "launcher/controller/interpreter.h"
+#include "launcher/controller/wall_clock.h"
+#include "scheduler/lookup.h"
+#include "scheduler/rank_environment.h"
+
+namespace muster {
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+bool is_on_this_machine(const Job& job) {
+  return std::all_of(job.target.nodes.begin(), job.target.nodes.end(), [](const auto& node) {
+    return node.transport == TransportKind::local;
+  });
+}
+
+std::vector<NodeFacts> facts_of(const State& state, const Attempt& attempt, AgentPool& pool) {
+  std::vector<NodeFacts> facts;
+  for (const AttemptNode& node : attempt.nodes) {
+    NodeFacts fact;
+    fact.id = node.id;
+    fact.address = node.id.value;
+    if (const LinkUp* agent = linked_agent(state, node.id)) {
+      fact.address = agent->job_address.empty() ? agent->host_name : agent->job_address;
+    }
+    if (const AgentConnection* connection = pool.find(node.id)) {
+      fact.cores = connection->welcome().cores;
+    }
+    if (node.ports) fact.ports = node.ports->ports;
+    facts.push_back(std::move(fact));
+  }
+  return facts;
+}
+
+// What every map has with the same value; that is sent once a node, the rest a rank.
+Environment common_part(const std::vector<Environment>& all) {
+  Environment common = all.empty() ? Environment{} : all.front();
+  for (const Environment& one : all) {
+    std::erase_if(common, [&one](const auto& item) {
+      const auto found = one.find(item.first);
+      return found == one.end() || found->second != item.second;
+    });
+  }
+  return common;
+}
+
+CheckNode check_message(const Job& job, const NodeWork& work, const Home& home) {
+  CheckNode check;
+  check.job = work.job;
+  check.attempt = work.attempt;
+  check.now_ms = to_ms(wall_now());
+  if (!job.spec.environment_variables.contains("PATH")) {
+    check.programs = interpreters_of(job.spec.command);
+    if (runs_mpirun(job.spec)) check.programs.push_back("mpirun");
+  }
+  check.checkpoint_path = checkpoint_path_of(job, home);
+  check.skip = job.spec.muster.health_skip;
+  if (job.spec.muster.health_start == HealthLevel::off) check.skip.push_back("all");
+  return check;
+}
+
+StartRanks start_message(const State& state, const Job& job, const Attempt& attempt,
+                         const NodeWork& work, AgentPool& pool, const Home& home) {
+  StartRanks start;
+  start.job = work.job;
+  start.attempt = work.attempt;
+  start.node_index = work.node_index;
+  start.command = job.spec.command;
+  start.resume_argument = job.spec.muster.resume_argument;
+  start.resume_from = attempt.resume_from;
+  start.checkpoint_path = checkpoint_path_of(job, home);
+  start.inputs = job.spec.inputs;
+  start.outputs = job.spec.outputs;
+  start.shared_outputs = shared_outputs_of(job, home);
+  const auto facts = facts_of(state, attempt, pool);
+  std::vector<Environment> environments;
+  for (const Rank& rank : attempt.ranks) {
+    if (rank.node_index != work.node_index) continue;
+    start.ranks.push_back({rank.id, rank.local_rank, {}});
+    environments.push_back(rank_environment(job.spec, job.id, attempt.id, facts, rank.id));
+  }
+  start.environment = common_part(environments);
+  for (std::size_t i = 0; i < environments.size(); ++i) {
+    for (auto& [name, value] : environments[i]) {
+      if (!start.environment.contains(name)) start.ranks[i].environment[name] = value;
+    }
+  }
+  if (runs_mpirun(job.spec)) {
+    start.mpi.emplace();
+    start.mpi->processes_per_node = job.spec.distribution.processes_per_node;
+    for (const AttemptNode& node : attempt.nodes) start.mpi->hosts.push_back(node.id.value);
+  }
+  return start;
+}
+
+}  // namespace
+
+bool runs_mpirun(const JobSpec& spec) {
+  return spec.distribution.type == DistributionType::mpi &&
+         spec.muster.mpi_launcher == MpiLauncher::mpirun;
+}
+
+std::string checkpoint_path_of(const Job& job, const Home& home) {
+  if (!job.spec.muster.checkpoint_path.empty()) return job.spec.muster.checkpoint_path;
+  if (is_on_this_machine(job)) return (home.job(job.id) / "ckpt").string();
+  if (job.target.shared_root.empty()) return {};
+  return job.target.shared_root + "/.muster/" + job.id.value + "/ckpt";
+}
+
+std::string shared_outputs_of(const Job& job, const Home& home) {
+  if (is_on_this_machine(job)) return home.outputs(job.id).string();
+  if (job.target.shared_root.empty()) return {};
+  return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
+}
+
+ToAgent work_message(const State& state, const NodeWork& work, AgentPool& pool, const Home& home) {
+  const Job* job = find_job(state, work.job);
+  if (const auto* stop = std::get_if<StopWork>(&work.work)) {
+    StopAttempt message{work.job, work.attempt, "SIGTERM", stop->why.grace};
+    if (job != nullptr) message.signal = job->spec.muster.stop.signal;
+    return message;
+  }
+  check(job != nullptr && active_attempt(*job) != nullptr, "work for a job that is not active");
+  if (std::holds_alternative<CheckWork>(work.work)) return check_message(*job, work, home);
+  if (const auto* reserve = std::get_if<ReserveWork>(&work.work)) {
+    return ReservePorts{work.job, work.attempt, reserve->count, job->target.port_min,
+                        job->target.port_max};
+  }
+  if (std::holds_alternative<StartWork>(work.work)) {
+    return start_message(state, *job, *active_attempt(*job), work, pool, home);
+  }
+  check(std::holds_alternative<CollectWork>(work.work), "staging is sent by the work sender");
+  return CollectOutputs{work.job, work.attempt};
+}
+
+}  // namespace muster

@@ -1,0 +1,151 @@
+#include "launcher/controller/work_sender.h"
+
+#include <boost/asio/io_context.hpp>
+
+#include "launcher/controller/work_message.h"
+#include "launcher/stage/trees_file.h"
+#include "scheduler/lookup.h"
+
+namespace muster {
+
+namespace {
+
+// Enough to keep a 10 Gbit/s link busy between two looks, little enough that 64 nodes being staged
+// at once hold 256 MiB only if none of them reads.
+constexpr std::size_t feed_window_bytes = 4u << 20;
+constexpr std::size_t piece_bytes = 256u << 10;
+constexpr Milliseconds pump_interval{2};
+
+std::string key_of(const NodeWork& work) {
+  std::string key = work.job.value + "/" + std::to_string(work.attempt.value) + "/" +
+                    std::to_string(work.work.index());
+  if (const auto* stop = std::get_if<StopWork>(&work.work)) {
+    key += "/" + std::to_string(static_cast<int>(stop->why.reason)) + "/" +
+           std::to_string(stop->why.grace.count());
+  }
+  return key;
+}
+
+}  // namespace
+
+WorkSender::WorkSender(boost::asio::io_context& io, Home home, AgentPool& pool, Failed failed)
+    : pump_timer_(io), home_(std::move(home)), pool_(pool), failed_(std::move(failed)) {}
+
+// Pretend nodes keep everything in the state directory: removing it removes all.
+std::string WorkSender::home_on_node(const ComputeTarget& target,
+                                     const NodeAddress& address) const {
+  const bool own = address.transport == TransportKind::local && target.remote_home.empty();
+  return own ? (home_.root / "nodes").string() : target.remote_home;
+}
+
+void WorkSender::perform(const State& state) {
+  const std::set<NodeId> wanted = nodes_to_connect(state);
+  for (const auto& [id, job] : state.jobs) {
+    for (const NodeAddress& address : job.target.nodes) {
+      if (wanted.contains(address.id)) {
+        pool_.want(address, job.target.lease, home_on_node(job.target, address));
+      }
+    }
+  }
+  pool_.set_wanted(wanted);
+  for (const NodeWork& work : pending_work(state)) {
+    if (pool_.up(work.node) == nullptr) continue;
+    std::string key = key_of(work);
+    if (sent_[work.node] == key) continue;
+    sent_[work.node] = std::move(key);
+    send(state, work);
+  }
+}
+
+void WorkSender::send(const State& state, const NodeWork& work) {
+  if (std::holds_alternative<StageWork>(work.work)) {
+    send_stage(work);
+    return;
+  }
+  pool_.send(work.node, work_message(state, work, pool_, home_));
+}
+
+void WorkSender::send_stage(const NodeWork& work) {
+  auto& trees = trees_[work.job];
+  if (!trees) {
+    auto loaded = load_trees(home_.trees(work.job));
+    if (!loaded) {
+      trees_.erase(work.job);
+      failed_.stage(work, loaded.error().message);
+      return;
+    }
+    trees = std::make_shared<const std::vector<Tree>>(std::move(*loaded));
+  }
+  pool_.send(work.node, StageTrees{work.job, work.attempt, *trees});
+}
+
+// The agent goes on sending each rank's output from what is safe here.
+void WorkSender::node_up(const State& state, const NodeId& node, RankLogs& logs) {
+  sent_.erase(node);
+  feeds_.erase(node);
+  for (const auto& [id, job] : state.jobs) {
+    const Attempt* attempt = active_attempt(job);
+    if (attempt == nullptr || std::holds_alternative<Gathering>(attempt->phase)) continue;
+    const auto acknowledge = [&, job_id = id](RankId rank) {
+      if (auto size = logs.size(job_id, attempt->id, rank)) {
+        pool_.send(node, OutputAck{job_id, attempt->id, rank, *size});
+      }
+    };
+    for (const Rank& rank : attempt->ranks) {
+      if (attempt->nodes[static_cast<std::size_t>(rank.node_index)].id == node) {
+        acknowledge(rank.id);
+      }
+    }
+    if (runs_mpirun(job.spec) && attempt->nodes.front().id == node) acknowledge(mpirun_log);
+  }
+}
+
+void WorkSender::node_down(const NodeId& node) {
+  sent_.erase(node);
+  feeds_.erase(node);
+}
+
+void WorkSender::blobs_wanted(const NodeId& node, const WantBlobs& wanted) {
+  Feed& feed = feeds_[node];
+  feed.hashes.assign(wanted.hashes.begin(), wanted.hashes.end());
+  feed.offset = 0;
+  if (!pumping_) pump();
+}
+
+void WorkSender::job_over(const JobId& job) { trees_.erase(job); }
+
+// One piece a node in turn, so that a slow node delays nobody but itself.
+void WorkSender::pump() {
+  pumping_ = false;
+  if (!blobs_) {
+    auto opened = BlobStore::open(home_.blobs());
+    if (!opened) return;
+    blobs_ = std::make_unique<BlobStore>(std::move(*opened));
+  }
+  for (auto it = feeds_.begin(); it != feeds_.end();) {
+    auto& [node, feed] = *it;
+    AgentConnection* connection = pool_.up(node);
+    while (connection != nullptr && !feed.hashes.empty() &&
+           connection->queued_bytes() < feed_window_bytes) {
+      const std::string& hash = feed.hashes.front();
+      auto piece = blobs_->read(hash, feed.offset, piece_bytes);
+      const bool last = !piece || piece->size() < piece_bytes;
+      // An unreadable blob ends short: the node finds the wrong hash and says so.
+      connection->send(BlobData{hash, feed.offset, last}, piece ? *piece : std::string());
+      feed.offset += piece ? static_cast<std::int64_t>(piece->size()) : 0;
+      if (last) {
+        feed.hashes.pop_front();
+        feed.offset = 0;
+      }
+    }
+    it = feed.hashes.empty() || connection == nullptr ? feeds_.erase(it) : std::next(it);
+  }
+  if (feeds_.empty()) return;
+  pumping_ = true;
+  pump_timer_.expires_after(pump_interval);
+  pump_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) pump();
+  });
+}
+
+}  // namespace muster

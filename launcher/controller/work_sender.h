@@ -1,0 +1,59 @@
+// Gives every node the work State says is pending there, once per connection; after a reconnection
+// again, which agents understand. Also feeds the blobs a node asks for, slowly enough that the link
+// never holds more than a few of them. Owned by the Controller.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/controller/agent_pool.h"
+#include "launcher/controller/home.h"
+#include "launcher/controller/rank_logs.h"
+#include "launcher/stage/blob_store.h"
+#include "scheduler/decide.h"
+
+namespace muster {
+
+class WorkSender {
+ public:
+  struct Failed {
+    std::function<void(const NodeWork&, const std::string&)> stage;
+  };
+
+  WorkSender(boost::asio::io_context& io, Home home, AgentPool& pool, Failed failed);
+
+  // Connects the nodes of live attempts and sends what is pending to those that answer.
+  void perform(const State& state);
+  void node_up(const State& state, const NodeId& node, RankLogs& logs);
+  void node_down(const NodeId& node);
+  void blobs_wanted(const NodeId& node, const WantBlobs& wanted);
+  void job_over(const JobId& job);
+
+ private:
+  struct Feed {
+    std::deque<std::string> hashes;
+    std::int64_t offset = 0;
+  };
+
+  std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
+  void send(const State& state, const NodeWork& work);
+  void send_stage(const NodeWork& work);
+  void pump();
+
+  boost::asio::steady_timer pump_timer_;
+  bool pumping_ = false;
+  Home home_;
+  AgentPool& pool_;
+  Failed failed_;
+  std::unique_ptr<BlobStore> blobs_;
+  std::map<NodeId, std::string> sent_;  // what the node was last told, on this connection
+  std::map<NodeId, Feed> feeds_;
+  std::map<JobId, std::shared_ptr<const std::vector<Tree>>> trees_;
+};
+
+}  // namespace muster

@@ -1,0 +1,162 @@
+#include "launcher/stage/collect.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <memory>
+
+#include "launcher/stage/beneath.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Listing {
+ public:
+  Listing(const StageFile& root, const fs::path& name, std::vector<TreeEntry>& entries,
+          std::vector<std::string>& problems)
+      : root_(root), name_(name), entries_(entries), problems_(problems) {}
+
+  void directory(const std::string& path);
+
+ private:
+  void entry(const StageFile& parent, const std::string& path, const std::string& last);
+  void link(const StageFile& parent, const std::string& path, const std::string& last);
+  void failed(const std::string& path) {
+    problems_.push_back(stage_error("send", name_ / path, errno).message);
+  }
+
+  const StageFile& root_;
+  const fs::path& name_;
+  std::vector<TreeEntry>& entries_;
+  std::vector<std::string>& problems_;
+};
+
+std::vector<std::string> sorted_names(DIR* directory) {
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void Listing::directory(const std::string& path) {
+  std::vector<std::string> names;
+  StageFile opened = open_directory_beneath(root_, path, false);
+  if (!opened.is_open()) return failed(path);
+  struct stat facts {};
+  if (::fstat(opened.fd(), &facts) != 0) return failed(path);
+  entries_.push_back({TreeEntry::Kind::directory, path, static_cast<int>(facts.st_mode) & 0777, 0,
+                      {}, {}});
+  {
+    const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(::dup(opened.fd())), ::closedir);
+    if (!list) return failed(path);
+    names = sorted_names(list.get());
+  }
+  std::vector<std::string> below;
+  for (const std::string& name : names) {
+    struct stat inner {};
+    if (::fstatat(opened.fd(), name.c_str(), &inner, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(inner.st_mode)) {
+      below.push_back(path + "/" + name);
+    } else {
+      entry(opened, path + "/" + name, name);
+    }
+  }
+  opened.close();  // a deep tree must not use up the descriptors
+  for (const std::string& inner : below) directory(inner);
+}
+
+void Listing::entry(const StageFile& parent, const std::string& path, const std::string& last) {
+  struct stat facts {};
+  if (::fstatat(parent.fd(), last.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno != ENOENT) failed(path);
+    return;
+  }
+  if (S_ISLNK(facts.st_mode)) return link(parent, path, last);
+  if (!S_ISREG(facts.st_mode)) {
+    problems_.push_back("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
+    return;
+  }
+  entries_.push_back({TreeEntry::Kind::file, path, static_cast<int>(facts.st_mode) & 0777,
+                      facts.st_size, {}, {}});
+}
+
+void Listing::link(const StageFile& parent, const std::string& path, const std::string& last) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlinkat(parent.fd(), last.c_str(), target.data(), target.size());
+  if (length < 0) return failed(path);
+  entries_.push_back({TreeEntry::Kind::link, path, 0777, 0, {},
+                      std::string(target.data(), static_cast<std::size_t>(length))});
+}
+
+}  // namespace
+
+CollectReader::CollectReader(StageFile root, fs::path name)
+    : root_(std::move(root)), name_(std::move(name)) {}
+
+Result<CollectReader> CollectReader::open(const fs::path& job_directory,
+                                          const std::vector<std::string>& folders) {
+  StageFile root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root.is_open()) return stage_error("read the directory", job_directory, errno);
+  CollectReader reader(std::move(root), job_directory);
+  Listing listing(reader.root_, reader.name_, reader.entries_, reader.problems_);
+  for (const std::string& folder : folders) {
+    struct stat facts {};
+    if (::fstatat(reader.root_.fd(), folder.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0) {
+      listing.directory(folder);
+    }
+  }
+  return reader;
+}
+
+void CollectReader::advance() {
+  ++current_;
+  file_.close();
+  offset_ = 0;
+}
+
+std::optional<CollectPiece> CollectReader::next(std::size_t limit_bytes) {
+  while (current_ < entries_.size()) {
+    const TreeEntry& entry = entries_[current_];
+    if (entry.entry_kind != TreeEntry::Kind::file) {
+      advance();
+      return CollectPiece{entry, 0, {}, true};
+    }
+    if (auto piece = next_of_file(entry, limit_bytes)) return piece;
+    advance();
+  }
+  return std::nullopt;
+}
+
+// Nothing: the file cannot be read (any further) and what was sent of it is worthless.
+std::optional<CollectPiece> CollectReader::next_of_file(const TreeEntry& entry,
+                                                        std::size_t limit_bytes) {
+  if (!file_.is_open()) file_ = open_file_beneath(root_, entry.path, O_RDONLY | O_NONBLOCK);
+  CollectPiece piece{entry, offset_, {}, false};
+  if (!file_.is_open() || !file_.read_at(offset_, limit_bytes, piece.bytes)) {
+    problems_.push_back(stage_error("send", name_ / entry.path, errno).message);
+    return std::nullopt;
+  }
+  offset_ += static_cast<std::int64_t>(piece.bytes.size());
+  // A file that grows while it is sent ends where it ended when it was listed.
+  if (offset_ >= entry.size_bytes || piece.bytes.size() < limit_bytes) {
+    const std::int64_t beyond = std::max<std::int64_t>(0, offset_ - entry.size_bytes);
+    piece.bytes.resize(piece.bytes.size() - static_cast<std::size_t>(beyond));
+    piece.last = true;
+    advance();
+  }
+  return piece;
+}
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+// The name of a blob: SHA-256 of its bytes as 64 lower-case hex digits. One hash at a time, not
+// shared between threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct evp_md_ctx_st;
+
+namespace muster {
+
+class ContentHash {
+ public:
+  ContentHash();
+  ~ContentHash();
+  ContentHash(ContentHash&&) noexcept;
+  ContentHash& operator=(ContentHash&&) noexcept;
+
+  void add(std::string_view bytes);
+  // The digest of everything added; the object is used up.
+  std::string finish();
+
+ private:
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
+};
+
+std::string content_hash_of(std::string_view bytes);
+
+// Whether `text` may name a blob: hashes arrive from other machines and become file names.
+bool is_content_hash(std::string_view text);
+
+}  // namespace muster

@@ -1,0 +1,48 @@
+// The wildcards of ignore files, compiled once and matched in linear time (no backtracking, so no
+// pattern can hang a submission):
+//   ?  one character   *  any run of characters   [a-z] [!a] [[:alpha:]]  one of a set   \x  x
+// none of which match `/`, and between slashes or ends
+//   **/  any number of directories   /**  everything below
+// An unclosed set or a lone `\` at the end matches nothing at all. Bytes, not characters of a
+// locale.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+class Glob {
+ public:
+  explicit Glob(std::string_view pattern);
+  bool matches(std::string_view text) const;
+
+ private:
+  enum class Step : std::uint8_t { literal, any_one, one_of, star, any_directories, rest };
+  struct Token {
+    Step step;
+    char literal = 0;
+    std::uint16_t set = 0;  // index into sets_, for one_of
+  };
+  using ByteSet = std::bitset<256>;
+
+  void compile(std::string_view pattern);
+  std::size_t compile_stars(std::string_view pattern, std::size_t at);
+  std::size_t compile_set(std::string_view pattern, std::size_t at);
+  bool simulate(std::string_view text) const;
+  void enter(std::vector<char>& states, std::size_t state) const;
+  bool takes(const Token& token, char c) const;
+
+  bool valid_ = true;
+  // Most patterns are a plain name or `*.ext`; those need no simulation.
+  bool is_literal_ = false;
+  bool is_star_suffix_ = false;
+  std::string text_;
+  std::vector<Token> tokens_;
+  std::vector<ByteSet> sets_;
+};
+
+}  // namespace muster

@@ -1,0 +1,16 @@
+// Connecting to the Unix socket that an agent of this machine listens on.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "launcher/transport/spawn.h"
+
+namespace muster {
+
+struct NobodyListens {};
+
+// `<run_folder>/agent.sock`, whatever the length of the path; a socket of another user is an error.
+std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder);
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+// How many hosts are being logged in to at once. A cold start of a large cluster is a burst: this
+// keeps it below what one thread can serve in time and below what sshd answers (its MaxStartups
+// drops connections from the eleventh unauthenticated one on). One thread; grants come from the
+// io_context.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace muster {
+
+class HandshakeGate : public std::enable_shared_from_this<HandshakeGate> {
+ public:
+  HandshakeGate(boost::asio::io_context& io, int limit, int limit_per_address)
+      : io_(io), limit_(limit), limit_per_address_(limit_per_address) {}
+
+  // Held from before the TCP connection until the login is accepted or has failed.
+  class Pass {
+   public:
+    Pass() = default;
+    Pass(std::shared_ptr<HandshakeGate> gate, std::string address)
+        : gate_(std::move(gate)), address_(std::move(address)) {}
+    Pass(Pass&& other) noexcept = default;
+    Pass& operator=(Pass&& other) noexcept;
+    ~Pass() { release(); }
+    void release();
+
+   private:
+    std::shared_ptr<HandshakeGate> gate_;
+    std::string address_;
+  };
+
+  // `address` is host:port. First come, first served, but a full address does not hold up others.
+  void enter(const std::string& address, std::function<void(Pass)> granted);
+
+ private:
+  struct Waiting {
+    std::string address;
+    std::function<void(Pass)> granted;
+  };
+
+  void leave(const std::string& address);
+  bool has_room(const std::string& address) const;
+  void grant();
+
+  boost::asio::io_context& io_;
+  int limit_;
+  int limit_per_address_;
+  int inside_ = 0;
+  std::map<std::string, int> inside_per_address_;
+  std::deque<Waiting> waiting_;
+};
+
+}  // namespace muster

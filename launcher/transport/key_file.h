@@ -1,0 +1,25 @@
+// What kind of private key a file holds, without its secret: enough to say beforehand whether
+// libssh2 can log in with it. Pure parsing of the OpenSSH and PEM formats, plus one reader.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+enum class KeyKind { ed25519, ecdsa, rsa, other };
+
+struct KeyFile {
+  std::string path;
+  KeyKind kind = KeyKind::other;
+  bool has_passphrase = false;
+  std::string public_blob;  // ssh wire format, as an agent lists it; empty in PEM files
+};
+
+// The text of a private key file.
+KeyFile parse_key_file(std::string path, std::string_view text);
+
+// False when there is no readable file.
+bool read_key_file(const std::string& path, KeyFile& key);
+
+}  // namespace muster

@@ -1,0 +1,210 @@
+#include "launcher/transport/openssh_transport.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <filesystem>
+#include <list>
+#include <random>
+#include <utility>
+
+#include "launcher/transport/agent_attach.h"
+#include "launcher/transport/attach_failure.h"
+#include "launcher/transport/child_process.h"
+#include "launcher/transport/handshake_gate.h"
+#include "launcher/transport/openssh_failure.h"
+#include "launcher/transport/process_link.h"
+#include "launcher/transport/retry_pause.h"
+
+namespace muster {
+namespace {
+
+// A child of about 10 MB that spends 60 ms of CPU on its key exchange: more at once only queue up.
+constexpr int max_ssh_children_in_login = 16;
+
+std::string option(const std::string& name, const std::string& value) {
+  return name + "=" + value;
+}
+
+class OpensshShell final : public RemoteShell {
+ public:
+  OpensshShell(boost::asio::io_context& io, std::vector<std::string> argv)
+      : io_(io), argv_(std::move(argv)) {}
+
+  std::unique_ptr<RemoteProcess> run(const std::string& command) override {
+    std::vector<std::string> argv = argv_;
+    argv.push_back(command);
+    return start_child(io_, argv);
+  }
+
+ private:
+  boost::asio::io_context& io_;
+  std::vector<std::string> argv_;
+};
+
+struct Context {
+  boost::asio::io_context& io;
+  SshSettings settings;
+  std::shared_ptr<PushGate> pushes;
+  std::shared_ptr<HandshakeGate> gate;
+  std::mt19937_64 jitter;
+};
+
+//   gate ──► attach (a child `ssh` per command) ──► done
+//    ▲          │
+//    └─ pause ◄─┘ dropped by sshd, up to max_drops times
+class Connect : public std::enable_shared_from_this<Connect> {
+ public:
+  Connect(std::shared_ptr<Context> context, const NodeAddress& node, const AgentLaunch& launch,
+          std::function<void(ConnectResult)> done)
+      : context_(std::move(context)),
+        node_(node),
+        launch_(launch),
+        done_(std::move(done)),
+        timer_(context_->io) {
+    if (node_.host.empty()) node_.host = node_.id.value;
+  }
+
+  void wait_for_gate() {
+    context_->gate->enter(node_.host + ":" + std::to_string(node_.port),
+                          [weak = weak_from_this()](HandshakeGate::Pass pass) {
+                            const auto self = weak.lock();
+                            if (self && self->done_) self->attach(std::move(pass));
+                          });
+  }
+
+  void cancel() {
+    done_ = nullptr;
+    timer_.cancel();
+    if (attach_) std::exchange(attach_, nullptr)->cancel();
+    pass_.release();
+  }
+
+ private:
+  void attach(HandshakeGate::Pass pass) {
+    pass_ = std::move(pass);
+    auto shell =
+        std::make_shared<OpensshShell>(context_->io, openssh_argv(node_, context_->settings));
+    attach_ = attach_agent(
+        context_->io, std::move(shell), context_->pushes, node_, launch_,
+        [weak = weak_from_this()] {
+          if (const auto self = weak.lock()) self->pass_.release();
+        },
+        [weak = weak_from_this()](AttachResult result) {
+          if (const auto self = weak.lock()) self->attached(std::move(result));
+        });
+  }
+
+  void attached(AttachResult result) {
+    pass_.release();
+    if (auto* failure = std::get_if<LinkFailure>(&result)) return finish(std::move(*failure));
+    if (auto* none = std::get_if<NoShell>(&result)) return no_shell(*none);
+    auto& agent = std::get<Attached>(result);
+    finish(Connected{make_process_link(context_->io, std::move(agent.process),
+                                       std::move(agent.first_bytes), node_),
+                     agent.profile});
+  }
+
+  void no_shell(const NoShell& none) {
+    const bool dropped = openssh_was_dropped(none.exit, none.errors);
+    if (!dropped || ++drops_ > context_->settings.max_drops) {
+      return finish(openssh_failure(node_, none.exit, none.output, none.errors));
+    }
+    timer_.expires_after(pause_after_drops(drops_, context_->jitter));
+    timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+      const auto self = weak.lock();
+      if (self && !error && self->done_) self->wait_for_gate();
+    });
+  }
+
+  void finish(ConnectResult result) {
+    const auto done = std::exchange(done_, nullptr);
+    if (done) done(std::move(result));
+  }
+
+  std::shared_ptr<Context> context_;
+  NodeAddress node_;
+  AgentLaunch launch_;
+  std::function<void(ConnectResult)> done_;
+  boost::asio::steady_timer timer_;
+  HandshakeGate::Pass pass_;
+  std::shared_ptr<AgentAttach> attach_;
+  int drops_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::string> openssh_argv(const NodeAddress& node, const SshSettings& settings) {
+  // The first file takes unknown hosts.
+  const std::string known_hosts =
+      "\"" + settings.own_known_hosts + "\" \"" + settings.known_hosts + "\"";
+  const auto seconds = [](Milliseconds time) { return std::to_string(time.count() / 1000); };
+  std::vector<std::string> argv{"ssh", "-T", "-a", "-x"};
+  for (const std::string& each :
+       {option("BatchMode", "yes"), option("LogLevel", "ERROR"),
+        option("ConnectTimeout", seconds(settings.tcp_timeout)),
+        option("ServerAliveInterval", seconds(settings.silence / 3)),
+        option("ServerAliveCountMax", "3"), option("UserKnownHostsFile", known_hosts),
+        option("StrictHostKeyChecking", "accept-new"), option("ClearAllForwardings", "yes"),
+        option("RemoteCommand", "none"), option("PermitLocalCommand", "no")}) {
+    argv.insert(argv.end(), {"-o", each});
+  }
+  if (!node.user.empty()) argv.insert(argv.end(), {"-l", node.user});
+  if (node.port != 22) argv.insert(argv.end(), {"-p", std::to_string(node.port)});
+  if (!node.identity_file.empty()) argv.insert(argv.end(), {"-i", node.identity_file});
+  argv.insert(argv.end(), {"--", node.host});
+  return argv;
+}
+
+class OpensshTransport::Shared : public std::enable_shared_from_this<Shared> {
+ public:
+  explicit Shared(std::shared_ptr<Context> context) : context_(std::move(context)) {
+    std::error_code ignored;  // ssh says what it cannot write
+    std::filesystem::create_directories(
+        std::filesystem::path(context_->settings.own_known_hosts).parent_path(), ignored);
+  }
+
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) {
+    const auto place = active_.emplace(active_.end());
+    *place = std::make_shared<Connect>(
+        context_, node, launch,
+        [weak = weak_from_this(), place, done = std::move(done)](ConnectResult result) {
+          const auto self = weak.lock();
+          if (!self) return;
+          const auto keep = std::move(*place);  // it is calling
+          self->active_.erase(place);
+          keep->cancel();
+          done(std::move(result));
+        });
+    (*place)->wait_for_gate();
+  }
+
+  void cancel() {
+    for (const auto& each : active_) each->cancel();
+    active_.clear();
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  std::list<std::shared_ptr<Connect>> active_;
+};
+
+OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings settings,
+                                   std::shared_ptr<PushGate> pushes) {
+  auto gate = std::make_shared<HandshakeGate>(io, max_ssh_children_in_login,
+                                              settings.max_unauthenticated_per_address);
+  const std::uint64_t seed = settings.jitter_seed;
+  shared_ = std::make_shared<Shared>(std::make_shared<Context>(
+      Context{io, std::move(settings), std::move(pushes), std::move(gate), std::mt19937_64(seed)}));
+}
+
+OpensshTransport::~OpensshTransport() {
+  shared_->cancel();
+}
+
+void OpensshTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
+                               std::function<void(ConnectResult)> done) {
+  shared_->connect(node, launch, std::move(done));
+}
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+#include "launcher/transport/push_gate.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+namespace muster {
+namespace {
+
+constexpr int max_parallel_pushes = 16;  // enough to fill the uplink of a login node
+
+}  // namespace
+
+PushGate::Pass::~Pass() {
+  if (gate_) gate_->leave(build_);
+}
+
+void PushGate::Pass::succeeded() {
+  gate_->builds_[build_].copied_once = true;
+}
+
+void PushGate::enter(const std::string& build, Granted granted) {
+  Build& state = builds_[build];
+  const int limit = state.copied_once ? max_parallel_pushes : 1;
+  if (state.inside < limit) return grant(build, std::move(granted), false);
+  state.waiting.push_back(std::move(granted));
+}
+
+void PushGate::leave(const std::string& build) {
+  Build& state = builds_[build];
+  --state.inside;
+  const int limit = state.copied_once ? max_parallel_pushes : 1;
+  while (state.inside < limit && !state.waiting.empty()) {
+    Granted next = std::move(state.waiting.front());
+    state.waiting.pop_front();
+    grant(build, std::move(next), state.copied_once);
+  }
+}
+
+void PushGate::grant(const std::string& build, Granted granted, bool look_again) {
+  ++builds_[build].inside;
+  auto pass = std::make_shared<Pass>(shared_from_this(), build);
+  boost::asio::post(io_, [pass = std::move(pass), granted = std::move(granted),
+                          look_again]() mutable { granted(std::move(pass), look_again); });
+}
+
+Result<Binary> PushGate::read(const std::string& path) {
+  if (Binary known = files_[path].lock()) return known;
+  std::ifstream file(path, std::ios::binary);
+  auto bytes = std::make_shared<const std::string>(std::istreambuf_iterator<char>(file),
+                                                   std::istreambuf_iterator<char>());
+  if (!file || bytes->empty()) {
+    return Error{"cannot read muster's own program " + path + ": " + std::strerror(errno)};
+  }
+  files_[path] = bytes;
+  return Binary(bytes);
+}
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+// A command that runs on another host, as bytes: an ssh channel or a child `ssh` process. Used on
+// the controller's one thread; every callback runs from the io_context, never from inside a call
+// made here.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+struct RemoteExit {
+  std::optional<int> status;  // nothing: the connection or a signal ended it
+  std::string reason;         // what ended it, when there is no status
+};
+
+class RemoteProcess {
+ public:
+  struct Handlers {
+    std::function<void(std::span<const std::byte>)> on_stdout;
+    std::function<void(std::string_view)> on_stderr;
+    std::function<void()> on_drained;  // everything written has been accepted by the network
+    std::function<void(const RemoteExit&)> on_exit;  // once, after which nothing is called
+  };
+
+  virtual ~RemoteProcess() = default;          // ends it, calls nothing
+  virtual void handle(Handlers handlers) = 0;  // replaces the handlers, also from inside one
+  virtual void write(std::string bytes) = 0;
+  virtual void close_stdin() = 0;  // after what is queued
+  virtual std::size_t queued_bytes() const = 0;
+};
+
+// Something that runs commands on one host: an authenticated session, or `ssh` and its arguments.
+class RemoteShell {
+ public:
+  virtual ~RemoteShell() = default;
+  virtual std::unique_ptr<RemoteProcess> run(const std::string& command) = 0;
+};
+
+}  // namespace muster

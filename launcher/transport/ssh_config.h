@@ -1,0 +1,58 @@
+// What the user's ssh configuration says about a host, asked of `ssh -G`, and whether that is more
+// than libssh2 can do. The parsers are pure; the query runs on the controller's one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/model/compute.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace muster {
+
+// The lines of `ssh -G` that matter here.
+struct SshHostConfig {
+  std::string host_name;
+  std::string user;
+  int port = 22;
+  std::vector<std::string> identity_files;
+  bool goes_through_proxy = false;  // ProxyJump or ProxyCommand
+  bool has_certificate = false;
+  bool allows_kerberos = false;
+  bool has_other_needs = false;  // HostKeyAlias, IdentityAgent, PKCS11Provider
+};
+
+SshHostConfig parse_ssh_config(std::string_view dump);
+
+// True when a configuration file sets nothing that could matter to muster, as an untouched
+// /etc/ssh/ssh_config does, so that no `ssh -G` is needed.
+bool is_plain_ssh_config(std::string_view text);
+
+// Why only the ssh program can reach the host; empty: libssh2 can.
+std::string needs_openssh(const SshHostConfig& config, bool has_kerberos_ticket);
+
+// What the cluster file leaves open is filled in from the configuration.
+NodeAddress with_ssh_config(NodeAddress node, const SshHostConfig& config);
+
+// Asks `ssh -G`, once per host; answers from memory afterwards.
+class SshConfigQuery {
+ public:
+  SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files);
+  ~SshConfigQuery();
+
+  // Nothing: there is no configuration beyond the defaults, or no ssh program. From the io_context.
+  void ask(const NodeAddress& node, std::function<void(std::optional<SshHostConfig>)> done);
+
+ private:
+  class Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace muster

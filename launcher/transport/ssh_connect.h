@@ -1,0 +1,49 @@
+// One attempt to reach one node over libssh2, from name to agent.
+//
+//   resolve ──► gate ──► tcp ──► login ──► attach ──► done
+//                ▲                 │
+//                └── pause ◄───────┘ dropped by sshd, up to max_drops times
+//
+// Every state can end in a LinkFailure. Private to launcher/transport; one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <random>
+
+#include "launcher/transport/handshake_gate.h"
+#include "launcher/transport/host_key_store.h"
+#include "launcher/transport/host_resolver.h"
+#include "launcher/transport/push_gate.h"
+#include "launcher/transport/ssh_login.h"
+#include "launcher/transport/ssh_settings.h"
+#include "launcher/transport/transport.h"
+
+namespace muster {
+
+// What all attempts of a transport share.
+struct SshContext {
+  boost::asio::io_context& io;
+  SshSettings settings;
+  HostKeyStore host_keys;
+  HostResolver resolver;
+  std::shared_ptr<HandshakeGate> gate;
+  std::shared_ptr<PushGate> pushes;
+  std::mt19937_64 jitter;
+
+  SshContext(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes);
+};
+
+using SshConnectResult = std::variant<Connected, LinkFailure, LoginNeedsOpenssh>;
+
+class SshConnect {
+ public:
+  virtual ~SshConnect() = default;
+  virtual void cancel() = 0;  // nothing is called any more
+};
+
+std::shared_ptr<SshConnect> begin_ssh_connect(std::shared_ptr<SshContext> context,
+                                              const NodeAddress& node, const AgentLaunch& launch,
+                                              std::function<void(SshConnectResult)> done);
+
+}  // namespace muster

@@ -1,0 +1,175 @@
+#include "launcher/transport/ssh_login.h"
+
+#include <libssh2.h>
+
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "launcher/transport/attach_failure.h"
+#include "launcher/transport/ssh_keys.h"
+
+namespace muster {
+namespace {
+
+// Before authentication a lost connection is sshd's way to say that it is busy.
+bool is_drop(int error) {
+  return error == LIBSSH2_ERROR_SOCKET_DISCONNECT || error == LIBSSH2_ERROR_SOCKET_RECV ||
+         error == LIBSSH2_ERROR_SOCKET_SEND || error == LIBSSH2_ERROR_BANNER_RECV ||
+         error == LIBSSH2_ERROR_BANNER_SEND;
+}
+
+class Login final : public SshLogin {
+ public:
+  Login(std::shared_ptr<SshSession> session, const NodeAddress& node, const SshSettings& settings,
+        HostKeyStore& host_keys, PhaseTimer& phases, std::function<void(LoginResult)> done)
+      : session_(std::move(session)),
+        node_(node),
+        host_keys_(host_keys),
+        phases_(phases),
+        keys_(std::make_unique<SshKeys>(session_->get(), node, settings)),
+        done_(std::make_shared<Done>(std::move(done))) {}
+  ~Login() override { session_->on_progress(nullptr); }
+
+  void begin() {
+    prefer_known_host_keys();
+    session_->on_progress([this] { advance(); });
+    session_->wake();
+  }
+
+ private:
+  enum class Step { kex, auth, over };
+  using Done = std::function<void(LoginResult)>;
+
+  void prefer_known_host_keys();
+  void advance();
+  void exchange_keys();
+  bool check_host_key();
+  void authenticate();
+  void refused();
+  void finish(LoginResult result);
+  LinkFailure failure(LinkFailureKind kind, const std::string& message) const {
+    return {kind, describe(node_) + ": " + message};
+  }
+
+  std::shared_ptr<SshSession> session_;
+  NodeAddress node_;
+  HostKeyStore& host_keys_;
+  PhaseTimer& phases_;
+  std::unique_ptr<SshKeys> keys_;
+  std::shared_ptr<Done> done_;
+  Step step_ = Step::kex;
+};
+
+// sshd sends one key; ask for a kind that is on record, so that it can be compared.
+void Login::prefer_known_host_keys() {
+  std::string names;
+  for (const std::string& name : host_keys_.known_types(node_.host, node_.port)) {
+    names += name + ",";
+  }
+  const std::string all =
+      names + "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,ssh-rsa";
+  libssh2_session_method_pref(session_->get(), LIBSSH2_METHOD_HOSTKEY, all.c_str());
+}
+
+void Login::advance() {
+  if (step_ == Step::kex) exchange_keys();
+  if (step_ == Step::auth) authenticate();
+}
+
+void Login::exchange_keys() {
+  const int result = libssh2_session_handshake(session_->get(), session_->handle());
+  if (result == LIBSSH2_ERROR_EAGAIN) return;
+  if (is_drop(result) || (result != 0 && session_->is_closed())) {
+    return finish(
+        LoginDropped{session_->is_closed() ? session_->close_reason() : session_->last_error()});
+  }
+  if (result != 0) {
+    return finish(LoginNeedsOpenssh{failure(
+        LinkFailureKind::wrong_build,
+        "no ssh algorithm in common (" + session_->last_error() +
+            "); set `transport: openssh` for this node, or allow curve25519-sha256, aes128-ctr and "
+            "an ed25519 host key in its sshd")});
+  }
+  phases_.finish("kex");
+  if (check_host_key()) step_ = Step::auth;
+}
+
+bool Login::check_host_key() {
+  std::size_t size = 0;
+  int type = 0;
+  const char* key = libssh2_session_hostkey(session_->get(), &size, &type);
+  const auto verdict =
+      host_keys_.check(node_.host, node_.port, key ? std::string_view(key, size) : "", type);
+  if (const auto* changed = std::get_if<HostKeyChanged>(&verdict)) {
+    const std::string name =
+        node_.port == 22 ? node_.host : "[" + node_.host + "]:" + std::to_string(node_.port);
+    finish(failure(LinkFailureKind::changed_host_key,
+                   "its host key is not the one in " + changed->file + ", line " +
+                       std::to_string(changed->line) +
+                       ": either the node was installed anew or someone is in between. If you know "
+                       "why, run: ssh-keygen -R '" +
+                       name + "' -f '" + changed->file + "'"));
+    return false;
+  }
+  if (const auto* unclear = std::get_if<HostKeyUnclear>(&verdict)) {
+    finish(LoginNeedsOpenssh{
+        failure(LinkFailureKind::changed_host_key,
+                "its host key is unknown, but " + unclear->file +
+                    " has patterns or markers that only the ssh program reads; set `transport: "
+                    "openssh` for this node")});
+    return false;
+  }
+  if (const auto* unwritable = std::get_if<HostKeyUnwritable>(&verdict)) {
+    finish(failure(LinkFailureKind::changed_host_key,
+                   "its host key is unknown and could not be recorded: " + unwritable->reason));
+    return false;
+  }
+  return true;
+}
+
+void Login::authenticate() {
+  switch (keys_->advance()) {
+    case SshKeys::Progress::waiting:
+      if (!session_->is_closed()) return;
+      [[fallthrough]];
+    case SshKeys::Progress::cut_off:
+      return finish(LoginDropped{session_->close_reason()});
+    case SshKeys::Progress::accepted:
+      phases_.finish("auth");
+      return finish(LoggedIn{});
+    case SshKeys::Progress::refused:
+      return refused();
+  }
+}
+
+void Login::refused() {
+  LinkFailure why = failure(LinkFailureKind::refused_key,
+                            "no key is accepted for user " + node_.user + " (" + keys_->tried() +
+                                "); add the public key to ~/.ssh/authorized_keys there, or name "
+                                "another with identity_file or user");
+  if (keys_->has_untried()) return finish(LoginNeedsOpenssh{std::move(why)});
+  finish(std::move(why));
+}
+
+// Posted: the caller may destroy this, and libssh2 is still on the stack.
+void Login::finish(LoginResult result) {
+  step_ = Step::over;
+  keys_.reset();
+  boost::asio::post(session_->socket().get_executor(),
+                    [weak = std::weak_ptr<Done>(done_), result = std::move(result)] {
+                      if (const auto done = weak.lock()) (*done)(result);
+                    });
+}
+
+}  // namespace
+
+std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const NodeAddress& node,
+                                      const SshSettings& settings, HostKeyStore& host_keys,
+                                      PhaseTimer& phases, std::function<void(LoginResult)> done) {
+  auto login = std::make_unique<Login>(std::move(session), node, settings, host_keys, phases,
+                                       std::move(done));
+  login->begin();
+  return login;
+}
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// From a TCP connection to an authenticated session, on libssh2.
+//
+//   kex ──► host key ──► agent ──► key files ──► in
+//    │          │                      │
+//    ▼          ▼                      ▼
+//  dropped   changed key       refused (perhaps only RSA keys, which libssh2 1.10 cannot use)
+//
+// Private to launcher/transport; one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/transport/connect_profile.h"
+#include "launcher/transport/host_key_store.h"
+#include "launcher/transport/ssh_session.h"
+#include "launcher/transport/ssh_settings.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/link.h"
+
+namespace muster {
+
+struct LoggedIn {};
+struct LoginDropped {  // before authentication, as an overloaded sshd does: try again
+  std::string reason;
+};
+struct LoginNeedsOpenssh {  // libssh2 cannot, `ssh` might
+  LinkFailure otherwise;
+};
+using LoginResult = std::variant<LoggedIn, LoginDropped, LoginNeedsOpenssh, LinkFailure>;
+
+class SshLogin {
+ public:
+  virtual ~SshLogin() = default;  // calls nothing afterwards
+};
+
+// `node` has its user filled in. Phases kex and auth go to `phases`, which outlives the login.
+std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const NodeAddress& node,
+                                      const SshSettings& settings, HostKeyStore& host_keys,
+                                      PhaseTimer& phases, std::function<void(LoginResult)> done);
+
+}  // namespace muster

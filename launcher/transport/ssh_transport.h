@@ -1,0 +1,34 @@
+// Reaches nodes over ssh with libssh2: many at once on the one thread. What libssh2 cannot do goes
+// to the fallback.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "launcher/transport/push_gate.h"
+#include "launcher/transport/ssh_settings.h"
+#include "launcher/transport/transport.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace muster {
+
+class SshTransport final : public Transport {
+ public:
+  // `fallback` takes nodes that need RSA keys or algorithms libssh2 lacks; it may be null and
+  // outlives this.
+  SshTransport(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes,
+               Transport* fallback);
+  ~SshTransport() override;  // drops what is under way without a call; links live on
+
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) override;
+
+ private:
+  class Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace muster

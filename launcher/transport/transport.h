@@ -1,0 +1,61 @@
+// How the controller reaches an agent: a Transport opens a Link, a Link is an ordered byte stream to
+// one agent. Owned by the controller, used on its one thread only; every callback runs from the
+// io_context, never from inside the call that registered it. A Link never interprets the bytes.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "scheduler/model/clock.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/link.h"
+
+namespace muster {
+
+// What must run at the other end: `<home>/bin/muster-<build_id> agent attach …`, pushed if absent.
+struct AgentLaunch {
+  std::string binary;         // path of the executable to push: this one
+  std::string build_id;       // hex, names the pushed file
+  std::string controller_id;  // [a-z0-9]+, names the agent's run directory
+  std::string home;           // muster's directory on the node, "~/…" allowed; empty: ~/.muster
+};
+
+// Time spent in each phase of reaching a node, in order; phases that did not happen are absent.
+using ConnectProfile = std::vector<std::pair<std::string, Milliseconds>>;
+
+class Link {
+ public:
+  struct Handlers {
+    std::function<void(std::span<const std::byte>)> on_bytes;
+    std::function<void(LinkFailure)> on_closed;  // once, after which nothing is called any more
+  };
+
+  virtual ~Link() = default;  // closes without calling anything
+  virtual void start(Handlers handlers) = 0;
+  virtual void write(std::string bytes) = 0;             // queued, in order
+  virtual std::size_t queued_bytes() const = 0;          // accepted and not yet handed to the network
+};
+
+struct Connected {
+  std::unique_ptr<Link> link;
+  ConnectProfile profile;
+};
+
+using ConnectResult = std::variant<Connected, LinkFailure>;
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // Exactly one call of `done`, within the transport's own timeout.
+  virtual void connect(const NodeAddress& node, const AgentLaunch& launch,
+                       std::function<void(ConnectResult)> done) = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+#include "launcher/transport/transport_selector.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "launcher/transport/local_transport.h"
+#include "launcher/transport/openssh_transport.h"
+#include "launcher/transport/push_gate.h"
+#include "launcher/transport/ssh_config.h"
+#include "launcher/transport/ssh_transport.h"
+
+namespace muster {
+namespace {
+
+class TransportSelector final : public Transport {
+ public:
+  TransportSelector(boost::asio::io_context& io, const TransportSettings& settings)
+      : has_kerberos_ticket_(settings.has_kerberos_ticket),
+        pushes_(std::make_shared<PushGate>(io)),
+        local_(io, settings.user_home),
+        openssh_(io, settings.ssh, pushes_),
+        ssh_(io, settings.ssh, pushes_, &openssh_),
+        config_(io, settings.ssh_config_files) {}
+
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) override {
+    switch (node.transport) {
+      case TransportKind::local:
+        return local_.connect(node, launch, std::move(done));
+      case TransportKind::openssh:
+        return openssh_.connect(node, launch, std::move(done));
+      case TransportKind::ssh:
+        return choose(node, launch, std::move(done));
+    }
+  }
+
+ private:
+  void choose(const NodeAddress& node, const AgentLaunch& launch,
+              std::function<void(ConnectResult)> done) {
+    config_.ask(node, [this, alive = std::weak_ptr(alive_), node, launch,
+                       done = std::move(done)](const std::optional<SshHostConfig>& config) {
+      if (alive.expired()) return;
+      if (!config) return ssh_.connect(node, launch, done);
+      if (!needs_openssh(*config, has_kerberos_ticket_).empty()) {
+        return openssh_.connect(node, launch, done);
+      }
+      ssh_.connect(with_ssh_config(node, *config), launch, done);
+    });
+  }
+
+  bool has_kerberos_ticket_;
+  std::shared_ptr<PushGate> pushes_;
+  LocalTransport local_;
+  OpensshTransport openssh_;
+  SshTransport ssh_;
+  SshConfigQuery config_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace
+
+TransportSettings transport_settings_from_environment(const std::string& muster_home) {
+  TransportSettings settings;
+  settings.ssh = ssh_settings_from_environment(muster_home);
+  const std::string& keys = settings.ssh.key_folder;
+  settings.user_home = keys.substr(0, keys.rfind('/'));
+  settings.ssh_config_files = {keys + "/config", "/etc/ssh/ssh_config"};
+  const std::string ticket = "/tmp/krb5cc_" + std::to_string(::getuid());
+  settings.has_kerberos_ticket =
+      std::getenv("KRB5CCNAME") != nullptr || ::access(ticket.c_str(), R_OK) == 0;
+  return settings;
+}
+
+std::unique_ptr<Transport> make_transport(boost::asio::io_context& io, TransportSettings settings) {
+  return std::make_unique<TransportSelector>(io, settings);
+}
+
+}  // namespace muster

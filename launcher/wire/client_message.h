@@ -1,0 +1,233 @@
+// What the command line and the controller say to each other over the controller's Unix socket, in
+// the frames of frame.h. One request per connection; `Watch` and `Exec` keep it open.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/wire/agent_message.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/job_spec.h"
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+// The job as understood and as written. The code snapshot has been taken into the state directory.
+struct Submit {
+  static constexpr const char* kind = "submit";
+  JobSpec spec;        // name filled in by the submitter
+  ComputeTarget target;
+  std::string user;
+  std::string source_text;  // the file as submitted
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("spec", self.spec);
+    visit("target", self.target);
+    visit("user", self.user);
+    visit("source_text", self.source_text);
+  }
+};
+
+struct Cancel {
+  static constexpr const char* kind = "cancel";
+  JobId job;
+  std::optional<Milliseconds> grace;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("grace", self.grace);
+  }
+};
+
+struct Resume {
+  static constexpr const char* kind = "resume";
+  JobId job;
+  std::optional<std::int64_t> from_step;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("from_step", self.from_step);
+  }
+};
+
+struct SetDrain {
+  static constexpr const char* kind = "set_drain";
+  NodeId node;
+  bool drained = true;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("drained", self.drained);
+    visit("reason", self.reason);
+  }
+};
+
+// Sends JobEvent for every change of the job from now on, and ends with Ended when it is over.
+struct Watch {
+  static constexpr const char* kind = "watch";
+  JobId job;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+  }
+};
+
+// A command beside a rank: Accepted, then ExecOutput/ExecEnded; ExecInput from the client.
+struct Exec {
+  static constexpr const char* kind = "exec";
+  JobId job;
+  std::optional<RankId> rank;
+  std::vector<std::string> argv;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("rank", self.rank);
+    visit("argv", self.argv);
+  }
+};
+
+struct AskNodes {
+  static constexpr const char* kind = "ask_nodes";
+
+  template <class Self, class Visit>
+  static void fields(Self&, Visit) {}
+};
+
+struct AskVersion {
+  static constexpr const char* kind = "ask_version";
+
+  template <class Self, class Visit>
+  static void fields(Self&, Visit) {}
+};
+
+struct Shutdown {  // ends the controller; agents and ranks go on until their lease ends
+  static constexpr const char* kind = "shutdown";
+  bool retire_agents = false;  // and ask idle agents to exit first
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("retire_agents", self.retire_agents);
+  }
+};
+
+using ToController = std::variant<Submit, Cancel, Resume, SetDrain, Watch, Exec, ExecInput,
+                                  AskNodes, AskVersion, Shutdown>;
+
+struct Accepted {
+  static constexpr const char* kind = "accepted";
+  JobId job;
+  std::string note;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("note", self.note);
+  }
+};
+
+struct Refused {
+  static constexpr const char* kind = "refused";
+  std::string message;
+  int exit_code = 1;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("message", self.message);
+    visit("exit_code", self.exit_code);
+  }
+};
+
+struct JobEvent {
+  static constexpr const char* kind = "job_event";
+  std::string state;     // Azure's job state names
+  std::string sentence;  // what happened, for a person; empty: only progress
+  std::int64_t attempt = 0;
+  std::optional<std::int64_t> step;
+  std::string metrics;   // newest metrics line (JSON), empty: none
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("state", self.state);
+    visit("sentence", self.sentence);
+    visit("attempt", self.attempt);
+    visit("step", self.step);
+    visit("metrics", self.metrics);
+  }
+};
+
+struct Ended {
+  static constexpr const char* kind = "ended";
+  JobId job;
+  std::string state;
+  int exit_code = 0;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("state", self.state);
+    visit("exit_code", self.exit_code);
+    visit("reason", self.reason);
+  }
+};
+
+struct NodeLine {
+  std::string node;
+  std::string link;  // `up`, `down: why`, `not connected`
+  std::string host_name;
+  std::string owner;  // job that holds it
+  bool drained = false;
+  std::string drain_reason;
+  std::map<std::string, Milliseconds> profile;  // time per phase of the last connection
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("link", self.link);
+    visit("host_name", self.host_name);
+    visit("owner", self.owner);
+    visit("drained", self.drained);
+    visit("drain_reason", self.drain_reason);
+    visit("profile", self.profile);
+  }
+};
+
+struct NodesAnswer {
+  static constexpr const char* kind = "nodes_answer";
+  std::vector<NodeLine> nodes;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("nodes", self.nodes);
+  }
+};
+
+struct VersionAnswer {
+  static constexpr const char* kind = "version_answer";
+  std::string build_id;
+  std::int64_t pid = 0;
+  std::int64_t live_jobs = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("build_id", self.build_id);
+    visit("pid", self.pid);
+    visit("live_jobs", self.live_jobs);
+  }
+};
+
+using FromController = std::variant<Accepted, Refused, JobEvent, Ended, NodesAnswer, VersionAnswer,
+                                    ExecOutput, ExecEnded>;
+
+}  // namespace muster

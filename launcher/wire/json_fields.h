@@ -1,0 +1,159 @@
+// Any struct with `fields` to JSON and back, by walking its fields. Heavy (nlohmann): included by the
+// codecs' sources only. Reading throws `nlohmann::json::exception` or std::runtime_error on a wrong
+// type; the codecs turn that into an Error. Absent fields keep their defaults.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "launcher/wire/agent_message.h"
+#include "scheduler/model/names.h"
+
+namespace muster {
+
+using Json = nlohmann::json;
+
+template <>
+struct EnumWords<TreeEntry::Kind> {
+  static constexpr auto words = std::to_array<std::string_view>({"directory", "file", "link"});
+};
+
+template <class T>
+struct is_chrono : std::false_type {};
+template <class R, class P>
+struct is_chrono<std::chrono::duration<R, P>> : std::true_type {};
+
+template <class T>
+concept HasFields = requires(T& t) { T::fields(t, [](const char*, auto&) {}); };
+
+inline void write_json(Json& out, const std::string& value) { out = value; }
+inline void read_json(const Json& in, std::string& value) { value = in.get<std::string>(); }
+inline void write_json(Json& out, const Time& value) { out = to_ms(value); }
+inline void read_json(const Json& in, Time& value) { value = from_ms(in.get<std::int64_t>()); }
+
+template <class Tag>
+void write_json(Json& out, const StringId<Tag>& id) { out = id.value; }
+template <class Tag>
+void read_json(const Json& in, StringId<Tag>& id) { id.value = in.get<std::string>(); }
+template <class Tag>
+void write_json(Json& out, const NumberId<Tag>& id) { out = id.value; }
+template <class Tag>
+void read_json(const Json& in, NumberId<Tag>& id) { id.value = in.get<std::int64_t>(); }
+
+template <class T>
+  requires std::is_arithmetic_v<T>
+void write_json(Json& out, const T& value) { out = value; }
+template <class T>
+  requires std::is_arithmetic_v<T>
+void read_json(const Json& in, T& value) { value = in.get<T>(); }
+
+template <class T>
+  requires std::is_enum_v<T>
+void write_json(Json& out, const T& value) { out = word(value); }
+template <class T>
+  requires std::is_enum_v<T>
+void read_json(const Json& in, T& value) {
+  const auto found = from_word<T>(in.get<std::string>());
+  if (!found) throw std::runtime_error("unknown word '" + in.get<std::string>() + "'");
+  value = *found;
+}
+
+template <class R, class P>
+void write_json(Json& out, const std::chrono::duration<R, P>& value) { out = value.count(); }
+template <class R, class P>
+void read_json(const Json& in, std::chrono::duration<R, P>& value) {
+  value = std::chrono::duration<R, P>{in.get<R>()};
+}
+
+template <HasFields T>
+void write_json(Json& out, const T& value);
+template <HasFields T>
+void read_json(const Json& in, T& value);
+
+template <class T>
+void write_json(Json& out, const std::vector<T>& values);
+template <class T>
+void read_json(const Json& in, std::vector<T>& values);
+template <class T>
+void write_json(Json& out, const std::map<std::string, T>& values);
+template <class T>
+void read_json(const Json& in, std::map<std::string, T>& values);
+
+template <class T>
+void write_json(Json& out, const std::optional<T>& value) {
+  if (value) write_json(out, *value);
+}
+template <class T>
+void read_json(const Json& in, std::optional<T>& value) {
+  if (in.is_null()) {
+    value.reset();
+    return;
+  }
+  value.emplace();
+  read_json(in, *value);
+}
+
+template <class T>
+void write_json(Json& out, const std::vector<T>& values) {
+  out = Json::array();
+  for (const T& value : values) write_json(out.emplace_back(), value);
+}
+template <class T>
+void read_json(const Json& in, std::vector<T>& values) {
+  values.clear();
+  for (const Json& item : in.get_ref<const Json::array_t&>()) read_json(item, values.emplace_back());
+}
+
+template <class T>
+void write_json(Json& out, const std::map<std::string, T>& values) {
+  out = Json::object();
+  for (const auto& [key, value] : values) write_json(out[key], value);
+}
+template <class T>
+void read_json(const Json& in, std::map<std::string, T>& values) {
+  values.clear();
+  for (const auto& [key, item] : in.get_ref<const Json::object_t&>()) read_json(item, values[key]);
+}
+
+template <HasFields T>
+void write_json(Json& out, const T& value) {
+  out = Json::object();
+  T::fields(value, [&out](const char* name, const auto& field) {
+    Json item;
+    write_json(item, field);
+    if (!item.is_null()) out[name] = std::move(item);
+  });
+}
+template <HasFields T>
+void read_json(const Json& in, T& value) {
+  const auto& object = in.get_ref<const Json::object_t&>();
+  T::fields(value, [&object](const char* name, auto& field) {
+    const auto found = object.find(name);
+    if (found != object.end()) read_json(found->second, field);
+  });
+}
+
+// The alternative of a variant whose `kind` is given, read from `in`; false: no such kind.
+template <class Variant, std::size_t I = 0>
+bool read_kind(const Json& in, std::string_view kind, Variant& out) {
+  if constexpr (I == std::variant_size_v<Variant>) {
+    return false;
+  } else {
+    using Alternative = std::variant_alternative_t<I, Variant>;
+    if (kind != Alternative::kind) return read_kind<Variant, I + 1>(in, kind, out);
+    Alternative value;
+    read_json(in, value);
+    out = std::move(value);
+    return true;
+  }
+}
+
+}  // namespace muster

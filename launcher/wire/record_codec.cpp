@@ -1,0 +1,65 @@
+#include "launcher/wire/record_codec.h"
+
+#include "launcher/wire/json_fields.h"
+
+namespace muster {
+
+namespace {
+
+std::string text_of(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+template <class Visit>
+auto visit_record(const Record& record, Visit visit) {
+  return std::visit([&](const auto& side) { return std::visit(visit, side); }, record.what);
+}
+
+}  // namespace
+
+RecordText encode_record(const Record& record) {
+  return visit_record(record, [](const auto& value) {
+    Json json;
+    write_json(json, value);
+    return RecordText{std::decay_t<decltype(value)>::kind, text_of(json)};
+  });
+}
+
+Result<Record> decode_record(std::string_view kind, std::string_view payload, Time at) {
+  try {
+    const Json json = Json::parse(payload);
+    Observation observation;
+    if (read_kind(json, kind, observation)) return Record{at, std::move(observation)};
+    Decision decision;
+    if (read_kind(json, kind, decision)) return Record{at, std::move(decision)};
+  } catch (const std::exception& failure) {
+    return Error{"a journal record of kind '" + std::string(kind) +
+                 "' cannot be read: " + failure.what()};
+  }
+  return Error{"the journal holds a record of the unknown kind '" + std::string(kind) +
+               "': it was written by a newer muster"};
+}
+
+std::string encode_spec(const JobSpec& spec) {
+  Json json;
+  write_json(json, spec);
+  return text_of(json, 2) + "\n";
+}
+
+Result<JobSpec> decode_spec(std::string_view text) {
+  try {
+    JobSpec spec;
+    read_json(Json::parse(text), spec);
+    return spec;
+  } catch (const std::exception& failure) {
+    return Error{std::string("the stored job cannot be read: ") + failure.what()};
+  }
+}
+
+std::string encode_tags(const std::map<std::string, std::string>& tags) {
+  Json json;
+  write_json(json, tags);
+  return text_of(json);
+}
+
+}  // namespace muster

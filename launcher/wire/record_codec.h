@@ -1,0 +1,28 @@
+// Journal records and job specs as JSON text. Text that is not UTF-8 is replaced, never refused;
+// reading never throws.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/model/job_spec.h"
+#include "scheduler/model/record.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+struct RecordText {
+  std::string kind;
+  std::string payload;  // a JSON object
+};
+
+RecordText encode_record(const Record& record);
+Result<Record> decode_record(std::string_view kind, std::string_view payload, Time at);
+std::string encode_spec(const JobSpec& spec);  // indented JSON: jobs/<job>/spec.json
+Result<JobSpec> decode_spec(std::string_view text);
+
+std::string encode_tags(const std::map<std::string, std::string>& tags);  // a JSON object
+
+}  // namespace muster

@@ -1,0 +1,56 @@
+#include "runtime/checkpoint/commit.h"
+
+#include <filesystem>
+
+#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/resume_log.h"
+#include "runtime/protocol/checkpoint_layout.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+Checked<NoValue> check_still_newest(const std::string& root, std::uint64_t generation) {
+  for (const GenerationLine& line : read_resume_log(root).generations) {
+    if (line.generation <= generation) continue;
+    return CheckpointFault{root + ": generation " + std::to_string(line.generation) +
+                           " has taken over from generation " + std::to_string(generation)};
+  }
+  return NoValue{};
+}
+
+}  // namespace
+
+Checked<std::string> prepare_checkpoint_directory(const std::string& root, std::uint64_t step,
+                                                  std::uint64_t generation) {
+  const std::string path = root + "/" + checkpoint_directory_name({step, generation});
+  if (auto made = make_checkpoint_directory(path); !made) return made.fault();
+  if (auto synced = sync_checkpoint_directory(root); !synced) return synced.fault();
+  return path;
+}
+
+std::vector<std::string> missing_shards(const std::string& path, const Manifest& manifest) {
+  std::vector<std::string> missing;
+  for (const ShardRecord& shard : manifest.shards) {
+    std::error_code code;
+    if (fs::file_size(path + "/" + shard.file, code) != shard.bytes || code) {
+      missing.push_back(shard.file);
+    }
+  }
+  return missing;
+}
+
+Checked<NoValue> commit_checkpoint(const std::string& root, const Manifest& manifest) {
+  if (auto newest = check_still_newest(root, manifest.generation); !newest) return newest;
+  const std::string name = checkpoint_directory_name({manifest.step, manifest.generation});
+  const std::string path = root + "/" + name;
+  if (auto synced = sync_checkpoint_directory(path); !synced) return synced;
+  if (auto synced = sync_checkpoint_directory(root); !synced) return synced;
+  const std::string text = format_manifest(manifest);
+  if (auto put = replace_durably(path, checkpoint_manifest_name, text); !put) return put;
+  if (auto read_back = read_manifest(path); !read_back) return read_back.fault();
+  return replace_durably(root, checkpoint_latest_name, name + "\n");
+}
+
+}  // namespace muster

@@ -1,0 +1,171 @@
+#include "runtime/checkpoint/durable_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace muster {
+namespace {
+
+CheckpointFault failed(const char* call, const std::string& path, int code = errno) {
+  return {path + ": " + call + " failed: " + std::strerror(code)};
+}
+
+bool not_supported(int code) { return code == EOPNOTSUPP || code == ENOSYS || code == EINVAL; }
+
+// posix_fallocate would write zeros where fallocate is not supported; asking for free space costs nothing.
+Checked<NoValue> reserve(int fd, const std::string& path, std::uint64_t bytes) {
+  if (bytes == 0 || ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return NoValue{};
+  if (!not_supported(errno)) return failed("fallocate", path);
+  struct statvfs space {};
+  if (::fstatvfs(fd, &space) != 0) return failed("fstatvfs", path);
+  const std::uint64_t free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+  if (free_bytes < bytes) return failed("reserving space", path, ENOSPC);
+  return NoValue{};
+}
+
+}  // namespace
+
+CheckpointFile::CheckpointFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+
+CheckpointFile::~CheckpointFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+CheckpointFile::CheckpointFile(CheckpointFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+
+CheckpointFile& CheckpointFile::operator=(CheckpointFile&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+Checked<CheckpointFile> CheckpointFile::create(const std::string& path, std::uint64_t bytes) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return failed("open for writing", path);
+  CheckpointFile file(fd, path);
+  if (auto reserved = reserve(fd, path, bytes); !reserved) return reserved.fault();
+  return file;
+}
+
+Checked<CheckpointFile> CheckpointFile::open_for_reading(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed("open", path);
+  return CheckpointFile(fd, path);
+}
+
+Checked<NoValue> CheckpointFile::write_at(std::uint64_t offset, const void* data, std::size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t put = ::pwrite(fd_, at, bytes, static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return failed("write", path_, put == 0 ? EIO : errno);
+    at += put;
+    offset += static_cast<std::uint64_t>(put);
+    bytes -= static_cast<std::size_t>(put);
+  }
+  return NoValue{};
+}
+
+Checked<NoValue> CheckpointFile::read_at(std::uint64_t offset, void* data, std::size_t bytes) const {
+  char* at = static_cast<char*>(data);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed("read", path_);
+    if (got == 0) return CheckpointFault{path_ + ": ends early, at byte " + std::to_string(offset)};
+    at += got;
+    offset += static_cast<std::uint64_t>(got);
+    bytes -= static_cast<std::size_t>(got);
+  }
+  return NoValue{};
+}
+
+Checked<std::uint64_t> CheckpointFile::size() const {
+  struct stat facts {};
+  if (::fstat(fd_, &facts) != 0) return failed("fstat", path_);
+  if (!S_ISREG(facts.st_mode)) return CheckpointFault{path_ + ": is not a regular file"};
+  return static_cast<std::uint64_t>(facts.st_size);
+}
+
+Checked<NoValue> CheckpointFile::sync_and_close() {
+  const int fd = std::exchange(fd_, -1);
+  if (::fdatasync(fd) != 0) {
+    const int code = errno;
+    ::close(fd);
+    return failed("fdatasync", path_, code);
+  }
+  if (::close(fd) != 0) return failed("close", path_);
+  return NoValue{};
+}
+
+Checked<NoValue> sync_checkpoint_directory(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed("open directory", directory);
+  const int result = ::fsync(fd);
+  const int code = errno;
+  ::close(fd);
+  if (result != 0) return failed("fsync directory", directory, code);
+  return NoValue{};
+}
+
+Checked<NoValue> make_checkpoint_directory(const std::string& directory) {
+  std::error_code code;
+  std::filesystem::create_directories(directory, code);
+  if (code) return CheckpointFault{directory + ": cannot be created: " + code.message()};
+  return NoValue{};
+}
+
+Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
+                              std::string_view text) {
+  const std::string temporary = directory + "/" + name + ".tmp";
+  auto file = CheckpointFile::create(temporary, text.size());
+  if (!file) return file.fault();
+  if (auto put = file.value().write_at(0, text.data(), text.size()); !put) return put.fault();
+  if (auto synced = file.value().sync_and_close(); !synced) return synced.fault();
+  const std::string path = directory + "/" + name;
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename", temporary);
+  return sync_checkpoint_directory(directory);
+}
+
+Checked<NoValue> append_line_durably(const std::string& directory, const std::string& name,
+                                  std::string_view line) {
+  const std::string path = directory + "/" + name;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return failed("open for appending", path);
+  struct stat facts {};
+  char last = '\n';
+  std::string text(line);
+  int result = ::fstat(fd, &facts);
+  if (result == 0 && facts.st_size > 0) result = ::pread(fd, &last, 1, facts.st_size - 1) == 1 ? 0 : -1;
+  if (last != '\n') text.insert(0, "\n");
+  if (result == 0) {
+    result = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : -1;
+  }
+  if (result == 0) result = ::fsync(fd);
+  const int code = errno;
+  if (::close(fd) != 0 || result != 0) return failed("append", path, code);
+  return sync_checkpoint_directory(directory);
+}
+
+Checked<std::string> read_checkpoint_text(const std::string& path, std::uint64_t limit_bytes) {
+  auto file = CheckpointFile::open_for_reading(path);
+  if (!file) return file.fault();
+  auto size = file.value().size();
+  if (!size) return size.fault();
+  if (size.value() > limit_bytes) {
+    return CheckpointFault{path + ": holds " + std::to_string(size.value()) +
+                           " bytes, more than the limit of " + std::to_string(limit_bytes)};
+  }
+  std::string text(size.value(), '\0');
+  if (auto got = file.value().read_at(0, text.data(), text.size()); !got) return got.fault();
+  return text;
+}
+
+}  // namespace muster

@@ -1,0 +1,32 @@
+// Typed access to the members of a JSON object, for the readers of manifests and logs.
+//
+// Each function throws FieldError, which names the key and what was expected; the one parse function of a file
+// catches it. For .cpp files of runtime/checkpoint only: it brings nlohmann-json with it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace muster::fields {
+
+using Json = nlohmann::ordered_json;
+
+struct FieldError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+const Json& member(const Json& object, const char* key);
+std::uint64_t whole_number(const Json& object, const char* key);
+std::string text(const Json& object, const char* key);
+const Json& list(const Json& object, const char* key);
+bool truth(const Json& object, const char* key);
+
+// u64 and float bits as hex texts of exactly 16 and 8 digits.
+std::string hex64(std::uint64_t value);
+std::string hex32(std::uint32_t value);
+std::uint64_t read_hex64(const Json& object, const char* key);
+std::uint32_t read_hex32(const Json& object, const char* key);
+
+}  // namespace muster::fields

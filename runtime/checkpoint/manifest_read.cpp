@@ -1,0 +1,209 @@
+#include <bit>
+#include <set>
+
+#include "runtime/checkpoint/base64.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/manifest_fields.h"
+#include "runtime/protocol/checkpoint_layout.h"
+
+namespace muster {
+namespace {
+
+using namespace fields;
+
+void require(bool holds, const std::string& complaint) {
+  if (!holds) throw FieldError(complaint);
+}
+
+PlaneVitals vitals_of(const Json& json) {
+  PlaneVitals vitals;
+  vitals.nonfinite = whole_number(json, "nonfinite");
+  vitals.absmax = std::bit_cast<float>(read_hex32(json, "absmax"));
+  vitals.l2 = std::bit_cast<double>(read_hex64(json, "l2"));
+  vitals.hash = read_hex64(json, "hash");
+  return vitals;
+}
+
+// A name that leads nowhere but into the checkpoint's own directory.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
+         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
+
+void check_shard(const ShardRecord& shard) {
+  require(is_plain_name(shard.file), "file: not a plain file name");
+  require(shard.range.lo <= shard.range.hi && shard.range.hi <= flat_numel_limit,
+          shard.file + ": lo and hi are not a range");
+  require(shard.chunk_bytes >= 4096 && shard.chunk_bytes <= (1ull << 30),
+          shard.file + ": chunk is not between 4096 B and 1 GiB");
+  require(shard.data_offset % shard_data_alignment_bytes == 0 && shard.data_offset <= (1ull << 30),
+          shard.file + ": data_off is not a multiple of 4096 below 1 GiB");
+  require(shard.bytes == shard.data_offset + shard.range.size() * flat_planes * sizeof(float),
+          shard.file + ": bytes does not match lo, hi and data_off");
+  const std::uint64_t chunks = (shard.bytes + shard.chunk_bytes - 1) / shard.chunk_bytes;
+  require(shard.chunk_crc32c.size() == chunks, shard.file + ": wrong number of chunk checksums");
+}
+
+ShardRecord shard_of(const Json& json) {
+  ShardRecord shard;
+  shard.file = text(json, "file");
+  shard.bytes = whole_number(json, "bytes");
+  shard.data_offset = whole_number(json, "data_off");
+  shard.range = {whole_number(json, "lo"), whole_number(json, "hi")};
+  shard.host = text(member(json, "writer"), "host");
+  shard.rank = whole_number(member(json, "writer"), "rank");
+  shard.chunk_bytes = whole_number(json, "chunk");
+  auto checksums = u32_of_base64(text(json, "chunk_crc32c"));
+  require(checksums.has_value(), "chunk_crc32c: not base64 of 32-bit numbers");
+  shard.chunk_crc32c = std::move(*checksums);
+  shard.file_crc32c = read_hex32(json, "file_crc32c");
+  for (std::size_t plane = 0; plane < flat_planes; ++plane) {
+    shard.vitals[plane] = vitals_of(member(member(json, "vitals"), flat_plane_names[plane]));
+  }
+  check_shard(shard);
+  return shard;
+}
+
+FlatParameter parameter_of(const Json& json) {
+  FlatParameter param;
+  param.name = text(json, "name");
+  param.offset = whole_number(json, "off");
+  param.decay = truth(json, "decay");
+  std::uint64_t size = 1;
+  for (const Json& extent : list(json, "shape")) {
+    require(extent.is_number_unsigned(), param.name + ": shape holds something else than numbers");
+    param.shape.push_back(extent.get<std::uint64_t>());
+    require(param.shape.back() > 0 && param.shape.back() <= flat_numel_limit / size,
+            param.name + ": shape is empty or too large");
+    size *= param.shape.back();
+  }
+  return param;
+}
+
+void check_planes(const Json& flat) {
+  const Json& planes = list(flat, "planes");
+  require(planes.size() == flat_planes, "planes: expected master, exp_avg, exp_avg_sq");
+  for (std::size_t plane = 0; plane < flat_planes; ++plane) {
+    require(text(planes[plane], "name") == flat_plane_names[plane] &&
+                text(planes[plane], "dtype") == "F32",
+            "planes: expected master, exp_avg, exp_avg_sq of F32");
+  }
+}
+
+FlatSpace flat_of(const Json& json) {
+  FlatSpace flat;
+  flat.numel = whole_number(json, "numel");
+  flat.align = whole_number(json, "align");
+  require(flat.align == flat_align_elements, "align: expected 1024");
+  require(flat.numel > 0 && flat.numel <= flat_numel_limit && flat.numel % flat.align == 0,
+          "numel: not a positive multiple of align");
+  check_planes(json);
+  std::uint64_t end = 0;
+  for (const Json& entry : list(json, "params")) {
+    flat.params.push_back(parameter_of(entry));
+    const FlatParameter& param = flat.params.back();
+    require(param.offset >= end && param.offset % flat.align == 0 && param.offset < flat.numel &&
+                param.size() <= flat.numel - param.offset,
+            param.name + ": lies outside the flat space or over another parameter");
+    end = param.offset + param.size();
+  }
+  require(read_hex64(json, "layout") == layout_hash(flat), "layout: does not match the parameters");
+  return flat;
+}
+
+TrainState train_of(const Json& json) {
+  TrainState train;
+  train.seed = whole_number(json, "seed");
+  train.micro_batches = whole_number(json, "V");
+  train.micro_batch = whole_number(json, "micro_batch");
+  train.leaves = whole_number(json, "leaves");
+  const Json& sampler = member(json, "sampler");
+  train.sampler = {text(sampler, "kind"), whole_number(sampler, "epoch"),
+                   whole_number(sampler, "cursor"), whole_number(sampler, "data_bytes"),
+                   read_hex32(sampler, "data_crc32c")};
+  train.lr_step = whole_number(json, "lr_step");
+  train.loss_ema = std::bit_cast<double>(read_hex64(json, "loss_ema"));
+  train.skipped_in_a_row = whole_number(json, "skipped_in_a_row");
+  for (const auto& [name, value] : member(json, "config").items()) {
+    require(value.is_string(), "config: values are texts");
+    train.config[name] = value.get<std::string>();
+  }
+  return train;
+}
+
+// Shards in order of range, without gap or overlap, each file once.
+void check_cover(const Manifest& manifest) {
+  std::uint64_t covered = 0;
+  std::set<std::string> files;
+  for (const ShardRecord& shard : manifest.shards) {
+    require(shard.range.lo == covered, "shards: do not cover the flat space exactly");
+    require(files.insert(shard.file).second, "shards: " + shard.file + " stands twice");
+    covered = shard.range.hi;
+  }
+  require(covered == manifest.flat.numel, "shards: do not cover the flat space exactly");
+}
+
+void read_surroundings(const Json& json, Manifest& manifest) {
+  const Json& replica = member(json, "replica");
+  manifest.replica = {read_hex64(replica, "hash"), whole_number(replica, "voters"),
+                      truth(replica, "agree")};
+  manifest.world = whole_number(member(json, "env"), "world");
+  for (const Json& node : list(member(json, "env"), "nodes")) {
+    manifest.nodes.push_back(text(node, "host"));
+  }
+  manifest.previous = text(json, "prev");
+  for (const Json& pair : list(json, "lineage")) {
+    require(pair.is_array() && pair.size() == 2 && pair[0].is_number_unsigned() &&
+                pair[1].is_number_unsigned(),
+            "lineage: expected pairs of generation and step");
+    manifest.lineage.push_back({pair[0].get<std::uint64_t>(), pair[1].get<std::uint64_t>()});
+  }
+}
+
+Manifest manifest_of(const Json& json) {
+  require(text(json, "format") == "muster-ckpt", "format: expected muster-ckpt");
+  require(whole_number(json, "version") == 1, "version: this reader knows only 1");
+  for (const Json& need : list(json, "requires")) {
+    throw FieldError("requires: unknown feature " + need.dump());
+  }
+  Manifest manifest;
+  manifest.run_id = text(json, "run_id");
+  manifest.generation = whole_number(json, "gen");
+  manifest.step = whole_number(json, "step");
+  manifest.tokens = whole_number(json, "tokens");
+  manifest.created_ns = whole_number(json, "created_ns");
+  manifest.code_hash = read_hex64(json, "code_hash");
+  manifest.config_hash = read_hex64(json, "config_hash");
+  manifest.flat = flat_of(member(json, "flat"));
+  for (const Json& shard : list(json, "shards")) manifest.shards.push_back(shard_of(shard));
+  manifest.state_hash = read_hex64(json, "state_hash");
+  manifest.train = train_of(member(json, "train"));
+  read_surroundings(json, manifest);
+  check_cover(manifest);
+  return manifest;
+}
+
+// Runs `read` on the parsed text; every way to fail ends as a fault.
+template <class T, class Read>
+Checked<T> guarded(std::string_view text, Read read) {
+  try {
+    return Checked<T>(read(Json::parse(text)));
+  } catch (const FieldError& error) {
+    return CheckpointFault{error.what()};
+  } catch (const Json::exception& error) {
+    return CheckpointFault{std::string("not valid JSON: ") + error.what()};
+  }
+}
+
+}  // namespace
+
+Checked<Manifest> parse_manifest(std::string_view text) {
+  if (!is_sealed_json(text)) return CheckpointFault{"the manifest is torn or its checksum is wrong"};
+  return guarded<Manifest>(text, manifest_of);
+}
+
+Checked<ShardRecord> parse_shard_record(std::string_view text) {
+  return guarded<ShardRecord>(text, shard_of);
+}
+
+}  // namespace muster

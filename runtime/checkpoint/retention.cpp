@@ -1,0 +1,80 @@
+#include "runtime/checkpoint/retention.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "runtime/checkpoint/choose.h"
+#include "runtime/checkpoint/durable_file.h"
+#include "runtime/protocol/checkpoint_layout.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_manifest(const std::string& path) {
+  std::error_code code;
+  return fs::exists(path + "/" + checkpoint_manifest_name, code) || code;
+}
+
+bool is_orphan(const std::string& root, const std::string& directory, const Retention& retention) {
+  const auto name = parse_checkpoint_directory_name(directory);
+  const std::string path = root + "/" + directory;
+  std::error_code code;
+  if (!name || !fs::is_directory(path, code) || has_manifest(path)) return false;
+  return name->generation < retention.generation ||
+         (name->generation == retention.generation && name->step < retention.step);
+}
+
+Checked<NoValue> remove_checkpoint(const std::string& root, const std::string& directory) {
+  const std::string path = root + "/" + directory;
+  const std::string manifest = path + "/" + checkpoint_manifest_name;
+  if (::unlink(manifest.c_str()) != 0 && errno != ENOENT) {
+    return CheckpointFault{manifest + ": cannot be removed"};
+  }
+  if (auto synced = sync_checkpoint_directory(path); !synced) return synced;
+  std::error_code code;
+  fs::rename(path, root + "/" + checkpoint_trash_prefix + directory, code);
+  if (code) return CheckpointFault{path + ": cannot be renamed: " + code.message()};
+  return NoValue{};
+}
+
+// What a crash or a refused removal left behind is tried again at the next pass.
+void empty_trash(const std::string& root) {
+  std::vector<fs::path> trash;
+  std::error_code code;
+  for (fs::directory_iterator at(root, code), end; !code && at != end; at.increment(code)) {
+    if (at->path().filename().string().starts_with(checkpoint_trash_prefix)) {
+      trash.push_back(at->path());
+    }
+  }
+  for (const fs::path& path : trash) fs::remove_all(path, code);
+}
+
+}  // namespace
+
+Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
+                                                      const Retention& retention) {
+  const CheckpointSearch search = search_checkpoints(root);
+  if (search.highest_generation > retention.generation) {
+    return CheckpointFault{root + ": a newer generation is at work, nothing was deleted"};
+  }
+  std::vector<std::string> gone;
+  const std::size_t keep = std::max<std::uint64_t>(retention.keep, 2);
+  for (std::size_t i = keep; i < search.usable.size(); ++i) {
+    gone.push_back(search.usable[i].directory);
+  }
+  for (const RejectedCheckpoint& rejected : search.rejected) {
+    if (is_orphan(root, rejected.directory, retention)) gone.push_back(rejected.directory);
+  }
+  for (const std::string& directory : gone) {
+    if (auto removed = remove_checkpoint(root, directory); !removed) return removed.fault();
+  }
+  empty_trash(root);
+  return gone;
+}
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+// Deleting what is no longer needed: checkpoints beyond the newest few, and orphans.
+//
+// Only the newest generation deletes, and only after a commit was read back. A checkpoint goes by unlinking its
+// manifest, fsync, a rename to .trash-*, and removal, so that no crash leaves one that looks whole. Orphans are
+// directories without a manifest of an older generation, or of this generation at an earlier step. Checkpoints
+// off the lineage and quarantined ones stay: somebody may want to look at them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/checked.h"
+
+namespace muster {
+
+struct Retention {
+  std::uint64_t keep = 3;        // newest usable checkpoints that stay; at least 2
+  std::uint64_t generation = 0;  // of the caller
+  std::uint64_t step = 0;        // of the checkpoint just committed
+};
+
+// Returns the directory names that went away. Leftovers of earlier passes are removed too.
+Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
+                                                      const Retention& retention);
+
+}  // namespace muster

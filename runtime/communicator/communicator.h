@@ -1,0 +1,46 @@
+// What the ranks of a run need from each other, and nothing more.
+//
+// Implementations: single (one process, nothing to do) and MPI. All ranks call the same methods in the same
+// order; a call returns when this rank's part is done. Counts are elements, never bytes. Data only moves: sums
+// are formed by the caller in an order of its own, so that no library decides the bits of a result.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/checkpoint/flat_space.h"
+
+namespace muster {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual std::size_t rank() const = 0;
+  virtual std::size_t size() const = 0;
+
+  // Sends send[send_ranges[r]] to every rank r and fills receive[receive_ranges[r]] from it. Ranges are offsets
+  // into the spans, one per rank; what r sends to q has the length that q expects from r.
+  virtual void all_to_all(std::span<const float> send, std::span<const ElementRange> send_ranges,
+                          std::span<float> receive,
+                          std::span<const ElementRange> receive_ranges) = 0;
+
+  // Rank r owns whole[owned[r]]; afterwards every rank has all of them.
+  virtual void all_gather(std::span<float> whole, std::span<const ElementRange> owned) = 0;
+
+  // The text of every rank, by rank; lengths may differ. Also a barrier.
+  virtual std::vector<std::string> gather_texts(std::string_view mine) = 0;
+
+  // Copies `bytes` of rank `root` to all ranks.
+  virtual void broadcast(std::span<char> bytes, std::size_t root) = 0;
+
+  // Ends every rank of the run at once; does not return.
+  virtual void abort(int exit_code) = 0;
+};
+
+// A communicator of one rank.
+std::unique_ptr<Communicator> make_single_communicator();
+
+}  // namespace muster

@@ -1,0 +1,116 @@
+#include "runtime/communicator/mpi.h"
+
+#include <mpi.h>
+
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+
+#include "runtime/train/start_error.h"
+
+namespace muster {
+namespace {
+
+std::size_t announced_size() {
+  const char* text = std::getenv("OMPI_COMM_WORLD_SIZE");
+  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
+}
+
+// MPI 3 counts in int.
+int count_of(std::uint64_t count) {
+  if (count > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
+    throw std::length_error("an MPI message of more than 2^31 elements: use more ranks");
+  }
+  return static_cast<int>(count);
+}
+
+struct CountsAndOffsets {
+  explicit CountsAndOffsets(std::span<const ElementRange> ranges) {
+    for (const ElementRange& range : ranges) {
+      counts.push_back(count_of(range.size()));
+      offsets.push_back(count_of(range.lo));
+    }
+  }
+  std::vector<int> counts;
+  std::vector<int> offsets;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator() {
+    int rank = 0;
+    int size = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    rank_ = static_cast<std::size_t>(rank);
+    size_ = static_cast<std::size_t>(size);
+  }
+  ~MpiCommunicator() override { MPI_Finalize(); }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  std::size_t rank() const override { return rank_; }
+  std::size_t size() const override { return size_; }
+
+  void all_to_all(std::span<const float> send, std::span<const ElementRange> send_ranges,
+                  std::span<float> receive, std::span<const ElementRange> receive_ranges) override {
+    const CountsAndOffsets out(send_ranges);
+    const CountsAndOffsets in(receive_ranges);
+    MPI_Alltoallv(send.data(), out.counts.data(), out.offsets.data(), MPI_FLOAT, receive.data(),
+                  in.counts.data(), in.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD);
+  }
+
+  void all_gather(std::span<float> whole, std::span<const ElementRange> owned) override {
+    const CountsAndOffsets parts(owned);
+    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, whole.data(), parts.counts.data(),
+                   parts.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD);
+  }
+
+  std::vector<std::string> gather_texts(std::string_view mine) override {
+    const int length = count_of(mine.size());
+    std::vector<int> lengths(size_);
+    MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    std::vector<int> offsets(size_);
+    std::uint64_t total = 0;
+    for (std::size_t r = 0; r < size_; ++r) {
+      offsets[r] = count_of(total);
+      total += static_cast<std::uint64_t>(lengths[r]);
+    }
+    std::string all(total, '\0');
+    MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(), offsets.data(),
+                   MPI_CHAR, MPI_COMM_WORLD);
+    std::vector<std::string> texts;
+    for (std::size_t r = 0; r < size_; ++r) texts.push_back(all.substr(offsets[r], lengths[r]));
+    return texts;
+  }
+
+  void broadcast(std::span<char> bytes, std::size_t root) override {
+    MPI_Bcast(bytes.data(), count_of(bytes.size()), MPI_CHAR, static_cast<int>(root), MPI_COMM_WORLD);
+  }
+
+  void abort(int exit_code) override {
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    std::_Exit(exit_code);
+  }
+
+ private:
+  std::size_t rank_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace
+
+bool started_by_mpirun() { return announced_size() > 1; }
+
+std::unique_ptr<Communicator> make_mpi_communicator() {
+  MPI_Init(nullptr, nullptr);
+  auto world = std::make_unique<MpiCommunicator>();
+  if (world->size() != announced_size()) {
+    throw StartError("MPI joined " + std::to_string(world->size()) + " ranks, but mpirun announced " +
+                     std::to_string(announced_size()) +
+                     ": start every rank with the same mpirun (distribution type mpi)");
+  }
+  return world;
+}
+
+}  // namespace muster

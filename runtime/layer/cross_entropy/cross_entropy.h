@@ -1,0 +1,21 @@
+// Softmax and cross-entropy, forward and backward in one pass, gradient in place of the logits.
+//
+//   loss = sum over rows of log(sum_j e^(l_j - max)) - (l_target - max)        in nats
+//   dlogits_j = e^(l_j - max) / sum_k e^(l_k - max) - [j = target]
+//
+// Nothing is divided by the number of tokens here: gradients and losses are summed over the global batch and
+// divided once, after the reduction. logits [rows, 256]; targets[row]. Losses add up in fp64 in order of rows.
+// The reference twin is fp64 throughout.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace muster {
+
+double cross_entropy(std::span<const std::uint8_t> targets, std::span<float> logits);
+
+double cross_entropy_reference(std::span<const std::uint8_t> targets, std::span<double> logits);
+
+}  // namespace muster

@@ -1,0 +1,37 @@
+// Linear layer.
+//
+//   forward    y = x w + b
+//   backward   dx = dy w^T,   dw += x^T dy,   db += sum over rows of dy
+//
+// x, dx [rows, in]; w, dw [in, out]; b, db [out]; y, dy [rows, out]; row-major. dw and db accumulate, so that the
+// micro-batches of a leaf add up; sums over rows run from the first row to the last. The reference twin is
+// fp64 and the oracle of the tests.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace muster {
+
+struct LinearShape {
+  std::size_t rows = 0;
+  std::size_t in = 0;
+  std::size_t out = 0;
+};
+
+void linear_forward(const LinearShape& shape, std::span<const float> x, std::span<const float> w,
+                    std::span<const float> b, std::span<float> y);
+
+void linear_backward(const LinearShape& shape, std::span<const float> x, std::span<const float> w,
+                     std::span<const float> dy, std::span<float> dx, std::span<float> dw,
+                     std::span<float> db);
+
+void linear_forward_reference(const LinearShape& shape, std::span<const double> x,
+                              std::span<const double> w, std::span<const double> b,
+                              std::span<double> y);
+
+void linear_backward_reference(const LinearShape& shape, std::span<const double> x,
+                               std::span<const double> w, std::span<const double> dy,
+                               std::span<double> dx, std::span<double> dw, std::span<double> db);
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+// AdamW (Loshchilov, Hutter 2019, algorithm 2, in the order of PyTorch's implementation).
+//
+//   g = gradient_scale * gradient
+//   p <- p - lr decay p
+//   m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2
+//   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+//
+// Element by element over equally long spans; `decay` is 0 where weight decay does not apply. t counts from 1.
+// Powers and products of constants are formed in fp64 and rounded once. The reference twin is fp64.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace muster {
+
+struct AdamwSettings {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double decay = 0.1;
+};
+
+struct AdamwStep {
+  double lr = 0;
+  double decay = 0;
+  double gradient_scale = 1;
+  std::uint64_t t = 1;
+};
+
+void adamw(const AdamwSettings& settings, const AdamwStep& step, std::span<const float> gradient,
+           std::span<float> p, std::span<float> m, std::span<float> v);
+
+void adamw_reference(const AdamwSettings& settings, const AdamwStep& step,
+                     std::span<const double> gradient, std::span<double> p, std::span<double> m,
+                     std::span<double> v);
+
+}  // namespace muster

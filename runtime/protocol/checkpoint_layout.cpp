@@ -1,0 +1,62 @@
+#include "runtime/protocol/checkpoint_layout.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include "runtime/protocol/crc32c.h"
+
+namespace muster {
+namespace {
+
+std::string seal_for(std::string_view covered) {
+  char seal[checkpoint_seal_bytes + 1];
+  std::snprintf(seal, sizeof seal, ",\"crc32c\":\"%08x\"}\n", crc32c(covered));
+  return seal;
+}
+
+std::optional<std::uint64_t> parse_digits(std::string_view digits) {
+  std::uint64_t number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::string checkpoint_directory_name(const CheckpointName& name) {
+  char text[64];
+  std::snprintf(text, sizeof text, "s%09llu-g%llu", static_cast<unsigned long long>(name.step),
+                static_cast<unsigned long long>(name.generation));
+  return text;
+}
+
+std::optional<CheckpointName> parse_checkpoint_directory_name(std::string_view text) {
+  const std::size_t dash = text.find("-g");
+  if (text.empty() || text.front() != 's' || dash == std::string_view::npos) return std::nullopt;
+  const auto step = parse_digits(text.substr(1, dash - 1));
+  const auto generation = parse_digits(text.substr(dash + 2));
+  if (!step || !generation) return std::nullopt;
+  const CheckpointName name{*step, *generation};
+  if (checkpoint_directory_name(name) != text) return std::nullopt;
+  return name;
+}
+
+std::string checkpoint_shard_name(std::size_t rank, std::size_t ranks) {
+  char text[80];
+  std::snprintf(text, sizeof text, "shard-%05zu-of-%05zu.safetensors", rank, ranks);
+  return text;
+}
+
+std::string seal_json(std::string object) {
+  if (!object.empty()) object.pop_back();
+  return object + seal_for(object);
+}
+
+bool is_sealed_json(std::string_view text) {
+  if (text.size() <= checkpoint_seal_bytes) return false;
+  const std::string_view covered = text.substr(0, text.size() - checkpoint_seal_bytes);
+  return text.substr(covered.size()) == seal_for(covered);
+}
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+#include "runtime/protocol/crc32c.h"
+
+#include <array>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
+namespace muster {
+namespace {
+
+constexpr std::array<std::uint32_t, 256> make_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) ? 0x82F63B78u : 0u);
+    table[byte] = crc;
+  }
+  return table;
+}
+
+constexpr std::array<std::uint32_t, 256> table = make_table();
+
+#if defined(__x86_64__)
+__attribute__((target("sse4.2"))) std::uint32_t extend_by_instruction(std::uint32_t crc,
+                                                                       const unsigned char* at,
+                                                                       std::size_t bytes) {
+  std::uint64_t state = crc ^ 0xFFFFFFFFu;
+  for (; bytes >= 8; at += 8, bytes -= 8) {
+    std::uint64_t word;
+    std::memcpy(&word, at, 8);
+    state = _mm_crc32_u64(state, word);
+  }
+  auto narrow = static_cast<std::uint32_t>(state);
+  for (; bytes > 0; ++at, --bytes) narrow = _mm_crc32_u8(narrow, *at);
+  return narrow ^ 0xFFFFFFFFu;
+}
+#endif
+
+}  // namespace
+
+std::uint32_t crc32c_extend_by_table(std::uint32_t crc, const void* data, std::size_t bytes) {
+  const auto* at = static_cast<const unsigned char*>(data);
+  std::uint32_t state = crc ^ 0xFFFFFFFFu;
+  for (; bytes > 0; ++at, --bytes) state = (state >> 8) ^ table[(state ^ *at) & 0xFF];
+  return state ^ 0xFFFFFFFFu;
+}
+
+std::uint32_t crc32c_extend(std::uint32_t crc, const void* data, std::size_t bytes) {
+#if defined(__x86_64__)
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  if (has_instruction) {
+    return extend_by_instruction(crc, static_cast<const unsigned char*>(data), bytes);
+  }
+#endif
+  return crc32c_extend_by_table(crc, data, bytes);
+}
+
+}  // namespace muster

@@ -1,0 +1,40 @@
+#include "runtime/protocol/environment.h"
+
+#include <charconv>
+
+namespace muster {
+namespace {
+
+std::string text_of(const EnvironmentLookup& lookup, const char* name) {
+  const char* value = lookup(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::optional<std::uint64_t> number_of(const EnvironmentLookup& lookup, const char* name,
+                                       std::string& error) {
+  const std::string text = text_of(lookup, name);
+  if (text.empty()) return std::nullopt;
+  std::uint64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code == std::errc() && end == text.data() + text.size()) return number;
+  error = std::string(name) + ": expected a number from 0, got \"" + text + "\"";
+  return std::nullopt;
+}
+
+}  // namespace
+
+RankVariables read_rank_variables(const EnvironmentLookup& lookup, std::string& error) {
+  RankVariables found;
+  found.job = text_of(lookup, env_job);
+  found.attempt = number_of(lookup, env_attempt, error);
+  found.epoch = number_of(lookup, env_epoch, error);
+  if (!found.epoch && found.attempt) found.epoch = *found.attempt + 1;
+  found.world_size = number_of(lookup, env_world_size, error);
+  found.checkpoint_dir = text_of(lookup, env_checkpoint_dir);
+  found.resume_from = text_of(lookup, env_resume_from);
+  found.heartbeat_path = text_of(lookup, env_heartbeat);
+  found.metrics_path = text_of(lookup, env_metrics);
+  return found;
+}
+
+}  // namespace muster

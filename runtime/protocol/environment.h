@@ -1,0 +1,45 @@
+// The names by which muster and a rank speak to each other through the environment.
+//
+// The launcher sets these variables for every rank it starts; any program may read them. This header is
+// the only place where the names are spelled. It holds names and a plain struct, and reads nothing itself:
+// the lookup function is an input, so that tests pass a map.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace muster {
+
+inline constexpr const char* env_job = "MUSTER_JOB";                        // name of the job
+inline constexpr const char* env_attempt = "MUSTER_ATTEMPT";                // counts from 0
+inline constexpr const char* env_epoch = "MUSTER_EPOCH";                    // fencing epoch, from 1
+inline constexpr const char* env_checkpoint_dir = "MUSTER_CHECKPOINT_DIR";  // holds s<step>-g<gen>/
+inline constexpr const char* env_resume_from = "MUSTER_RESUME_FROM";        // empty: fresh start
+inline constexpr const char* env_heartbeat = "MUSTER_HEARTBEAT";            // file, see heartbeat.h
+inline constexpr const char* env_metrics = "MUSTER_METRICS";                // file, see metrics.h
+
+// Set for every rank by launchers of the torch family; a trainer checks its own world against it.
+inline constexpr const char* env_world_size = "WORLD_SIZE";
+
+// What a rank finds in its environment. Absent and empty texts are the same: nothing was asked for.
+struct RankVariables {
+  std::string job;
+  std::optional<std::uint64_t> attempt;  // counts from 0
+  std::optional<std::uint64_t> epoch;    // MUSTER_EPOCH, else attempt + 1, else none
+  std::optional<std::uint64_t> world_size;
+  std::string checkpoint_dir;
+  std::string resume_from;
+  std::string heartbeat_path;
+  std::string metrics_path;
+};
+
+// Gives the value of a variable, or nullptr when it is not set; getenv has this shape.
+using EnvironmentLookup = std::function<const char*(const char* name)>;
+
+// Reads the variables above. A number that is not one is reported in `error` (the variable, its value) and
+// leaves its field empty; `error` is untouched otherwise.
+RankVariables read_rank_variables(const EnvironmentLookup& lookup, std::string& error);
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+#include "runtime/protocol/heartbeat.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <utility>
+
+namespace muster {
+
+HeartbeatFile::HeartbeatFile(const std::string& path)
+    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)), failed_(fd_ < 0) {}
+
+HeartbeatFile::~HeartbeatFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+HeartbeatFile::HeartbeatFile(HeartbeatFile&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), failed_(other.failed_) {}
+
+HeartbeatFile& HeartbeatFile::operator=(HeartbeatFile&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(failed_, other.failed_);
+  return *this;
+}
+
+void HeartbeatFile::beat(std::uint64_t step) {
+  if (fd_ < 0) return;
+  char text[24];
+  char* end = std::to_chars(text, text + 22, step).ptr;
+  *end++ = '\n';
+  failed_ = ::pwrite(fd_, text, static_cast<std::size_t>(end - text), 0) != end - text;
+}
+
+std::optional<std::uint64_t> parse_heartbeat(std::string_view text) {
+  const std::size_t line_end = text.find('\n');
+  if (line_end == std::string_view::npos || line_end == 0) return std::nullopt;
+  std::uint64_t step = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + line_end, step);
+  if (code != std::errc() || end != text.data() + line_end) return std::nullopt;
+  return step;
+}
+
+std::optional<std::uint64_t> read_heartbeat(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  char text[64];
+  const ssize_t got = ::pread(fd, text, sizeof text, 0);
+  ::close(fd);
+  if (got <= 0) return std::nullopt;
+  return parse_heartbeat(std::string_view(text, static_cast<std::size_t>(got)));
+}
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+// The heartbeat file: how a rank says which step it has finished.
+//
+// Format: the step as decimal text and "\n" at offset 0, rewritten in place with one small pwrite. A step that
+// goes back after a resume may leave older bytes behind the first "\n"; readers take the first line only.
+// Nothing is fsync'd: the file matters only while the machine is up. One writer owns one open file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+class HeartbeatFile {
+ public:
+  HeartbeatFile() = default;  // writes nowhere
+  // Opens or creates `path`. A heartbeat is an aid, never a reason to stop: failed() tells, beat() is silent.
+  explicit HeartbeatFile(const std::string& path);
+  ~HeartbeatFile();
+  HeartbeatFile(HeartbeatFile&& other) noexcept;
+  HeartbeatFile& operator=(HeartbeatFile&& other) noexcept;
+
+  void beat(std::uint64_t step);
+  bool failed() const { return failed_; }
+
+ private:
+  int fd_ = -1;
+  bool failed_ = false;
+};
+
+// The step in the text of a heartbeat file, or none when it is empty, torn or not a number.
+std::optional<std::uint64_t> parse_heartbeat(std::string_view text);
+
+// Reads the file at `path`; none when there is no readable heartbeat yet.
+std::optional<std::uint64_t> read_heartbeat(const std::string& path);
+
+}  // namespace muster

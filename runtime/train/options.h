@@ -1,0 +1,49 @@
+// What a person can choose about a run, and reading it from the command line.
+//
+// Defaults make a small model that trains on one core. Plain data; parsing prints help and complaints itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/model/gpt.h"
+#include "runtime/optimizer/adamw.h"
+#include "runtime/optimizer/learning_rate.h"
+
+namespace muster {
+
+struct TrainOptions {
+  std::vector<std::string> data;  // files and directories
+  std::string out = "outputs";
+  GptShape shape;
+  std::uint64_t steps = 200;
+  std::uint64_t batch = 16;       // sequences per step, over all ranks
+  std::uint64_t micro_batch = 0;  // sequences per forward pass; 0: a whole leaf
+  std::uint64_t leaves = 0;       // of the summation tree; 0: chosen by BatchPlan
+  bool deterministic = false;     // same bits at any number of ranks
+  LearningRate learning_rate;
+  AdamwSettings adamw;
+  double clip = 1.0;  // largest gradient norm; 0: no clipping
+  std::uint64_t seed = 1;
+  std::uint64_t log_every = 10;
+  std::uint64_t checkpoint_every = 50;  // steps; 0: none but the last
+  std::uint64_t keep = 3;
+  std::string checkpoint_dir;
+  std::string resume;  // "", "auto", "none" or a path
+  int threads = 1;     // per rank
+  std::optional<std::uint64_t> fail_at_step;
+  std::uint64_t fail_rank = 0;
+  std::uint64_t step_delay_ms = 0;
+};
+
+// The options, or the exit code when there is nothing to run (help was printed, or a complaint).
+std::variant<TrainOptions, int> parse_train_options(int argc, const char* const* argv);
+
+// Options that decide the weights, by name and as text; kept in every checkpoint.
+std::map<std::string, std::string> result_options(const TrainOptions& options);
+
+}  // namespace muster

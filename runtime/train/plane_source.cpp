@@ -1,0 +1,43 @@
+#include "runtime/train/plane_source.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/checkpoint/choose.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t broadcast_elements = 1 << 20;
+
+}  // namespace
+
+PlaneSource::PlaneSource(const std::string& path, const Manifest& manifest, Communicator& ranks)
+    : reader_(path, manifest), numel_(manifest.flat.numel), ranks_(ranks) {
+  const bool sees_files = read_manifest(path).ok();
+  for (const std::string& vote : ranks.gather_texts(sees_files ? "+" : "-")) {
+    direct_ = direct_ && vote == "+";
+  }
+}
+
+Checked<NoValue> PlaneSource::fill(std::size_t plane, const ElementRange& range,
+                                   std::span<float> out) {
+  return direct_ ? reader_.read(plane, range.lo, out) : receive(plane, range, out);
+}
+
+Checked<NoValue> PlaneSource::receive(std::size_t plane, const ElementRange& range,
+                                      std::span<float> out) {
+  Checked<NoValue> outcome = NoValue{};
+  std::vector<float> piece;
+  for (std::uint64_t at = 0; at < numel_; at += piece.size()) {
+    piece.assign(std::min(broadcast_elements, numel_ - at), 0.0f);
+    if (ranks_.rank() == 0 && outcome.ok()) outcome = reader_.read(plane, at, piece);
+    ranks_.broadcast({reinterpret_cast<char*>(piece.data()), piece.size() * sizeof(float)}, 0);
+    const std::uint64_t lo = std::max(at, range.lo);
+    const std::uint64_t hi = std::min(at + piece.size(), range.hi);
+    if (lo < hi) std::copy_n(&piece[lo - at], hi - lo, &out[lo - range.lo]);
+  }
+  return outcome;
+}
+
+}  // namespace muster

@@ -1,0 +1,288 @@
+#include "runtime/train/run.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "runtime/checkpoint/durable_file.h"
+#include "runtime/data/sampler.h"
+#include "runtime/data/text_files.h"
+#include "runtime/protocol/checkpoint_layout.h"
+#include "runtime/protocol/crc32c.h"
+#include "runtime/protocol/heartbeat.h"
+#include "runtime/report/weights_file.h"
+#include "runtime/train/data_parallel_step.h"
+#include "runtime/train/rank_vote.h"
+#include "runtime/train/restore.h"
+#include "runtime/train/run_report.h"
+#include "runtime/train/save.h"
+#include "runtime/train/start_error.h"
+#include "runtime/train/stop_request.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t corpus_limit_bytes = 4ull << 30;
+constexpr std::uint64_t skipped_steps_limit = 10;
+constexpr int exit_diverged = 1;
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+// Runs a part of the start that may fail on this rank alone; all ranks go on, or all throw the first reason.
+template <class Part>
+auto on_all_ranks(Communicator& ranks, Part part) {
+  std::optional<decltype(part())> result;
+  Checked<std::string> vote = std::string();
+  try {
+    result = part();
+  } catch (const StartError& error) {
+    vote = CheckpointFault{error.what()};
+  }
+  const auto votes = gather_checked(ranks, vote);
+  if (!votes) throw StartError(votes.reason());
+  return std::move(*result);
+}
+
+void check_world(const RankVariables& variables, const Communicator& ranks) {
+  if (!variables.world_size || *variables.world_size == ranks.size()) return;
+  throw StartError("WORLD_SIZE says " + std::to_string(*variables.world_size) +
+                   " ranks, but MPI joined " + std::to_string(ranks.size()) +
+                   ": start muster-train with mpirun (distribution type mpi)");
+}
+
+std::string checkpoint_root(const TrainOptions& options, const RankVariables& variables) {
+  return variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
+}
+
+std::string read_text_on_all(const TrainOptions& options, Communicator& ranks) {
+  std::string corpus =
+      on_all_ranks(ranks, [&] { return read_corpus(options.data, corpus_limit_bytes); });
+  const std::string fingerprint = std::to_string(corpus.size()) + "/" + std::to_string(crc32c(corpus));
+  const auto all = ranks.gather_texts(fingerprint);
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    if (all[r] == all[0]) continue;
+    throw StartError("--data: rank " + std::to_string(r) +
+                     " reads another text than rank 0: every node needs the same files");
+  }
+  return corpus;
+}
+
+TrainingState fresh_state(const TrainOptions& options, const FlatSpace& space,
+                          const Communicator& ranks) {
+  TrainingState state;
+  state.weights.resize(space.numel);
+  initialize_gpt(options.shape, space, options.seed, state.weights);
+  state.owned = owned_elements(space, ranks.rank(), ranks.size());
+  state.exp_avg.assign(state.owned.size(), 0.0f);
+  state.exp_avg_sq.assign(state.owned.size(), 0.0f);
+  return state;
+}
+
+// Rank 0: takes the next generation and writes its line, durably, before the first step.
+std::uint64_t begin_generation(const std::string& root, const RunIdentity& identity,
+                               const RankVariables& variables, const GenerationLine& draft) {
+  if (auto made = make_checkpoint_directory(root); !made) throw StartError(made.reason());
+  const ResumeLog log = read_resume_log(root);
+  GenerationLine line = draft;
+  line.generation = choose_generation(identity, variables, search_checkpoints(root), log);
+  auto written = append_line_durably(root, checkpoint_log_name, format_generation_line(line));
+  if (!written) throw StartError(written.reason());
+  return line.generation;
+}
+
+class Run {
+ public:
+  Run(const TrainOptions& options, const RankVariables& variables, Communicator& ranks)
+      : options_(options),
+        variables_(variables),
+        ranks_(ranks),
+        plan_(on_all_ranks(ranks, [&] { return checked_plan(); })),
+        corpus_(read_text_on_all(options, ranks)),
+        sampler_(corpus_, options.shape.context, options.seed),
+        space_(gpt_flat_space(options.shape)),
+        state_(fresh_state(options, space_, ranks)),
+        heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
+                                                    : HeartbeatFile(variables.heartbeat_path)) {
+    if (sampler_.windows() == 0) {
+      throw StartError("--data: " + std::to_string(corpus_.size()) +
+                       " bytes of text are too few for one window of --context " +
+                       std::to_string(options.shape.context));
+    }
+  }
+
+  int go() {
+    restore();
+    open_report();
+    begin_saving();
+    heartbeat_.beat(state_.step);
+    return take_steps();
+  }
+
+ private:
+  BatchPlan checked_plan() {
+    check_world(variables_, ranks_);
+    const std::string fault = gpt_shape_fault(options_.shape);
+    if (!fault.empty()) throw StartError(fault);
+    return make_batch_plan(options_, ranks_.size());
+  }
+
+  SamplerState data_fingerprint() const {
+    return {"windows-feistel-philox", 0, 0, corpus_.size(), crc32c(corpus_)};
+  }
+
+  void restore() {
+    restored_ = restore_checkpoint({options_, plan_, space_, data_fingerprint()}, variables_, ranks_,
+                                   state_, remarks_);
+  }
+
+  void open_report() {
+    on_all_ranks(ranks_, [&] {
+      if (ranks_.rank() == 0) report_.emplace(options_, variables_, host_name(), state_.step);
+      return 0;
+    });
+    say("muster-train: " + std::to_string(ranks_.size()) + " ranks, " +
+        std::to_string(space_.numel) + " elements, " + std::to_string(sampler_.windows()) +
+        " windows of text");
+    for (std::size_t at = 0; at < remarks_.size();) {
+      const std::size_t end = remarks_.find('\n', at);
+      say("warning: " + remarks_.substr(at, end - at));
+      at = end + 1;
+    }
+    if (restored_) say("resumed from " + restored_->path + " at step " + std::to_string(state_.step));
+    if (heartbeat_.failed()) say("warning: MUSTER_HEARTBEAT: cannot write " + variables_.heartbeat_path);
+  }
+
+  void begin_saving() {
+    const std::string root = checkpoint_root(options_, variables_);
+    if (root.empty()) return;
+    SaveContext context;
+    context.root = root;
+    context.identity = make_run_identity(options_, variables_);
+    context.host = host_name();
+    const auto hosts = ranks_.gather_texts(context.host);
+    const std::set<std::string> distinct(hosts.begin(), hosts.end());
+    context.nodes.assign(distinct.begin(), distinct.end());
+    if (restored_) context.previous = std::filesystem::path(restored_->path).filename().string();
+    context.identity.generation = std::stoull(on_all_generation(context));
+    context.lineage = restored_ ? restored_->manifest.lineage : std::vector<GenerationFork>();
+    context.lineage.push_back({context.identity.generation, state_.step});
+    context.keep = options_.keep;
+    context.tokens_per_step = plan_.batch * options_.shape.context;
+    context.windows = sampler_.windows();
+    context.train.seed = options_.seed;
+    context.train.micro_batches = plan_.micro_batches();
+    context.train.micro_batch = plan_.micro_batch;
+    context.train.leaves = plan_.leaves;
+    context.train.sampler = data_fingerprint();
+    context.train.config = result_options(options_);
+    saving_ = std::move(context);
+  }
+
+  std::string on_all_generation(const SaveContext& context) {
+    const std::string mine = on_all_ranks(ranks_, [&] {
+      if (ranks_.rank() != 0) return std::string();
+      GenerationLine line;
+      line.fork_step = state_.step;
+      line.from = context.previous;
+      line.reason = restored_ ? "resume" : "start";
+      line.world = ranks_.size();
+      line.nodes = context.nodes;
+      line.run_id = context.identity.run_id;
+      line.epoch = variables_.epoch;
+      return std::to_string(begin_generation(context.root, context.identity, variables_, line));
+    });
+    return from_rank_0(ranks_, mine);
+  }
+
+  int take_steps() {
+    DataParallelStep step(options_, plan_, space_, sampler_, ranks_);
+    std::uint64_t saved_step = restored_ ? state_.step : ~std::uint64_t{0};
+    while (state_.step < options_.steps) {
+      fail_when_asked();
+      const StepOutcome outcome = step.run(state_, stop_requested());
+      heartbeat_.beat(state_.step);
+      if (report_) report_->step_done(state_.step, outcome);
+      if (state_.skipped_in_a_row >= skipped_steps_limit) return give_up();
+      const bool due =
+          options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
+      if (due || outcome.stop) saved_step = save();
+      if (outcome.stop) return exit_after_sigterm;
+      if (options_.step_delay_ms > 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(options_.step_delay_ms));
+      }
+    }
+    if (saved_step != state_.step) save();
+    return write_weights();
+  }
+
+  // Kills itself as a crash would, to show a restart: once, in the first attempt.
+  void fail_when_asked() const {
+    if (!options_.fail_at_step || state_.step + 1 != *options_.fail_at_step) return;
+    if (variables_.attempt.value_or(0) == 0 && ranks_.rank() == options_.fail_rank) {
+      std::raise(SIGKILL);
+    }
+  }
+
+  // Returns the step now known to be tried, so that the end does not try it again.
+  std::uint64_t save() {
+    if (saving_) {
+      const SaveOutcome outcome = save_checkpoint(*saving_, space_, state_, ranks_);
+      if (outcome.committed) say("checkpoint " + outcome.directory);
+      if (!outcome.trouble.empty()) say("warning: checkpoint " + outcome.directory + ": " + outcome.trouble);
+    }
+    return state_.step;
+  }
+
+  int give_up() {
+    say("error: " + std::to_string(state_.skipped_in_a_row) +
+        " steps in a row had a gradient that is not finite: lower --lr, or look at the data");
+    return exit_diverged;
+  }
+
+  int write_weights() {
+    Checked<std::string> mine = std::string();
+    if (ranks_.rank() == 0) {
+      const auto written = write_weights_file(options_.out, space_, state_.weights);
+      if (!written) mine = written.fault();
+    }
+    const auto votes = gather_checked(ranks_, mine);
+    if (votes) say("wrote " + options_.out + "/" + weights_file_name);
+    if (!votes) say("error: the weights could not be written: " + votes.reason());
+    return votes ? 0 : exit_diverged;
+  }
+
+  void say(const std::string& line) {
+    if (report_) report_->say(line);
+  }
+
+  const TrainOptions& options_;
+  const RankVariables& variables_;
+  Communicator& ranks_;
+  BatchPlan plan_;
+  std::string corpus_;
+  Sampler sampler_;
+  FlatSpace space_;
+  TrainingState state_;
+  HeartbeatFile heartbeat_;
+  std::optional<Restored> restored_;
+  std::string remarks_;
+  std::optional<RunReport> report_;  // rank 0
+  std::optional<SaveContext> saving_;
+};
+
+}  // namespace
+
+int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks) {
+  omp_set_num_threads(options.threads);  // of the calling thread's parallel regions
+  return Run(options, variables, ranks).go();
+}
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+#include "runtime/train/run_report.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "runtime/protocol/metrics.h"
+#include "runtime/train/start_error.h"
+
+namespace muster {
+namespace {
+
+double wall_time_s() {
+  using namespace std::chrono;
+  return duration<double>(system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+RunReport::RunReport(const TrainOptions& options, const RankVariables& variables,
+                     const std::string& host, std::uint64_t first_step)
+    : options_(options), first_step_(first_step), last_line_step_(first_step) {
+  const std::string events = options.out + "/tensorboard";
+  std::error_code code;
+  std::filesystem::create_directories(events, code);
+  if (code) throw StartError("--out: " + events + " cannot be created: " + code.message());
+  metrics_.emplace_back(options.out + "/metrics.jsonl", std::ios::app);
+  if (!metrics_.back()) throw StartError("--out: cannot write " + options.out + "/metrics.jsonl");
+  if (!variables.metrics_path.empty()) {
+    metrics_.emplace_back(variables.metrics_path, std::ios::app);
+    if (!metrics_.back()) say("warning: MUSTER_METRICS: cannot write " + variables.metrics_path);
+  }
+  events_ = std::make_unique<EventWriter>(events, wall_time_s(), host, ::getpid());
+}
+
+void RunReport::say(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome) {
+  if (outcome.skipped) {
+    say("warning: step " + std::to_string(step) + " was skipped: its gradient is not finite");
+  }
+  const bool due = step % options_.log_every == 0 || step == first_step_ + 1 ||
+                   step == options_.steps || outcome.stop;
+  if (!due) return;
+  const Clock::time_point now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - last_line_).count();
+  const auto steps = static_cast<double>(step - last_line_step_);
+  const auto tokens_per_step = options_.batch * options_.shape.context;
+  const double rate = seconds > 0 ? steps * static_cast<double>(tokens_per_step) / seconds : 0;
+  last_line_ = now;
+  last_line_step_ = step;
+
+  char line[200];
+  std::snprintf(line, sizeof line, "step %llu/%llu loss %.4f lr %.1e %.0f tok/s",
+                static_cast<unsigned long long>(step),
+                static_cast<unsigned long long>(options_.steps), outcome.loss, outcome.lr, rate);
+  say(line);
+  const std::string metrics = format_metrics_line(
+      {step, options_.steps, outcome.loss, outcome.lr, outcome.gradient_norm,
+       step * tokens_per_step, rate, seconds * 1000 / steps});
+  for (std::ofstream& file : metrics_) file << metrics << std::flush;
+  const Scalar scalars[] = {{"loss", static_cast<float>(outcome.loss)},
+                            {"lr", static_cast<float>(outcome.lr)},
+                            {"grad_norm", static_cast<float>(outcome.gradient_norm)},
+                            {"tokens_per_s", static_cast<float>(rate)}};
+  events_->write(wall_time_s(), step, scalars);
+}
+
+}  // namespace muster

@@ -1,0 +1,74 @@
+#include <chrono>
+
+#include "scheduler/apply_parts.h"
+#include "scheduler/lookup.h"
+#include "scheduler/resume_point.h"
+
+namespace muster {
+
+namespace {
+
+void remember_agents(const State& state, Attempt& attempt) {
+  for (AttemptNode& node : attempt.nodes) {
+    const LinkUp* agent = linked_agent(state, node.id);
+    const Unlinked* lost = unlinked(state, node.id);
+    if (!agent && lost && lost->last) agent = &*lost->last;
+    if (!agent) continue;
+    node.agent_id = agent->agent_id;
+    node.boot_id = agent->boot_id;
+  }
+}
+
+}  // namespace
+
+void apply_one(State& state, Time, const StagingBegun& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  if (!attempt) return;
+  attempt->phase = Staging{};
+  Job& job = *find_job(state, record.job);
+  job.waiting_since.reset();
+  job.abandoned = 0;
+}
+
+void apply_one(State& state, Time at, const PortsAsked& record) {
+  if (Attempt* attempt = find_attempt(state, record.job, record.attempt)) {
+    attempt->phase = Reserving{at};
+  }
+}
+
+void apply_one(State& state, Time at, const LaunchBegun& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  if (!attempt) return;
+  attempt->phase = Starting{at};
+  attempt->launched = true;
+  attempt->resume_from = record.resume_from;
+  remember_agents(state, *attempt);
+  Job& job = *find_job(state, record.job);
+  add_fork(job.forks, epoch_of(record.attempt), record.resume_from ? record.resume_from->step : 0);
+  job.resumed_from = record.resume_from;
+  job.newest_checkpoint = record.resume_from;
+  job.resume_step.reset();
+}
+
+void apply_one(State& state, Time at, const StopBegun& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  if (!attempt) return;
+  attempt->phase = Stopping{at, record};
+  if (attempt->running_since) {
+    find_job(state, record.job)->ran_for += at - *attempt->running_since;
+  }
+}
+
+void apply_one(State& state, Time, const NodeFenced& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
+  if (node) node->fenced = record;
+}
+
+void apply_one(State& state, Time, const CollectionBegun& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  const auto* stopping = attempt ? phase_of<Stopping>(*attempt) : nullptr;
+  if (stopping) attempt->phase = Collecting{StopBegun{stopping->why}};
+}
+
+}  // namespace muster

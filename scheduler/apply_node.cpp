@@ -1,0 +1,76 @@
+#include "scheduler/apply_parts.h"
+#include "scheduler/lookup.h"
+
+namespace muster {
+
+namespace {
+
+// The agent that answered before the one in `link` now, or that one itself.
+const LinkUp* last_agent(const LinkState& link) {
+  if (const auto* linked = std::get_if<Linked>(&link)) return &linked->up;
+  const auto* unlinked = std::get_if<Unlinked>(&link);
+  return unlinked && unlinked->last ? &*unlinked->last : nullptr;
+}
+
+// A fresh agent has proven its predecessor's ranks gone before it answers.
+void meet_agent(Attempt& attempt, const LinkUp& up, Time at) {
+  AttemptNode* node = find_node(attempt, up.node);
+  if (!node || node->agent_id.empty() || node->agent_id == up.agent_id) return;
+  node->agent_changed = true;
+  node->boot_changed = node->boot_changed || node->boot_id != up.boot_id;
+  lose_ranks(attempt, up.node, at);
+}
+
+}  // namespace
+
+Node& node_at(State& state, const NodeId& id) {
+  Node& node = state.nodes[id];
+  node.id = id;
+  return node;
+}
+
+void release(State& state, const NodeId& id, const JobId& owner) {
+  Node& node = node_at(state, id);
+  if (node.owner == owner && !node.unclean) node.owner.reset();
+}
+
+void lose_ranks(Attempt& attempt, const NodeId& id, Time at) {
+  for (Rank& rank : attempt.ranks) {
+    const bool here = attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id == id;
+    if (here && is_unfinished(rank)) rank.state = RankGone{at};
+  }
+}
+
+void apply_one(State& state, Time, const NodeDrainSet& record) {
+  Node& node = node_at(state, record.node);
+  node.drained = record.drained;
+  node.drain_reason = record.drained ? record.reason : "";
+}
+
+void apply_one(State& state, Time at, const LinkUp& record) {
+  Node& node = node_at(state, record.node);
+  const LinkUp* last = last_agent(node.link);
+  const bool fresh_agent = last && last->agent_id != record.agent_id;
+  node.link = Linked{record};
+  if (node.unclean && fresh_agent) {
+    node.unclean.reset();
+    node.owner.reset();
+  }
+  if (!node.owner) return;
+  Job* job = find_job(state, *node.owner);
+  if (Attempt* attempt = job ? active_attempt(*job) : nullptr) meet_agent(*attempt, record, at);
+}
+
+void apply_one(State& state, Time at, const LinkDown& record) {
+  LinkState& link = node_at(state, record.node).link;
+  if (auto* unlinked = std::get_if<Unlinked>(&link)) {
+    unlinked->failure = record.failure;
+    unlinked->failed_at = at;
+    return;
+  }
+  std::optional<LinkUp> last;
+  if (const LinkUp* agent = last_agent(link)) last = *agent;
+  link = Unlinked{record.failure, at, last, at};
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+// What each record does to State, one function a record; `apply` dispatches to them. Only
+// apply*.cpp include this.
+#pragma once
+
+#include "scheduler/model/state.h"
+
+namespace muster {
+
+// apply_job.cpp
+void apply_one(State& state, Time at, const JobSubmitted& record);
+void apply_one(State& state, Time at, const CancelRequested& record);
+void apply_one(State& state, Time at, const ResumeRequested& record);
+void apply_one(State& state, Time at, const JobWaits& record);
+void apply_one(State& state, Time at, const RetryScheduled& record);
+void apply_one(State& state, Time at, const JobEnded& record);
+
+// apply_node.cpp
+void apply_one(State& state, Time at, const NodeDrainSet& record);
+void apply_one(State& state, Time at, const LinkUp& record);
+void apply_one(State& state, Time at, const LinkDown& record);
+
+// apply_placement.cpp: which nodes an attempt has, from its placement to its end
+void apply_one(State& state, Time at, const AttemptPlaced& record);
+void apply_one(State& state, Time at, const NodeReplaced& record);
+void apply_one(State& state, Time at, const PlacementAbandoned& record);
+void apply_one(State& state, Time at, const AttemptEnded& record);
+
+// apply_attempt.cpp: the phases of an attempt
+void apply_one(State& state, Time at, const StagingBegun& record);
+void apply_one(State& state, Time at, const PortsAsked& record);
+void apply_one(State& state, Time at, const LaunchBegun& record);
+void apply_one(State& state, Time at, const StopBegun& record);
+void apply_one(State& state, Time at, const NodeFenced& record);
+void apply_one(State& state, Time at, const CollectionBegun& record);
+
+// apply_report.cpp: what agents say about an attempt
+void apply_one(State& state, Time at, const NodeChecked& record);
+void apply_one(State& state, Time at, const NodeStaged& record);
+void apply_one(State& state, Time at, const PortsReserved& record);
+void apply_one(State& state, Time at, const NodeStarted& record);
+void apply_one(State& state, Time at, const RankExited& record);
+void apply_one(State& state, Time at, const ProgressSeen& record);
+void apply_one(State& state, Time at, const NodeClean& record);
+void apply_one(State& state, Time at, const OutputsCollected& record);
+
+// Shared by them.
+Node& node_at(State& state, const NodeId& id);  // made when first heard of
+void release(State& state, const NodeId& id, const JobId& owner);
+void lose_ranks(Attempt& attempt, const NodeId& id, Time at);  // unfinished ones are gone
+
+}  // namespace muster

@@ -1,0 +1,126 @@
+#include <algorithm>
+
+#include "scheduler/apply_parts.h"
+#include "scheduler/lookup.h"
+#include "scheduler/resume_point.h"
+
+namespace muster {
+
+namespace {
+
+// The node that a report is about, while its attempt is in phase P.
+template <class P, class Report>
+AttemptNode* reporting(State& state, const Report& report) {
+  Attempt* attempt = find_attempt(state, report.job, report.attempt);
+  return attempt && phase_of<P>(*attempt) ? find_node(*attempt, report.node) : nullptr;
+}
+
+Rank* find_rank(Attempt& attempt, const RankExited& exit) {
+  for (Rank& rank : attempt.ranks) {
+    const NodeId& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id;
+    if (rank.id == exit.rank && node == exit.node) return &rank;
+  }
+  return nullptr;
+}
+
+void start_ranks(Attempt& attempt, const NodeId& id, Time at) {
+  for (Rank& rank : attempt.ranks) {
+    const bool here = attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id == id;
+    if (here && std::holds_alternative<RankWaiting>(rank.state)) rank.state = RankRunning{at};
+  }
+}
+
+bool all_started(const Attempt& attempt) {
+  return std::all_of(attempt.nodes.begin(), attempt.nodes.end(), [](const AttemptNode& node) {
+    return node.started && node.started->error.empty();
+  });
+}
+
+void see_checkpoint(Job& job, Attempt& attempt, const std::optional<CheckpointRef>& checkpoint) {
+  if (!checkpoint || !is_on_lineage(job, *checkpoint) || is_foreign(job, *checkpoint)) return;
+  keep_newer(attempt.newest_checkpoint, checkpoint);
+  keep_newer(job.newest_checkpoint, checkpoint);
+}
+
+// The attempt is over, but its processes were not: now they are.
+void clean_up(State& state, const NodeClean& report) {
+  Node& node = node_at(state, report.node);
+  const bool about_it =
+      node.unclean && node.unclean->job == report.job && node.unclean->attempt == report.attempt;
+  if (!about_it || !report.unkillable.empty()) return;
+  node.unclean.reset();
+  node.owner.reset();
+}
+
+}  // namespace
+
+void apply_one(State& state, Time, const NodeChecked& record) {
+  AttemptNode* node = reporting<Gathering>(state, record);
+  if (!node || node->checked) return;
+  node->checked = record;
+  Job& job = *find_job(state, record.job);
+  const bool before_first_launch = job.forks.empty() && !job.newest_checkpoint;
+  if (before_first_launch && record.newest_checkpoint) {
+    job.found.push_back(*record.newest_checkpoint);
+  }
+}
+
+void apply_one(State& state, Time, const NodeStaged& record) {
+  AttemptNode* node = reporting<Staging>(state, record);
+  if (node && !node->staged) node->staged = record;
+}
+
+void apply_one(State& state, Time, const PortsReserved& record) {
+  AttemptNode* node = reporting<Reserving>(state, record);
+  if (node && !node->ports) node->ports = record;
+}
+
+void apply_one(State& state, Time at, const NodeStarted& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  AttemptNode* node = attempt && attempt->launched ? find_node(*attempt, record.node) : nullptr;
+  if (!node || node->started) return;
+  node->started = record;
+  if (record.error.empty()) start_ranks(*attempt, record.node, at);
+  if (phase_of<Starting>(*attempt) && all_started(*attempt)) {
+    attempt->phase = Running{at};
+    attempt->running_since = at;
+  }
+}
+
+void apply_one(State& state, Time, const RankExited& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  Rank* rank = attempt ? find_rank(*attempt, record) : nullptr;
+  if (rank && !std::holds_alternative<RankDone>(rank->state)) rank->state = RankDone{record};
+}
+
+void apply_one(State& state, Time, const ProgressSeen& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  if (!attempt || !attempt->launched) return;
+  attempt->last_step = std::max(attempt->last_step.value_or(record.step), record.step);
+  see_checkpoint(*find_job(state, record.job), *attempt, record.checkpoint);
+}
+
+void apply_one(State& state, Time at, const NodeClean& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  AttemptNode* node = attempt && attempt->launched ? find_node(*attempt, record.node) : nullptr;
+  if (!node) {
+    clean_up(state, record);
+    return;
+  }
+  see_checkpoint(*find_job(state, record.job), *attempt, record.newest_checkpoint);
+  if (node->clean && node->clean->unkillable.empty()) return;
+  node->clean = record;
+  if (record.unkillable.empty()) {
+    node->unkillable_since.reset();
+    lose_ranks(*attempt, record.node, at);
+  } else if (!node->unkillable_since) {
+    node->unkillable_since = at;
+  }
+}
+
+void apply_one(State& state, Time, const OutputsCollected& record) {
+  AttemptNode* node = reporting<Collecting>(state, record);
+  if (node && !node->collected) node->collected = record;
+}
+
+}  // namespace muster

@@ -1,0 +1,251 @@
+#include "scheduler/describe.h"
+
+#include <type_traits>
+
+namespace muster {
+
+namespace {
+
+// Any value of the model: scalars, ids, containers, and structs by their `fields`.
+class Text {
+ public:
+  std::string take() { return std::move(text_); }
+
+  template <class T>
+  void put(const T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      text_ += value ? "true" : "false";
+    } else if constexpr (std::is_enum_v<T>) {
+      text_ += std::to_string(static_cast<int>(value));
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      text_ += std::to_string(value);
+    } else if constexpr (requires { value.value; }) {
+      put(value.value);
+    } else {
+      put_fields(value);
+    }
+  }
+
+  void put(const std::string& value) { text_.append("'").append(value).append("'"); }
+  void put(Time time) { text_ += std::to_string(to_ms(time)); }
+
+  template <class Rep, class Period>
+  void put(std::chrono::duration<Rep, Period> duration) {
+    text_ += std::to_string(std::chrono::duration_cast<Milliseconds>(duration).count());
+  }
+
+  template <class T>
+  void put(const std::optional<T>& value) {
+    if (value) return put(*value);
+    text_ += "none";
+  }
+
+  template <class T>
+  void put(const std::vector<T>& values) {
+    put_all(values);
+  }
+  template <class T>
+  void put(const std::set<T>& values) {
+    put_all(values);
+  }
+  template <class K, class V>
+  void put(const std::map<K, V>& values) {
+    put_all(values);
+  }
+  template <class A, class B>
+  void put(const std::pair<A, B>& pair) {
+    put(pair.first);
+    text_ += ":";
+    put(pair.second);
+  }
+
+  template <class T>
+  void line(const std::string& name, const T& value) {
+    text_ += name + " ";
+    put(value);
+    text_ += "\n";
+  }
+
+ private:
+  template <class Range>
+  void put_all(const Range& values) {
+    text_ += "[";
+    for (const auto& value : values) {
+      put(value);
+      text_ += " ";
+    }
+    text_ += "]";
+  }
+
+  template <class T>
+  void put_fields(const T& value) {
+    text_ += "{";
+    T::fields(value, [&](const char* name, const auto& field) {
+      text_ += std::string(name) + "=";
+      put(field);
+      text_ += " ";
+    });
+    text_ += "}";
+  }
+
+  std::string text_;
+};
+
+void put_phase(Text& text, const std::string& at, const AttemptPhase& phase) {
+  text.line(at + ".phase", static_cast<int>(phase.index()));
+  if (const auto* reserving = std::get_if<Reserving>(&phase)) {
+    text.line(at + ".since", reserving->since);
+  }
+  if (const auto* starting = std::get_if<Starting>(&phase))
+    text.line(at + ".since", starting->since);
+  if (const auto* running = std::get_if<Running>(&phase)) text.line(at + ".since", running->since);
+  if (const auto* stopping = std::get_if<Stopping>(&phase)) {
+    text.line(at + ".since", stopping->since);
+    text.line(at + ".why", stopping->why);
+  }
+  if (const auto* collecting = std::get_if<Collecting>(&phase)) {
+    text.line(at + ".why", collecting->why);
+  }
+}
+
+void put_node(Text& text, const std::string& at, const AttemptNode& node) {
+  text.line(at + ".id", node.id);
+  text.line(at + ".checked", node.checked);
+  text.line(at + ".staged", node.staged);
+  text.line(at + ".ports", node.ports);
+  text.line(at + ".started", node.started);
+  text.line(at + ".clean", node.clean);
+  text.line(at + ".fenced", node.fenced);
+  text.line(at + ".collected", node.collected);
+  text.line(at + ".agent", node.agent_id + " " + node.boot_id);
+  text.line(at + ".agent_changed", node.agent_changed);
+  text.line(at + ".boot_changed", node.boot_changed);
+  text.line(at + ".joined_at", node.joined_at);
+  text.line(at + ".unkillable_since", node.unkillable_since);
+}
+
+void put_rank(Text& text, const std::string& at, const Rank& rank) {
+  text.line(at + ".place", std::vector<int>{rank.node_index, rank.local_rank});
+  text.line(at + ".state", static_cast<int>(rank.state.index()));
+  if (const auto* running = std::get_if<RankRunning>(&rank.state)) {
+    text.line(at + ".since", running->since);
+  }
+  if (const auto* done = std::get_if<RankDone>(&rank.state)) text.line(at + ".exit", done->exit);
+  if (const auto* gone = std::get_if<RankGone>(&rank.state)) text.line(at + ".at", gone->at);
+}
+
+void put_attempt(Text& text, const std::string& at, const Attempt& attempt) {
+  text.line(at + ".id", attempt.id);
+  text.line(at + ".placed_at", attempt.placed_at);
+  put_phase(text, at, attempt.phase);
+  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
+    put_node(text, at + ".node" + std::to_string(i), attempt.nodes[i]);
+  }
+  for (const Rank& rank : attempt.ranks) {
+    put_rank(text, at + ".rank" + std::to_string(rank.id.value), rank);
+  }
+  text.line(at + ".resume_from", attempt.resume_from);
+  text.line(at + ".newest_checkpoint", attempt.newest_checkpoint);
+  text.line(at + ".last_step", attempt.last_step);
+  text.line(at + ".passed_over", attempt.passed_over);
+  text.line(at + ".passed_reasons", attempt.passed_reasons);
+  text.line(at + ".running_since", attempt.running_since);
+  text.line(at + ".launched", attempt.launched);
+}
+
+void put_past(Text& text, const std::string& at, const PastAttempt& past) {
+  text.line(at + ".id", past.id);
+  text.line(at + ".times", std::vector<Time>{past.started_at, past.ended_at});
+  text.line(at + ".cause", past.cause);
+  text.line(at + ".newest_checkpoint", past.newest_checkpoint);
+  text.line(at + ".reschedule", past.reschedule);
+  text.line(at + ".nodes", past.nodes);
+  text.line(at + ".charged", past.charged);
+  text.line(at + ".newer_checkpoint", past.newer_checkpoint);
+}
+
+void put_job_phase(Text& text, const std::string& at, const JobPhase& phase) {
+  text.line(at + ".phase", static_cast<int>(phase.index()));
+  if (const auto* queued = std::get_if<Queued>(&phase)) {
+    text.line(at + ".reason", queued->reason);
+    text.line(at + ".not_before", queued->not_before);
+  }
+  if (const auto* active = std::get_if<Active>(&phase)) {
+    put_attempt(text, at + ".attempt", active->attempt);
+  }
+  if (const auto* backoff = std::get_if<Backoff>(&phase)) text.line(at + ".retry", backoff->retry);
+}
+
+void put_job(Text& text, const Job& job) {
+  const std::string at = job.id.value;
+  text.line(at + ".order", job.order);
+  text.line(at + ".submitted_at", job.submitted_at);
+  text.line(at + ".spec", job.spec);
+  text.line(at + ".target", job.target);
+  text.line(at + ".user", job.user);
+  text.line(at + ".cancel", job.cancel);
+  text.line(at + ".resume_step", job.resume_step);
+  text.line(at + ".next_attempt", job.next_attempt);
+  for (const PastAttempt& past : job.past) {
+    put_past(text, at + ".past" + std::to_string(past.id.value), past);
+  }
+  text.line(at + ".waiting_since", job.waiting_since);
+  text.line(at + ".ran_for", job.ran_for);
+  text.line(at + ".abandoned", job.abandoned);
+  text.line(at + ".avoid", job.avoid);
+  text.line(at + ".excluded", job.excluded);
+  text.line(at + ".found", job.found);
+  text.line(at + ".newest_checkpoint", job.newest_checkpoint);
+  text.line(at + ".resumed_from", job.resumed_from);
+  for (const Fork& fork : job.forks) {
+    text.line(at + ".fork", std::vector<std::int64_t>{fork.epoch.value, fork.step});
+  }
+  put_job_phase(text, at, job.phase);
+}
+
+void put_known_node(Text& text, const Node& node) {
+  const std::string at = node.id.value;
+  text.line(at + ".link", static_cast<int>(node.link.index()));
+  if (const auto* linked = std::get_if<Linked>(&node.link)) text.line(at + ".up", linked->up);
+  if (const auto* unlinked = std::get_if<Unlinked>(&node.link)) {
+    text.line(at + ".failure", unlinked->failure);
+    text.line(at + ".times", std::vector<Time>{unlinked->since, unlinked->failed_at});
+    text.line(at + ".last", unlinked->last);
+  }
+  text.line(at + ".drained", node.drained ? "yes " + node.drain_reason : std::string("no"));
+  text.line(at + ".owner", node.owner);
+  if (node.unclean) {
+    text.line(at + ".unclean", node.unclean->job);
+    text.line(at + ".unclean.attempt", node.unclean->attempt);
+    text.line(at + ".unclean.why", node.unclean->why);
+  }
+}
+
+template <class Variant>
+void put_variant(Text& text, const Variant& variant) {
+  std::visit([&](const auto& one) { text.line(one.kind, one); }, variant);
+}
+
+}  // namespace
+
+std::string describe(const State& state) {
+  Text text;
+  text.line("next_order", state.next_order);
+  for (const auto& [id, node] : state.nodes) put_known_node(text, node);
+  for (const auto& [id, job] : state.jobs) put_job(text, job);
+  return text.take();
+}
+
+std::string describe(const Decision& decision) {
+  Text text;
+  put_variant(text, decision);
+  return text.take();
+}
+
+std::string describe(const Record& record) {
+  Text text;
+  std::visit([&](const auto& side) { put_variant(text, side); }, record.what);
+  return text.take();
+}
+
+}  // namespace muster

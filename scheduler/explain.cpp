@@ -1,0 +1,154 @@
+#include "scheduler/explain.h"
+
+#include <map>
+
+#include "scheduler/model/names.h"
+#include "scheduler/sentences.h"
+
+namespace muster {
+
+namespace {
+
+std::string attempt_text(AttemptId attempt) {
+  return "attempt " + std::to_string(attempt.value);
+}
+
+std::string node_list(const std::vector<NodeId>& nodes) {
+  std::string text;
+  for (const NodeId& node : nodes) text += (text.empty() ? "" : ", ") + node.value;
+  return text;
+}
+
+class Explainer {
+ public:
+  explicit Explainer(std::vector<ExplainLine>& lines) : lines_(lines) {}
+
+  void see(const Record& record) {
+    at_ = record.at;
+    std::visit([&](const auto& side) { std::visit([&](const auto& one) { tell(one); }, side); },
+               record.what);
+  }
+
+ private:
+  void say(std::string text) { lines_.push_back({at_, std::move(text)}); }
+
+  void tell(const JobSubmitted& record) {
+    const auto nodes = static_cast<std::size_t>(record.spec.instance_count);
+    say("submitted by " + record.user + ": wants " + count_text(nodes, "node") + " of " +
+        record.target.name + ", priority " + std::to_string(record.spec.muster.priority));
+  }
+  void tell(const CancelRequested&) { say("asked to cancel"); }
+  void tell(const ResumeRequested& record) {
+    say("asked to resume" +
+        (record.from_step ? " from step " + std::to_string(*record.from_step) : std::string()));
+  }
+  void tell(const NodeDrainSet& record) {
+    say(record.node.value +
+        (record.drained ? " was drained: " + record.reason : std::string(" is no longer drained")));
+  }
+  void tell(const LinkUp& record) { say(record.node.value + " is connected"); }
+  void tell(const LinkDown& record) { say(link_text(record.node, record.failure)); }
+  void tell(const NodeChecked& record) {
+    for (const CheckFailure& failure : record.failures) {
+      say(record.node.value + " failed check " + failure.check + ": " + failure.message);
+    }
+  }
+  void tell(const NodeStaged& record) { tell_error(record.node, "prepare", record.error); }
+  void tell(const PortsReserved& record) { tell_error(record.node, "reserve ports", record.error); }
+  void tell(const NodeStarted& record) { tell_error(record.node, "start ranks", record.error); }
+  void tell(const OutputsCollected& record) {
+    tell_error(record.node, "collect outputs", record.error);
+  }
+  void tell(const RankExited& record) {
+    if (record.status.ok()) return;
+    say("rank " + std::to_string(record.rank.value) + " on " + record.node.value + " " +
+        exit_text(record.status) + (record.asked_to_stop ? " (asked to stop)" : "") + after_step());
+  }
+  void tell(const ProgressSeen& record) { step_ = record.step; }
+  void tell(const NodeClean& record) {
+    if (record.unkillable.empty()) return;
+    say(record.node.value + " has processes that survive SIGKILL: " + list_text(record.unkillable));
+  }
+
+  void tell(const JobWaits& record) { say(record.reason); }
+  void tell(const AttemptPlaced& record) {
+    step_.reset();
+    say(attempt_text(record.attempt) + " placed on " + node_list(record.nodes) + ": " + record.why);
+  }
+  void tell(const NodeReplaced& record) {
+    say(attempt_text(record.attempt) + ": " + record.new_node.value + " instead of " +
+        record.old_node.value + ": " + record.reason);
+  }
+  void tell(const PlacementAbandoned& record) {
+    say(attempt_text(record.attempt) + " given up before it started: " + record.reason +
+        "; next try after " + duration_text(record.retry_at - at_));
+  }
+  void tell(const StagingBegun& record) {
+    say(attempt_text(record.attempt) + ": all nodes healthy");
+  }
+  void tell(const PortsAsked&) {}
+  void tell(const LaunchBegun& record) {
+    if (!record.resume_from) {
+      return say(attempt_text(record.attempt) + " starts from the beginning: " + record.why);
+    }
+    say(attempt_text(record.attempt) + " resumes from step " +
+        std::to_string(record.resume_from->step) + ": " + record.why);
+  }
+  void tell(const StopBegun& record) {
+    say(attempt_text(record.attempt) + " stops (" + std::string(word(record.reason)) +
+        "): " + record.sentence);
+  }
+  void tell(const NodeFenced& record) {
+    say(record.node.value + " can do no harm any more: " + std::string(word(record.proof)));
+  }
+  void tell(const CollectionBegun&) {}
+  void tell(const AttemptEnded& record) {
+    const AttemptCause& cause = record.cause;
+    std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence + after_step();
+    if (!cause.succeeded) text += "; class " + std::string(word(cause.failure_class));
+    if (record.newest_checkpoint) {
+      text += "; newest checkpoint: step " + std::to_string(record.newest_checkpoint->step);
+    }
+    say(text);
+    for (const std::string& line : cause.last_lines) say("  | " + line);
+  }
+  void tell(const RetryScheduled& record) {
+    const char* where = record.reschedule ? "with replacement: " : "in place: ";
+    say(attempt_text(record.attempt) + " is followed by another, " + where + record.rule);
+  }
+  void tell(const JobEnded& record) {
+    say("ended: " + std::string(word(record.state)) + ", exit code " +
+        std::to_string(record.exit_code) + ": " + record.reason);
+  }
+
+  void tell_error(const NodeId& node, const char* what, const std::string& error) {
+    if (!error.empty()) say(node.value + " could not " + what + ": " + error);
+  }
+  std::string after_step() const {
+    return step_ ? " after step " + std::to_string(*step_) : std::string();
+  }
+
+  std::vector<ExplainLine>& lines_;
+  Time at_;
+  std::optional<std::int64_t> step_;
+};
+
+}  // namespace
+
+std::vector<ExplainLine> explain(const std::vector<Record>& records) {
+  std::vector<ExplainLine> lines;
+  Explainer explainer(lines);
+  for (const Record& record : records) explainer.see(record);
+  return lines;
+}
+
+std::vector<std::string> explain_text(const std::vector<Record>& records) {
+  std::vector<std::string> text;
+  for (const ExplainLine& line : explain(records)) {
+    const std::string age = duration_text(line.at - records.front().at);
+    text.push_back("+" + age + "  " + line.text);
+  }
+  return text;
+}
+
+}  // namespace muster

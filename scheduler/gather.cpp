@@ -1,0 +1,112 @@
+// Gathering: every node of the gang is connected and passes its start gate, is passed over for
+// another, or the gang is given back.
+#include <algorithm>
+
+#include "scheduler/candidates.h"
+#include "scheduler/limits.h"
+#include "scheduler/lookup.h"
+#include "scheduler/model/exit_code.h"
+#include "scheduler/sentences.h"
+#include "scheduler/turn.h"
+
+namespace muster {
+
+namespace {
+
+struct Unfit {
+  NodeId node;
+  std::string reason;
+  bool link = false;
+};
+
+std::string failures_text(const NodeChecked& checked) {
+  std::vector<std::string> parts;
+  for (const CheckFailure& failure : checked.failures) {
+    parts.push_back(failure.check + ": " + failure.message);
+  }
+  return checked.node.value + " failed its start checks: " + list_text(parts);
+}
+
+std::optional<Unfit> unlinked_too_long(Turn& turn, const AttemptNode& node) {
+  const Unlinked* link = unlinked(turn.state, node.id);
+  const Time since = link ? std::max(link->since, node.joined_at) : node.joined_at;
+  if (!turn.moment.reached(since + link_limit)) return std::nullopt;
+  if (link) return Unfit{node.id, link_text(node.id, link->failure), true};
+  return Unfit{node.id, node.id.value + " gave no answer for " + duration_text(link_limit), true};
+}
+
+std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) {
+  const Node* known = find_node(turn.state, node.id);
+  if (known && known->drained) {
+    return Unfit{node.id, node.id.value + " is drained: " + known->drain_reason};
+  }
+  if (const LinkFailure* failure = permanent_failure(turn.state, job, node.id)) {
+    return Unfit{node.id, link_text(node.id, *failure), true};
+  }
+  if (node.checked && !node.checked->failures.empty()) {
+    return Unfit{node.id, failures_text(*node.checked)};
+  }
+  if (!linked_agent(turn.state, node.id)) return unlinked_too_long(turn, node);
+  if (!node.checked && turn.moment.reached(node.joined_at + check_limit)) {
+    return Unfit{node.id, node.id.value + " did not finish its start checks within " +
+                              duration_text(check_limit)};
+  }
+  return std::nullopt;
+}
+
+std::vector<NodeId> replacements(const Turn& turn, const Job& job, const Attempt& attempt,
+                                 std::size_t count) {
+  std::set<NodeId> taken = turn.taken;
+  taken.insert(attempt.passed_over.begin(), attempt.passed_over.end());
+  return choose_nodes(candidates(turn.state, job, taken), count, {});
+}
+
+std::string abandon_text(const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
+  std::vector<std::string> parts;
+  for (const auto& [node, reason] : attempt.passed_reasons) parts.push_back(reason);
+  for (const Unfit& unfit : unfits) parts.push_back(unfit.reason);
+  return "found no replacement in " + job.target.name + " for " +
+         count_text(unfits.size(), "node") + ": " + list_text(parts);
+}
+
+Milliseconds retry_delay(const Job& job) {
+  const int doublings = std::min(job.abandoned, 8);
+  return std::min(retry_placement_most, retry_placement_first * (1 << doublings));
+}
+
+void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
+  const std::string reason = abandon_text(job, attempt, unfits);
+  const Time now = turn.moment.now();
+  turn.decide(PlacementAbandoned{job.id, attempt.id, reason, now + retry_delay(job)});
+  const Time since = job.waiting_since.value_or(attempt.placed_at);
+  if (!turn.moment.reached(since + job.spec.muster.nodes_wait)) return;
+  const bool all_links =
+      std::all_of(unfits.begin(), unfits.end(), [](const Unfit& unfit) { return unfit.link; });
+  const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
+  turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
+                       "gave up after " + duration_text(job.spec.muster.nodes_wait) +
+                           " (muster.nodes.wait): " + reason});
+}
+
+}  // namespace
+
+void gather(Turn& turn, const Job& job, const Attempt& attempt) {
+  std::vector<Unfit> unfits;
+  bool all_checked = true;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (auto found = unfit(turn, job, node)) unfits.push_back(std::move(*found));
+    all_checked = all_checked && node.checked && linked_agent(turn.state, node.id);
+  }
+  if (unfits.empty()) {
+    if (all_checked) turn.decide(StagingBegun{job.id, attempt.id});
+    return;
+  }
+  const auto others = replacements(turn, job, attempt, unfits.size());
+  if (others.size() < unfits.size()) return abandon(turn, job, attempt, unfits);
+  for (std::size_t i = 0; i < unfits.size(); ++i) {
+    turn.taken.insert(others[i]);
+    turn.decide(NodeReplaced{job.id, attempt.id, unfits[i].node, others[i], unfits[i].reason});
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,219 @@
+#include "scheduler/invariants.h"
+
+#include <algorithm>
+
+#include "scheduler/apply.h"
+#include "scheduler/lookup.h"
+#include "scheduler/record_subject.h"
+
+namespace muster {
+
+namespace {
+
+void check_ownership(const State& state, const Job& job, const Attempt& attempt,
+                     std::map<NodeId, JobId>& holders, std::vector<std::string>& found) {
+  for (const AttemptNode& node : attempt.nodes) {
+    const auto [holder, is_first] = holders.emplace(node.id, job.id);
+    if (!is_first) {
+      found.push_back("I1: " + node.id.value + " is in attempts of " + holder->second.value +
+                      " and " + job.id.value);
+    }
+    const Node* known = find_node(state, node.id);
+    if (!known || known->owner != job.id) {
+      found.push_back("I1: " + node.id.value + " is used but not owned by " + job.id.value);
+    }
+  }
+}
+
+void check_owner(const State& state, const Node& node, std::vector<std::string>& found) {
+  if (!node.owner || node.unclean) return;
+  const Job* job = find_job(state, *node.owner);
+  const Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  const bool holds = attempt && std::any_of(attempt->nodes.begin(), attempt->nodes.end(),
+                                            [&](const AttemptNode& n) { return n.id == node.id; });
+  if (!holds) {
+    found.push_back("I1: " + node.id.value + " is owned by " + node.owner->value +
+                    ", which does not use it");
+  }
+}
+
+bool passed_gate(const AttemptNode& node) {
+  return node.checked && node.checked->failures.empty();
+}
+
+int retries_within(const std::vector<std::pair<Time, bool>>& retries, bool reschedule,
+                   Seconds interval) {
+  const Time begin = retries.back().first - interval;
+  return static_cast<int>(std::count_if(retries.begin(), retries.end(), [&](const auto& retry) {
+    return retry.second == reschedule && retry.first > begin;
+  }));
+}
+
+}  // namespace
+
+std::vector<std::string> violations(const State& state) {
+  std::vector<std::string> found;
+  std::map<NodeId, JobId> holders;
+  for (const auto& [id, job] : state.jobs) {
+    if (const Attempt* attempt = active_attempt(job)) {
+      check_ownership(state, job, *attempt, holders, found);
+    }
+  }
+  for (const auto& [id, node] : state.nodes) check_owner(state, node, found);
+  return found;
+}
+
+void RecordAudit::see(const State& before, const Record& record) {
+  const JobId* job = job_of(record);
+  if (job && std::holds_alternative<Decision>(record.what)) {
+    const auto known = jobs_.find(*job);
+    if (known == jobs_.end() || known->second.ended) {
+      fail(*job, std::string("I9: ") + kind_of(record) + " for a job that is not there");
+    }
+  }
+  std::visit(
+      [&](const auto& side) {
+        std::visit([&](const auto& one) { check(before, record.at, one); }, side);
+      },
+      record.what);
+}
+
+void RecordAudit::check(const State&, Time, const JobSubmitted& record) {
+  History& history = jobs_[record.job];
+  if (history.ended) history = History{};
+  history.ended = false;
+}
+
+void RecordAudit::check(const State&, Time, const ResumeRequested& record) {
+  History& history = jobs_[record.job];
+  if (!history.ended) return;
+  history.ended = false;
+  history.resumed_step.reset();
+  history.retries.clear();
+  if (record.newest_checkpoint) history.sealed_steps.insert(record.newest_checkpoint->step);
+}
+
+void RecordAudit::check(const State&, Time, const NodeChecked& record) {
+  if (record.newest_checkpoint)
+    jobs_[record.job].sealed_steps.insert(record.newest_checkpoint->step);
+}
+
+void RecordAudit::check(const State&, Time, const ProgressSeen& record) {
+  if (record.checkpoint) jobs_[record.job].sealed_steps.insert(record.checkpoint->step);
+}
+
+void RecordAudit::check(const State&, Time, const NodeClean& record) {
+  if (record.newest_checkpoint)
+    jobs_[record.job].sealed_steps.insert(record.newest_checkpoint->step);
+  if (record.unkillable.empty()) quieten(record.job, record.attempt, record.node);
+}
+
+void RecordAudit::check(const State&, Time, const NodeFenced& record) {
+  quieten(record.job, record.attempt, record.node);
+}
+
+void RecordAudit::check(const State& before, Time, const AttemptPlaced& record) {
+  History& history = jobs_[record.job];
+  if (record.attempt <= history.newest) {
+    fail(record.job, "I2: attempt " + std::to_string(record.attempt.value) + " is used again");
+  }
+  history.newest = record.attempt;
+  std::set<NodeId> nodes;
+  for (const NodeId& node : record.nodes) {
+    check_free(before, record.job, node);
+    if (!nodes.insert(node).second) fail(record.job, "I1: " + node.value + " is placed twice");
+  }
+}
+
+void RecordAudit::check(const State& before, Time, const NodeReplaced& record) {
+  check_free(before, record.job, record.new_node);
+}
+
+void RecordAudit::check(const State& before, Time, const LaunchBegun& record) {
+  History& history = jobs_[record.job];
+  for (const Launched& earlier : history.launched) {
+    for (const NodeId& node : earlier.loud) {
+      fail(record.job, "I2: attempt " + std::to_string(record.attempt.value) +
+                           " starts while attempt " + std::to_string(earlier.attempt.value) +
+                           " may still run on " + node.value);
+    }
+  }
+  check_resume_point(before, history, record);
+  const Job* job = find_job(before, record.job);
+  const Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  if (!attempt) return fail(record.job, "I9: a launch without an attempt");
+  Launched launched{record.attempt, {}};
+  for (const AttemptNode& node : attempt->nodes) {
+    launched.loud.insert(node.id);
+    const Node* known = find_node(before, node.id);
+    if (!passed_gate(node)) fail(record.job, "I5: " + node.id.value + " did not pass its checks");
+    if (known && known->drained) fail(record.job, "I5: " + node.id.value + " is drained");
+  }
+  history.launched.push_back(std::move(launched));
+}
+
+void RecordAudit::check_resume_point(const State& before, History& history,
+                                     const LaunchBegun& record) {
+  const std::int64_t step = record.resume_from ? record.resume_from->step : 0;
+  const Job* job = find_job(before, record.job);
+  const bool asked = job && (job->resume_step || job->spec.muster.resume_from == ResumeFrom::path);
+  if (record.resume_from && !asked && !history.sealed_steps.count(step)) {
+    fail(record.job, "I3: step " + std::to_string(step) + " was never seen sealed");
+  }
+  const bool explained = record.went_back && !record.why.empty();
+  if (history.resumed_step && step < *history.resumed_step && !explained) {
+    fail(record.job, "I3: goes back from step " + std::to_string(*history.resumed_step) + " to " +
+                         std::to_string(step) + " without a reason");
+  }
+  history.resumed_step = step;
+}
+
+void RecordAudit::check(const State& before, Time, const RetryScheduled& record) {
+  const Job* job = find_job(before, record.job);
+  if (!job || job->past.empty() || !record.charged) return;
+  auto& retries = jobs_[record.job].retries;
+  retries.emplace_back(job->past.back().ended_at, record.reschedule);
+  const RestartSettings& restart = job->spec.muster.restart;
+  const RescheduleSettings& reschedule = job->spec.muster.reschedule;
+  if (record.reschedule && reschedule.unlimited) return;
+  const int budget = record.reschedule ? reschedule.attempts : restart.attempts;
+  const Seconds interval = record.reschedule ? reschedule.interval : restart.interval;
+  if (retries_within(retries, record.reschedule, interval) > budget) {
+    fail(record.job, std::string("I4: more than ") + std::to_string(budget) +
+                         (record.reschedule ? " reschedules" : " restarts"));
+  }
+}
+
+void RecordAudit::check(const State&, Time, const JobEnded& record) {
+  jobs_[record.job].ended = true;
+}
+
+void RecordAudit::check_free(const State& before, const JobId& job, const NodeId& id) {
+  const Node* node = find_node(before, id);
+  if (node && node->drained) fail(job, "I5: " + id.value + " is drained");
+  if (node && node->owner) {
+    fail(job, "I1: " + id.value + " already belongs to " + node->owner->value);
+  }
+}
+
+void RecordAudit::quieten(const JobId& job, AttemptId attempt, const NodeId& node) {
+  for (Launched& launched : jobs_[job].launched) {
+    if (launched.attempt == attempt) launched.loud.erase(node);
+  }
+}
+
+void RecordAudit::fail(const JobId& job, const std::string& what) {
+  violations_.push_back(job.value + ": " + what);
+}
+
+std::vector<std::string> violations(const std::vector<Record>& journal) {
+  State state;
+  RecordAudit audit;
+  for (const Record& record : journal) {
+    audit.see(state, record);
+    apply(state, record);
+  }
+  return audit.violations();
+}
+
+}  // namespace muster

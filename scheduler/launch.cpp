@@ -1,0 +1,97 @@
+// From a healthy gang to running ranks: staging, ports, launch. A node that fails here ends the
+// attempt.
+#include <algorithm>
+
+#include "scheduler/limits.h"
+#include "scheduler/lookup.h"
+#include "scheduler/rank_map.h"
+#include "scheduler/resume_point.h"
+#include "scheduler/sentences.h"
+#include "scheduler/turn.h"
+
+namespace muster {
+
+namespace {
+
+void fail(Turn& turn, const Job& job, const Attempt& attempt, const std::string& sentence) {
+  turn.decide(StopBegun{job.id, attempt.id, StopReason::start_failed, sentence,
+                        job.spec.muster.stop.grace});
+}
+
+int ports_wanted(const Job& job, const Attempt& attempt, std::size_t node_index) {
+  return ports_on_node(job.spec, static_cast<int>(attempt.nodes.size()),
+                       static_cast<int>(node_index));
+}
+
+bool wants_ports(const Job& job, const Attempt& attempt) {
+  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
+    if (ports_wanted(job, attempt, i) > 0) return true;
+  }
+  return false;
+}
+
+// The agents that will start ranks are remembered at launch, so all must be there.
+void begin_launch(Turn& turn, const Job& job, const Attempt& attempt) {
+  const bool all_linked = std::all_of(
+      attempt.nodes.begin(), attempt.nodes.end(),
+      [&](const AttemptNode& node) { return linked_agent(turn.state, node.id) != nullptr; });
+  if (!all_linked) return;
+  ResumePoint point = choose_resume_point(job, attempt);
+  turn.decide(LaunchBegun{job.id, attempt.id, point.from, point.why, point.went_back});
+}
+
+void stage(Turn& turn, const Job& job, const Attempt& attempt) {
+  bool all_staged = true;
+  for (const AttemptNode& node : attempt.nodes) {
+    all_staged = all_staged && node.staged;
+    if (node.staged && !node.staged->error.empty()) {
+      return fail(turn, job, attempt,
+                  node.id.value + " could not be prepared: " + node.staged->error);
+    }
+  }
+  if (!all_staged) return;
+  if (wants_ports(job, attempt)) return turn.decide(PortsAsked{job.id, attempt.id});
+  begin_launch(turn, job, attempt);
+}
+
+void reserve(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
+  bool all_reserved = true;
+  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
+    const int wanted = ports_wanted(job, attempt, i);
+    if (wanted == 0) continue;
+    const AttemptNode& node = attempt.nodes[i];
+    all_reserved = all_reserved && node.ports;
+    if (!node.ports) continue;
+    const bool enough = node.ports->ports.size() >= static_cast<std::size_t>(wanted);
+    if (enough && node.ports->error.empty()) continue;
+    return fail(turn, job, attempt,
+                node.id.value + " could not reserve " + std::to_string(wanted) +
+                    " ports: " + node.ports->error);
+  }
+  if (all_reserved) return begin_launch(turn, job, attempt);
+  if (!turn.moment.reached(since + reserve_limit)) return;
+  fail(turn, job, attempt, "no port was reserved within " + duration_text(reserve_limit));
+}
+
+// All nodes started: `apply` makes it Running, nothing is left to decide.
+void start(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!node.started || node.started->error.empty()) continue;
+    return fail(turn, job, attempt,
+                "the ranks on " + node.id.value + " did not start: " + node.started->error);
+  }
+  if (!turn.moment.reached(since + start_limit)) return;
+  fail(turn, job, attempt, "the ranks did not start within " + duration_text(start_limit));
+}
+
+}  // namespace
+
+void launch(Turn& turn, const Job& job, const Attempt& attempt) {
+  if (phase_of<Staging>(attempt)) return stage(turn, job, attempt);
+  if (const auto* phase = phase_of<Reserving>(attempt)) {
+    return reserve(turn, job, attempt, phase->since);
+  }
+  if (const auto* phase = phase_of<Starting>(attempt)) start(turn, job, attempt, phase->since);
+}
+
+}  // namespace muster

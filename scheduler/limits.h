@@ -1,0 +1,40 @@
+// The core's own limits and delays, each with its reason. What a job or a target may set is in the
+// spec.
+#pragma once
+
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+// A node that has not answered by then is passed over: sshd under load answers a login in 5 s, and
+// a first push of the agent's binary takes about 10 s on a slow link.
+inline constexpr Milliseconds link_limit{20'000};
+
+// A start gate that has not answered by then is broken: the longest gate (`full`) takes minutes.
+inline constexpr Milliseconds check_limit{15 * 60'000};
+
+// Reserving a port is one bind(2); more means that the agent is stuck.
+inline constexpr Milliseconds reserve_limit{5 * 60'000};
+
+// Starting may pull up a container, but its image is there since staging.
+inline constexpr Milliseconds start_limit{30 * 60'000};
+
+// An abandoned placement is retried after 5, 10, 20, 30, 30 … s: often enough for a node that comes
+// back, rarely enough that a waiting job does not fill the journal.
+inline constexpr Milliseconds retry_placement_first{5'000};
+inline constexpr Milliseconds retry_placement_most{30'000};
+
+// Processes that survive SIGKILL this long (stuck in the kernel) are not waited for any longer; the
+// node stays with its job until they are gone.
+inline constexpr Milliseconds unkillable_limit{60'000};
+
+// After its lease an agent needs a moment to kill and reap; clocks of two hosts drift by far less.
+inline constexpr Milliseconds lease_margin{5'000};
+
+// Exits closer than this cannot be ordered across hosts: all are named.
+inline constexpr Milliseconds together_window{2};
+
+// A sentence names this many nodes, then counts the rest.
+inline constexpr int nodes_named = 8;
+
+}  // namespace muster

@@ -1,0 +1,70 @@
+#include "scheduler/lookup.h"
+
+namespace muster {
+
+namespace {
+
+template <class Map, class Key>
+auto* find_in(Map& map, const Key& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+const Job* find_job(const State& state, const JobId& id) {
+  return find_in(state.jobs, id);
+}
+Job* find_job(State& state, const JobId& id) {
+  return find_in(state.jobs, id);
+}
+
+const Attempt* active_attempt(const Job& job) {
+  const auto* active = std::get_if<Active>(&job.phase);
+  return active ? &active->attempt : nullptr;
+}
+
+Attempt* active_attempt(Job& job) {
+  auto* active = std::get_if<Active>(&job.phase);
+  return active ? &active->attempt : nullptr;
+}
+
+Attempt* find_attempt(State& state, const JobId& job_id, AttemptId attempt_id) {
+  Job* job = find_job(state, job_id);
+  Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  return attempt && attempt->id == attempt_id ? attempt : nullptr;
+}
+
+AttemptNode* find_node(Attempt& attempt, const NodeId& id) {
+  for (AttemptNode& node : attempt.nodes) {
+    if (node.id == id) return &node;
+  }
+  return nullptr;
+}
+
+const Node* find_node(const State& state, const NodeId& id) {
+  return find_in(state.nodes, id);
+}
+
+const LinkUp* linked_agent(const State& state, const NodeId& id) {
+  const Node* node = find_node(state, id);
+  const auto* linked = node ? std::get_if<Linked>(&node->link) : nullptr;
+  return linked ? &linked->up : nullptr;
+}
+
+const Unlinked* unlinked(const State& state, const NodeId& id) {
+  const Node* node = find_node(state, id);
+  return node ? std::get_if<Unlinked>(&node->link) : nullptr;
+}
+
+bool is_unfinished(const Rank& rank) {
+  return std::holds_alternative<RankWaiting>(rank.state) ||
+         std::holds_alternative<RankRunning>(rank.state);
+}
+
+bool is_undecided(const Job& job) {
+  return std::holds_alternative<Queued>(job.phase) && !job.past.empty() &&
+         !job.past.back().reschedule.has_value();
+}
+
+}  // namespace muster

@@ -1,0 +1,33 @@
+// Finding things in State. Pointers live until the next `apply`; null: no such thing.
+#pragma once
+
+#include "scheduler/model/state.h"
+
+namespace muster {
+
+const Job* find_job(const State& state, const JobId& id);
+Job* find_job(State& state, const JobId& id);
+
+// The job's attempt that is going on.
+const Attempt* active_attempt(const Job& job);
+Attempt* active_attempt(Job& job);
+// The same, only if it has this number: late news about an older attempt find nothing.
+Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt);
+AttemptNode* find_node(Attempt& attempt, const NodeId& node);
+
+const Node* find_node(const State& state, const NodeId& id);
+// The agent that answers there now.
+const LinkUp* linked_agent(const State& state, const NodeId& id);
+const Unlinked* unlinked(const State& state, const NodeId& id);
+
+template <class T>
+const T* phase_of(const Attempt& attempt) {
+  return std::get_if<T>(&attempt.phase);
+}
+
+bool is_unfinished(const Rank& rank);  // waiting or running
+
+// Its latest attempt is over and the restart policy has not spoken yet.
+bool is_undecided(const Job& job);
+
+}  // namespace muster

@@ -1,0 +1,66 @@
+// The words for enumerations, as they stand in job files, the journal and JSON output. Index = value.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "scheduler/model/compute.h"
+#include "scheduler/model/job_spec.h"
+#include "scheduler/model/link.h"
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+template <class Enum>
+struct EnumWords;  // specialised below: `static constexpr std::array words{…}`
+
+#define MUSTER_WORDS(Enum, ...)                                             \
+  template <>                                                              \
+  struct EnumWords<Enum> {                                                 \
+    static constexpr auto words = std::to_array<std::string_view>({__VA_ARGS__}); \
+  }
+
+MUSTER_WORDS(DistributionType, "none", "pytorch", "mpi", "tensorflow", "ray");
+MUSTER_WORDS(DataType, "uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model",
+             "triton_model");
+MUSTER_WORDS(InputMode, "ro_mount", "download", "direct", "eval_mount", "eval_download");
+MUSTER_WORDS(OutputMode, "rw_mount", "upload", "direct");
+MUSTER_WORDS(PathKind, "none", "local", "http", "datastore", "asset", "job_output", "registry");
+MUSTER_WORDS(DelayFunction, "constant", "exponential", "fibonacci");
+MUSTER_WORDS(FailureClass, "user", "infra", "hw", "hang", "sdc", "preempted");
+MUSTER_WORDS(Reaction, "retry", "backoff", "stop", "exclude_node");
+MUSTER_WORDS(ResumeFrom, "latest", "certified", "none", "path");
+MUSTER_WORDS(MpiLauncher, "mpirun", "direct");
+MUSTER_WORDS(HealthLevel, "off", "quick", "full");
+MUSTER_WORDS(TransportKind, "local", "ssh", "openssh");
+MUSTER_WORDS(LinkFailureKind, "unknown_host", "unreachable", "refused_key", "changed_host_key",
+             "shell", "disk_full", "wrong_build", "lost");
+MUSTER_WORDS(JobEndState, "Completed", "Failed", "Canceled");
+MUSTER_WORDS(FenceProof, "lease_expired", "boot_id_changed", "agent_restarted", "never_started");
+
+#undef MUSTER_WORDS
+
+// StopReason is listed by whoever adds a reason: keep in step with record.h.
+template <>
+struct EnumWords<StopReason> {
+  static constexpr auto words = std::to_array<std::string_view>(
+      {"canceled", "time_limit", "rank_failed", "node_lost", "start_failed", "drained",
+       "finished"});
+};
+
+template <class Enum>
+constexpr std::string_view word(Enum value) {
+  return EnumWords<Enum>::words.at(static_cast<std::size_t>(value));
+}
+
+template <class Enum>
+constexpr std::optional<Enum> from_word(std::string_view text) {
+  for (std::size_t i = 0; i < EnumWords<Enum>::words.size(); ++i) {
+    if (EnumWords<Enum>::words[i] == text) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace muster

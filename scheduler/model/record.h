@@ -1,0 +1,595 @@
+// The journal's vocabulary. An Observation is what the world told us, a Decision is what we chose;
+// a Record is either, with its time. `apply` is the only reader that changes State. Plain values.
+//
+// Each struct has a stable `kind` (the name in the journal) and lists its fields once in `fields`.
+// A new field must be optional in meaning: older journals lack it and read as the default here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduler/model/clock.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/ids.h"
+#include "scheduler/model/job_spec.h"
+#include "scheduler/model/link.h"
+
+namespace muster {
+
+// ---- values used by records -------------------------------------------------------------------
+
+// How one process ended, as its agent reaped it.
+struct ExitStatus {
+  int code = 0;    // meaningful when signal is 0
+  int signal = 0;  // 0: exited by itself
+  bool ok() const { return code == 0 && signal == 0; }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("code", self.code);
+    visit("signal", self.signal);
+  }
+};
+
+// One failed check of the start gate: which, and a sentence with the measured and the wanted value.
+struct CheckFailure {
+  std::string check;
+  std::string message;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("check", self.check);
+    visit("message", self.message);
+  }
+};
+
+// A sealed checkpoint as an agent found it on its node.
+struct CheckpointRef {
+  std::int64_t step = 0;
+  std::string directory;  // absolute path on the node
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("step", self.step);
+    visit("directory", self.directory);
+  }
+};
+
+// A launch makes checkpoints of older epochs beyond its step obsolete: they are another history.
+struct Fork {
+  Epoch epoch;
+  std::int64_t step = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("epoch", self.epoch);
+    visit("step", self.step);
+  }
+};
+
+// `finished`: every rank ended with 0; the nodes still prove themselves clean.
+enum class StopReason {
+  canceled,
+  time_limit,
+  rank_failed,
+  node_lost,
+  start_failed,
+  drained,
+  finished,
+};
+
+enum class JobEndState { completed, failed, canceled };
+
+// Why an attempt ended, for `explain` and the report: the class and the evidence in one sentence.
+struct AttemptCause {
+  bool succeeded = false;
+  FailureClass failure_class = FailureClass::user;
+  std::string sentence;                 // "rank 1 on local-1 was killed by SIGKILL"
+  std::optional<RankId> first_rank;     // first failed rank, when one is known
+  std::optional<NodeId> first_node;
+  ExitStatus status;                    // of that rank
+  bool made_progress = false;           // a step or a newer checkpoint was seen in this attempt
+  std::vector<std::string> last_lines;  // of that rank's output
+  StopReason reason = StopReason::rank_failed;  // what stopped the attempt
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("succeeded", self.succeeded);
+    visit("failure_class", self.failure_class);
+    visit("sentence", self.sentence);
+    visit("first_rank", self.first_rank);
+    visit("first_node", self.first_node);
+    visit("status", self.status);
+    visit("made_progress", self.made_progress);
+    visit("last_lines", self.last_lines);
+    visit("reason", self.reason);
+  }
+};
+
+// ---- observations -----------------------------------------------------------------------------
+
+struct JobSubmitted {
+  static constexpr const char* kind = "job_submitted";
+  JobId job;
+  JobSpec spec;
+  ComputeTarget target;
+  std::string user;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("spec", self.spec);
+    visit("target", self.target);
+    visit("user", self.user);
+  }
+};
+
+struct CancelRequested {
+  static constexpr const char* kind = "cancel_requested";
+  JobId job;
+  std::optional<Milliseconds> grace;  // overrides muster.stop.grace
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("grace", self.grace);
+  }
+};
+
+// A finished job is queued again; its attempts continue their numbering. Carries what State forgot
+// with the job's end: made by `resume_request` (scheduler/resume_request.h) from the job's records.
+struct ResumeRequested {
+  static constexpr const char* kind = "resume_requested";
+  JobId job;
+  std::optional<std::int64_t> from_step;  // absent: the newest sealed checkpoint
+  JobSpec spec;
+  ComputeTarget target;
+  std::string user;
+  std::int64_t next_attempt = 0;
+  std::optional<CheckpointRef> newest_checkpoint;
+  std::vector<Fork> forks;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("from_step", self.from_step);
+    visit("spec", self.spec);
+    visit("target", self.target);
+    visit("user", self.user);
+    visit("next_attempt", self.next_attempt);
+    visit("newest_checkpoint", self.newest_checkpoint);
+    visit("forks", self.forks);
+  }
+};
+
+struct NodeDrainSet {
+  static constexpr const char* kind = "node_drain_set";
+  NodeId node;
+  bool drained = false;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("drained", self.drained);
+    visit("reason", self.reason);
+  }
+};
+
+// An agent answered. A new agent_id means the agent started afresh: what the old one ran is dead
+// and proven gone by the new one before it answers.
+struct LinkUp {
+  static constexpr const char* kind = "link_up";
+  NodeId node;
+  std::string boot_id;
+  std::string agent_id;
+  std::string host_name;
+  std::string job_address;  // address other nodes reach this one at
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("boot_id", self.boot_id);
+    visit("agent_id", self.agent_id);
+    visit("host_name", self.host_name);
+    visit("job_address", self.job_address);
+  }
+};
+
+struct LinkDown {
+  static constexpr const char* kind = "link_down";
+  NodeId node;
+  LinkFailure failure;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("failure", self.failure);
+  }
+};
+
+struct NodeChecked {
+  static constexpr const char* kind = "node_checked";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::vector<CheckFailure> failures;             // empty: healthy
+  std::optional<CheckpointRef> newest_checkpoint;  // of this job on this node
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("failures", self.failures);
+    visit("newest_checkpoint", self.newest_checkpoint);
+  }
+};
+
+struct NodeStaged {
+  static constexpr const char* kind = "node_staged";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::string error;  // empty: done
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("error", self.error);
+  }
+};
+
+// Node 0 holds this port (and, for tensorflow, one per process on every node) for the attempt.
+struct PortsReserved {
+  static constexpr const char* kind = "ports_reserved";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::vector<int> ports;
+  std::string error;  // empty: done
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("ports", self.ports);
+    visit("error", self.error);
+  }
+};
+
+// Every rank of the node has been exec'd (or could not be: error).
+struct NodeStarted {
+  static constexpr const char* kind = "node_started";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("error", self.error);
+  }
+};
+
+struct RankExited {
+  static constexpr const char* kind = "rank_exited";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  RankId rank;
+  ExitStatus status;
+  bool asked_to_stop = false;           // muster had signalled it before
+  std::int64_t at_ms = 0;               // controller's wall clock, from the agent's age of the exit
+  std::vector<std::string> last_lines;  // UTF-8, at most 20, only when it failed
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("rank", self.rank);
+    visit("status", self.status);
+    visit("asked_to_stop", self.asked_to_stop);
+    visit("at_ms", self.at_ms);
+    visit("last_lines", self.last_lines);
+  }
+};
+
+// Seen the first time in an attempt, then at most every 30 s and at a newer checkpoint.
+struct ProgressSeen {
+  static constexpr const char* kind = "progress_seen";
+  JobId job;
+  AttemptId attempt;
+  std::int64_t step = 0;
+  std::optional<CheckpointRef> checkpoint;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("step", self.step);
+    visit("checkpoint", self.checkpoint);
+  }
+};
+
+// The agent proved from /proc that no process of the attempt exists on the node any more, and every
+// byte its ranks wrote has arrived.
+struct NodeClean {
+  static constexpr const char* kind = "node_clean";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::optional<CheckpointRef> newest_checkpoint;
+  std::vector<std::string> unkillable;  // processes that survived SIGKILL: the node is not clean
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("newest_checkpoint", self.newest_checkpoint);
+    visit("unkillable", self.unkillable);
+  }
+};
+
+struct OutputsCollected {
+  static constexpr const char* kind = "outputs_collected";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("error", self.error);
+  }
+};
+
+using Observation =
+    std::variant<JobSubmitted, CancelRequested, ResumeRequested, NodeDrainSet, LinkUp, LinkDown,
+                 NodeChecked, NodeStaged, PortsReserved, NodeStarted, RankExited, ProgressSeen,
+                 NodeClean, OutputsCollected>;
+
+// ---- decisions --------------------------------------------------------------------------------
+
+// Why a queued job does not start; said again only when the sentence changes.
+struct JobWaits {
+  static constexpr const char* kind = "job_waits";
+  JobId job;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("reason", self.reason);
+  }
+};
+
+// The gang is chosen: every node of it is this job's until the attempt ends. Checks begin.
+struct AttemptPlaced {
+  static constexpr const char* kind = "attempt_placed";
+  JobId job;
+  AttemptId attempt;
+  std::vector<NodeId> nodes;  // index = node rank
+  std::string why;            // why these nodes
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("nodes", self.nodes);
+    visit("why", self.why);
+  }
+};
+
+// A node was passed over while gathering; another takes its index.
+struct NodeReplaced {
+  static constexpr const char* kind = "node_replaced";
+  JobId job;
+  AttemptId attempt;
+  NodeId old_node;
+  NodeId new_node;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("old_node", self.old_node);
+    visit("new_node", self.new_node);
+    visit("reason", self.reason);
+  }
+};
+
+// Too few nodes passed: the gang is given back and the job waits (until muster.nodes.wait is over).
+struct PlacementAbandoned {
+  static constexpr const char* kind = "placement_abandoned";
+  JobId job;
+  AttemptId attempt;
+  std::string reason;
+  Time retry_at;  // not placed again before
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("reason", self.reason);
+    visit("retry_at", self.retry_at);
+  }
+};
+
+struct StagingBegun {
+  static constexpr const char* kind = "staging_begun";
+  JobId job;
+  AttemptId attempt;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+  }
+};
+
+struct PortsAsked {
+  static constexpr const char* kind = "ports_asked";
+  JobId job;
+  AttemptId attempt;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+  }
+};
+
+struct LaunchBegun {
+  static constexpr const char* kind = "launch_begun";
+  JobId job;
+  AttemptId attempt;
+  // Absent: a fresh start. An empty directory: the agent finds the newest seal of that step.
+  std::optional<CheckpointRef> resume_from;
+  std::string why;          // why this checkpoint, in words
+  bool went_back = false;   // a newer one was known; `why` says what became of it
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("resume_from", self.resume_from);
+    visit("why", self.why);
+    visit("went_back", self.went_back);
+  }
+};
+
+// The ranks are told to stop: signal, grace, then SIGKILL, then the proof.
+struct StopBegun {
+  static constexpr const char* kind = "stop_begun";
+  JobId job;
+  AttemptId attempt;
+  StopReason reason = StopReason::canceled;
+  std::string sentence;
+  Milliseconds grace{30000};
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("reason", self.reason);
+    visit("sentence", self.sentence);
+    visit("grace", self.grace);
+  }
+};
+
+enum class FenceProof { lease_expired, boot_id_changed, agent_restarted, never_started };
+
+// A node that cannot prove itself clean can do no harm any more.
+struct NodeFenced {
+  static constexpr const char* kind = "node_fenced";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  FenceProof proof = FenceProof::lease_expired;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("proof", self.proof);
+  }
+};
+
+struct CollectionBegun {
+  static constexpr const char* kind = "collection_begun";
+  JobId job;
+  AttemptId attempt;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+  }
+};
+
+struct AttemptEnded {
+  static constexpr const char* kind = "attempt_ended";
+  JobId job;
+  AttemptId attempt;
+  AttemptCause cause;
+  std::optional<CheckpointRef> newest_checkpoint;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("cause", self.cause);
+    visit("newest_checkpoint", self.newest_checkpoint);
+  }
+};
+
+// Another attempt will start, not before `at`, without the excluded nodes.
+struct RetryScheduled {
+  static constexpr const char* kind = "retry_scheduled";
+  JobId job;
+  AttemptId attempt;  // the one that ended
+  Time at;
+  bool reschedule = false;  // charged to `reschedule`, else to `restart`
+  std::vector<NodeId> avoid;
+  std::string rule;  // which rule or class decided, in words
+  bool charged = true;   // false: counts in no budget (preempted, drained)
+  bool exclude = false;  // the nodes in `avoid` are never this job's again
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("at", self.at);
+    visit("reschedule", self.reschedule);
+    visit("avoid", self.avoid);
+    visit("rule", self.rule);
+    visit("charged", self.charged);
+    visit("exclude", self.exclude);
+  }
+};
+
+struct JobEnded {
+  static constexpr const char* kind = "job_ended";
+  JobId job;
+  JobEndState state = JobEndState::failed;
+  int exit_code = 0;
+  std::string reason;  // one sentence
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("state", self.state);
+    visit("exit_code", self.exit_code);
+    visit("reason", self.reason);
+  }
+};
+
+using Decision =
+    std::variant<JobWaits, AttemptPlaced, NodeReplaced, PlacementAbandoned, StagingBegun,
+                 PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
+                 RetryScheduled, JobEnded>;
+
+struct Record {
+  Time at;
+  std::variant<Observation, Decision> what;
+};
+
+}  // namespace muster

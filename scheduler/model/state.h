@@ -1,0 +1,183 @@
+// The controller's whole knowledge, rebuilt from the journal by `apply` and by nothing else. Holds
+// live jobs only: a finished job leaves State with its JobEnded record and lives on in the store.
+// Ordered containers, so that iteration is the same on every machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+// A rank:    waiting -> running -> exited
+struct RankWaiting {};
+struct RankRunning {
+  Time since;
+};
+struct RankDone {
+  RankExited exit;
+};
+struct RankGone {  // died unseen with its agent or node
+  Time at;
+};
+using RankState = std::variant<RankWaiting, RankRunning, RankDone, RankGone>;
+
+struct Rank {
+  RankId id;
+  int node_index = 0;
+  int local_rank = 0;
+  RankState state;
+};
+
+// A node's part in one attempt. The flags are independent facts, each set by one record.
+struct AttemptNode {
+  NodeId id;
+  std::optional<NodeChecked> checked;
+  std::optional<NodeStaged> staged;
+  std::optional<PortsReserved> ports;
+  std::optional<NodeStarted> started;
+  std::optional<NodeClean> clean;
+  std::optional<NodeFenced> fenced;
+  std::optional<OutputsCollected> collected;
+  std::string agent_id;      // the agent that was told to start ranks; empty: none was
+  std::string boot_id;
+  bool agent_changed = false;  // another agent answers now: the ranks here are gone
+  bool boot_changed = false;   // and the host has rebooted
+  Time joined_at;              // when it was placed, or took another node's place
+  std::optional<Time> unkillable_since;  // since when processes here survive SIGKILL
+  bool is_quiet() const {      // nothing of this attempt can run or write here any more
+    return (clean && clean->unkillable.empty()) || fenced.has_value();
+  }
+};
+
+// An attempt:
+//   Gathering -> Staging -> Reserving -> Starting -> Running -> Collecting -> (AttemptEnded)
+//       any of them ------------------> Stopping ----------------^
+//   Running with every rank exited 0 goes through Stopping too: its nodes prove themselves clean.
+struct Gathering {};
+struct Staging {};
+struct Reserving {
+  Time since;
+};
+struct Starting {
+  Time since;
+};
+struct Running {
+  Time since;
+};
+struct Stopping {
+  Time since;
+  StopBegun why;
+};
+struct Collecting {
+  std::optional<StopBegun> why;
+};
+using AttemptPhase =
+    std::variant<Gathering, Staging, Reserving, Starting, Running, Stopping, Collecting>;
+
+struct Attempt {
+  AttemptId id;
+  Time placed_at;
+  std::vector<AttemptNode> nodes;  // index = node rank
+  std::vector<Rank> ranks;         // index = rank; filled at placement
+  std::optional<CheckpointRef> resume_from;
+  std::optional<CheckpointRef> newest_checkpoint;
+  std::optional<std::int64_t> last_step;
+  std::set<NodeId> passed_over;  // nodes that failed this attempt's gate
+  std::map<NodeId, std::string> passed_reasons;  // and why
+  std::optional<Time> running_since;  // every rank was started; kept while stopping
+  bool launched = false;         // StartWork may have been sent: a node must prove itself quiet
+  AttemptPhase phase;
+};
+
+// What a past attempt leaves behind for the restart policy.
+struct PastAttempt {
+  AttemptId id;
+  Time ended_at;
+  AttemptCause cause;
+  std::optional<CheckpointRef> newest_checkpoint;
+  std::optional<bool> reschedule;  // how its successor was charged; absent: no successor
+  Time started_at;
+  std::vector<NodeId> nodes;      // index = node rank: a replacement keeps the others' places
+  bool charged = true;            // false: its successor counts in no budget
+  bool newer_checkpoint = false;  // it sealed a checkpoint newer than the one it resumed from
+};
+
+// A job:  Queued -> Active -> Backoff -> Active … -> (leaves State)
+struct Queued {
+  std::string reason;
+  std::optional<Time> not_before;  // after an abandoned placement
+};
+struct Active {
+  Attempt attempt;
+};
+struct Backoff {
+  RetryScheduled retry;
+};
+using JobPhase = std::variant<Queued, Active, Backoff>;
+
+struct Job {
+  JobId id;
+  std::int64_t order = 0;  // submission order: FIFO inside one priority
+  Time submitted_at;
+  JobSpec spec;
+  ComputeTarget target;
+  std::string user;
+  std::optional<CancelRequested> cancel;
+  std::optional<std::int64_t> resume_step;  // asked for by `resume --from`
+  std::int64_t next_attempt = 0;
+  std::vector<PastAttempt> past;
+  std::optional<Time> waiting_since;        // for nodes, since when (muster.nodes.wait)
+  Milliseconds ran_for{0};                  // running time of past attempts (limits.timeout)
+  int abandoned = 0;                        // placements given back in a row
+  std::vector<NodeId> avoid;                // by the latest retry: used only without alternative
+  std::set<NodeId> excluded;                // never used again
+  std::vector<CheckpointRef> found;         // in the first gate, before this job wrote anything
+  std::optional<CheckpointRef> newest_checkpoint;  // of all attempts
+  std::optional<CheckpointRef> resumed_from;       // of the latest launch
+  std::vector<Fork> forks;                  // launches that went back, by rising epoch and step
+  JobPhase phase;
+};
+
+// What is known of a node's agent:  LinkUnknown -> Linked <-> Unlinked
+struct LinkUnknown {};
+struct Linked {
+  LinkUp up;
+};
+struct Unlinked {
+  LinkFailure failure;
+  Time since;
+  std::optional<LinkUp> last;  // the agent that answered before
+  Time failed_at;              // the latest failure
+};
+using LinkState = std::variant<LinkUnknown, Linked, Unlinked>;
+
+// Processes of an attempt that has ended are still here and do not die.
+struct Unclean {
+  JobId job;
+  AttemptId attempt;
+  StopBegun why;
+};
+
+struct Node {
+  NodeId id;
+  LinkState link;
+  bool drained = false;
+  std::string drain_reason;
+  std::optional<JobId> owner;  // whose attempt holds it
+  std::optional<Unclean> unclean;  // then `owner` stays, though its attempt is over
+};
+
+struct State {
+  std::map<JobId, Job> jobs;
+  std::map<NodeId, Node> nodes;
+  std::int64_t next_order = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,77 @@
+// What the agents of a job's nodes still owe: a pure function of State, so that repeating it after
+// a reconnection or a crash is always right.
+#include "scheduler/decide.h"
+#include "scheduler/lookup.h"
+#include "scheduler/rank_map.h"
+
+namespace muster {
+
+namespace {
+
+bool is_stoppable(const Attempt& attempt, const AttemptNode& node) {
+  return attempt.launched && !node.agent_changed && !node.is_quiet();
+}
+
+bool is_collectable(const AttemptNode& node) {
+  return node.clean && node.clean->unkillable.empty() && node.started && !node.collected;
+}
+
+std::optional<Work> work_of(const Job& job, const Attempt& attempt, std::size_t index) {
+  const AttemptNode& node = attempt.nodes[index];
+  if (phase_of<Gathering>(attempt) && !node.checked) return CheckWork{};
+  if (phase_of<Staging>(attempt) && !node.staged) return StageWork{};
+  if (phase_of<Reserving>(attempt) && !node.ports) {
+    const int count =
+        ports_on_node(job.spec, static_cast<int>(attempt.nodes.size()), static_cast<int>(index));
+    if (count > 0) return ReserveWork{count};
+  }
+  if (phase_of<Starting>(attempt) && !node.started && !node.agent_changed) return StartWork{};
+  const auto* stopping = phase_of<Stopping>(attempt);
+  if (stopping && is_stoppable(attempt, node)) return StopWork{stopping->why};
+  if (phase_of<Collecting>(attempt) && is_collectable(node)) return CollectWork{};
+  return std::nullopt;
+}
+
+std::optional<NodeWork> owed_by(const State& state, const Node& node) {
+  if (node.unclean) {
+    const Unclean& unclean = *node.unclean;
+    return NodeWork{unclean.job, unclean.attempt, node.id, 0, StopWork{unclean.why}};
+  }
+  const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
+  const Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  if (!attempt) return std::nullopt;
+  for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
+    if (attempt->nodes[i].id != node.id) continue;
+    auto work = work_of(*job, *attempt, i);
+    if (!work) return std::nullopt;
+    return NodeWork{job->id, attempt->id, node.id, static_cast<int>(i), std::move(*work)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<NodeWork> pending_work(const State& state) {
+  std::vector<NodeWork> all;
+  for (const auto& [id, node] : state.nodes) {
+    if (!std::holds_alternative<Linked>(node.link)) continue;
+    if (auto work = owed_by(state, node)) all.push_back(std::move(*work));
+  }
+  return all;
+}
+
+std::optional<NodeWork> pending_work(const State& state, const NodeId& id) {
+  const Node* node = find_node(state, id);
+  if (!node || !std::holds_alternative<Linked>(node->link)) return std::nullopt;
+  return owed_by(state, *node);
+}
+
+std::set<NodeId> nodes_to_connect(const State& state) {
+  std::set<NodeId> wanted;
+  for (const auto& [id, node] : state.nodes) {
+    if (node.owner) wanted.insert(id);
+  }
+  return wanted;
+}
+
+}  // namespace muster

@@ -1,0 +1,170 @@
+// The queue: by priority, then first in, first out; gangs whole or not at all; no backfill.
+#include <algorithm>
+
+#include "scheduler/candidates.h"
+#include "scheduler/lookup.h"
+#include "scheduler/model/exit_code.h"
+#include "scheduler/sentences.h"
+#include "scheduler/turn.h"
+
+namespace muster {
+
+namespace {
+
+std::vector<const Job*> queued_jobs(const State& state) {
+  std::vector<const Job*> jobs;
+  for (const auto& [id, job] : state.jobs) {
+    if (!active_attempt(job) && !is_undecided(job)) jobs.push_back(&job);
+  }
+  std::sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
+    const int pa = a->spec.muster.priority, pb = b->spec.muster.priority;
+    return pa != pb ? pa > pb : a->order < b->order;
+  });
+  return jobs;
+}
+
+struct Supply {
+  std::vector<Candidate> nodes;
+  std::size_t wanted = 1;
+  std::size_t usable = 0;
+  std::size_t busy = 0;
+  std::size_t drained = 0;
+  bool link_failed = false;
+};
+
+Supply survey(const Turn& turn, const Job& job) {
+  Supply supply;
+  supply.nodes = candidates(turn.state, job, turn.taken);
+  supply.wanted = static_cast<std::size_t>(std::max(1, job.spec.instance_count));
+  for (const Candidate& node : supply.nodes) {
+    if (std::holds_alternative<Usable>(node.standing)) supply.usable += 1;
+    if (std::holds_alternative<Busy>(node.standing)) supply.busy += 1;
+    if (std::holds_alternative<Drained>(node.standing)) supply.drained += 1;
+    const auto* unusable = std::get_if<Unusable>(&node.standing);
+    if (unusable && unusable->link) supply.link_failed = true;
+  }
+  return supply;
+}
+
+std::string reasons(const Supply& supply) {
+  std::vector<std::string> parts;
+  for (const Candidate& node : supply.nodes) {
+    if (!node.why_not.empty()) parts.push_back(node.why_not);
+  }
+  return list_text(parts);
+}
+
+JobEnded cannot_ever(const Job& job, const Supply& supply) {
+  const std::size_t possible = supply.usable + supply.busy + supply.drained;
+  const ExitCode code = supply.link_failed ? ExitCode::launch : ExitCode::no_nodes;
+  std::string text = "needs " + count_text(supply.wanted, "node") + ", but " + job.target.name +
+                     " has " + std::to_string(possible) + " that can be used";
+  const std::string why = reasons(supply);
+  if (!why.empty()) text += ": " + why;
+  return {job.id, JobEndState::failed, static_cast<int>(code), text};
+}
+
+std::string waiting_text(const Job& job, const Supply& supply) {
+  return "waits for " + std::to_string(supply.wanted - supply.usable) + " of " +
+         count_text(supply.wanted, "node") + " of " + job.target.name + ": " + reasons(supply);
+}
+
+void keep(Turn& turn, const std::vector<Candidate>& nodes) {
+  for (const Candidate& node : nodes) {
+    if (std::holds_alternative<Usable>(node.standing)) turn.taken.insert(node.id);
+  }
+}
+
+std::vector<NodeId> previous_nodes(const Job& job) {
+  return job.past.empty() ? std::vector<NodeId>{} : job.past.back().nodes;
+}
+
+std::string why_these(const Job& job, const std::vector<NodeId>& nodes) {
+  if (job.past.empty()) return "first free nodes of " + job.target.name;
+  const std::vector<NodeId> before = previous_nodes(job);
+  if (before == nodes) return "the same nodes as before";
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < nodes.size() && i < before.size(); ++i) {
+    if (nodes[i] != before[i]) parts.push_back(nodes[i].value + " instead of " + before[i].value);
+  }
+  return list_text(parts);
+}
+
+void place(Turn& turn, const Job& job, const Supply& supply) {
+  auto nodes = choose_nodes(supply.nodes, supply.wanted, previous_nodes(job));
+  const std::string why = why_these(job, nodes);
+  turn.decide(AttemptPlaced{job.id, AttemptId{job.next_attempt}, std::move(nodes), why});
+}
+
+void say_waits(Turn& turn, const Job& job, const std::string& reason) {
+  const auto* queued = std::get_if<Queued>(&job.phase);
+  if (!queued || queued->reason != reason) turn.decide(JobWaits{job.id, reason});
+}
+
+void wait(Turn& turn, const Job& job, const Supply& supply) {
+  const bool comes_free = supply.usable + supply.busy >= supply.wanted;
+  say_waits(turn, job, waiting_text(job, supply));
+  if (!comes_free) return;
+  keep(turn, supply.nodes);
+  const bool takes_all = std::none_of(
+      supply.nodes.begin(), supply.nodes.end(),
+      [](const Candidate& node) { return std::holds_alternative<Unusable>(node.standing); });
+  if (takes_all) turn.closed.emplace(job.target.name, job.id);
+}
+
+// Spares the jobs behind a blocked gang a survey each: a long queue costs no more than its head.
+const JobId* kept_for(const Turn& turn, const Job& job) {
+  const auto wanted = static_cast<std::size_t>(std::max(1, job.spec.instance_count));
+  const auto closed = turn.closed.find(job.target.name);
+  const bool too_large = wanted > job.target.nodes.size();
+  return closed == turn.closed.end() || too_large ? nullptr : &closed->second;
+}
+
+bool is_due(Turn& turn, const Job& job) {
+  const auto* queued = std::get_if<Queued>(&job.phase);
+  if (queued) return !queued->not_before || turn.moment.reached(*queued->not_before);
+  const auto* backoff = std::get_if<Backoff>(&job.phase);
+  return !backoff || turn.moment.reached(backoff->retry.at);
+}
+
+// Nodes of a job that is about to restart on them are not given away to jobs behind it.
+void keep_for_restart(Turn& turn, const Job& job, const Supply& supply) {
+  for (const NodeId& id : choose_nodes(supply.nodes, supply.wanted, previous_nodes(job))) {
+    turn.taken.insert(id);
+  }
+}
+
+// True when the queue has changed: what is behind this job is judged anew in the next turn.
+bool serve(Turn& turn, const Job& job) {
+  const bool due = is_due(turn, job);
+  if (const JobId* ahead = due ? kept_for(turn, job) : nullptr) {
+    say_waits(turn, job,
+              "waits behind job " + ahead->value + ", for which " + job.target.name + " is kept");
+    return false;
+  }
+  const Supply supply = survey(turn, job);
+  if (supply.usable + supply.busy + supply.drained < supply.wanted) {
+    turn.decide(cannot_ever(job, supply));
+    return true;
+  }
+  if (!due) {
+    if (std::holds_alternative<Backoff>(job.phase)) keep_for_restart(turn, job, supply);
+    return false;
+  }
+  if (supply.usable < supply.wanted) {
+    wait(turn, job, supply);
+    return false;
+  }
+  place(turn, job, supply);
+  return true;
+}
+
+}  // namespace
+
+void serve_queue(Turn& turn) {
+  for (const Job* job : queued_jobs(turn.state)) {
+    if (serve(turn, *job)) return;
+  }
+}
+
+}  // namespace muster

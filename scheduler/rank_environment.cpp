@@ -1,0 +1,169 @@
+#include "scheduler/rank_environment.h"
+
+#include "scheduler/model/result.h"
+#include "scheduler/rank_map.h"
+
+namespace muster {
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+// Azure Batch's own port: part of the variable's value, never bound.
+constexpr int azure_batch_port = 6000;
+
+struct View {
+  const JobSpec& spec;
+  const JobId& job;
+  AttemptId attempt;
+  const std::vector<NodeFacts>& nodes;
+  std::vector<RankPlace> map;
+  const RankPlace& place;
+  int local_size;
+};
+
+std::string host_port(const std::string& address, int port) {
+  const bool is_ipv6 = address.find(':') != std::string::npos;
+  return (is_ipv6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
+}
+
+const NodeFacts& node_at(const View& view, int index) {
+  return view.nodes.at(static_cast<std::size_t>(index));
+}
+
+// The job's own port, else the last one that node 0 holds (before it come tensorflow's).
+std::optional<int> master_port(const View& view) {
+  if (view.spec.muster.master_port) return view.spec.muster.master_port;
+  const std::vector<int>& ports = node_at(view, 0).ports;
+  if (ports.empty()) return std::nullopt;
+  return ports.back();
+}
+
+void add_torch(const View& view, Environment& env) {
+  env["MASTER_ADDR"] = node_at(view, 0).address;
+  if (const auto port = master_port(view)) env["MASTER_PORT"] = std::to_string(*port);
+  env["WORLD_SIZE"] = std::to_string(view.map.size());
+  env["RANK"] = std::to_string(view.place.rank.value);
+  env["LOCAL_RANK"] = std::to_string(view.place.local_rank);
+  env["LOCAL_WORLD_SIZE"] = std::to_string(view.local_size);
+}
+
+void add_ompi(const View& view, Environment& env) {
+  env["OMPI_COMM_WORLD_RANK"] = std::to_string(view.place.rank.value);
+  env["OMPI_COMM_WORLD_SIZE"] = std::to_string(view.map.size());
+  env["OMPI_COMM_WORLD_LOCAL_RANK"] = std::to_string(view.place.local_rank);
+  env["OMPI_COMM_WORLD_LOCAL_SIZE"] = std::to_string(view.local_size);
+}
+
+std::string joined(const View& view, const char* separator, std::string NodeFacts::*field) {
+  std::string text;
+  for (const NodeFacts& node : view.nodes) {
+    text += (text.empty() ? "" : separator) + node.*field;
+  }
+  return text;
+}
+
+void add_slurm(const View& view, Environment& env) {
+  const std::string nodes = std::to_string(view.nodes.size());
+  std::string names;
+  for (const NodeFacts& node : view.nodes) names += (names.empty() ? "" : ",") + node.id.value;
+  env["SLURM_JOB_ID"] = env["SLURM_JOB_NAME"] = view.job.value;
+  env["SLURM_JOB_NODELIST"] = env["SLURM_NODELIST"] = names;
+  env["SLURM_JOB_NUM_NODES"] = env["SLURM_NNODES"] = nodes;
+  env["SLURM_NTASKS"] = env["SLURM_NPROCS"] = std::to_string(view.map.size());
+  env["SLURM_NTASKS_PER_NODE"] = std::to_string(view.local_size);
+  env["SLURM_PROCID"] = std::to_string(view.place.rank.value);
+  env["SLURM_LOCALID"] = std::to_string(view.place.local_rank);
+  env["SLURM_NODEID"] = std::to_string(view.place.node_index);
+}
+
+std::string json_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// `["h01:20000", "h02:20000"]`, by index of the role.
+std::string members(const View& view, TaskRole role) {
+  std::map<int, std::string> by_index;
+  for (const RankPlace& place : view.map) {
+    if (place.role != role) continue;
+    const NodeFacts& node = node_at(view, place.node_index);
+    const auto local = static_cast<std::size_t>(place.local_rank);
+    check(local < node.ports.size(), "a tensorflow process has no port");
+    by_index[place.role_index] = host_port(node.address, node.ports[local]);
+  }
+  std::string list;
+  for (const auto& [index, address] : by_index) {
+    list += (list.empty() ? "" : ", ") + json_string(address);
+  }
+  return list.empty() ? "" : "[" + list + "]";
+}
+
+void add_tensorflow(const View& view, Environment& env) {
+  const std::string servers = members(view, TaskRole::parameter_server);
+  std::string cluster = "{\"worker\": " + members(view, TaskRole::worker);
+  if (!servers.empty()) cluster += ", \"ps\": " + servers;
+  const char* type = view.place.role == TaskRole::worker ? "worker" : "ps";
+  env["TF_CONFIG"] = "{\"cluster\": " + cluster + "}, \"task\": {\"type\": \"" + type +
+                     "\", \"index\": " + std::to_string(view.place.role_index) +
+                     "}, \"environment\": \"cloud\"}";
+}
+
+void add_azure(const View& view, Environment& env) {
+  const std::string& master = node_at(view, 0).address;
+  env["AZ_BATCH_MASTER_NODE"] = host_port(master, azure_batch_port);
+  env["AZ_BATCH_HOST_LIST"] = joined(view, ",", &NodeFacts::address);
+  env["AZ_BATCH_NODE_LIST"] = joined(view, ";", &NodeFacts::address);
+  std::string nodes = std::to_string(view.nodes.size());
+  for (const NodeFacts& node : view.nodes) {
+    nodes += " " + node.address + " " + std::to_string(node.cores);
+  }
+  env["CCP_NODES"] = nodes;
+  env["AZ_BATCH_IS_CURRENT_NODE_MASTER"] = view.place.node_index == 0 ? "true" : "false";
+  env["AZ_BATCH_NODE_IS_DEDICATED"] = view.spec.muster.preemptible ? "false" : "true";
+  env["AZ_BATCHAI_MPI_MASTER_NODE"] = master;
+  env["AZ_BATCHAI_JOB_MASTER_NODE_IP"] = master;
+  env["AZUREML_RUN_ID"] = view.job.value;
+  env["AZUREML_EXPERIMENT_ID"] = view.spec.experiment_name;
+  env["AZUREML_CR_NODE_RANK"] = std::to_string(view.place.node_index);
+  env["AZUREML_PROCESS_NAME"] = "rank_" + std::to_string(view.place.rank.value);
+}
+
+void add_muster(const View& view, Environment& env) {
+  env["MUSTER_JOB"] = view.job.value;
+  env["MUSTER_ATTEMPT"] = std::to_string(view.attempt.value);
+  env["MUSTER_EPOCH"] = std::to_string(epoch_of(view.attempt).value);
+}
+
+Environment all_families(const View& view) {
+  Environment env;
+  add_azure(view, env);
+  env["NODE_RANK"] = std::to_string(view.place.node_index);
+  if (exports_family(view.spec, "torch")) add_torch(view, env);
+  if (exports_family(view.spec, "ompi")) add_ompi(view, env);
+  if (exports_family(view.spec, "slurm")) add_slurm(view, env);
+  if (view.spec.distribution.type == DistributionType::tensorflow) add_tensorflow(view, env);
+  add_muster(view, env);
+  for (const auto& [name, value] : view.spec.environment_variables) env[name] = value;
+  return env;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> rank_environment(const JobSpec& spec, const JobId& job,
+                                                    AttemptId attempt,
+                                                    const std::vector<NodeFacts>& nodes,
+                                                    RankId rank) {
+  auto map = rank_map(spec.distribution, static_cast<int>(nodes.size()));
+  const auto index = static_cast<std::size_t>(rank.value);
+  check(index < map.size(), "rank_environment is asked about a rank that the job does not have");
+  const RankPlace place = map[index];
+  const int local_size = ranks_on_node(map, place.node_index);
+  return all_families({spec, job, attempt, nodes, std::move(map), place, local_size});
+}
+
+}  // namespace muster

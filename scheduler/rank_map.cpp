@@ -1,0 +1,79 @@
+#include "scheduler/rank_map.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace muster {
+
+namespace {
+
+std::vector<RankPlace> even_map(int per_node, int nodes) {
+  std::vector<RankPlace> map;
+  for (int node = 0; node < nodes; ++node) {
+    for (int local = 0; local < per_node; ++local) {
+      const int rank = node * per_node + local;
+      map.push_back({RankId{rank}, node, local, TaskRole::rank, rank});
+    }
+  }
+  return map;
+}
+
+std::vector<RankPlace> tensorflow_map(const Distribution& distribution, int nodes) {
+  const int workers = distribution.worker_count > 0 ? distribution.worker_count : nodes;
+  std::vector<RankPlace> map;
+  for (int node = 0; node < nodes; ++node) {
+    int local = 0;
+    const auto deal = [&](int count, TaskRole role) {
+      for (int index = node; index < count; index += nodes) {
+        map.push_back({RankId{static_cast<std::int64_t>(map.size())}, node, local++, role, index});
+      }
+    };
+    deal(workers, TaskRole::worker);
+    deal(distribution.parameter_server_count, TaskRole::parameter_server);
+  }
+  return map;
+}
+
+}  // namespace
+
+std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes) {
+  switch (distribution.type) {
+    case DistributionType::pytorch:
+    case DistributionType::mpi:
+      return even_map(std::max(1, distribution.processes_per_node), nodes);
+    case DistributionType::tensorflow:
+      return tensorflow_map(distribution, nodes);
+    case DistributionType::none:
+    case DistributionType::ray:
+      return even_map(1, nodes);
+  }
+  return {};
+}
+
+int ranks_on_node(const std::vector<RankPlace>& map, int node_index) {
+  return static_cast<int>(std::count_if(map.begin(), map.end(), [&](const RankPlace& place) {
+    return place.node_index == node_index;
+  }));
+}
+
+bool exports_family(const JobSpec& spec, const char* family) {
+  const auto& asked = spec.muster.env_export;
+  if (std::find(asked.begin(), asked.end(), family) != asked.end()) return true;
+  const std::string_view name = family;
+  const DistributionType type = spec.distribution.type;
+  if (name == "ompi") return type == DistributionType::mpi;
+  if (name != "torch") return false;
+  return type == DistributionType::pytorch || type == DistributionType::mpi;
+}
+
+int ports_on_node(const JobSpec& spec, int nodes, int node_index) {
+  int ports = 0;
+  if (spec.distribution.type == DistributionType::tensorflow) {
+    ports += ranks_on_node(rank_map(spec.distribution, nodes), node_index);
+  }
+  const bool meets = exports_family(spec, "torch") && !spec.muster.master_port;
+  if (meets && node_index == 0) ports += 1;
+  return ports;
+}
+
+}  // namespace muster

@@ -1,0 +1,302 @@
+#include "scheduler/restart_policy.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "scheduler/model/names.h"
+#include "scheduler/restart_rules.h"
+#include "scheduler/sentences.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int code_not_executable = 126;  // as shells report it
+constexpr int code_not_found = 127;
+
+const PastAttempt& last(const Job& job) {
+  return job.past.back();
+}
+
+JobEnded end(const Job& job, ExitCode code, const std::string& reason) {
+  return {job.id, JobEndState::failed, static_cast<int>(code), reason};
+}
+
+JobEnded end_with_own_code(const Job& job, const std::string& reason) {
+  const AttemptCause& cause = last(job).cause;
+  if (cause.status.ok()) return end(job, ExitCode::launch, reason);
+  const int code = cause.status.signal ? exit_code_of_signal(cause.status.signal)
+                                       : exit_code_of_rank_code(cause.status.code);
+  return {job.id, JobEndState::failed, code, reason};
+}
+
+// ---- what the table and the user's settings say -----------------------------------------------
+
+struct Verdict {
+  Reaction action = Reaction::backoff;
+  std::string said_by;  // "rule 1 (exit_code 3)", "class user"
+};
+
+Reaction default_action(const AttemptCause& cause) {
+  if (cause.reason == StopReason::start_failed) return Reaction::backoff;
+  switch (cause.failure_class) {
+    case FailureClass::infra:
+    case FailureClass::hang:
+    case FailureClass::preempted:
+      return Reaction::retry;
+    case FailureClass::hw:
+    case FailureClass::sdc:
+      return Reaction::exclude_node;
+    case FailureClass::user:
+      return Reaction::backoff;
+  }
+  return Reaction::backoff;
+}
+
+bool is_shell_refusal(const AttemptCause& cause) {
+  const int code = cause.status.code;
+  return cause.failure_class == FailureClass::user && cause.status.signal == 0 &&
+         (code == code_not_executable || code == code_not_found);
+}
+
+Verdict verdict_on(const Job& job) {
+  const AttemptCause& cause = last(job).cause;
+  const RuleMatch match = match_rules(job.spec.muster, cause);
+  const std::string class_name{word(cause.failure_class)};
+  std::string said_by = match.rule ? match.text + ", class " + class_name : "class " + class_name;
+  for (const std::string& logged : match.only_logged) said_by += "; " + logged + " only logs";
+  if (match.rule && match.rule->action) return {*match.rule->action, said_by};
+  const auto& actions = job.spec.muster.class_actions;
+  const auto found = actions.find(class_name);
+  if (found != actions.end()) return {found->second, said_by};
+  if (!match.rule && is_shell_refusal(cause)) return {Reaction::stop, said_by};
+  return {default_action(cause), said_by};
+}
+
+// ---- budgets ----------------------------------------------------------------------------------
+
+bool is_charged(FailureClass failure_class) {
+  return failure_class != FailureClass::preempted;
+}
+
+// Excluding a node moves the job, whatever the class; else only a user's failure restarts in place.
+bool is_rescheduled(const AttemptCause& cause, Reaction action) {
+  const bool moves = action == Reaction::exclude_node && cause.first_node.has_value();
+  return moves || cause.failure_class != FailureClass::user;
+}
+
+struct Budget {
+  int used = 0;
+  int attempts = 0;
+  Seconds interval{0};
+  bool unlimited = false;
+  const char* name = "restart";
+  bool is_empty() const { return !unlimited && used >= attempts; }
+};
+
+Budget budget_of(const Job& job, bool reschedule) {
+  const MusterSettings& settings = job.spec.muster;
+  Budget budget{0, settings.restart.attempts, settings.restart.interval, false, "restart"};
+  if (reschedule) {
+    budget = {0, settings.reschedule.attempts, settings.reschedule.interval,
+              settings.reschedule.unlimited, "reschedule"};
+  }
+  const Time begin = last(job).ended_at - budget.interval;
+  for (const PastAttempt& past : job.past) {
+    const bool counts = past.charged && past.reschedule == reschedule && past.ended_at > begin;
+    budget.used += counts ? 1 : 0;
+  }
+  return budget;
+}
+
+// Which restart of its budget this one would be: "restart 2 of 3 in 1 h".
+std::string budget_text(const Budget& budget) {
+  std::string text = std::string(budget.name) + " " + std::to_string(budget.used + 1);
+  if (!budget.unlimited) text += " of " + std::to_string(budget.attempts);
+  return text + " in " + duration_text(budget.interval);
+}
+
+ExitCode exhausted_code(FailureClass failure_class) {
+  switch (failure_class) {
+    case FailureClass::infra:
+    case FailureClass::hw:
+      return ExitCode::launch;
+    case FailureClass::hang:
+      return ExitCode::hang;
+    case FailureClass::user:
+    case FailureClass::sdc:
+    case FailureClass::preempted:
+      return ExitCode::gave_up;
+  }
+  return ExitCode::gave_up;
+}
+
+// ---- loops that restarting does not end -------------------------------------------------------
+
+bool is_same_early_exit(const PastAttempt& a, const PastAttempt& b) {
+  const auto early = [](const AttemptCause& cause) {
+    return cause.reason == StopReason::rank_failed && !cause.made_progress &&
+           cause.failure_class == FailureClass::user;
+  };
+  return early(a.cause) && early(b.cause) && a.cause.status.code == b.cause.status.code &&
+         a.cause.status.signal == b.cause.status.signal;
+}
+
+bool failed_early_twice(const Job& job) {
+  const std::size_t n = job.past.size();
+  return n >= 2 && is_same_early_exit(job.past[n - 2], job.past[n - 1]);
+}
+
+// Starts that failed on a node are bounded by their own budget, and say little about the program.
+bool counts_as_cycle(const Job& job, const PastAttempt& past) {
+  const bool bounded_elsewhere =
+      past.cause.reason == StopReason::start_failed && !job.spec.muster.reschedule.unlimited;
+  return is_charged(past.cause.failure_class) && !bounded_elsewhere;
+}
+
+// Attempts in a row, up to the latest, that sealed nothing newer than what they began with. The
+// first attempt of all is not a restart.
+int cycles_without_progress(const Job& job) {
+  int cycles = 0;
+  for (std::size_t i = job.past.size(); i-- > 0;) {
+    if (job.past[i].newer_checkpoint) return cycles;
+    if (i > 0 && counts_as_cycle(job, job.past[i])) ++cycles;
+  }
+  return cycles;
+}
+
+int hangs_in_a_row(const Job& job) {
+  int hangs = 0;
+  for (auto past = job.past.rbegin(); past != job.past.rend(); ++past) {
+    if (past->cause.failure_class != FailureClass::hang) break;
+    ++hangs;
+  }
+  return hangs;
+}
+
+int failures_without_progress(const Job& job) {
+  int failures = 0;
+  for (auto past = job.past.rbegin(); past != job.past.rend(); ++past) {
+    ++failures;
+    if (past->cause.made_progress) break;
+  }
+  return failures;
+}
+
+// ---- the order in which they are asked --------------------------------------------------------
+
+std::optional<Decision> end_by_plan(const Job& job) {
+  const AttemptCause& cause = last(job).cause;
+  if (cause.succeeded) {
+    return JobEnded{job.id, JobEndState::completed, 0, "every rank ended with 0"};
+  }
+  const auto canceled = [&](ExitCode code, const std::string& reason) {
+    return JobEnded{job.id, JobEndState::canceled, static_cast<int>(code), reason};
+  };
+  if (job.cancel) return canceled(ExitCode::canceled, "cancelled by the user");
+  if (cause.reason == StopReason::time_limit) {
+    return canceled(ExitCode::time_limit, "timeout: " + cause.sentence);
+  }
+  return std::nullopt;
+}
+
+bool asks_to_give_up(const AttemptCause& cause) {
+  return cause.reason == StopReason::rank_failed && cause.status.signal == 0 &&
+         cause.status.code == static_cast<int>(ExitCode::gave_up);
+}
+
+std::optional<Decision> end_of_hope(const Job& job, const Verdict& verdict) {
+  const AttemptCause& cause = last(job).cause;
+  const std::string& what = cause.sentence;
+  if (asks_to_give_up(cause)) {
+    return end(job, ExitCode::gave_up, what + ", which asks not to be restarted");
+  }
+  if (verdict.action == Reaction::stop) {
+    return end_with_own_code(job, what + " (" + verdict.said_by + ": stop)");
+  }
+  if (hangs_in_a_row(job) >= 3) return end(job, ExitCode::hang, what + ", three times in a row");
+  const Budget budget = budget_of(job, is_rescheduled(cause, verdict.action));
+  const bool charged = is_charged(cause.failure_class);
+  if (charged && budget.attempts == 0 && !budget.unlimited) {
+    return end_with_own_code(job, what + " (muster." + budget.name + ".attempts is 0)");
+  }
+  if (failed_early_twice(job)) {
+    return end(job, ExitCode::gave_up, what + ", twice in the same way before any progress");
+  }
+  const int cycles = cycles_without_progress(job);
+  if (charged && cycles >= std::max(1, job.spec.muster.no_progress_cycles)) {
+    return end(job, ExitCode::gave_up,
+               what + "; " + count_text(static_cast<std::size_t>(cycles), "restart") +
+                   " without a newer checkpoint (muster.no_progress.cycles)");
+  }
+  if (charged && budget.is_empty()) {
+    return end(job, exhausted_code(cause.failure_class),
+               what + "; all " + std::to_string(budget.attempts) + " of muster." + budget.name +
+                   ".attempts within " + duration_text(budget.interval) + " are used");
+  }
+  return std::nullopt;
+}
+
+Milliseconds delay_of(const Job& job, Reaction action) {
+  const AttemptCause& cause = last(job).cause;
+  if (!is_charged(cause.failure_class)) return Milliseconds{0};
+  const int n = action == Reaction::backoff ? failures_without_progress(job) : 1;
+  return with_jitter(retry_delay(job.spec.muster.restart, n), job.id, last(job).id);
+}
+
+RetryScheduled retry(const Job& job, const Verdict& verdict) {
+  const PastAttempt& past = last(job);
+  const FailureClass failure_class = past.cause.failure_class;
+  RetryScheduled retry;
+  retry.job = job.id;
+  retry.attempt = past.id;
+  const Milliseconds delay = delay_of(job, verdict.action);
+  retry.at = past.ended_at + delay;
+  retry.exclude = verdict.action == Reaction::exclude_node && past.cause.first_node.has_value();
+  retry.reschedule = is_rescheduled(past.cause, verdict.action);
+  retry.charged = is_charged(failure_class);
+  if (retry.reschedule && past.cause.first_node) retry.avoid = {*past.cause.first_node};
+  retry.rule = verdict.said_by + ": " + std::string(word(verdict.action));
+  if (retry.charged) {
+    retry.rule +=
+        "; " + budget_text(budget_of(job, retry.reschedule)) + ", after " + duration_text(delay);
+  }
+  for (const NodeId& node : retry.avoid) {
+    retry.rule += (retry.exclude ? ", never again on " : ", not on ") + node.value;
+  }
+  return retry;
+}
+
+}  // namespace
+
+Decision after_attempt(const Job& job) {
+  if (auto ended = end_by_plan(job)) return *ended;
+  const Verdict verdict = verdict_on(job);
+  if (auto ended = end_of_hope(job, verdict)) return *ended;
+  return retry(job, verdict);
+}
+
+Milliseconds retry_delay(const RestartSettings& settings, int n) {
+  Milliseconds delay = settings.delay, previous{0};
+  const int steps = settings.delay_function == DelayFunction::constant ? 1 : n;
+  for (int i = 1; i < steps && delay < settings.max_delay; ++i) {
+    const bool doubles = settings.delay_function == DelayFunction::exponential;
+    const Milliseconds next = doubles ? delay * 2 : delay + previous;
+    previous = delay;
+    delay = next;
+  }
+  return std::min(delay, settings.max_delay);
+}
+
+Milliseconds with_jitter(Milliseconds delay, const JobId& job, AttemptId attempt) {
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+  const auto mix = [&](char c) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  };
+  for (const char c : job.value) mix(c);
+  for (const char c : std::to_string(attempt.value)) mix(c);
+  const std::int64_t permille = 800 + static_cast<std::int64_t>((hash >> 16) % 401);
+  return Milliseconds{delay.count() * permille / 1000};
+}
+
+}  // namespace muster

@@ -1,0 +1,133 @@
+#include "scheduler/resume_point.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster {
+
+namespace {
+
+std::string base_name(std::string path) {
+  while (!path.empty() && path.back() == '/') path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+// The number after `prefix` in `name` at `at`, if digits are all that follows up to `end`.
+std::optional<std::int64_t> number(const std::string& name, std::size_t begin, std::size_t end) {
+  std::int64_t value = 0;
+  const char* last = name.data() + end;
+  const auto [stop, error] = std::from_chars(name.data() + begin, last, value);
+  if (begin >= end || error != std::errc{} || stop != last) return std::nullopt;
+  return value;
+}
+
+bool is_same(const CheckpointRef& a, const CheckpointRef& b) {
+  return a.step == b.step && a.directory == b.directory;
+}
+
+bool counts(const Job& job, const std::optional<CheckpointRef>& checkpoint) {
+  return checkpoint && is_on_lineage(job, *checkpoint) && !is_foreign(job, *checkpoint);
+}
+
+struct Gate {
+  std::optional<CheckpointRef> newest;
+  bool every_node_reported = true;
+};
+
+Gate gate_result(const Job& job, const Attempt& attempt) {
+  Gate gate;
+  for (const AttemptNode& node : attempt.nodes) {
+    const bool found = node.checked && counts(job, node.checked->newest_checkpoint);
+    if (found) keep_newer(gate.newest, node.checked->newest_checkpoint);
+    gate.every_node_reported = gate.every_node_reported && found;
+  }
+  return gate;
+}
+
+std::string step_text(const CheckpointRef& checkpoint) {
+  return "step " + std::to_string(checkpoint.step);
+}
+
+ResumePoint asked_step(const Job& job, const Attempt& attempt) {
+  CheckpointRef from{*job.resume_step, ""};
+  std::optional<CheckpointRef> known = gate_result(job, attempt).newest;
+  keep_newer(known, job.newest_checkpoint);
+  if (known && known->step == from.step) from = *known;
+  return {from, step_text(from) + " was asked for", known && known->step > from.step};
+}
+
+ResumePoint first_attempt_from_path(const Job& job) {
+  const std::string& path = job.spec.muster.resume_path;
+  return {CheckpointRef{step_of(path).value_or(0), path}, "muster.resume.from names it", false};
+}
+
+ResumePoint newest_known(const Job& job, const Attempt& attempt) {
+  const Gate gate = gate_result(job, attempt);
+  const std::optional<CheckpointRef>& known = job.newest_checkpoint;
+  if (gate.newest && known && gate.every_node_reported && gate.newest->step < known->step) {
+    return {gate.newest,
+            step_text(*gate.newest) + " is the newest on the nodes; " + step_text(*known) + " in " +
+                known->directory + " is not there any more",
+            true};
+  }
+  std::optional<CheckpointRef> best = gate.newest;
+  if (counts(job, known)) keep_newer(best, known);
+  if (!best) return {std::nullopt, "no sealed checkpoint", false};
+  return {best, "newest sealed checkpoint", false};
+}
+
+}  // namespace
+
+std::optional<std::int64_t> generation_of(const std::string& directory) {
+  const std::string name = base_name(directory);
+  const std::size_t dash = name.rfind("-g");
+  if (dash == std::string::npos) return std::nullopt;
+  return number(name, dash + 2, name.size());
+}
+
+std::optional<std::int64_t> step_of(const std::string& directory) {
+  const std::string name = base_name(directory);
+  const std::size_t dash = name.rfind("-g");
+  if (name.empty() || name[0] != 's' || dash == std::string::npos) return std::nullopt;
+  return number(name, 1, dash);
+}
+
+bool is_on_lineage(const Job& job, const CheckpointRef& checkpoint) {
+  const auto generation = generation_of(checkpoint.directory);
+  if (!generation) return true;
+  return std::none_of(job.forks.begin(), job.forks.end(), [&](const Fork& fork) {
+    return fork.epoch.value > *generation && checkpoint.step > fork.step;
+  });
+}
+
+void add_fork(std::vector<Fork>& forks, Epoch epoch, std::int64_t step) {
+  while (!forks.empty() && forks.back().step >= step) forks.pop_back();
+  forks.push_back({epoch, step});
+}
+
+bool is_foreign(const Job& job, const CheckpointRef& checkpoint) {
+  if (job.spec.muster.resume_from != ResumeFrom::none) return false;
+  return std::any_of(job.found.begin(), job.found.end(),
+                     [&](const CheckpointRef& found) { return is_same(found, checkpoint); });
+}
+
+void keep_newer(std::optional<CheckpointRef>& best, const std::optional<CheckpointRef>& other) {
+  if (!other) return;
+  const auto key = [](const CheckpointRef& ref) {
+    return std::pair{ref.step, generation_of(ref.directory).value_or(-1)};
+  };
+  if (!best || key(*other) > key(*best)) best = other;
+}
+
+ResumePoint choose_resume_point(const Job& job, const Attempt& attempt) {
+  if (job.resume_step) return asked_step(job, attempt);
+  const ResumeFrom setting = job.spec.muster.resume_from;
+  const bool first = job.forks.empty() && !job.newest_checkpoint;
+  if (first && setting == ResumeFrom::path) return first_attempt_from_path(job);
+  if (first && setting == ResumeFrom::none) {
+    return {std::nullopt, "muster.resume.from is none", false};
+  }
+  return newest_known(job, attempt);
+}
+
+}  // namespace muster

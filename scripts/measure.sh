@@ -1,0 +1,85 @@
+# shellcheck shell=bash
+# Sourced by the bench-* scripts and kill-and-compare: a state directory of their own, clocks,
+# medians, and the one line a figure is printed as:
+#
+#   name value unit goal verdict        verdict: met, missed, or info (no goal)
+#
+# After `begin`, $work is a temporary directory, MUSTER_HOME lies in it, and every muster process
+# that belongs to it ends with the script. `finish` exits 0 only when no goal was missed.
+set -uo pipefail
+
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+MUSTER=$(readlink -f "${MUSTER:-$source/build/release/bin/muster}")
+missed=0
+
+die() { echo "$(basename "$0"): $*" >&2; exit 2; }
+
+begin() { # PROGRAM… that must be there
+  local program
+  [ -x "$MUSTER" ] || die "no $MUSTER: build it with scripts/build release, or set MUSTER"
+  for program in "$@"; do
+    command -v "$program" >/dev/null || die "needs $program (see scripts/packages)"
+  done
+  work=$(mktemp -d "${TMPDIR:-/tmp}/muster-measure-XXXXXX")
+  export MUSTER_HOME=$work/home
+  unset MUSTER_CONFIG
+  trap end EXIT
+  trap 'exit 130' INT TERM
+}
+
+# Scripts that hold more than processes (a cluster) define this.
+release() { :; }
+
+end() {
+  local status=$? pid
+  trap - EXIT
+  for pid in $(controller_pids) $(agent_pids); do kill -9 "$pid" 2>/dev/null; done
+  release
+  rm -rf "$work"
+  exit "$status"
+}
+
+finish() {
+  [ "$missed" -eq 0 ]
+  exit
+}
+
+controller_pids() {
+  pgrep -f '[m]uster controller' | while read -r pid; do
+    tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxF "MUSTER_HOME=$MUSTER_HOME" &&
+      echo "$pid"
+  done
+  true
+}
+agent_pids() { pgrep -f "[m]uster.* agent serve .*$MUSTER_HOME/" || true; }
+
+now() { date +%s.%N; }
+since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.4f\n", b - a }'; }
+
+# Wall seconds of a command; its output goes to $work/out. A failure ends the script.
+seconds_of() {
+  local begun
+  begun=$(now)
+  "$@" >"$work/out" 2>&1 </dev/null || { tail -n 20 "$work/out" >&2; die "failed: $*"; }
+  since "$begun"
+}
+
+median() { # numbers on stdin
+  sort -g | awk '{ a[NR] = $1 } END {
+    if (NR) printf "%.4g\n", NR % 2 ? a[(NR + 1) / 2] : (a[NR / 2] + a[NR / 2 + 1]) / 2 }'
+}
+
+figure() { # NAME VALUE UNIT GOAL; the goal is <=N, >=N, >N or -
+  local verdict
+  verdict=$(awk -v value="$2" -v goal="$4" 'BEGIN {
+    limit = goal
+    gsub(/[<>=]/, "", limit)
+    if (goal == "-") print "info"
+    else if (value == "") print "missed"
+    else if (goal ~ /^<=/) print (value + 0 <= limit + 0) ? "met" : "missed"
+    else if (goal ~ /^>=/) print (value + 0 >= limit + 0) ? "met" : "missed"
+    else print (value + 0 > limit + 0) ? "met" : "missed"
+  }')
+  [ "$verdict" = missed ] && missed=$((missed + 1))
+  echo "$1 $2 $3 $4 $verdict"
+}

@@ -1,0 +1,94 @@
+#include "templates/command_job.h"
+
+#include "templates/spelling.h"
+
+namespace muster {
+namespace {
+
+bool calls(std::string_view command, std::string_view program) {
+  std::size_t at = 0;
+  while ((at = command.find(program, at)) != std::string_view::npos) {
+    const std::size_t end = at + program.size();
+    const bool starts =
+        at == 0 || std::string_view(" \t\n;&|(/").find(command[at - 1]) != std::string_view::npos;
+    const bool ends = end == command.size() ||
+                      std::string_view(" \t\n;").find(command[end]) != std::string_view::npos;
+    if (starts && ends) return true;
+    at = end;
+  }
+  return false;
+}
+
+void check_nodes(const Value& root, const JobSpec& spec) {
+  const MusterSettings& muster = spec.muster;
+  const auto complain = [&](const char* key, const std::string& message) {
+    const Node* found = root.node().find_path(key);
+    Value(found ? *found : root.node(), key, root.findings()).error(message);
+  };
+  if (muster.nodes_min > spec.instance_count) {
+    complain("muster.nodes.min", "expected at most resources.instance_count (" +
+                                     std::to_string(spec.instance_count) + "), got " +
+                                     std::to_string(muster.nodes_min));
+  }
+  if (muster.nodes_max < spec.instance_count) {
+    const bool from_azure = !root.node().find_path("muster.nodes.max") &&
+                            !root.node().find_path("properties.muster.nodes.max");
+    complain(from_azure ? "resources.max_instance_count" : "muster.nodes.max",
+             "expected at least resources.instance_count (" + std::to_string(spec.instance_count) +
+                 "), got " + std::to_string(muster.nodes_max));
+  }
+}
+
+void check_processes(const Value& distribution, const Value& command, const JobSpec& spec) {
+  const bool mpi = spec.distribution.type == DistributionType::mpi;
+  if (mpi && command.is_scalar() && calls(command.node().text, "mpirun")) {
+    command.warning(
+        "'mpirun' starts the processes a second time; distribution.type mpi already runs the "
+        "command under one mpirun");
+  }
+  const bool silent = spec.distribution.type == DistributionType::none && !distribution.given();
+  if (silent && spec.instance_count > 1 && command.given()) {
+    command.warning("without 'distribution' each of the " + std::to_string(spec.instance_count) +
+                    " nodes runs one process that gets node variables only");
+  }
+}
+
+}  // namespace
+
+void read_command_job(const Value& root, Reading& reading, JobSpec& spec) {
+  MapReader job(root);
+  read_base_keys(job, spec);
+  job.take("$schema");
+  job.take("type");
+  const Value command = job.require("command");
+  read_code(job.take("code"), reading, spec);
+  const Value environment = job.take("environment");
+  read_environment(environment, reading, spec.environment);
+  if (!environment.present()) {
+    root.findings().add(Severity::warning, root.node().place, "environment",
+                        "no 'environment': the ranks run in the host's own; write 'environment: "
+                        "azureml:host' if that is meant");
+  }
+  read_environment_variables(job.take("environment_variables"), spec);
+  read_compute(job.take("compute"), spec);
+  if (!root.node().find("compute")) {
+    root.findings().add(Severity::note, root.node().place, "compute",
+                        "no 'compute': the default target is used");
+  }
+  read_resources(job.take("resources"), spec);
+  read_limits(job.take("limits"), spec);
+  read_queue_settings(job.take("queue_settings"), spec);
+  read_identity(job.take("identity"), spec);
+  read_services(job.take("services"), spec);
+  const Value distribution = job.take("distribution");
+  read_distribution(distribution, spec);
+  read_inputs(job.take("inputs"), DataContext::command_job, reading, spec);
+  read_outputs(job.take("outputs"), spec);
+  read_settings(job.take("muster"), job.take("properties"), reading, spec);
+  read_command(command, nullptr, spec);
+  check_nodes(root, spec);
+  check_processes(distribution, command, spec);
+  job.finish();
+}
+
+}  // namespace muster

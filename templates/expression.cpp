@@ -1,0 +1,65 @@
+#include "templates/expression.h"
+
+namespace muster {
+namespace {
+
+std::string without_blanks(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\n");
+  if (first == std::string_view::npos) return "";
+  return std::string(text.substr(first, text.find_last_not_of(" \t\n") - first + 1));
+}
+
+}  // namespace
+
+Expressions find_expressions(std::string_view text) {
+  Expressions out;
+  std::size_t at = 0;
+  while ((at = text.find("${{", at)) != std::string_view::npos) {
+    const std::size_t close = text.find("}}", at + 3);
+    if (close == std::string_view::npos) {
+      out.unclosed = true;
+      return out;
+    }
+    out.found.push_back({at, close + 2, without_blanks(text.substr(at + 3, close - at - 3))});
+    at = close + 2;
+  }
+  return out;
+}
+
+std::string expand(std::string_view text,
+                   const std::function<std::optional<std::string>(const std::string&)>& value_of) {
+  std::string out;
+  std::size_t copied = 0;
+  for (const Expression& expression : find_expressions(text).found) {
+    const auto value = value_of(expression.name);
+    if (!value) continue;
+    out += text.substr(copied, expression.begin - copied);
+    out += *value;
+    copied = expression.end;
+    if (out.size() > max_expanded_text) return out;
+  }
+  out += text.substr(copied);
+  return out;
+}
+
+std::vector<std::string> optional_groups(std::string_view text) {
+  std::vector<std::string> out;
+  std::size_t at = 0;
+  while ((at = text.find("$[[", at)) != std::string_view::npos) {
+    const std::size_t close = text.find("]]", at + 3);
+    if (close == std::string_view::npos) return out;
+    out.emplace_back(text.substr(at + 3, close - at - 3));
+    at = close + 2;
+  }
+  return out;
+}
+
+std::optional<std::string> single_expression(std::string_view text) {
+  const Expressions all = find_expressions(text);
+  if (all.found.size() != 1) return std::nullopt;
+  const Expression& only = all.found.front();
+  if (only.begin != 0 || only.end != text.size()) return std::nullopt;
+  return only.name;
+}
+
+}  // namespace muster

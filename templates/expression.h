@@ -1,0 +1,39 @@
+// `${{ … }}` expressions and `$[[ … ]]` optional groups inside text. Pure.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+struct Expression {
+  std::size_t begin = 0;  // of `${{`
+  std::size_t end = 0;    // after `}}`
+  std::string name;       // without the blanks, e.g. `inputs.x`
+};
+
+// Every expression in order. An opening without a closing ends the list and sets `unclosed`.
+struct Expressions {
+  std::vector<Expression> found;
+  bool unclosed = false;
+};
+Expressions find_expressions(std::string_view text);
+
+// One argument of a program cannot be longer on Linux (MAX_ARG_STRLEN), and `command` is one.
+constexpr std::size_t max_expanded_text = 131071;
+
+// The text with every expression replaced; those that `value_of` has no value for stay. Stops
+// early, with a text longer than `max_expanded_text`, where the result would be.
+std::string expand(std::string_view text,
+                   const std::function<std::optional<std::string>(const std::string&)>& value_of);
+
+// The insides of `$[[ … ]]`, in order.
+std::vector<std::string> optional_groups(std::string_view text);
+
+// The text is one expression and nothing else; its name.
+std::optional<std::string> single_expression(std::string_view text);
+
+}  // namespace muster

@@ -1,0 +1,14 @@
+// What to write instead of an unknown key. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+// In this order: another word for a key legal here, a key that belongs under another map, a near
+// miss of a key legal here. Empty if nothing fits.
+std::string suggest_key(std::string_view key, const std::vector<std::string>& legal_here);
+
+}  // namespace muster

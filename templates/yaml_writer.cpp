@@ -1,0 +1,133 @@
+#include "templates/yaml_writer.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "templates/value.h"
+
+namespace muster {
+namespace {
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "\"";
+  for (const char byte : text) {
+    if (byte == '"' || byte == '\\') out += '\\';
+    if (byte == '\n') {
+      out += "\\n";
+    } else if (byte == '\t') {
+      out += "\\t";
+    } else if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(byte));
+      out += code;
+    } else {
+      out += byte;
+    }
+  }
+  return out + '"';
+}
+
+bool is_plain(std::string_view text) {
+  if (text.empty() || text.front() == '-' || text.front() == '.') return false;
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == '/';
+  });
+}
+
+bool means_something_else(std::string_view text) {
+  return boolean_word(text) || real_number(text) || text == "null" || text == "Null" ||
+         text == "NULL";
+}
+
+std::string scalar_text(const Node& node) {
+  if (!is_plain(node.text)) return in_quotes(node.text);
+  return node.quoted && means_something_else(node.text) ? in_quotes(node.text) : node.text;
+}
+
+// Text of several lines, as people write it; only where nothing is lost by it.
+bool fits_block(const Node& node) {
+  const std::string& text = node.text;
+  if (text.find('\n') == std::string::npos || text.front() == ' ' || text.front() == '\n') {
+    return false;
+  }
+  const bool odd = std::any_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
+  });
+  const bool many_ends = text.size() > 1 && text.ends_with("\n\n");
+  return !odd && !many_ends && text != "\n";
+}
+
+std::string block(const std::string& text, const std::string& indent) {
+  std::string out = text.ends_with('\n') ? "|\n" : "|-\n";
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) out += indent + text.substr(at, end - at);
+    out += '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string write(const Node& node, const std::string& indent);
+
+std::string write_below(const Node& node, const std::string& indent) {
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "\n";
+    case Node::Kind::scalar:
+      return ' ' + (fits_block(node) ? block(node.text, indent + "  ") : scalar_text(node) + '\n');
+    case Node::Kind::list:
+      return node.items.empty() ? " []\n" : '\n' + write(node, indent + "  ");
+    case Node::Kind::map:
+      return node.entries.empty() ? " {}\n" : '\n' + write(node, indent + "  ");
+  }
+  return "\n";
+}
+
+std::string write(const Node& node, const std::string& indent) {
+  std::string out;
+  for (const Node& item : node.items) out += indent + '-' + write_below(item, indent);
+  for (const Entry& entry : node.entries) {
+    const Node key = scalar_node(entry.key, {}, true);
+    const bool schema = entry.key == "$schema";
+    out +=
+        indent + (schema ? entry.key : scalar_text(key)) + ':' + write_below(entry.value, indent);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string write_yaml(const Node& node) {
+  if (node.kind == Node::Kind::list || node.kind == Node::Kind::map) return write(node, "");
+  return node.kind == Node::Kind::null ? "" : scalar_text(node) + '\n';
+}
+
+std::string write_json(const Node& node) {
+  std::string out;
+  const auto separator = [&] { return out.size() > 1 ? ", " : ""; };
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar: {
+      const bool bare = !node.quoted && (node.text == "true" || node.text == "false" ||
+                                         (whole_number(node.text) && is_plain(node.text)));
+      return bare ? node.text : in_quotes(node.text);
+    }
+    case Node::Kind::list:
+      out = "[";
+      for (const Node& item : node.items) out += separator() + write_json(item);
+      return out + ']';
+    case Node::Kind::map:
+      out = "{";
+      for (const Entry& entry : node.entries) {
+        out += separator() + in_quotes(entry.key) + ": " + write_json(entry.value);
+      }
+      return out + '}';
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+#include "cli/completion_script.h"
+
+#include <cstdlib>
+
+#include "cli/verbs.h"
+#include "tests/catch.h"
+#include "tests/cli/folder.h"
+
+using namespace muster;
+
+namespace {
+
+VerbShape shape() {
+  CommandLine line;
+  add_run(line);
+  add_logs(line);
+  add_job(line);
+  return line.shape();
+}
+
+bool have(const std::string& program) {
+  return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+// The shell reads the script without running it.
+bool parses(const std::string& shell, const std::string& script) {
+  Folder folder;
+  folder.append("script", script);
+  return std::system((shell + " -n " + (folder.path() / "script").string()).c_str()) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("completion scripts name every verb and option and are well-formed") {
+  for (const std::string& script :
+       {bash_completion(shape()), zsh_completion(shape()), fish_completion(shape())}) {
+    CHECK_THAT(script, ContainsSubstring("run"));
+    CHECK_THAT(script, ContainsSubstring("create"));
+    CHECK_THAT(script, ContainsSubstring("tail"));
+  }
+  if (have("bash")) CHECK(parses("bash", bash_completion(shape())));
+  if (have("zsh")) CHECK(parses("zsh", zsh_completion(shape())));
+  if (have("fish")) CHECK(parses("fish", fish_completion(shape())));
+}
+
+TEST_CASE("bash completes verbs, verbs below a verb, and options") {
+  if (!have("bash")) return;
+  Folder folder;
+  folder.append("script", bash_completion(shape()));
+  folder.append("try",
+                "source \"$1/script\"\n"
+                "try() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _muster;"
+                " echo \"${COMPREPLY[@]}\"; }\n"
+                "[[ $(try muster ru) == run ]] || exit 1\n"
+                "[[ $(try muster job cr) == create ]] || exit 2\n"
+                "[[ $(try muster run --deta) == --detach ]] || exit 3\n"
+                "[[ $(try muster job create --sav) == --save-as ]] || exit 4\n");
+  const std::string directory = folder.path().string();
+  CHECK(std::system(("bash " + directory + "/try " + directory).c_str()) == 0);
+}

@@ -1,0 +1,65 @@
+#include "cli/document.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+std::string text_of(const Document& document, OutputFormat format, const std::string& query = "") {
+  CommonOptions common;
+  common.output = format;
+  common.query = query;
+  const auto text = document_text(document, common);
+  return text ? *text : "error: " + text.error().message;
+}
+
+Document sample() {
+  return Document::parse(R"({"name": "calm_kite", "exit_code": null, "on": "no", "tags": {},
+    "attempts": [{"number": 0, "nodes": ["a", "b"]}, {"number": 1, "nodes": []}]})");
+}
+
+}  // namespace
+
+TEST_CASE("JSON keeps the order of keys and survives bytes that are no text") {
+  CHECK(text_of(Document{{"b", 1}, {"a", "\xff"}}, OutputFormat::json) ==
+        "{\n  \"b\": 1,\n  \"a\": \"\xEF\xBF\xBD\"\n}\n");
+}
+
+TEST_CASE("YAML quotes what could be read as something else") {
+  CHECK(text_of(sample(), OutputFormat::yaml) ==
+        "name: calm_kite\n"
+        "exit_code: null\n"
+        "\"on\": \"no\"\n"
+        "tags: {}\n"
+        "attempts:\n"
+        "  -\n"
+        "    number: 0\n"
+        "    nodes:\n"
+        "      - a\n"
+        "      - b\n"
+        "  -\n"
+        "    number: 1\n"
+        "    nodes: []\n");
+}
+
+TEST_CASE("tab-separated values have one line for each item") {
+  CHECK(text_of(Document::parse(R"([{"a": "x\ty", "b": 1}, {"a": null, "b": [2]}])"),
+                OutputFormat::tsv) == "x y\t1\n\t[2]\n");
+}
+
+TEST_CASE("a query is a path into the result") {
+  CHECK(text_of(sample(), OutputFormat::tsv, "name") == "calm_kite\n");
+  CHECK(text_of(sample(), OutputFormat::table, "attempts[0].nodes.1") == "b\n");
+  CHECK(text_of(sample(), OutputFormat::json, "attempts.1.nodes") == "[]\n");
+  CHECK_THAT(text_of(sample(), OutputFormat::json, "attempts.2"),
+             ContainsSubstring("there is no '2'"));
+  CHECK_THAT(text_of(sample(), OutputFormat::json, "attempts[?number==`0`]"),
+             ContainsSubstring("more than a path"));
+}
+
+TEST_CASE("none prints nothing") {
+  CHECK(text_of(sample(), OutputFormat::none).empty());
+}

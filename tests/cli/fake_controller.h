@@ -1,0 +1,64 @@
+// A controller that is only a socket: answers each connection with what the test scripted.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <thread>
+
+#include "launcher/controller/home.h"
+#include "launcher/wire/message_codec.h"
+
+namespace muster {
+
+class FakeController {
+ public:
+  // Bytes to send back for a request; the connection closes after them.
+  using Answer = std::function<std::string(const ToController&)>;
+
+  FakeController(const Home& home, int connections, Answer answer) : answer_(std::move(answer)) {
+    listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, home.socket().c_str(), sizeof(address.sun_path) - 1);
+    check(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0, "bind");
+    check(::listen(listener_, 8) == 0, "listen");
+    thread_ = std::thread([this, connections] {
+      for (int i = 0; i < connections; ++i) serve(::accept(listener_, nullptr, nullptr));
+    });
+  }
+  ~FakeController() {
+    thread_.join();
+    ::close(listener_);
+  }
+
+ private:
+  void serve(int fd) {
+    FrameReader reader;
+    std::array<std::byte, 4096> buffer;
+    while (true) {
+      auto frame = reader.next();
+      if (frame && *frame) {
+        const auto request = decode_to_controller(std::move(**frame));
+        const std::string bytes = request ? answer_(request->message) : "";
+        check(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0, "send");
+        break;
+      }
+      const ssize_t got = ::recv(fd, buffer.data(), buffer.size(), 0);
+      if (got <= 0) break;
+      reader.feed(std::span(buffer).first(static_cast<std::size_t>(got)));
+    }
+    ::close(fd);
+  }
+
+  Answer answer_;
+  int listener_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+#include "cli/output_merger.h"
+
+#include <algorithm>
+
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+struct Written {
+  std::string text;
+  std::size_t largest = 0;
+
+  OutputMerger::Write write() {
+    return [this](std::string_view bytes) {
+      text += bytes;
+      largest = std::max(largest, bytes.size());
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("one rank's bytes come as they are, at once") {
+  Written written;
+  OutputMerger merger({}, written.write());
+  merger.feed(RankId{0}, "enter: ");
+  CHECK(written.text == "enter: ");
+  CHECK_FALSE(merger.at_line_start());
+  merger.feed(RankId{0}, "\xff\x1b[2J\n");
+  merger.finish();
+  CHECK(written.text == "enter: \xff\x1b[2J\n");
+}
+
+TEST_CASE("lines of several ranks are never mixed and carry their rank") {
+  Written written;
+  OutputMerger merger({.prefix = true}, written.write());
+  merger.feed(RankId{0}, "first ha");
+  merger.feed(RankId{1}, "whole\nbegun");
+  merger.feed(RankId{0}, "lf\nsecond\n");
+  merger.finish();
+  CHECK(written.text == "1: whole\n0: first half\n0: second\n1: begun\n");
+}
+
+TEST_CASE("an empty line keeps its prefix") {
+  Written written;
+  OutputMerger merger({.prefix = true}, written.write());
+  merger.feed(RankId{3}, "\n\n");
+  CHECK(written.text == "3: \n3: \n");
+}
+
+TEST_CASE("a line without an end is given in pieces of bounded size") {
+  Written written;
+  OutputMerger merger({.prefix = true}, written.write());
+  const std::string block(256 * 1024, 'x');
+  for (int i = 0; i < 100; ++i) merger.feed(RankId{0}, block);
+  merger.finish();
+  CHECK(std::count(written.text.begin(), written.text.end(), 'x') == 100 * 256 * 1024);
+  CHECK(written.largest < 2 * block.size());
+}
+
+TEST_CASE("on a terminal output is filtered, also for an unfinished character at the end") {
+  Written written;
+  OutputMerger merger({.terminal = true}, written.write());
+  merger.feed(RankId{0}, "a\x1b[2Jb\xe2\x82");
+  merger.finish();
+  CHECK(written.text == "ab\xEF\xBF\xBD");
+}

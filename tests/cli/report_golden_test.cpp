@@ -1,0 +1,117 @@
+// The JSON report of a job that failed, was retried and completed, against the text beside this
+// file: its schema is a promise. MUSTER_UPDATE_GOLDEN=1 writes the text anew; read the difference.
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/job_report.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+const JobId job{"calm_kite"};
+
+void add(std::vector<Record>& records, std::int64_t at_ms, Observation what) {
+  records.push_back({from_ms(at_ms), std::move(what)});
+}
+void decide_at(std::vector<Record>& records, std::int64_t at_ms, Decision what) {
+  records.push_back({from_ms(at_ms), std::move(what)});
+}
+
+JobSubmitted submission() {
+  JobSubmitted submitted;
+  submitted.job = job;
+  submitted.spec.name = job.value;
+  submitted.spec.distribution.type = DistributionType::pytorch;
+  submitted.spec.instance_count = 2;
+  submitted.target.name = "lab";
+  submitted.target.nodes.resize(2);
+  submitted.target.nodes[0].id = NodeId{"n1"};
+  submitted.target.nodes[1].id = NodeId{"n2"};
+  submitted.user = "ada";
+  return submitted;
+}
+
+AttemptEnded first_end() {
+  AttemptEnded ended;
+  ended.job = job;
+  ended.cause.failure_class = FailureClass::user;
+  ended.cause.sentence = "rank 1 on n2 was killed by SIGKILL";
+  ended.cause.first_rank = RankId{1};
+  ended.cause.first_node = NodeId{"n2"};
+  ended.cause.status.signal = 9;
+  ended.newest_checkpoint = CheckpointRef{40, "/ckpt/s40-g1"};
+  return ended;
+}
+
+std::vector<Record> story() {
+  std::vector<Record> records;
+  add(records, 1000, submission());
+  decide_at(records, 1001, AttemptPlaced{job, AttemptId{0}, {NodeId{"n1"}, NodeId{"n2"}}, "free"});
+  decide_at(records, 1500, LaunchBegun{job, AttemptId{0}, std::nullopt, "no checkpoint"});
+  add(records, 3000, ProgressSeen{job, AttemptId{0}, 45, CheckpointRef{40, "/ckpt/s40-g1"}});
+  decide_at(records, 4000, first_end());
+  RetryScheduled retry;
+  retry.job = job;
+  retry.at = from_ms(5000);
+  retry.rule = "class user: restart 1 of 3";
+  decide_at(records, 4000, retry);
+  decide_at(records, 5000, AttemptPlaced{job, AttemptId{1}, {NodeId{"n1"}, NodeId{"n2"}}, "free"});
+  decide_at(records, 5500,
+            LaunchBegun{job, AttemptId{1}, CheckpointRef{40, "/ckpt/s40-g1"}, "newest"});
+  AttemptEnded last;
+  last.job = job;
+  last.attempt = AttemptId{1};
+  last.cause.succeeded = true;
+  last.cause.sentence = "every rank ended with 0";
+  decide_at(records, 9000, last);
+  decide_at(records, 9000, JobEnded{job, JobEndState::completed, 0, "every rank ended with 0"});
+  return records;
+}
+
+JobRow row() {
+  JobRow row;
+  row.name = job.value;
+  row.display_name = "Calm kite";
+  row.experiment = "kites";
+  row.compute = "lab";
+  row.user = "ada";
+  row.state = "Completed";
+  row.reason = "every rank ended with 0";
+  row.submitted_at = from_ms(1000);
+  row.started_at = from_ms(1500);
+  row.ended_at = from_ms(9000);
+  row.exit_code = 0;
+  row.attempts = 2;
+  row.tags = R"({"team":"wind"})";
+  return row;
+}
+
+void compare(const std::string& name, const std::string& text) {
+  const std::string path = std::string(MUSTER_SOURCE_DIR) + "/tests/cli/golden/" + name;
+  if (std::getenv("MUSTER_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  std::ifstream file(path);
+  std::ostringstream wanted;
+  wanted << file.rdbuf();
+  CHECK(text == wanted.str());
+}
+
+}  // namespace
+
+TEST_CASE("the report of a job that was retried has the documented schema") {
+  compare("report.json", report_document(row(), story(), "/home/jobs/calm_kite").dump(2) + "\n");
+}
+
+TEST_CASE("the report of a job that waits has nulls where nothing is known") {
+  JobRow waiting;
+  waiting.name = job.value;
+  waiting.state = "Queued";
+  waiting.reason = "0 of 2 nodes of lab are free";
+  waiting.tags = "";
+  std::vector<Record> records;
+  add(records, 1000, submission());
+  compare("report_queued.json", report_document(waiting, records, "/d").dump(2) + "\n");
+}

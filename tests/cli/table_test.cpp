@@ -1,0 +1,56 @@
+#include "cli/table.h"
+
+#include <sstream>
+
+#include "cli/terminal_text.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("columns line up and empty cells are dashes") {
+  Table table({"NAME", "STATE", "REASON"});
+  table.add({"a", "Running", ""});
+  table.add({"longer_name", "Failed", "rank 1 died"});
+  CHECK(table.text(0, false) ==
+        "NAME         STATE    REASON\n"
+        "a            Running  -\n"
+        "longer_name  Failed   rank 1 died\n");
+}
+
+TEST_CASE("a narrow terminal cuts the widest column first and no line is longer") {
+  Table table({"NAME", "STATE", "REASON"});
+  table.add({"job", "Failed", std::string(300, 'x')});
+  for (int width = 25; width <= 200; ++width) {
+    const auto lines = lines_of(table.text(width, false));
+    REQUIRE(lines.size() == 2);
+    for (const std::string& line : lines) CHECK(text_width(line) <= width);
+    CHECK(lines[1].substr(0, 12) == "job   Failed");
+  }
+}
+
+TEST_CASE("wide characters count for two columns") {
+  Table table({"NAME", "X"});
+  table.add({"日本", "1"});
+  table.add({"abcd", "2"});
+  CHECK(table.text(0, false) == "NAME  X\n日本  1\nabcd  2\n");
+}
+
+TEST_CASE("control characters and line ends of a cell never reach the terminal") {
+  Table table({"NAME", "X"});
+  table.add({"a\x1b[2Jb\nc", "\xff"});
+  const std::string text = table.text(0, false);
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(lines_of(text).size() == 2);
+  CHECK(text.find("\xEF\xBF\xBD") != std::string::npos);
+}

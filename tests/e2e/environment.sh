@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Values arrive byte for byte and never stand on a command line.
+. "$(dirname "$0")/harness.sh"
+
+python3 - "$work" <<'PY' 2>/dev/null || skip "needs python3"
+import json, sys
+values = {
+    "QUOTES": "it's \"quoted\" `uname` $(uname) $HOME \\ end",
+    "LINES": "first\nsecond\n\tthird ",
+    "STARS": "* ? [a-z] ; & | < > ! # ~",
+    "UNICODE": "h\u00e9llo \u4e16\u754c",
+    "LONG": "x" * 100000,
+    "EMPTY": "",
+}
+job = {
+    "command": "python3 -c 'import json,os; json.dump({k: os.environ[k] for k in %s}, open(\"seen.json\", \"w\"))'; cp seen.json outputs/; cat /proc/$$/cmdline >> outputs/cmdline; ps axo args > outputs/ps || true" % json.dumps(list(values)).replace('"', '\\"').replace('\\"', '"'),
+    "environment_variables": values,
+    "outputs": {},
+}
+json.dump(values, open(sys.argv[1] + "/wanted.json", "w"))
+json.dump(job, open(sys.argv[1] + "/env.yml", "w"))
+PY
+mkdir "$work/code"
+sed -i 's/"outputs": {}/"code": "code"/' "$work/env.yml"
+echo hello >"$work/code/file.txt"
+expect 0 "$MUSTER" run "$work/env.yml" --name env
+expect 0 "$MUSTER" download env -p "$work/results" --all
+seen=$(find "$work/results" "$MUSTER_HOME/jobs/env" -name seen.json | head -n 1)
+[ -n "$seen" ] || fail "no output file came back"
+python3 - "$work/wanted.json" "$seen" <<'PY' || fail "values differ"
+import json, sys
+wanted, seen = (json.load(open(path)) for path in sys.argv[1:])
+sys.exit(wanted != seen)
+PY
+processes=$(find "$work/results" "$MUSTER_HOME/jobs/env" -name ps | head -n 1)
+if [ -n "$processes" ] && grep -q "xxxxxxxxxx" "$processes"; then fail "a value on a command line"; fi
+true

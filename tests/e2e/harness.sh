@@ -1,0 +1,60 @@
+# Sourced by every end-to-end test: a state directory of its own, the real binary, checks that name
+# what they wanted, and an end that leaves nothing behind. Usage: `. "$(dirname "$0")/harness.sh"`.
+set -u
+set -o pipefail
+: "${MUSTER:?the muster executable under test}"
+work=$(mktemp -d "${TMPDIR:-/tmp}/muster-e2e-XXXXXX")
+export MUSTER_HOME="$work/home"
+unset MUSTER_CONFIG || true
+cluster_dir=""
+
+finish() {
+  status=$?
+  for pid in $(agent_pids) $(controller_pids); do kill -9 "$pid" 2>/dev/null; done
+  [ -n "$cluster_dir" ] && "$source/scripts/cluster" down --dir "$cluster_dir" >/dev/null 2>&1
+  if [ "$status" -ne 0 ] && [ -f "$MUSTER_HOME/controller.log" ]; then
+    echo "--- controller.log"; tail -n 20 "$MUSTER_HOME/controller.log"
+  fi
+  rm -rf "$work"
+  exit "$status"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+fail() { echo "FAILED: $*" >&2; exit 1; }
+skip() { echo "skipped: $*"; exit 77; }
+
+# expect CODE COMMAND…: runs it with stdout in $work/out and stderr in $work/err.
+expect() {
+  local wanted=$1; shift
+  "$@" >"$work/out" 2>"$work/err" </dev/null
+  local got=$?
+  if [ "$got" -ne "$wanted" ]; then
+    echo "--- stdout"; tail -n 20 "$work/out"; echo "--- stderr"; tail -n 20 "$work/err"
+    fail "'$*' ended with $got, not $wanted"
+  fi
+}
+has() { grep -qF -- "$2" "$work/$1" || { cat "$work/$1"; fail "no '$2' in $1"; }; }
+
+# until_true SECONDS COMMAND…: polls with a deadline.
+until_true() {
+  local deadline=$((SECONDS + $1)); shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "not within the time: $*"
+    sleep 0.05
+  done
+}
+
+controller_pids() { pgrep -f "[m]uster controller" | while read -r pid; do
+  tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxF "MUSTER_HOME=$MUSTER_HOME" && echo "$pid"
+done; true; }
+agent_pids() { pgrep -f "[m]uster.* agent serve .*$MUSTER_HOME/" || true; }
+# Processes of a job, wherever: by the token in their environment.
+job_pids() { grep -lsaF "MUSTER_JOB=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; true; }
+no_process_of() { [ -z "$(job_pids "$1")" ]; }
+
+job_file() {  # job_file NAME: a job file from stdin
+  cat >"$work/$1"
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# State directories that cannot be used are named; two controllers never serve one.
+. "$(dirname "$0")/harness.sh"
+
+job_file true.yml <<'YAML'
+command: "true"
+YAML
+
+# Two at once: one serves, the other steps aside.
+"$MUSTER" controller --detached & "$MUSTER" controller --detached & wait
+until_true 10 test -S "$MUSTER_HOME/controller.sock"
+[ "$(controller_pids | wc -l)" -eq 1 ] || fail "$(controller_pids | wc -l) controllers"
+expect 0 "$MUSTER" run "$work/true.yml"
+
+# A store of a newer version is refused, by readers and by the controller.
+kill $(controller_pids); until_true 10 test -z "$(controller_pids)"
+if command -v sqlite3 >/dev/null; then
+  sqlite3 "$MUSTER_HOME/muster.db" 'PRAGMA user_version=99'
+  expect 99 "$MUSTER" status
+  has err "newer muster"
+  expect 99 "$MUSTER" run "$work/true.yml"
+  sqlite3 "$MUSTER_HOME/muster.db" 'PRAGMA user_version=1'
+  expect 0 "$MUSTER" run "$work/true.yml"
+fi
+
+[ "$(id -u)" -eq 0 ] || skip "mounting a small file system needs root"
+first_home=$MUSTER_HOME
+mkdir "$work/small" && mount -t tmpfs -o size=256k tmpfs "$work/small" 2>/dev/null \
+  || skip "cannot mount"
+export MUSTER_HOME="$work/small/home"
+mkdir -p "$MUSTER_HOME"
+head -c 10000000 /dev/zero >"$work/small/fill" 2>/dev/null
+expect 99 "$MUSTER" run "$work/true.yml"
+has err "space"
+rm "$work/small/fill"
+mount -o remount,ro "$work/small"
+expect 99 "$MUSTER" run "$work/true.yml"
+has err "MUSTER_HOME"
+umount -l "$work/small"
+export MUSTER_HOME=$first_home

@@ -1,0 +1,202 @@
+// What must hold when ranks resist, connections break and agents die.
+#include <unistd.h>
+#include <csignal>
+
+#include "test_node.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+void start(AgentClient& client, const StartRanks& request) {
+  client.send(request);
+  const auto done = client.await<StartDone>();
+  REQUIRE(done);
+  REQUIRE(done->error == "");
+}
+
+// The numbers that a rank has printed, one a line.
+std::vector<pid_t> printed_pids(AgentClient& client, std::size_t count) {
+  std::vector<pid_t> pids;
+  REQUIRE(client.wait([&] {
+    pids.clear();
+    const std::string& text = client.output(0);
+    for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos;
+         at = end + 1)
+      pids.push_back(std::atoi(text.c_str() + at));
+    return pids.size() >= count;
+  }));
+  return pids;
+}
+
+// A process that has nothing to do with the agent.
+struct Decoy {
+  Decoy() : pid(::fork()) {
+    if (pid == 0) {
+      ::execl("/bin/sleep", "sleep", "1000", nullptr);
+      ::_exit(1);
+    }
+  }
+  ~Decoy() {
+    ::kill(pid, SIGKILL);
+    eventually([this] { return !is_running(pid); });
+  }
+  pid_t pid;
+};
+
+}  // namespace
+
+TEST_CASE("stopping ends every process of the attempt and no other") {
+  const char* command = GENERATE(
+      // ignores the polite signal
+      "trap '' TERM; echo $$; while :; do sleep 1000; done",
+      // leaves its session and its parent
+      "(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000",
+      // leaves both and forgets its environment
+      "(env -i /usr/bin/setsid /bin/sh -c '/bin/sh -c \"echo \\$\\$; exec /bin/sleep 1000\" &') ; "
+      "exec sleep 1000");
+  TestNode node;
+  Decoy decoy;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  start(client, a_start(command));
+  const auto pids = printed_pids(client, 1);
+  REQUIRE(is_running(pids[0]));
+  client.send(a_stop(std::chrono::milliseconds{300}));
+  const auto clean = client.await<AttemptClean>();
+  REQUIRE(clean);
+  CHECK(clean->unkillable.empty());
+  CHECK_FALSE(is_running(pids[0]));
+  CHECK(is_running(decoy.pid));
+  REQUIRE(client.wait([&] { return client.ended().contains(0); }));
+  CHECK(client.ended()[0].asked_to_stop);
+}
+
+TEST_CASE("a rank that saves in its grace is waited for, its workers are left to it") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  start(client, a_start("sleep 1000 & w=$!; trap 'kill -0 $w && echo saved; exit 3' TERM; "
+                        "echo ready; wait"));
+  REQUIRE(client.wait([&] { return client.output(0) == "ready\n"; }));
+  client.send(a_stop());
+  REQUIRE(client.await<AttemptClean>());
+  CHECK(client.output(0).starts_with("ready\n"));
+  CHECK(client.ended()[0].asked_to_stop);
+}
+
+TEST_CASE("an unknown attempt is clean at once") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_stop());
+  CHECK(client.await<AttemptClean>());
+}
+
+TEST_CASE("a broken connection loses and repeats nothing") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  std::string whole;
+  const std::size_t total = 60'000'000;
+  {
+    AgentClient client = node.connect();
+    client.hello(node.controller(), node.name());
+    start(client, a_start("seq 1 100000000 | head -c 60000000; echo end"));
+    REQUIRE(client.wait([&] { return client.output(0).size() > 5'000'000; }));
+    whole = client.output(0);
+  }
+  AgentClient client = node.connect();
+  CHECK(client.hello(node.controller(), node.name()).holds_attempts);
+  client.output(0) = "";
+  client.skip(0, whole);
+  client.send(
+      OutputAck{JobId{"job"}, AttemptId{}, RankId{0}, static_cast<std::int64_t>(whole.size())});
+  REQUIRE(client.wait([&] { return client.ended().contains(0); }));
+  client.send(a_stop());
+  REQUIRE(client.await<AttemptClean>());
+  CHECK(client.fault == "");
+  CHECK(client.output(0).size() == total + 4);
+  std::string expected;
+  for (int i = 1; expected.size() < total; ++i) expected += std::to_string(i) + "\n";
+  expected.resize(total);
+  CHECK((client.output(0) == expected + "end\n"));
+}
+
+TEST_CASE("a newer controller connection replaces the older one") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient first = node.connect();
+  first.hello(node.controller(), node.name());
+  AgentClient second = node.connect();
+  second.hello(node.controller(), node.name());
+  CHECK(eventually([&] { return !first.take(std::chrono::milliseconds{10}); }));
+  second.send(Ping{77});
+  const auto pong = second.await<Pong>();
+  REQUIRE(pong);
+  CHECK(pong->sent_ms == 77);
+}
+
+TEST_CASE("a killed agent takes its ranks along and the next one delivers their output") {
+  const bool is_tree = GENERATE(false, true);
+  TestNode node;
+  Decoy decoy;
+  REQUIRE(node.serve() == 0);
+  pid_t rank = 0;
+  std::string first_agent;
+  {
+    AgentClient client = node.connect();
+    client.acknowledges = false;
+    first_agent = client.hello(node.controller(), node.name()).agent_id;
+    start(client, a_start(is_tree ? "sh -c 'trap \"\" TERM; echo $$; sleep 1000; true'; true"
+                                  : "echo $$; echo more; exec sleep 1000"));
+    rank = printed_pids(client, 1)[0];
+    node.kill_agent();
+  }
+  CHECK(eventually([&] { return !is_running(rank); }));
+  CHECK(is_running(decoy.pid));
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  const Welcome welcome = client.hello(node.controller(), node.name());
+  CHECK(welcome.agent_id != first_agent);
+  CHECK(welcome.holds_attempts);
+  REQUIRE(client.wait([&] { return !client.output(0).empty(); }));
+  CHECK(client.output(0).starts_with(std::to_string(rank) + "\n"));
+  client.send(a_stop());
+  CHECK(client.await<AttemptClean>());
+  client.send(ForgetAttempt{JobId{"job"}, AttemptId{}, true});
+  CHECK(eventually([&] { return ::access(node.job_directory("job").c_str(), F_OK) != 0; }));
+}
+
+TEST_CASE("a silent controller's lease ends its ranks and the agent") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const pid_t agent = node.agent_pid();
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name(), Milliseconds{700});
+  start(client, a_start("trap '' TERM; echo $$; while :; do sleep 1000; done"));
+  const pid_t rank = printed_pids(client, 1)[0];
+  CHECK(eventually([&] { return !is_running(rank); }));
+  CHECK(eventually([&] { return !is_running(agent); }));
+}
+
+TEST_CASE("a second serve on the same directory is quiet and changes nothing") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const pid_t agent = node.agent_pid();
+  CHECK(node.serve() == 0);
+  CHECK(node.agent_pid() == agent);
+}
+
+TEST_CASE("a retired agent that holds nothing leaves") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const pid_t agent = node.agent_pid();
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(Retire{});
+  CHECK(eventually([&] { return !is_running(agent); }));
+}

@@ -1,0 +1,214 @@
+// The agent's pure parts and those that only need a directory.
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "health/host_facts.h"
+#include "health/start_gate.h"
+#include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/exit_log.h"
+#include "launcher/agent/mpi_launch.h"
+#include "launcher/agent/port_reservation.h"
+#include "launcher/agent/process_scan.h"
+#include "launcher/agent/progress_watch.h"
+#include "launcher/agent/rank_environment.h"
+#include "launcher/agent/signal_name.h"
+#include "launcher/agent/spawn.h"
+#include "launcher/agent/spool.h"
+#include "launcher/agent/utf8_lines.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+struct Directory {
+  Directory() {
+    char pattern[] = "/tmp/muster-agent-part.XXXXXX";
+    REQUIRE(::mkdtemp(pattern) != nullptr);
+    path = pattern;
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+void append(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::app) << text;
+}
+
+StartGateFacts a_healthy_node() {
+  StartGateFacts facts;
+  facts.host_name = "n1.cluster";
+  facts.home = "/home/u/.muster";
+  facts.free_disk_bytes = 100ll << 30;
+  facts.memory_available_bytes = 8ll << 30;
+  facts.now_ms = 1'000'000;
+  return facts;
+}
+
+}  // namespace
+
+TEST_CASE("a healthy node passes the start gate") {
+  CHECK(judge_start_gate(a_healthy_node(), {"n1", 1'000'500, {}}).empty());
+}
+
+TEST_CASE("each failed check of the start gate says what was measured and what was wanted") {
+  StartGateFacts facts = a_healthy_node();
+  facts.home_error = "Read-only file system";
+  facts.free_disk_bytes = 5 << 20;
+  facts.memory_available_bytes.reset();
+  facts.missing_programs = {"python3"};
+  const auto failures = judge_start_gate(facts, {"n2", 1'003'000, {}});
+  REQUIRE(failures.size() == 6);
+  CHECK(failures[0].message == "the host calls itself n1.cluster, wanted n2");
+  CHECK_THAT(failures[1].message, ContainsSubstring("Read-only"));
+  CHECK(failures[2].message ==
+        "5 MiB free on the disk of /home/u/.muster, wanted at least 1024 MiB");
+  CHECK_THAT(failures[3].message, ContainsSubstring("cannot be read"));
+  CHECK_THAT(failures[4].message, ContainsSubstring("3000 ms behind"));
+  CHECK_THAT(failures[5].message, ContainsSubstring("python3"));
+  CHECK(judge_start_gate(facts, {"n2", 1'003'000, {"all"}}).empty());
+  CHECK(judge_start_gate(facts, {"n2", 1'003'000, {"host.disk"}}).size() == 5);
+}
+
+TEST_CASE("memory is read from the kernel's text") {
+  const char* text = "MemTotal:       24689164 kB\nMemAvailable:   1024 kB\n";
+  CHECK(parse_meminfo(text, "MemAvailable") == 1024 * 1024);
+  CHECK_FALSE(parse_meminfo(text, "Mem"));
+}
+
+TEST_CASE("a spool gives each byte once, from what is acknowledged") {
+  Directory directory;
+  auto spool = Spool::open(directory.path, RankId{3});
+  REQUIRE(spool);
+  append(spool->path(), "0123456789");
+  CHECK(spool->take_chunk() == "0123456789");
+  CHECK(spool->take_chunk() == "");
+  spool->acknowledge(4);
+  spool->rewind();
+  CHECK(spool->take_chunk() == "456789");
+  spool->acknowledge(99);  // no more than there is
+  CHECK(spool->acked() == 10);
+  append(spool->path(), "ab");
+  auto next = Spool::open(directory.path, RankId{3});  // of the next agent
+  REQUIRE(next);
+  CHECK(next->take_chunk() == "ab");
+  CHECK(next->last_lines(5) == std::vector<std::string>{"0123456789ab"});
+}
+
+TEST_CASE("a spool stops at its window and gives acknowledged space back") {
+  Directory directory;
+  auto spool = Spool::open(directory.path, RankId{0});
+  REQUIRE(spool);
+  append(spool->path(), std::string(20 << 20, 'x'));
+  std::int64_t taken = 0;
+  for (std::string chunk; !(chunk = spool->take_chunk()).empty();) {
+    taken += static_cast<std::int64_t>(chunk.size());
+  }
+  CHECK(taken == output_window_bytes);
+  spool->acknowledge(20 << 20);
+  struct stat facts {};
+  REQUIRE(::stat(spool->path().c_str(), &facts) == 0);
+  CHECK(facts.st_blocks * 512 < 10 << 20);
+}
+
+TEST_CASE("last lines are text whatever the bytes were") {
+  CHECK(last_utf8_lines("a\n\nb\r\nc", 2) == std::vector<std::string>{"b", "c"});
+  CHECK(to_utf8("\xff ok \xc3\xa9 \xed\xa0\x80 \xc0\x80") ==
+        "\xef\xbf\xbd ok \xc3\xa9 \xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd");
+}
+
+TEST_CASE("a token belongs to its own controller and node only") {
+  RunDirectory run;
+  run.controller = "c";
+  run.node.value = "n";
+  const std::string token = token_of(run, {JobId{"job"}, AttemptId{2}});
+  CHECK(token == "c.n.job.2");
+  CHECK(is_token_of_run(run, token));
+  CHECK_FALSE(is_token_of_run(run, "c.n.m.job.2"));
+  CHECK_FALSE(is_token_of_run(run, "c.n2.job.2"));
+  run.node.value = "n.m";
+  CHECK(is_token_of_run(run, "c.n.m.job.2"));
+  CHECK_FALSE(is_token_of_run(run, "job.2"));
+}
+
+TEST_CASE("the exit log is read line by line as it grows") {
+  Directory directory;
+  const std::string path = exit_log_path(directory.path);
+  ExitLogReader reader(path);
+  CHECK(reader.read_new().empty());
+  append_exit_log(path, RankStart{RankId{1}, 42});
+  append(path, "ended 1 0 9 5");
+  auto lines = reader.read_new();
+  REQUIRE(lines.size() == 1);
+  CHECK(std::get<RankStart>(lines[0]).pid == 42);
+  append(path, "5 1\n");
+  lines = reader.read_new();
+  REQUIRE(lines.size() == 1);
+  CHECK(std::get<RankExit>(lines[0]).status.signal == 9);
+  CHECK(std::get<RankExit>(lines[0]).at == BootTime{55});
+}
+
+TEST_CASE("what a wrapper must start survives its file byte for byte") {
+  Directory directory;
+  const MpiRankFile rank{"/code",
+                         "/out",
+                         "/exits",
+                         {"bash", "-c", "a\nb \"c\""},
+                         {{"EMPTY", ""}, {"BYTES", "\xff=\n"}}};
+  const std::string path = mpi_rank_file_path(directory.path, RankId{0});
+  REQUIRE(write_mpi_rank_file(path, rank));
+  const auto read = read_mpi_rank_file(path);
+  REQUIRE(read);
+  CHECK(read->argv == rank.argv);
+  CHECK(read->environment == rank.environment);
+  CHECK(read->exit_log_path == "/exits");
+}
+
+TEST_CASE("mpirun is told names that no node shares with this machine") {
+  CHECK(mpi_host_names({"local-0", "local-1", "vm", "10.0.0.3", "n.a", "local-1"}, "vm") ==
+        std::vector<std::string>{"vm", "local-1", "muster-node-2", "muster-node-3", "muster-node-4",
+                                 "muster-node-5"});
+}
+
+TEST_CASE("whole lines of metrics are read once") {
+  Directory directory;
+  const std::string path = directory.path + "/m";
+  std::int64_t offset = 0;
+  append(path, "{\"a\":1}\n{\"b\":");
+  CHECK(read_new_lines(path, offset, 1000) == std::vector<std::string>{"{\"a\":1}"});
+  append(path, "2}\n");
+  CHECK(read_new_lines(path, offset, 1000) == std::vector<std::string>{"{\"b\":2}"});
+  CHECK(read_new_lines(path, offset, 1000).empty());
+}
+
+TEST_CASE("signals are known by each of their names") {
+  CHECK(signal_number("SIGUSR1") == SIGUSR1);
+  CHECK(signal_number("TERM") == SIGTERM);
+  CHECK(signal_number("10") == 10);
+  CHECK_FALSE(signal_number("SIGNONE"));
+}
+
+TEST_CASE("a variable is found in an environment block only as a whole") {
+  const std::string block("AB=1\0A=2\0A=3", 12);
+  CHECK(environment_entry(block, "A") == "2");
+  CHECK_FALSE(environment_entry(block, "B"));
+}
+
+TEST_CASE("reserved ports are not given again until they are let go") {
+  Directory directory;
+  const std::string locks = directory.path + "/ports";
+  auto first = reserve_ports(2, 21990, 21999, 7, locks);
+  REQUIRE(first);
+  auto second = reserve_ports(2, 21990, 21999, 7, locks);
+  REQUIRE(second);
+  CHECK(first->ports != second->ports);
+  const auto ports = first->ports;
+  *first = {};
+  auto third = reserve_ports(2, 21990, 21999, 7, locks);
+  REQUIRE(third);
+  CHECK(third->ports == ports);
+}

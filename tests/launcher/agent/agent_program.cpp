@@ -1,0 +1,25 @@
+// `muster agent …` alone, so that these tests need nothing of the command line.
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/agent_main.h"
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() < 2 || words[0] != "agent") return 2;
+  muster::AgentOptions options;
+  options.build_id = "test";
+  for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
+    if (words[i] == "--home") options.home = words[i + 1];
+    if (words[i] == "--controller") options.controller = words[i + 1];
+    if (words[i] == "--node") options.node = words[i + 1];
+    if (words[i] == "--ready-fd") options.ready_fd = std::atoi(words[i + 1].c_str());
+  }
+  if (words[1] == "serve") return muster::agent_serve(options);
+  if (words[1] == "attach") return muster::agent_attach(options);
+  if (words[1] == "mpi-start") return muster::agent_mpi_start({words.begin() + 2, words.end()});
+  if (words[1] == "mpi-rank") return muster::agent_mpi_rank();
+  return 2;
+}

@@ -1,0 +1,100 @@
+// Trees and blobs from a controller to a node's directories.
+#include <filesystem>
+
+#include "launcher/stage/blob_store.h"
+#include "test_node.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+TreeEntry a_file(const BlobStore& store, const std::string& path, const std::string& text) {
+  auto blob = store.put_bytes(text);
+  REQUIRE(blob);
+  return {TreeEntry::Kind::file, path, 0644, blob->size_bytes, blob->hash, {}};
+}
+
+void send_blobs(AgentClient& client, const BlobStore& store, const WantBlobs& wanted) {
+  for (const std::string& hash : wanted.hashes) {
+    const auto bytes = store.read(hash, 0, 1 << 20);
+    REQUIRE(bytes);
+    client.send(BlobData{hash, 0, true}, *bytes);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("code and inputs are asked for once and are there when the rank starts") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  auto store = BlobStore::open(node.home() + "/controller-blobs");
+  REQUIRE(store);
+  StageTrees request{JobId{"job"}, AttemptId{}, {}};
+  request.trees.push_back(
+      {"code", {a_file(*store, "main.sh", "cat \"$1\"; echo '#' >> main.sh\n")}, true});
+  request.trees.push_back({"inputs/data", {a_file(*store, "text", "hello\n")}, false});
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(request);
+  auto wanted = client.await<WantBlobs>();
+  REQUIRE(wanted);
+  CHECK(wanted->hashes.size() == 2);
+
+  SECTION("at once") {
+    send_blobs(client, *store, *wanted);
+    auto done = client.await<StageDone>();
+    REQUIRE(done);
+    CHECK(done->error == "");
+    client.send(request);
+    REQUIRE(client.await<StageDone>());
+  }
+  SECTION("after a broken connection") {
+    client = node.connect();
+    client.hello(node.controller(), node.name());
+    client.send(request);
+    wanted = client.await<WantBlobs>();
+    REQUIRE(wanted);
+    send_blobs(client, *store, *wanted);
+    REQUIRE(client.await<StageDone>());
+  }
+  auto start = a_start("sh main.sh \x01inputs.data\x02/text");
+  start.inputs["data"].path_kind = PathKind::local;
+  start.inputs["data"].path = "/home/of/the/submitter";
+  client.send(start);
+  REQUIRE(client.wait([&] { return client.ended().contains(0); }));
+  client.send(a_stop());
+  REQUIRE(client.await<AttemptClean>());
+  CHECK(client.output(0) == "hello\n");
+}
+
+TEST_CASE("a blob that is not what was promised fails the staging") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  auto store = BlobStore::open(node.home() + "/controller-blobs");
+  REQUIRE(store);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(
+      StageTrees{JobId{"job"}, AttemptId{}, {{"code", {a_file(*store, "a", "good")}, true}}});
+  const auto wanted = client.await<WantBlobs>();
+  REQUIRE(wanted);
+  client.send(BlobData{wanted->hashes[0], 0, true}, "evil");
+  const auto done = client.await<StageDone>();
+  REQUIRE(done);
+  CHECK(done->error != "");
+}
+
+TEST_CASE("a tree that leads out of the job's directory is refused") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(
+      StageTrees{JobId{"job"},
+                 AttemptId{},
+                 {{"code", {{TreeEntry::Kind::directory, "../../x", 0755, 0, {}, {}}}, true}}});
+  const auto done = client.await<StageDone>();
+  REQUIRE(done);
+  CHECK(done->error != "");
+}

@@ -1,0 +1,155 @@
+#include "launcher/stage/file_sink.h"
+
+#include <algorithm>
+
+#include "tests/launcher/stage/trees.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+FileSink sink_in(const Folder& folder) {
+  auto sink = FileSink::open(folder / "job", {"outputs", "logs"});
+  REQUIRE(sink);
+  return std::move(*sink);
+}
+
+Status send(FileSink& sink, int node, const std::string& path, const std::string& content) {
+  return sink.accept(node, a_file(path, {}), 0, content, true);
+}
+
+}  // namespace
+
+TEST_CASE("of differing copies the lowest node's keeps the name, whatever came first") {
+  Folder folder;
+  FileSink sink = sink_in(folder);
+  REQUIRE(send(sink, 2, "outputs/m", "two"));
+  REQUIRE(send(sink, 0, "outputs/m", "zero"));
+  REQUIRE(send(sink, 1, "outputs/m", "zero"));
+  REQUIRE(sink.finish());
+  CHECK(folder.list("job/outputs") == std::set<std::string>{"m", "m.node2"});
+  CHECK(folder.read("job/outputs/m") == "zero");
+  CHECK(folder.read("job/outputs/m.node2") == "two");
+  REQUIRE(sink.problems().size() == 1);
+  CHECK_THAT(sink.problems()[0], ContainsSubstring("'outputs/m' differs between nodes"));
+}
+
+TEST_CASE("files of an earlier collection are replaced, and their stale copies go") {
+  Folder folder;
+  folder.write("job/outputs/m", "old");
+  folder.write("job/outputs/m.node1", "old of node 1");
+  FileSink sink = sink_in(folder);
+  REQUIRE(send(sink, 0, "outputs/m", "new"));
+  REQUIRE(send(sink, 1, "outputs/m", "new"));
+  REQUIRE(sink.finish());
+  CHECK(folder.list("job/outputs") == std::set<std::string>{"m"});
+  CHECK(folder.read("job/outputs/m") == "new");
+}
+
+TEST_CASE("a collection that is not finished changes nothing") {
+  Folder folder;
+  folder.write("job/outputs/m", "old");
+  {
+    FileSink sink = sink_in(folder);
+    REQUIRE(send(sink, 0, "outputs/m", "new"));
+  }
+  CHECK(folder.list("job") == std::set<std::string>{"outputs/", "outputs/m"});
+  CHECK(folder.read("job/outputs/m") == "old");
+}
+
+TEST_CASE("a file without its last piece is not kept") {
+  Folder folder;
+  FileSink sink = sink_in(folder);
+  REQUIRE(sink.accept(0, a_file("outputs/half", {}), 0, "begin", false));
+  REQUIRE(sink.finish());
+  CHECK(folder.list("job").empty());
+}
+
+TEST_CASE("a file that begins again replaces its first try; a piece out of order is refused") {
+  Folder folder;
+  FileSink sink = sink_in(folder);
+  const TreeEntry file = a_file("outputs/f", {});
+  REQUIRE(sink.accept(0, file, 0, "first try", false));
+  REQUIRE(sink.accept(0, file, 0, "ab", false));
+  const Status gap = sink.accept(0, file, 5, "x", false);
+  REQUIRE_FALSE(gap);
+  CHECK(gap.error().message ==
+        "a piece of 'outputs/f' at offset 5 from node 0 came out of order");
+  CHECK_FALSE(sink.accept(1, file, 2, "c", true));
+  REQUIRE(sink.accept(0, file, 2, "c", true));
+  REQUIRE(sink.finish());
+  CHECK(folder.read("job/outputs/f") == "abc");
+}
+
+TEST_CASE("paths outside the folders for results are refused") {
+  Folder folder;
+  folder.write("job/spec.json", "mine");
+  FileSink sink = sink_in(folder);
+  for (const char* bad : {"spec.json", "../x", "/etc/passwd", "outputs/../spec.json", "outputs",
+                          ".incoming/0", "outputs/./x", ""}) {
+    INFO(bad);
+    CHECK_FALSE(send(sink, 0, bad, "evil"));
+  }
+  CHECK_FALSE(sink.accept(0, a_link("outputs", "/"), 0, "", true));
+  REQUIRE(sink.finish());
+  CHECK(folder.read("job/spec.json") == "mine");
+}
+
+TEST_CASE("nothing is written through a link, wherever it came from") {
+  Folder folder;
+  folder.directory("outside");
+  folder.link("job/outputs/there", (folder / "outside").string());
+  FileSink sink = sink_in(folder);
+  REQUIRE(sink.accept(0, a_link("outputs/sent", "../../outside"), 0, "", true));
+  REQUIRE(sink.accept(0, a_link("outputs/inner", "sub"), 0, "", true));
+  REQUIRE(send(sink, 0, "outputs/sent/x", "evil"));
+  REQUIRE(send(sink, 0, "outputs/inner/x", "odd"));
+  REQUIRE(send(sink, 0, "outputs/there/x", "evil"));
+  REQUIRE(send(sink, 0, "outputs/zz", "fine"));
+  CHECK_FALSE(sink.finish());
+  CHECK(folder.list("outside").empty());
+  CHECK(folder.read("job/outputs/zz") == "fine");
+  const auto& problems = sink.problems();
+  CHECK(std::any_of(problems.begin(), problems.end(), [](const std::string& problem) {
+    return problem.find("'outputs/sent' of node 0 is left out") != std::string::npos;
+  }));
+}
+
+TEST_CASE("links that stay inside their folder are kept, others are left out") {
+  Folder folder;
+  FileSink sink = sink_in(folder);
+  REQUIRE(sink.accept(0, a_link("outputs/d/good", "../m"), 0, "", true));
+  REQUIRE(sink.accept(0, a_link("outputs/d/out", "../../spec.json"), 0, "", true));
+  REQUIRE(sink.accept(0, a_link("outputs/abs", "/etc/passwd"), 0, "", true));
+  REQUIRE(sink.finish());
+  CHECK(folder.list("job/outputs") == std::set<std::string>{"d/", "d/good"});
+  CHECK(sink.problems().size() == 2);
+}
+
+TEST_CASE("a file of one node and a directory of another both survive") {
+  Folder folder;
+  FileSink sink = sink_in(folder);
+  REQUIRE(send(sink, 0, "outputs/x", "file"));
+  REQUIRE(sink.accept(1, a_directory("outputs/x"), 0, "", true));
+  REQUIRE(sink.accept(1, a_directory("outputs/x/sub"), 0, "", true));
+  REQUIRE(send(sink, 1, "outputs/x/sub/inner", "of node 1"));
+  REQUIRE(sink.accept(0, a_directory("outputs/y"), 0, "", true));
+  REQUIRE(send(sink, 1, "outputs/y", "file of node 1"));
+  REQUIRE(sink.finish());
+  CHECK(folder.read("job/outputs/x") == "file");
+  CHECK(folder.read("job/outputs/x.node1/sub/inner") == "of node 1");
+  CHECK(folder.read("job/outputs/y.node1") == "file of node 1");
+  CHECK(sink.problems().size() == 2);
+}
+
+TEST_CASE("what a crashed collection left is cleared away") {
+  Folder folder;
+  folder.write("job/.incoming/17", "left");
+  FileSink sink = sink_in(folder);
+  REQUIRE(sink.finish());
+  CHECK_FALSE(fs::exists(folder / "job/.incoming"));
+}
+
+}  // namespace muster

@@ -1,0 +1,47 @@
+#include "launcher/wire/frame.h"
+
+#include <string>
+
+#include "tests/catch.h"
+
+namespace muster {
+namespace {
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+TEST_CASE("frames come out whole however the stream is cut") {
+  std::string stream;
+  for (int i = 0; i < 50; ++i) {
+    stream += encode_frame("header" + std::to_string(i), std::string(static_cast<std::size_t>(i * 37), 'x'));
+  }
+  for (const std::size_t piece : {1u, 3u, 7u, 64u, 5000u}) {
+    FrameReader reader;
+    int seen = 0;
+    for (std::size_t at = 0; at < stream.size(); at += piece) {
+      reader.feed(bytes_of(std::string_view(stream).substr(at, piece)));
+      while (true) {
+        auto frame = reader.next();
+        REQUIRE(frame);
+        if (!*frame) break;
+        CHECK((*frame)->header == "header" + std::to_string(seen));
+        CHECK((*frame)->payload.size() == static_cast<std::size_t>(seen * 37));
+        ++seen;
+      }
+    }
+    CHECK(seen == 50);
+  }
+}
+
+TEST_CASE("a frame longer than the limit ends the stream instead of filling the memory") {
+  std::string lengths = {'\xff', '\xff', '\xff', '\x7f', 0, 0, 0, 0};
+  FrameReader reader;
+  reader.feed(bytes_of(lengths));
+  const auto frame = reader.next();
+  REQUIRE_FALSE(frame);
+  CHECK_THAT(frame.error().message, ContainsSubstring("longer than allowed"));
+}
+
+}  // namespace
+}  // namespace muster

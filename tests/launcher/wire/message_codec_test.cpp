@@ -1,0 +1,83 @@
+#include "launcher/wire/message_codec.h"
+
+#include <random>
+#include <string>
+
+#include "tests/catch.h"
+
+namespace muster {
+namespace {
+
+Frame only_frame(const std::string& stream) {
+  FrameReader reader;
+  reader.feed(std::as_bytes(std::span(stream.data(), stream.size())));
+  auto frame = reader.next();
+  REQUIRE(frame);
+  REQUIRE(*frame);
+  return **frame;
+}
+
+StartRanks a_start() {
+  StartRanks start;
+  start.job = {"brave_otter"};
+  start.attempt = {2};
+  start.command = "echo \"$RANK\" '\x01inputs.data\x02'";
+  start.resume_from = CheckpointRef{1200, "/ckpt/s000001200-g3"};
+  start.environment["HOSTILE"] = "quote' \" $HOME \n\t end";
+  start.environment["LONG"] = std::string(100'000, 'x');
+  start.ranks.push_back({{3}, 1, {{"RANK", "3"}}});
+  start.mpi = MpiLaunch{{"h01", "h02"}, 2};
+  start.inputs["data"].path = "/data";
+  return start;
+}
+
+TEST_CASE("a message and its payload survive the wire byte for byte") {
+  std::string payload;
+  for (int i = 0; i < 256; ++i) payload.push_back(static_cast<char>(i));
+  auto received = decode_to_agent(only_frame(encode(ToAgent{a_start()}, payload)));
+  REQUIRE(received);
+  CHECK(received->payload == payload);
+  const auto& start = std::get<StartRanks>(received->message);
+  CHECK(start.job.value == "brave_otter");
+  CHECK(start.attempt.value == 2);
+  CHECK(start.command == a_start().command);
+  CHECK(start.environment == a_start().environment);
+  REQUIRE(start.resume_from);
+  CHECK(start.resume_from->step == 1200);
+  REQUIRE(start.ranks.size() == 1);
+  CHECK(start.ranks[0].environment.at("RANK") == "3");
+  REQUIRE(start.mpi);
+  CHECK(start.mpi->hosts.size() == 2);
+}
+
+TEST_CASE("a value that is absent stays absent") {
+  auto received = decode_from_agent(only_frame(encode(FromAgent{Progress{}})));
+  REQUIRE(received);
+  CHECK_FALSE(std::get<Progress>(received->message).step);
+  CHECK_FALSE(std::get<Progress>(received->message).checkpoint);
+}
+
+TEST_CASE("a message of an unknown kind is refused by name") {
+  Frame frame = only_frame(encode(ToController{Watch{{"job"}}}));
+  const auto received = decode_to_agent(frame);
+  REQUIRE_FALSE(received);
+  CHECK_THAT(received.error().message, ContainsSubstring("watch"));
+}
+
+TEST_CASE("mutated headers are refused or read, never a crash") {
+  const std::string header = only_frame(encode(ToAgent{a_start()})).header.substr(0, 4000);
+  std::mt19937 random(7);
+  for (int round = 0; round < 20'000; ++round) {
+    Frame frame{header, {}};
+    const int changes = 1 + static_cast<int>(random() % 8);
+    for (int i = 0; i < changes; ++i) {
+      frame.header[random() % frame.header.size()] = static_cast<char>(random());
+    }
+    if (random() % 4 == 0) frame.header.resize(random() % frame.header.size());
+    (void)decode_to_agent(frame);
+    (void)decode_from_agent(frame);
+  }
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,72 @@
+#include "launcher/wire/record_codec.h"
+
+#include "tests/catch.h"
+
+namespace muster {
+namespace {
+
+JobSubmitted a_submission() {
+  JobSubmitted submitted;
+  submitted.job = {"brave_otter"};
+  submitted.spec.name = "brave_otter";
+  submitted.spec.command = "python3 train.py";
+  submitted.spec.environment_variables["A"] = "1";
+  submitted.spec.distribution.type = DistributionType::pytorch;
+  submitted.spec.timeout = Seconds{900};
+  submitted.spec.muster.rules.push_back({});
+  submitted.spec.muster.rules.back().signal = 9;
+  submitted.target.name = "lab";
+  NodeAddress node;
+  node.id = {"h01"};
+  node.transport = TransportKind::ssh;
+  submitted.target.nodes.push_back(node);
+  return submitted;
+}
+
+Record round_trip(const Record& record) {
+  const RecordText text = encode_record(record);
+  auto decoded = decode_record(text.kind, text.payload, record.at);
+  REQUIRE(decoded);
+  return *decoded;
+}
+
+TEST_CASE("a submitted job reads back from the journal as it was") {
+  const Record read = round_trip({from_ms(5), Observation{a_submission()}});
+  const auto& submitted = std::get<JobSubmitted>(std::get<Observation>(read.what));
+  CHECK(to_ms(read.at) == 5);
+  CHECK(submitted.spec.command == "python3 train.py");
+  CHECK(submitted.spec.distribution.type == DistributionType::pytorch);
+  REQUIRE(submitted.spec.timeout);
+  CHECK(submitted.spec.timeout->count() == 900);
+  REQUIRE(submitted.spec.muster.rules.size() == 1);
+  CHECK(submitted.spec.muster.rules[0].signal == 9);
+  REQUIRE(submitted.target.nodes.size() == 1);
+  CHECK(submitted.target.nodes[0].transport == TransportKind::ssh);
+}
+
+TEST_CASE("a record that an older journal wrote without a field reads with its default") {
+  const auto record = decode_record("job_ended", R"({"job":"a","state":"Failed"})", from_ms(1));
+  REQUIRE(record);
+  const auto& ended = std::get<JobEnded>(std::get<Decision>(record->what));
+  CHECK(ended.state == JobEndState::failed);
+  CHECK(ended.exit_code == 0);
+}
+
+TEST_CASE("a record of an unknown kind says that the journal is newer") {
+  const auto record = decode_record("moon_phase", "{}", from_ms(1));
+  REQUIRE_FALSE(record);
+  CHECK_THAT(record.error().message, ContainsSubstring("newer muster"));
+}
+
+TEST_CASE("last words that are not UTF-8 are kept readable") {
+  RankExited exited;
+  exited.job = {"a"};
+  exited.last_lines = {"bad \xff\xfe bytes"};
+  const Record read = round_trip({from_ms(1), Observation{exited}});
+  const auto& lines = std::get<RankExited>(std::get<Observation>(read.what)).last_lines;
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], ContainsSubstring("bytes"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# The rules a reader of this repository may rely on. Each prints what breaks it, as file:line: why,
+# and fails when there was anything to print:
+#
+#   tests/lint/rules.sh RULE [ROOT]     one rule, on the tree at ROOT (default: this repository)
+#   tests/lint/rules.sh list            the names of all rules
+set -uo pipefail
+
+readonly code_folders=(scheduler health templates runtime launcher cli)
+
+# What may include what: `folder: folders`, on several lines where one is too short. Of the folders
+# around a file the innermost one that is listed counts.
+layers() {
+  cat <<'TABLE'
+scheduler/model: scheduler/model
+scheduler: scheduler
+health: health scheduler/model
+templates: templates scheduler/model
+runtime/protocol: runtime/protocol
+runtime/checkpoint: runtime/checkpoint runtime/protocol
+runtime: runtime
+launcher/wire: launcher/wire scheduler/model
+launcher/stage: launcher/stage launcher/wire scheduler/model
+launcher/transport: launcher/transport scheduler/model
+launcher/provision: launcher/provision launcher/transport launcher/wire scheduler
+launcher/agent: launcher/agent launcher/wire launcher/stage scheduler/model health
+launcher/agent: runtime/protocol runtime/checkpoint
+launcher/controller: launcher/controller launcher/wire launcher/stage launcher/transport
+launcher/controller: launcher/provision scheduler health runtime/protocol runtime/checkpoint
+cli: cli launcher templates scheduler health runtime/protocol
+tests: tests cli launcher templates scheduler health runtime
+TABLE
+}
+
+# Libraries that stay in one place: `header prefix: folders`.
+libraries() {
+  cat <<'TABLE'
+boost/asio: launcher/transport launcher/agent launcher/controller cli tests
+libssh2: launcher/transport tests
+sqlite3: launcher/controller tests
+openssl: launcher/stage launcher/transport
+spdlog: launcher cli
+yaml-cpp: templates
+CLI: cli runtime
+mpi.h: runtime
+dnnl: runtime
+nlohmann: launcher cli runtime tests
+TABLE
+}
+
+# Calls with a better way: `name replacement`.
+banned_calls() {
+  cat <<'TABLE'
+system posix_spawn or fork and exec with an argv vector
+popen posix_spawn or fork and exec with an argv vector
+strcpy std::string
+strcat std::string
+sprintf std::snprintf, or std::to_string
+vsprintf std::vsnprintf
+gets std::getline
+strtok std::string_view::find
+atoi std::from_chars
+atol std::from_chars
+atof std::from_chars or std::stod with a check
+rand a seeded std::mt19937_64
+srand a seeded std::mt19937_64
+tmpnam mkstemp or mkdtemp
+mktemp mkstemp or mkdtemp
+localtime localtime_r
+gmtime gmtime_r
+ctime strftime
+asctime strftime
+alloca std::vector or std::array
+vfork posix_spawn
+TABLE
+}
+
+cpp_files() { find "${code_folders[@]}" tests -name '*.h' -o -name '*.cpp' 2>/dev/null; }
+text_files() {
+  find . \( -path ./.git -o -path ./build -o -path ./out \) -prune -o -type f -print |
+    sed 's|^\./||' |
+    grep -E '\.(h|cpp|c|py|sh|yml|cmake)$|(^|/)CMakeLists\.txt$|^(scripts|\.ci)/'
+}
+read_files() { xargs -r -d '\n' "$@"; }
+
+# ---- the rules
+
+rule_layering() {
+  cpp_files | read_files grep -nE '^#include "[^"]+"' /dev/null |
+    sed -E 's/^([^:]+):([0-9]+):#include "([^"]+)".*/\1 \2 \3/' |
+    awk -v table="$(layers)" '
+      function below(path, folder) { return index(path, folder "/") == 1 }
+      BEGIN {
+        count = split(table, lines, "\n")
+        for (i = 1; i <= count; i++) {
+          split(lines[i], halves, ": ")
+          names[i] = halves[1]
+          allowed[halves[1]] = allowed[halves[1]] " " halves[2]
+        }
+      }
+      {
+        home = ""
+        for (i = 1; i <= count; i++) {
+          if (below($1, names[i]) && length(names[i]) > length(home)) home = names[i]
+        }
+        if (home == "") next
+        n = split(allowed[home], folders, " ")
+        fine = 0
+        for (i = 1; i <= n; i++) if (below($3, folders[i])) fine = 1
+        if (!fine) print $1 ":" $2 ": " home " may not include " $3
+      }'
+}
+
+rule_libraries() {
+  local prefix folders
+  while IFS=: read -r prefix folders; do
+    cpp_files | grep -vE "^($(echo $folders | tr ' ' '|'))/" |
+      read_files grep -nE "^#include <$prefix" /dev/null |
+      sed -E "s|^([^:]+:[0-9]+):.*|\1: <$prefix…> belongs in:$folders|"
+  done < <(libraries)
+}
+
+# They cost every source that includes the header seconds of compile time.
+rule_heavy_headers() {
+  cpp_files | grep '\.h$' | grep -vxF 'launcher/wire/json_fields.h' |
+    read_files grep -nE \
+      '^#include <(CLI/|spdlog/|yaml-cpp/|boost/asio\.hpp|nlohmann/json\.hpp)' /dev/null |
+    sed -E 's/^([^:]+:[0-9]+):#include (<.*>).*/\1: \2 in a header of ours: include it in sources/'
+}
+
+rule_header_form() {
+  local file
+  while read -r file; do
+    [[ $(head -c 2 "$file") == // ]] || echo "$file:1: a header opens with what it is"
+    grep -qx '#pragma once' "$file" || echo "$file:1: no #pragma once"
+  done < <(cpp_files | grep '\.h$')
+}
+
+rule_line_length() {
+  text_files | grep -v '/golden/' |
+    LC_ALL=C.UTF-8 read_files grep -nE '^.{101,}$' /dev/null |
+    sed -E 's/^([^:]+:[0-9]+):.*/\1: longer than 100 characters/'
+}
+
+rule_file_length() {
+  text_files | read_files awk '
+    FNR == 601 { print FILENAME ":601: longer than 600 lines: split it" }'
+}
+
+rule_orphan_sources() {
+  local file folder
+  while read -r file; do
+    folder=$(dirname "$file")
+    while [ ! -f "$folder/CMakeLists.txt" ] && [ "$folder" != . ]; do
+      folder=$(dirname "$folder")
+    done
+    grep -qE "(^|[[:space:](])${file#"$folder"/}([[:space:])]|\$)" "$folder/CMakeLists.txt" ||
+      echo "$file:1: no CMakeLists.txt builds it"
+  done < <(cpp_files | grep '\.cpp$')
+}
+
+rule_orphan_headers() {
+  local included
+  included=$(cpp_files | read_files grep -hE '^ *#include "' | sed -E 's/.*"(.*)".*/\1/' | sort -u)
+  cpp_files | grep '\.h$' | sort | comm -23 - <(echo "$included") |
+    sed 's/$/:1: nothing includes it/'
+}
+
+rule_unregistered_tests() {
+  local file folder
+  while read -r file; do
+    folder=$(dirname "$file")
+    grep -qw "$(basename "$file" .sh)" "$folder/CMakeLists.txt" ||
+      echo "$file:1: $folder/CMakeLists.txt does not run it"
+  done < <(find tests -name '*.sh' ! -name harness.sh)
+  while read -r file; do
+    folder=$(dirname "$(dirname "$file")")
+    grep -qw "$(basename "$(dirname "$file")")" "$folder/CMakeLists.txt" ||
+      echo "$file:1: $folder/CMakeLists.txt does not add this folder"
+  done < <(find tests -mindepth 2 -name CMakeLists.txt)
+}
+
+rule_unfinished() {
+  text_files | grep -v '^tests/lint/' | read_files grep -nE '\b(TODO|FIXME|XXX|HACK)\b' /dev/null |
+    sed -E 's/^([^:]+:[0-9]+):.*/\1: finish it or leave it out/'
+}
+
+# Tests may use a shell: some are about shells.
+rule_banned_calls() {
+  local name replacement spared
+  while read -r name replacement; do
+    spared='^$'
+    [[ $name == system || $name == popen ]] && spared='^tests/'
+    cpp_files | grep -v "$spared" |
+      read_files grep -nP "^(?!\s*//).*(?<![\w.>\"~:-])(std::|::)?$name\s*\(" /dev/null |
+      sed -E "s|^([^:]+:[0-9]+):.*|\1: $name: use $replacement|"
+  done < <(banned_calls)
+}
+
+rule_names() {
+  find "${code_folders[@]}" tests scripts configs -print 2>/dev/null |
+    grep -E '/(utils?|common|helpers?|misc|core|types|stuff)(\.[a-z]+)?$' |
+    sed 's/$/:1: a name that says nothing: name the noun or the verb/'
+}
+
+rule_machine_paths() {
+  # Tests of pure code name files that need not exist.
+  text_files | grep -vE '^tests/' |
+    read_files grep -nE \
+      '(^|[^[:alnum:]_.<-])(/work/|/home/[a-z]+/[a-z]|/root/|/Users/|/tmp/build)' /dev/null |
+    sed -E 's/^([^:]+:[0-9]+):.*/\1: a path of one machine/'
+}
+
+# A key that a job file may hold and that nothing acts on would be a promise not kept.
+rule_unread_settings() {
+  local name
+  sed -n '/^struct MusterSettings {/,/^};/s/.*visit("\([a-z_]*\)".*/\1/p' \
+    scheduler/model/job_spec.h 2>/dev/null | while read -r name; do
+    grep -rqE "(\.|->)$name\b" --include='*.cpp' --include='*.h' scheduler launcher health cli ||
+      echo "scheduler/model/job_spec.h:1: nothing reads the setting '$name'"
+  done
+}
+
+rule_readme_length() {
+  find "${code_folders[@]}" -name README.md 2>/dev/null |
+    read_files awk 'FNR == 61 { print FILENAME ":61: a folder has a page of 60 lines" }'
+}
+
+# ---- running them
+
+rules() { compgen -A function rule_ | sed 's/^rule_//'; }
+
+rule=${1:-list}
+[ "$rule" = list ] && { rules; exit 0; }
+rules | grep -qx "$rule" || { echo "no rule '$rule'; see: rules.sh list"; exit 2; }
+cd "${2:-$(dirname "${BASH_SOURCE[0]}")/../..}" || exit 2
+found=$("rule_$rule")
+[ -z "$found" ] && exit 0
+echo "$found"
+exit 1

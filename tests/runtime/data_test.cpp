@@ -1,0 +1,79 @@
+#include <set>
+
+#include "runtime/data/sampler.h"
+#include "runtime/data/text_files.h"
+#include "tests/catch.h"
+#include "tests/runtime/folder.h"
+
+using namespace muster;
+using muster::test::Folder;
+using muster::test::put;
+
+TEST_CASE("every window is drawn exactly once per epoch, in another order each time") {
+  for (const std::size_t windows : {1, 2, 3, 5, 16, 17, 100, 1000}) {
+    const std::string corpus(windows * 4 + 1, 'x');
+    const Sampler sampler(corpus, 4, 9);
+    REQUIRE(sampler.windows() == windows);
+    std::vector<std::vector<std::uint64_t>> orders(3);
+    for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+      for (std::size_t i = 0; i < windows; ++i) {
+        orders[epoch].push_back(sampler.window_of(epoch * windows + i));
+      }
+      const std::set<std::uint64_t> distinct(orders[epoch].begin(), orders[epoch].end());
+      CHECK(distinct.size() == windows);
+      CHECK(*distinct.rbegin() == windows - 1);
+    }
+    if (windows >= 16) CHECK(orders[0] != orders[1]);
+  }
+}
+
+TEST_CASE("the order of samples depends on the seed") {
+  const std::string corpus(4001, 'x');
+  int same = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    same += Sampler(corpus, 4, 1).window_of(i) == Sampler(corpus, 4, 2).window_of(i);
+  }
+  CHECK(same < 10);
+}
+
+TEST_CASE("a sample is context + 1 consecutive bytes, and all bytes are targets once") {
+  std::string corpus;
+  for (int i = 0; i < 41; ++i) corpus.push_back(static_cast<char>(i));
+  const Sampler sampler(corpus, 8, 3);
+  REQUIRE(sampler.windows() == 5);
+  std::set<int> targets;
+  for (std::uint64_t g = 0; g < 5; ++g) {
+    std::vector<std::uint8_t> bytes(9);
+    sampler.copy(g, bytes);
+    for (int i = 1; i <= 8; ++i) {
+      CHECK(bytes[i] == bytes[0] + i);
+      targets.insert(bytes[i]);
+    }
+  }
+  CHECK(targets.size() == 40);
+  CHECK(Sampler("too short", 9, 1).windows() == 0);
+}
+
+TEST_CASE("text is found recursively in sorted order, without hidden entries and binaries") {
+  Folder folder;
+  put(folder / "b/two.txt", "two");
+  put(folder / "a.txt", "one");
+  put(folder / ".git/config", "hidden");
+  put(folder / ".secret", "hidden");
+  put(folder / "image.bin", std::string("\x7f\0ELF", 5));
+  put(folder / "empty.txt", "");
+  CHECK(read_corpus({folder.path()}, 1000) == std::string("one\0two\0", 8));
+  CHECK(read_corpus({folder / "b", folder / "a.txt"}, 1000) == std::string("two\0one\0", 8));
+}
+
+TEST_CASE("data that cannot be trained on is refused, with its name") {
+  Folder folder;
+  put(folder / "image.bin", std::string("\x7f\0ELF", 5));
+  put(folder / "large.txt", std::string(100, 'x'));
+  CHECK_THROWS_WITH(read_corpus({}, 1000), ContainsSubstring("no training text was named"));
+  CHECK_THROWS_WITH(read_corpus({folder / "gone"}, 1000), ContainsSubstring("gone does not exist"));
+  CHECK_THROWS_WITH(read_corpus({folder / "image.bin"}, 1000), ContainsSubstring("is not text"));
+  CHECK_THROWS_WITH(read_corpus({folder.path()}, 50), ContainsSubstring("large.txt"));
+  put(folder / "nothing/x.bin", std::string(1, '\0'));
+  CHECK_THROWS_WITH(read_corpus({folder / "nothing"}, 50), ContainsSubstring("no text found"));
+}

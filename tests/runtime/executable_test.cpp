@@ -1,0 +1,206 @@
+// The real muster-train under the real mpirun: killed, stopped, refused.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "runtime/checkpoint/choose.h"
+#include "runtime/protocol/heartbeat.h"
+#include "tests/catch.h"
+#include "tests/runtime/folder.h"
+
+using namespace muster;
+using muster::test::content_of;
+using muster::test::Folder;
+
+namespace {
+
+struct Ended {
+  int code = 0;  // exit code, or 128 + signal
+  std::string output;
+};
+
+// muster-train in a folder of its own, with a clean environment but for what is given.
+class Trainer {
+ public:
+  explicit Trainer(const Folder& folder) : folder_(folder) {
+    environment_ = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                    {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                    {"OMPI_MCA_mpi_yield_when_idle", "1"},
+                    {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                    {"OMP_NUM_THREADS", "1"},
+                    {"TMPDIR", "/tmp"},
+                    {"PATH", std::getenv("PATH")},
+                    // Open MPI itself leaks at exit.
+                    {"ASAN_OPTIONS", "detect_leaks=0"}};
+  }
+
+  Trainer& with(const std::string& name, const std::string& value) {
+    environment_[name] = value;
+    return *this;
+  }
+
+  // Starts ranks > 0 under mpirun, ranks == 0 as a plain process.
+  pid_t start(int ranks, const std::vector<std::string>& options) {
+    std::vector<std::string> words;
+    if (ranks > 0) {
+      words = {"mpirun", "-n", std::to_string(ranks), "--oversubscribe"};
+    }
+    words.insert(words.end(), {MUSTER_TRAIN, "--data", MUSTER_SOURCE_DIR "/tests/runtime",
+                               "--layers", "1", "--width", "32", "--heads", "2", "--context", "32"});
+    words.insert(words.end(), options.begin(), options.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    std::vector<std::string> pairs;
+    for (const auto& [name, value] : environment_) pairs.push_back(name + "=" + value);
+    std::vector<char*> variables;
+    for (std::string& pair : pairs) variables.push_back(pair.data());
+    variables.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    const std::string log = folder_ / "output";
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    pid_t pid = 0;
+    REQUIRE(posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), variables.data()) == 0);
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+  }
+
+  Ended wait(pid_t pid) {
+    int status = 0;
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            content_of(folder_ / "output")};
+  }
+
+  Ended run(int ranks, const std::vector<std::string>& options) { return wait(start(ranks, options)); }
+
+ private:
+  const Folder& folder_;
+  std::map<std::string, std::string> environment_;
+};
+
+std::string weights(const Folder& folder, const std::string& out) {
+  return content_of(folder / (out + "/model.safetensors"));
+}
+
+// Polls a condition of another process, the only thing that can be waited for here.
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("two ranks killed in mid run and started again end in the bytes of an undisturbed run") {
+  Folder folder;
+  Trainer trainer(folder);
+  const Ended whole = trainer.run(2, {"--steps", "30", "--out", folder / "whole"});
+  INFO(whole.output);
+  REQUIRE(whole.code == 0);
+  const std::vector<std::string> job{"--steps", "30", "--out", folder / "job", "--checkpoint-every",
+                                     "7", "--fail-at-step", "18", "--fail-rank", "1"};
+  trainer.with("MUSTER_JOB", "a-job").with("MUSTER_CHECKPOINT_DIR", folder / "ckpt");
+  const Ended killed = trainer.with("MUSTER_ATTEMPT", "0").with("MUSTER_EPOCH", "1").run(2, job);
+  CHECK(killed.code == 137);
+  const auto found = find_newest_checkpoint(folder / "ckpt");
+  REQUIRE(found);
+  CHECK(found->directory == "s000000014-g1");
+  const Ended resumed = trainer.with("MUSTER_ATTEMPT", "1").with("MUSTER_EPOCH", "2")
+                            .with("MUSTER_RESUME_FROM", found->path).run(2, job);
+  INFO(resumed.output);
+  REQUIRE(resumed.code == 0);
+  CHECK_THAT(resumed.output, ContainsSubstring("at step 14"));
+  CHECK(weights(folder, "job") == weights(folder, "whole"));
+}
+
+TEST_CASE("a plain process, two and four ranks end in the same bytes") {
+  Folder folder;
+  for (const int ranks : {0, 2, 4}) {
+    const std::string out = std::to_string(ranks);
+    const Ended ended =
+        Trainer(folder).run(ranks, {"--steps", "6", "--deterministic", "--out", folder / out});
+    INFO(ended.output);
+    REQUIRE(ended.code == 0);
+    CHECK(weights(folder, out) == weights(folder, "0"));
+  }
+}
+
+TEST_CASE("a run killed from outside at any moment resumes to the same bytes") {
+  Folder folder;
+  const Ended whole = Trainer(folder).run(0, {"--steps", "40", "--out", folder / "whole"});
+  REQUIRE(whole.code == 0);
+  for (const std::uint64_t at : {3, 11, 26}) {
+    Trainer trainer(folder);
+    const std::string name = std::to_string(at);
+    trainer.with("MUSTER_HEARTBEAT", folder / ("beat" + name));
+    const std::vector<std::string> job{
+        "--steps", "40", "--out", folder / name, "--checkpoint-every", "1", "--resume", "auto",
+        "--checkpoint-dir", folder / ("ckpt" + name), "--step-delay-ms", "2"};
+    const pid_t pid = trainer.start(0, job);
+    CHECK(eventually([&] { return read_heartbeat(folder / ("beat" + name)) >= at; }));
+    ::kill(pid, SIGKILL);
+    CHECK(trainer.wait(pid).code == 137);
+    const Ended resumed = trainer.run(0, job);
+    INFO(resumed.output);
+    REQUIRE(resumed.code == 0);
+    CHECK(weights(folder, name) == weights(folder, "whole"));
+  }
+}
+
+TEST_CASE("SIGTERM ends the step, seals a checkpoint and exits with 143") {
+  Folder folder;
+  Trainer trainer(folder);
+  trainer.with("MUSTER_HEARTBEAT", folder / "beat");
+  const pid_t pid = trainer.start(0, {"--steps", "100000", "--out", folder / "out",
+                                      "--checkpoint-dir", folder / "ckpt"});
+  CHECK(eventually([&] { return read_heartbeat(folder / "beat") >= std::uint64_t{3}; }));
+  ::kill(pid, SIGTERM);
+  const Ended ended = trainer.wait(pid);
+  INFO(ended.output);
+  CHECK(ended.code == 143);
+  const auto found = find_newest_checkpoint(folder / "ckpt");
+  REQUIRE(found);
+  CHECK(found->step == read_heartbeat(folder / "beat"));
+}
+
+TEST_CASE("mistakes end with exit code 2 and one sentence") {
+  Folder folder;
+  const Ended none = Trainer(folder).run(0, {"--data", "/gone"});
+  CHECK(none.code == 2);
+  CHECK(none.output == "muster-train: --data: /gone does not exist\n");
+  CHECK(Trainer(folder).run(0, {"--stepps", "3"}).code == 2);
+  CHECK(Trainer(folder).run(0, {"--help"}).code == 0);
+  const Ended alone = Trainer(folder).with("WORLD_SIZE", "2").run(0, {"--out", folder / "out"});
+  CHECK(alone.code == 2);
+  CHECK_THAT(alone.output, ContainsSubstring("WORLD_SIZE says 2 ranks, but MPI joined 1"));
+  const Ended unknown = Trainer(folder).with("MUSTER_EPOCH", "soon").run(0, {"--out", folder / "out"});
+  CHECK(unknown.code == 2);
+  CHECK_THAT(unknown.output, ContainsSubstring("MUSTER_EPOCH: expected a number"));
+  const Ended both = Trainer(folder).run(2, {"--heads", "3", "--out", folder / "out"});
+  CHECK(both.code == 2);
+  CHECK_THAT(both.output, ContainsSubstring("--heads: 3 does not divide --width 32"));
+}
+
+TEST_CASE("a rank that mpirun announced but MPI did not join is refused") {
+  Folder folder;
+  const Ended alone = Trainer(folder).with("OMPI_COMM_WORLD_SIZE", "2").run(0, {"--out", folder / "out"});
+  INFO(alone.output);
+  CHECK(alone.code == 2);
+  CHECK_THAT(alone.output, ContainsSubstring("MPI joined 1 ranks, but mpirun announced 2"));
+}

@@ -1,0 +1,141 @@
+#include "runtime/model/gpt.h"
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "runtime/optimizer/adamw.h"
+#include "runtime/optimizer/learning_rate.h"
+#include "tests/catch.h"
+#include "tests/runtime/random_values.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+const GptShape small{2, 16, 2, 8};
+
+}  // namespace
+
+TEST_CASE("a model has the parameters that its shape says, in the names of GPT-2") {
+  const FlatSpace space = gpt_flat_space({2, 128, 4, 64});
+  std::uint64_t parameters = 0;
+  for (const FlatParameter& param : space.params) {
+    parameters += param.size();
+    CHECK(param.offset % 1024 == 0);
+    CHECK(param.decay == (param.shape.size() == 2));
+  }
+  CHECK(parameters == 437760);
+  CHECK(space.numel % 1024 == 0);
+  CHECK(space.params[0].name == "wte.weight");
+  CHECK(space.params[2 + 12 + 2].name == "h.1.attn.c_attn.weight");
+}
+
+TEST_CASE("shapes that no model can have are refused in words") {
+  CHECK(gpt_shape_fault({2, 128, 4, 64}).empty());
+  CHECK(gpt_shape_fault({2, 128, 3, 64}) == "--heads: 3 does not divide --width 128");
+  CHECK_FALSE(gpt_shape_fault({0, 128, 4, 64}).empty());
+  CHECK_FALSE(gpt_shape_fault({2, 0, 4, 64}).empty());
+  CHECK_FALSE(gpt_shape_fault({2, 128, 0, 64}).empty());
+  CHECK_FALSE(gpt_shape_fault({2, 128, 4, 0}).empty());
+}
+
+TEST_CASE("initial weights depend on the seed alone and have the deviations of GPT-2") {
+  const GptShape shape{2, 128, 4, 64};
+  const FlatSpace space = gpt_flat_space(shape);
+  std::vector<float> one(space.numel), same(space.numel, 3.0f), other(space.numel);
+  initialize_gpt(shape, space, 1, one);
+  initialize_gpt(shape, space, 1, same);
+  initialize_gpt(shape, space, 2, other);
+  CHECK(one == same);
+  CHECK(one != other);
+  const auto deviation = [&](std::size_t index) {
+    const auto values = std::span(one).subspan(space.params[index].offset, space.params[index].size());
+    const double squares = std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
+    return std::sqrt(squares / static_cast<double>(values.size()));
+  };
+  CHECK(is_near(deviation(0), 0.02, 0.02));
+  CHECK(is_near(deviation(2 + 4), 0.01, 0.02));  // attn.c_proj.weight, 0.02 / sqrt(4)
+  CHECK(deviation(2) == 1);                               // ln_1.weight
+  CHECK(deviation(3) == 0);                               // ln_1.bias
+}
+
+TEST_CASE("the model's loss and gradient agree with central differences of the fp64 twin") {
+  const FlatSpace space = gpt_flat_space(small);
+  // Larger weights than at the start, so that every path carries a gradient worth comparing.
+  std::vector<float> weights = narrow(normal_values(space.numel, 1, 0.3));
+  const auto tokens = random_bytes(3 * 9, 2);
+  std::vector<float> gradient(space.numel, 0.0f);
+  Gpt model(small, 3);
+  const double loss = model.accumulate(weights, tokens, gradient);
+  auto wide = widen(weights);
+  CHECK(std::abs(loss / gpt_loss_reference(small, 3, wide, tokens) - 1) < 1e-6);
+  for (const FlatParameter& param : space.params) {
+    std::vector<double> expected, got;
+    const std::uint64_t stride = std::max<std::uint64_t>(1, param.size() / 12);
+    for (std::uint64_t i = param.offset; i < param.offset + param.size(); i += stride) {
+      const double kept = wide[i];
+      wide[i] = kept + 1e-4;
+      const double above = gpt_loss_reference(small, 3, wide, tokens);
+      wide[i] = kept - 1e-4;
+      const double below = gpt_loss_reference(small, 3, wide, tokens);
+      wide[i] = kept;
+      expected.push_back((above - below) / 2e-4);
+      got.push_back(gradient[i]);
+    }
+    CAPTURE(param.name);
+    const double norm = std::sqrt(std::inner_product(expected.begin(), expected.end(),
+                                                     expected.begin(), 0.0));
+    if (norm > 1e-3) CHECK(relative_l2(got, expected) < 2e-5);
+  }
+}
+
+TEST_CASE("gradients of micro-batches add up, and the same input gives the same bits") {
+  const FlatSpace space = gpt_flat_space(small);
+  std::vector<float> weights(space.numel);
+  initialize_gpt(small, space, 1, weights);
+  const auto tokens = random_bytes(2 * 9, 3);
+  Gpt model(small, 2);
+  std::vector<float> once(space.numel, 0.0f), again(space.numel, 0.0f), twice(space.numel, 0.0f);
+  const double loss = model.accumulate(weights, tokens, once);
+  CHECK(model.accumulate(weights, tokens, again) == loss);
+  CHECK(once == again);
+  model.accumulate(weights, tokens, twice);
+  model.accumulate(weights, tokens, twice);
+  std::vector<double> expected;
+  for (const float value : once) expected.push_back(2.0 * value);
+  CHECK(relative_l2(twice, expected) < 1e-6);
+}
+
+TEST_CASE("AdamW agrees with its fp64 twin over twenty steps") {
+  auto p = normal_values(1000, 1), m = std::vector<double>(1000), v = std::vector<double>(1000);
+  auto fp = narrow(p), fm = narrow(m), fv = narrow(v);
+  for (std::uint64_t t = 1; t <= 20; ++t) {
+    const auto gradient = normal_values(1000, 100 + t);
+    const AdamwStep step{1e-2, 0.1, 0.5, t};
+    adamw({}, step, narrow(gradient), fp, fm, fv);
+    adamw_reference({}, step, gradient, p, m, v);
+  }
+  CHECK(relative_l2(fp, p) < 1e-5);
+  CHECK(relative_l2(fm, m) < 1e-5);
+  CHECK(relative_l2(fv, v) < 1e-5);
+}
+
+TEST_CASE("AdamW leaves padding at zero") {
+  std::vector<float> p(1024, 0.0f), m(1024, 0.0f), v(1024, 0.0f);
+  adamw({}, {1e-2, 0.1, 1, 1}, std::vector<float>(1024, 0.0f), p, m, v);
+  CHECK(p == std::vector<float>(1024, 0.0f));
+}
+
+TEST_CASE("the learning rate warms up, stays or falls to a tenth, and ignores the length of the run") {
+  const LearningRate constant{1e-3, 10, 0};
+  CHECK(is_near(constant.at(1), 1e-4));
+  CHECK(is_near(constant.at(10), 1e-3));
+  CHECK(is_near(constant.at(100000), 1e-3));
+  const LearningRate cosine{1e-3, 0, 100};
+  CHECK(cosine.at(1) < 1e-3);
+  CHECK(is_near(cosine.at(50), 0.55e-3));
+  CHECK(is_near(cosine.at(100), 1e-4));
+  CHECK(is_near(cosine.at(5000), 1e-4));
+}

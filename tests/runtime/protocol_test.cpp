@@ -1,0 +1,106 @@
+#include "tests/catch.h"
+
+#include <map>
+
+#include "runtime/protocol/checkpoint_layout.h"
+#include "runtime/protocol/crc32c.h"
+#include "runtime/protocol/environment.h"
+#include "runtime/protocol/heartbeat.h"
+#include "runtime/protocol/metrics.h"
+#include "tests/runtime/folder.h"
+
+using namespace muster;
+
+namespace {
+
+RankVariables read(std::map<std::string, std::string> variables, std::string& error) {
+  return read_rank_variables(
+      [&](const char* name) -> const char* {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+      },
+      error);
+}
+
+}  // namespace
+
+TEST_CASE("CRC-32C gives the values of RFC 3720, by instruction and by table") {
+  std::string ascending, descending;
+  for (int i = 0; i < 32; ++i) ascending.push_back(static_cast<char>(i));
+  for (int i = 31; i >= 0; --i) descending.push_back(static_cast<char>(i));
+  const std::pair<std::string, std::uint32_t> known[] = {
+      {std::string(32, '\0'), 0x8A9136AA}, {std::string(32, '\xff'), 0x62A8AB43},
+      {ascending, 0x46DD794E}, {descending, 0x113FDB5C}, {"123456789", 0xE3069283}, {"", 0}};
+  for (const auto& [text, crc] : known) {
+    CHECK(crc32c(text) == crc);
+    CHECK(crc32c_extend_by_table(0, text.data(), text.size()) == crc);
+  }
+}
+
+TEST_CASE("CRC-32C of a text does not depend on where it is cut") {
+  const std::string text = "muster gathers the ranks, and counts them";
+  for (std::size_t cut = 0; cut <= text.size(); ++cut) {
+    const auto first = crc32c_extend(0, text.data(), cut);
+    CHECK(crc32c_extend(first, text.data() + cut, text.size() - cut) == crc32c(text));
+  }
+}
+
+TEST_CASE("a checkpoint's directory name tells step and generation, and nothing else passes for one") {
+  CHECK(checkpoint_directory_name({1200, 3}) == "s000001200-g3");
+  CHECK(parse_checkpoint_directory_name("s000001200-g3") == CheckpointName{1200, 3});
+  const CheckpointName large{12345678901, 18446744073709551615u};
+  CHECK(parse_checkpoint_directory_name(checkpoint_directory_name(large)) == large);
+  for (const char* text : {"", "s1200-g3", "s000001200-g", "s000001200-g03", "s000001200-g3x",
+                           "x000001200-g3", "s-g", "s00000120000-g3", "s000001200-g-3",
+                           "s99999999999999999999-g1", ".trash-s000001200-g3"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_checkpoint_directory_name(text));
+  }
+}
+
+TEST_CASE("a sealed text ends in 22 bytes, and any changed byte breaks the seal") {
+  const std::string text = seal_json(R"({"gen":3,"fork_step":1200})");
+  CHECK(text == R"({"gen":3,"fork_step":1200,"crc32c":")" + text.substr(text.size() - 11));
+  CHECK(text.ends_with("\"}\n"));
+  REQUIRE(is_sealed_json(text));
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string changed = text;
+    changed[at] ^= 1;
+    CHECK_FALSE(is_sealed_json(changed));
+    CHECK_FALSE(is_sealed_json(text.substr(0, at)));
+  }
+}
+
+TEST_CASE("a heartbeat says the last step, also after a step that is shorter") {
+  test::Folder folder;
+  CHECK_FALSE(read_heartbeat(folder / "beat"));
+  HeartbeatFile beats(folder / "beat");
+  CHECK_FALSE(read_heartbeat(folder / "beat"));
+  for (const std::uint64_t step : {0ull, 9ull, 1000ull, 900ull, 18446744073709551615ull}) {
+    beats.beat(step);
+    CHECK(read_heartbeat(folder / "beat") == step);
+  }
+  CHECK_FALSE(beats.failed());
+  CHECK_FALSE(parse_heartbeat("12"));
+  CHECK_FALSE(parse_heartbeat("12x\n"));
+  CHECK_FALSE(parse_heartbeat("\n"));
+  CHECK(HeartbeatFile("/nonexistent/beat").failed());
+}
+
+TEST_CASE("the epoch of a rank is MUSTER_EPOCH, or one more than its attempt") {
+  std::string error;
+  CHECK(read({{"MUSTER_EPOCH", "7"}, {"MUSTER_ATTEMPT", "2"}}, error).epoch == 7u);
+  CHECK(read({{"MUSTER_ATTEMPT", "2"}}, error).epoch == 3u);
+  CHECK_FALSE(read({}, error).epoch);
+  CHECK_FALSE(read({{"MUSTER_ATTEMPT", ""}}, error).epoch);
+  CHECK(error.empty());
+  CHECK_FALSE(read({{"MUSTER_EPOCH", "two"}}, error).epoch);
+  CHECK(error == "MUSTER_EPOCH: expected a number from 0, got \"two\"");
+}
+
+TEST_CASE("a metrics line is one JSON object, with null for what is not a number") {
+  const std::string line =
+      format_metrics_line({3, 10, 1.5, 1e-3, std::numeric_limits<double>::infinity(), 96, 1000, 2});
+  CHECK(line == "{\"step\":3,\"total_steps\":10,\"loss\":1.5,\"lr\":0.001,\"grad_norm\":null,"
+                "\"tokens\":96,\"tokens_per_s\":1000,\"step_ms\":2}\n");
+}

@@ -1,0 +1,168 @@
+#include "tests/scheduler/bench.h"
+
+#include "scheduler/lookup.h"
+#include "tests/catch.h"
+
+namespace muster::test {
+
+namespace {
+
+constexpr int decisions_limit = 10'000;  // more in one go is a loop
+
+NodeId node_id(int number) {
+  return NodeId{node_name(number)};
+}
+
+}  // namespace
+
+void Bench::write(const Record& record) {
+  audit_.see(state, record);
+  journal.push_back(record);
+  apply(state, record);
+  REQUIRE(muster::violations(state).empty());
+}
+
+void Bench::observe(const Observation& what) {
+  write({now, what});
+  settle();
+}
+
+void Bench::settle() {
+  int made = 0;
+  for (auto decisions = decide(state, now); !decisions.empty(); decisions = decide(state, now)) {
+    for (Decision& decision : decisions) write({now, std::move(decision)});
+    made += static_cast<int>(decisions.size());
+    REQUIRE(made < decisions_limit);
+  }
+}
+
+void Bench::pass(Milliseconds duration) {
+  const Time end = now + duration;
+  for (auto wake = next_wake(state, now); wake && *wake <= end; wake = next_wake(state, now)) {
+    REQUIRE(*wake > now);
+    now = *wake;
+    settle();
+  }
+  now = end;
+  settle();
+}
+
+void Bench::link(int node, int agent, int boot) {
+  const std::string name = node_name(node);
+  observe(LinkUp{NodeId{name}, "boot" + std::to_string(boot), "agent" + std::to_string(agent), name,
+                 "10.0.0." + std::to_string(node)});
+}
+
+void Bench::link_all(int count) {
+  for (int i = 1; i <= count; ++i) link(i);
+}
+
+void Bench::unlink(int node, LinkFailureKind kind) {
+  observe(LinkDown{node_id(node), {kind, "no answer"}});
+}
+
+void Bench::drain(int node, bool drained) {
+  observe(NodeDrainSet{node_id(node), drained, drained ? "new fan" : ""});
+}
+
+void Bench::fail_check(int node, const std::string& name) {
+  observe(NodeChecked{
+      JobId{name}, attempt(name).id, node_id(node), {{"gpu_count", "found 7 GPUs, wanted 8"}}, {}});
+}
+
+void Bench::obey(const NodeWork& work) {
+  const auto& [job_id, attempt_id, node, index, what] = work;
+  if (std::holds_alternative<CheckWork>(what)) {
+    return observe(NodeChecked{job_id, attempt_id, node, {}, on_disk[node]});
+  }
+  if (std::holds_alternative<StageWork>(what)) {
+    return observe(NodeStaged{job_id, attempt_id, node, ""});
+  }
+  if (const auto* reserve = std::get_if<ReserveWork>(&what)) {
+    std::vector<int> ports;
+    for (int i = 0; i < reserve->count; ++i) ports.push_back(20000 + i);
+    return observe(PortsReserved{job_id, attempt_id, node, ports, ""});
+  }
+  if (std::holds_alternative<StartWork>(what)) {
+    return observe(NodeStarted{job_id, attempt_id, node, ""});
+  }
+  if (std::holds_alternative<StopWork>(what)) {
+    return observe(NodeClean{job_id, attempt_id, node, on_disk[node], {}});
+  }
+  observe(OutputsCollected{job_id, attempt_id, node, ""});
+}
+
+void Bench::obey() {
+  for (auto works = pending_work(state); !works.empty(); works = pending_work(state)) {
+    obey(works.front());
+  }
+}
+
+void Bench::start(const JobSubmitted& job) {
+  submit(job);
+  link_all(static_cast<int>(job.target.nodes.size()));
+  obey();
+  REQUIRE(is_in<Running>(job.job.value));
+}
+
+void Bench::finish(const std::string& name) {
+  const auto ranks = static_cast<int>(attempt(name).ranks.size());
+  for (int rank = 0; rank < ranks; ++rank) exit_rank(rank, {}, {}, name);
+  obey();
+}
+
+void Bench::exit_rank(int rank, ExitStatus status, Milliseconds ago, const std::string& name) {
+  const Attempt& active = attempt(name);
+  const Rank& known = active.ranks.at(static_cast<std::size_t>(rank));
+  RankExited exit;
+  exit.job = JobId{name};
+  exit.attempt = active.id;
+  exit.node = active.nodes.at(static_cast<std::size_t>(known.node_index)).id;
+  exit.rank = RankId{rank};
+  exit.status = status;
+  exit.at_ms = to_ms(now - ago);
+  if (!status.ok()) exit.last_lines = {"Traceback", "CUDA out of memory"};
+  observe(exit);
+}
+
+void Bench::fail_and_retry(int rank, ExitStatus status) {
+  exit_rank(rank, status);
+  obey();
+  pass(Seconds{600});
+  obey();
+}
+
+void Bench::progress(std::int64_t step, std::optional<CheckpointRef> checkpoint) {
+  if (checkpoint) {
+    for (const AttemptNode& node : attempt().nodes) on_disk[node.id] = checkpoint;
+  }
+  observe(ProgressSeen{JobId{"train"}, attempt().id, step, checkpoint});
+}
+
+void Bench::cancel(const std::string& name) {
+  observe(CancelRequested{JobId{name}, {}});
+}
+
+const Job& Bench::job(const std::string& name) const {
+  const Job* found = find_job(state, JobId{name});
+  REQUIRE(found);
+  return *found;
+}
+
+const Attempt& Bench::attempt(const std::string& name) const {
+  const Attempt* active = active_attempt(job(name));
+  REQUIRE(active);
+  return *active;
+}
+
+bool Bench::is_live(const std::string& name) const {
+  return find_job(state, JobId{name}) != nullptr;
+}
+
+std::vector<std::string> Bench::nodes(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const AttemptNode& node : attempt(name).nodes) names.push_back(node.id.value);
+  return names;
+}
+
+}  // namespace muster::test

@@ -1,0 +1,80 @@
+// A workbench: the core with a journal and a hand-moved clock, and agents that do at once and well
+// whatever they are asked. Tests say what goes wrong. Every record is audited.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scheduler/apply.h"
+#include "scheduler/decide.h"
+#include "scheduler/invariants.h"
+#include "scheduler/lookup.h"
+#include "scheduler/record_subject.h"
+#include "tests/scheduler/builders.h"
+
+namespace muster::test {
+
+class Bench {
+ public:
+  State state;
+  std::vector<Record> journal;
+  Time now = from_ms(1'000'000);
+  std::map<NodeId, std::optional<CheckpointRef>> on_disk;  // what checks and clean reports find
+
+  // Journals, applies and decides until nothing is left to decide.
+  void observe(const Observation& what);
+  void settle();
+  void pass(Milliseconds duration);  // moves the clock, waking where `next_wake` says
+
+  void submit(const JobSubmitted& job) { observe(job); }
+  void link(int node, int agent = 1, int boot = 1);
+  void link_all(int nodes);
+  void unlink(int node, LinkFailureKind kind = LinkFailureKind::lost);
+  void drain(int node, bool drained = true);
+  void fail_check(int node, const std::string& job = "train");
+
+  // The agents answer everything that is pending, until nothing is.
+  void obey();
+  void obey(const NodeWork& work);
+  void start(const JobSubmitted& job);            // submit, link its whole target, obey: it runs
+  void finish(const std::string& job = "train");  // every rank exits 0; obey
+  void exit_rank(int rank, ExitStatus status, Milliseconds ago = {},
+                 const std::string& job = "train");
+  void fail_and_retry(int rank, ExitStatus status);  // fails, is stopped, backs off, runs again
+  void progress(std::int64_t step, std::optional<CheckpointRef> checkpoint = {});
+  void cancel(const std::string& job = "train");
+
+  const Job& job(const std::string& name = "train") const;
+  const Attempt& attempt(const std::string& name = "train") const;
+  bool is_live(const std::string& name = "train") const;
+  std::vector<std::string> nodes(const std::string& name = "train") const;
+
+  template <class P>
+  bool is_in(const std::string& name = "train") const {
+    const Attempt* active = is_live(name) ? active_attempt(job(name)) : nullptr;
+    return active && std::holds_alternative<P>(active->phase);
+  }
+  // The latest record of this kind; null: there is none.
+  template <class T>
+  const T* last() const {
+    for (auto record = journal.rbegin(); record != journal.rend(); ++record) {
+      if (const T* found = record_as<T>(*record)) return found;
+    }
+    return nullptr;
+  }
+  template <class T>
+  int count() const {
+    int n = 0;
+    for (const Record& record : journal) n += record_as<T>(record) ? 1 : 0;
+    return n;
+  }
+
+  std::vector<std::string> violations() const { return audit_.violations(); }
+
+ private:
+  void write(const Record& record);
+  RecordAudit audit_;
+};
+
+}  // namespace muster::test

@@ -1,0 +1,74 @@
+#include <csignal>
+
+#include "tests/catch.h"
+#include "tests/scheduler/bench.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+const AttemptCause& cause(const Bench& bench) {
+  REQUIRE(bench.last<AttemptEnded>());
+  return bench.last<AttemptEnded>()->cause;
+}
+
+}  // namespace
+
+TEST_CASE("the earliest failure is named, not the first to be reported") {
+  Bench bench;
+  bench.start(a_job().on_nodes(4));
+  bench.exit_rank(3, {1, 0}, Milliseconds{10});
+  bench.exit_rank(2, {0, SIGSEGV}, Milliseconds{250});
+  bench.obey();
+  CHECK(cause(bench).sentence == "rank 2 on h03 was killed by SIGSEGV");
+  CHECK(cause(bench).first_rank == RankId{2});
+  CHECK(cause(bench).status.signal == SIGSEGV);
+}
+
+TEST_CASE("failures that cannot be told apart in time are all named") {
+  Bench bench;
+  bench.start(a_job().on_nodes(4));
+  bench.exit_rank(3, {1, 0}, Milliseconds{10});
+  bench.exit_rank(1, {2, 0}, Milliseconds{11});
+  bench.obey();
+  CHECK(cause(bench).sentence ==
+        "rank 1 on h02 and rank 3 on h04 failed together: rank 1 exited with code 2; rank 3 exited "
+        "with code 1");
+  CHECK(!cause(bench).first_rank);
+}
+
+TEST_CASE("ranks that muster stopped are not to blame") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.exit_rank(1, {3, 0});
+  RankExited stopped{
+      JobId{"train"}, AttemptId{0}, NodeId{"h01"}, RankId{0}, {0, SIGTERM}, true, 0, {}};
+  bench.observe(stopped);
+  bench.obey();
+  CHECK(cause(bench).first_rank == RankId{1});
+  CHECK(cause(bench).failure_class == FailureClass::user);
+}
+
+TEST_CASE("ranks that failed because a node was lost are not to blame either") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.exit_rank(0, {1, 0});
+  bench.unlink(2);
+  bench.link(2, 2, 2);
+  bench.obey();
+  CHECK(cause(bench).failure_class == FailureClass::infra);
+  CHECK(cause(bench).first_node == NodeId{"h02"});
+  CHECK(cause(bench).sentence == "h02 rebooted; then rank 0 on h01 exited with code 1");
+}
+
+TEST_CASE("progress is a step beyond the one resumed from, or a newer checkpoint") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bench.progress(100, sealed(100));
+  bench.fail_and_retry(0, {1, 0});
+  CHECK(cause(bench).made_progress);
+  bench.progress(100);
+  bench.fail_and_retry(0, {1, 0});
+  CHECK(!cause(bench).made_progress);
+}

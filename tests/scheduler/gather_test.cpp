@@ -1,0 +1,125 @@
+#include "tests/catch.h"
+#include "tests/scheduler/bench.h"
+
+using namespace muster;
+using namespace muster::test;
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("a linked node that is not checked owes its check, an unlinked one nothing") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2));
+  CHECK(pending_work(bench.state).empty());
+  CHECK(nodes_to_connect(bench.state).size() == 2);
+  bench.link(1);
+  const auto work = pending_work(bench.state);
+  REQUIRE(work.size() == 1);
+  CHECK(work[0].node == NodeId{"h01"});
+  CHECK(std::holds_alternative<CheckWork>(work[0].work));
+}
+
+TEST_CASE("a node that fails its checks is replaced and keeps its index") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2));
+  bench.link_all(4);
+  bench.fail_check(1);
+  CHECK(bench.nodes() == Names{"h03", "h02"});
+  CHECK_THAT(bench.last<NodeReplaced>()->reason, ContainsSubstring("found 7 GPUs, wanted 8"));
+  bench.obey();
+  CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("a node that does not answer for 20 s is replaced") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(1));
+  bench.unlink(1, LinkFailureKind::unreachable);
+  bench.pass(Seconds{19});
+  CHECK(bench.nodes() == Names{"h01"});
+  bench.pass(Seconds{2});
+  CHECK(bench.nodes() == Names{"h02"});
+}
+
+TEST_CASE("a node that refuses our key is replaced at once") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(1));
+  bench.unlink(1, LinkFailureKind::refused_key);
+  CHECK(bench.nodes() == Names{"h02"});
+}
+
+TEST_CASE("a node drained while it is checked is replaced") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(1));
+  bench.drain(1);
+  CHECK(bench.nodes() == Names{"h02"});
+}
+
+TEST_CASE("without a replacement the gang is given back and tried again") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(4));
+  bench.link_all(4);
+  bench.fail_check(2);
+  REQUIRE(bench.last<PlacementAbandoned>());
+  CHECK_THAT(bench.last<PlacementAbandoned>()->reason, ContainsSubstring("h02 failed"));
+  CHECK(!bench.state.nodes.at(NodeId{"h01"}).owner);
+  bench.pass(Seconds{6});
+  CHECK(bench.attempt().id == AttemptId{1});
+  bench.obey();
+  CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("a gang that stays unhealthy for muster.nodes.wait ends with 91") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(4).nodes_wait(60));
+  bench.link_all(4);
+  for (int i = 0; i < 100 && bench.is_live(); ++i) {
+    if (bench.is_in<Gathering>()) bench.fail_check(3);
+    bench.pass(Seconds{1});
+  }
+  CHECK(!bench.is_live());
+  CHECK(bench.last<JobEnded>()->exit_code == 91);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("gpu_count"));
+}
+
+TEST_CASE("a gang that stays unreachable for muster.nodes.wait ends with 92") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2).of_cluster(2).nodes_wait(60));
+  bench.link(1);
+  bench.unlink(2, LinkFailureKind::unreachable);
+  bench.pass(Seconds{59});
+  CHECK(bench.is_live());
+  bench.pass(Seconds{120});
+  CHECK(!bench.is_live());
+  CHECK(bench.last<JobEnded>()->exit_code == 92);
+}
+
+TEST_CASE("a job ends at once when waiting cannot mend its nodes") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2).of_cluster(2));
+  bench.unlink(2, LinkFailureKind::changed_host_key);
+  CHECK(!bench.is_live());
+  CHECK(bench.last<JobEnded>()->exit_code == 92);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("h02 cannot be reached"));
+}
+
+TEST_CASE("a new job tries a node again whose key was refused before") {
+  Bench bench;
+  bench.submit(a_job("old").on_nodes(1).of_cluster(1));
+  bench.unlink(1, LinkFailureKind::refused_key);
+  REQUIRE(!bench.is_live("old"));
+  bench.pass(Seconds{60});
+  bench.submit(a_job("new").on_nodes(1).of_cluster(1));
+  bench.link(1);
+  bench.obey();
+  CHECK(bench.is_in<Running>("new"));
+}
+
+TEST_CASE("late checks of an abandoned placement do not count") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(4));
+  bench.link_all(4);
+  bench.fail_check(2);
+  bench.pass(Seconds{6});
+  bench.observe(NodeChecked{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, {{"x", "late"}}, {}});
+  CHECK(bench.is_in<Gathering>());
+  CHECK(!bench.attempt().nodes[0].checked);
+}

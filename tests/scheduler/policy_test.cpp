@@ -1,0 +1,281 @@
+#include <csignal>
+
+#include "scheduler/restart_policy.h"
+#include "scheduler/restart_rules.h"
+#include "tests/catch.h"
+#include "tests/scheduler/bench.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+RestartRule on_exit(int code) {
+  RestartRule rule;
+  rule.exit_code = code;
+  return rule;
+}
+
+int ended_with(const Bench& bench) {
+  REQUIRE(bench.last<JobEnded>());
+  return bench.last<JobEnded>()->exit_code;
+}
+
+}  // namespace
+
+TEST_CASE("a user failure restarts in place, on the same nodes in the same order") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.progress(10, sealed(10));
+  bench.fail_and_retry(1, {0, SIGKILL});
+  CHECK(bench.is_in<Running>());
+  CHECK(bench.nodes() == std::vector<std::string>{"h01", "h02"});
+  CHECK(!bench.last<RetryScheduled>()->reschedule);
+  CHECK_THAT(bench.last<RetryScheduled>()->rule, ContainsSubstring("restart 1 of 3 in 1 h"));
+  CHECK(bench.last<AttemptPlaced>()->why == "the same nodes as before");
+}
+
+TEST_CASE("the same exit twice before any progress gives up with 93 and shows the last lines") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bench.fail_and_retry(0, {1, 0});
+  REQUIRE(bench.is_in<Running>());
+  bench.fail_and_retry(0, {1, 0});
+  CHECK(ended_with(bench) == 93);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("rank 0 on h01 exited with code 1"));
+  CHECK(bench.last<AttemptEnded>()->cause.last_lines.back() == "CUDA out of memory");
+}
+
+TEST_CASE("different early exits are not the same failure") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bench.fail_and_retry(0, {1, 0});
+  bench.fail_and_retry(0, {0, SIGSEGV});
+  CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("a command that cannot be run stops the job at once with the shell's own code") {
+  const int code = GENERATE(126, 127);
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bench.fail_and_retry(0, {code, 0});
+  CHECK(ended_with(bench) == code);
+}
+
+TEST_CASE("without restarts the job ends with the rank's own code") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).restarts(0));
+  SECTION("an exit code") {
+    bench.fail_and_retry(0, {42, 0});
+    CHECK(ended_with(bench) == 42);
+  }
+  SECTION("a signal") {
+    bench.fail_and_retry(0, {0, SIGSEGV});
+    CHECK(ended_with(bench) == 139);
+  }
+  SECTION("a code that muster uses itself") {
+    bench.fail_and_retry(0, {91, 0});
+    CHECK(ended_with(bench) == 1);
+  }
+}
+
+TEST_CASE("a rank that exits with 93 is not restarted") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bench.progress(10, sealed(10));
+  bench.fail_and_retry(0, {93, 0});
+  CHECK(ended_with(bench) == 93);
+}
+
+TEST_CASE("a used up restart budget gives up with 93, and frees itself with time") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).restarts(2));
+  const auto fail_at = [&](int step) {
+    bench.progress(step, sealed(step, bench.attempt().id.value + 1));
+    bench.fail_and_retry(0, {1, 0});
+  };
+  SECTION("inside the interval") {
+    fail_at(1);
+    fail_at(2);
+    CHECK(bench.is_in<Running>());
+    fail_at(3);
+    CHECK(ended_with(bench) == 93);
+    CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("muster.restart.attempts"));
+  }
+  SECTION("over a longer time") {
+    for (int step = 1; step <= 6; ++step) {
+      bench.pass(Seconds{3600});
+      fail_at(step);
+    }
+    CHECK(bench.is_in<Running>());
+  }
+}
+
+TEST_CASE("restarts without a newer checkpoint stop after muster.no_progress.cycles") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).restarts(100).no_progress_cycles(3));
+  int attempts = 1;
+  while (bench.is_live()) {
+    bench.progress(50 + attempts);  // steps, but nothing sealed
+    bench.fail_and_retry(0, {1, 0});
+    ++attempts;
+    REQUIRE(attempts < 10);
+  }
+  CHECK(ended_with(bench) == 93);
+  CHECK(bench.count<LaunchBegun>() == 4);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("without a newer checkpoint"));
+}
+
+TEST_CASE("a lost node is charged to reschedule, avoided, and used again when there is no other") {
+  Bench bench;
+  bench.start(a_job().on_nodes(4));
+  bench.unlink(2);
+  bench.link(2, 2);
+  bench.obey();
+  CHECK(bench.last<RetryScheduled>()->reschedule);
+  CHECK(bench.last<RetryScheduled>()->avoid == std::vector<NodeId>{NodeId{"h02"}});
+  bench.pass(Seconds{10});
+  bench.obey();
+  CHECK(bench.nodes() == std::vector<std::string>{"h01", "h02", "h03", "h04"});
+}
+
+TEST_CASE("a used up reschedule budget ends with 92") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).of_cluster(1).reschedules(2).no_progress_cycles(100));
+  for (int agent = 2; agent < 5; ++agent) {
+    REQUIRE(bench.is_in<Running>());
+    bench.link(1, agent);
+    bench.obey();
+    bench.pass(Seconds{60});
+    bench.obey();
+  }
+  CHECK(ended_with(bench) == 92);
+}
+
+TEST_CASE("starts that fail are bounded by the reschedule budget, not by missing progress") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(1).reschedules(5));
+  bench.link_all(4);
+  while (bench.is_live()) {
+    if (bench.is_in<Starting>()) {
+      const Attempt& attempt = bench.attempt();
+      bench.observe(NodeStarted{JobId{"train"}, attempt.id, attempt.nodes[0].id, "no namespace"});
+    }
+    if (const auto works = pending_work(bench.state); !works.empty()) {
+      bench.obey(works.front());
+    } else {
+      bench.pass(Seconds{10});
+    }
+    REQUIRE(bench.count<LaunchBegun>() < 10);
+  }
+  CHECK(bench.count<LaunchBegun>() == 6);
+  CHECK(ended_with(bench) == 92);
+}
+
+TEST_CASE("a rule decides before the class") {
+  Bench bench;
+  auto stop_rule = on_exit(42);
+  stop_rule.action = Reaction::stop;
+  bench.start(a_job().on_nodes(1).rule(on_exit(7)).rule(stop_rule));
+  bench.fail_and_retry(0, {42, 0});
+  CHECK(ended_with(bench) == 42);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("rule 2 (exit_code 42)"));
+}
+
+TEST_CASE("a rule gives a failure another class") {
+  Bench bench;
+  auto rule = on_exit(7);
+  rule.failure_class = FailureClass::hw;
+  bench.start(a_job().on_nodes(1).rule(rule));
+  bench.fail_and_retry(0, {7, 0});
+  CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::hw);
+  CHECK(bench.last<RetryScheduled>()->exclude);
+  CHECK(bench.nodes() == std::vector<std::string>{"h02"});
+}
+
+TEST_CASE("an excluded node is never used again") {
+  Bench bench;
+  auto rule = on_exit(7);
+  rule.action = Reaction::exclude_node;
+  bench.start(a_job().on_nodes(1).of_cluster(1).rule(rule));
+  bench.fail_and_retry(0, {7, 0});
+  CHECK(ended_with(bench) == 91);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("h01 was excluded from this job"));
+}
+
+TEST_CASE("a rule that only logs is mentioned and does not decide") {
+  Bench bench;
+  auto rule = on_exit(7);
+  rule.action = Reaction::stop;
+  rule.enforce = false;
+  bench.start(a_job().on_nodes(1).rule(rule));
+  bench.fail_and_retry(0, {7, 0});
+  CHECK(bench.is_in<Running>());
+  CHECK_THAT(bench.last<RetryScheduled>()->rule,
+             ContainsSubstring("rule 1 (exit_code 7) only logs"));
+}
+
+TEST_CASE("the action of a class can be set") {
+  Bench bench;
+  auto job = a_job().on_nodes(1);
+  job.spec().muster.class_actions["user"] = Reaction::stop;
+  bench.start(job);
+  bench.fail_and_retry(0, {5, 0});
+  CHECK(ended_with(bench) == 5);
+}
+
+TEST_CASE("three hangs in a row end with 95") {
+  Bench bench;
+  auto rule = on_exit(7);
+  rule.failure_class = FailureClass::hang;
+  bench.start(a_job().on_nodes(1).rule(rule).no_progress_cycles(10));
+  for (int i = 0; i < 3; ++i) bench.fail_and_retry(0, {7, 0});
+  CHECK(ended_with(bench) == 95);
+}
+
+TEST_CASE("a pattern matches the rank's last lines, and a broken or huge one matches nothing") {
+  AttemptCause cause;
+  cause.status = {1, 0};
+  cause.last_lines = {"RuntimeError: CUDA out of memory", std::string(100'000, 'a')};
+  MusterSettings settings;
+  RestartRule rule;
+  const auto matched = [&](const std::string& pattern) {
+    rule.stderr_regex = pattern;
+    settings.rules = {rule};
+    return match_rules(settings, cause).rule != nullptr;
+  };
+  CHECK(matched("out of memory"));
+  CHECK(matched("^Runtime.*memory$"));
+  CHECK(!matched("ECC"));
+  CHECK(!matched("("));
+  CHECK(!matched("[a"));
+  CHECK(!matched("(a+)+$b"));
+  CHECK(!matched(std::string(10'000, 'a')));
+}
+
+TEST_CASE("backoff grows as it is asked to, up to its limit") {
+  RestartSettings settings;
+  settings.delay = Seconds{5};
+  settings.max_delay = Seconds{60};
+  const auto delays = [&](DelayFunction function) {
+    settings.delay_function = function;
+    std::vector<long> seconds;
+    for (int n = 1; n <= 6; ++n) seconds.push_back(retry_delay(settings, n).count() / 1000);
+    return seconds;
+  };
+  CHECK(delays(DelayFunction::constant) == std::vector<long>{5, 5, 5, 5, 5, 5});
+  CHECK(delays(DelayFunction::exponential) == std::vector<long>{5, 10, 20, 40, 60, 60});
+  CHECK(delays(DelayFunction::fibonacci) == std::vector<long>{5, 5, 10, 15, 25, 40});
+  CHECK(retry_delay(settings, 1'000'000) == settings.max_delay);
+}
+
+TEST_CASE("jitter stays within a fifth and is the same every time") {
+  for (int attempt = 0; attempt < 200; ++attempt) {
+    const auto delay = with_jitter(Seconds{10}, JobId{"x"}, AttemptId{attempt});
+    CHECK(delay >= Seconds{8});
+    CHECK(delay <= Seconds{12});
+    CHECK(delay == with_jitter(Seconds{10}, JobId{"x"}, AttemptId{attempt}));
+  }
+  CHECK(with_jitter(Seconds{10}, JobId{"x"}, AttemptId{0}) !=
+        with_jitter(Seconds{10}, JobId{"y"}, AttemptId{0}));
+}

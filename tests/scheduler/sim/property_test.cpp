@@ -1,0 +1,40 @@
+// Thousands of small disasters, each from one seed. MUSTER_SIM_SEEDS sets how many, MUSTER_SIM_SEED
+// runs one alone.
+#include <cstdlib>
+#include <iostream>
+
+#include "scheduler/describe.h"
+#include "tests/catch.h"
+#include "tests/scheduler/sim/world.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+void check_seed(std::uint64_t seed) {
+  World world(seed);
+  world.run();
+  const std::vector<std::string> problems = world.problems();
+  if (problems.empty()) return;
+  if (std::getenv("MUSTER_SIM_SEED")) {
+    for (const Record& record : world.journal()) {
+      std::cerr << to_ms(record.at) << " " << describe(record);
+    }
+  }
+  FAIL("seed " << seed << ": " << problems.size()
+               << " broken promises, first: " << problems.front());
+}
+
+}  // namespace
+
+TEST_CASE("whatever breaks, the promises hold and every job ends when the faults stop") {
+  if (std::getenv("MUSTER_SIM_SEED")) return check_seed(number_from("MUSTER_SIM_SEED", 0));
+  const std::uint64_t seeds = number_from("MUSTER_SIM_SEEDS", 1000);
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) check_seed(seed);
+}

@@ -1,0 +1,124 @@
+// What people read: explain, the summary, the state's name; and that the journal alone can tell it.
+#include <csignal>
+
+#include "scheduler/describe.h"
+#include "scheduler/explain.h"
+#include "scheduler/job_state.h"
+#include "scheduler/replay.h"
+#include "scheduler/summary.h"
+#include "tests/catch.h"
+#include "tests/scheduler/bench.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+// Runs, is killed after step 120, resumes from step 100, ends well.
+Bench a_story() {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.pass(Seconds{60});
+  bench.progress(120, sealed(100));
+  bench.fail_and_retry(1, {0, SIGKILL});
+  bench.progress(200, sealed(200, 2));
+  bench.finish();
+  return bench;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("explain tells what happened, in order, with rule and evidence") {
+  const Bench bench = a_story();
+  const std::string text = joined(explain_text(bench.journal));
+  CHECK_THAT(text, ContainsSubstring("+0 s  submitted by ada: wants 2 nodes of lab, priority 0"));
+  CHECK_THAT(text, ContainsSubstring("attempt 0 placed on h01, h02: first free nodes of lab"));
+  CHECK_THAT(text, ContainsSubstring("rank 1 on h02 was killed by SIGKILL after step 120"));
+  CHECK_THAT(text, ContainsSubstring("attempt 0 ended: rank 1 on h02 was killed by SIGKILL after "
+                                     "step 120; class user; newest checkpoint: step 100"));
+  CHECK_THAT(text, ContainsSubstring("in place: class user: backoff; restart 1 of 3 in 1 h"));
+  CHECK_THAT(text, ContainsSubstring("attempt 1 resumes from step 100: newest sealed checkpoint"));
+  CHECK_THAT(text, ContainsSubstring("ended: Completed, exit code 0"));
+}
+
+TEST_CASE("the summary of a job has its attempts, its end and its newest checkpoint") {
+  const Bench bench = a_story();
+  const JobSummary summary = summarize(bench.journal);
+  CHECK(summary.job == JobId{"train"});
+  CHECK(summary.state == "Completed");
+  CHECK(summary.exit_code == 0);
+  CHECK(summary.last_step == 200);
+  CHECK(summary.checkpoint->step == 200);
+  REQUIRE(summary.attempts.size() == 2);
+  CHECK(summary.attempts[0].cause->sentence == "rank 1 on h02 was killed by SIGKILL");
+  CHECK(summary.attempts[0].last_step == 120);
+  CHECK(!summary.attempts[0].resumed_from_step);
+  CHECK(summary.attempts[1].resumed_from_step == 100);
+  CHECK(summary.started);
+  CHECK(summary.ended);
+}
+
+TEST_CASE("the summary of a waiting job says why it waits") {
+  Bench bench;
+  bench.submit(a_job("x").on_nodes(4));
+  bench.submit(a_job("y").on_nodes(4));
+  std::vector<Record> of_y;
+  for (const Record& record : bench.journal) {
+    const JobId* job = job_of(record);
+    if (job && *job == JobId{"y"}) of_y.push_back(record);
+  }
+  const JobSummary summary = summarize(of_y);
+  CHECK(summary.state == "Queued");
+  CHECK_THAT(summary.reason, ContainsSubstring("h01 is running job x"));
+  CHECK(!summary.exit_code);
+}
+
+TEST_CASE("a job's state has Azure's names on the way") {
+  Bench bench;
+  std::vector<std::string> names;
+  const auto note = [&] {
+    const std::string name = job_state_name(bench.state, bench.job());
+    if (names.empty() || names.back() != name) names.push_back(name);
+  };
+  bench.submit(a_job().on_nodes(1));
+  note();
+  bench.link(1);
+  for (auto works = pending_work(bench.state); !works.empty(); works = pending_work(bench.state)) {
+    note();
+    bench.obey(works.front());
+  }
+  note();
+  bench.exit_rank(0, {});
+  note();
+  CHECK(names ==
+        std::vector<std::string>{"Provisioning", "Preparing", "Starting", "Running", "Finalizing"});
+}
+
+TEST_CASE("the journal alone gives the same state and the same decisions") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.progress(5, sealed(5));
+  bench.fail_and_retry(0, {1, 0});
+  const Replay again = replay(bench.journal);
+  CHECK(describe(again.state) == describe(bench.state));
+  CHECK(again.disagreements.empty());
+}
+
+TEST_CASE("replay names a recorded decision that would be made otherwise today") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  for (Record& record : bench.journal) {
+    auto* decision = std::get_if<Decision>(&record.what);
+    auto* placed = decision ? std::get_if<AttemptPlaced>(decision) : nullptr;
+    if (placed) placed->nodes = {NodeId{"h03"}, NodeId{"h04"}};
+  }
+  const Replay again = replay(bench.journal);
+  REQUIRE(!again.disagreements.empty());
+  CHECK_THAT(again.disagreements.front().decided, ContainsSubstring("h01"));
+}

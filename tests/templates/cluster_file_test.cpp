@@ -1,0 +1,95 @@
+#include "templates/cluster_file.h"
+
+#include "tests/catch.h"
+#include "tests/templates/files_in_memory.h"
+
+namespace muster {
+namespace {
+
+ClusterFile read_cluster(const std::string& text) {
+  return read_cluster_file("cluster.yml", text, in_project());
+}
+
+TEST_CASE("a cluster file becomes compute targets") {
+  const ClusterFile file = read_cluster(R"(default: lab
+compute:
+  lab:
+    transport: openssh
+    user: ml
+    port: 2222
+    identity_file: ~/.ssh/lab
+    nodes:
+      - n[01-02]
+      - {name: m3, host: 10.0.0.3, port: 22, user: root, address: 192.168.0.3}
+    shared_root: /mnt/shared
+    remote_home: ~/muster
+    lease: 2m
+    unreachable: 45
+    ports: 21000-21999
+  bench:
+    transport: local
+    nodes: a,b
+)");
+  CHECK(printed(file.findings) == "");
+  CHECK(file.default_target == "lab");
+  REQUIRE(file.targets.size() == 2);
+  const ComputeTarget& lab = file.targets[0];
+  REQUIRE(lab.nodes.size() == 3);
+  CHECK(lab.nodes[1].id.value == "n02");
+  CHECK(lab.nodes[1].host == "n02");
+  CHECK(lab.nodes[1].port == 2222);
+  CHECK(lab.nodes[1].user == "ml");
+  CHECK(lab.nodes[1].identity_file == "~/.ssh/lab");
+  CHECK(lab.nodes[1].transport == TransportKind::openssh);
+  CHECK(lab.nodes[2].id.value == "m3");
+  CHECK(lab.nodes[2].host == "10.0.0.3");
+  CHECK(lab.nodes[2].port == 22);
+  CHECK(lab.nodes[2].user == "root");
+  CHECK(lab.nodes[2].job_address == "192.168.0.3");
+  CHECK(lab.shared_root == "/mnt/shared");
+  CHECK(lab.remote_home == "~/muster");
+  CHECK(lab.lease == Milliseconds{120000});
+  CHECK(lab.unreachable == Milliseconds{45000});
+  CHECK(lab.port_min == 21000);
+  CHECK(lab.port_max == 21999);
+  CHECK(file.targets[1].nodes[0].transport == TransportKind::local);
+}
+
+TEST_CASE("mistakes in a cluster file are errors, all of them at once") {
+  const std::string out = printed(read_cluster(R"(default: lap
+compute:
+  lab:
+    transprot: ssh
+    nodes: [a, a]
+    ports: 29999-20000
+  local:
+    nodes: x
+  empty: {}
+  odd:
+    nodes: -oProxyCommand=x
+)")
+                                      .findings);
+  CHECK_THAT(out, ContainsSubstring("cluster.yml:1:10: error: default: there is no target 'lap'; "
+                                    "did you mean 'lab'?"));
+  CHECK_THAT(out, ContainsSubstring("unknown key 'transprot' in 'compute.lab'; "
+                                    "did you mean 'transport'?"));
+  CHECK_THAT(out, ContainsSubstring("the node 'a' is listed twice"));
+  CHECK_THAT(out, ContainsSubstring("compute.lab.ports: expected two ports"));
+  CHECK_THAT(out, ContainsSubstring("compute.local: the name is built in"));
+  CHECK_THAT(out, ContainsSubstring("'compute.empty.nodes' is required"));
+  CHECK_THAT(out, ContainsSubstring("'-oProxyCommand=x' is not a host name"));
+}
+
+TEST_CASE("the built-in targets come before those of the file") {
+  const auto known = known_targets(read_cluster("compute: {lab: {nodes: a}}"));
+  REQUIRE(known.size() == 3);
+  CHECK(known[0].name == "local");
+  CHECK(known[0].nodes.size() == 1);
+  CHECK(known[1].name == "local-cluster");
+  CHECK(known[1].nodes.size() == 64);
+  CHECK(known[1].nodes[63].id.value == "local-63");
+  CHECK(known[2].name == "lab");
+}
+
+}  // namespace
+}  // namespace muster

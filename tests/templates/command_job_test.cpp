@@ -1,0 +1,222 @@
+#include "templates/job_file.h"
+
+#include "templates/cannot_run.h"
+#include "tests/catch.h"
+#include "tests/templates/files_in_memory.h"
+
+namespace muster {
+namespace {
+
+const std::string head = "command: true\nenvironment: azureml:host\ncompute: local\n";
+
+// The spec of a job that must have no errors.
+JobSpec spec_of(const std::string& text, const ReadOptions& options = in_project()) {
+  const JobFile job = read_job(text, options);
+  INFO(printed(job.findings));
+  CHECK(!has_errors(job.findings));
+  return job.spec;
+}
+
+std::string findings_of(const std::string& text, const ReadOptions& options = in_project()) {
+  return printed(read_job(text, options).findings);
+}
+
+TEST_CASE("a minimal command job has no findings and every default") {
+  const JobFile job = read_job(head);
+  CHECK(printed(job.findings) == "");
+  CHECK(job.kind == FileKind::command);
+  CHECK(job.spec.command == "true");
+  CHECK(job.spec.compute == "local");
+  CHECK(job.spec.instance_count == 1);
+  CHECK(job.spec.shm_size == "2g");
+  CHECK(job.spec.experiment_name == "project");
+  CHECK(job.spec.muster.restart.attempts == 3);
+  CHECK(job.spec.distribution.type == DistributionType::none);
+  CHECK(job.spec.distribution.processes_per_node == 1);
+  CHECK(cannot_run_yet(job).empty());
+}
+
+TEST_CASE("an unknown key is an error with the line, a caret and a suggestion") {
+  CHECK(findings_of(head + "resources:\n  instance_cout: 2\n") ==
+        "job.yml:5:3: error: unknown key 'instance_cout' in 'resources'; "
+        "did you mean 'instance_count'?\n"
+        "    instance_cout: 2\n"
+        "    ^\n");
+}
+
+TEST_CASE("every key of a command job reaches the JobSpec") {
+  const ReadOptions options = in_project({{"/work/project/src/", ""}, {"/work/project/data/", ""}});
+  const JobSpec spec = spec_of(R"(
+name: run_1
+display_name: Run
+description: text
+experiment_name: vision
+parent_job_name: parent
+tags: {team: vision, year: 2024, none: }
+properties: {owner: me}
+command: echo hi
+code: ./src
+environment: {image: "python:3.11", conda_file: {dependencies: [python]}}
+environment_variables: {A: "1", B: 1e-4, C: yes}
+distribution: {type: pytorch, process_count_per_instance: 8}
+compute: azureml:lab
+resources:
+  instance_count: 2
+  instance_type: [Standard_ND96, other]
+  shm_size: 1g
+  docker_args: --privileged
+  max_instance_count: 4
+limits: {timeout: 90}
+inputs: {data: {path: ./data, mode: download, type: uri_folder}, rate: 1e-4}
+outputs: {model: {mode: upload, type: mlflow_model, path: ./out, name: m, version: 7}}
+queue_settings: {job_tier: spot, priority: low}
+services: {s: {type: custom, port: 80, nodes: 1, log_dir: ./l}}
+identity: {type: managed, client_id: c}
+)",
+                               options);
+  CHECK(spec.name == "run_1");
+  CHECK(spec.display_name == "Run");
+  CHECK(spec.description == "text");
+  CHECK(spec.experiment_name == "vision");
+  CHECK(spec.recorded.at("parent_job_name") == "parent");
+  CHECK(spec.tags ==
+        std::map<std::string, std::string>{{"team", "vision"}, {"year", "2024"}, {"none", ""}});
+  CHECK(spec.properties.at("owner") == "me");
+  CHECK(spec.code == "/work/project/src");
+  CHECK(spec.environment.image == "python:3.11");
+  CHECK(spec.environment.conda_file == "dependencies:\n  - python\n");
+  CHECK(spec.environment_variables ==
+        std::map<std::string, std::string>{{"A", "1"}, {"B", "1e-4"}, {"C", "yes"}});
+  CHECK(spec.distribution.type == DistributionType::pytorch);
+  CHECK(spec.distribution.processes_per_node == 8);
+  CHECK(spec.compute == "lab");
+  CHECK(spec.instance_count == 2);
+  CHECK(spec.muster.nodes_min == 2);
+  CHECK(spec.muster.nodes_max == 4);
+  CHECK(spec.instance_types == std::vector<std::string>{"Standard_ND96", "other"});
+  CHECK(spec.shm_size == "1g");
+  CHECK(spec.docker_args == "--privileged");
+  CHECK(spec.timeout == Seconds{90});
+  CHECK(spec.inputs.at("data").path == "/work/project/data");
+  CHECK(spec.inputs.at("data").path_kind == PathKind::local);
+  CHECK(spec.inputs.at("data").mode == InputMode::download);
+  CHECK(spec.inputs.at("rate").is_literal);
+  CHECK(spec.inputs.at("rate").literal == "1e-4");
+  CHECK(spec.outputs.at("model").mode == OutputMode::upload);
+  CHECK(spec.outputs.at("model").type == DataType::mlflow_model);
+  CHECK(spec.outputs.at("model").path == "/work/project/out");
+  CHECK(spec.outputs.at("model").asset_name == "m");
+  CHECK(spec.outputs.at("model").asset_version == "7");
+  CHECK(spec.recorded.at("queue_settings.job_tier") == "spot");
+  CHECK(spec.muster.preemptible);
+  CHECK(spec.muster.priority == -100);
+  CHECK(spec.services.at("s").type == "custom");
+  CHECK(spec.services.at("s").port == 80);
+  CHECK(spec.services.at("s").nodes == "1");
+  CHECK(spec.services.at("s").log_dir == "./l");
+  CHECK(spec.recorded.at("identity.type") == "managed");
+  CHECK(spec.recorded.at("identity.client_id") == "c");
+}
+
+TEST_CASE("numbers may be quoted or end in .0, and booleans are any word of YAML 1.1") {
+  const JobSpec spec = spec_of(head +
+                               "resources: {instance_count: '3'}\n"
+                               "distribution: {type: PyTorch, process_count_per_instance: 2.0}\n"
+                               "muster: {preemptible: On, reschedule: {unlimited: 'yes'}}\n");
+  CHECK(spec.instance_count == 3);
+  CHECK(spec.distribution.processes_per_node == 2);
+  CHECK(spec.muster.preemptible);
+  CHECK(spec.muster.reschedule.unlimited);
+}
+
+TEST_CASE("a wrong type names what was expected and what was found") {
+  CHECK_THAT(findings_of(head + "resources: {instance_count: [2]}"),
+             ContainsSubstring("resources.instance_count: expected an integer, got a list"));
+  CHECK_THAT(findings_of(head + "resources: many"),
+             ContainsSubstring("resources: expected a map, got 'many'"));
+  CHECK_THAT(findings_of(head + "tags: {a: {b: c}}"),
+             ContainsSubstring("tags.a: expected text, got a map"));
+  CHECK_THAT(findings_of("[a]"), ContainsSubstring("expected a map of keys"));
+}
+
+TEST_CASE("literals and placeholders of data take the place of expressions in the command") {
+  const ReadOptions options = in_project({{"/work/project/data/", ""}});
+  const JobSpec spec = spec_of(
+      "command: x ${{inputs.n}} ${{ inputs.flag }} ${{inputs.word}} ${{inputs.data}} "
+      "${{inputs.uri}} ${{outputs.o}} $RANK $(id) *\n"
+      "environment: azureml:host\ncompute: local\n"
+      "inputs: {n: 3e-4, flag: true, word: 'true', data: {path: data},\n"
+      "  uri: {path: 'https://x/y', mode: direct}}\noutputs: {o: }\n",
+      options);
+  CHECK(spec.command ==
+        "x 3e-4 True true \x01inputs.data\x02 https://x/y \x01outputs.o\x02 $RANK $(id) *");
+}
+
+TEST_CASE("the job's name fills the paths of outputs, also when it is given later") {
+  const std::string text = head + "outputs: {o: {path: './out/${{name}}/${{output_name}}'}}\n";
+  CHECK(spec_of("name: mine\n" + text).outputs.at("o").path == "/work/project/out/mine/o");
+  JobSpec later = spec_of(text);
+  give_name(later, "brave_name");
+  CHECK(later.name == "brave_name");
+  CHECK(later.outputs.at("o").path == "/work/project/out/brave_name/o");
+}
+
+TEST_CASE("paths are relative to the file that names them, not to the working directory") {
+  const ReadOptions options =
+      in_project({{"/work/project/sub/src/", ""}, {"/work/project/src/", ""}});
+  const JobFile job = read_job_file("sub/job.yml", head + "code: src\n", options);
+  CHECK(job.spec.code == "/work/project/sub/src");
+  const JobFile absolute =
+      read_job_file("/work/project/sub/job.yml", head + "code: ../src\n", options);
+  CHECK(absolute.spec.code == "/work/project/src");
+}
+
+TEST_CASE("code that is missing or a file is an error") {
+  const ReadOptions options = in_project({{"/work/project/a.py", ""}});
+  CHECK_THAT(findings_of(head + "code: gone", options),
+             ContainsSubstring("there is no directory '/work/project/gone'"));
+  CHECK_THAT(findings_of(head + "code: a.py", options), ContainsSubstring("is a file"));
+}
+
+TEST_CASE("a --set option changes the tree before the checks and is named in findings") {
+  ReadOptions options = in_project();
+  options.sets = {"resources.instance_count=4",       "tags.a.b=c",    "command=echo a: b = c",
+                  "properties.muster.nodes.spares=2", "inputs={n: 5}", "limits.timeout=1h"};
+  const JobSpec spec = spec_of(head, options);
+  CHECK(spec.instance_count == 4);
+  CHECK(spec.tags.at("a.b") == "c");
+  CHECK(spec.command == "echo a: b = c");
+  CHECK(spec.muster.nodes_spares == 2);
+  CHECK(spec.inputs.at("n").literal == "5");
+  CHECK(spec.timeout == Seconds{3600});
+
+  options.sets = {"resources.instance_count=none", "command.below=x", "nothing", "=x", "a..b=x"};
+  CHECK(findings_of(head, options) ==
+        "--set resources.instance_count: error: resources.instance_count: expected an integer, "
+        "got 'none'\n"
+        "--set command.below: error: cannot be set: there is a plain value above it in the file\n"
+        "--set nothing: error: expected --set <path>=<value>\n"
+        "--set : error: expected --set <path>=<value>\n"
+        "--set a..b: error: cannot be set: the path has an empty part\n");
+}
+
+TEST_CASE("a missing environment or compute is said, and is no error") {
+  const JobFile job = read_job("command: x\n");
+  CHECK(!has_errors(job.findings));
+  CHECK(!has_unresolved(job.findings));
+  CHECK_THAT(printed(job.findings), ContainsSubstring("warning: no 'environment'"));
+  CHECK_THAT(printed(job.findings), ContainsSubstring("note: no 'compute'"));
+}
+
+TEST_CASE("a command that is too long for one argument is an error") {
+  CHECK_THAT(findings_of("command: " + std::string(140000, 'x')),
+             ContainsSubstring("longer than 128 KiB"));
+}
+
+TEST_CASE("expanded text cannot forge the placeholder of a path") {
+  CHECK_THAT(findings_of("command: ${{inputs.a}}\ninputs: {a: \"\\x01outputs.o\\x02\"}"),
+             ContainsSubstring("control characters"));
+}
+
+}  // namespace
+}  // namespace muster

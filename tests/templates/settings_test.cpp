@@ -1,0 +1,194 @@
+#include "templates/setting_table.h"
+
+#include <set>
+
+#include "templates/cannot_run.h"
+#include "templates/job_file.h"
+#include "tests/catch.h"
+#include "tests/templates/files_in_memory.h"
+
+namespace muster {
+namespace {
+
+const std::string head =
+    "command: x\nenvironment: azureml:host\ncompute: lab\nresources: {instance_count: 4}\n"
+    "distribution: {type: pytorch}\n";
+
+// One legal value for every setting, as a property's text.
+const std::map<std::string, std::string>& legal_values() {
+  static const std::map<std::string, std::string> values = {
+      {"priority", "9"},
+      {"preemptible", "true"},
+      {"nodes.min", "3"},
+      {"nodes.max", "5"},
+      {"nodes.wait", "1m"},
+      {"nodes.spares", "1"},
+      {"nodes.gpus", "2"},
+      {"processes_per_node", "6"},
+      {"elastic.micro_batches", "8"},
+      {"elastic.deterministic", "yes"},
+      {"placement.labels", "a,!b"},
+      {"placement.include", "n[01-03]"},
+      {"placement.exclude", "m1,m2"},
+      {"placement.fabric", "any"},
+      {"health.start", "full"},
+      {"health.failure", "quick"},
+      {"health.run", "false"},
+      {"health.skip", "a"},
+      {"health.only", "b,c"},
+      {"checkpoint.path", "/ckpt"},
+      {"checkpoint.local", "off"},
+      {"checkpoint.format", "deepspeed"},
+      {"checkpoint.marker", "*.done"},
+      {"checkpoint.every", "50steps"},
+      {"checkpoint.keep", "2"},
+      {"resume.from", "/ckpt/step-1"},
+      {"resume.argument", "--resume {checkpoint}"},
+      {"restart.attempts", "1"},
+      {"restart.interval", "10m"},
+      {"restart.delay", "2s"},
+      {"restart.delay_function", "constant"},
+      {"restart.max_delay", "3s"},
+      {"reschedule.attempts", "4"},
+      {"reschedule.interval", "2h"},
+      {"reschedule.unlimited", "on"},
+      {"no_progress.cycles", "7"},
+      {"classes.user.action", "stop"},
+      {"classes.infra.action", "retry"},
+      {"classes.hw.action", "exclude_node"},
+      {"classes.hang.action", "backoff"},
+      {"classes.sdc.action", "stop"},
+      {"classes.preempted.action", "retry"},
+      {"rules", R"([{"when": {"exit_code": 3, "signal": 9}, "class": "infra", "mode": "log"}])"},
+      {"hang.timeout", "5m"},
+      {"hang.first_step", "10m"},
+      {"hang.watch", "output"},
+      {"stop.signal", "SIGUSR1"},
+      {"stop.grace", "1s"},
+      {"stop.grace_max", "2s"},
+      {"master_port", "29500"},
+      {"mpi.launcher", "direct"},
+      {"env.export", "torch,slurm"},
+  };
+  return values;
+}
+
+void check_all_arrived(const MusterSettings& muster, const Distribution& distribution) {
+  CHECK(muster.priority == 9);
+  CHECK(muster.preemptible);
+  CHECK(muster.nodes_min == 3);
+  CHECK(muster.nodes_max == 5);
+  CHECK(muster.nodes_wait == Milliseconds{60000});
+  CHECK(muster.nodes_spares == 1);
+  CHECK(muster.nodes_gpus == 2);
+  CHECK(distribution.processes_per_node == 6);
+  CHECK(muster.labels == std::vector<std::string>{"a", "!b"});
+  CHECK(muster.include_nodes == std::vector<std::string>{"n01", "n02", "n03"});
+  CHECK(muster.exclude_nodes == std::vector<std::string>{"m1", "m2"});
+  CHECK(muster.health_start == HealthLevel::full);
+  CHECK(muster.health_skip == std::vector<std::string>{"a"});
+  CHECK(muster.health_only == std::vector<std::string>{"b", "c"});
+  CHECK(muster.checkpoint_path == "/ckpt");
+  CHECK(muster.resume_from == ResumeFrom::path);
+  CHECK(muster.resume_path == "/ckpt/step-1");
+  CHECK(muster.resume_argument == "--resume {checkpoint}");
+  CHECK(muster.restart.attempts == 1);
+  CHECK(muster.restart.interval == Seconds{600});
+  CHECK(muster.restart.delay == Milliseconds{2000});
+  CHECK(muster.restart.delay_function == DelayFunction::constant);
+  CHECK(muster.restart.max_delay == Milliseconds{3000});
+  CHECK(muster.reschedule.attempts == 4);
+  CHECK(muster.reschedule.interval == Seconds{7200});
+  CHECK(muster.reschedule.unlimited);
+  CHECK(muster.no_progress_cycles == 7);
+  CHECK(muster.class_actions.size() == 6);
+  CHECK(muster.class_actions.at("hw") == Reaction::exclude_node);
+  REQUIRE(muster.rules.size() == 1);
+  CHECK(muster.rules[0].exit_code == 3);
+  CHECK(muster.rules[0].signal == 9);
+  CHECK(muster.rules[0].failure_class == FailureClass::infra);
+  CHECK(!muster.rules[0].enforce);
+  CHECK(muster.stop.signal == "SIGUSR1");
+  CHECK(muster.stop.grace == Milliseconds{1000});
+  CHECK(muster.stop.grace_max == Milliseconds{2000});
+  CHECK(muster.master_port == 29500);
+  CHECK(muster.mpi_launcher == MpiLauncher::direct);
+  CHECK(muster.env_export == std::vector<std::string>{"torch", "slurm"});
+}
+
+// Those without a field of their own are kept as text.
+const std::set<std::string> kept_as_text = {"elastic.micro_batches",
+                                            "elastic.deterministic",
+                                            "placement.fabric",
+                                            "health.failure",
+                                            "health.run",
+                                            "checkpoint.local",
+                                            "checkpoint.format",
+                                            "checkpoint.marker",
+                                            "checkpoint.every",
+                                            "checkpoint.keep",
+                                            "hang.timeout",
+                                            "hang.first_step",
+                                            "hang.watch"};
+
+TEST_CASE("every setting is accepted among the properties and reaches the JobSpec") {
+  std::string text = head + "properties:\n";
+  for (const auto& [path, value] : legal_values()) {
+    text += "  muster." + path + ": '" + value + "'\n";
+  }
+  const JobFile job = read_job(text);
+  INFO(printed(job.findings));
+  CHECK(!has_errors(job.findings));
+  check_all_arrived(job.spec.muster, job.spec.distribution);
+  for (const std::string& path : kept_as_text) {
+    CHECK(job.spec.muster.other.at(path) == legal_values().at(path));
+  }
+  CHECK(job.spec.muster.other.size() == kept_as_text.size());
+}
+
+TEST_CASE("every setting is accepted in the map and reaches the JobSpec") {
+  std::string text = head + "muster:\n";
+  for (const auto& [path, value] : legal_values()) {
+    const bool list = value.find(',') != std::string::npos || path == "rules";
+    const std::string shown = value.starts_with('[') ? value : '[' + value + ']';
+    if (path == "placement.labels") {
+      text += "  placement.labels: [a, '!b']\n";
+    } else {
+      text += "  " + path + ": " + (list ? shown : '\'' + value + '\'') + '\n';
+    }
+  }
+  const JobFile job = read_job(text);
+  INFO(printed(job.findings));
+  CHECK(!has_errors(job.findings));
+  check_all_arrived(job.spec.muster, job.spec.distribution);
+}
+
+TEST_CASE("the test above covers the whole table of settings") {
+  std::set<std::string> in_table;
+  for (const Setting& setting : setting_table()) in_table.insert(setting.path);
+  std::set<std::string> tested;
+  for (const auto& [path, value] : legal_values()) tested.insert(path);
+  CHECK(in_table == tested);
+}
+
+TEST_CASE("a setting in both places is an error at the second") {
+  const JobFile job =
+      read_job(head + "properties: {muster.priority: '1'}\nmuster: {priority: 2}\n");
+  CHECK_THAT(printed(job.findings),
+             ContainsSubstring("error: properties.muster.priority: already set by "
+                               "'muster.priority'; keep one of the two"));
+}
+
+TEST_CASE("settings that are not acted on are warned about, never ignored in silence") {
+  const JobFile job = read_job(head + "muster: {checkpoint: {every: 1h}}\n");
+  CHECK(printed(job.findings) == "");
+  CHECK_THAT(printed(cannot_run_yet(job)),
+             ContainsSubstring("warning: muster.checkpoint.every is checked but not acted on yet"));
+}
+
+TEST_CASE("one process for each GPU is kept for the node to count") {
+  CHECK(read_job(head + "muster: {processes_per_node: gpus}").spec.distribution.process_per_gpu);
+}
+
+}  // namespace
+}  // namespace muster

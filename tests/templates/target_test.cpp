@@ -1,0 +1,67 @@
+#include "templates/target.h"
+
+#include "templates/cluster_file.h"
+#include "tests/catch.h"
+#include "tests/templates/files_in_memory.h"
+
+namespace muster {
+namespace {
+
+std::string findings_for(const std::string& text, const std::string& default_target = "") {
+  ClusterFile cluster =
+      read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
+  const auto known = known_targets(cluster);
+  const ResolvedTarget resolved = resolve_target(read_job(text), known, default_target);
+  return resolved.target ? "runs on " + resolved.target->name : printed(resolved.findings);
+}
+
+const std::string head = "command: x\nenvironment: azureml:host\n";
+
+TEST_CASE("a job runs on the target it names, on the default, or on this host") {
+  CHECK(findings_for(head + "compute: azureml:lab") == "runs on lab");
+  CHECK(findings_for(head, "lab") == "runs on lab");
+  CHECK(findings_for(head) == "runs on local");
+  CHECK(findings_for(head + "compute: serverless", "lab") == "runs on lab");
+  CHECK(findings_for(head + "compute: local-cluster\nresources: {instance_count: 8}") ==
+        "runs on local-cluster");
+}
+
+TEST_CASE("an unknown target is unresolved, with the nearest name") {
+  CHECK(findings_for(head + "compute: lap") ==
+        "job.yml:3:10: unresolved: compute: there is no target 'lap'; did you mean 'lab'?\n"
+        "  compute: lap\n"
+        "           ^\n");
+  CHECK_THAT(findings_for(head + "compute: elsewhere"),
+             ContainsSubstring("known are local, local-cluster, lab"));
+}
+
+TEST_CASE("more nodes than the target has are an error") {
+  CHECK_THAT(findings_for(head + "compute: lab\nresources: {instance_count: 5}"),
+             ContainsSubstring("error: resources.instance_count: the target 'lab' has 4 nodes"));
+  CHECK_THAT(findings_for(head + "compute: lab\nresources: {instance_count: 6}\n"
+                                 "muster: {nodes: {min: 5}}"),
+             ContainsSubstring("error: muster.nodes.min: the target 'lab' has 4 nodes, got 5"));
+}
+
+TEST_CASE("the target local takes one node only") {
+  CHECK_THAT(findings_for(head + "compute: local\nresources: {instance_count: 2}"),
+             ContainsSubstring("'local' is one node, got 2; 'compute: local-cluster'"));
+}
+
+TEST_CASE("a placement that names a host outside the target is unresolved") {
+  CHECK_THAT(findings_for(head + "compute: lab\nmuster: {placement: {exclude: 'n[04-05]'}}"),
+             ContainsSubstring("the target 'lab' has no node 'n05'; did you mean 'n0"));
+}
+
+TEST_CASE("idle GPUs are a warning that names the cure") {
+  const JobFile job = read_job(head + "compute: lab\ndistribution: {type: pytorch}");
+  CHECK_THAT(printed(check_gpu_use(job, 8)),
+             ContainsSubstring("set 'process_count_per_instance: 8'"));
+  CHECK(check_gpu_use(job, 1).empty());
+  CHECK(check_gpu_use(job, 0).empty());
+  const JobFile sub = read_job("command: torchrun train.py\ndistribution: {type: pytorch}");
+  CHECK(check_gpu_use(sub, 8).empty());
+}
+
+}  // namespace
+}  // namespace muster
