@@ -99,6 +99,7 @@ void Arguments::repeated(const std::string& names, std::vector<std::string>& val
   app_->add_option(names, values, help)
       ->type_name("TEXT")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
@@ -169,6 +170,7 @@ struct CommandLine::Parser {
     verb.add_option("--cluster", common.cluster_files, "Cluster file (again for more)")
         ->type_name("FILE")
         ->expected(1)
+        ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->group("Shared options");
     verb.add_flag("--only-show-errors", common.only_show_errors, "No notices and warnings")

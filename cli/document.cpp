@@ -86,7 +86,11 @@ std::string tsv_cell(const Document& value) {
 std::string tsv_line(const Document& value) {
   if (!value.is_structured()) return tsv_cell(value) + "\n";
   std::string line;
-  for (const Document& item : value) line += (line.empty() ? "" : "\t") + tsv_cell(item);
+  const char* gap = "";
+  for (const Document& item : value) {
+    line += gap + tsv_cell(item);
+    gap = "\t";
+  }
   return line + "\n";
 }
 

@@ -1,5 +1,7 @@
 #include "cli/node_table.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/controller_client.h"
@@ -23,12 +25,21 @@ std::string connect_time(const NodeLine& node) {
 
 }  // namespace
 
+bool is_worth_showing(const NodeLine& node) {
+  return node.link != "not connected" || node.drained || !node.owner.empty();
+}
+
 std::vector<NodeLine> nodes_if_running(const Home& home) {
   auto client = ControllerClient::connect(home);
   if (!client || !*client) return {};
   const auto answer = ask(**client, AskNodes{}, patience);
   const auto* nodes = answer ? std::get_if<NodesAnswer>(&*answer) : nullptr;
-  return nodes == nullptr ? std::vector<NodeLine>() : nodes->nodes;
+  std::vector<NodeLine> shown;
+  if (nodes != nullptr) {
+    std::copy_if(nodes->nodes.begin(), nodes->nodes.end(), std::back_inserter(shown),
+                 is_worth_showing);
+  }
+  return shown;
 }
 
 void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common) {

@@ -10,7 +10,10 @@
 
 namespace muster {
 
-// What a running controller knows; nothing when none runs.
+// A target may name many nodes that no job has come to yet, such as the pretend ones of this machine.
+bool is_worth_showing(const NodeLine& node);
+
+// What a running controller knows and is worth showing; nothing when none runs.
 std::vector<NodeLine> nodes_if_running(const Home& home);
 
 void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common);

@@ -40,6 +40,7 @@ int show_nodes(const CommonOptions& common) {
   const auto targets = find_targets(common);
   if (!targets) return failed(targets.error().message, internal, common);
   print_findings(targets->findings, common);
+  std::erase_if(*nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
   std::set<std::string> shown;
   for (const NodeLine& node : *nodes) shown.insert(node.node);
   for (const ComputeTarget& target : targets->targets) {

@@ -1,6 +1,7 @@
 // Gathering: every node of the gang is connected and passes its start gate, is passed over for
 // another, or the gang is given back.
 #include <algorithm>
+#include <string_view>
 
 #include "scheduler/candidates.h"
 #include "scheduler/limits.h"
@@ -12,6 +13,9 @@
 namespace muster {
 
 namespace {
+
+// The one check that waiting cannot mend: nobody installs the interpreter meanwhile.
+constexpr std::string_view program_check = "host.programs";
 
 struct Unfit {
   NodeId node;
@@ -74,10 +78,25 @@ Milliseconds retry_delay(const Job& job) {
   return std::min(retry_placement_most, retry_placement_first * (1 << doublings));
 }
 
+// Every node that was tried lacks the program.
+bool is_hopeless(const Attempt& attempt, const std::vector<Unfit>& unfits) {
+  const auto lacks = [](const std::string& reason) {
+    return reason.find(program_check) != std::string::npos;
+  };
+  return std::all_of(unfits.begin(), unfits.end(),
+                     [&](const Unfit& unfit) { return lacks(unfit.reason); }) &&
+         std::all_of(attempt.passed_reasons.begin(), attempt.passed_reasons.end(),
+                     [&](const auto& passed) { return lacks(passed.second); });
+}
+
 void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
   const std::string reason = abandon_text(job, attempt, unfits);
   const Time now = turn.moment.now();
   turn.decide(PlacementAbandoned{job.id, attempt.id, reason, now + retry_delay(job)});
+  if (is_hopeless(attempt, unfits)) {
+    turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(ExitCode::no_nodes), reason});
+    return;
+  }
   const Time since = job.waiting_since.value_or(attempt.placed_at);
   if (!turn.moment.reached(since + job.spec.muster.nodes_wait)) return;
   const bool all_links =

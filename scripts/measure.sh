@@ -46,8 +46,8 @@ finish() {
 
 controller_pids() {
   pgrep -f '[m]uster controller' | while read -r pid; do
-    tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxF "MUSTER_HOME=$MUSTER_HOME" &&
-      echo "$pid"
+    { tr '\0' '\n' <"/proc/$pid/environ"; } 2>/dev/null |
+      grep -qxF "MUSTER_HOME=$MUSTER_HOME" && echo "$pid"
   done
   true
 }

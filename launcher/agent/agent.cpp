@@ -220,7 +220,9 @@ void Agent::tell_clean(Attempt& attempt) {
         return encode(FromAgent{clean});
       },
       probe_limit,
-      [this, clean](std::optional<std::string> frame) {
+      [this, clean, asked_on = line_.generation()](std::optional<std::string> frame) {
+        // A later connection has not got all the output yet; its controller asks again.
+        if (line_.generation() != asked_on) return;
         line_.send_encoded(frame ? std::move(*frame) : encode(FromAgent{clean}));
       });
 }

@@ -8,6 +8,15 @@
 
 namespace muster {
 
+namespace {
+
+// It names directories, and in a token it ends at the dot before the attempt.
+bool is_job_name(const std::string& name) {
+  return is_plain_name(name) && name.find('.') == std::string::npos;
+}
+
+}  // namespace
+
 void Agent::accept_next() {
   acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
     if (!acceptor_.is_open()) return;
@@ -74,7 +83,14 @@ void Agent::controller_frame(Frame frame) {
   heard_at_ = boot_time();
   auto received = decode_to_agent(std::move(frame));
   if (!received) return log_line(received.error().message);
-  std::visit([&](const auto& message) { on(message, received->payload); }, received->message);
+  std::visit(
+      [&](const auto& message) {
+        if constexpr (requires { message.job.value; }) {
+          if (!is_job_name(message.job.value)) return log_line("refused a job's unusable name");
+        }
+        on(message, received->payload);
+      },
+      received->message);
 }
 
 void Agent::ask_remote_start(const std::shared_ptr<PeerConnection>& peer, RemoteStartAsked asked) {

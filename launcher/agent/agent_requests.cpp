@@ -75,10 +75,6 @@ void Agent::on(const ReservePorts& request, std::string_view) {
 }
 
 void Agent::on(const StartRanks& request, std::string_view) {
-  if (request.job.value.find('.') != std::string::npos || !is_plain_name(request.job.value)) {
-    return line_.send(
-        StartDone{request.job, request.attempt, "the job's name cannot be a directory"});
-  }
   Attempt& started = attempt({request.job, request.attempt});
   started.start(request);
   files_.add(started.layout().spool);
@@ -123,6 +119,8 @@ void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
     trash.push_back(failed ? path : std::move(name));
   };
   discard(layout.spool);
+  std::error_code not_empty;  // other attempts of the job are there
+  std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
   discard(job_too ? layout.job : layout.code);
   tasks_.run(
       [trash] {

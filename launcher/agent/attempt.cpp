@@ -214,6 +214,7 @@ void Attempt::throttle() {
   for (auto& [id, rank] : ranks_) {
     const Spool* spool = output_.find(id);
     if (spool == nullptr || !rank.process || rank.exit || !stop_.is_idle()) continue;
+    if (rank.process->group <= 1) continue;  // it was gone before it could be looked at
     const std::int64_t backlog = spool->backlog();
     const bool pause = backlog > spool_limit_bytes;
     const bool resume = backlog < spool_limit_bytes / 2;

@@ -106,11 +106,12 @@ std::optional<StartRanks> load_start(const AttemptLayout& layout) {
 std::vector<AttemptKey> attempts_below(const std::string& root) {
   std::vector<AttemptKey> keys;
   std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(root, failed)) {
-    const std::string name = entry.path().filename().string();
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string::npos || dot == 0 || dot + 1 == name.size()) continue;
-    keys.push_back({JobId{name.substr(0, dot)}, AttemptId{std::atoll(name.c_str() + dot + 1)}});
+  for (const auto& job : fs::directory_iterator(root, failed)) {
+    for (const auto& attempt : fs::directory_iterator(job.path(), failed)) {
+      const std::string number = attempt.path().filename().string();
+      keys.push_back(
+          {JobId{job.path().filename().string()}, AttemptId{std::atoll(number.c_str())}});
+    }
   }
   return keys;
 }

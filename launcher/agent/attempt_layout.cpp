@@ -46,7 +46,7 @@ AttemptLayout layout_of(const RunDirectory& run, const AttemptKey& key) {
   layout.outputs = layout.job + "/outputs";
   layout.logs = layout.job + "/logs";
   layout.checkpoints = layout.job + "/ckpt";
-  layout.spool = spools_root(run) + "/" + key.job.value + "." + number;
+  layout.spool = spools_root(run) + "/" + key.job.value + "/" + number;
   layout.mpi_scratch = "/tmp/muster-mpi." + unique;
   layout.mpi_shared_memory = "/dev/shm/muster-mpi." + unique;
   return layout;

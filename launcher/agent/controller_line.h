@@ -3,6 +3,7 @@
 // Welcome.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,12 +24,17 @@ class ControllerLine {
   bool has_room() const;
   void send(const FromAgent& message, std::string_view payload = {});
   void send_encoded(std::string frame);
-  void attach(std::shared_ptr<PeerConnection> connection) { connection_ = std::move(connection); }
+  void attach(std::shared_ptr<PeerConnection> connection) {
+    connection_ = std::move(connection);
+    ++generation_;
+  }
   std::shared_ptr<PeerConnection> detach() { return std::move(connection_); }
-  const PeerConnection* connection() const { return connection_.get(); }
+  // Tells one connection from the next: an answer that took a while may belong to an earlier one.
+  std::uint64_t generation() const { return generation_; }
 
  private:
   std::shared_ptr<PeerConnection> connection_;
+  std::uint64_t generation_ = 0;
 };
 
 }  // namespace muster

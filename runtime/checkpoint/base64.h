@@ -1,4 +1,5 @@
-// Base64 (RFC 4648, with padding) of arrays of 32-bit numbers, little-endian: how a manifest keeps chunk CRCs.
+// Base64 (RFC 4648, with padding) of arrays of 32-bit numbers, little-endian: how a manifest keeps
+// chunk CRCs.
 #pragma once
 
 #include <cstdint>

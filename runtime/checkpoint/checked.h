@@ -1,6 +1,7 @@
 // Checked<T>: a value, or one sentence that says why there is none.
 //
-// Storage failures are data here: functions that touch checkpoint files return this and never throw for them.
+// Storage failures are data here: functions that touch checkpoint files return this and never throw
+// for them.
 #pragma once
 
 #include <string>
@@ -20,8 +21,9 @@ struct NoValue {};
 template <class T>
 class [[nodiscard]] Checked {
  public:
-  Checked(T value) : held_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Checked(CheckpointFault fault) : held_(std::move(fault)) {}  // NOLINT(google-explicit-constructor)
+  Checked(T value) : held_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Checked(CheckpointFault fault)
+      : held_(std::move(fault)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return std::holds_alternative<T>(held_); }
   explicit operator bool() const { return ok(); }

@@ -35,9 +35,10 @@ std::string shard_fault(const std::string& path, const ShardRecord& shard) {
          std::to_string(shard.bytes);
 }
 
-// What the log and the newest manifest know about where generations began. Both are used: a log that lost
-// lines can then only make the rule stricter, never wrong.
-std::vector<GenerationFork> known_forks(const ResumeLog& log, const std::vector<GenerationFork>& lineage) {
+// What the log and the newest manifest know about where generations began. Both are used: a log
+// that lost lines can then only make the rule stricter, never wrong.
+std::vector<GenerationFork> known_forks(const ResumeLog& log,
+                                        const std::vector<GenerationFork>& lineage) {
   std::map<std::uint64_t, std::uint64_t> forks;
   const auto note = [&forks](std::uint64_t generation, std::uint64_t step) {
     const auto [place, fresh] = forks.try_emplace(generation, step);
@@ -63,7 +64,8 @@ bool is_newer(const FoundCheckpoint& a, const FoundCheckpoint& b) {
 
 }  // namespace
 
-bool is_on_lineage(std::uint64_t step, std::uint64_t generation, const std::vector<GenerationFork>& forks) {
+bool is_on_lineage(std::uint64_t step, std::uint64_t generation,
+                   const std::vector<GenerationFork>& forks) {
   return std::all_of(forks.begin(), forks.end(), [&](const GenerationFork& fork) {
     return fork.generation <= generation || fork.fork_step >= step;
   });

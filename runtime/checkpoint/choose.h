@@ -1,9 +1,10 @@
 // Choosing the checkpoint to resume from, by looking at a directory and nothing else.
 //
-// A candidate needs a valid manifest, every shard present with its exact size, no quarantine, and a place on the
-// lineage: (step, gen) counts only if every later generation began at a step >= its own, so that late writes of
-// a process that was fenced off never win. The newest is the highest step, then the highest generation. Reading
-// the values themselves and their checksums is the loader's work. Read-only; any thread; never throws.
+// A candidate needs a valid manifest, every shard present with its exact size, no quarantine, and a
+// place on the lineage: (step, gen) counts only if every later generation began at a step >= its
+// own, so that late writes of a process that was fenced off never win. The newest is the highest
+// step, then the highest generation. Reading the values themselves and their checksums is the
+// loader's work. Read-only; any thread; never throws.
 #pragma once
 
 #include <cstdint>
@@ -29,25 +30,27 @@ struct RejectedCheckpoint {
 };
 
 struct CheckpointSearch {
-  std::vector<FoundCheckpoint> usable;         // newest first
-  std::vector<RejectedCheckpoint> rejected;    // by name
-  std::vector<GenerationFork> forks;                     // known generations, by number
-  std::uint64_t highest_generation = 0;        // in names, log and lineage; 0 in an empty directory
+  std::vector<FoundCheckpoint> usable;       // newest first
+  std::vector<RejectedCheckpoint> rejected;  // by name
+  std::vector<GenerationFork> forks;         // known generations, by number
+  std::uint64_t highest_generation = 0;      // in names, log and lineage; 0 in an empty directory
   const FoundCheckpoint* newest() const { return usable.empty() ? nullptr : &usable.front(); }
 };
 
 // Looks through `root`. A directory that does not exist holds nothing.
 CheckpointSearch search_checkpoints(const std::string& root);
 
-// The newest usable checkpoint, or none; the reasons against the others go to `rejected` when given.
+// The newest usable checkpoint, or none; the reasons against the others go to `rejected` when
+// given.
 std::optional<FoundCheckpoint> find_newest_checkpoint(
     const std::string& root, std::vector<RejectedCheckpoint>* rejected = nullptr);
 
-// Reads and parses path/manifest.json, compares it with the directory's name and checks that every shard is
-// there with its size.
+// Reads and parses path/manifest.json, compares it with the directory's name and checks that every
+// shard is there with its size.
 Checked<Manifest> read_manifest(const std::string& path);
 
 // The lineage rule alone. `forks` may stand in any order.
-bool is_on_lineage(std::uint64_t step, std::uint64_t generation, const std::vector<GenerationFork>& forks);
+bool is_on_lineage(std::uint64_t step, std::uint64_t generation,
+                   const std::vector<GenerationFork>& forks);
 
 }  // namespace muster

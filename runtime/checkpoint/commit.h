@@ -1,8 +1,8 @@
 // Committing a checkpoint: after every shard is durable, one rank writes the manifest.
 //
-// The first durable manifest is the commit point. It is written as temporary file, fsync, rename, fsync of the
-// directory, then read back and checked; only then the hint LATEST follows. A generation that finds a newer one
-// in the log writes nothing. Called by the committing rank only.
+// The first durable manifest is the commit point. It is written as temporary file, fsync, rename,
+// fsync of the directory, then read back and checked; only then the hint LATEST follows. A
+// generation that finds a newer one in the log writes nothing. Called by the committing rank only.
 #pragma once
 
 #include <string>

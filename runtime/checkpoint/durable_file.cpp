@@ -16,9 +16,12 @@ CheckpointFault failed(const char* call, const std::string& path, int code = err
   return {path + ": " + call + " failed: " + std::strerror(code)};
 }
 
-bool not_supported(int code) { return code == EOPNOTSUPP || code == ENOSYS || code == EINVAL; }
+bool not_supported(int code) {
+  return code == EOPNOTSUPP || code == ENOSYS || code == EINVAL;
+}
 
-// posix_fallocate would write zeros where fallocate is not supported; asking for free space costs nothing.
+// posix_fallocate would write zeros where fallocate is not supported; asking for free space costs
+// nothing.
 Checked<NoValue> reserve(int fd, const std::string& path, std::uint64_t bytes) {
   if (bytes == 0 || ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return NoValue{};
   if (!not_supported(errno)) return failed("fallocate", path);
@@ -60,7 +63,8 @@ Checked<CheckpointFile> CheckpointFile::open_for_reading(const std::string& path
   return CheckpointFile(fd, path);
 }
 
-Checked<NoValue> CheckpointFile::write_at(std::uint64_t offset, const void* data, std::size_t bytes) {
+Checked<NoValue> CheckpointFile::write_at(std::uint64_t offset, const void* data,
+                                          std::size_t bytes) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t put = ::pwrite(fd_, at, bytes, static_cast<off_t>(offset));
@@ -73,7 +77,8 @@ Checked<NoValue> CheckpointFile::write_at(std::uint64_t offset, const void* data
   return NoValue{};
 }
 
-Checked<NoValue> CheckpointFile::read_at(std::uint64_t offset, void* data, std::size_t bytes) const {
+Checked<NoValue> CheckpointFile::read_at(std::uint64_t offset, void* data,
+                                         std::size_t bytes) const {
   char* at = static_cast<char*>(data);
   while (bytes > 0) {
     const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(offset));
@@ -123,7 +128,7 @@ Checked<NoValue> make_checkpoint_directory(const std::string& directory) {
 }
 
 Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
-                              std::string_view text) {
+                                 std::string_view text) {
   const std::string temporary = directory + "/" + name + ".tmp";
   auto file = CheckpointFile::create(temporary, text.size());
   if (!file) return file.fault();
@@ -135,7 +140,7 @@ Checked<NoValue> replace_durably(const std::string& directory, const std::string
 }
 
 Checked<NoValue> append_line_durably(const std::string& directory, const std::string& name,
-                                  std::string_view line) {
+                                     std::string_view line) {
   const std::string path = directory + "/" + name;
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd < 0) return failed("open for appending", path);
@@ -143,7 +148,8 @@ Checked<NoValue> append_line_durably(const std::string& directory, const std::st
   char last = '\n';
   std::string text(line);
   int result = ::fstat(fd, &facts);
-  if (result == 0 && facts.st_size > 0) result = ::pread(fd, &last, 1, facts.st_size - 1) == 1 ? 0 : -1;
+  if (result == 0 && facts.st_size > 0)
+    result = ::pread(fd, &last, 1, facts.st_size - 1) == 1 ? 0 : -1;
   if (last != '\n') text.insert(0, "\n");
   if (result == 0) {
     result = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : -1;

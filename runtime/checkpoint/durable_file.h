@@ -1,8 +1,9 @@
 // Writing files so that they are still there after a power loss.
 //
-// A file's data and its name are made durable separately: fsync of the file, then fsync of its directory. After
-// a failed fsync nothing is tried again on the same file, for the kernel may have dropped the dirty pages.
-// Every function returns the failing call and path as a sentence. No state, any thread.
+// A file's data and its name are made durable separately: fsync of the file, then fsync of its
+// directory. After a failed fsync nothing is tried again on the same file, for the kernel may have
+// dropped the dirty pages. Every function returns the failing call and path as a sentence. No
+// state, any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,9 @@ namespace muster {
 // Owns a file descriptor; closes it without a check unless close_checked() was called.
 class CheckpointFile {
  public:
-  // Creates or truncates `path` for writing and reserves `bytes` on the device (fallocate(2); where that is
-  // not supported, free space is checked), so that a full disk is found before any byte moves.
+  // Creates or truncates `path` for writing and reserves `bytes` on the device (fallocate(2); where
+  // that is not supported, free space is checked), so that a full disk is found before any byte
+  // moves.
   static Checked<CheckpointFile> create(const std::string& path, std::uint64_t bytes);
   static Checked<CheckpointFile> open_for_reading(const std::string& path);
 
@@ -46,11 +48,12 @@ Checked<NoValue> make_checkpoint_directory(const std::string& directory);
 
 // Replaces directory/name: temporary file, fsync, rename, fsync of the directory.
 Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
-                              std::string_view text);
+                                 std::string_view text);
 
-// Appends one line and fsyncs; a torn last line is first ended by "\n" so that it cannot swallow this one.
+// Appends one line and fsyncs; a torn last line is first ended by "\n" so that it cannot swallow
+// this one.
 Checked<NoValue> append_line_durably(const std::string& directory, const std::string& name,
-                                  std::string_view line);
+                                     std::string_view line);
 
 // The whole file, refused above `limit` bytes.
 Checked<std::string> read_checkpoint_text(const std::string& path, std::uint64_t limit_bytes);

@@ -30,7 +30,8 @@ std::uint64_t fnv1a64(std::string_view text, std::uint64_t basis) {
 }
 
 std::uint64_t layout_hash(const FlatSpace& space) {
-  std::string text = "numel " + std::to_string(space.numel) + " align " + std::to_string(space.align);
+  std::string text =
+      "numel " + std::to_string(space.numel) + " align " + std::to_string(space.align);
   for (const char* plane : flat_plane_names) text += std::string("\nplane ") + plane + " F32";
   for (const FlatParameter& param : space.params) {
     text += "\nparam " + param.name + " at " + std::to_string(param.offset) + " shape";

@@ -1,8 +1,10 @@
-// The flat space: all parameters of a model as one line of elements, independent of the number of ranks.
+// The flat space: all parameters of a model as one line of elements, independent of the number of
+// ranks.
 //
-// Parameters stand in model order, each at a multiple of `align` elements; the end is padded to `align`, never
-// to the number of ranks. Three planes hold one F32 value per element: master, exp_avg, exp_avg_sq. With
-// B = numel / align blocks, rank r of R owns blocks [floor(r B / R), floor((r+1) B / R)). Plain data.
+// Parameters stand in model order, each at a multiple of `align` elements; the end is padded to
+// `align`, never to the number of ranks. Three planes hold one F32 value per element: master,
+// exp_avg, exp_avg_sq. With B = numel / align blocks, rank r of R owns blocks [floor(r B / R),
+// floor((r+1) B / R)). Plain data.
 #pragma once
 
 #include <array>

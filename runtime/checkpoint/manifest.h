@@ -1,9 +1,9 @@
 // The manifest: the commit record of one checkpoint, format "muster-ckpt" version 1.
 //
 // A checkpoint exists when its manifest is durable, and not before. The text is JSON sealed as in
-// runtime/protocol/checkpoint_layout.h; u64 values and hashes are strings, floats that must be bit-exact are
-// hex strings of their IEEE bits. Readers ignore unknown keys, and refuse a higher version or an unknown
-// requirement. Plain data; parse_manifest accepts any bytes and never throws.
+// runtime/protocol/checkpoint_layout.h; u64 values and hashes are strings, floats that must be
+// bit-exact are hex strings of their IEEE bits. Readers ignore unknown keys, and refuse a higher
+// version or an unknown requirement. Plain data; parse_manifest accepts any bytes and never throws.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 
 namespace muster {
 
-inline constexpr std::uint64_t shard_chunk_bytes = 8388608;            // counted from file byte 0
-inline constexpr std::uint64_t manifest_limit_bytes = 64ull << 20;     // target is below 1 MB
+inline constexpr std::uint64_t shard_chunk_bytes = 8388608;         // counted from file byte 0
+inline constexpr std::uint64_t manifest_limit_bytes = 64ull << 20;  // target is below 1 MB
 inline constexpr std::uint64_t shard_data_alignment_bytes = 4096;
 
 struct ShardRecord {
@@ -54,7 +54,7 @@ struct TrainState {
   SamplerState sampler;
   std::uint64_t lr_step = 0;
   double loss_ema = 0;
-  std::uint64_t skipped_in_a_row = 0;         // steps without an update because of a non-finite gradient
+  std::uint64_t skipped_in_a_row = 0;  // steps without an update because of a non-finite gradient
   std::map<std::string, std::string> config;  // options that decide the result, by name
 };
 

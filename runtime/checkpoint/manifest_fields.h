@@ -1,11 +1,12 @@
 // Typed access to the members of a JSON object, for the readers of manifests and logs.
 //
-// Each function throws FieldError, which names the key and what was expected; the one parse function of a file
-// catches it. For .cpp files of runtime/checkpoint only: it brings nlohmann-json with it.
+// Each function throws FieldError, which names the key and what was expected; the one parse
+// function of a file catches it. For .cpp files of runtime/checkpoint only, which include
+// <nlohmann/json.hpp> themselves.
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
 

@@ -1,4 +1,5 @@
 #include <bit>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "runtime/checkpoint/base64.h"
@@ -198,7 +199,8 @@ Checked<T> guarded(std::string_view text, Read read) {
 }  // namespace
 
 Checked<Manifest> parse_manifest(std::string_view text) {
-  if (!is_sealed_json(text)) return CheckpointFault{"the manifest is torn or its checksum is wrong"};
+  if (!is_sealed_json(text))
+    return CheckpointFault{"the manifest is torn or its checksum is wrong"};
   return guarded<Manifest>(text, manifest_of);
 }
 

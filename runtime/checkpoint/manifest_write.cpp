@@ -1,4 +1,5 @@
 #include <bit>
+#include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/base64.h"
 #include "runtime/checkpoint/manifest.h"
@@ -83,7 +84,9 @@ Json environment_json(const Manifest& manifest) {
 
 }  // namespace
 
-std::string format_shard_record(const ShardRecord& shard) { return shard_json(shard).dump(); }
+std::string format_shard_record(const ShardRecord& shard) {
+  return shard_json(shard).dump();
+}
 
 std::string format_manifest(const Manifest& manifest) {
   Json shards = Json::array();

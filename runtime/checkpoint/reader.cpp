@@ -21,18 +21,20 @@ Checked<NoValue> CheckpointReader::load_chunk(std::size_t shard_index, std::uint
   const std::uint64_t end = std::min(shard.bytes, begin + shard.chunk_bytes);
   chunk_shard_ = ~std::size_t{0};
   chunk_.resize(end - begin);
-  if (auto got = file.value().read_at(begin, chunk_.data(), chunk_.size()); !got) return got.fault();
+  if (auto got = file.value().read_at(begin, chunk_.data(), chunk_.size()); !got)
+    return got.fault();
   if (crc32c_extend(0, chunk_.data(), chunk_.size()) != shard.chunk_crc32c[chunk]) {
-    return CheckpointFault{path + ": bytes " + std::to_string(begin) + " to " + std::to_string(end) +
-                           " do not match their checksum"};
+    return CheckpointFault{path + ": bytes " + std::to_string(begin) + " to " +
+                           std::to_string(end) + " do not match their checksum"};
   }
   chunk_shard_ = shard_index;
   chunk_index_ = chunk;
   return NoValue{};
 }
 
-Checked<NoValue> CheckpointReader::read_from_shard(std::size_t shard_index, std::uint64_t offset_bytes,
-                                                std::span<float> out) {
+Checked<NoValue> CheckpointReader::read_from_shard(std::size_t shard_index,
+                                                   std::uint64_t offset_bytes,
+                                                   std::span<float> out) {
   if (!header_checked_[shard_index]) {
     if (auto loaded = load_chunk(shard_index, 0); !loaded) return loaded.fault();
     header_checked_[shard_index] = true;
@@ -53,7 +55,8 @@ Checked<NoValue> CheckpointReader::read_from_shard(std::size_t shard_index, std:
   return NoValue{};
 }
 
-Checked<NoValue> CheckpointReader::read(std::size_t plane, std::uint64_t first, std::span<float> out) {
+Checked<NoValue> CheckpointReader::read(std::size_t plane, std::uint64_t first,
+                                        std::span<float> out) {
   const std::uint64_t last = first + out.size();
   if (plane >= flat_planes || last > manifest_.flat.numel) {
     return CheckpointFault{path_ + ": asked for values outside the flat space"};

@@ -1,8 +1,8 @@
 // Reading values out of a committed checkpoint, at any number of ranks.
 //
-// A reader asks for a range of one plane; the shard table says which files hold it. Whole chunks are read and
-// their CRC-32C compared before a value is handed out, and so is the chunk with each file's header. There is no
-// conversion and no gathering. One reader is used by one thread.
+// A reader asks for a range of one plane; the shard table says which files hold it. Whole chunks
+// are read and their CRC-32C compared before a value is handed out, and so is the chunk with each
+// file's header. There is no conversion and no gathering. One reader is used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,13 @@ class CheckpointReader {
   // `path` is the checkpoint's directory; `manifest` what was read from it.
   CheckpointReader(std::string path, const Manifest& manifest);
 
-  // Fills `out` with elements [first, first + out.size()) of plane `plane` (0 master, 1 exp_avg, 2 exp_avg_sq).
+  // Fills `out` with elements [first, first + out.size()) of plane `plane` (0 master, 1 exp_avg, 2
+  // exp_avg_sq).
   Checked<NoValue> read(std::size_t plane, std::uint64_t first, std::span<float> out);
 
  private:
-  Checked<NoValue> read_from_shard(std::size_t shard, std::uint64_t offset_bytes, std::span<float> out);
+  Checked<NoValue> read_from_shard(std::size_t shard, std::uint64_t offset_bytes,
+                                   std::span<float> out);
   Checked<NoValue> load_chunk(std::size_t shard, std::uint64_t chunk);
 
   std::string path_;

@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/resume_log.h"
 
+#include <nlohmann/json.hpp>
+
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/protocol/checkpoint_layout.h"
@@ -59,9 +61,8 @@ std::string format_generation_line(const GenerationLine& line) {
 }
 
 std::string format_quarantine_line(const QuarantineLine& line) {
-  const Json json = {{"quarantine", line.checkpoint},
-                     {"reason", line.reason},
-                     {"set_by_gen", line.generation}};
+  const Json json = {
+      {"quarantine", line.checkpoint}, {"reason", line.reason}, {"set_by_gen", line.generation}};
   return seal_json(json.dump());
 }
 
@@ -82,18 +83,13 @@ ResumeLog read_resume_log(const std::string& root) {
 }
 
 Checked<NoValue> quarantine_checkpoint(const std::string& root, const QuarantineLine& line,
-                                    const std::string& evidence) {
+                                       const std::string& evidence) {
   auto logged = append_line_durably(root, checkpoint_log_name, format_quarantine_line(line));
   if (!logged) return logged.fault();
-  const Json cert = {{"format", "muster-cert"},
-                     {"version", 1},
-                     {"ckpt", line.checkpoint},
-                     {"state", "QUARANTINED"},
-                     {"reason", line.reason},
-                     {"suspect_from", nullptr},
-                     {"evidence", {evidence}},
-                     {"at_step", nullptr},
-                     {"set_by_gen", line.generation}};
+  const Json cert = {
+      {"format", "muster-cert"}, {"version", 1},          {"ckpt", line.checkpoint},
+      {"state", "QUARANTINED"},  {"reason", line.reason}, {"suspect_from", nullptr},
+      {"evidence", {evidence}},  {"at_step", nullptr},    {"set_by_gen", line.generation}};
   return replace_durably(root + "/" + line.checkpoint, checkpoint_cert_name,
                          seal_json(cert.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }

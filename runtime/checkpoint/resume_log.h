@@ -1,8 +1,8 @@
 // resume_log.jsonl: the append-only history of a checkpoint directory.
 //
-// One sealed line per generation, fsync'd before the first step of that generation, and one per quarantine,
-// fsync'd before cert.json is written. Lines that are torn or damaged are skipped and counted. The newest
-// generation appends; anybody reads.
+// One sealed line per generation, fsync'd before the first step of that generation, and one per
+// quarantine, fsync'd before cert.json is written. Lines that are torn or damaged are skipped and
+// counted. The newest generation appends; anybody reads.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ ResumeLog read_resume_log(const std::string& root);
 
 // Quarantines root/directory: the log line first, then cert.json.
 Checked<NoValue> quarantine_checkpoint(const std::string& root, const QuarantineLine& line,
-                                    const std::string& evidence);
+                                       const std::string& evidence);
 
 // True when cert.json of the checkpoint at `path` says QUARANTINED. Missing or unreadable means no.
 bool is_certified_bad(const std::string& path);

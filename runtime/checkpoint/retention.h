@@ -1,9 +1,10 @@
 // Deleting what is no longer needed: checkpoints beyond the newest few, and orphans.
 //
-// Only the newest generation deletes, and only after a commit was read back. A checkpoint goes by unlinking its
-// manifest, fsync, a rename to .trash-*, and removal, so that no crash leaves one that looks whole. Orphans are
-// directories without a manifest of an older generation, or of this generation at an earlier step. Checkpoints
-// off the lineage and quarantined ones stay: somebody may want to look at them.
+// Only the newest generation deletes, and only after a commit was read back. A checkpoint goes by
+// unlinking its manifest, fsync, a rename to .trash-*, and removal, so that no crash leaves one
+// that looks whole. Orphans are directories without a manifest of an older generation, or of this
+// generation at an earlier step. Checkpoints off the lineage and quarantined ones stay: somebody
+// may want to look at them.
 #pragma once
 
 #include <cstdint>

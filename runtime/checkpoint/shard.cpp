@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/manifest_fields.h"

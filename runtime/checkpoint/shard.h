@@ -1,8 +1,9 @@
 // One shard: a valid safetensors file with one rank's range of the three planes.
 //
-// u64 little-endian header length, JSON header that begins with "{", spaces so that the data starts at a
-// multiple of 4096 B, then master, exp_avg, exp_avg_sq of elements [lo, hi), without holes. No timestamps: equal
-// state gives equal bytes. Written in place, fdatasync'd, close checked; nothing here commits anything.
+// u64 little-endian header length, JSON header that begins with "{", spaces so that the data starts
+// at a multiple of 4096 B, then master, exp_avg, exp_avg_sq of elements [lo, hi), without holes. No
+// timestamps: equal state gives equal bytes. Written in place, fdatasync'd, close checked; nothing
+// here commits anything.
 #pragma once
 
 #include <array>
@@ -35,8 +36,8 @@ using PlaneSpans = std::array<std::span<const float>, flat_planes>;  // each ran
 // The bytes before the data: length, header, padding.
 std::string shard_header(const ShardIdentity& identity, const ElementRange& range);
 
-// Writes the shard of `writer` into `directory` and returns its manifest entry. Vitals are taken from the
-// spans, checksums from the bytes handed to the system.
+// Writes the shard of `writer` into `directory` and returns its manifest entry. Vitals are taken
+// from the spans, checksums from the bytes handed to the system.
 Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
                                  const ShardWriter& writer, const ElementRange& range,
                                  const PlaneSpans& planes);

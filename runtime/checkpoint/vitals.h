@@ -1,8 +1,9 @@
 // Vitals of a plane: what can be said about its values without keeping them.
 //
-// They are taken from the memory that is about to be written, so that a later comparison covers the whole way
-// to the disk and back. The hash of a range is a sum mod 2^64 over its elements, so hashes of disjoint ranges
-// add up and equal states give equal sums at any number of ranks. Pure functions.
+// They are taken from the memory that is about to be written, so that a later comparison covers the
+// whole way to the disk and back. The hash of a range is a sum mod 2^64 over its elements, so
+// hashes of disjoint ranges add up and equal states give equal sums at any number of ranks. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ struct PlaneVitals {
   friend bool operator==(const PlaneVitals&, const PlaneVitals&) = default;
 };
 
-// Sum over i of splitmix64((bits(values[i]) | plane << 32) ^ (first + i) * 0x9E3779B97F4A7C15); `first` is the
-// flat index of values[0]. splitmix64 is Steele, Lea, Flood 2014, its finalizer with the usual increment.
+// Sum over i of splitmix64((bits(values[i]) | plane << 32) ^ (first + i) * 0x9E3779B97F4A7C15);
+// `first` is the flat index of values[0]. splitmix64 is Steele, Lea, Flood 2014, its finalizer with
+// the usual increment.
 std::uint64_t plane_hash(std::uint64_t plane, std::uint64_t first, std::span<const float> values);
 
 PlaneVitals plane_vitals(std::uint64_t plane, std::uint64_t first, std::span<const float> values);

@@ -1,8 +1,9 @@
 // What the ranks of a run need from each other, and nothing more.
 //
-// Implementations: single (one process, nothing to do) and MPI. All ranks call the same methods in the same
-// order; a call returns when this rank's part is done. Counts are elements, never bytes. Data only moves: sums
-// are formed by the caller in an order of its own, so that no library decides the bits of a result.
+// Implementations: single (one process, nothing to do) and MPI. All ranks call the same methods in
+// the same order; a call returns when this rank's part is done. Counts are elements, never bytes.
+// Data only moves: sums are formed by the caller in an order of its own, so that no library decides
+// the bits of a result.
 #pragma once
 
 #include <memory>
@@ -21,8 +22,9 @@ class Communicator {
   virtual std::size_t rank() const = 0;
   virtual std::size_t size() const = 0;
 
-  // Sends send[send_ranges[r]] to every rank r and fills receive[receive_ranges[r]] from it. Ranges are offsets
-  // into the spans, one per rank; what r sends to q has the length that q expects from r.
+  // Sends send[send_ranges[r]] to every rank r and fills receive[receive_ranges[r]] from it. Ranges
+  // are offsets into the spans, one per rank; what r sends to q has the length that q expects from
+  // r.
   virtual void all_to_all(std::span<const float> send, std::span<const ElementRange> send_ranges,
                           std::span<float> receive,
                           std::span<const ElementRange> receive_ranges) = 0;

@@ -1,8 +1,9 @@
 // Sums in a fixed binary tree, so that they do not depend on the number of ranks.
 //
-// The global batch is cut into L leaves, L a power of two, each summed in order. Leaves are joined pairwise:
-// (0+1), (2+3), ..., then pairs of those, up to the root. A rank owns a contiguous range of leaves; it joins
-// what lies below one node of the tree and sends the few nodes that are left, at most 2 log2 L. Pure.
+// The global batch is cut into L leaves, L a power of two, each summed in order. Leaves are joined
+// pairwise: (0+1), (2+3), ..., then pairs of those, up to the root. A rank owns a contiguous range
+// of leaves; it joins what lies below one node of the tree and sends the few nodes that are left,
+// at most 2 log2 L. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@
 
 namespace muster {
 
-// Leaves [first, first + count): one node of the tree, so count is a power of two that divides first.
+// Leaves [first, first + count): one node of the tree, so count is a power of two that divides
+// first.
 struct Subtree {
   std::size_t first = 0;
   std::size_t count = 0;
@@ -29,8 +31,8 @@ LeafRange owned_leaves(std::size_t leaves, std::size_t rank, std::size_t ranks);
 // The fewest tree nodes that cover the range, from left to right.
 std::vector<Subtree> subtrees_of(const LeafRange& range);
 
-// Joins nodes that are pushed from left to right; siblings merge as soon as both are there, the right one
-// into the left one. Values are known by a slot number of the caller.
+// Joins nodes that are pushed from left to right; siblings merge as soon as both are there, the
+// right one into the left one. Values are known by a slot number of the caller.
 class TreeJoin {
  public:
   // add(left, right): left += right, after which slot `right` is free.

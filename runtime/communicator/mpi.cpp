@@ -85,7 +85,8 @@ class MpiCommunicator final : public Communicator {
   }
 
   void broadcast(std::span<char> bytes, std::size_t root) override {
-    MPI_Bcast(bytes.data(), count_of(bytes.size()), MPI_CHAR, static_cast<int>(root), MPI_COMM_WORLD);
+    MPI_Bcast(bytes.data(), count_of(bytes.size()), MPI_CHAR, static_cast<int>(root),
+              MPI_COMM_WORLD);
   }
 
   void abort(int exit_code) override {
@@ -100,14 +101,16 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace
 
-bool started_by_mpirun() { return announced_size() > 1; }
+bool started_by_mpirun() {
+  return announced_size() > 1;
+}
 
 std::unique_ptr<Communicator> make_mpi_communicator() {
   MPI_Init(nullptr, nullptr);
   auto world = std::make_unique<MpiCommunicator>();
   if (world->size() != announced_size()) {
-    throw StartError("MPI joined " + std::to_string(world->size()) + " ranks, but mpirun announced " +
-                     std::to_string(announced_size()) +
+    throw StartError("MPI joined " + std::to_string(world->size()) +
+                     " ranks, but mpirun announced " + std::to_string(announced_size()) +
                      ": start every rank with the same mpirun (distribution type mpi)");
   }
   return world;

@@ -1,7 +1,8 @@
 // The communicator over Open MPI; the only file that includes <mpi.h> is its source.
 //
-// mpirun starts the ranks and names them through the environment. A process that mpirun did not start is a run of
-// one rank and never calls MPI. One communicator per process, on the main thread; its destructor calls MPI_Finalize.
+// mpirun starts the ranks and names them through the environment. A process that mpirun did not
+// start is a run of one rank and never calls MPI. One communicator per process, on the main thread;
+// its destructor calls MPI_Finalize.
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@ namespace muster {
 // True when this process is one of several that mpirun started (OMPI_COMM_WORLD_SIZE above 1).
 bool started_by_mpirun();
 
-// Initializes MPI and returns its world. Throws StartError when the world has another size than mpirun
-// announced: every rank would then train alone.
+// Initializes MPI and returns its world. Throws StartError when the world has another size than
+// mpirun announced: every rank would then train alone.
 std::unique_ptr<Communicator> make_mpi_communicator();
 
 }  // namespace muster

@@ -19,8 +19,7 @@ std::uint64_t Sampler::permute_once(std::uint64_t value, std::uint32_t epoch) co
   std::uint64_t left = value >> half_bits_;
   std::uint64_t right = value & mask;
   for (std::uint64_t round = 0; round < 4; ++round) {
-    const auto words =
-        random_block(seed_, RandomPurpose::sample_order, epoch, right << 2 | round);
+    const auto words = random_block(seed_, RandomPurpose::sample_order, epoch, right << 2 | round);
     const std::uint64_t mixed = left ^ (words[0] & mask);
     left = right;
     right = mixed;

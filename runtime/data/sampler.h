@@ -1,10 +1,11 @@
 // The order of samples: a permutation of all windows per epoch, each window once.
 //
-// A sample is a window of `context` + 1 bytes; windows start every `context` bytes, so that every byte but the
-// first is a target once per epoch. Sample g (counted from step 0 over the whole run, not per rank) is window
-// P_e(g mod n) with e = g / n and n windows. P_e is a keyed bijection: a balanced Feistel network of four rounds
-// over the next power of four, its round function Philox, walked until it lands inside [0, n) (Black, Rogaway:
-// "Ciphers with Arbitrary Finite Domains", 2002). Pure function of (seed, g): any position in O(1), no state.
+// A sample is a window of `context` + 1 bytes; windows start every `context` bytes, so that every
+// byte but the first is a target once per epoch. Sample g (counted from step 0 over the whole run,
+// not per rank) is window P_e(g mod n) with e = g / n and n windows. P_e is a keyed bijection: a
+// balanced Feistel network of four rounds over the next power of four, its round function Philox,
+// walked until it lands inside [0, n) (Black, Rogaway: "Ciphers with Arbitrary Finite Domains",
+// 2002). Pure function of (seed, g): any position in O(1), no state.
 #pragma once
 
 #include <cstdint>

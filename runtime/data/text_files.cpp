@@ -10,7 +10,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
+bool is_hidden(const fs::path& path) {
+  return path.filename().string().starts_with('.');
+}
 
 std::vector<std::string> files_below(const fs::path& directory) {
   std::vector<std::string> files;
@@ -32,7 +34,8 @@ std::string read_whole(const std::string& path, std::uint64_t limit_bytes) {
   std::error_code code;
   const std::uint64_t bytes = fs::file_size(path, code);
   if (!code && bytes > limit_bytes) {
-    throw StartError(path + ": the training text is larger than " + std::to_string(limit_bytes >> 20) +
+    throw StartError(path + ": the training text is larger than " +
+                     std::to_string(limit_bytes >> 20) +
                      " MiB, which is the most that is held in memory");
   }
   std::ifstream input(path, std::ios::binary);
@@ -42,7 +45,9 @@ std::string read_whole(const std::string& path, std::uint64_t limit_bytes) {
   return std::move(content).str();
 }
 
-bool is_text(const std::string& content) { return content.find('\0') == std::string::npos; }
+bool is_text(const std::string& content) {
+  return content.find('\0') == std::string::npos;
+}
 
 }  // namespace
 
@@ -63,7 +68,8 @@ std::vector<std::string> find_data_files(const std::vector<std::string>& paths) 
 }
 
 std::string read_corpus(const std::vector<std::string>& paths, std::uint64_t limit_bytes) {
-  if (paths.empty()) throw StartError("--data: no training text was named; give files or directories");
+  if (paths.empty())
+    throw StartError("--data: no training text was named; give files or directories");
   std::string corpus;
   for (const std::string& file : find_data_files(paths)) {
     const std::string content = read_whole(file, limit_bytes - corpus.size());

@@ -1,16 +1,18 @@
-// Building blocks of the vectorized loops: run-time choice of the instruction set, sums with a fixed order, exp.
+// Building blocks of the vectorized loops: run-time choice of the instruction set, sums with a
+// fixed order, exp.
 //
-// MUSTER_VECTOR_CLONES in front of a function makes the compiler build it for AVX-512, AVX2 and the base
-// instruction set, and the loader choose. Results may differ between instruction sets in the last bit, never
-// between two runs on one machine. The clones are left out under the sanitizers, whose run time is not ready when
-// the loader chooses.
+// MUSTER_VECTOR_CLONES in front of a function makes the compiler build it for AVX-512, AVX2 and the
+// base instruction set, and the loader choose. Results may differ between instruction sets in the
+// last bit, never between two runs on one machine. The clones are left out under the sanitizers,
+// whose run time is not ready when the loader chooses.
 #pragma once
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
 #define MUSTER_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define MUSTER_VECTOR_CLONES
@@ -43,9 +45,10 @@ inline Number lane_sum(std::size_t count, Term term) {
   return join_lanes(lanes);
 }
 
-// e^x for x in [-87, 88], clamped outside; relative error below 2e-7. x = n ln 2 + r with |r| <= ln 2 / 2, e^r by
-// its Taylor series to r^7 (remainder below 6e-9), 2^n by the exponent bits. ln 2 is split in two so that
-// n ln 2 is exact enough; adding and taking away 1.5 x 2^23 rounds to the nearest whole number.
+// e^x for x in [-87, 88], clamped outside; relative error below 2e-7. x = n ln 2 + r with |r| <= ln
+// 2 / 2, e^r by its Taylor series to r^7 (remainder below 6e-9), 2^n by the exponent bits. ln 2 is
+// split in two so that n ln 2 is exact enough; adding and taking away 1.5 x 2^23 rounds to the
+// nearest whole number.
 inline float vector_exp(float x) {
   constexpr float log2_e = 1.44269504088896341f;
   constexpr float ln2_high = 0.693359375f;

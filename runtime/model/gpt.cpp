@@ -58,9 +58,10 @@ struct Gpt::Workspace {
   LayerNormShape norm;
   EmbeddingShape embedding;
   std::vector<LayerActivations> layers;
-  Buffer x, normed_f, mean_f, rstd_f, logits;           // [M, C], [M, C], [M], [M], [M, 256]
-  Buffer dx, dnarrow, dqkv, dhidden, branch, scratch;   // [M, C], [M, C], [M, 3C], [M, 4C], [M, C], [T, T]
-  std::vector<std::uint8_t> targets;                    // [M]
+  Buffer x, normed_f, mean_f, rstd_f, logits;  // [M, C], [M, C], [M], [M], [M, 256]
+  Buffer dx, dnarrow, dqkv, dhidden;  // [M, C], [M, C], [M, 3C], [M, 4C]
+  Buffer branch, scratch;             // [M, C], [T, T]
+  std::vector<std::uint8_t> targets;  // [M]
   std::span<const float> weights;
   std::span<float> gradient;
 };
@@ -76,8 +77,8 @@ Gpt::Workspace::Workspace(const GptShape& model_shape, std::size_t sequences)
       targets(rows) {
   const std::size_t wide = rows * shape.width;
   for (LayerActivations& layer : layers) {
-    for (Buffer* buffer : {&layer.x_attention, &layer.normed_1, &layer.attended, &layer.x_mlp,
-                           &layer.normed_2}) {
+    for (Buffer* buffer :
+         {&layer.x_attention, &layer.normed_1, &layer.attended, &layer.x_mlp, &layer.normed_2}) {
       buffer->resize(wide);
     }
     for (Buffer* buffer : {&layer.mean_1, &layer.rstd_1, &layer.mean_2, &layer.rstd_2}) {
@@ -122,8 +123,13 @@ double Gpt::Workspace::forward(std::span<const std::uint8_t> tokens) {
   for (std::size_t index = 0; index < shape.layers; ++index) layer_forward(index);
   layer_norm_forward(norm, x, weight(ln_f_weight(shape.layers)), weight(ln_f_bias(shape.layers)),
                      normed_f, mean_f, rstd_f);
-  gemm({.m = rows, .n = byte_vocabulary, .k = shape.width, .transpose_b = true,
-        .lda = shape.width, .ldb = shape.width, .ldc = byte_vocabulary},
+  gemm({.m = rows,
+        .n = byte_vocabulary,
+        .k = shape.width,
+        .transpose_b = true,
+        .lda = shape.width,
+        .ldb = shape.width,
+        .ldc = byte_vocabulary},
        1, normed_f.data(), weight(wte).data(), 0, logits.data());
   return cross_entropy(targets, logits);
 }
@@ -154,8 +160,13 @@ void Gpt::Workspace::backward(std::span<const std::uint8_t> tokens) {
   const std::size_t c = shape.width;
   gemm({.m = rows, .n = c, .k = byte_vocabulary, .lda = byte_vocabulary, .ldb = c, .ldc = c}, 1,
        logits.data(), weight(wte).data(), 0, dnarrow.data());
-  gemm({.m = byte_vocabulary, .n = c, .k = rows, .transpose_a = true, .lda = byte_vocabulary,
-        .ldb = c, .ldc = c},
+  gemm({.m = byte_vocabulary,
+        .n = c,
+        .k = rows,
+        .transpose_a = true,
+        .lda = byte_vocabulary,
+        .ldb = c,
+        .ldc = c},
        1, logits.data(), normed_f.data(), 1, gradient_of(wte).data());
   std::fill(dx.begin(), dx.end(), 0.0f);
   layer_norm_backward(norm, x, weight(ln_f_weight(shape.layers)), mean_f, rstd_f, dnarrow, dx,

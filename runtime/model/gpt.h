@@ -1,12 +1,14 @@
-// A byte-level GPT: pre-LayerNorm decoder with learned positions and a head tied to the token embedding.
+// A byte-level GPT: pre-LayerNorm decoder with learned positions and a head tied to the token
+// embedding.
 //
 //   x = wte[token] + wpe[position]
 //   per layer   x += c_proj(attention(c_attn(ln_1(x)))),   x += c_proj(gelu(c_fc(ln_2(x))))
 //   logits = ln_f(x) wte^T,   loss = cross-entropy of the next byte
 //
-// Parameters bear the names and the [in, out] shapes of Hugging Face's GPT-2, so that exported weights load
-// there as they are. Matrices start as N(0, 0.02), the two projections into the residual stream as
-// N(0, 0.02 / sqrt(2 layers)) (GPT-2), biases 0, LayerNorm gains 1. Weight decay applies to matrices only.
+// Parameters bear the names and the [in, out] shapes of Hugging Face's GPT-2, so that exported
+// weights load there as they are. Matrices start as N(0, 0.02), the two projections into the
+// residual stream as N(0, 0.02 / sqrt(2 layers)) (GPT-2), biases 0, LayerNorm gains 1. Weight decay
+// applies to matrices only.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +37,16 @@ FlatSpace gpt_flat_space(const GptShape& shape);
 void initialize_gpt(const GptShape& shape, const FlatSpace& space, std::uint64_t seed,
                     std::span<float> weights);
 
-// Forward and backward of micro-batches of a fixed number of sequences. Owns all activations; allocates nothing
-// after construction. One thread at a time.
+// Forward and backward of micro-batches of a fixed number of sequences. Owns all activations;
+// allocates nothing after construction. One thread at a time.
 class Gpt {
  public:
   Gpt(const GptShape& shape, std::size_t sequences);
   ~Gpt();
 
-  // `tokens` holds sequences x (context + 1) bytes: inputs and, shifted by one, targets. Adds the gradient of
-  // the summed loss to `gradient` and returns that sum in nats. Spans are space.numel long.
+  // `tokens` holds sequences x (context + 1) bytes: inputs and, shifted by one, targets. Adds the
+  // gradient of the summed loss to `gradient` and returns that sum in nats. Spans are space.numel
+  // long.
   double accumulate(std::span<const float> weights, std::span<const std::uint8_t> tokens,
                     std::span<float> gradient);
 

@@ -44,8 +44,8 @@ struct ReferencePass {
   void layer(std::size_t index, Buffer& x) const {
     const std::size_t c = shape.width;
     const AttentionShape attention{sequences, shape.context, shape.heads, c};
-    const Buffer qkv = linear(normed(x, of_layer(index, ln_1_weight)), c, 3 * c,
-                              of_layer(index, attn_weight));
+    const Buffer qkv =
+        linear(normed(x, of_layer(index, ln_1_weight)), c, 3 * c, of_layer(index, attn_weight));
     Buffer attended(rows * c);
     Buffer probabilities(attention.probabilities());
     attention_forward_reference(attention, qkv, attended, probabilities);
@@ -74,8 +74,13 @@ double gpt_loss_reference(const GptShape& shape, std::size_t sequences,
   for (std::size_t index = 0; index < shape.layers; ++index) pass.layer(index, x);
   const Buffer normed = pass.normed(x, ln_f_weight(shape.layers));
   Buffer logits(rows * byte_vocabulary);
-  gemm_reference({.m = rows, .n = byte_vocabulary, .k = shape.width, .transpose_b = true,
-                  .lda = shape.width, .ldb = shape.width, .ldc = byte_vocabulary},
+  gemm_reference({.m = rows,
+                  .n = byte_vocabulary,
+                  .k = shape.width,
+                  .transpose_b = true,
+                  .lda = shape.width,
+                  .ldb = shape.width,
+                  .ldc = byte_vocabulary},
                  1, normed.data(), pass.weight(wte).data(), 0, logits.data());
   std::vector<std::uint8_t> targets(rows);
   for (std::size_t row = 0; row < rows; ++row) {

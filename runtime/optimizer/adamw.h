@@ -5,8 +5,9 @@
 //   m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2
 //   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 //
-// Element by element over equally long spans; `decay` is 0 where weight decay does not apply. t counts from 1.
-// Powers and products of constants are formed in fp64 and rounded once. The reference twin is fp64.
+// Element by element over equally long spans; `decay` is 0 where weight decay does not apply. t
+// counts from 1. Powers and products of constants are formed in fp64 and rounded once. The
+// reference twin is fp64.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,8 @@ struct Factors {
 };
 
 MUSTER_VECTOR_CLONES
-void update(const Factors& f, std::size_t count, const float* gradient, float* p, float* m, float* v) {
+void update(const Factors& f, std::size_t count, const float* gradient, float* p, float* m,
+            float* v) {
   const Factors c = f;
   for (std::size_t i = 0; i < count; ++i) {
     const float g = gradient[i] * c.gradient;
@@ -28,15 +29,12 @@ void adamw(const AdamwSettings& settings, const AdamwStep& step, std::span<const
   const auto t = static_cast<double>(step.t);
   const double correction1 = 1 - std::pow(settings.beta1, t);
   const double correction2 = 1 - std::pow(settings.beta2, t);
-  const Factors factors{static_cast<float>(step.gradient_scale),
-                        static_cast<float>(1 - step.lr * step.decay),
-                        static_cast<float>(settings.beta1),
-                        static_cast<float>(1 - settings.beta1),
-                        static_cast<float>(settings.beta2),
-                        static_cast<float>(1 - settings.beta2),
-                        static_cast<float>(step.lr / correction1),
-                        static_cast<float>(1 / std::sqrt(correction2)),
-                        static_cast<float>(settings.epsilon)};
+  const Factors factors{
+      static_cast<float>(step.gradient_scale),   static_cast<float>(1 - step.lr * step.decay),
+      static_cast<float>(settings.beta1),        static_cast<float>(1 - settings.beta1),
+      static_cast<float>(settings.beta2),        static_cast<float>(1 - settings.beta2),
+      static_cast<float>(step.lr / correction1), static_cast<float>(1 / std::sqrt(correction2)),
+      static_cast<float>(settings.epsilon)};
   update(factors, gradient.size(), gradient.data(), p.data(), m.data(), v.data());
 }
 

@@ -1,14 +1,14 @@
 // Names inside a checkpoint directory, and the seal that ends each of its JSON files.
 //
-//   <root>/LATEST                          hint: a directory name and "\n"; recovery never trusts it
-//   <root>/resume_log.jsonl                one sealed line per generation or quarantine
-//   <root>/s000001200-g3/                  step and generation; never reused
+//   <root>/LATEST                hint: a directory name and "\n"; recovery never trusts it
+//   <root>/resume_log.jsonl      one sealed line per generation or quarantine
+//   <root>/s000001200-g3/        step and generation; never reused
 //     shard-00000-of-00008.safetensors
-//     manifest.json                        the commit record
-//     cert.json                            health state, the only file that changes
+//     manifest.json              the commit record
+//     cert.json                  health state, the only file that changes
 //
-// A sealed JSON text ends with exactly 22 bytes ,"crc32c":"xxxxxxxx"}\n and the CRC-32C covers all bytes before
-// them. Pure functions; no file is touched here.
+// A sealed JSON text ends with exactly 22 bytes ,"crc32c":"xxxxxxxx"}\n and the CRC-32C covers all
+// bytes before them. Pure functions; no file is touched here.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,8 @@ std::optional<CheckpointName> parse_checkpoint_directory_name(std::string_view t
 // "shard-00000-of-00008.safetensors"
 std::string checkpoint_shard_name(std::size_t rank, std::size_t ranks);
 
-// Seals `object`, the text of a JSON object with at least one member: its last "}" becomes the trailer.
+// Seals `object`, the text of a JSON object with at least one member: its last "}" becomes the
+// trailer.
 std::string seal_json(std::string object);
 
 // True when `text` ends in a well-formed seal whose CRC matches.

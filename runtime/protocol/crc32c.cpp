@@ -24,8 +24,8 @@ constexpr std::array<std::uint32_t, 256> table = make_table();
 
 #if defined(__x86_64__)
 __attribute__((target("sse4.2"))) std::uint32_t extend_by_instruction(std::uint32_t crc,
-                                                                       const unsigned char* at,
-                                                                       std::size_t bytes) {
+                                                                      const unsigned char* at,
+                                                                      std::size_t bytes) {
   std::uint64_t state = crc ^ 0xFFFFFFFFu;
   for (; bytes >= 8; at += 8, bytes -= 8) {
     std::uint64_t word;

@@ -1,7 +1,8 @@
 // CRC-32C (Castagnoli), the checksum of checkpoint files and TensorBoard records.
 //
-// Reflected polynomial 0x82F63B78, initial value and final xor 0xFFFFFFFF (RFC 3720, appendix B.4). The SSE4.2
-// instruction is used where the processor has it, a table otherwise; both give the same value. Pure functions.
+// Reflected polynomial 0x82F63B78, initial value and final xor 0xFFFFFFFF (RFC 3720, appendix B.4).
+// The SSE4.2 instruction is used where the processor has it, a table otherwise; both give the same
+// value. Pure functions.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // The names by which muster and a rank speak to each other through the environment.
 //
-// The launcher sets these variables for every rank it starts; any program may read them. This header is
-// the only place where the names are spelled. It holds names and a plain struct, and reads nothing itself:
-// the lookup function is an input, so that tests pass a map.
+// The launcher sets these variables for every rank it starts; any program may read them. This
+// header is the only place where the names are spelled. It holds names and a plain struct, and
+// reads nothing itself: the lookup function is an input, so that tests pass a map.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct RankVariables {
 // Gives the value of a variable, or nullptr when it is not set; getenv has this shape.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
-// Reads the variables above. A number that is not one is reported in `error` (the variable, its value) and
-// leaves its field empty; `error` is untouched otherwise.
+// Reads the variables above. A number that is not one is reported in `error` (the variable, its
+// value) and leaves its field empty; `error` is untouched otherwise.
 RankVariables read_rank_variables(const EnvironmentLookup& lookup, std::string& error);
 
 }  // namespace muster

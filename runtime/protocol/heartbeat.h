@@ -1,8 +1,9 @@
 // The heartbeat file: how a rank says which step it has finished.
 //
-// Format: the step as decimal text and "\n" at offset 0, rewritten in place with one small pwrite. A step that
-// goes back after a resume may leave older bytes behind the first "\n"; readers take the first line only.
-// Nothing is fsync'd: the file matters only while the machine is up. One writer owns one open file.
+// Format: the step as decimal text and "\n" at offset 0, rewritten in place with one small pwrite.
+// A step that goes back after a resume may leave older bytes behind the first "\n"; readers take
+// the first line only. Nothing is fsync'd: the file matters only while the machine is up. One
+// writer owns one open file.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace muster {
 class HeartbeatFile {
  public:
   HeartbeatFile() = default;  // writes nowhere
-  // Opens or creates `path`. A heartbeat is an aid, never a reason to stop: failed() tells, beat() is silent.
+  // Opens or creates `path`. A heartbeat is an aid, never a reason to stop: failed() tells, beat()
+  // is silent.
   explicit HeartbeatFile(const std::string& path);
   ~HeartbeatFile();
   HeartbeatFile(HeartbeatFile&& other) noexcept;

@@ -20,8 +20,8 @@ std::string format_metrics_line(const MetricsLine& line) {
          ",\"total_steps\":" + std::to_string(line.total_steps) + ",\"loss\":" + number(line.loss) +
          ",\"lr\":" + number(line.lr) + ",\"grad_norm\":" + number(line.grad_norm) +
          ",\"tokens\":" + std::to_string(line.tokens) +
-         ",\"tokens_per_s\":" + number(line.tokens_per_s) +
-         ",\"step_ms\":" + number(line.step_ms) + "}\n";
+         ",\"tokens_per_s\":" + number(line.tokens_per_s) + ",\"step_ms\":" + number(line.step_ms) +
+         "}\n";
 }
 
 }  // namespace muster

@@ -1,9 +1,9 @@
 // The metrics file: one JSON object per line, appended by rank 0 while a run goes on.
 //
-// Keys of a line, all numbers: step (finished updates), total_steps, loss (mean nats per token), lr,
-// grad_norm (before clipping), tokens (seen since step 0), tokens_per_s, step_ms. A number that is not finite
-// is null. A resumed run appends again the steps that it repeats: the last line of a step counts.
-// Pure functions, no files.
+// Keys of a line, all numbers: step (finished updates), total_steps, loss (mean nats per token),
+// lr, grad_norm (before clipping), tokens (seen since step 0), tokens_per_s, step_ms. A number that
+// is not finite is null. A resumed run appends again the steps that it repeats: the last line of a
+// step counts. Pure functions, no files.
 #pragma once
 
 #include <cstdint>

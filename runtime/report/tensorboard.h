@@ -1,9 +1,10 @@
 // TensorBoard event files: scalars by step, readable by any TensorBoard.
 //
-// File events.out.tfevents.<time>.<host>.<pid>, a sequence of records: u64 length, u32 masked CRC-32C of the
-// length, payload, u32 masked CRC-32C of the payload, little-endian; mask(c) = rotate_right(c, 15) + 0xa282ead8.
-// Payload: tensorflow.Event in protobuf wire format, 1 wall_time double, 2 step int64, 3 file_version string,
-// 5 summary { 1 value { 1 tag, 2 simple_value float } }; the first event says "brain.Event:2". Rank 0 owns one.
+// File events.out.tfevents.<time>.<host>.<pid>, a sequence of records: u64 length, u32 masked
+// CRC-32C of the length, payload, u32 masked CRC-32C of the payload, little-endian; mask(c) =
+// rotate_right(c, 15) + 0xa282ead8. Payload: tensorflow.Event in protobuf wire format, 1 wall_time
+// double, 2 step int64, 3 file_version string, 5 summary { 1 value { 1 tag, 2 simple_value float }
+// }; the first event says "brain.Event:2". Rank 0 owns one.
 #pragma once
 
 #include <cstdint>

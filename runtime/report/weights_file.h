@@ -1,7 +1,8 @@
 // model.safetensors: the trained weights, for other programs.
 //
-// One F32 tensor per parameter under its Hugging Face GPT-2 name, without the padding of the flat space, in model
-// order; header padded to 8 bytes. Equal weights give equal bytes. Written beside and renamed into place.
+// One F32 tensor per parameter under its Hugging Face GPT-2 name, without the padding of the flat
+// space, in model order; header padded to 8 bytes. Equal weights give equal bytes. Written beside
+// and renamed into place.
 #pragma once
 
 #include <span>

@@ -7,7 +7,8 @@
 namespace muster {
 namespace {
 
-// Enough for eight ranks, and small enough that a leaf of a small batch still fills a matrix product.
+// Enough for eight ranks, and small enough that a leaf of a small batch still fills a matrix
+// product.
 constexpr std::uint64_t usual_leaves = 8;
 
 std::uint64_t chosen_leaves(const TrainOptions& options, std::size_t ranks) {
@@ -38,8 +39,9 @@ BatchPlan make_batch_plan(const TrainOptions& options, std::size_t ranks) {
   }
   plan.micro_batch = options.micro_batch == 0 ? plan.leaf_sequences() : options.micro_batch;
   if (plan.leaf_sequences() % plan.micro_batch != 0) {
-    throw StartError("--micro-batch: " + std::to_string(plan.micro_batch) + " does not divide the " +
-                     std::to_string(plan.leaf_sequences()) + " sequences of a leaf");
+    throw StartError("--micro-batch: " + std::to_string(plan.micro_batch) +
+                     " does not divide the " + std::to_string(plan.leaf_sequences()) +
+                     " sequences of a leaf");
   }
   return plan;
 }

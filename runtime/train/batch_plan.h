@@ -1,8 +1,10 @@
-// How the sequences of one step are cut: leaves of the summation tree, and micro-batches inside a leaf.
+// How the sequences of one step are cut: leaves of the summation tree, and micro-batches inside a
+// leaf.
 //
-// batch = leaves x (sequences per leaf), a leaf is summed micro-batch by micro-batch in order. In deterministic
-// mode the number of leaves is fixed by the batch, so the bits of a step do not depend on the ranks; otherwise
-// it is the number of ranks, rounded up to a power of two, which makes the largest matrix products. Pure.
+// batch = leaves x (sequences per leaf), a leaf is summed micro-batch by micro-batch in order. In
+// deterministic mode the number of leaves is fixed by the batch, so the bits of a step do not
+// depend on the ranks; otherwise it is the number of ranks, rounded up to a power of two, which
+// makes the largest matrix products. Pure.
 #pragma once
 
 #include <cstdint>

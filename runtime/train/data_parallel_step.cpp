@@ -93,7 +93,8 @@ void DataParallelStep::sum_own_leaves(const TrainingState& state) {
   for (const TreeJoin::Entry& entry : join.entries()) node_slots_.push_back(entry.slot);
 }
 
-// One all-to-all per tree node that the rank with most of them holds: with a power of two of ranks, one.
+// One all-to-all per tree node that the rank with most of them holds: with a power of two of ranks,
+// one.
 std::span<const float> DataParallelStep::exchange() {
   const std::size_t own = owned_[ranks_.rank()].size();
   const std::size_t size = ranks_.size();
@@ -106,8 +107,8 @@ std::span<const float> DataParallelStep::exchange() {
     for (std::size_t r = 0; r < size; place += subtrees_[r].size(), ++r) {
       if (round < subtrees_[r].size()) in[r] = {place * own, (place + 1) * own};
     }
-    const auto out = sends ? std::span<const float>(slots_[node_slots_[round]])
-                           : std::span<const float>();
+    const auto out =
+        sends ? std::span<const float>(slots_[node_slots_[round]]) : std::span<const float>();
     ranks_.all_to_all(out, sends ? owned_ : std::vector<ElementRange>(size), received_, in);
   }
   TreeJoin join([&](std::size_t left, std::size_t right) {
@@ -178,8 +179,7 @@ StepOutcome DataParallelStep::run(TrainingState& state, bool stop_wanted) {
   } else {
     state.skipped_in_a_row = 0;
     update(state, gradient, outcome);
-    state.loss_ema =
-        state.step == 0 ? outcome.loss : 0.98 * state.loss_ema + 0.02 * outcome.loss;
+    state.loss_ema = state.step == 0 ? outcome.loss : 0.98 * state.loss_ema + 0.02 * outcome.loss;
   }
   ++state.step;
   return outcome;

@@ -1,12 +1,14 @@
 // One optimizer step over all ranks.
 //
 //   1. each rank sums the gradients of its leaves, joining them in the fixed tree (leaf_tree.h)
-//   2. tree nodes go to the owners of their elements, who join the rest of the tree: a reduce-scatter
-//   3. losses and the gradient's sums of squares, per block of 1024 elements, are gathered and added in order
-//   4. owners update their weights by AdamW, dividing by the number of tokens once; weights are gathered
+//   2. reduce-scatter: tree nodes go to the owners of their elements, who join the rest of the tree
+//   3. losses, and the gradient's sums of squares per block of 1024 elements, are added in order
+//   4. owners update their weights by AdamW, dividing by the number of tokens once
+//   5. all-gather of the weights
 //
-// With a fixed number of leaves no sum depends on the number of ranks. A step whose gradient is not finite leaves
-// weights and moments as they were. Buffers are allocated in the constructor. Collective: all ranks call run().
+// With a fixed number of leaves no sum depends on the number of ranks. A step whose gradient is not
+// finite leaves weights and moments as they were. Buffers are allocated in the constructor.
+// Collective: all ranks call run().
 #pragma once
 
 #include <cstdint>
@@ -61,15 +63,15 @@ class DataParallelStep {
   Communicator& ranks_;
   Gpt model_;
 
-  std::vector<ElementRange> owned_;              // elements, by rank
-  std::vector<std::vector<Subtree>> subtrees_;   // by rank
-  LeafRange leaves_;                             // of this rank
-  std::vector<std::uint8_t> tokens_;             // [micro_batch, context + 1]
-  std::vector<double> leaf_losses_;              // of this rank
-  std::vector<std::vector<float>> slots_;        // gradients of tree nodes, [numel] each
+  std::vector<ElementRange> owned_;             // elements, by rank
+  std::vector<std::vector<Subtree>> subtrees_;  // by rank
+  LeafRange leaves_;                            // of this rank
+  std::vector<std::uint8_t> tokens_;            // [micro_batch, context + 1]
+  std::vector<double> leaf_losses_;             // of this rank
+  std::vector<std::vector<float>> slots_;       // gradients of tree nodes, [numel] each
   std::vector<std::size_t> free_slots_;
-  std::vector<std::size_t> node_slots_;          // of the nodes left after sum_own_leaves
-  std::vector<float> received_;                  // [tree nodes of all ranks, own elements]
+  std::vector<std::size_t> node_slots_;  // of the nodes left after sum_own_leaves
+  std::vector<float> received_;          // [tree nodes of all ranks, own elements]
 };
 
 }  // namespace muster

@@ -21,36 +21,46 @@ void add_training_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--steps", options.steps, "optimizer updates from the first to the last")
       ->capture_default_str();
   app.add_option("--batch", options.batch, "sequences per step, over all ranks")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--micro-batch", options.micro_batch,
-                 "sequences per forward pass (0: as many as a leaf holds)")->capture_default_str();
+                 "sequences per forward pass (0: as many as a leaf holds)")
+      ->capture_default_str();
   app.add_option("--leaves", options.leaves,
-                 "leaves of the summation tree, a power of two (0: chosen)")->capture_default_str();
+                 "leaves of the summation tree, a power of two (0: chosen)")
+      ->capture_default_str();
   app.add_flag("--deterministic", options.deterministic,
                "same bits at any number of ranks (otherwise: at the same number)");
   app.add_option("--lr", options.learning_rate.peak, "highest learning rate")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--warmup", options.learning_rate.warmup_steps, "steps of linear warm-up")
       ->capture_default_str();
   app.add_option("--decay-steps", options.learning_rate.decay_steps,
                  "steps of cosine decay after the warm-up, to a tenth (0: constant)")
       ->capture_default_str();
   app.add_option("--weight-decay", options.adamw.decay, "weight decay of matrices")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--clip", options.clip, "largest gradient norm (0: no clipping)")
-      ->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--seed", options.seed, "of the weights and the data order")->capture_default_str();
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the weights and the data order")
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "OpenMP threads per rank")
-      ->check(CLI::Range(1, 1024))->capture_default_str();
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
 }
 
 void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
                  "where checkpoints go (MUSTER_CHECKPOINT_DIR wins; neither: no checkpoints)");
   app.add_option("--checkpoint-every", options.checkpoint_every,
-                 "steps between checkpoints (0: only at the end)")->capture_default_str();
+                 "steps between checkpoints (0: only at the end)")
+      ->capture_default_str();
   app.add_option("--keep", options.keep, "checkpoints that stay")
-      ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1000000}))->capture_default_str();
+      ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1000000}))
+      ->capture_default_str();
   app.add_option("--resume", options.resume,
                  "auto (newest in the checkpoint directory), none, or a path; "
                  "MUSTER_RESUME_FROM wins when it is set");
@@ -82,7 +92,8 @@ std::variant<TrainOptions, int> parse_train_options(int argc, const char* const*
   app.add_option("--out", options.out, "metrics, TensorBoard events, final weights")
       ->capture_default_str();
   app.add_option("--log-every", options.log_every, "steps between two lines of progress")
-      ->check(CLI::PositiveNumber)->capture_default_str();
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   add_model_options(app, options);
   add_training_options(app, options);
   add_checkpoint_options(app, options);

@@ -1,6 +1,7 @@
 // What a person can choose about a run, and reading it from the command line.
 //
-// Defaults make a small model that trains on one core. Plain data; parsing prints help and complaints itself.
+// Defaults make a small model that trains on one core. Plain data; parsing prints help and
+// complaints itself.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // Agreement between ranks: every rank says what it has, and all see whether any of them failed.
 //
-// A failure on one rank must reach the others before the next collective, or they wait forever. Collective.
+// A failure on one rank must reach the others before the next collective, or they wait forever.
+// Collective.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@
 
 namespace muster {
 
-// Gathers a text from every rank, by rank; when some have a fault, all get the first one, with its rank.
+// Gathers a text from every rank, by rank; when some have a fault, all get the first one, with its
+// rank.
 Checked<std::vector<std::string>> gather_checked(Communicator& ranks,
                                                  const Checked<std::string>& mine);
 

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t verify_elements = 1 << 20;
 
-// One checkpoint to try: its path, or empty for a fresh start, and whether older ones may be tried after it.
+// One checkpoint to try: its path, or empty for a fresh start, and whether older ones may be tried
+// after it.
 struct Candidate {
   std::string path;
   bool may_step_back = false;
@@ -31,7 +32,9 @@ std::string normal_path(const std::string& path) {
   return text;
 }
 
-std::string root_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+std::string root_of(const std::string& path) {
+  return fs::path(path).parent_path().string();
+}
 
 std::string reasons_of(const CheckpointSearch& search) {
   std::string text;
@@ -50,13 +53,13 @@ Candidate newest_in(const std::string& root, bool needed) {
 
 // Rank 0 only. Throws StartError.
 Candidate choose_candidate(const TrainOptions& options, const RankVariables& variables) {
-  const std::string asked =
-      variables.resume_from.empty() ? options.resume : variables.resume_from;
+  const std::string asked = variables.resume_from.empty() ? options.resume : variables.resume_from;
   const std::string root =
       variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
   if (asked.empty() || asked == "none") return {};
   if (asked == "auto") {
-    if (root.empty()) throw StartError("--resume auto: there is no checkpoint directory to look in");
+    if (root.empty())
+      throw StartError("--resume auto: there is no checkpoint directory to look in");
     return newest_in(normal_path(root), false);
   }
   const std::string path = normal_path(asked);
@@ -75,8 +78,8 @@ Checked<std::string> offer(const Candidate& candidate) {
       read_resume_log(root_of(candidate.path)).quarantined.contains(name)) {
     return CheckpointFault{candidate.path + ": is quarantined"};
   }
-  auto text = read_checkpoint_text(candidate.path + "/" + checkpoint_manifest_name,
-                                   manifest_limit_bytes);
+  auto text =
+      read_checkpoint_text(candidate.path + "/" + checkpoint_manifest_name, manifest_limit_bytes);
   if (!text) return text.fault();
   return candidate.path + "\n" + text.value();
 }
@@ -123,7 +126,8 @@ bool is_damaged(const Restored& from) {
   std::uint64_t sum = 0;
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {
     for (std::uint64_t at = 0; at < from.manifest.flat.numel; at += values.size()) {
-      const std::size_t count = std::min<std::uint64_t>(values.size(), from.manifest.flat.numel - at);
+      const std::size_t count =
+          std::min<std::uint64_t>(values.size(), from.manifest.flat.numel - at);
       const auto piece = std::span(values).first(count);
       if (!reader.read(plane, at, piece)) return true;
       sum += plane_hash(plane, at, piece);
@@ -132,7 +136,8 @@ bool is_damaged(const Restored& from) {
   return sum != from.manifest.state_hash;
 }
 
-// Rank 0 only: keeps a damaged checkpoint from being chosen again. Returns what was done, for the message.
+// Rank 0 only: keeps a damaged checkpoint from being chosen again. Returns what was done, for the
+// message.
 std::string set_aside(const Restored& from, const std::string& evidence) {
   if (!is_damaged(from)) return "";
   const std::string name = fs::path(from.path).filename().string();

@@ -1,9 +1,10 @@
 // Where a run begins: a fresh model, or the state of a checkpoint, at any number of ranks.
 //
-// Rank 0 chooses the checkpoint and sends its path and manifest to all. Each rank votes whether it sees the files;
-// when all do, each reads the ranges it needs, otherwise rank 0 reads and broadcasts. Every touched chunk is
-// verified and the hash of the whole state is compared with the manifest's. A checkpoint that fails this is
-// quarantined, and with "auto" the next older one is tried. Collective.
+// Rank 0 chooses the checkpoint and sends its path and manifest to all. Each rank votes whether it
+// sees the files; when all do, each reads the ranges it needs, otherwise rank 0 reads and
+// broadcasts. Every touched chunk is verified and the hash of the whole state is compared with the
+// manifest's. A checkpoint that fails this is quarantined, and with "auto" the next older one is
+// tried. Collective.
 #pragma once
 
 #include <optional>
@@ -32,14 +33,16 @@ struct RestoreTarget {
   SamplerState data;  // fingerprint of the text
 };
 
-// Fills `state` and returns the checkpoint, or nothing for a fresh start. Throws StartError, on all ranks alike,
-// when the checkpoint asked for cannot be used; the sentence says why. Differences that only change how
-// training goes on (learning rate and the like) are returned in `remarks`, one line each.
+// Fills `state` and returns the checkpoint, or nothing for a fresh start. Throws StartError, on all
+// ranks alike, when the checkpoint asked for cannot be used; the sentence says why. Differences
+// that only change how training goes on (learning rate and the like) are returned in `remarks`, one
+// line each.
 std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
                                            const RankVariables& variables, Communicator& ranks,
                                            TrainingState& state, std::string& remarks);
 
-// The complaint about the first difference that forbids resuming, or nothing; others go to `remarks`.
+// The complaint about the first difference that forbids resuming, or nothing; others go to
+// `remarks`.
 std::string resume_conflict(const RestoreTarget& target, const Manifest& manifest,
                             std::string& remarks);
 

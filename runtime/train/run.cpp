@@ -36,7 +36,8 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-// Runs a part of the start that may fail on this rank alone; all ranks go on, or all throw the first reason.
+// Runs a part of the start that may fail on this rank alone; all ranks go on, or all throw the
+// first reason.
 template <class Part>
 auto on_all_ranks(Communicator& ranks, Part part) {
   std::optional<decltype(part())> result;
@@ -65,7 +66,8 @@ std::string checkpoint_root(const TrainOptions& options, const RankVariables& va
 std::string read_text_on_all(const TrainOptions& options, Communicator& ranks) {
   std::string corpus =
       on_all_ranks(ranks, [&] { return read_corpus(options.data, corpus_limit_bytes); });
-  const std::string fingerprint = std::to_string(corpus.size()) + "/" + std::to_string(crc32c(corpus));
+  const std::string fingerprint =
+      std::to_string(corpus.size()) + "/" + std::to_string(crc32c(corpus));
   const auto all = ranks.gather_texts(fingerprint);
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r] == all[0]) continue;
@@ -139,8 +141,8 @@ class Run {
   }
 
   void restore() {
-    restored_ = restore_checkpoint({options_, plan_, space_, data_fingerprint()}, variables_, ranks_,
-                                   state_, remarks_);
+    restored_ = restore_checkpoint({options_, plan_, space_, data_fingerprint()}, variables_,
+                                   ranks_, state_, remarks_);
   }
 
   void open_report() {
@@ -156,8 +158,10 @@ class Run {
       say("warning: " + remarks_.substr(at, end - at));
       at = end + 1;
     }
-    if (restored_) say("resumed from " + restored_->path + " at step " + std::to_string(state_.step));
-    if (heartbeat_.failed()) say("warning: MUSTER_HEARTBEAT: cannot write " + variables_.heartbeat_path);
+    if (restored_)
+      say("resumed from " + restored_->path + " at step " + std::to_string(state_.step));
+    if (heartbeat_.failed())
+      say("warning: MUSTER_HEARTBEAT: cannot write " + variables_.heartbeat_path);
   }
 
   void begin_saving() {
@@ -236,7 +240,8 @@ class Run {
     if (saving_) {
       const SaveOutcome outcome = save_checkpoint(*saving_, space_, state_, ranks_);
       if (outcome.committed) say("checkpoint " + outcome.directory);
-      if (!outcome.trouble.empty()) say("warning: checkpoint " + outcome.directory + ": " + outcome.trouble);
+      if (!outcome.trouble.empty())
+        say("warning: checkpoint " + outcome.directory + ": " + outcome.trouble);
     }
     return state_.step;
   }

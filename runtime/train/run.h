@@ -1,7 +1,7 @@
 // A whole run of muster-train: from the options to the exit code.
 //
-// Every rank calls run_training once. It reads the text, restores or initializes the state, takes the steps that
-// are left, saves checkpoints, reports, and writes the weights at the end.
+// Every rank calls run_training once. It reads the text, restores or initializes the state, takes
+// the steps that are left, saves checkpoints, reports, and writes the weights at the end.
 #pragma once
 
 #include "runtime/communicator/communicator.h"
@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// The exit code: 0, 1 when training diverged, 143 after SIGTERM. Throws StartError before the first step; when
-// only some ranks have a reason to, all of them throw it.
+// The exit code: 0, 1 when training diverged, 143 after SIGTERM. Throws StartError before the first
+// step; when only some ranks have a reason to, all of them throw it.
 int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks);
 
 }  // namespace muster

@@ -1,8 +1,9 @@
-// Who writes checkpoints: the run, its generation, this rank's host. Decided once at start, by rank 0.
+// Who writes checkpoints: the run, its generation, this rank's host. Decided once at start, by rank
+// 0.
 //
-// The generation is the launcher's fencing epoch where there is one, raised above every generation that has
-// already used the directory. A process that carries an epoch which its own run has used or passed is a leftover
-// of a fenced-off attempt and must not write.
+// The generation is the launcher's fencing epoch where there is one, raised above every generation
+// that has already used the directory. A process that carries an epoch which its own run has used
+// or passed is a leftover of a fenced-off attempt and must not write.
 #pragma once
 
 #include <cstdint>

@@ -59,9 +59,9 @@ void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome) {
                 static_cast<unsigned long long>(step),
                 static_cast<unsigned long long>(options_.steps), outcome.loss, outcome.lr, rate);
   say(line);
-  const std::string metrics = format_metrics_line(
-      {step, options_.steps, outcome.loss, outcome.lr, outcome.gradient_norm,
-       step * tokens_per_step, rate, seconds * 1000 / steps});
+  const std::string metrics =
+      format_metrics_line({step, options_.steps, outcome.loss, outcome.lr, outcome.gradient_norm,
+                           step * tokens_per_step, rate, seconds * 1000 / steps});
   for (std::ofstream& file : metrics_) file << metrics << std::flush;
   const Scalar scalars[] = {{"loss", static_cast<float>(outcome.loss)},
                             {"lr", static_cast<float>(outcome.lr)},

@@ -1,7 +1,8 @@
 // What rank 0 tells about a run: lines on stdout, metrics files, TensorBoard events.
 //
-// One line every --log-every steps, at the first and at the last; rates are averages since the line before. The
-// other ranks hold no report. All output is flushed at once, so that a killed run keeps what it said.
+// One line every --log-every steps, at the first and at the last; rates are averages since the line
+// before. The other ranks hold no report. All output is flushed at once, so that a killed run keeps
+// what it said.
 #pragma once
 
 #include <chrono>

@@ -13,20 +13,21 @@
 namespace muster {
 namespace {
 
-// This rank's part, as text for rank 0: hash of its copy of all weights, a blank, its manifest entry.
+// This rank's part, as text for rank 0: hash of its copy of all weights, a blank, its manifest
+// entry.
 Checked<std::string> write_own_shard(const SaveContext& context, const FlatSpace& space,
                                      const TrainingState& state, const Communicator& ranks) {
   const std::uint64_t generation = context.identity.generation;
   auto path = prepare_checkpoint_directory(context.root, state.step, generation);
   if (!path) return path.fault();
-  const PlaneSpans planes{
-      std::span(state.weights).subspan(state.owned.lo, state.owned.size()), state.exp_avg,
-      state.exp_avg_sq};
-  const auto record =
-      write_shard(path.value(), {context.identity.run_id, state.step, generation, layout_hash(space)},
-                  {context.host, ranks.rank(), ranks.size()}, state.owned, planes);
+  const PlaneSpans planes{std::span(state.weights).subspan(state.owned.lo, state.owned.size()),
+                          state.exp_avg, state.exp_avg_sq};
+  const auto record = write_shard(
+      path.value(), {context.identity.run_id, state.step, generation, layout_hash(space)},
+      {context.host, ranks.rank(), ranks.size()}, state.owned, planes);
   if (!record) return record.fault();
-  return std::to_string(plane_hash(0, 0, state.weights)) + " " + format_shard_record(record.value());
+  return std::to_string(plane_hash(0, 0, state.weights)) + " " +
+         format_shard_record(record.value());
 }
 
 Manifest describe(const SaveContext& context, const FlatSpace& space, const TrainingState& state,
@@ -60,7 +61,8 @@ Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& mani
   manifest.replica.voters = parts.size();
   for (std::size_t r = 0; r < parts.size(); ++r) {
     std::uint64_t hash = 0;
-    const auto blank = std::from_chars(parts[r].data(), parts[r].data() + parts[r].size(), hash).ptr;
+    const auto blank =
+        std::from_chars(parts[r].data(), parts[r].data() + parts[r].size(), hash).ptr;
     auto record = parse_shard_record({blank, parts[r].data() + parts[r].size()});
     if (!record) return record.fault();
     if (r == 0) manifest.replica.hash = hash;
@@ -87,8 +89,7 @@ Checked<std::string> commit_and_collect(const SaveContext& context, const Manife
 
 SaveOutcome save_checkpoint(SaveContext& context, const FlatSpace& space,
                             const TrainingState& state, Communicator& ranks) {
-  const std::string name =
-      checkpoint_directory_name({state.step, context.identity.generation});
+  const std::string name = checkpoint_directory_name({state.step, context.identity.generation});
   const std::string path = context.root + "/" + name;
   const auto parts = gather_checked(ranks, write_own_shard(context, space, state, ranks));
   if (!parts) return {name, parts.reason(), false};

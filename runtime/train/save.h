@@ -1,12 +1,12 @@
 // Saving a checkpoint over all ranks: each writes the shard it owns, rank 0 commits.
 //
-//   every rank   vitals, shard, fdatasync              -> its manifest entry, or a fault
+//   every rank   vitals, shard, fdatasync: its manifest entry, or a fault
 //   all          any fault: no manifest is written, the directory is an orphan, training goes on
-//   rank 0       fetches shards that it cannot see (directories that are not shared between nodes), writes the
-//                manifest, reads it back, deletes what retention no longer keeps
+//   rank 0       fetches shards that it cannot see, where directories are not shared between nodes
+//   rank 0       writes the manifest, reads it back, deletes what retention no longer keeps
 //
-// Where directories are not shared, the whole checkpoint lies on rank 0's node and loading goes through rank 0
-// (restore.h). Collective and synchronous.
+// Where directories are not shared, the whole checkpoint lies on rank 0's node and loading goes
+// through rank 0 (restore.h). Collective and synchronous.
 #pragma once
 
 #include <string>
@@ -27,16 +27,17 @@ struct SaveContext {
   std::string host;
   std::vector<std::string> nodes;
   std::uint64_t keep = 3;
-  std::string previous;                        // directory name of the checkpoint before
-  std::vector<GenerationFork> lineage;         // with this generation's own entry last
-  TrainState train;                            // cursor, step and loss are filled in at each save
+  std::string previous;                 // directory name of the checkpoint before
+  std::vector<GenerationFork> lineage;  // with this generation's own entry last
+  TrainState train;                     // cursor, step and loss are filled in at each save
   std::uint64_t tokens_per_step = 0;
   std::uint64_t windows = 0;  // of the sampler
 };
 
 struct SaveOutcome {
   std::string directory;  // committed name
-  std::string trouble;    // why no checkpoint was made, or what went wrong after the commit; empty: nothing
+  std::string
+      trouble;  // why no checkpoint was made, or what went wrong after the commit; empty: nothing
   bool committed = false;
 };
 

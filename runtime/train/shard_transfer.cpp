@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t piece_bytes = 8 << 20;
 
-// All ranks take part in every broadcast, even when the sender cannot read or rank 0 cannot write: the size of
-// the file on rank 0 then stays wrong, and the commit refuses it.
+// All ranks take part in every broadcast, even when the sender cannot read or rank 0 cannot write:
+// the size of the file on rank 0 then stays wrong, and the commit refuses it.
 void send_to_rank_0(const std::string& path, const ShardRecord& shard, Communicator& ranks) {
   const std::string file = path + "/" + shard.file;
   std::optional<CheckpointFile> source;

@@ -9,7 +9,9 @@ namespace {
 std::atomic<bool> requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set inside a signal handler");
 
-void on_signal(int) { requested.store(true); }
+void on_signal(int) {
+  requested.store(true);
+}
 
 }  // namespace
 
@@ -20,6 +22,8 @@ void install_stop_handler() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-bool stop_requested() { return requested.load(); }
+bool stop_requested() {
+  return requested.load();
+}
 
 }  // namespace muster

@@ -1,5 +1,6 @@
-// The wish to stop that arrives as SIGTERM. The handler sets a flag; the training loop asks for it at the end of
-// a step, agrees with the other ranks, saves a checkpoint and ends with exit code 128 + 15.
+// The wish to stop that arrives as SIGTERM. The handler sets a flag; the training loop asks for it
+// at the end of a step, agrees with the other ranks, saves a checkpoint and ends with exit code 128
+// + 15.
 #pragma once
 
 namespace muster {

@@ -78,11 +78,17 @@ TEST_CASE("attempts and ranks can be chosen") {
     }
   }
   Heard heard;
-  LogFollower one(job.path(), {.attempt = AttemptId{1}, .ranks = std::set{RankId{2}}});
+  LogSelection of_one;
+  of_one.attempt = AttemptId{1};
+  of_one.ranks = std::set{RankId{2}};
+  LogFollower one(job.path(), of_one);
   one.poll(heard.sink());
   CHECK(heard.text == "1/2=x");
   heard.text.clear();
-  LogFollower later(job.path(), {.ranks = std::set{RankId{0}}, .first_attempt = AttemptId{1}});
+  LogSelection of_later;
+  of_later.ranks = std::set{RankId{0}};
+  of_later.first_attempt = AttemptId{1};
+  LogFollower later(job.path(), of_later);
   later.poll(heard.sink());
   CHECK(heard.text == "1/0=x");
 }
@@ -90,7 +96,9 @@ TEST_CASE("attempts and ranks can be chosen") {
 TEST_CASE("a tail begins at the last lines of what is there and then follows everything") {
   Folder job;
   job.append("attempt-0/rank-0.log", "1\n2\n3\n4\n");
-  LogFollower follower(job.path(), {.tail_lines = 2});
+  LogSelection tail;
+  tail.tail_lines = 2;
+  LogFollower follower(job.path(), tail);
   Heard heard;
   follower.poll(heard.sink());
   job.append("attempt-0/rank-0.log", "5\n");

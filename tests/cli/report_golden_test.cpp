@@ -52,6 +52,8 @@ std::vector<Record> story() {
   add(records, 1000, submission());
   decide_at(records, 1001, AttemptPlaced{job, AttemptId{0}, {NodeId{"n1"}, NodeId{"n2"}}, "free"});
   decide_at(records, 1500, LaunchBegun{job, AttemptId{0}, std::nullopt, "no checkpoint"});
+  add(records, 1600, NodeStarted{job, AttemptId{0}, NodeId{"n1"}, ""});
+  add(records, 1700, NodeStarted{job, AttemptId{0}, NodeId{"n2"}, ""});
   add(records, 3000, ProgressSeen{job, AttemptId{0}, 45, CheckpointRef{40, "/ckpt/s40-g1"}});
   decide_at(records, 4000, first_end());
   RetryScheduled retry;

@@ -29,7 +29,7 @@ TEST_CASE("the terminal filter shows text and colours and nothing else, however 
       {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
       {"\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m"},
       {"\x1b[2J\x1b[Hgone", "gone"},
-      {"\x1b]0;title\x07after", "after"},
+      {"\x1b]0;title\x07!", "!"},
       {"\x1b]52;c;AAAA\x1b\\after", "after"},
       {"a\x1b"
        "cb",

@@ -1,4 +1,5 @@
-// Builds small checkpoints for tests: a flat space of a few blocks, values from a seed, any number of ranks.
+// Builds small checkpoints for tests: a flat space of a few blocks, values from a seed, any number
+// of ranks.
 #pragma once
 
 #include <array>
@@ -6,10 +7,10 @@
 #include <vector>
 
 #include "runtime/checkpoint/commit.h"
+#include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/protocol/checkpoint_layout.h"
-#include "runtime/checkpoint/durable_file.h"
 #include "tests/catch.h"
 #include "tests/runtime/random_values.h"
 
@@ -89,7 +90,8 @@ struct ACheckpoint {
 };
 
 // Appends the line of a generation to the log of `root`.
-inline void log_generation(const std::string& root, std::uint64_t generation, std::uint64_t fork_step) {
+inline void log_generation(const std::string& root, std::uint64_t generation,
+                           std::uint64_t fork_step) {
   GenerationLine line;
   line.generation = generation;
   line.fork_step = fork_step;

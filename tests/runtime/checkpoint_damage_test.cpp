@@ -86,10 +86,12 @@ TEST_CASE("no flipped bit in any file loads silently") {
 
 TEST_CASE("no change of a manifest makes its reader do anything but read or refuse") {
   Folder folder;
-  const std::string whole = format_manifest(ACheckpoint{.root = folder.path()}.manifest_with_shards());
+  const std::string whole =
+      format_manifest(ACheckpoint{.root = folder.path()}.manifest_with_shards());
   const std::string body = whole.substr(0, whole.size() - checkpoint_seal_bytes) + "}";
-  static constexpr const char* pieces[] = {"-1", "1e999", "null", "[]", "{}", "\"\"", "4294967296",
-                                           "18446744073709551615", "true", "\"a/b\"", ",", "0"};
+  static constexpr const char* pieces[] = {"-1",   "1e999",   "null",       "[]",
+                                           "{}",   "\"\"",    "4294967296", "18446744073709551615",
+                                           "true", "\"a/b\"", ",",          "0"};
   int refused = 0;
   for (std::uint64_t i = 0; i < 6000; ++i) {
     std::string changed = body;
@@ -98,9 +100,15 @@ TEST_CASE("no change of a manifest makes its reader do anything but read or refu
       const auto words = random_block(4, RandomPurpose::sample_order, 2 + j, i);
       const std::size_t at = words[0] % changed.size();
       switch (words[1] % 4) {
-        case 0: changed[at] ^= static_cast<char>(1u << words[2] % 8); break;
-        case 1: changed.erase(at, 1 + words[2] % 30); break;
-        case 2: changed.insert(at, pieces[words[2] % std::size(pieces)]); break;
+        case 0:
+          changed[at] ^= static_cast<char>(1u << words[2] % 8);
+          break;
+        case 1:
+          changed.erase(at, 1 + words[2] % 30);
+          break;
+        case 2:
+          changed.insert(at, pieces[words[2] % std::size(pieces)]);
+          break;
         // A whole number somewhere becomes another value.
         default: {
           const std::size_t digit = changed.find_first_of("0123456789", at);

@@ -115,7 +115,8 @@ TEST_CASE("a manifest of a later version, or with needs that are not known, is r
   };
   CHECK(with("\"gen\":1", "\"unknown_key\":[1],\"gen\":1").ok());
   CHECK(with("\"version\":1", "\"version\":2").reason() == "version: this reader knows only 1");
-  CHECK_THAT(with("\"requires\":[]", "\"requires\":[\"zstd\"]").reason(), ContainsSubstring("zstd"));
+  CHECK_THAT(with("\"requires\":[]", "\"requires\":[\"zstd\"]").reason(),
+             ContainsSubstring("zstd"));
   CHECK_THAT(with("\"file\":\"shard", "\"file\":\"../shard").reason(),
              ContainsSubstring("not a plain file name"));
   CHECK_THAT(with("\"lo\":0", "\"lo\":1024").reason(), ContainsSubstring("does not match"));
@@ -140,7 +141,8 @@ TEST_CASE("a commit with a missing shard is refused and leaves nothing that coun
   const ACheckpoint saved{.root = folder.path()};
   const Manifest manifest = saved.manifest_with_shards();
   fs::remove(saved.path() + "/" + manifest.shards[1].file);
-  CHECK(missing_shards(saved.path(), manifest) == std::vector<std::string>{manifest.shards[1].file});
+  CHECK(missing_shards(saved.path(), manifest) ==
+        std::vector<std::string>{manifest.shards[1].file});
   CHECK_FALSE(commit_checkpoint(folder.path(), manifest).ok());
   CHECK_FALSE(find_newest_checkpoint(folder.path()));
   CHECK_FALSE(fs::exists(folder / "LATEST"));
@@ -159,12 +161,15 @@ TEST_CASE("a torn last line of the log is ended before the next one is written")
 }
 
 TEST_CASE("storage failures are told with the file's name") {
-  CHECK_THAT(replace_durably("/nonexistent", "x", "y").reason(), ContainsSubstring("/nonexistent/x"));
-  CHECK_THAT(append_line_durably("/nonexistent", "x", "y").reason(), ContainsSubstring("/nonexistent"));
+  CHECK_THAT(replace_durably("/nonexistent", "x", "y").reason(),
+             ContainsSubstring("/nonexistent/x"));
+  CHECK_THAT(append_line_durably("/nonexistent", "x", "y").reason(),
+             ContainsSubstring("/nonexistent"));
   CHECK_FALSE(make_checkpoint_directory("/proc/none").ok());
   CHECK_FALSE(sync_checkpoint_directory("/nonexistent").ok());
   CHECK_FALSE(read_checkpoint_text("/proc/self", 100).ok());
   Folder folder;
   put(folder / "large", std::string(101, 'x'));
-  CHECK_THAT(read_checkpoint_text(folder / "large", 100).reason(), ContainsSubstring("limit of 100"));
+  CHECK_THAT(read_checkpoint_text(folder / "large", 100).reason(),
+             ContainsSubstring("limit of 100"));
 }

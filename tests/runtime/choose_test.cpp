@@ -37,7 +37,8 @@ TEST_CASE("the highest step wins, then the highest generation, whatever LATEST s
   Folder folder;
   ACheckpoint{.root = folder.path(), .step = 30}.commit();
   ACheckpoint{.root = folder.path(), .step = 20}.commit();
-  ACheckpoint{.root = folder.path(), .step = 30, .generation = 2, .lineage = {{1, 0}, {2, 30}}}.commit();
+  ACheckpoint{.root = folder.path(), .step = 30, .generation = 2, .lineage = {{1, 0}, {2, 30}}}
+      .commit();
   put(folder / "LATEST", "s000000020-g1\n");
   CHECK(newest_name(folder.path()) == "s000000030-g2");
   const CheckpointSearch search = search_checkpoints(folder.path());
@@ -67,14 +68,16 @@ TEST_CASE("a generation that was passed cannot commit") {
   log_generation(folder.path(), 1, 0);
   log_generation(folder.path(), 2, 10);
   const Manifest late = ACheckpoint{.root = folder.path(), .step = 50}.manifest_with_shards();
-  CHECK_THAT(commit_checkpoint(folder.path(), late).reason(), ContainsSubstring("generation 2 has taken over"));
+  CHECK_THAT(commit_checkpoint(folder.path(), late).reason(),
+             ContainsSubstring("generation 2 has taken over"));
   CHECK(newest_name(folder.path()) == "none");
 }
 
 TEST_CASE("without the log the lineage of the highest generation decides") {
   Folder folder;
   ACheckpoint{.root = folder.path(), .step = 50}.commit();
-  ACheckpoint{.root = folder.path(), .step = 20, .generation = 3, .lineage = {{1, 0}, {3, 10}}}.commit();
+  ACheckpoint{.root = folder.path(), .step = 20, .generation = 3, .lineage = {{1, 0}, {3, 10}}}
+      .commit();
   CHECK(newest_name(folder.path()) == "s000000020-g3");
 }
 

@@ -53,8 +53,9 @@ class Trainer {
     if (ranks > 0) {
       words = {"mpirun", "-n", std::to_string(ranks), "--oversubscribe"};
     }
-    words.insert(words.end(), {MUSTER_TRAIN, "--data", MUSTER_SOURCE_DIR "/tests/runtime",
-                               "--layers", "1", "--width", "32", "--heads", "2", "--context", "32"});
+    words.insert(words.end(),
+                 {MUSTER_TRAIN, "--data", MUSTER_SOURCE_DIR "/tests/runtime", "--layers", "1",
+                  "--width", "32", "--heads", "2", "--context", "32"});
     words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -83,7 +84,9 @@ class Trainer {
             content_of(folder_ / "output")};
   }
 
-  Ended run(int ranks, const std::vector<std::string>& options) { return wait(start(ranks, options)); }
+  Ended run(int ranks, const std::vector<std::string>& options) {
+    return wait(start(ranks, options));
+  }
 
  private:
   const Folder& folder_;
@@ -113,16 +116,26 @@ TEST_CASE("two ranks killed in mid run and started again end in the bytes of an 
   const Ended whole = trainer.run(2, {"--steps", "30", "--out", folder / "whole"});
   INFO(whole.output);
   REQUIRE(whole.code == 0);
-  const std::vector<std::string> job{"--steps", "30", "--out", folder / "job", "--checkpoint-every",
-                                     "7", "--fail-at-step", "18", "--fail-rank", "1"};
+  const std::vector<std::string> job{"--steps",
+                                     "30",
+                                     "--out",
+                                     folder / "job",
+                                     "--checkpoint-every",
+                                     "7",
+                                     "--fail-at-step",
+                                     "18",
+                                     "--fail-rank",
+                                     "1"};
   trainer.with("MUSTER_JOB", "a-job").with("MUSTER_CHECKPOINT_DIR", folder / "ckpt");
   const Ended killed = trainer.with("MUSTER_ATTEMPT", "0").with("MUSTER_EPOCH", "1").run(2, job);
   CHECK(killed.code == 137);
   const auto found = find_newest_checkpoint(folder / "ckpt");
   REQUIRE(found);
   CHECK(found->directory == "s000000014-g1");
-  const Ended resumed = trainer.with("MUSTER_ATTEMPT", "1").with("MUSTER_EPOCH", "2")
-                            .with("MUSTER_RESUME_FROM", found->path).run(2, job);
+  const Ended resumed = trainer.with("MUSTER_ATTEMPT", "1")
+                            .with("MUSTER_EPOCH", "2")
+                            .with("MUSTER_RESUME_FROM", found->path)
+                            .run(2, job);
   INFO(resumed.output);
   REQUIRE(resumed.code == 0);
   CHECK_THAT(resumed.output, ContainsSubstring("at step 14"));
@@ -149,9 +162,18 @@ TEST_CASE("a run killed from outside at any moment resumes to the same bytes") {
     Trainer trainer(folder);
     const std::string name = std::to_string(at);
     trainer.with("MUSTER_HEARTBEAT", folder / ("beat" + name));
-    const std::vector<std::string> job{
-        "--steps", "40", "--out", folder / name, "--checkpoint-every", "1", "--resume", "auto",
-        "--checkpoint-dir", folder / ("ckpt" + name), "--step-delay-ms", "2"};
+    const std::vector<std::string> job{"--steps",
+                                       "40",
+                                       "--out",
+                                       folder / name,
+                                       "--checkpoint-every",
+                                       "1",
+                                       "--resume",
+                                       "auto",
+                                       "--checkpoint-dir",
+                                       folder / ("ckpt" + name),
+                                       "--step-delay-ms",
+                                       "2"};
     const pid_t pid = trainer.start(0, job);
     CHECK(eventually([&] { return read_heartbeat(folder / ("beat" + name)) >= at; }));
     ::kill(pid, SIGKILL);
@@ -167,8 +189,8 @@ TEST_CASE("SIGTERM ends the step, seals a checkpoint and exits with 143") {
   Folder folder;
   Trainer trainer(folder);
   trainer.with("MUSTER_HEARTBEAT", folder / "beat");
-  const pid_t pid = trainer.start(0, {"--steps", "100000", "--out", folder / "out",
-                                      "--checkpoint-dir", folder / "ckpt"});
+  const pid_t pid = trainer.start(
+      0, {"--steps", "100000", "--out", folder / "out", "--checkpoint-dir", folder / "ckpt"});
   CHECK(eventually([&] { return read_heartbeat(folder / "beat") >= std::uint64_t{3}; }));
   ::kill(pid, SIGTERM);
   const Ended ended = trainer.wait(pid);
@@ -189,7 +211,8 @@ TEST_CASE("mistakes end with exit code 2 and one sentence") {
   const Ended alone = Trainer(folder).with("WORLD_SIZE", "2").run(0, {"--out", folder / "out"});
   CHECK(alone.code == 2);
   CHECK_THAT(alone.output, ContainsSubstring("WORLD_SIZE says 2 ranks, but MPI joined 1"));
-  const Ended unknown = Trainer(folder).with("MUSTER_EPOCH", "soon").run(0, {"--out", folder / "out"});
+  const Ended unknown =
+      Trainer(folder).with("MUSTER_EPOCH", "soon").run(0, {"--out", folder / "out"});
   CHECK(unknown.code == 2);
   CHECK_THAT(unknown.output, ContainsSubstring("MUSTER_EPOCH: expected a number"));
   const Ended both = Trainer(folder).run(2, {"--heads", "3", "--out", folder / "out"});
@@ -199,7 +222,8 @@ TEST_CASE("mistakes end with exit code 2 and one sentence") {
 
 TEST_CASE("a rank that mpirun announced but MPI did not join is refused") {
   Folder folder;
-  const Ended alone = Trainer(folder).with("OMPI_COMM_WORLD_SIZE", "2").run(0, {"--out", folder / "out"});
+  const Ended alone =
+      Trainer(folder).with("OMPI_COMM_WORLD_SIZE", "2").run(0, {"--out", folder / "out"});
   INFO(alone.output);
   CHECK(alone.code == 2);
   CHECK_THAT(alone.output, ContainsSubstring("MPI joined 1 ranks, but mpirun announced 2"));

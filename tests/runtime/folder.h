@@ -1,4 +1,5 @@
-// A directory of one test, removed with everything in it at the end; and plain reading and writing of files.
+// A directory of one test, removed with everything in it at the end; and plain reading and writing
+// of files.
 #pragma once
 
 #include <unistd.h>

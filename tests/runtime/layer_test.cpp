@@ -1,4 +1,5 @@
-// Every layer against its fp64 twin, and every twin's backward against central differences of its forward.
+// Every layer against its fp64 twin, and every twin's backward against central differences of its
+// forward.
 
 #include <functional>
 #include <numeric>
@@ -57,8 +58,14 @@ TEST_CASE("the vector exponential is exact to 2e-7 and clamps outside its range"
 
 TEST_CASE("matrix products agree with three loops for every transposition and stride") {
   for (int flags = 0; flags < 4; ++flags) {
-    GemmShape shape{.m = 13, .n = 7, .k = 31, .transpose_a = (flags & 1) != 0,
-                    .transpose_b = (flags & 2) != 0, .lda = 40, .ldb = 41, .ldc = 11};
+    GemmShape shape{.m = 13,
+                    .n = 7,
+                    .k = 31,
+                    .transpose_a = (flags & 1) != 0,
+                    .transpose_b = (flags & 2) != 0,
+                    .lda = 40,
+                    .ldb = 41,
+                    .ldc = 11};
     const Values a = normal_values(40 * 31, 1);
     const Values b = normal_values(41 * 31, 2);
     Values c = normal_values(13 * 11, 3);
@@ -108,9 +115,11 @@ TEST_CASE("layer norm agrees with its fp64 twin, forward and backward, at any wi
     const Values x = normal_values(count, 1, 3), gamma = normal_values(width, 2);
     const Values beta = normal_values(width, 3), dy = normal_values(count, 4);
     Values y(count), dx = normal_values(count, 5), dgamma(width), dbeta(width);
-    std::vector<float> fy(count), fdx = narrow(dx), fdgamma(width), fdbeta(width), mean(11), rstd(11);
+    std::vector<float> fy(count), fdx = narrow(dx), fdgamma(width), fdbeta(width), mean(11),
+                                  rstd(11);
     layer_norm_forward(shape, narrow(x), narrow(gamma), narrow(beta), fy, mean, rstd);
-    layer_norm_backward(shape, narrow(x), narrow(gamma), mean, rstd, narrow(dy), fdx, fdgamma, fdbeta);
+    layer_norm_backward(shape, narrow(x), narrow(gamma), mean, rstd, narrow(dy), fdx, fdgamma,
+                        fdbeta);
     layer_norm_forward_reference(shape, x, gamma, beta, y);
     layer_norm_backward_reference(shape, x, gamma, dy, dx, dgamma, dbeta);
     CHECK(relative_l2(fy, y) < op_tolerance);
@@ -173,7 +182,8 @@ TEST_CASE("attention agrees with its fp64 twin, forward and backward") {
   CHECK(relative_l2(fdqkv, dqkv) < op_tolerance);
 }
 
-TEST_CASE("the attention twin's gradients are those of its forward, and no position sees a later one") {
+TEST_CASE(
+    "the attention twin's gradients are those of its forward, and no position sees a later one") {
   const AttentionShape shape{1, 5, 2, 6};
   Values qkv = normal_values(5 * 18, 1);
   const Values dout = normal_values(5 * 6, 2);

@@ -31,9 +31,8 @@ std::string joined_by(std::size_t leaves, std::size_t ranks) {
     }
     CHECK(left == subtrees_of(range));
   }
-  TreeJoin join([&](std::size_t left, std::size_t right) {
-    all[left] = "(" + all[left] + all[right] + ")";
-  });
+  TreeJoin join(
+      [&](std::size_t left, std::size_t right) { all[left] = "(" + all[left] + all[right] + ")"; });
   for (const auto& entry : nodes) join.push(entry.node, entry.slot);
   REQUIRE(join.entries().size() == 1);
   return all[join.entries()[0].slot];

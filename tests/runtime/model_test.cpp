@@ -51,14 +51,15 @@ TEST_CASE("initial weights depend on the seed alone and have the deviations of G
   CHECK(one == same);
   CHECK(one != other);
   const auto deviation = [&](std::size_t index) {
-    const auto values = std::span(one).subspan(space.params[index].offset, space.params[index].size());
+    const auto values =
+        std::span(one).subspan(space.params[index].offset, space.params[index].size());
     const double squares = std::inner_product(values.begin(), values.end(), values.begin(), 0.0);
     return std::sqrt(squares / static_cast<double>(values.size()));
   };
   CHECK(is_near(deviation(0), 0.02, 0.02));
   CHECK(is_near(deviation(2 + 4), 0.01, 0.02));  // attn.c_proj.weight, 0.02 / sqrt(4)
-  CHECK(deviation(2) == 1);                               // ln_1.weight
-  CHECK(deviation(3) == 0);                               // ln_1.bias
+  CHECK(deviation(2) == 1);                      // ln_1.weight
+  CHECK(deviation(3) == 0);                      // ln_1.bias
 }
 
 TEST_CASE("the model's loss and gradient agree with central differences of the fp64 twin") {
@@ -85,8 +86,8 @@ TEST_CASE("the model's loss and gradient agree with central differences of the f
       got.push_back(gradient[i]);
     }
     CAPTURE(param.name);
-    const double norm = std::sqrt(std::inner_product(expected.begin(), expected.end(),
-                                                     expected.begin(), 0.0));
+    const double norm =
+        std::sqrt(std::inner_product(expected.begin(), expected.end(), expected.begin(), 0.0));
     if (norm > 1e-3) CHECK(relative_l2(got, expected) < 2e-5);
   }
 }
@@ -128,7 +129,8 @@ TEST_CASE("AdamW leaves padding at zero") {
   CHECK(p == std::vector<float>(1024, 0.0f));
 }
 
-TEST_CASE("the learning rate warms up, stays or falls to a tenth, and ignores the length of the run") {
+TEST_CASE(
+    "the learning rate warms up, stays or falls to a tenth, and ignores the length of the run") {
   const LearningRate constant{1e-3, 10, 0};
   CHECK(is_near(constant.at(1), 1e-4));
   CHECK(is_near(constant.at(10), 1e-3));

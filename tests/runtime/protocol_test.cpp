@@ -28,9 +28,12 @@ TEST_CASE("CRC-32C gives the values of RFC 3720, by instruction and by table") {
   std::string ascending, descending;
   for (int i = 0; i < 32; ++i) ascending.push_back(static_cast<char>(i));
   for (int i = 31; i >= 0; --i) descending.push_back(static_cast<char>(i));
-  const std::pair<std::string, std::uint32_t> known[] = {
-      {std::string(32, '\0'), 0x8A9136AA}, {std::string(32, '\xff'), 0x62A8AB43},
-      {ascending, 0x46DD794E}, {descending, 0x113FDB5C}, {"123456789", 0xE3069283}, {"", 0}};
+  const std::pair<std::string, std::uint32_t> known[] = {{std::string(32, '\0'), 0x8A9136AA},
+                                                         {std::string(32, '\xff'), 0x62A8AB43},
+                                                         {ascending, 0x46DD794E},
+                                                         {descending, 0x113FDB5C},
+                                                         {"123456789", 0xE3069283},
+                                                         {"", 0}};
   for (const auto& [text, crc] : known) {
     CHECK(crc32c(text) == crc);
     CHECK(crc32c_extend_by_table(0, text.data(), text.size()) == crc);
@@ -45,14 +48,15 @@ TEST_CASE("CRC-32C of a text does not depend on where it is cut") {
   }
 }
 
-TEST_CASE("a checkpoint's directory name tells step and generation, and nothing else passes for one") {
+TEST_CASE(
+    "a checkpoint's directory name tells step and generation, and nothing else passes for one") {
   CHECK(checkpoint_directory_name({1200, 3}) == "s000001200-g3");
   CHECK(parse_checkpoint_directory_name("s000001200-g3") == CheckpointName{1200, 3});
   const CheckpointName large{12345678901, 18446744073709551615u};
   CHECK(parse_checkpoint_directory_name(checkpoint_directory_name(large)) == large);
-  for (const char* text : {"", "s1200-g3", "s000001200-g", "s000001200-g03", "s000001200-g3x",
-                           "x000001200-g3", "s-g", "s00000120000-g3", "s000001200-g-3",
-                           "s99999999999999999999-g1", ".trash-s000001200-g3"}) {
+  for (const char* text :
+       {"", "s1200-g3", "s000001200-g", "s000001200-g03", "s000001200-g3x", "x000001200-g3", "s-g",
+        "s00000120000-g3", "s000001200-g-3", "s99999999999999999999-g1", ".trash-s000001200-g3"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_checkpoint_directory_name(text));
   }
@@ -101,6 +105,7 @@ TEST_CASE("the epoch of a rank is MUSTER_EPOCH, or one more than its attempt") {
 TEST_CASE("a metrics line is one JSON object, with null for what is not a number") {
   const std::string line =
       format_metrics_line({3, 10, 1.5, 1e-3, std::numeric_limits<double>::infinity(), 96, 1000, 2});
-  CHECK(line == "{\"step\":3,\"total_steps\":10,\"loss\":1.5,\"lr\":0.001,\"grad_norm\":null,"
-                "\"tokens\":96,\"tokens_per_s\":1000,\"step_ms\":2}\n");
+  CHECK(line ==
+        "{\"step\":3,\"total_steps\":10,\"loss\":1.5,\"lr\":0.001,\"grad_norm\":null,"
+        "\"tokens\":96,\"tokens_per_s\":1000,\"step_ms\":2}\n");
 }

@@ -1,4 +1,5 @@
-// Reproducible test values from the runtime's own counter-based generator, and the error measure of the tests.
+// Reproducible test values from the runtime's own counter-based generator, and the error measure of
+// the tests.
 #pragma once
 
 #include <cmath>

@@ -56,16 +56,23 @@ std::vector<Field> fields_of(const std::string& message) {
     const std::uint64_t key = varint();
     Field field{static_cast<unsigned>(key >> 3), 0, ""};
     switch (key & 7) {
-      case 0: field.bits = varint(); break;
-      case 1: field.bits = fixed(8); break;
+      case 0:
+        field.bits = varint();
+        break;
+      case 1:
+        field.bits = fixed(8);
+        break;
       case 2: {
         const std::uint64_t length = varint();
         field.content = message.substr(at, length);
         at += length;
         break;
       }
-      case 5: field.bits = fixed(4); break;
-      default: throw std::runtime_error("unknown wire type");
+      case 5:
+        field.bits = fixed(4);
+        break;
+      default:
+        throw std::runtime_error("unknown wire type");
     }
     fields.push_back(field);
   }

@@ -1,4 +1,5 @@
-// Ranks as threads of the test's process, so that whole runs at any world size fit into a unit test.
+// Ranks as threads of the test's process, so that whole runs at any world size fit into a unit
+// test.
 //
 // Every collective is: publish my arguments, wait for all, copy what is mine, wait for all.
 #pragma once
@@ -17,7 +18,8 @@ namespace muster::test {
 
 class ThreadWorld {
  public:
-  explicit ThreadWorld(std::size_t size) : slots_(size), barrier_(static_cast<std::ptrdiff_t>(size)) {}
+  explicit ThreadWorld(std::size_t size)
+      : slots_(size), barrier_(static_cast<std::ptrdiff_t>(size)) {}
 
   // Runs `part` once per rank, each on its own thread, and waits for all.
   void run(const std::function<void(Communicator&)>& part) {
@@ -46,7 +48,8 @@ class ThreadWorld {
     std::size_t size() const override { return world_.slots_.size(); }
 
     void all_to_all(std::span<const float> send, std::span<const ElementRange> send_ranges,
-                    std::span<float> receive, std::span<const ElementRange> receive_ranges) override {
+                    std::span<float> receive,
+                    std::span<const ElementRange> receive_ranges) override {
       publish({send, send_ranges, {}, {}});
       for (std::size_t r = 0; r < size(); ++r) {
         const ElementRange from = world_.slots_[r].ranges[rank_];

@@ -1,4 +1,5 @@
-// Whole runs in this process, ranks as threads: resuming, world sizes, directories that are not shared.
+// Whole runs in this process, ranks as threads: resuming, world sizes, directories that are not
+// shared.
 
 #include <sys/resource.h>
 
@@ -74,7 +75,8 @@ struct ARun {
   std::string weights() const { return content_of(out + "/model.safetensors"); }
 };
 
-// No file of this process grows beyond so many bytes while this lives: writing fails as on a full disk.
+// No file of this process grows beyond so many bytes while this lives: writing fails as on a full
+// disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -135,7 +137,9 @@ TEST_CASE("without --deterministic a run repeats itself at the same number of ra
   CHECK(one.weights() == two.weights());
 }
 
-TEST_CASE("a resumed run ends in the bytes of one that was never interrupted, also at other world sizes") {
+TEST_CASE(
+    "a resumed run ends in the bytes of one that was never interrupted, also at other world "
+    "sizes") {
   Folder folder;
   const ARun whole{folder / "whole", 2};
   REQUIRE(whole.go() == "0");
@@ -160,9 +164,8 @@ TEST_CASE("a resumed run ends in the bytes of one that was never interrupted, al
 
 TEST_CASE("resuming at an early checkpoint makes the same later checkpoints") {
   Folder folder;
-  ARun run = ARun{folder / "a", 2}.with([&](TrainOptions& options) {
-    options.checkpoint_dir = folder / "ckpt";
-  });
+  ARun run = ARun{folder / "a", 2}.with(
+      [&](TrainOptions& options) { options.checkpoint_dir = folder / "ckpt"; });
   REQUIRE(run.go() == "0");
   const auto hash_of = [&](const std::string& name) {
     return read_manifest(folder / ("ckpt/" + name)).value().state_hash;
@@ -179,11 +182,11 @@ TEST_CASE("resuming at an early checkpoint makes the same later checkpoints") {
   CHECK(log.generations[1].from == "s000000005-g1");
 }
 
-TEST_CASE("a damaged newest checkpoint is quarantined and the one before continues to the same end") {
+TEST_CASE(
+    "a damaged newest checkpoint is quarantined and the one before continues to the same end") {
   Folder folder;
-  ARun run = ARun{folder / "a", 2}.with([&](TrainOptions& options) {
-    options.checkpoint_dir = folder / "ckpt";
-  });
+  ARun run = ARun{folder / "a", 2}.with(
+      [&](TrainOptions& options) { options.checkpoint_dir = folder / "ckpt"; });
   REQUIRE(run.go() == "0");
   const std::string whole = run.weights();
   const std::string shard = folder / "ckpt/s000000012-g1/shard-00001-of-00002.safetensors";
@@ -230,9 +233,8 @@ TEST_CASE("checkpoints of ranks without a common directory are gathered on rank 
   CHECK(search_checkpoints(folder / "node1").usable.empty());
   CHECK_FALSE(fs::exists(folder / "node1/s000000005-g1"));  // the orphan was collected later
 
-  ARun second = ARun{folder / "b", 2}.with([&](TrainOptions& options) {
-    options.resume = folder / "node0/s000000011-g1";
-  });
+  ARun second = ARun{folder / "b", 2}.with(
+      [&](TrainOptions& options) { options.resume = folder / "node0/s000000011-g1"; });
   REQUIRE(second.go() == "0");
   const ARun whole{folder / "whole", 1};
   REQUIRE(whole.go() == "0");
@@ -245,7 +247,8 @@ TEST_CASE("ranks that do not see the checkpoint get its values from rank 0") {
   const Manifest manifest = saved.commit();
   const Planes planes = some_planes(manifest.flat, saved.seed);
   ThreadWorld(3).run([&](Communicator& rank) {
-    PlaneSource source(rank.rank() == 0 ? saved.path() : "/nonexistent/" + saved.name(), manifest, rank);
+    PlaneSource source(rank.rank() == 0 ? saved.path() : "/nonexistent/" + saved.name(), manifest,
+                       rank);
     const ElementRange range = owned_elements(manifest.flat, rank.rank(), rank.size());
     std::vector<float> values(range.size());
     const bool good = !source.is_direct() && source.fill(1, range, values).ok() &&
@@ -263,22 +266,29 @@ TEST_CASE("starts that cannot go well are refused in a sentence that names the t
   });
   REQUIRE(run.go() == "0");
   const auto complaint = [&](const std::function<void(TrainOptions&)>& change) {
-    return run.with([&](TrainOptions& options) {
-      options.resume = "auto";
-      change(options);
-    }).go();
+    return run
+        .with([&](TrainOptions& options) {
+          options.resume = "auto";
+          change(options);
+        })
+        .go();
   };
   CHECK_THAT(complaint([](TrainOptions& o) { o.shape.width = 32; }),
              ContainsSubstring("--width is 32, the checkpoint was made with 16"));
   CHECK_THAT(complaint([](TrainOptions& o) { o.seed = 2; }), ContainsSubstring("--seed is 2"));
   CHECK_THAT(complaint([](TrainOptions& o) { o.batch = 16; }), ContainsSubstring("--batch is 16"));
   CHECK_THAT(complaint([](TrainOptions& o) { o.leaves = 4; }), ContainsSubstring("8 leaves"));
-  CHECK_THAT(complaint([&](TrainOptions& o) { o.data = {std::string(MUSTER_SOURCE_DIR) + "/runtime"}; }),
-             ContainsSubstring("the text is not the one"));
-  CHECK_THAT(complaint([](TrainOptions& o) { o.data = {"/gone"}; }), ContainsSubstring("/gone does not exist"));
-  CHECK_THAT(complaint([](TrainOptions& o) { o.shape.heads = 3; }), ContainsSubstring("--heads: 3"));
-  CHECK_THAT(complaint([](TrainOptions& o) { o.resume = "/gone"; }), ContainsSubstring("no such directory"));
-  CHECK_THAT(complaint([](TrainOptions& o) { o.shape.context = 10000000; }), ContainsSubstring("--context"));
+  CHECK_THAT(
+      complaint([&](TrainOptions& o) { o.data = {std::string(MUSTER_SOURCE_DIR) + "/runtime"}; }),
+      ContainsSubstring("the text is not the one"));
+  CHECK_THAT(complaint([](TrainOptions& o) { o.data = {"/gone"}; }),
+             ContainsSubstring("/gone does not exist"));
+  CHECK_THAT(complaint([](TrainOptions& o) { o.shape.heads = 3; }),
+             ContainsSubstring("--heads: 3"));
+  CHECK_THAT(complaint([](TrainOptions& o) { o.resume = "/gone"; }),
+             ContainsSubstring("no such directory"));
+  CHECK_THAT(complaint([](TrainOptions& o) { o.shape.context = 10000000; }),
+             ContainsSubstring("--context"));
   CHECK_THAT(complaint([&](TrainOptions& o) { o.resume = folder / "a"; }),
              ContainsSubstring("holds no usable checkpoint"));
   CHECK(complaint([](TrainOptions& o) { o.learning_rate.peak = 2e-3; }) == "0");
@@ -306,13 +316,13 @@ TEST_CASE("a leftover of an earlier epoch must not write, a new job in the same 
   CHECK(fs::exists(folder / "ckpt/s000000005-g5"));
 }
 
-TEST_CASE("a checkpoint that cannot be written is a warning, and training goes on to the same end") {
+TEST_CASE(
+    "a checkpoint that cannot be written is a warning, and training goes on to the same end") {
   Folder folder;
   const ARun whole{folder / "whole", 2};
   REQUIRE(whole.go() == "0");
-  ARun run = ARun{folder / "a", 2}.with([&](TrainOptions& options) {
-    options.checkpoint_dir = folder / "ckpt";
-  });
+  ARun run = ARun{folder / "a", 2}.with(
+      [&](TrainOptions& options) { options.checkpoint_dir = folder / "ckpt"; });
   // The weights and the log are small enough for this limit, the shards are not.
   const FileSizeLimit limit(60000);
   REQUIRE(run.go() == "0");

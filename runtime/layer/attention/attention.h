@@ -1,11 +1,13 @@
 // Causal multi-head self-attention between the fused qkv projection and the output projection.
 //
 //   forward    S = Q K^T / sqrt(D),  P = softmax of row t over columns 0..t, 0 beyond,  O = P V
-//   backward   dV = P^T dO,  dP = dO V^T,  dS = P (dP - row sum of P dP) / sqrt(D),  dQ = dS K,  dK = dS^T Q
+//   backward   dV = P^T dO,  dP = dO V^T,  dS = P (dP - row sum of P dP) / sqrt(D)
+//              dQ = dS K,  dK = dS^T Q
 //
-// qkv, dqkv [batch, context, 3, heads, D] with D = width / heads; out, dout [batch, context, heads, D];
-// probabilities [batch, heads, context, context], kept for backward; scratch [context, context]. qkv is read with
-// strides, nothing is permuted. dqkv is overwritten. The reference twin is fp64.
+// qkv, dqkv [batch, context, 3, heads, D] with D = width / heads; out, dout [batch, context, heads,
+// D]; probabilities [batch, heads, context, context], kept for backward; scratch [context,
+// context]. qkv is read with strides, nothing is permuted. dqkv is overwritten. The reference twin
+// is fp64.
 #pragma once
 
 #include <cstddef>

@@ -29,8 +29,8 @@ void softmax_backward(const float* p, float* dp, std::size_t context, float scal
   for (std::size_t t = 0; t < context; ++t, p += context, dp += context) {
     const float* probability = p;
     const float* gradient = dp;
-    const float sum = lane_sum<float>(
-        context, [=](std::size_t s) { return probability[s] * gradient[s]; });
+    const float sum =
+        lane_sum<float>(context, [=](std::size_t s) { return probability[s] * gradient[s]; });
     for (std::size_t s = 0; s < context; ++s) dp[s] = p[s] * (dp[s] - sum) * scale;
   }
 }
@@ -80,9 +80,21 @@ void attention_backward(const AttentionShape& shape, std::span<const float> qkv,
       const HeadOffsets at = offsets_of(shape, sequence, head);
       const float* p = &probabilities[at.probabilities];
       const float* upstream = &dout[at.out];
-      gemm({.m = t, .n = d, .k = t, .transpose_a = true, .lda = t, .ldb = shape.width, .ldc = stride},
+      gemm({.m = t,
+            .n = d,
+            .k = t,
+            .transpose_a = true,
+            .lda = t,
+            .ldb = shape.width,
+            .ldc = stride},
            1, p, upstream, 0, &dqkv[at.v]);
-      gemm({.m = t, .n = t, .k = d, .transpose_b = true, .lda = shape.width, .ldb = stride, .ldc = t},
+      gemm({.m = t,
+            .n = t,
+            .k = d,
+            .transpose_b = true,
+            .lda = shape.width,
+            .ldb = stride,
+            .ldc = t},
            1, upstream, &qkv[at.v], 0, ds);
       softmax_backward(p, ds, t, scale_of(shape));
       gemm({.m = t, .n = d, .k = t, .lda = t, .ldb = stride, .ldc = stride}, 1, ds, &qkv[at.k], 0,

@@ -3,9 +3,9 @@
 //   loss = sum over rows of log(sum_j e^(l_j - max)) - (l_target - max)        in nats
 //   dlogits_j = e^(l_j - max) / sum_k e^(l_k - max) - [j = target]
 //
-// Nothing is divided by the number of tokens here: gradients and losses are summed over the global batch and
-// divided once, after the reduction. logits [rows, 256]; targets[row]. Losses add up in fp64 in order of rows.
-// The reference twin is fp64 throughout.
+// Nothing is divided by the number of tokens here: gradients and losses are summed over the global
+// batch and divided once, after the reduction. logits [rows, 256]; targets[row]. Losses add up in
+// fp64 in order of rows. The reference twin is fp64 throughout.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,8 @@
 namespace muster {
 namespace {
 
-// Softmax of one row in place; returns log(sum e^(l - max)) + max, to be compared with the target's logit.
+// Softmax of one row in place; returns log(sum e^(l - max)) + max, to be compared with the target's
+// logit.
 MUSTER_VECTOR_CLONES
 double softmax_row(float* logits) {
   float highest = logits[0];

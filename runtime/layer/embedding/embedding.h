@@ -34,9 +34,8 @@ void embedding_forward_reference(const EmbeddingShape& shape, std::span<const st
                                  std::span<const double> token_table,
                                  std::span<const double> position_table, std::span<double> x);
 
-void embedding_backward_reference(const EmbeddingShape& shape,
-                                  std::span<const std::uint8_t> tokens, std::span<const double> dx,
-                                  std::span<double> dtoken_table,
+void embedding_backward_reference(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+                                  std::span<const double> dx, std::span<double> dtoken_table,
                                   std::span<double> dposition_table);
 
 }  // namespace muster

@@ -16,9 +16,8 @@ void embedding_forward_reference(const EmbeddingShape& shape, std::span<const st
   }
 }
 
-void embedding_backward_reference(const EmbeddingShape& shape,
-                                  std::span<const std::uint8_t> tokens, std::span<const double> dx,
-                                  std::span<double> dtoken_table,
+void embedding_backward_reference(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+                                  std::span<const double> dx, std::span<double> dtoken_table,
                                   std::span<double> dposition_table) {
   for (std::size_t b = 0; b < shape.batch; ++b) {
     for (std::size_t t = 0; t < shape.context; ++t) {

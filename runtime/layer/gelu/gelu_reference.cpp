@@ -9,7 +9,9 @@ namespace {
 constexpr double cubic = 0.044715;
 const double root_two_over_pi = std::sqrt(2 / std::numbers::pi);
 
-double tanh_of_u(double x) { return std::tanh(root_two_over_pi * (x + cubic * x * x * x)); }
+double tanh_of_u(double x) {
+  return std::tanh(root_two_over_pi * (x + cubic * x * x * x));
+}
 
 }  // namespace
 

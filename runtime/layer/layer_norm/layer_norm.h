@@ -5,9 +5,10 @@
 //   backward   g = dy gamma,  dx += rstd (g - sum g / C - n sum(g n) / C)
 //              dgamma += sum over rows of dy n,  dbeta += sum over rows of dy
 //
-// x, y, dy, dx [rows, width]; gamma, beta, dgamma, dbeta [width]; mean, rstd [rows], kept for backward. dx
-// accumulates, because the residual stream's gradient is already there. Sums over the width are kept in 16
-// lanes (vector_loops.h), sums over rows run from first to last. The reference twin is fp64.
+// x, y, dy, dx [rows, width]; gamma, beta, dgamma, dbeta [width]; mean, rstd [rows], kept for
+// backward. dx accumulates, because the residual stream's gradient is already there. Sums over the
+// width are kept in 16 lanes (vector_loops.h), sums over rows run from first to last. The reference
+// twin is fp64.
 #pragma once
 
 #include <cstddef>

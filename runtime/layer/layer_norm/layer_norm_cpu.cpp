@@ -12,7 +12,8 @@ void normalize_row(const float* x, const float* gamma, const float* beta, std::s
   const float inverse = 1.0f / static_cast<float>(width);
   const float mean = lane_sum<float>(width, [=](std::size_t i) { return x[i]; }) * inverse;
   const float variance =
-      lane_sum<float>(width, [=](std::size_t i) { return (x[i] - mean) * (x[i] - mean); }) * inverse;
+      lane_sum<float>(width, [=](std::size_t i) { return (x[i] - mean) * (x[i] - mean); }) *
+      inverse;
   const float rstd = 1.0f / std::sqrt(variance + static_cast<float>(layer_norm_epsilon));
   for (std::size_t i = 0; i < width; ++i) y[i] = (x[i] - mean) * rstd * gamma[i] + beta[i];
   *mean_out = mean;
@@ -25,9 +26,10 @@ void backward_row(const float* x, const float* gamma, float mean, float rstd, co
   const float inverse = 1.0f / static_cast<float>(width);
   const float mean_g =
       lane_sum<float>(width, [=](std::size_t i) { return dy[i] * gamma[i]; }) * inverse;
-  const float mean_gn = lane_sum<float>(width, [=](std::size_t i) {
-                          return dy[i] * gamma[i] * (x[i] - mean) * rstd;
-                        }) * inverse;
+  const float mean_gn =
+      lane_sum<float>(width,
+                      [=](std::size_t i) { return dy[i] * gamma[i] * (x[i] - mean) * rstd; }) *
+      inverse;
   for (std::size_t i = 0; i < width; ++i) {
     const float n = (x[i] - mean) * rstd;
     dx[i] += rstd * (dy[i] * gamma[i] - mean_g - n * mean_gn);

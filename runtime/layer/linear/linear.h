@@ -3,9 +3,9 @@
 //   forward    y = x w + b
 //   backward   dx = dy w^T,   dw += x^T dy,   db += sum over rows of dy
 //
-// x, dx [rows, in]; w, dw [in, out]; b, db [out]; y, dy [rows, out]; row-major. dw and db accumulate, so that the
-// micro-batches of a leaf add up; sums over rows run from the first row to the last. The reference twin is
-// fp64 and the oracle of the tests.
+// x, dx [rows, in]; w, dw [in, out]; b, db [out]; y, dy [rows, out]; row-major. dw and db
+// accumulate, so that the micro-batches of a leaf add up; sums over rows run from the first row to
+// the last. The reference twin is fp64 and the oracle of the tests.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,8 @@ void linear_forward_reference(const LinearShape& shape, std::span<const double> 
   for (std::size_t row = 0; row < shape.rows; ++row) {
     for (std::size_t o = 0; o < shape.out; ++o) {
       double sum = b[o];
-      for (std::size_t i = 0; i < shape.in; ++i) sum += x[row * shape.in + i] * w[i * shape.out + o];
+      for (std::size_t i = 0; i < shape.in; ++i)
+        sum += x[row * shape.in + i] * w[i * shape.out + o];
       y[row * shape.out + o] = sum;
     }
   }
