@@ -7,6 +7,7 @@
 #include "cli/job_plan.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/terminal_text.h"
 #include "cli/time_text.h"
 #include "cli/verbs.h"
 #include "scheduler/model/exit_code.h"
@@ -28,6 +29,21 @@ std::string node_ranks_text(const JobPlan& plan, int node_index) {
   return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
 }
 
+// Paths that are known on the node only stand between \x01 and \x02: as the file wrote them.
+std::string shown_command(const std::string& command) {
+  std::string shown;
+  for (const char c : command) {
+    if (c == '\x01') {
+      shown += "${{";
+    } else if (c == '\x02') {
+      shown += "}}";
+    } else {
+      shown += c;
+    }
+  }
+  return printable(shown);
+}
+
 std::string heading(const JobPlan& plan) {
   const JobSpec& spec = plan.spec;
   std::string text = "job       " + (spec.name.empty() ? "(a name is made)" : spec.name) + "\n";
@@ -37,7 +53,7 @@ std::string heading(const JobPlan& plan) {
           std::string(word(spec.distribution.type)) + ")\n";
   text += "restarts  " + std::to_string(spec.muster.restart.attempts) + " in place, " +
           std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
-  text += "command   " + spec.command + (spec.command.ends_with('\n') ? "" : "\n");
+  text += "command   " + shown_command(spec.command) + (spec.command.ends_with('\n') ? "" : "\n");
   return text;
 }
 

@@ -25,13 +25,19 @@ done
 expect 0 "$MUSTER" run "$work/calm.yml" --name calm
 expect 0 "$MUSTER" submit "$work/storm.yml" --name storm
 
-last_step() { "$MUSTER" status storm -o json | grep -o '"steps": *[0-9]*' | grep -o '[0-9]*$' || echo 0; }
+last_step() {
+  local step
+  step=$(tail -qn 1 "$MUSTER_HOME"/jobs/storm/attempt-*/metrics.jsonl 2>/dev/null \
+    | grep -o '"step": *[0-9]*' | grep -o '[0-9]*$' | sort -n | tail -n 1)
+  echo "${step:-0}"
+}
 reaches() { [ "$(last_step)" -ge "$1" ]; }
 until_true 60 reaches 8
 kill -9 "$(job_pids storm | while read -r p; do
   tr '\0' ' ' <"/proc/$p/cmdline" | grep -q "^$train" && echo "$p"; done | tail -n 1)"
 until_true 60 reaches 20
 kill -9 $(controller_pids)
+"$MUSTER" logs -f storm >/dev/null 2>&1 &  # the next command starts a controller, which takes over
 until_true 60 reaches 25
 kill -9 "$(agent_pids | tail -n 1)"
 "$MUSTER" logs -f storm >/dev/null 2>"$work/err"

@@ -234,6 +234,7 @@ TEST_CASE("the start gate names what is missing") {
   TestNode node;
   Running agent(node);
   CheckNode request;
+  request.job.value = "job";
   request.programs = {"sh", "no-such-interpreter"};
   request.expected_host = "another-host";
   agent.client->send(request);
