@@ -10,7 +10,8 @@
 
 namespace muster {
 
-// A target may name many nodes that no job has come to yet, such as the pretend ones of this machine.
+// A target may name many nodes that no job has come to yet, such as the pretend ones of this
+// machine.
 bool is_worth_showing(const NodeLine& node);
 
 // What a running controller knows and is worth showing; nothing when none runs.

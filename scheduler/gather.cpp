@@ -94,7 +94,8 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
   const Time now = turn.moment.now();
   turn.decide(PlacementAbandoned{job.id, attempt.id, reason, now + retry_delay(job)});
   if (is_hopeless(attempt, unfits)) {
-    turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(ExitCode::no_nodes), reason});
+    turn.decide(
+        JobEnded{job.id, JobEndState::failed, static_cast<int>(ExitCode::no_nodes), reason});
     return;
   }
   const Time since = job.waiting_since.value_or(attempt.placed_at);

@@ -15,12 +15,12 @@ bool holds_bindings(std::string_view key) {
 }
 
 // `shown` has the same shape as `node`, for positions; `node` loses its bindings.
-void collect(const Value& shown, Node& node, std::vector<Binding>& out) {
-  if (node.kind == Node::Kind::scalar) {
+void collect(const Value& shown, YamlNode& node, std::vector<Binding>& out) {
+  if (node.kind == YamlNode::Kind::scalar) {
     const Expressions all = find_expressions(node.text);
     if (all.found.empty()) return;
     for (const Expression& expression : all.found) out.push_back({shown, expression.name});
-    node.kind = Node::Kind::null;
+    node.kind = YamlNode::Kind::null;
     node.text.clear();
   }
   for (std::size_t i = 0; i < node.items.size(); ++i) collect(shown.item(i), node.items[i], out);
@@ -30,11 +30,11 @@ void collect(const Value& shown, Node& node, std::vector<Binding>& out) {
 }
 
 // A map whose `path` was a binding is a bound value too; the rest of it needs no path.
-void drop_bound_maps(Node& map) {
+void drop_bound_maps(YamlNode& map) {
   for (Entry& entry : map.entries) {
-    const Node* path = entry.value.find("path");
-    if (!path || path->kind != Node::Kind::null) continue;
-    Node bound;
+    const YamlNode* path = entry.value.find("path");
+    if (!path || path->kind != YamlNode::Kind::null) continue;
+    YamlNode bound;
     bound.place = entry.value.place;
     entry.value = std::move(bound);
   }

@@ -20,7 +20,7 @@ struct Binding {
 // The bindings in `inputs`, `outputs`, `resources` and `compute` of a step. In the copy of the step
 // that is returned they are null, so that the step reads like a job without those values.
 struct BoundStep {
-  Node without_bindings;
+  YamlNode without_bindings;
   std::vector<Binding> bindings;
 };
 BoundStep take_bindings(const Value& step);

@@ -183,7 +183,7 @@ ClusterFile read_cluster_file(const std::string& path, std::string_view text,
   ClusterFile file;
   FindingList findings;
   const auto tree = parse_with_sets(path, text, options, findings);
-  if (tree && tree->kind != Node::Kind::null) {
+  if (tree && tree->kind != YamlNode::Kind::null) {
     MapReader map(Value(*tree, "", findings));
     const Value compute = map.take("compute");
     const std::vector<Value> targets = MapReader(compute).entries();

@@ -75,7 +75,7 @@ bool is_rank_variable(std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-bool looks_like_text(const Node& node) {
+bool looks_like_text(const YamlNode& node) {
   return node.quoted || (!boolean_word(node.text) && !real_number(node.text));
 }
 

@@ -22,7 +22,7 @@ bool calls(std::string_view command, std::string_view program) {
 void check_nodes(const Value& root, const JobSpec& spec) {
   const MusterSettings& muster = spec.muster;
   const auto complain = [&](const char* key, const std::string& message) {
-    const Node* found = root.node().find_path(key);
+    const YamlNode* found = root.node().find_path(key);
     Value(found ? *found : root.node(), key, root.findings()).error(message);
   };
   if (muster.nodes_min > spec.instance_count) {

@@ -30,7 +30,7 @@ void check_component_name(const Value& value) {
 }
 
 bool is_optional(const Value& input) {
-  const Node* optional = input.is_map() ? input.node().find("optional") : nullptr;
+  const YamlNode* optional = input.is_map() ? input.node().find("optional") : nullptr;
   return optional && boolean_word(optional->text).value_or(false);
 }
 
@@ -40,7 +40,7 @@ void check_optional_groups(const Value& command, const Value& inputs) {
     bool any = false;
     for (const Expression& expression : find_expressions(group).found) {
       if (!expression.name.starts_with("inputs.") || !inputs.is_map()) continue;
-      const Node* input = inputs.node().find(expression.name.substr(7));
+      const YamlNode* input = inputs.node().find(expression.name.substr(7));
       any = any || (input && is_optional(Value(*input, "", inputs.findings())));
     }
     if (!any) {
@@ -110,7 +110,7 @@ void read_command_component(const Value& root, Reading& reading, ComponentShape&
 ComponentShape read_component_map(const Value& value, Reading& reading) {
   ComponentShape shape;
   const bool nested = value.node().find("jobs") != nullptr;
-  const Node* type = value.node().find("type");
+  const YamlNode* type = value.node().find("type");
   const std::string word = type ? folded(type->text) : nested ? "pipeline" : "command";
   if (word.starts_with("pipeline")) {
     read_pipeline_component(value, reading, shape);

@@ -48,7 +48,7 @@ std::optional<DataType> data_type(const Value& type) {
                                 {"boolean", DataType::uri_file}});
 }
 
-std::string literal_text(const Node& node, bool is_boolean) {
+std::string literal_text(const YamlNode& node, bool is_boolean) {
   const bool bare = !node.quoted && (folded(node.text) == "true" || folded(node.text) == "false");
   if (!bare && !is_boolean) return node.text;
   const auto value = boolean_word(node.text);

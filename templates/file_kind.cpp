@@ -55,8 +55,8 @@ constexpr Named schemas[] = {
 };
 
 std::optional<FileKind> kind_from_schema(const Value& root) {
-  const Node* schema = root.node().find("$schema");
-  if (!schema || schema->kind != Node::Kind::scalar) return std::nullopt;
+  const YamlNode* schema = root.node().find("$schema");
+  if (!schema || schema->kind != YamlNode::Kind::scalar) return std::nullopt;
   std::string_view last = schema->text;
   last = last.substr(last.rfind('/') + 1);
   last = last.substr(0, last.find('.'));
@@ -93,7 +93,7 @@ FileKind job_or_component(FileKind kind, std::optional<FileKind> schema, const V
   return marked ? component : kind;
 }
 
-FileKind kind_from_shape(const Node& root) {
+FileKind kind_from_shape(const YamlNode& root) {
   if (root.find("jobs")) return FileKind::pipeline;
   if (root.find("trial")) return FileKind::sweep;
   if (root.find("command")) return FileKind::command;
@@ -159,11 +159,11 @@ const char* file_kind_name(FileKind kind) {
 
 FileKind detect_kind(const Value& root) {
   const auto schema = kind_from_schema(root);
-  const Node* type = root.node().find("type");
-  if (type && type->kind == Node::Kind::scalar) {
+  const YamlNode* type = root.node().find("type");
+  if (type && type->kind == YamlNode::Kind::scalar) {
     return kind_from_type(Value(*type, "type", root.findings()), schema, root);
   }
-  if (type && type->kind != Node::Kind::null) Value(*type, "type", root.findings()).text();
+  if (type && type->kind != YamlNode::Kind::null) Value(*type, "type", root.findings()).text();
   return schema ? *schema : kind_from_shape(root.node());
 }
 

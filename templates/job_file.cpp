@@ -92,7 +92,7 @@ Finding finding_about(const JobFile& job, Severity severity, const std::string& 
   Place place;
   if (job.tree) {
     std::string nearest_key = key;
-    const Node* found = job.tree->find_path(nearest_key);
+    const YamlNode* found = job.tree->find_path(nearest_key);
     if (!found) found = job.tree->find_path("properties." + key);
     if (!found && key == "muster.nodes.max") {
       found = job.tree->find_path("resources.max_instance_count");

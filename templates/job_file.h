@@ -18,7 +18,7 @@
 
 namespace muster {
 
-struct Node;
+struct YamlNode;
 
 enum class FileKind {
   empty,  // nothing but comments: `validate` passes with a note, `create` refuses
@@ -57,7 +57,7 @@ struct JobFile {
   FileKind kind = FileKind::unreadable;
   JobSpec spec;                      // meaningful for FileKind::command without errors
   std::vector<Finding> findings;     // in line order
-  std::shared_ptr<const Node> tree;  // after `--set`; null when the text could not be parsed
+  std::shared_ptr<const YamlNode> tree;  // after `--set`; null when the text could not be parsed
 };
 
 // `path` is what findings print and what relative paths inside start from.

@@ -13,31 +13,31 @@ namespace muster {
 
 struct Entry;
 
-struct Node {
+struct YamlNode {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
   Place place;
   std::string text;     // of a scalar
   bool quoted = false;  // in quotes, a block scalar or tagged as text: never a number or boolean
-  std::vector<Node> items;     // of a list
+  std::vector<YamlNode> items;     // of a list
   std::vector<Entry> entries;  // of a map, in file order, keys unique
 
   // The value under `key` of a map; nullptr if absent or not a map.
-  const Node* find(std::string_view key) const;
-  Node* find(std::string_view key);
+  const YamlNode* find(std::string_view key) const;
+  YamlNode* find(std::string_view key);
   // The value under a dotted path; keys that contain dots are found too.
-  const Node* find_path(std::string_view path) const;
+  const YamlNode* find_path(std::string_view path) const;
 };
 
 struct Entry {
   std::string key;
   Place place;
-  Node value;
+  YamlNode value;
 };
 
-Node scalar_node(std::string text, Place place, bool quoted);
+YamlNode scalar_node(std::string text, Place place, bool quoted);
 
 // "a list", "a map", "text 'abc'", "nothing": for "expected …, got …".
-std::string describe(const Node& node);
+std::string describe(const YamlNode& node);
 
 }  // namespace muster

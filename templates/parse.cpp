@@ -13,20 +13,20 @@ constexpr int first_set_order = 1000000;
 
 }  // namespace
 
-std::shared_ptr<const Node> parse_with_sets(const std::string& path, std::string_view text,
+std::shared_ptr<const YamlNode> parse_with_sets(const std::string& path, std::string_view text,
                                             const ReadOptions& options, FindingList& findings) {
   auto source = std::make_shared<Source>();
   source->path = path;
   source->directory = directory_of(absolute_path(path, options.cwd));
   source->text = without_byte_order_mark(text);
-  std::optional<Node> tree = read_yaml(source, findings);
+  std::optional<YamlNode> tree = read_yaml(source, findings);
   if (!tree) return nullptr;
-  if (tree->kind == Node::Kind::null) tree->place = Place{source, 0, 0};
+  if (tree->kind == YamlNode::Kind::null) tree->place = Place{source, 0, 0};
   int order = first_set_order;
   for (const std::string& set : options.sets) {
     apply_set(*tree, set, source->directory, order++, findings);
   }
-  return std::make_shared<const Node>(std::move(*tree));
+  return std::make_shared<const YamlNode>(std::move(*tree));
 }
 
 }  // namespace muster

@@ -10,7 +10,7 @@
 namespace muster {
 
 // Null after an error, which is then in `findings`; a null node for an empty file.
-std::shared_ptr<const Node> parse_with_sets(const std::string& path, std::string_view text,
+std::shared_ptr<const YamlNode> parse_with_sets(const std::string& path, std::string_view text,
                                             const ReadOptions& options, FindingList& findings);
 
 }  // namespace muster

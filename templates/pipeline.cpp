@@ -97,7 +97,7 @@ void read_sweep_step(MapReader& map, const std::vector<Binding>& bindings, Readi
 }
 
 ComponentShape read_step(const Value& shown, const BoundStep& step, Reading& reading) {
-  const Node& kept = reading.keep(step.without_bindings);
+  const YamlNode& kept = reading.keep(step.without_bindings);
   const Value value(kept, shown.path(), reading.findings);
   ComponentShape shape;
   JobSpec spec;

@@ -19,7 +19,7 @@ std::string Reading::local_path(const Value& value, const std::string& text) {
   return absolute_path(text, place.source ? place.source->directory : "/");
 }
 
-const Node& Reading::keep(Node node) {
+const YamlNode& Reading::keep(YamlNode node) {
   kept_.push_back(std::move(node));
   return kept_.back();
 }
@@ -45,7 +45,7 @@ std::optional<Value> Reading::load(const Value& value, const std::string& text) 
   source->directory = directory_of(path);
   source->text = without_byte_order_mark(*content);
   source->order = next_order();
-  std::optional<Node> node = read_yaml(source, findings);
+  std::optional<YamlNode> node = read_yaml(source, findings);
   if (!node) return std::nullopt;
   return Value(keep(std::move(*node)), "", findings);
 }

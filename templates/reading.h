@@ -24,7 +24,7 @@ class Reading {
   std::optional<Value> load(const Value& value, const std::string& text);
 
   // A node made while reading that values may point into, such as a list split from a string.
-  const Node& keep(Node node);
+  const YamlNode& keep(YamlNode node);
 
   // `text`, found in `value`, as an absolute path.
   static std::string local_path(const Value& value, const std::string& text);
@@ -33,7 +33,7 @@ class Reading {
   int next_order() { return ++sources_; }
 
  private:
-  std::deque<Node> kept_;
+  std::deque<YamlNode> kept_;
   int sources_ = 0;
   std::size_t bytes_ = 0;
 };

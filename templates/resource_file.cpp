@@ -57,8 +57,8 @@ void read_amlcompute(MapReader& map) {
 }
 
 std::string type_of(const Value& root) {
-  const Node* type = root.node().find("type");
-  return type && type->kind == Node::Kind::scalar ? folded(type->text) : "";
+  const YamlNode* type = root.node().find("type");
+  return type && type->kind == YamlNode::Kind::scalar ? folded(type->text) : "";
 }
 
 void read_credentials(const Value& value, std::initializer_list<const char*> keys) {
@@ -109,8 +109,8 @@ void read_environment_file(const Value& root, Reading& reading) {
   check_name(map.require("name"));
   take_texts(map, {"version", "inference_config"});
   // The keys an inline environment has too are checked by its reader, from a map of those alone.
-  Node inner;
-  inner.kind = Node::Kind::map;
+  YamlNode inner;
+  inner.kind = YamlNode::Kind::map;
   inner.place = root.node().place;
   for (const char* key : {"image", "build", "conda_file", "os_type"}) {
     map.take(key);

@@ -22,29 +22,29 @@ std::optional<std::size_t> list_index(std::string_view text, std::size_t size) {
   return index;
 }
 
-Node& entry_of(Node& map, const std::string& key, const Place& place) {
-  if (Node* found = map.find(key)) return *found;
-  map.entries.push_back(Entry{key, place, Node{}});
+YamlNode& entry_of(YamlNode& map, const std::string& key, const Place& place) {
+  if (YamlNode* found = map.find(key)) return *found;
+  map.entries.push_back(Entry{key, place, YamlNode{}});
   map.entries.back().value.place = place;
   return map.entries.back().value;
 }
 
 // Puts `value` at `path` below `node`; the sentence that says why not, or empty.
-std::string put(Node& node, std::string_view path, Node value, int depth) {
+std::string put(YamlNode& node, std::string_view path, YamlNode value, int depth) {
   if (depth > max_depth) return "the path has too many parts";
   if (path.empty()) {
     node = std::move(value);
     return "";
   }
-  if (node.kind == Node::Kind::null) {
-    node.kind = Node::Kind::map;
+  if (node.kind == YamlNode::Kind::null) {
+    node.kind = YamlNode::Kind::map;
     node.place = value.place;
   }
-  if (node.kind == Node::Kind::scalar) return "there is a plain value above it in the file";
+  if (node.kind == YamlNode::Kind::scalar) return "there is a plain value above it in the file";
   const std::size_t dot = path.find('.');
   std::string_view head = path.substr(0, dot);
   std::string_view rest = dot == std::string_view::npos ? "" : path.substr(dot + 1);
-  if (node.kind == Node::Kind::list) {
+  if (node.kind == YamlNode::Kind::list) {
     const auto index = list_index(head, node.items.size());
     if (!index) return quoted(head) + " is not an item of the list";
     return put(node.items[*index], rest, std::move(value), depth + 1);
@@ -54,10 +54,10 @@ std::string put(Node& node, std::string_view path, Node value, int depth) {
     rest = "";
   }
   const Place place = value.place;
-  Node& below = entry_of(node, std::string(head), place);
+  YamlNode& below = entry_of(node, std::string(head), place);
   if (depth == 0 && holds_free_names(head) && !rest.empty()) {
-    if (below.kind == Node::Kind::null) below.kind = Node::Kind::map;
-    if (below.kind != Node::Kind::map) return "there is a plain value above it in the file";
+    if (below.kind == YamlNode::Kind::null) below.kind = YamlNode::Kind::map;
+    if (below.kind != YamlNode::Kind::map) return "there is a plain value above it in the file";
     entry_of(below, std::string(rest), place) = std::move(value);
     return "";
   }
@@ -66,8 +66,8 @@ std::string put(Node& node, std::string_view path, Node value, int depth) {
 
 }  // namespace
 
-void apply_set(Node& root, const std::string& option, const std::string& base_directory, int order,
-               FindingList& findings) {
+void apply_set(YamlNode& root, const std::string& option, const std::string& base_directory,
+               int order, FindingList& findings) {
   const std::size_t equals = option.find('=');
   const std::string path = option.substr(0, equals);
   auto source = std::make_shared<Source>();
@@ -84,13 +84,13 @@ void apply_set(Node& root, const std::string& option, const std::string& base_di
     return;
   }
   source->text = option.substr(equals + 1);
-  Node value = scalar_node(source->text, place, false);
+  YamlNode value = scalar_node(source->text, place, false);
   if (source->text.starts_with('{') || source->text.starts_with('[')) {
     const auto read = read_yaml(source, findings);
     if (!read) return;
     value = *read;
   }
-  if (source->text == "null") value.kind = Node::Kind::null;
+  if (source->text == "null") value.kind = YamlNode::Kind::null;
   if (source->text.find_first_of(std::string("\0\x01\x02", 3)) != std::string::npos) {
     findings.add(Severity::error, place, path, "the value contains a control character");
     return;

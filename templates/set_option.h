@@ -9,7 +9,7 @@ namespace muster {
 
 // Missing maps on the way are made. A value that starts with `{` or `[` is read as YAML, anything
 // else is a scalar as written. Numbers select items of a list. Findings name `--set a.b`.
-void apply_set(Node& root, const std::string& option, const std::string& base_directory, int order,
-               FindingList& findings);
+void apply_set(YamlNode& root, const std::string& option, const std::string& base_directory,
+               int order, FindingList& findings);
 
 }  // namespace muster

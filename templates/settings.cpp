@@ -86,7 +86,7 @@ class SettingsReader {
     auto source = std::make_shared<Source>(*text.node().place.source);
     source->text = content;
     FindingList quiet;
-    std::optional<Node> node = read_yaml(source, quiet);
+    std::optional<YamlNode> node = read_yaml(source, quiet);
     if (!node) {
       text.error("expected JSON, got " + quoted(content));
       return text;
@@ -95,9 +95,9 @@ class SettingsReader {
     return Value(reading_.keep(std::move(*node)), text.path(), reading_.findings);
   }
 
-  static Node split(const Node& text) {
-    Node list;
-    list.kind = Node::Kind::list;
+  static YamlNode split(const YamlNode& text) {
+    YamlNode list;
+    list.kind = YamlNode::Kind::list;
     list.place = text.place;
     std::size_t at = 0;
     while (at <= text.text.size()) {
@@ -111,9 +111,9 @@ class SettingsReader {
     return list;
   }
 
-  static void move_to(Node& node, const Place& place) {
+  static void move_to(YamlNode& node, const Place& place) {
     node.place = place;
-    for (Node& item : node.items) move_to(item, place);
+    for (YamlNode& item : node.items) move_to(item, place);
     for (Entry& entry : node.entries) {
       entry.place = place;
       move_to(entry.value, place);
@@ -143,8 +143,8 @@ void read_settings(const Value& muster, const Value& properties, Reading& readin
   const auto watch = other.find("hang.watch");
   const bool needs_timeout = watch != other.end() && watch->second == "output";
   if (needs_timeout && !other.count("hang.timeout")) {
-    const Node* in_map = muster.is_map() ? muster.node().find_path("hang.watch") : nullptr;
-    const Node* found = in_map ? in_map : properties.node().find("muster.hang.watch");
+    const YamlNode* in_map = muster.is_map() ? muster.node().find_path("hang.watch") : nullptr;
+    const YamlNode* found = in_map ? in_map : properties.node().find("muster.hang.watch");
     Value(*found, "muster.hang.watch", reading.findings)
         .error(
             "'output' needs an explicit "

@@ -21,16 +21,16 @@ namespace muster {
 class Value {
  public:
   Value() = default;  // absent
-  Value(const Node& node, std::string path, FindingList& findings)
+  Value(const YamlNode& node, std::string path, FindingList& findings)
       : node_(&node), path_(std::move(path)), findings_(&findings) {}
 
   bool given() const { return node_ != nullptr; }  // the key is there, perhaps without a value
-  bool present() const { return given() && node_->kind != Node::Kind::null; }
-  bool is_null() const { return given() && node_->kind == Node::Kind::null; }
-  bool is_scalar() const { return given() && node_->kind == Node::Kind::scalar; }
-  bool is_list() const { return given() && node_->kind == Node::Kind::list; }
-  bool is_map() const { return given() && node_->kind == Node::Kind::map; }
-  const Node& node() const { return *node_; }
+  bool present() const { return given() && node_->kind != YamlNode::Kind::null; }
+  bool is_null() const { return given() && node_->kind == YamlNode::Kind::null; }
+  bool is_scalar() const { return given() && node_->kind == YamlNode::Kind::scalar; }
+  bool is_list() const { return given() && node_->kind == YamlNode::Kind::list; }
+  bool is_map() const { return given() && node_->kind == YamlNode::Kind::map; }
+  const YamlNode& node() const { return *node_; }
   const std::string& path() const { return path_; }
   // Of a value in a map: its key, and where the key stands.
   const std::string& key() const { return entry_->key; }
@@ -79,7 +79,7 @@ class Value {
   std::optional<int> word_index(const std::vector<std::string>& names) const;
   bool expect_scalar(const char* expected) const;
 
-  const Node* node_ = nullptr;
+  const YamlNode* node_ = nullptr;
   const Entry* entry_ = nullptr;
   std::string path_;
   FindingList* findings_ = nullptr;

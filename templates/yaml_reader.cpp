@@ -35,13 +35,13 @@ class TreeBuilder final : public YAML::EventHandler {
   TreeBuilder(std::shared_ptr<const Source> source, FindingList& findings)
       : source_(std::move(source)), findings_(findings) {}
 
-  Node root;
+  YamlNode root;
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Node node;
+    YamlNode node;
     node.place = place(mark);
     place_value(std::move(node), anchor);
   }
@@ -68,19 +68,19 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, Node::Kind::list);
+    open(mark, tag, anchor, YamlNode::Kind::list);
   }
   void OnSequenceEnd() override { close(); }
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open(mark, tag, anchor, Node::Kind::map);
+    open(mark, tag, anchor, YamlNode::Kind::map);
   }
   void OnMapEnd() override { close(); }
 
  private:
   struct Frame {
-    Node node;
+    YamlNode node;
     YAML::anchor_t anchor = 0;
     int nodes_before = 0;
     std::size_t bytes_before = 0;
@@ -89,10 +89,10 @@ class TreeBuilder final : public YAML::EventHandler {
     bool key_quoted = false;
     Place key_place;
     std::map<std::string, Place> keys;
-    std::vector<Node> merged;  // values of `<<`
+    std::vector<YamlNode> merged;  // values of `<<`
   };
   struct Anchored {
-    Node node;
+    YamlNode node;
     int nodes = 0;
     std::size_t bytes = 0;
   };
@@ -128,7 +128,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-            Node::Kind kind) {
+            YamlNode::Kind kind) {
     check_tag(mark, tag);
     if (static_cast<int>(frames_.size()) >= max_depth) {
       throw Refused{place(mark),
@@ -147,7 +147,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void close() {
     Frame frame = std::move(frames_.back());
     frames_.pop_back();
-    for (const Node& merged : frame.merged) merge(frame, merged);
+    for (const YamlNode& merged : frame.merged) merge(frame, merged);
     const int nodes = nodes_ - frame.nodes_before;
     const std::size_t bytes = bytes_ - frame.bytes_before;
     if (frame.anchor != 0) remember(frame.anchor, frame.node, nodes, bytes);
@@ -155,7 +155,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   // The copy kept for aliases counts too: anchors on every level would multiply otherwise.
-  void remember(YAML::anchor_t anchor, const Node& node, int nodes, std::size_t bytes) {
+  void remember(YAML::anchor_t anchor, const YamlNode& node, int nodes, std::size_t bytes) {
     nodes_ += nodes;
     bytes_ += bytes;
     if (nodes_ > max_nodes || bytes_ > max_expanded_bytes) {
@@ -164,12 +164,12 @@ class TreeBuilder final : public YAML::EventHandler {
     anchored_[anchor] = Anchored{node, nodes, bytes};
   }
 
-  void merge(Frame& frame, const Node& from) {
-    if (from.kind == Node::Kind::list) {
-      for (const Node& item : from.items) merge(frame, item);
+  void merge(Frame& frame, const YamlNode& from) {
+    if (from.kind == YamlNode::Kind::list) {
+      for (const YamlNode& item : from.items) merge(frame, item);
       return;
     }
-    if (from.kind != Node::Kind::map) {
+    if (from.kind != YamlNode::Kind::map) {
       findings_.add(Severity::error, from.place, "<<", "'<<' merges maps, got " + describe(from));
       return;
     }
@@ -178,14 +178,14 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  void place_value(Node node, YAML::anchor_t anchor) {
+  void place_value(YamlNode node, YAML::anchor_t anchor) {
     if (anchor != 0) remember(anchor, node, 1, node.text.size());
     if (frames_.empty()) {
       root = std::move(node);
       return;
     }
     Frame& parent = frames_.back();
-    if (parent.node.kind == Node::Kind::list) {
+    if (parent.node.kind == YamlNode::Kind::list) {
       parent.node.items.push_back(std::move(node));
     } else if (parent.expects_value) {
       place_entry(parent, std::move(node));
@@ -194,19 +194,19 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  void place_key(Frame& parent, const Node& node) {
-    if (node.kind == Node::Kind::list || node.kind == Node::Kind::map) {
+  void place_key(Frame& parent, const YamlNode& node) {
+    if (node.kind == YamlNode::Kind::list || node.kind == YamlNode::Kind::map) {
       throw Refused{node.place, "a key must be text, got " + describe(node)};
     }
-    parent.key = node.kind == Node::Kind::null ? "null" : node.text;
+    parent.key = node.kind == YamlNode::Kind::null ? "null" : node.text;
     parent.key_quoted = node.quoted;
     parent.key_place = node.place;
     parent.expects_value = true;
   }
 
-  void place_entry(Frame& parent, Node node) {
+  void place_entry(Frame& parent, YamlNode node) {
     parent.expects_value = false;
-    if (node.kind == Node::Kind::null) node.place = parent.key_place;
+    if (node.kind == YamlNode::Kind::null) node.place = parent.key_place;
     if (parent.key == "<<" && !parent.key_quoted) {
       parent.merged.push_back(std::move(node));
       return;
@@ -257,7 +257,8 @@ std::string_view line_at(std::string_view text, int line) {
 
 }  // namespace
 
-std::optional<Node> read_yaml(const std::shared_ptr<const Source>& source, FindingList& findings) {
+std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
+                                  FindingList& findings) {
   if (!check_yaml_text(source, findings)) return std::nullopt;
   const std::string_view text = without_byte_order_mark(source->text);
   std::istringstream stream{std::string(text)};

@@ -1,4 +1,4 @@
-// YAML text in, Node tree out. The only file that sees the YAML library, and the guard against
+// YAML text in, YamlNode tree out. The only file that sees the YAML library, and the guard against
 // hostile input: size, depth, number of nodes and expanded bytes are limited before anything is
 // built, and every failure of the library becomes a finding.
 #pragma once
@@ -20,6 +20,7 @@ constexpr int max_nodes = 50000;
 constexpr std::size_t max_expanded_bytes = std::size_t{8} << 20;
 
 // nullopt after an error, which is then in `findings`. An empty document is a null node.
-std::optional<Node> read_yaml(const std::shared_ptr<const Source>& source, FindingList& findings);
+std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
+                                  FindingList& findings);
 
 }  // namespace muster

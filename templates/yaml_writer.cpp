@@ -40,13 +40,13 @@ bool means_something_else(std::string_view text) {
          text == "NULL";
 }
 
-std::string scalar_text(const Node& node) {
+std::string scalar_text(const YamlNode& node) {
   if (!is_plain(node.text)) return in_quotes(node.text);
   return node.quoted && means_something_else(node.text) ? in_quotes(node.text) : node.text;
 }
 
 // Text of several lines, as people write it; only where nothing is lost by it.
-bool fits_block(const Node& node) {
+bool fits_block(const YamlNode& node) {
   const std::string& text = node.text;
   if (text.find('\n') == std::string::npos || text.front() == ' ' || text.front() == '\n') {
     return false;
@@ -70,27 +70,27 @@ std::string block(const std::string& text, const std::string& indent) {
   return out;
 }
 
-std::string write(const Node& node, const std::string& indent);
+std::string write(const YamlNode& node, const std::string& indent);
 
-std::string write_below(const Node& node, const std::string& indent) {
+std::string write_below(const YamlNode& node, const std::string& indent) {
   switch (node.kind) {
-    case Node::Kind::null:
+    case YamlNode::Kind::null:
       return "\n";
-    case Node::Kind::scalar:
+    case YamlNode::Kind::scalar:
       return ' ' + (fits_block(node) ? block(node.text, indent + "  ") : scalar_text(node) + '\n');
-    case Node::Kind::list:
+    case YamlNode::Kind::list:
       return node.items.empty() ? " []\n" : '\n' + write(node, indent + "  ");
-    case Node::Kind::map:
+    case YamlNode::Kind::map:
       return node.entries.empty() ? " {}\n" : '\n' + write(node, indent + "  ");
   }
   return "\n";
 }
 
-std::string write(const Node& node, const std::string& indent) {
+std::string write(const YamlNode& node, const std::string& indent) {
   std::string out;
-  for (const Node& item : node.items) out += indent + '-' + write_below(item, indent);
+  for (const YamlNode& item : node.items) out += indent + '-' + write_below(item, indent);
   for (const Entry& entry : node.entries) {
-    const Node key = scalar_node(entry.key, {}, true);
+    const YamlNode key = scalar_node(entry.key, {}, true);
     const bool schema = entry.key == "$schema";
     out +=
         indent + (schema ? entry.key : scalar_text(key)) + ':' + write_below(entry.value, indent);
@@ -100,27 +100,27 @@ std::string write(const Node& node, const std::string& indent) {
 
 }  // namespace
 
-std::string write_yaml(const Node& node) {
-  if (node.kind == Node::Kind::list || node.kind == Node::Kind::map) return write(node, "");
-  return node.kind == Node::Kind::null ? "" : scalar_text(node) + '\n';
+std::string write_yaml(const YamlNode& node) {
+  if (node.kind == YamlNode::Kind::list || node.kind == YamlNode::Kind::map) return write(node, "");
+  return node.kind == YamlNode::Kind::null ? "" : scalar_text(node) + '\n';
 }
 
-std::string write_json(const Node& node) {
+std::string write_json(const YamlNode& node) {
   std::string out;
   const auto separator = [&] { return out.size() > 1 ? ", " : ""; };
   switch (node.kind) {
-    case Node::Kind::null:
+    case YamlNode::Kind::null:
       return "null";
-    case Node::Kind::scalar: {
+    case YamlNode::Kind::scalar: {
       const bool bare = !node.quoted && (node.text == "true" || node.text == "false" ||
                                          (whole_number(node.text) && is_plain(node.text)));
       return bare ? node.text : in_quotes(node.text);
     }
-    case Node::Kind::list:
+    case YamlNode::Kind::list:
       out = "[";
-      for (const Node& item : node.items) out += separator() + write_json(item);
+      for (const YamlNode& item : node.items) out += separator() + write_json(item);
       return out + ']';
-    case Node::Kind::map:
+    case YamlNode::Kind::map:
       out = "{";
       for (const Entry& entry : node.entries) {
         out += separator() + in_quotes(entry.key) + ": " + write_json(entry.value);

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-std::string write_yaml(const Node& node);
+std::string write_yaml(const YamlNode& node);
 
 // One line, `{"a": [1, "b"]}`: JSON, every scalar that is not a number or boolean in quotes.
-std::string write_json(const Node& node);
+std::string write_json(const YamlNode& node);
 
 }  // namespace muster

@@ -90,7 +90,7 @@ void Agent::restore_attempts() {
     if (name.starts_with(trash_prefix)) std::filesystem::remove_all(entry.path(), ignored);
   }
   for (const AttemptKey& key : attempts_below(spools_root(run_))) {
-    Attempt& restored = attempt(key);
+    LocalAttempt& restored = attempt(key);
     restored.restore();
     restored.step(finder(restored));
     log_line("holds the output of " + key.job.value + " attempt " +
@@ -98,18 +98,18 @@ void Agent::restore_attempts() {
   }
 }
 
-Attempt& Agent::attempt(const AttemptKey& key) {
+LocalAttempt& Agent::attempt(const AttemptKey& key) {
   auto& held = attempts_[key];
-  if (!held) held = std::make_unique<Attempt>(site_, key);
+  if (!held) held = std::make_unique<LocalAttempt>(site_, key);
   return *held;
 }
 
-Attempt* Agent::find(const JobId& job, AttemptId id) {
+LocalAttempt* Agent::find(const JobId& job, AttemptId id) {
   const auto found = attempts_.find(AttemptKey{job, id});
   return found == attempts_.end() ? nullptr : found->second.get();
 }
 
-AttemptStop::Find Agent::finder(const Attempt& attempt) const {
+AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
   return [this, &attempt] {
     ProcessMarks marks;
     const std::string token = token_of(run_, attempt.key());
@@ -181,7 +181,7 @@ void Agent::step_attempts() {
   }
   move_output();
   for (auto at = forget_when_clean_.begin(); at != forget_when_clean_.end();) {
-    Attempt* forgotten = find(at->first.job, at->first.attempt);
+    LocalAttempt* forgotten = find(at->first.job, at->first.attempt);
     if (forgotten != nullptr && !forgotten->is_clean()) {
       ++at;
       continue;
@@ -208,7 +208,7 @@ void Agent::move_output() {
   execs_.resume_reading();
 }
 
-void Agent::tell_clean(Attempt& attempt) {
+void Agent::tell_clean(LocalAttempt& attempt) {
   attempt.clean_told();
   AttemptClean clean = attempt.clean_message();
   if (const auto watch = checkpoints_.find(attempt.key()); watch != checkpoints_.end()) {
@@ -227,7 +227,7 @@ void Agent::tell_clean(Attempt& attempt) {
       });
 }
 
-void Agent::watch_checkpoints(Attempt& attempt) {
+void Agent::watch_checkpoints(LocalAttempt& attempt) {
   if (!attempt.start_request() || attempt.is_clean() || !attempt.has_live_ranks()) return;
   const AttemptKey& key = attempt.key();
   const auto& ranks = attempt.start_request()->ranks;

@@ -70,9 +70,9 @@ class Agent {
   void on(const Retire&, std::string_view);
   void remove_files(const AttemptLayout& layout, bool job_too);
 
-  Attempt& attempt(const AttemptKey& key);
-  Attempt* find(const JobId& job, AttemptId attempt);
-  AttemptStop::Find finder(const Attempt& attempt) const;
+  LocalAttempt& attempt(const AttemptKey& key);
+  LocalAttempt* find(const JobId& job, AttemptId attempt);
+  AttemptStop::Find finder(const LocalAttempt& attempt) const;
   void restore_attempts();
   void watch_children();
   void reap();
@@ -80,8 +80,8 @@ class Agent {
   void schedule_tick();
   void step_attempts();
   void move_output();
-  void tell_clean(Attempt& attempt);
-  void watch_checkpoints(Attempt& attempt);
+  void tell_clean(LocalAttempt& attempt);
+  void watch_checkpoints(LocalAttempt& attempt);
   void leave(const char* why);
 
   boost::asio::io_context& io_;
@@ -93,11 +93,11 @@ class Agent {
   AgentSite site_;
   Welcome welcome_;
   ChildTasks tasks_;
-  Staging staging_;
+  AttemptStaging staging_;
   ExecSessions execs_;
   OutputCollection collection_;
   FileWatch files_;
-  std::map<AttemptKey, std::unique_ptr<Attempt>> attempts_;
+  std::map<AttemptKey, std::unique_ptr<LocalAttempt>> attempts_;
   std::map<AttemptKey, CheckpointWatch> checkpoints_;
   std::map<AttemptKey, bool> forget_when_clean_;  // true: the job's directory too
   std::set<std::shared_ptr<PeerConnection>> strangers_;

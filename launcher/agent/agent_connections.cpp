@@ -94,7 +94,7 @@ void Agent::controller_frame(Frame frame) {
 }
 
 void Agent::ask_remote_start(const std::shared_ptr<PeerConnection>& peer, RemoteStartAsked asked) {
-  const Attempt* attempt = find(asked.job, asked.attempt);
+  const LocalAttempt* attempt = find(asked.job, asked.attempt);
   if (attempt == nullptr || !attempt->start_request() || !attempt->start_request()->mpi) {
     peer->write(encode(ToAgent{
         RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, "this node runs no such MPI attempt"}}));

@@ -45,7 +45,7 @@ void Agent::on(const CheckNode& request, std::string_view) {
 }
 
 void Agent::on(const StageTrees& request, std::string_view) {
-  Attempt* known = find(request.job, request.attempt);
+  LocalAttempt* known = find(request.job, request.attempt);
   if (known != nullptr && known->start_request()) {
     return line_.send(StageDone{request.job, request.attempt, {}});
   }
@@ -58,7 +58,7 @@ void Agent::on(const BlobData& piece, std::string_view payload) {
 
 void Agent::on(const ReservePorts& request, std::string_view) {
   PortsDone done{request.job, request.attempt, {}, {}};
-  Attempt& holder = attempt({request.job, request.attempt});
+  LocalAttempt& holder = attempt({request.job, request.attempt});
   if (static_cast<int>(holder.ports().size()) != request.count) {
     // Neighbouring agents begin their search at different places.
     const auto first =
@@ -75,7 +75,7 @@ void Agent::on(const ReservePorts& request, std::string_view) {
 }
 
 void Agent::on(const StartRanks& request, std::string_view) {
-  Attempt& started = attempt({request.job, request.attempt});
+  LocalAttempt& started = attempt({request.job, request.attempt});
   started.start(request);
   files_.add(started.layout().spool);
   move_output();
@@ -93,7 +93,7 @@ void Agent::on(const CollectOutputs& request, std::string_view) {
 }
 
 void Agent::on(const OutputAck& ack, std::string_view) {
-  Attempt* known = find(ack.job, ack.attempt);
+  LocalAttempt* known = find(ack.job, ack.attempt);
   if (known == nullptr) return;
   known->output().acknowledge(ack.rank, ack.offset);
   known->output().pump(line_);
@@ -102,7 +102,7 @@ void Agent::on(const OutputAck& ack, std::string_view) {
 
 void Agent::on(const ForgetAttempt& request, std::string_view) {
   const AttemptKey key{request.job, request.attempt};
-  if (Attempt* known = find(request.job, request.attempt)) known->kill_now();
+  if (LocalAttempt* known = find(request.job, request.attempt)) known->kill_now();
   auto& job_too = forget_when_clean_[key];
   job_too = job_too || request.job_too;
   step_attempts();
@@ -132,7 +132,7 @@ void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
 }
 
 void Agent::on(const ExecStart& request, std::string_view) {
-  Attempt* known = find(request.job, request.attempt);
+  LocalAttempt* known = find(request.job, request.attempt);
   if (known == nullptr || known->is_stopping() || known->is_clean()) {
     return execs_.refuse(request.id, "the attempt does not run on this node");
   }

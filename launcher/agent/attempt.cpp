@@ -21,14 +21,14 @@ constexpr std::size_t daemon_words_limit = 16u << 10;
 
 }  // namespace
 
-Attempt::Attempt(const AgentSite& site, AttemptKey key)
+LocalAttempt::LocalAttempt(const AgentSite& site, AttemptKey key)
     : site_(site),
       key_(std::move(key)),
       layout_(layout_of(site.run, key_)),
       output_(key_, layout_.spool),
       exit_log_(exit_log_path(layout_.spool)) {}
 
-void Attempt::restore() {
+void LocalAttempt::restore() {
   start_ = load_start(layout_);
   start_error_ = "an earlier agent of this node ran the attempt and died";
   output_.open_existing();
@@ -39,19 +39,19 @@ void Attempt::restore() {
   remove_mpi_scratch(layout_);
 }
 
-void Attempt::hold_ports(PortReservation ports) {
+void LocalAttempt::hold_ports(PortReservation ports) {
   ports_ = std::move(ports);
 }
 
-std::string Attempt::checkpoint_directory() const {
+std::string LocalAttempt::checkpoint_directory() const {
   return start_ ? muster::checkpoint_directory(*start_, layout_) : layout_.checkpoints;
 }
 
-std::string Attempt::daemon_log_path() const {
+std::string LocalAttempt::daemon_log_path() const {
   return layout_.spool + "/mpi-daemon.log";
 }
 
-bool Attempt::has_live_ranks() const {
+bool LocalAttempt::has_live_ranks() const {
   return std::any_of(ranks_.begin(), ranks_.end(),
                      [](const auto& item) { return item.second.process && !item.second.exit; });
 }
@@ -60,7 +60,7 @@ bool Attempt::has_live_ranks() const {
 
 // A rank's own process; while that is still the shell of its command, the shell's children too: the
 // program that can save something is one of them. Data workers further down are left alone.
-std::vector<ProcessInfo> Attempt::signal_targets() const {
+std::vector<ProcessInfo> LocalAttempt::signal_targets() const {
   std::vector<ProcessInfo> targets;
   for (const auto& [id, rank] : ranks_) {
     if (!rank.process || rank.exit) continue;
@@ -70,7 +70,7 @@ std::vector<ProcessInfo> Attempt::signal_targets() const {
   return targets;
 }
 
-void Attempt::stop(const StopAttempt& request) {
+void LocalAttempt::stop(const StopAttempt& request) {
   clean_wanted_ = true;
   std::vector<ProcessInfo> targets;
   if (stop_.is_idle()) {
@@ -85,12 +85,12 @@ void Attempt::stop(const StopAttempt& request) {
   stop_.begin(std::move(targets), request.grace, AttemptStop::Clock::now());
 }
 
-void Attempt::kill_now() {
+void LocalAttempt::kill_now() {
   asked_to_stop_ = true;
   if (!is_clean()) stop_.kill_now(AttemptStop::Clock::now());
 }
 
-void Attempt::step(const AttemptStop::Find& find) {
+void LocalAttempt::step(const AttemptStop::Find& find) {
   if (!is_stopping()) return;
   stop_.step(AttemptStop::Clock::now(), find);
   if (!is_clean()) return;
@@ -99,7 +99,7 @@ void Attempt::step(const AttemptStop::Find& find) {
   if (start_ && start_->mpi) remove_mpi_scratch(layout_);
 }
 
-AttemptClean Attempt::clean_message() const {
+AttemptClean LocalAttempt::clean_message() const {
   AttemptClean clean;
   clean.job = key_.job;
   clean.attempt = key_.attempt;
@@ -109,13 +109,13 @@ AttemptClean Attempt::clean_message() const {
 
 // ---- what became of the ranks -----------------------------------------------------------------
 
-void Attempt::rank_started(RankId rank, pid_t pid) {
+void LocalAttempt::rank_started(RankId rank, pid_t pid) {
   LocalRank& local = ranks_[rank];
   local.process = read_process(pid).value_or(ProcessInfo{});
   local.process->pid = pid;
 }
 
-bool Attempt::reaped(pid_t pid, int wait_status) {
+bool LocalAttempt::reaped(pid_t pid, int wait_status) {
   const ExitStatus status = exit_status_of(wait_status);
   if (mpirun_ == pid) {
     mpirun_.reset();
@@ -145,7 +145,7 @@ bool Attempt::reaped(pid_t pid, int wait_status) {
   return false;
 }
 
-void Attempt::read_exit_log() {
+void LocalAttempt::read_exit_log() {
   if (!start_ || !start_->mpi) return;
   for (const ExitLogLine& line : exit_log_.read_new()) {
     if (const auto* start = std::get_if<RankStart>(&line)) {
@@ -158,7 +158,7 @@ void Attempt::read_exit_log() {
 
 // mpirun or this node's daemon of it is gone, and with it every rank it had here: those that left
 // no record were killed, those that never began ended like it.
-void Attempt::mpi_process_ended(ExitStatus status, bool is_mpirun) {
+void LocalAttempt::mpi_process_ended(ExitStatus status, bool is_mpirun) {
   read_exit_log();
   if (status.ok()) status.code = 1;  // for a rank without a record it was no success
   for (auto& [id, rank] : ranks_) {
@@ -171,7 +171,7 @@ void Attempt::mpi_process_ended(ExitStatus status, bool is_mpirun) {
   }
 }
 
-void Attempt::rank_ended(RankExit exit) {
+void LocalAttempt::rank_ended(RankExit exit) {
   LocalRank& rank = ranks_[exit.rank];
   if (rank.exit) return;
   exit.asked_to_stop = exit.asked_to_stop || asked_to_stop_;
@@ -180,7 +180,7 @@ void Attempt::rank_ended(RankExit exit) {
   tell_end(exit);
 }
 
-void Attempt::tell_end(const RankExit& exit) {
+void LocalAttempt::tell_end(const RankExit& exit) {
   RankEnded ended;
   ended.job = key_.job;
   ended.attempt = key_.attempt;
@@ -199,18 +199,18 @@ void Attempt::tell_end(const RankExit& exit) {
   site_.line.send(ended);
 }
 
-void Attempt::tell_known() {
+void LocalAttempt::tell_known() {
   output_.rewind();
   for (const auto& [id, rank] : ranks_) {
     if (rank.exit) tell_end(*rank.exit);
   }
 }
 
-void Attempt::poll_progress() {
+void LocalAttempt::poll_progress() {
   if (start_ && !is_clean()) progress_.poll(key_.job, key_.attempt, site_.line);
 }
 
-void Attempt::throttle() {
+void LocalAttempt::throttle() {
   for (auto& [id, rank] : ranks_) {
     const Spool* spool = output_.find(id);
     if (spool == nullptr || !rank.process || rank.exit || !stop_.is_idle()) continue;

@@ -34,9 +34,9 @@ struct AgentSite {
   std::string host_name;
 };
 
-class Attempt {
+class LocalAttempt {
  public:
-  Attempt(const AgentSite& site, AttemptKey key);
+  LocalAttempt(const AgentSite& site, AttemptKey key);
 
   const AttemptKey& key() const { return key_; }
   const AttemptLayout& layout() const { return layout_; }

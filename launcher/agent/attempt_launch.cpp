@@ -24,11 +24,11 @@ void add_missing(Environment& environment, const Environment& more) {
 
 }  // namespace
 
-RankSetting Attempt::setting() const {
+RankSetting LocalAttempt::setting() const {
   return {*start_, layout_, paths_, token_of(site_.run, key_), site_.run.socket_path()};
 }
 
-Result<Environment> Attempt::environment_of(RankId rank) const {
+Result<Environment> LocalAttempt::environment_of(RankId rank) const {
   if (!start_) return Error{"attempt " + std::to_string(key_.attempt.value) + " is not running"};
   for (const RankLaunch& launch : start_->ranks) {
     if (launch.rank != rank) continue;
@@ -37,7 +37,7 @@ Result<Environment> Attempt::environment_of(RankId rank) const {
   return Error{"rank " + std::to_string(rank.value) + " does not run on this node"};
 }
 
-void Attempt::start(const StartRanks& request) {
+void LocalAttempt::start(const StartRanks& request) {
   if (!start_) {
     start_ = request;
     paths_ = data_paths(*start_, layout_, path_exists);
@@ -48,7 +48,7 @@ void Attempt::start(const StartRanks& request) {
   read_exit_log();
 }
 
-Status Attempt::launch() {
+Status LocalAttempt::launch() {
   if (Status made = prepare_code(layout_); !made) return made;
   if (Status made = prepare_attempt(*start_, layout_, paths_); !made) return made;
   if (Status saved = save_start(layout_, *start_); !saved) return saved;
@@ -64,7 +64,7 @@ Status Attempt::launch() {
   return Done{};
 }
 
-Result<std::vector<std::string>> Attempt::shell_command(const Environment& environment) const {
+Result<std::vector<std::string>> LocalAttempt::shell_command(const Environment& environment) const {
   const std::string command = rank_command(*start_, paths_);
   for (const std::string shell : {"bash", "/bin/bash", "sh", "/bin/sh"}) {
     if (auto path = find_program(shell, environment.at("PATH"))) {
@@ -74,7 +74,7 @@ Result<std::vector<std::string>> Attempt::shell_command(const Environment& envir
   return Error{"neither bash nor sh was found on this node: install bash"};
 }
 
-Status Attempt::launch_rank(const RankLaunch& rank) {
+Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   SpawnRequest request;
   request.environment = rank_environment(setting(), rank, base_environment(site_.environment));
   auto argv = shell_command(request.environment);
@@ -92,7 +92,7 @@ Status Attempt::launch_rank(const RankLaunch& rank) {
   return Done{};
 }
 
-Status Attempt::write_mpi_rank(const RankLaunch& rank) {
+Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
   MpiRankFile file;
   file.directory = layout_.code;
   file.output_path = output_.find(rank.rank)->path();
@@ -110,7 +110,7 @@ Status Attempt::write_mpi_rank(const RankLaunch& rank) {
   return write_mpi_rank_file(mpi_rank_file_path(layout_.spool, rank.rank), file);
 }
 
-Status Attempt::launch_mpi() {
+Status LocalAttempt::launch_mpi() {
   if (Status made = prepare_mpi_scratch(layout_, site_.program); !made) return made;
   for (const RankLaunch& rank : start_->ranks) {
     if (Status written = write_mpi_rank(rank); !written) return written;
@@ -135,7 +135,7 @@ Status Attempt::launch_mpi() {
   return Done{};
 }
 
-void Attempt::remote_start(const RemoteStart& asked) {
+void LocalAttempt::remote_start(const RemoteStart& asked) {
   const auto refuse = [&](const std::string& why) {
     site_.line.send(RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why});
   };

@@ -40,7 +40,7 @@ ProcessMarks marks_of_run(const RunDirectory& run) {
     got = ::read(line, &orderly, 1);
   } while (got < 0 && errno == EINTR);
   if (got == 1) ::_exit(0);
-  const auto lock = lock_run_directory(run);
+  const auto lock = wait_for_agent_lock(run);
   if (!lock || !*lock) ::_exit(0);  // another agent is there and does it
   ::_exit(end_leftovers(run) ? 0 : 1);
 }

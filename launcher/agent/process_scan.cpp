@@ -60,7 +60,8 @@ std::vector<ProcessInfo> scan_processes() {
   if (!proc) return found;
   while (const dirent* entry = ::readdir(proc.get())) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    if (auto info = read_process(std::atoi(entry->d_name))) found.push_back(std::move(*info));
+    if (auto info = read_process(static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10))))
+      found.push_back(std::move(*info));
   }
   return found;
 }

@@ -1,6 +1,7 @@
 #include "launcher/agent/run_directory.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -53,6 +54,10 @@ sockaddr_un address_below(int directory_fd, const char* name) {
                 name);
   return address;
 }
+
+constexpr int lock_pause_ms = 20;
+// Leftovers are given 60 s to die.
+constexpr int lock_limit_ms = 75'000;
 
 }  // namespace
 
@@ -116,6 +121,17 @@ Result<UniqueFd> connect_to_agent(const std::string& socket_path) {
     return system_error("connect to " + socket_path);
   }
   return stream;
+}
+
+Result<std::optional<UniqueFd>> wait_for_agent_lock(const RunDirectory& run) {
+  for (int waited_ms = 0;; waited_ms += lock_pause_ms) {
+    auto lock = lock_run_directory(run);
+    if (!lock || *lock || connect_to_agent(run.socket_path())) return lock;
+    if (waited_ms > lock_limit_ms) {
+      return Error{"another process holds " + run.path + "/agent.lock and does not answer"};
+    }
+    ::poll(nullptr, 0, lock_pause_ms);
+  }
 }
 
 }  // namespace muster

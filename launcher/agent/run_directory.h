@@ -28,6 +28,11 @@ Result<RunDirectory> open_run_directory(const std::string& home, const std::stri
 // The lock that makes its holder the agent of the directory; nothing when another process has it.
 Result<std::optional<UniqueFd>> lock_run_directory(const RunDirectory& directory);
 
+// The lock, or nothing when an agent answers. Who has the lock and does not answer is about to, or
+// to let go: an agent that starts or leaves, a keeper that cleans up, a dying child of a killed
+// agent.
+Result<std::optional<UniqueFd>> wait_for_agent_lock(const RunDirectory& directory);
+
 // A listening socket `agent.sock`, replacing what a dead agent left.
 Result<UniqueFd> listen_in(const RunDirectory& directory);
 

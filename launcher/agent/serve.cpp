@@ -1,6 +1,5 @@
 // `muster agent serve`: from a command line to a daemon that listens.
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,9 +20,6 @@ namespace muster {
 namespace {
 
 constexpr int could_not_start = 1;
-constexpr int lock_pause_ms = 20;
-// Leftovers are given 60 s to die.
-constexpr int lock_limit_ms = 75'000;
 
 int fail(const std::string& message) {
   std::fprintf(stderr, "muster agent: %s\n", message.c_str());
@@ -77,25 +73,12 @@ void close_inherited(int ready_fd) {
   }
 }
 
-// The lock, or nothing when an agent answers. Who has the lock and does not answer is about to: an
-// agent that starts or leaves, a keeper that cleans up.
-Result<std::optional<UniqueFd>> wait_for_lock(const RunDirectory& run) {
-  for (int waited_ms = 0;; waited_ms += lock_pause_ms) {
-    auto lock = lock_run_directory(run);
-    if (!lock || *lock || connect_to_agent(run.socket_path())) return lock;
-    if (waited_ms > lock_limit_ms) {
-      return Error{"another process holds " + run.path + "/agent.lock and does not answer"};
-    }
-    ::poll(nullptr, 0, lock_pause_ms);
-  }
-}
-
 }  // namespace
 
 int agent_serve(const AgentOptions& options) {
   const auto run = open_run_directory(options.home, options.controller, NodeId{options.node});
   if (!run) return fail(run.error().message);
-  auto lock = wait_for_lock(*run);
+  auto lock = wait_for_agent_lock(*run);
   if (!lock) return fail(lock.error().message);
   if (!*lock) return 0;  // there is one already
   int line[2];

@@ -43,11 +43,11 @@ Result<FromAgent> decode_one(const std::string& bytes) {
 
 }  // namespace
 
-Staging::Staging(const RunDirectory& run, ControllerLine& line, ChildTasks& tasks)
+AttemptStaging::AttemptStaging(const RunDirectory& run, ControllerLine& line, ChildTasks& tasks)
     : run_(run), line_(line), tasks_(tasks) {}
-Staging::~Staging() = default;
+AttemptStaging::~AttemptStaging() = default;
 
-Status Staging::open_store() {
+Status AttemptStaging::open_store() {
   if (store_) return Done{};
   auto opened = BlobStore::open(run_.home + "/blobs");
   if (!opened) return opened.error();
@@ -56,7 +56,7 @@ Status Staging::open_store() {
   return Done{};
 }
 
-void Staging::stage(const StageTrees& request) {
+void AttemptStaging::stage(const StageTrees& request) {
   const AttemptKey key{request.job, request.attempt};
   if (Status opened = open_store(); !opened) return fail(key, opened.error().message);
   Entry& entry = entries_[key];
@@ -66,7 +66,7 @@ void Staging::stage(const StageTrees& request) {
   if (!entry.is_looking) look(key);
 }
 
-void Staging::look(const AttemptKey& key) {
+void AttemptStaging::look(const AttemptKey& key) {
   Entry& entry = entries_[key];
   entry.is_looking = true;
   tasks_.run(
@@ -77,7 +77,7 @@ void Staging::look(const AttemptKey& key) {
       [this, key](std::optional<std::string> frame) { looked(key, std::move(frame)); });
 }
 
-void Staging::looked(const AttemptKey& key, std::optional<std::string> frame) {
+void AttemptStaging::looked(const AttemptKey& key, std::optional<std::string> frame) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;  // forgotten meanwhile
   found->second.is_looking = false;
@@ -94,7 +94,7 @@ void Staging::looked(const AttemptKey& key, std::optional<std::string> frame) {
   line_.send_encoded(std::move(*frame));
 }
 
-void Staging::receive(const BlobData& piece, std::string_view payload) {
+void AttemptStaging::receive(const BlobData& piece, std::string_view payload) {
   if (!receiver_) return;
   auto arrived = receiver_->accept(piece, payload);
   std::vector<AttemptKey> concerned;
@@ -113,16 +113,16 @@ void Staging::receive(const BlobData& piece, std::string_view payload) {
   }
 }
 
-void Staging::line_lost() {
+void AttemptStaging::line_lost() {
   if (receiver_) receiver_->reset();
   for (auto& [key, entry] : entries_) entry.wanted.clear();
 }
 
-void Staging::forget(const AttemptKey& key) {
+void AttemptStaging::forget(const AttemptKey& key) {
   entries_.erase(key);
 }
 
-void Staging::fail(const AttemptKey& key, const std::string& error) {
+void AttemptStaging::fail(const AttemptKey& key, const std::string& error) {
   entries_.erase(key);
   line_.send(StageDone{key.job, key.attempt, error});
 }

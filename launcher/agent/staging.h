@@ -21,10 +21,10 @@ namespace muster {
 class BlobReceiver;
 class BlobStore;
 
-class Staging {
+class AttemptStaging {
  public:
-  Staging(const RunDirectory& run, ControllerLine& line, ChildTasks& tasks);
-  ~Staging();
+  AttemptStaging(const RunDirectory& run, ControllerLine& line, ChildTasks& tasks);
+  ~AttemptStaging();
 
   void stage(const StageTrees& request);
   void receive(const BlobData& piece, std::string_view payload);

@@ -12,8 +12,8 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-// An agent answers a ping within milliseconds; ten seconds of silence is a dead network or a stopped
-// agent, well before the default lease of 60 s.
+// An agent answers a ping within milliseconds; ten seconds of silence is a dead network or a
+// stopped agent, well before the default lease of 60 s.
 constexpr auto silence_limit = std::chrono::seconds(10);
 constexpr auto slowest_beat = std::chrono::milliseconds(2000);
 

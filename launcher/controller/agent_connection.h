@@ -1,6 +1,6 @@
 // The controller's end of one agent: connects through a Transport, greets, sends and receives whole
-// messages, notices silence. Owned by AgentPool, on the controller's thread. Never decides anything:
-// a failure is reported once and the owner asks for the next try.
+// messages, notices silence. Owned by AgentPool, on the controller's thread. Never decides
+// anything: a failure is reported once and the owner asks for the next try.
 //
 //   idle -> connecting -> greeting -> up -> idle (failed or lost)
 #pragma once

@@ -62,8 +62,8 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   return true;
 }
 
-// Bytes that cannot be stored are not acknowledged; the link is dropped so that the agent sends them
-// again from what is safe, by which time there may be room.
+// Bytes that cannot be stored are not acknowledged; the link is dropped so that the agent sends
+// them again from what is safe, by which time there may be room.
 void AgentInbox::output(const NodeId& node, const RankOutput& piece, std::string_view payload) {
   auto size = logs_.write(piece.job, piece.attempt, piece.rank, piece.offset, payload);
   if (!size) {

@@ -1,5 +1,5 @@
-// What agents say becomes observations, log bytes, progress and files. Repetitions (agents say things
-// again after a reconnection) are recognised by State and do not reach the journal twice.
+// What agents say becomes observations, log bytes, progress and files. Repetitions (agents say
+// things again after a reconnection) are recognised by State and do not reach the journal twice.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,8 @@ class AgentInbox {
   struct Outlets {
     std::function<void(Observation)> observe;
     std::function<void(const JobId&, const JobEvent&)> progress;
-    std::function<void(const JobId&, const std::string&)> note;  // a sentence for the job's followers
+    std::function<void(const JobId&, const std::string&)>
+        note;  // a sentence for the job's followers
   };
 
   AgentInbox(Home home, const State& state, AgentPool& pool, RankLogs& logs, Outlets outlets);

@@ -1,7 +1,7 @@
-// The controller: one loop around the core. Observations wait in an inbox; `turn` journals them with
-// the decisions they lead to in one transaction and only then performs. When the store cannot be
-// written, State is rebuilt from the journal and the turn is tried again: nothing is performed that
-// is not on disk. One thread, one io_context.
+// The controller: one loop around the core. Observations wait in an inbox; `turn` journals them
+// with the decisions they lead to in one transaction and only then performs. When the store cannot
+// be written, State is rebuilt from the journal and the turn is tried again: nothing is performed
+// that is not on disk. One thread, one io_context.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -95,7 +95,8 @@ int serve(const ControllerOptions& options) {
   settings.launch.build_id = options.build_id;
   settings.launch.controller_id = *id;
   settings.idle_limit = Seconds{options.idle_limit_s};
-  auto transport = make_transport(io, transport_settings_from_environment(options.home.root.string()));
+  auto transport =
+      make_transport(io, transport_settings_from_environment(options.home.root.string()));
   Controller controller(io, settings, std::move(*store), std::move(transport));
   if (auto started = controller.start(); !started) return fail(started.error().message);
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);

@@ -16,7 +16,8 @@ Home Home::from_environment() {
     return Home{std::filesystem::path(state) / "muster"};
   }
   const auto user_home = value("HOME");
-  return Home{std::filesystem::path(user_home.empty() ? "/tmp" : user_home) / ".local/state/muster"};
+  return Home{std::filesystem::path(user_home.empty() ? "/tmp" : user_home) /
+              ".local/state/muster"};
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// Which program a command cannot do without, as far as its first word tells: `python3 train.py` needs
-// python3 on every node. Pure.
+// Which program a command cannot do without, as far as its first word tells: `python3 train.py`
+// needs python3 on every node. Pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Writes what ranks said to `attempt-<n>/rank-<r>.log`, each byte once: a piece that overlaps what is
-// there already is cut, one beyond the end is refused. Keeps a bounded number of files open.
+// Writes what ranks said to `attempt-<n>/rank-<r>.log`, each byte once: a piece that overlaps what
+// is there already is cut, one beyond the end is refused. Keeps a bounded number of files open.
 #pragma once
 
 #include <cstdint>

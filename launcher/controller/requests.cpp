@@ -72,7 +72,8 @@ void Requests::take(const std::shared_ptr<Session>& session, const Cancel& reque
 
 void Requests::take(const std::shared_ptr<Session>& session, const Resume& request) {
   if (find_job(desk_.state, request.job) != nullptr) {
-    return refuse(session, "job " + request.job.value + " has not ended: there is nothing to resume",
+    return refuse(session,
+                  "job " + request.job.value + " has not ended: there is nothing to resume",
                   ExitCode::failure);
   }
   const auto row = desk_.store.job(request.job);

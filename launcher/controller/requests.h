@@ -1,5 +1,5 @@
-// One function a request of the command line: checks it against State and the store, turns it into an
-// observation, answers when that is journaled. Owned by the Controller.
+// One function a request of the command line: checks it against State and the store, turns it into
+// an observation, answers when that is journaled. Owned by the Controller.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// SQLite behind RAII: a connection, a statement bound and stepped in one expression. Errors come back
-// as Status sentences that name the file. Used by the store only.
+// SQLite behind RAII: a connection, a statement bound and stepped in one expression. Errors come
+// back as Status sentences that name the file. Used by the store only.
 #pragma once
 
 #include <sqlite3.h>

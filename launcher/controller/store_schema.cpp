@@ -4,7 +4,8 @@ namespace muster {
 
 namespace {
 
-// Each entry takes the file from version (index) to version (index + 1); never edited, only added to.
+// Each entry takes the file from version (index) to version (index + 1); never edited, only added
+// to.
 constexpr const char* migrations[] = {
     R"sql(
 CREATE TABLE record (

@@ -1,5 +1,5 @@
-// What a piece of pending work is called on the wire: the message for the node, made from State, the
-// job and what is known of the other nodes. Makes no decision.
+// What a piece of pending work is called on the wire: the message for the node, made from State,
+// the job and what is known of the other nodes. Makes no decision.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ ToAgent work_message(const State& state, const NodeWork& work, AgentPool& pool, 
 
 bool runs_mpirun(const JobSpec& spec);
 
-// Where the job's checkpoints lie on a node: muster.checkpoint.path, a directory that all nodes see,
-// or empty for the job's own directory on each node.
+// Where the job's checkpoints lie on a node: muster.checkpoint.path, a directory that all nodes
+// see, or empty for the job's own directory on each node.
 std::string checkpoint_path_of(const Job& job, const Home& home);
 
 // Where outputs go when every node can write there directly; empty: collected from the nodes.

@@ -71,7 +71,7 @@ SshHostConfig parse_ssh_config(std::string_view dump) {
     const auto [keyword, value] = directive(line);
     if (keyword == "hostname") config.host_name = value;
     if (keyword == "user") config.user = value;
-    if (keyword == "port") config.port = std::atoi(value.c_str());
+    if (keyword == "port") config.port = static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
     if (keyword == "identityfile") config.identity_files.push_back(expand_home(value));
     if (keyword == "proxyjump" || keyword == "proxycommand") {
       config.goes_through_proxy |= is_set(value);

@@ -1,5 +1,5 @@
-// How the controller reaches an agent: a Transport opens a Link, a Link is an ordered byte stream to
-// one agent. Owned by the controller, used on its one thread only; every callback runs from the
+// How the controller reaches an agent: a Transport opens a Link, a Link is an ordered byte stream
+// to one agent. Owned by the controller, used on its one thread only; every callback runs from the
 // io_context, never from inside the call that registered it. A Link never interprets the bytes.
 #pragma once
 
@@ -40,7 +40,7 @@ class Link {
   virtual ~Link() = default;  // closes without calling anything
   virtual void start(Handlers handlers) = 0;
   virtual void write(std::string bytes) = 0;             // queued, in order
-  virtual std::size_t queued_bytes() const = 0;          // accepted and not yet handed to the network
+  virtual std::size_t queued_bytes() const = 0;  // accepted and not yet handed to the network
 };
 
 struct Connected {

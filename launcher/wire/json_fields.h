@@ -1,6 +1,6 @@
-// Any struct with `fields` to JSON and back, by walking its fields. Heavy (nlohmann): included by the
-// codecs' sources only. Reading throws `nlohmann::json::exception` or std::runtime_error on a wrong
-// type; the codecs turn that into an Error. Absent fields keep their defaults.
+// Any struct with `fields` to JSON and back, by walking its fields. Heavy (nlohmann): included by
+// the codecs' sources only. Reading throws `nlohmann::json::exception` or std::runtime_error on a
+// wrong type; the codecs turn that into an Error. Absent fields keep their defaults.
 #pragma once
 
 #include <chrono>
@@ -109,7 +109,8 @@ void write_json(Json& out, const std::vector<T>& values) {
 template <class T>
 void read_json(const Json& in, std::vector<T>& values) {
   values.clear();
-  for (const Json& item : in.get_ref<const Json::array_t&>()) read_json(item, values.emplace_back());
+  for (const Json& item : in.get_ref<const Json::array_t&>())
+    read_json(item, values.emplace_back());
 }
 
 template <class T>

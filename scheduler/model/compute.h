@@ -1,5 +1,5 @@
-// Compute targets: named sets of nodes, and how a node is reached. Made by templates/ from a cluster
-// file (or built in: `local`, `local-cluster`), journaled with the job that uses them.
+// Compute targets: named sets of nodes, and how a node is reached. Made by templates/ from a
+// cluster file (or built in: `local`, `local-cluster`), journaled with the job that uses them.
 #pragma once
 
 #include <map>

@@ -1,8 +1,9 @@
 // What a job file means: the command job of the Azure ML dialect as muster understands it, every
-// default filled in, every expression expanded, every relative path made absolute. Plain values; made
-// by templates/, journaled, sent to the controller. Never changes after submission.
+// default filled in, every expression expanded, every relative path made absolute. Plain values;
+// made by templates/, journaled, sent to the controller. Never changes after submission.
 //
-// Each struct lists its fields once in `fields`, which every codec walks; optional means "not given".
+// Each struct lists its fields once in `fields`, which every codec walks; optional means "not
+// given".
 #pragma once
 
 #include <cstdint>
@@ -258,7 +259,8 @@ struct JobSpec {
   std::map<std::string, std::string> tags;
   std::map<std::string, std::string> properties;
   // Expanded except for `${{inputs.x}}`/`${{outputs.x}}` of paths, which become the placeholders
-  // `\x01inputs.x\x02` / `\x01outputs.x\x02` and are filled in per attempt with the path on the node.
+  // `\x01inputs.x\x02` / `\x01outputs.x\x02` and are filled in per attempt with the path on the
+  // node.
   std::string command;
   std::string code;  // absolute directory or an `azureml:` asset, empty: none
   std::string git_url;  // `git+…` form of `code`
@@ -275,7 +277,8 @@ struct JobSpec {
   std::map<std::string, OutputSpec> outputs;
   std::map<std::string, ServiceSpec> services;
   MusterSettings muster;
-  // Kept for `show`, without effect: `parent_job_name`, `queue_settings.job_tier`, `identity.type` ...
+  // Kept for `show`, without effect: `parent_job_name`, `queue_settings.job_tier`, `identity.type`
+  // ...
   std::map<std::string, std::string> recorded;
 
   template <class Self, class Visit>

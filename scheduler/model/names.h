@@ -1,4 +1,5 @@
-// The words for enumerations, as they stand in job files, the journal and JSON output. Index = value.
+// The words for enumerations, as they stand in job files, the journal and JSON output. Index =
+// value.
 #pragma once
 
 #include <array>

@@ -48,7 +48,8 @@ until_true() {
 }
 
 controller_pids() { pgrep -f "[m]uster controller" | while read -r pid; do
-  tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxF "MUSTER_HOME=$MUSTER_HOME" && echo "$pid"
+  tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null \
+    | grep -qxF "MUSTER_HOME=$MUSTER_HOME" && echo "$pid"
 done; true; }
 agent_pids() { pgrep -f "[m]uster.* agent serve .*$MUSTER_HOME/" || true; }
 # Processes of a job, wherever: by the token in their environment.

@@ -15,11 +15,13 @@ job_file bytes.yml <<'YAML'
 command: printf '\377\376 not \200 text\n'; printf 'to stderr\n' >&2
 YAML
 expect 0 "$MUSTER" run "$work/bytes.yml" --name bytes
-printf '\377\376 not \200 text\nto stderr\n' | cmp - "$MUSTER_HOME/jobs/bytes/attempt-0/rank-0.log" \
-  || fail "bytes differ"
+printf '\377\376 not \200 text\nto stderr\n' \
+  | cmp - "$MUSTER_HOME/jobs/bytes/attempt-0/rank-0.log" || fail "bytes differ"
 
 job_file count.yml <<'YAML'
-command: for i in $(seq 1 20000); do echo "$RANK_NAME line $i"; test $((i % 200)) -ne 0 || sleep 0.02; done
+command: >-
+  for i in $(seq 1 20000); do
+  echo "$RANK_NAME line $i"; test $((i % 200)) -ne 0 || sleep 0.02; done
 compute: azureml:local-cluster
 resources: {instance_count: 2}
 YAML

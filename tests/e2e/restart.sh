@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A killed rank costs the steps since the last checkpoint and nothing else: the weights at the end are
-# those of a run that was left alone. The agent and the controller are killed too.
+# A killed rank costs the steps since the last checkpoint and nothing else: the weights at the end
+# are those of a run that was left alone. The agent and the controller are killed too.
 . "$(dirname "$0")/harness.sh"
 train="$(dirname "$MUSTER")/muster-train"
 [ -x "$train" ] || skip "muster-train is not built"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "test_node.h"
+#include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
 
 using namespace muster;

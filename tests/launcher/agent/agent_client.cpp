@@ -1,4 +1,4 @@
-#include "agent_client.h"
+#include "tests/launcher/agent/agent_client.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -65,7 +65,10 @@ bool AgentClient::wait(const std::function<bool()>& holds, std::chrono::millisec
 void AgentClient::take_output(const RankOutput& piece, const std::string& payload) {
   const std::int64_t rank = piece.rank.value;
   std::int64_t& size = sizes_[rank];
-  if (piece.offset > size) fault = "output has a gap";
+  if (piece.offset > size) {
+    fault = "output has a gap";
+    size = piece.offset;
+  }
   const std::int64_t known = size - piece.offset;
   const auto length = static_cast<std::int64_t>(payload.size());
   if (known < length) {

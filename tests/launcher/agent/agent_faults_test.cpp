@@ -2,7 +2,7 @@
 #include <unistd.h>
 #include <csignal>
 
-#include "test_node.h"
+#include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -24,7 +24,7 @@ std::vector<pid_t> printed_pids(AgentClient& client, std::size_t count) {
     const std::string& text = client.output(0);
     for (std::size_t at = 0, end = 0; (end = text.find('\n', at)) != std::string::npos;
          at = end + 1)
-      pids.push_back(std::atoi(text.c_str() + at));
+      pids.push_back(static_cast<int>(std::strtol(text.c_str() + at, nullptr, 10)));
     return pids.size() >= count;
   }));
   return pids;

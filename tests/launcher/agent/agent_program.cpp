@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
     if (words[i] == "--home") options.home = words[i + 1];
     if (words[i] == "--controller") options.controller = words[i + 1];
     if (words[i] == "--node") options.node = words[i + 1];
-    if (words[i] == "--ready-fd") options.ready_fd = std::atoi(words[i + 1].c_str());
+    if (words[i] == "--ready-fd")
+      options.ready_fd = static_cast<int>(std::strtol(words[i + 1].c_str(), nullptr, 10));
   }
   if (words[1] == "serve") return muster::agent_serve(options);
   if (words[1] == "attach") return muster::agent_attach(options);

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <set>
 
-#include "test_node.h"
+#include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
 
 using namespace muster;

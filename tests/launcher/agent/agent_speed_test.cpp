@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "test_node.h"
+#include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "launcher/stage/blob_store.h"
-#include "test_node.h"
+#include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
 
 using namespace muster;

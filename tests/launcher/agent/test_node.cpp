@@ -1,4 +1,4 @@
-#include "test_node.h"
+#include "tests/launcher/agent/test_node.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -56,7 +56,7 @@ pid_t TestNode::agent_pid() const {
   pid_t pid = 0;
   for (std::string line; std::getline(log, line);) {
     if (line.find(" serves ") == std::string::npos) continue;
-    pid = std::atoi(line.c_str() + line.find(' ') + 1);
+    pid = static_cast<int>(std::strtol(line.c_str() + line.find(' ') + 1, nullptr, 10));
   }
   return pid > 0 && is_running(pid) ? pid : 0;
 }

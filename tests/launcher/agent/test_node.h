@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "agent_client.h"
+#include "tests/launcher/agent/agent_client.h"
 #include "launcher/agent/run_directory.h"
 
 namespace muster {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -20,7 +21,7 @@ int listen_in(const std::string& folder) {
   ::unlink("agent.sock");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::strcpy(address.sun_path, "agent.sock");
+  std::string_view("agent.sock").copy(address.sun_path, sizeof address.sun_path - 1);
   const int listener = ::socket(AF_UNIX, SOCK_STREAM, 0);
   if (::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return -1;
   return ::listen(listener, 8) == 0 ? listener : -1;

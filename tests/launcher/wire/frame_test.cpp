@@ -14,7 +14,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 TEST_CASE("frames come out whole however the stream is cut") {
   std::string stream;
   for (int i = 0; i < 50; ++i) {
-    stream += encode_frame("header" + std::to_string(i), std::string(static_cast<std::size_t>(i * 37), 'x'));
+    stream += encode_frame("header" + std::to_string(i),
+                           std::string(static_cast<std::size_t>(i * 37), 'x'));
   }
   for (const std::size_t piece : {1u, 3u, 7u, 64u, 5000u}) {
     FrameReader reader;

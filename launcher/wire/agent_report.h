@@ -1,0 +1,289 @@
+// What an agent says to its controller. See agent_message.h for the conversation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/wire/agent_request.h"
+#include "launcher/wire/tree.h"
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+struct Welcome {
+  static constexpr const char* kind = "welcome";
+  int version = wire_version;
+  std::string agent_id;  // new at every start of the agent
+  std::string boot_id;
+  std::string host_name;
+  std::string address;   // as other nodes reach it, as far as the agent knows; may be empty
+  int cores = 1;
+  std::int64_t memory_bytes = 0;
+  std::string build_id;
+  bool holds_attempts = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("version", self.version);
+    visit("agent_id", self.agent_id);
+    visit("boot_id", self.boot_id);
+    visit("host_name", self.host_name);
+    visit("address", self.address);
+    visit("cores", self.cores);
+    visit("memory_bytes", self.memory_bytes);
+    visit("build_id", self.build_id);
+    visit("holds_attempts", self.holds_attempts);
+  }
+};
+
+struct Pong {
+  static constexpr const char* kind = "pong";
+  std::int64_t sent_ms = 0;
+  std::int64_t now_ms = 0;  // the node's wall clock
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("sent_ms", self.sent_ms);
+    visit("now_ms", self.now_ms);
+  }
+};
+
+struct CheckDone {
+  static constexpr const char* kind = "check_done";
+  JobId job;
+  AttemptId attempt;
+  std::vector<CheckFailure> failures;
+  std::optional<CheckpointRef> newest_checkpoint;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("failures", self.failures);
+    visit("newest_checkpoint", self.newest_checkpoint);
+  }
+};
+
+struct WantBlobs {
+  static constexpr const char* kind = "want_blobs";
+  JobId job;
+  AttemptId attempt;
+  std::vector<std::string> hashes;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("hashes", self.hashes);
+  }
+};
+
+struct StageDone {
+  static constexpr const char* kind = "stage_done";
+  JobId job;
+  AttemptId attempt;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("error", self.error);
+  }
+};
+
+struct PortsDone {
+  static constexpr const char* kind = "ports_done";
+  JobId job;
+  AttemptId attempt;
+  std::vector<int> ports;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("ports", self.ports);
+    visit("error", self.error);
+  }
+};
+
+struct StartDone {
+  static constexpr const char* kind = "start_done";
+  JobId job;
+  AttemptId attempt;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("error", self.error);
+  }
+};
+
+struct RankOutput {  // payload: bytes of the rank's output (stdout and stderr as written) at
+                     // `offset`
+  static constexpr const char* kind = "rank_output";
+  JobId job;
+  AttemptId attempt;
+  RankId rank;
+  std::int64_t offset = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("rank", self.rank);
+    visit("offset", self.offset);
+  }
+};
+
+// Sent when reaped and again after every reconnection, until the attempt is forgotten.
+struct RankEnded {
+  static constexpr const char* kind = "rank_ended";
+  JobId job;
+  AttemptId attempt;
+  RankId rank;
+  ExitStatus status;
+  bool asked_to_stop = false;
+  std::int64_t age_us = 0;  // since it was reaped, on the node's monotonic clock
+  std::vector<std::string> last_lines;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("rank", self.rank);
+    visit("status", self.status);
+    visit("asked_to_stop", self.asked_to_stop);
+    visit("age_us", self.age_us);
+    visit("last_lines", self.last_lines);
+  }
+};
+
+// Heartbeat step and new lines of the metrics file, at most twice a second and rank.
+struct Progress {
+  static constexpr const char* kind = "progress";
+  JobId job;
+  AttemptId attempt;
+  RankId rank;
+  std::optional<std::int64_t> step;
+  std::vector<std::string> metrics;  // one JSON object each
+  std::optional<CheckpointRef> checkpoint;  // newest sealed one, when it changed
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("rank", self.rank);
+    visit("step", self.step);
+    visit("metrics", self.metrics);
+    visit("checkpoint", self.checkpoint);
+  }
+};
+
+struct AttemptClean {
+  static constexpr const char* kind = "attempt_clean";
+  JobId job;
+  AttemptId attempt;
+  std::optional<CheckpointRef> newest_checkpoint;
+  std::vector<std::string> unkillable;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("newest_checkpoint", self.newest_checkpoint);
+    visit("unkillable", self.unkillable);
+  }
+};
+
+// Payload: bytes of the file at `offset`. `entry` names it below the job's run directory.
+struct FileData {
+  static constexpr const char* kind = "file_data";
+  JobId job;
+  AttemptId attempt;
+  TreeEntry entry;
+  std::int64_t offset = 0;
+  bool last = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("entry", self.entry);
+    visit("offset", self.offset);
+    visit("last", self.last);
+  }
+};
+
+struct CollectDone {
+  static constexpr const char* kind = "collect_done";
+  JobId job;
+  AttemptId attempt;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("error", self.error);
+  }
+};
+
+struct ExecOutput {  // payload: bytes
+  static constexpr const char* kind = "exec_output";
+  std::string id;
+  bool is_stderr = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("is_stderr", self.is_stderr);
+  }
+};
+
+struct ExecEnded {
+  static constexpr const char* kind = "exec_ended";
+  std::string id;
+  ExitStatus status;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("status", self.status);
+    visit("error", self.error);
+  }
+};
+
+// mpirun on this node wants a daemon started on another node of the attempt.
+struct RemoteStartAsked {
+  static constexpr const char* kind = "remote_start_asked";
+  std::string ticket;
+  JobId job;
+  AttemptId attempt;
+  std::string host;  // as given to mpirun
+  std::string command;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("ticket", self.ticket);
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("host", self.host);
+    visit("command", self.command);
+  }
+};
+
+using FromAgent =
+    std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
+                 RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
+                 RemoteStartAsked, RemoteStartEnded>;
+
+}  // namespace muster

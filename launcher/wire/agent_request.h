@@ -1,0 +1,321 @@
+// What the controller says to an agent. Requests are idempotent: an agent that has done the work
+// says so again. See agent_message.h for the conversation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/wire/tree.h"
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+inline constexpr int wire_version = 1;
+
+struct Hello {
+  static constexpr const char* kind = "hello";
+  int version = wire_version;
+  std::string controller_id;
+  NodeId node;
+  Milliseconds lease{60000};
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("version", self.version);
+    visit("controller_id", self.controller_id);
+    visit("node", self.node);
+    visit("lease", self.lease);
+  }
+};
+
+struct Ping {
+  static constexpr const char* kind = "ping";
+  std::int64_t sent_ms = 0;  // controller's wall clock, echoed
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("sent_ms", self.sent_ms);
+  }
+};
+
+struct CheckNode {
+  static constexpr const char* kind = "check_node";
+  JobId job;
+  AttemptId attempt;
+  std::int64_t now_ms = 0;             // controller's wall clock, for the clock check
+  std::vector<std::string> programs;   // must be found in PATH: the interpreter of the command
+  std::string expected_host;           // host name the cluster file states; empty: any
+  std::string checkpoint_path;         // empty: the job's own directory on the node
+  std::vector<std::string> skip;       // check ids not to run
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("now_ms", self.now_ms);
+    visit("programs", self.programs);
+    visit("expected_host", self.expected_host);
+    visit("checkpoint_path", self.checkpoint_path);
+    visit("skip", self.skip);
+  }
+};
+
+// Answered by WantBlobs (until nothing is missing), then NodeStaged's content as StageDone.
+struct StageTrees {
+  static constexpr const char* kind = "stage_trees";
+  JobId job;
+  AttemptId attempt;
+  std::vector<Tree> trees;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("trees", self.trees);
+  }
+};
+
+// Payload: bytes of the blob at `offset`.
+struct BlobData {
+  static constexpr const char* kind = "blob_data";
+  std::string hash;
+  std::int64_t offset = 0;
+  bool last = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("hash", self.hash);
+    visit("offset", self.offset);
+    visit("last", self.last);
+  }
+};
+
+struct ReservePorts {
+  static constexpr const char* kind = "reserve_ports";
+  JobId job;
+  AttemptId attempt;
+  int count = 1;
+  int port_min = 20000;
+  int port_max = 29999;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("count", self.count);
+    visit("port_min", self.port_min);
+    visit("port_max", self.port_max);
+  }
+};
+
+struct RankLaunch {
+  RankId rank;
+  int local_rank = 0;
+  std::map<std::string, std::string> environment;  // what differs from StartRanks::environment
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("rank", self.rank);
+    visit("local_rank", self.local_rank);
+    visit("environment", self.environment);
+  }
+};
+
+// How Open MPI's mpirun is used for this attempt; on node 0 it is started, elsewhere awaited.
+struct MpiLaunch {
+  std::vector<std::string> hosts;  // in node order, as mpirun is told them
+  int processes_per_node = 1;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("hosts", self.hosts);
+    visit("processes_per_node", self.processes_per_node);
+  }
+};
+
+struct StartRanks {
+  static constexpr const char* kind = "start_ranks";
+  JobId job;
+  AttemptId attempt;
+  int node_index = 0;
+  std::string command;  // for `bash -c`; path placeholders as in JobSpec::command
+  std::string resume_argument;
+  std::optional<CheckpointRef> resume_from;
+  std::string checkpoint_path;  // empty: the job's own directory on the node
+  std::map<std::string, std::string> environment;
+  std::vector<RankLaunch> ranks;
+  std::optional<MpiLaunch> mpi;
+  std::map<std::string, InputSpec> inputs;
+  std::map<std::string, OutputSpec> outputs;
+  std::string shared_outputs;  // directory for outputs that all nodes see; empty: node-local
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node_index", self.node_index);
+    visit("command", self.command);
+    visit("resume_argument", self.resume_argument);
+    visit("resume_from", self.resume_from);
+    visit("checkpoint_path", self.checkpoint_path);
+    visit("environment", self.environment);
+    visit("ranks", self.ranks);
+    visit("mpi", self.mpi);
+    visit("inputs", self.inputs);
+    visit("outputs", self.outputs);
+    visit("shared_outputs", self.shared_outputs);
+  }
+};
+
+// Signal the ranks, wait `grace`, kill the trees, prove them gone, send the rest of the output,
+// then AttemptClean. Also sent when every rank has ended: the proof is wanted all the same.
+struct StopAttempt {
+  static constexpr const char* kind = "stop_attempt";
+  JobId job;
+  AttemptId attempt;
+  std::string signal = "SIGTERM";
+  Milliseconds grace{30000};
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("signal", self.signal);
+    visit("grace", self.grace);
+  }
+};
+
+// Send every file below the job's outputs and logs directories of this node; answered by FileData…,
+// then CollectDone.
+struct CollectOutputs {
+  static constexpr const char* kind = "collect_outputs";
+  JobId job;
+  AttemptId attempt;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+  }
+};
+
+// All bytes of the rank's output before `offset` are safe in the job's log.
+struct OutputAck {
+  static constexpr const char* kind = "output_ack";
+  JobId job;
+  AttemptId attempt;
+  RankId rank;
+  std::int64_t offset = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("rank", self.rank);
+    visit("offset", self.offset);
+  }
+};
+
+// Nothing about this attempt is wanted any more; `job_too`: its whole directory may go.
+struct ForgetAttempt {
+  static constexpr const char* kind = "forget_attempt";
+  JobId job;
+  AttemptId attempt;
+  bool job_too = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("job_too", self.job_too);
+  }
+};
+
+// Run a command beside a rank, in its directory and environment. ExecInput feeds its stdin.
+struct ExecStart {
+  static constexpr const char* kind = "exec_start";
+  std::string id;
+  JobId job;
+  AttemptId attempt;
+  RankId rank;
+  std::vector<std::string> argv;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("rank", self.rank);
+    visit("argv", self.argv);
+  }
+};
+
+struct ExecInput {  // payload: bytes for stdin; none: end of input
+  static constexpr const char* kind = "exec_input";
+  std::string id;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+  }
+};
+
+struct ExecStop {  // the asker went away: kill the command
+  static constexpr const char* kind = "exec_stop";
+  std::string id;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+  }
+};
+
+// Start one of mpirun's daemons here, as if by a remote shell: `sh -c` of the joined words.
+struct RemoteStart {
+  static constexpr const char* kind = "remote_start";
+  std::string ticket;
+  JobId job;
+  AttemptId attempt;
+  std::string command;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("ticket", self.ticket);
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("command", self.command);
+  }
+};
+
+// Relayed to the agent whose mpirun asked.
+struct RemoteStartEnded {
+  static constexpr const char* kind = "remote_start_ended";
+  std::string ticket;
+  ExitStatus status;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("ticket", self.ticket);
+    visit("status", self.status);
+    visit("error", self.error);
+  }
+};
+
+struct Retire {  // exit if no attempt is held
+  static constexpr const char* kind = "retire";
+
+  template <class Self, class Visit>
+  static void fields(Self&, Visit) {}
+};
+
+using ToAgent =
+    std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
+                 StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
+                 ExecStop, RemoteStart, RemoteStartEnded, Retire>;
+
+}  // namespace muster
