@@ -114,6 +114,9 @@ Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& c
     check_against_targets(job, *known);
     about_clusters = std::move(known->findings);
   }
+  if (request.for_running && !is_command && !has_errors(job.file.findings)) {
+    append(job.file.findings, cannot_run_yet(job.file));
+  }
   sort_by_place(job.file.findings);
   append(job.file.findings, std::move(about_clusters));
   const bool stopped = has_errors(job.file.findings) ||

@@ -122,10 +122,9 @@ Status LocalAttempt::launch_mpi() {
   if (!output) return output.error();
   SpawnRequest request;
   request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name),
-                                start_->mpi->processes_per_node, layout_.mpi_scratch + "/muster");
-  request.environment = mpi_environment(layout_, site_.program);
-  add_missing(request.environment,
-              attempt_environment(setting(), base_environment(site_.environment)));
+                                start_->mpi->processes_per_node);
+  request.environment = mpi_environment(
+      layout_, site_.program, attempt_environment(setting(), base_environment(site_.environment)));
   request.directory = layout_.code;
   request.output = request.errors = output->get();
   auto pid = spawn(request);
@@ -145,9 +144,8 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
   if (!output) return refuse(output.error().message);
   SpawnRequest request;
   request.argv = {"sh", "-c", asked.command};
-  request.environment = mpi_environment(layout_, site_.program);
-  add_missing(request.environment,
-              attempt_environment(setting(), base_environment(site_.environment)));
+  request.environment = mpi_environment(
+      layout_, site_.program, attempt_environment(setting(), base_environment(site_.environment)));
   request.directory = layout_.code;
   request.output = request.errors = output->get();
   auto pid = spawn(request);

@@ -1,6 +1,7 @@
 #include "launcher/agent/leftovers.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -21,6 +22,8 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::seconds reap_limit{60};
 // Two empty scans in a row: one scan can miss a process that forks while /proc is read.
 constexpr int empty_scans_wanted = 2;
+// The kernel kills them with their parent; they need one turn on a busy processor to be gone.
+constexpr int last_children_ms = 100;
 constexpr long scan_pause_ns = 5'000'000;
 
 ProcessMarks marks_of_run(const RunDirectory& run) {
@@ -40,6 +43,9 @@ ProcessMarks marks_of_run(const RunDirectory& run) {
     got = ::read(line, &orderly, 1);
   } while (got < 0 && errno == EINTR);
   if (got == 1) ::_exit(0);
+  // Children of the dead agent that had not exec'd yet hold its lock and socket for a moment
+  // longer.
+  ::poll(nullptr, 0, last_children_ms);
   const auto lock = wait_for_agent_lock(run);
   if (!lock || !*lock) ::_exit(0);  // another agent is there and does it
   ::_exit(end_leftovers(run) ? 0 : 1);

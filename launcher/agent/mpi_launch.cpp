@@ -58,7 +58,7 @@ std::vector<std::string> mpi_host_names(const std::vector<std::string>& hosts,
 }
 
 std::vector<std::string> mpirun_command(const std::vector<std::string>& host_names,
-                                        int processes_per_node, const std::string& start_agent) {
+                                        int processes_per_node) {
   const std::string slots = ":" + std::to_string(processes_per_node);
   std::string hosts;
   for (const std::string& name : host_names) hosts += (hosts.empty() ? "" : ",") + name + slots;
@@ -69,7 +69,8 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& host_nam
     argv.insert(argv.end(), {"--mca", name, value});
   };
   set("plm", "rsh");
-  set("plm_rsh_agent", start_agent + " agent mpi-start");
+  // The daemons are told this too and look for it: a name in PATH, since paths differ by node.
+  set("plm_rsh_agent", "muster agent mpi-start");
   set("plm_rsh_no_tree_spawn", "1");        // only node 0's agent may be asked
   set("orte_leave_session_attached", "1");  // the daemons stay children of their agents
   set("if_base_do_not_resolve", "1");       // names are nodes, whatever a resolver thinks of them
@@ -81,10 +82,14 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& host_nam
   return argv;
 }
 
-Environment mpi_environment(const AttemptLayout& layout, const std::string& program) {
-  return {{"TMPDIR", layout.mpi_scratch},
-          {attempt_directory_name, layout.spool},
-          {program_name, program}};
+Environment mpi_environment(const AttemptLayout& layout, const std::string& program,
+                            Environment base) {
+  std::string& path = base["PATH"];
+  path = layout.mpi_scratch + (path.empty() ? "" : ":" + path);
+  base["TMPDIR"] = layout.mpi_scratch;
+  base[attempt_directory_name] = layout.spool;
+  base[program_name] = program;
+  return base;
 }
 
 std::string mpi_rank_file_path(const std::string& spool_directory, RankId rank) {

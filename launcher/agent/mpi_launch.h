@@ -23,12 +23,13 @@ namespace muster {
 std::vector<std::string> mpi_host_names(const std::vector<std::string>& hosts,
                                         const std::string& own_host);
 
-// `start_agent`: path, without blanks, of a program that acts as `muster`.
 std::vector<std::string> mpirun_command(const std::vector<std::string>& host_names,
-                                        int processes_per_node, const std::string& start_agent);
+                                        int processes_per_node);
 
-// Of mpirun and its daemons on one node, on top of the attempt's own.
-Environment mpi_environment(const AttemptLayout& layout, const std::string& program);
+// Of mpirun and its daemons on one node: the attempt's own (`base`), with a PATH that leads to
+// `program` as `muster`.
+Environment mpi_environment(const AttemptLayout& layout, const std::string& program,
+                            Environment base);
 
 // What one rank is, for the wrapper. Strings separated by NUL, which none of them can hold.
 struct MpiRankFile {

@@ -11,6 +11,11 @@ namespace {
 constexpr Milliseconds first_backoff{50};
 constexpr Milliseconds longest_backoff{5000};
 
+bool is_same_place(const NodeAddress& a, const NodeAddress& b) {
+  return a.transport == b.transport && a.host == b.host && a.port == b.port && a.user == b.user &&
+         a.identity_file == b.identity_file;
+}
+
 }  // namespace
 
 AgentPool::AgentPool(boost::asio::io_context& io, Transport& transport, AgentLaunch launch,
@@ -40,8 +45,15 @@ void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::
     entry.retry = std::make_unique<boost::asio::steady_timer>(io_);
   }
   entry.wanted = true;
+  if (!is_same_place(entry.connection->address(), address)) {
+    entry.connection->set_address(address);
+    entry.connection->drop({LinkFailureKind::lost, "node " + address.id.value +
+                                                       " has another address now"});
+    entry.retry->cancel();
+    entry.waiting = false;
+    entry.reported.reset();
+  }
   if (!entry.connection->is_idle() || entry.waiting) return;
-  entry.connection->set_address(address);
   entry.connection->connect();
 }
 

@@ -51,6 +51,7 @@ controller_pids() { pgrep -f "[m]uster controller" | while read -r pid; do
   tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null \
     | grep -qxF "MUSTER_HOME=$MUSTER_HOME" && echo "$pid"
 done; true; }
+no_controller() { [ -z "$(controller_pids)" ]; }
 agent_pids() { pgrep -f "[m]uster.* agent serve .*$MUSTER_HOME/" || true; }
 # Processes of a job, wherever: by the token in their environment.
 job_pids() { grep -lsaF "MUSTER_JOB=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; true; }

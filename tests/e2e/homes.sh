@@ -13,7 +13,7 @@ until_true 10 test -S "$MUSTER_HOME/controller.sock"
 expect 0 "$MUSTER" run "$work/true.yml"
 
 # A store of a newer version is refused, by readers and by the controller.
-kill $(controller_pids); until_true 10 test -z "$(controller_pids)"
+kill $(controller_pids); until_true 10 no_controller
 if command -v sqlite3 >/dev/null; then
   sqlite3 "$MUSTER_HOME/muster.db" 'PRAGMA user_version=99'
   expect 99 "$MUSTER" status
