@@ -83,6 +83,11 @@ void Following::take(const FromController& message) {
     display_.event(shown, wall_clock_now());
   } else if (const auto* ended = std::get_if<Ended>(&message)) {
     ended_ = *ended;
+    // A job that ended before it was watched has told nobody why.
+    if (request_.shows_events && last_sentence_.find(ended->reason) == std::string::npos) {
+      display_.sentence("ended: " + ended->state + ", exit code " +
+                        std::to_string(ended->exit_code) + ": " + ended->reason);
+    }
   } else if (const auto* refused = std::get_if<Refused>(&message)) {
     refused_ = *refused;
   }

@@ -36,7 +36,11 @@ class AgentConnection {
   bool is_up() const { return phase_ == Phase::up; }
   std::size_t queued_bytes() const { return link_ ? link_->queued_bytes() : 0; }
   const NodeAddress& address() const { return address_; }
-  void set_address(NodeAddress address) { address_ = std::move(address); }
+  const std::string& home() const { return launch_.home; }
+  void move_to(NodeAddress address, std::string home) {  // for the next connection
+    address_ = std::move(address);
+    launch_.home = std::move(home);
+  }
   const ConnectProfile& profile() const { return profile_; }
   const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
 

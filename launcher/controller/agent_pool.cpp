@@ -45,8 +45,10 @@ void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::
     entry.retry = std::make_unique<boost::asio::steady_timer>(io_);
   }
   entry.wanted = true;
-  if (!is_same_place(entry.connection->address(), address)) {
-    entry.connection->set_address(address);
+  const bool moved = !is_same_place(entry.connection->address(), address) ||
+                     entry.connection->home() != home;
+  if (moved) {
+    entry.connection->move_to(address, home);
     entry.connection->drop({LinkFailureKind::lost, "node " + address.id.value +
                                                        " has another address now"});
     entry.retry->cancel();

@@ -41,8 +41,9 @@ has err "key"
 one_host "$key" "$(address 3)"
 expect 0 run
 kill $(controller_pids); until_true 10 no_controller
-sed -i "s/^\($(address 3)\) \([^ ]*\) .*/\1 \2 $(cut -d' ' -f2 "$work/stranger.pub")/" \
-  "$MUSTER_HOME/known_hosts"
+[ -s "$MUSTER_HOME/known_hosts" ] || fail "the host key was not pinned"
+awk -v key="$(cut -d' ' -f2 "$work/stranger.pub")" '{ print $1, "ssh-ed25519", key }' \
+  "$MUSTER_HOME/known_hosts" >"$work/changed" && cp "$work/changed" "$MUSTER_HOME/known_hosts"
 expect 92 run
 has err "host key"
 rm "$MUSTER_HOME/known_hosts"
