@@ -25,9 +25,10 @@ expect 0 "$MUSTER" run "$work/names.yml"
 
 # PyTorch: the loss of a run started by hand with the same environment.
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
-  sed "s/azureml:local-cluster/$target/; s/process_count_per_instance: 2/process_count_per_instance: 1/" \
-    "$source/configs/pytorch-ddp.yml" >"$work/ddp.yml"
-  sed -i "s/instance_count: 2/instance_count: 4/; s#^code: .*#code: $source/configs#" "$work/ddp.yml"
+  # One rank on each of the four hosts instead of two on two.
+  sed -e "s/azureml:local-cluster/$target/" -e "s/instance_count: 2/instance_count: 4/" \
+    -e "s/process_count_per_instance: 2/process_count_per_instance: 1/" \
+    -e "s#^code: .*#code: $source/configs#" "$source/configs/pytorch-ddp.yml" >"$work/ddp.yml"
   expect 0 "$MUSTER" run "$work/ddp.yml" --name ddp
   grep -o 'loss [0-9.]*' "$work/out" | tail -n 1 >"$work/loss-muster"
   mkdir "$work/hand"; cp "$source/configs/pytorch_ddp.py" "$work/hand"
