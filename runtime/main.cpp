@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   const auto parsed = muster::parse_train_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<muster::TrainOptions>(parsed);
-  muster::install_stop_handler();
+  muster::hold_back_sigterm();
   try {
     const auto ranks = muster::join_ranks();
     return muster::train(options, *ranks);

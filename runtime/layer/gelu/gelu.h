@@ -1,7 +1,9 @@
 // GELU in its tanh form (Hendrycks, Gimpel 2016, equation 2).
 //
-//   forward    y = x/2 (1 + tanh u) = x s,   u = sqrt(2/pi) (x + 0.044715 x^3),  s = 1/(1 +
-//   e^(-2u)) backward   dx = dy (s + x s (1 - s) 2 u'),   u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2)
+//   u = sqrt(2/pi) (x + 0.044715 x^3),   u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2)
+//
+//   forward    y = x/2 (1 + tanh u) = x s,   s = 1 / (1 + e^(-2u))
+//   backward   dx = dy (s + x s (1 - s) 2 u')
 //
 // The logistic form has no cancellation for negative x. x, y, dy, dx hold the same number of
 // elements; dx may be the same memory as dy. The reference twin is fp64 and uses tanh.
