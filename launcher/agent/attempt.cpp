@@ -196,6 +196,7 @@ void LocalAttempt::tell_end(const RankExit& exit) {
       ended.last_lines = mpirun->last_lines(reported_lines);
     }
   }
+  poll_progress();  // its last steps are news that comes before its end
   site_.line.send(ended);
 }
 

@@ -79,6 +79,10 @@ void AgentInbox::output(const NodeId& node, const RankOutput& piece, std::string
 void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   const Rank* rank = known_rank(state_, ended.job, ended.attempt, ended.rank);
   if (rank == nullptr || std::holds_alternative<RankDone>(rank->state)) return;
+  const Seen& seen = seen_[ended.job];
+  if (seen.step && seen.step != seen.journaled_step) {
+    journal_step(ended.job, ended.attempt, std::nullopt);
+  }
   RankExited exited;
   exited.job = ended.job;
   exited.attempt = ended.attempt;
@@ -91,6 +95,14 @@ void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   outlets_.observe(exited);
 }
 
+void AgentInbox::journal_step(const JobId& job, AttemptId attempt,
+                              const std::optional<CheckpointRef>& checkpoint) {
+  Seen& seen = seen_[job];
+  seen.journaled = wall_now();
+  seen.journaled_step = seen.step;
+  outlets_.observe(ProgressSeen{job, attempt, seen.step.value_or(0), checkpoint});
+}
+
 void AgentInbox::progress(const Progress& progress) {
   const Job* job = find_job(state_, progress.job);
   const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
@@ -101,9 +113,7 @@ void AgentInbox::progress(const Progress& progress) {
   if (progress.checkpoint) seen.checkpoint_step = progress.checkpoint->step;
   const bool due = !seen.journaled || wall_now() - *seen.journaled >= progress_interval;
   if (sealed || (seen.step && due)) {
-    seen.journaled = wall_now();
-    outlets_.observe(ProgressSeen{progress.job, progress.attempt, seen.step.value_or(0),
-                                  progress.checkpoint});
+    journal_step(progress.job, progress.attempt, progress.checkpoint);
   }
   if (!progress.metrics.empty()) {
     std::string lines;

@@ -37,12 +37,15 @@ class AgentInbox {
   struct Seen {
     std::optional<Time> journaled;
     std::optional<std::int64_t> step;
+    std::optional<std::int64_t> journaled_step;
     std::optional<std::int64_t> checkpoint_step;
   };
 
   void output(const NodeId& node, const RankOutput& piece, std::string_view payload);
   void rank_ended(const NodeId& node, const RankEnded& ended);
   void progress(const Progress& progress);
+  void journal_step(const JobId& job, AttemptId attempt,
+                    const std::optional<CheckpointRef>& checkpoint);
   void file(const NodeId& node, const FileData& piece, std::string_view payload);
   void settle_if_last(const NodeId& node, const CollectDone& collected);
   int node_index(const JobId& job, AttemptId attempt, const NodeId& node) const;
