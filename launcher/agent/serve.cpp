@@ -1,4 +1,5 @@
 // `muster agent serve`: from a command line to a daemon that listens.
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -7,6 +8,8 @@
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <vector>
 
 #include "launcher/agent/agent.h"
 #include "launcher/agent/agent_log.h"
@@ -66,11 +69,17 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
 // Closes what came from the caller by accident: a ssh channel must not stay open because an agent
 // holds a copy of it. What the agent opened itself closes on exec and is told apart by that.
 void close_inherited(int ready_fd) {
-  const long limit = ::sysconf(_SC_OPEN_MAX);
-  for (int fd = STDERR_FILENO + 1; fd < limit; ++fd) {
+  DIR* open_ones = ::opendir("/proc/self/fd");
+  if (open_ones == nullptr) return;
+  std::vector<int> accidents;
+  while (const dirent* entry = ::readdir(open_ones)) {
+    const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
     const int flags = ::fcntl(fd, F_GETFD);
-    if (flags >= 0 && (flags & FD_CLOEXEC) == 0 && fd != ready_fd) ::close(fd);
+    const bool is_ours = fd <= STDERR_FILENO || fd == ready_fd || fd == ::dirfd(open_ones);
+    if (!is_ours && flags >= 0 && (flags & FD_CLOEXEC) == 0) accidents.push_back(fd);
   }
+  ::closedir(open_ones);
+  for (const int fd : accidents) ::close(fd);
 }
 
 }  // namespace
