@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -23,8 +24,9 @@ std::string read_text(const char* path) {
 }
 
 std::string why_not_writable(const std::string& home) {
-  const std::string probe = home + "/.write-probe." + std::to_string(::getpid());
-  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  // Many hosts may share the home, each with its own process numbers: a random name.
+  std::string probe = home + "/.write-probe.XXXXXX";
+  const int fd = ::mkostemp(probe.data(), O_CLOEXEC);
   if (fd < 0) return std::strerror(errno);
   const bool written = ::write(fd, "x", 1) == 1;
   const int error = errno;
