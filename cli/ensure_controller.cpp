@@ -38,12 +38,14 @@ std::string reason(int error) {
 // The child: a session of its own, no terminal, output to the log.
 [[noreturn]] void become_controller(const std::string& program, const Home& home) {
   ::setsid();
-  const int null = ::open("/dev/null", O_RDONLY);
+  std::error_code failure;
+  if (std::filesystem::create_directories(home.root, failure)) ::chmod(home.root.c_str(), 0700);
+  const int null = ::open("/dev/null", O_RDWR);
   const int log = ::open(home.log().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  if (null < 0 || log < 0) ::_exit(1);
+  if (null < 0) ::_exit(1);
   ::dup2(null, STDIN_FILENO);
-  ::dup2(log, STDOUT_FILENO);
-  ::dup2(log, STDERR_FILENO);
+  ::dup2(log < 0 ? null : log, STDOUT_FILENO);
+  if (log >= 0) ::dup2(log, STDERR_FILENO);  // else the controller says itself what is wrong
   ::close_range(3, ~0u, 0);
   if (::chdir("/") != 0) ::_exit(1);
   ::setenv("MUSTER_HOME", home.root.c_str(), 1);

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# What the README says exists: its verbs, its scripts, its job file, its exit codes.
+. "$(dirname "$0")/harness.sh"
+readme="$source/README.md"
+
+for verb in $(grep -oE '^muster [a-z]+' "$readme" | cut -d' ' -f2 | sort -u); do
+  expect 0 "$MUSTER" "$verb" --help
+done
+for script in $(grep -oE '^scripts/[a-z-]+' "$readme" | sort -u); do
+  [ -x "$source/$script" ] || fail "$script is not there"
+done
+
+# The YAML blocks are a job and the cluster file that it names; `code` is the reader's.
+awk -v out="$work/block" '/^```yaml/ {n++; on = 1; next} /^```/ {on = 0} on {print > (out n)}' \
+  "$readme"
+mv "$work/block1" "$work/job.yml"
+mkdir "$work/src"
+expect 0 "$MUSTER" validate --cluster "$work/block2" "$work/job.yml"
+
+# The examples beside it are valid too, and every starter.
+expect 0 "$MUSTER" validate "$source"/configs/{quickstart,mpi-hello,pytorch-ddp}.yml
+for starter in $("$MUSTER" init | awk "NR > 1 {print \$1}"); do
+  expect 0 "$MUSTER" init "$starter"
+  cp "$work/out" "$work/starter.yml"
+  expect 0 "$MUSTER" validate "$work/starter.yml"
+done
+
+# A state directory that is not there yet is made.
+expect 0 "$MUSTER" nodes
