@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "runtime/checkpoint/durable_file.h"
 
 namespace muster {
 namespace {
@@ -14,14 +14,24 @@ bool is_hidden(const fs::path& path) {
   return path.filename().string().starts_with('.');
 }
 
-std::vector<std::string> files_below(const fs::path& directory) {
+// Whether `path` is one of `left_out`, however each is spelled.
+bool is_among(const fs::path& path, const std::vector<std::string>& left_out) {
+  return std::any_of(left_out.begin(), left_out.end(), [&](const std::string& other) {
+    std::error_code code;
+    return fs::equivalent(path, other, code);
+  });
+}
+
+std::vector<std::string> files_below(const fs::path& directory,
+                                     const std::vector<std::string>& left_out) {
   std::vector<std::string> files;
   std::error_code code;
   fs::recursive_directory_iterator at(directory, code);
   for (const fs::recursive_directory_iterator end; !code && at != end; at.increment(code)) {
-    if (is_hidden(at->path())) {
-      if (at->is_directory()) at.disable_recursion_pending();
-    } else if (at->is_regular_file()) {
+    std::error_code kind;  // of an entry that leads nowhere or in a circle: it is no file
+    if (at->is_directory(kind)) {
+      if (is_hidden(at->path()) || is_among(at->path(), left_out)) at.disable_recursion_pending();
+    } else if (!is_hidden(at->path()) && at->is_regular_file(kind)) {
       files.push_back(at->path().string());
     }
   }
@@ -30,19 +40,15 @@ std::vector<std::string> files_below(const fs::path& directory) {
   return files;
 }
 
+// Opening a pipe or a device would wait or never end.
 std::string read_whole(const std::string& path, std::uint64_t limit_bytes) {
   std::error_code code;
-  const std::uint64_t bytes = fs::file_size(path, code);
-  if (!code && bytes > limit_bytes) {
-    throw StartError(path + ": the training text is larger than " +
-                     std::to_string(limit_bytes >> 20) +
-                     " MiB, which is the most that is held in memory");
+  if (!fs::is_regular_file(path, code)) {
+    throw StartError("--data: " + path + " is neither a regular file nor a directory");
   }
-  std::ifstream input(path, std::ios::binary);
-  std::ostringstream content;
-  if (input.peek() != std::ifstream::traits_type::eof()) content << input.rdbuf();
-  if (!input.is_open() || input.bad()) throw StartError(path + ": cannot be read");
-  return std::move(content).str();
+  auto content = read_checkpoint_text(path, limit_bytes);
+  if (!content) throw StartError("--data: " + content.reason());
+  return std::move(content.value());
 }
 
 bool is_text(const std::string& content) {
@@ -51,12 +57,13 @@ bool is_text(const std::string& content) {
 
 }  // namespace
 
-std::vector<std::string> find_data_files(const std::vector<std::string>& paths) {
+std::vector<std::string> find_data_files(const std::vector<std::string>& paths,
+                                         const std::vector<std::string>& left_out) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code code;
     if (fs::is_directory(path, code)) {
-      const std::vector<std::string> below = files_below(path);
+      const std::vector<std::string> below = files_below(path, left_out);
       files.insert(files.end(), below.begin(), below.end());
     } else if (fs::exists(path, code)) {
       files.push_back(path);
@@ -67,12 +74,14 @@ std::vector<std::string> find_data_files(const std::vector<std::string>& paths) 
   return files;
 }
 
-std::string read_corpus(const std::vector<std::string>& paths, std::uint64_t limit_bytes) {
+std::string read_corpus(const std::vector<std::string>& paths, std::uint64_t limit_bytes,
+                        const std::vector<std::string>& left_out) {
   if (paths.empty())
     throw StartError("--data: no training text was named; give files or directories");
   std::string corpus;
-  for (const std::string& file : find_data_files(paths)) {
-    const std::string content = read_whole(file, limit_bytes - corpus.size());
+  for (const std::string& file : find_data_files(paths, left_out)) {
+    const std::string content =
+        read_whole(file, limit_bytes - std::min<std::uint64_t>(limit_bytes, corpus.size()));
     if (is_text(content)) {
       if (!content.empty()) corpus += content + '\0';
     } else if (std::find(paths.begin(), paths.end(), file) != paths.end()) {

@@ -1,9 +1,10 @@
 // Finding the text files that a run reads, always in the same order.
 //
 // Files named on the command line are taken as they are; directories are walked recursively, by
-// sorted path, skipping hidden entries. A file that holds a NUL byte is not text and is left out
-// when it came from a directory, refused when it was named. Reads the file system; called once, at
-// start.
+// sorted path, skipping hidden entries and the directories that the run itself writes to, whose
+// content would make the text another one at every start. A file that holds a NUL byte is not text
+// and is left out when it came from a directory, refused when it was named. Reads the file system;
+// called once, at start.
 #pragma once
 
 #include <string>
@@ -13,13 +14,15 @@
 
 namespace muster {
 
-// The files below `paths`, sorted within each path. Throws StartError for a path that does not
-// exist.
-std::vector<std::string> find_data_files(const std::vector<std::string>& paths);
+// The files below `paths`, sorted within each path, without what lies in the directories
+// `left_out`. Throws StartError for a path that does not exist.
+std::vector<std::string> find_data_files(const std::vector<std::string>& paths,
+                                         const std::vector<std::string>& left_out = {});
 
 // The texts of all files, each followed by one NUL byte as the end of a document. Throws StartError
 // when a file cannot be read, when a named file is not text, when there is no text at all, or above
 // `limit_bytes`.
-std::string read_corpus(const std::vector<std::string>& paths, std::uint64_t limit_bytes);
+std::string read_corpus(const std::vector<std::string>& paths, std::uint64_t limit_bytes,
+                        const std::vector<std::string>& left_out = {});
 
 }  // namespace muster

@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+
+#include <filesystem>
 #include <set>
 
 #include "runtime/data/sampler.h"
@@ -76,4 +79,36 @@ TEST_CASE("data that cannot be trained on is refused, with its name") {
   CHECK_THROWS_WITH(read_corpus({folder.path()}, 50), ContainsSubstring("large.txt"));
   put(folder / "nothing/x.bin", std::string(1, '\0'));
   CHECK_THROWS_WITH(read_corpus({folder / "nothing"}, 50), ContainsSubstring("no text found"));
+}
+
+TEST_CASE("what is no file is refused when it is named, and passed over in a directory") {
+  Folder folder;
+  put(folder / "text/a.txt", "hello");
+  REQUIRE(::mkfifo((folder / "text/pipe").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("circle", folder / "text/circle");
+  std::filesystem::create_symlink("gone", folder / "text/dangling");
+  CHECK(read_corpus({folder / "text"}, 1000) == std::string("hello\0", 6));
+  CHECK_THROWS_WITH(read_corpus({folder / "text/pipe"}, 1000),
+                    ContainsSubstring("neither a regular file nor a directory"));
+  CHECK_THROWS_WITH(read_corpus({"/dev/zero"}, 1000),
+                    ContainsSubstring("neither a regular file nor a directory"));
+  // A file that opens and then cannot be read.
+  CHECK_THROWS_AS(read_corpus({folder / "text/circle"}, 1000), StartError);
+}
+
+TEST_CASE("what a run writes below its own text does not become text") {
+  Folder folder;
+  put(folder / "a.txt", "hello");
+  put(folder / "out/metrics.jsonl", "{}");
+  put(folder / "ckpt/resume_log.jsonl", "{}");
+  CHECK(find_data_files({folder.path()}, {folder / "out/", folder / "./ckpt", "/none"}) ==
+        std::vector<std::string>{folder / "a.txt"});
+}
+
+TEST_CASE("a text of exactly the limit leaves no room for another") {
+  Folder folder;
+  put(folder / "a", "1234");
+  put(folder / "b", "5");
+  CHECK(read_corpus({folder / "a"}, 4).size() == 5);
+  CHECK_THROWS_AS(read_corpus({folder / "a", folder / "b"}, 4), StartError);
 }
