@@ -78,13 +78,25 @@ std::string scalars_event(double wall_time_s, std::uint64_t step, std::span<cons
   return event;
 }
 
+std::string session_start_event(double wall_time_s, std::uint64_t step) {
+  std::string session;
+  append_key(session, 1, varint);
+  append_varint(session, 1);
+  std::string event = event_at(wall_time_s);
+  append_key(event, 2, varint);
+  append_varint(event, step);
+  append_bytes(event, 7, session);
+  return event;
+}
+
 EventWriter::EventWriter(const std::string& directory, double wall_time_s, const std::string& host,
-                         long pid)
+                         long pid, std::uint64_t first_step)
     : file_(directory + "/events.out.tfevents." +
                 std::to_string(static_cast<std::uint64_t>(wall_time_s)) + "." + host + "." +
                 std::to_string(pid),
             std::ios::binary | std::ios::app) {
-  file_ << event_record(version_event(wall_time_s)) << std::flush;
+  file_ << event_record(version_event(wall_time_s))
+        << event_record(session_start_event(wall_time_s, first_step)) << std::flush;
   if (!file_) throw StartError("--out: cannot write event files in " + directory);
 }
 

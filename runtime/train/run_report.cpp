@@ -16,6 +16,16 @@ double wall_time_s() {
   return duration<double>(system_clock::now().time_since_epoch()).count();
 }
 
+// A line that a killed run left half written is ended, so that the next one stands alone.
+std::ofstream open_metrics(const std::string& path) {
+  std::ifstream before(path, std::ios::binary | std::ios::ate);
+  char last = '\n';
+  if (before && before.tellg() > 0) before.seekg(-1, std::ios::end).get(last);
+  std::ofstream file(path, std::ios::app);
+  if (last != '\n') file << '\n';
+  return file;
+}
+
 }  // namespace
 
 RunReport::RunReport(const TrainOptions& options, const RankVariables& variables,
@@ -25,13 +35,13 @@ RunReport::RunReport(const TrainOptions& options, const RankVariables& variables
   std::error_code code;
   std::filesystem::create_directories(events, code);
   if (code) throw StartError("--out: " + events + " cannot be created: " + code.message());
-  metrics_.emplace_back(options.out + "/metrics.jsonl", std::ios::app);
+  metrics_.push_back(open_metrics(options.out + "/metrics.jsonl"));
   if (!metrics_.back()) throw StartError("--out: cannot write " + options.out + "/metrics.jsonl");
   if (!variables.metrics_path.empty()) {
-    metrics_.emplace_back(variables.metrics_path, std::ios::app);
+    metrics_.push_back(open_metrics(variables.metrics_path));
     if (!metrics_.back()) say("warning: MUSTER_METRICS: cannot write " + variables.metrics_path);
   }
-  events_ = std::make_unique<EventWriter>(events, wall_time_s(), host, ::getpid());
+  events_ = std::make_unique<EventWriter>(events, wall_time_s(), host, ::getpid(), first_step + 1);
 }
 
 void RunReport::say(const std::string& line) {
@@ -62,7 +72,10 @@ void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome) {
   const std::string metrics =
       format_metrics_line({step, options_.steps, outcome.loss, outcome.lr, outcome.gradient_norm,
                            step * tokens_per_step, rate, seconds * 1000 / steps});
-  for (std::ofstream& file : metrics_) file << metrics << std::flush;
+  for (std::ofstream& file : metrics_) {
+    file.clear();  // after a full disk this line may fit again
+    file << metrics << std::flush;
+  }
   const Scalar scalars[] = {{"loss", static_cast<float>(outcome.loss)},
                             {"lr", static_cast<float>(outcome.lr)},
                             {"grad_norm", static_cast<float>(outcome.gradient_norm)},

@@ -83,6 +83,7 @@ struct Event {
   double wall_time = 0;
   std::uint64_t step = 0;
   std::string version;
+  std::uint64_t session_status = 0;
   std::map<std::string, float> scalars;
 };
 
@@ -102,6 +103,7 @@ Event read_event(const std::string& message) {
     if (field.number == 1) std::memcpy(&event.wall_time, &field.bits, 8);
     if (field.number == 2) event.step = field.bits;
     if (field.number == 3) event.version = field.content;
+    if (field.number == 7) event.session_status = fields_of(field.content).at(0).bits;
     if (field.number == 5) {
       for (const Field& value : fields_of(field.content)) read_value(value.content, event);
     }
@@ -131,7 +133,7 @@ std::vector<Event> read_events(const std::string& file) {
 TEST_CASE("an independent reader finds version, steps and values in an event file") {
   test::Folder folder;
   {
-    EventWriter writer(folder.path(), 1700000000.25, "host-1", 42);
+    EventWriter writer(folder.path(), 1700000000.25, "host-1", 42, 7);
     const Scalar first[] = {{"loss", 5.5f}, {"lr", 1e-3f}};
     const Scalar second[] = {{"loss", -0.25f}};
     writer.write(1700000001.5, 1, first);
@@ -139,12 +141,14 @@ TEST_CASE("an independent reader finds version, steps and values in an event fil
   }
   const auto events =
       read_events(test::content_of(folder / "events.out.tfevents.1700000000.host-1.42"));
-  REQUIRE(events.size() == 3);
+  REQUIRE(events.size() == 4);
+  CHECK(events[1].session_status == 1);
+  CHECK(events[1].step == 7);
   CHECK(events[0].version == "brain.Event:2");
   CHECK(events[0].wall_time == 1700000000.25);
-  CHECK(events[1].step == 1);
-  CHECK(events[1].wall_time == 1700000001.5);
-  CHECK(events[1].scalars == std::map<std::string, float>{{"loss", 5.5f}, {"lr", 1e-3f}});
-  CHECK(events[2].step == 300);
-  CHECK(events[2].scalars == std::map<std::string, float>{{"loss", -0.25f}});
+  CHECK(events[2].step == 1);
+  CHECK(events[2].wall_time == 1700000001.5);
+  CHECK(events[2].scalars == std::map<std::string, float>{{"loss", 5.5f}, {"lr", 1e-3f}});
+  CHECK(events[3].step == 300);
+  CHECK(events[3].scalars == std::map<std::string, float>{{"loss", -0.25f}});
 }
