@@ -1,11 +1,16 @@
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <new>
+#include <optional>
 
 #include "runtime/communicator/mpi.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/train/options.h"
+#include "runtime/train/rank_vote.h"
 #include "runtime/train/run.h"
 #include "runtime/train/start_error.h"
 #include "runtime/train/stop_request.h"
@@ -15,21 +20,37 @@ namespace {
 
 constexpr int exit_internal_error = 1;
 
-std::unique_ptr<Communicator> join_ranks() {
-  return started_by_mpirun() ? make_mpi_communicator() : make_single_communicator();
+std::unique_ptr<Communicator> join_ranks(const TrainOptions& options) {
+  return started_by_mpirun() ? make_mpi_communicator(std::chrono::seconds(options.peer_timeout_s))
+                             : make_single_communicator();
+}
+
+// One rank's complaint is that of all: none of them waits for the others.
+RankVariables agreed_variables(Communicator& ranks) {
+  std::string complaint;
+  const RankVariables variables =
+      read_rank_variables([](const char* name) { return std::getenv(name); }, complaint);
+  Checked<std::string> mine = std::string();
+  if (!complaint.empty()) mine = CheckpointFault{complaint};
+  if (const auto votes = gather_checked(ranks, mine); !votes) throw StartError(votes.reason());
+  return variables;
 }
 
 // A StartError is known to all ranks alike; one of them prints it.
-int train(const TrainOptions& options, Communicator& ranks) {
+int train(const TrainOptions& options, Communicator& ranks,
+          std::optional<EndOnSigterm>& before_steps) {
   try {
-    std::string complaint;
-    const RankVariables variables =
-        read_rank_variables([](const char* name) { return std::getenv(name); }, complaint);
-    if (!complaint.empty()) throw StartError(complaint);
-    return run_training(options, variables, ranks);
+    return run_training(options, agreed_variables(ranks), ranks, [&] { before_steps.reset(); });
   } catch (const StartError& error) {
     if (ranks.rank() == 0) std::fprintf(stderr, "muster-train: %s\n", error.what());
     return exit_cannot_start;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr,
+                 "muster-train: rank %zu: the memory does not suffice for this model: lower "
+                 "--micro-batch, --context, --width or --layers\n",
+                 ranks.rank());
+    ranks.abort(exit_internal_error);
+    return exit_internal_error;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "muster-train: rank %zu: %s\n", ranks.rank(), error.what());
     ranks.abort(exit_internal_error);
@@ -45,9 +66,11 @@ int main(int argc, char** argv) {
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<muster::TrainOptions>(parsed);
   muster::hold_back_sigterm();
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that went away is no reason to die
   try {
-    const auto ranks = muster::join_ranks();
-    return muster::train(options, *ranks);
+    std::optional<muster::EndOnSigterm> before_steps(std::in_place);
+    const auto ranks = muster::join_ranks(options);
+    return muster::train(options, *ranks, before_steps);
   } catch (const muster::StartError& error) {
     std::fprintf(stderr, "muster-train: %s\n", error.what());
     return muster::exit_cannot_start;

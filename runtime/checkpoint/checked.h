@@ -13,6 +13,9 @@ namespace muster {
 // The reason why something about a checkpoint could not be done: the file, what went wrong.
 struct CheckpointFault {
   std::string reason;
+  // What is stored is wrong and stays so. Otherwise it could not be looked at: another time, or
+  // from another node, it may be good.
+  bool content_is_wrong = false;
 };
 
 // For operations without a result.

@@ -15,12 +15,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // Directories of `root` whose name is that of a checkpoint, in order of name.
-std::vector<CheckpointName> checkpoint_names(const std::string& root) {
+std::vector<CheckpointName> checkpoint_names(const std::string& root, std::string& trouble) {
   std::vector<CheckpointName> names;
   std::error_code code;
   for (fs::directory_iterator at(root, code), end; !code && at != end; at.increment(code)) {
     const auto name = parse_checkpoint_directory_name(at->path().filename().string());
     if (name) names.push_back(*name);
+  }
+  if (code && code != std::errc::no_such_file_or_directory) {
+    trouble = root + ": cannot be listed: " + code.message();
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -90,7 +93,8 @@ Checked<Manifest> read_manifest(const std::string& path) {
 CheckpointSearch search_checkpoints(const std::string& root) {
   CheckpointSearch search;
   const ResumeLog log = read_resume_log(root);
-  const std::vector<CheckpointName> names = checkpoint_names(root);
+  search.trouble = log.unreadable;
+  const std::vector<CheckpointName> names = checkpoint_names(root, search.trouble);
   std::vector<GenerationFork> lineage;
   std::uint64_t lineage_generation = 0;
   std::vector<FoundCheckpoint> valid;
@@ -99,7 +103,9 @@ CheckpointSearch search_checkpoints(const std::string& root) {
     const std::string path = root + "/" + directory;
     const auto manifest = read_manifest(path);
     if (!manifest) {
-      search.rejected.push_back({directory, manifest.reason()});
+      std::error_code code;
+      const bool committed = fs::exists(path + "/" + checkpoint_manifest_name, code) || code;
+      search.rejected.push_back({directory, manifest.reason(), committed});
       continue;
     }
     if (name.generation >= lineage_generation) {
@@ -107,7 +113,7 @@ CheckpointSearch search_checkpoints(const std::string& root) {
       lineage_generation = name.generation;
     }
     if (log.quarantined.contains(directory) || is_certified_bad(path)) {
-      search.rejected.push_back({directory, "is quarantined"});
+      search.rejected.push_back({directory, "is quarantined", true});
     } else {
       valid.push_back({name.step, name.generation, directory, path});
     }
@@ -118,7 +124,8 @@ CheckpointSearch search_checkpoints(const std::string& root) {
     if (is_on_lineage(found.step, found.generation, search.forks)) {
       search.usable.push_back(std::move(found));
     } else {
-      search.rejected.push_back({found.directory, "a later generation began before this step"});
+      search.rejected.push_back(
+          {found.directory, "a later generation began before this step", true});
     }
   }
   std::sort(search.usable.begin(), search.usable.end(), is_newer);

@@ -27,6 +27,7 @@ struct FoundCheckpoint {
 struct RejectedCheckpoint {
   std::string directory;
   std::string reason;
+  bool committed = false;  // it has a manifest: somebody's work, not the remains of a crash
 };
 
 struct CheckpointSearch {
@@ -34,10 +35,12 @@ struct CheckpointSearch {
   std::vector<RejectedCheckpoint> rejected;  // by name
   std::vector<GenerationFork> forks;         // known generations, by number
   std::uint64_t highest_generation = 0;      // in names, log and lineage; 0 in an empty directory
+  std::string trouble;  // why not everything could be looked at; empty: it could
   const FoundCheckpoint* newest() const { return usable.empty() ? nullptr : &usable.front(); }
 };
 
-// Looks through `root`. A directory that does not exist holds nothing.
+// Looks through `root`. A directory that does not exist holds nothing; one that cannot be listed
+// is trouble.
 CheckpointSearch search_checkpoints(const std::string& root);
 
 // The newest usable checkpoint, or none; the reasons against the others go to `rejected` when

@@ -12,7 +12,9 @@ namespace {
 namespace fs = std::filesystem;
 
 Checked<NoValue> check_still_newest(const std::string& root, std::uint64_t generation) {
-  for (const GenerationLine& line : read_resume_log(root).generations) {
+  const ResumeLog log = read_resume_log(root);
+  if (!log.unreadable.empty()) return CheckpointFault{log.unreadable};
+  for (const GenerationLine& line : log.generations) {
     if (line.generation <= generation) continue;
     return CheckpointFault{root + ": generation " + std::to_string(line.generation) +
                            " has taken over from generation " + std::to_string(generation)};
@@ -41,16 +43,24 @@ std::vector<std::string> missing_shards(const std::string& path, const Manifest&
   return missing;
 }
 
-Checked<NoValue> commit_checkpoint(const std::string& root, const Manifest& manifest) {
-  if (auto newest = check_still_newest(root, manifest.generation); !newest) return newest;
+Checked<std::string> commit_checkpoint(const std::string& root, const Manifest& manifest) {
+  auto newest = check_still_newest(root, manifest.generation);
+  if (!newest) return newest.fault();
   const std::string name = checkpoint_directory_name({manifest.step, manifest.generation});
   const std::string path = root + "/" + name;
-  if (auto synced = sync_checkpoint_directory(path); !synced) return synced;
-  if (auto synced = sync_checkpoint_directory(root); !synced) return synced;
+  if (auto synced = sync_checkpoint_directory(path); !synced) return synced.fault();
+  if (auto synced = sync_checkpoint_directory(root); !synced) return synced.fault();
   const std::string text = format_manifest(manifest);
-  if (auto put = replace_durably(path, checkpoint_manifest_name, text); !put) return put;
+  if (auto put = replace_durably(path, checkpoint_manifest_name, text); !put) return put.fault();
   if (auto read_back = read_manifest(path); !read_back) return read_back.fault();
-  return replace_durably(root, checkpoint_latest_name, name + "\n");
+  const auto hint = replace_durably(root, checkpoint_latest_name, name + "\n");
+  return hint ? std::string() : hint.reason();
+}
+
+void discard_uncommitted(const std::string& path) {
+  std::error_code code;
+  if (fs::exists(path + "/" + checkpoint_manifest_name, code) || code) return;
+  fs::remove_all(path, code);
 }
 
 }  // namespace muster

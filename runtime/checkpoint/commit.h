@@ -17,8 +17,13 @@ namespace muster {
 Checked<std::string> prepare_checkpoint_directory(const std::string& root, std::uint64_t step,
                                                   std::uint64_t generation);
 
-// Commits `manifest` into its directory below `root`, whose shards are all in place.
-Checked<NoValue> commit_checkpoint(const std::string& root, const Manifest& manifest);
+// Commits `manifest` into its directory below `root`, whose shards are all in place. Returns what
+// went wrong after the commit, with the hint; empty: nothing.
+Checked<std::string> commit_checkpoint(const std::string& root, const Manifest& manifest);
+
+// Frees the space of a checkpoint that was given up before its commit. One with a manifest stays:
+// the commit may have happened. Called when no rank writes there any more.
+void discard_uncommitted(const std::string& path);
 
 // Names of the shards of `manifest` that are missing in `path` or have another size.
 std::vector<std::string> missing_shards(const std::string& path, const Manifest& manifest);

@@ -1,13 +1,17 @@
 #include "runtime/checkpoint/durable_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -84,7 +88,9 @@ Checked<NoValue> CheckpointFile::read_at(std::uint64_t offset, void* data,
     const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed("read", path_);
-    if (got == 0) return CheckpointFault{path_ + ": ends early, at byte " + std::to_string(offset)};
+    if (got == 0) {
+      return CheckpointFault{path_ + ": ends early, at byte " + std::to_string(offset), true};
+    }
     at += got;
     offset += static_cast<std::uint64_t>(got);
     bytes -= static_cast<std::size_t>(got);
@@ -110,6 +116,24 @@ Checked<NoValue> CheckpointFile::sync_and_close() {
   return NoValue{};
 }
 
+Checked<CheckpointLock> CheckpointLock::take(const std::string& directory,
+                                             const std::string& name) {
+  const std::string path = directory + "/" + name;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return failed("open for locking", path);
+  CheckpointFile file(fd, path);
+  constexpr auto limit = std::chrono::seconds(10);
+  const auto begin = std::chrono::steady_clock::now();
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    if (std::chrono::steady_clock::now() - begin > limit) {
+      return CheckpointFault{path + ": another process has locked it for 10 s: end that one first"};
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return CheckpointLock(std::move(file));
+}
+
 Checked<NoValue> sync_checkpoint_directory(const std::string& directory) {
   const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return failed("open directory", directory);
@@ -121,9 +145,18 @@ Checked<NoValue> sync_checkpoint_directory(const std::string& directory) {
 }
 
 Checked<NoValue> make_checkpoint_directory(const std::string& directory) {
+  namespace fs = std::filesystem;
   std::error_code code;
-  std::filesystem::create_directories(directory, code);
+  std::vector<fs::path> parents;  // of what is missing, from the inside out
+  for (fs::path at = fs::absolute(directory); at.has_relative_path() && !fs::exists(at, code);
+       at = at.parent_path()) {
+    parents.push_back(at.parent_path());
+  }
+  fs::create_directories(directory, code);
   if (code) return CheckpointFault{directory + ": cannot be created: " + code.message()};
+  for (const fs::path& parent : parents) {
+    if (auto synced = sync_checkpoint_directory(parent.string()); !synced) return synced;
+  }
   return NoValue{};
 }
 
@@ -152,6 +185,7 @@ Checked<NoValue> append_line_durably(const std::string& directory, const std::st
     result = ::pread(fd, &last, 1, facts.st_size - 1) == 1 ? 0 : -1;
   if (last != '\n') text.insert(0, "\n");
   if (result == 0) {
+    errno = ENOSPC;  // a short write says nothing itself
     result = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : -1;
   }
   if (result == 0) result = ::fsync(fd);

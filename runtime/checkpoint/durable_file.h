@@ -35,15 +35,29 @@ class CheckpointFile {
   Checked<NoValue> sync_and_close();
 
  private:
+  friend class CheckpointLock;
   CheckpointFile(int fd, std::string path);
   int fd_ = -1;
   std::string path_;
 };
 
+// Keeps every other process that asks for the same lock waiting, until it is destroyed. Where the
+// file system has no locks it is granted at once.
+class CheckpointLock {
+ public:
+  // Locks directory/name, which is created when missing. A fault when another process holds it for
+  // 10 s.
+  static Checked<CheckpointLock> take(const std::string& directory, const std::string& name);
+
+ private:
+  explicit CheckpointLock(CheckpointFile file) : file_(std::move(file)) {}
+  CheckpointFile file_;  // the lock ends with the descriptor
+};
+
 // fsync of a directory: makes the names in it durable.
 Checked<NoValue> sync_checkpoint_directory(const std::string& directory);
 
-// Creates `directory` and its parents when missing.
+// Creates `directory` and its parents when missing; every name that was made is durable.
 Checked<NoValue> make_checkpoint_directory(const std::string& directory);
 
 // Replaces directory/name: temporary file, fsync, rename, fsync of the directory.

@@ -165,7 +165,8 @@ Manifest manifest_of(const Json& json) {
   require(text(json, "format") == "muster-ckpt", "format: expected muster-ckpt");
   require(whole_number(json, "version") == 1, "version: this reader knows only 1");
   for (const Json& need : list(json, "requires")) {
-    throw FieldError("requires: unknown feature " + need.dump());
+    require(need.is_string(), "requires: expected texts");
+    throw FieldError("requires: unknown feature " + need.get<std::string>());
   }
   Manifest manifest;
   manifest.run_id = text(json, "run_id");

@@ -25,7 +25,8 @@ Checked<NoValue> CheckpointReader::load_chunk(std::size_t shard_index, std::uint
     return got.fault();
   if (crc32c_extend(0, chunk_.data(), chunk_.size()) != shard.chunk_crc32c[chunk]) {
     return CheckpointFault{path + ": bytes " + std::to_string(begin) + " to " +
-                           std::to_string(end) + " do not match their checksum"};
+                               std::to_string(end) + " do not match their checksum",
+                           true};
   }
   chunk_shard_ = shard_index;
   chunk_index_ = chunk;

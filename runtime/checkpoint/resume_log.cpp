@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/resume_log.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/durable_file.h"
@@ -79,7 +80,13 @@ ResumeLog parse_resume_log(std::string_view text) {
 
 ResumeLog read_resume_log(const std::string& root) {
   const auto text = read_checkpoint_text(root + "/" + checkpoint_log_name, log_limit_bytes);
-  return text ? parse_resume_log(text.value()) : ResumeLog{};
+  if (text) return parse_resume_log(text.value());
+  ResumeLog log;
+  std::error_code code;
+  if (std::filesystem::exists(root + "/" + checkpoint_log_name, code) || code) {
+    log.unreadable = text.reason();
+  }
+  return log;
 }
 
 Checked<NoValue> quarantine_checkpoint(const std::string& root, const QuarantineLine& line,

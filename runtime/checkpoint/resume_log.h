@@ -40,6 +40,7 @@ struct ResumeLog {
   std::vector<GenerationLine> generations;
   std::set<std::string> quarantined;  // directory names
   std::uint64_t damaged_lines = 0;
+  std::string unreadable;  // why the file could not be read; empty: it could, or there is none
 };
 
 std::string format_generation_line(const GenerationLine& line);
@@ -48,7 +49,7 @@ std::string format_quarantine_line(const QuarantineLine& line);
 // Accepts any bytes.
 ResumeLog parse_resume_log(std::string_view text);
 
-// An absent log is an empty one.
+// An absent log is an empty one; one that cannot be read is empty too, and says so.
 ResumeLog read_resume_log(const std::string& root);
 
 // Quarantines root/directory: the log line first, then cert.json.

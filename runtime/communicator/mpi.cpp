@@ -40,8 +40,9 @@ struct CountsAndOffsets {
 // Waits for a collective: spins while the others are likely to arrive soon, then sleeps between
 // looks. Open MPI's own waiting never sleeps, and where ranks share cores with other work a rank
 // that only spins or yields keeps the one it waits for from running: steps then take seconds
-// instead of milliseconds.
-void wait_for(MPI_Request request) {
+// instead of milliseconds. A rank that stands still, or a node that is gone without closing its
+// connections, would otherwise be waited for without end.
+void finish_within(std::chrono::seconds limit, MPI_Request request) {
   using Clock = std::chrono::steady_clock;
   constexpr auto spin_time = std::chrono::microseconds(200);
   constexpr auto nap = std::chrono::microseconds(50);
@@ -50,13 +51,19 @@ void wait_for(MPI_Request request) {
   while (true) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done != 0) return;
-    if (Clock::now() - begin > spin_time) std::this_thread::sleep_for(nap);
+    const auto waited = Clock::now() - begin;
+    if (limit.count() > 0 && waited > limit) {
+      throw std::runtime_error("no answer from the other ranks for " +
+                               std::to_string(limit.count()) +
+                               " s (--peer-timeout): one of them hangs, or its node is gone");
+    }
+    if (waited > spin_time) std::this_thread::sleep_for(nap);
   }
 }
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator() {
+  explicit MpiCommunicator(std::chrono::seconds peer_timeout) : peer_timeout_(peer_timeout) {
     int rank = 0;
     int size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -123,6 +130,9 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
+  void wait_for(MPI_Request request) const { finish_within(peer_timeout_, request); }
+
+  std::chrono::seconds peer_timeout_;
   std::size_t rank_ = 0;
   std::size_t size_ = 0;
 };
@@ -133,9 +143,9 @@ bool started_by_mpirun() {
   return announced_size() > 1;
 }
 
-std::unique_ptr<Communicator> make_mpi_communicator() {
+std::unique_ptr<Communicator> make_mpi_communicator(std::chrono::seconds peer_timeout) {
   MPI_Init(nullptr, nullptr);
-  auto world = std::make_unique<MpiCommunicator>();
+  auto world = std::make_unique<MpiCommunicator>(peer_timeout);
   if (world->size() != announced_size()) {
     throw StartError("MPI joined " + std::to_string(world->size()) +
                      " ranks, but mpirun announced " + std::to_string(announced_size()) +

@@ -5,6 +5,7 @@
 // its destructor calls MPI_Finalize.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "runtime/communicator/communicator.h"
@@ -15,7 +16,8 @@ namespace muster {
 bool started_by_mpirun();
 
 // Initializes MPI and returns its world. Throws StartError when the world has another size than
-// mpirun announced: every rank would then train alone.
-std::unique_ptr<Communicator> make_mpi_communicator();
+// mpirun announced: every rank would then train alone. Its calls throw std::runtime_error when the
+// others do not answer within `peer_timeout`; 0 waits for ever.
+std::unique_ptr<Communicator> make_mpi_communicator(std::chrono::seconds peer_timeout);
 
 }  // namespace muster

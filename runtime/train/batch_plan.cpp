@@ -11,6 +11,9 @@ namespace {
 // product.
 constexpr std::uint64_t usual_leaves = 8;
 
+// Products with the largest context and width then fit 64 bits.
+constexpr std::uint64_t batch_limit = 1 << 20;
+
 std::uint64_t chosen_leaves(const TrainOptions& options, std::size_t ranks) {
   if (options.leaves != 0) return options.leaves;
   if (!options.deterministic) return std::bit_ceil(ranks);
@@ -22,6 +25,10 @@ std::uint64_t chosen_leaves(const TrainOptions& options, std::size_t ranks) {
 }  // namespace
 
 BatchPlan make_batch_plan(const TrainOptions& options, std::size_t ranks) {
+  if (options.batch == 0 || options.batch > batch_limit) {
+    throw StartError("--batch: expected 1 to " + std::to_string(batch_limit) + ", got " +
+                     std::to_string(options.batch));
+  }
   BatchPlan plan;
   plan.batch = options.batch;
   plan.leaves = chosen_leaves(options, ranks);

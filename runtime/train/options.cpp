@@ -1,51 +1,95 @@
 #include "runtime/train/options.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 #include "runtime/train/start_error.h"
 
 namespace muster {
 namespace {
 
+// CLI11 itself wraps "-1" around and cuts off what is too large.
+std::string whole_number_fault(const std::string& text) {
+  std::uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec == std::errc() && parsed.ptr == end) return "";
+  return "expected a whole number from 0 to 18446744073709551615, got " + text;
+}
+
+std::string count_fault(const std::string& text) {
+  const bool is_zero = text.find_first_not_of('0') == std::string::npos;
+  return is_zero ? "expected a whole number from 1, got " + text : whole_number_fault(text);
+}
+
+std::string amount_fault(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0' && std::isfinite(number) && number >= 0) return "";
+  return "expected a number from 0, got " + text;
+}
+
+const CLI::Validator whole_number(whole_number_fault, "", "whole number");
+const CLI::Validator count(count_fault, "", "count");
+const CLI::Validator amount(amount_fault, "", "amount");
+
 void add_model_options(CLI::App& app, TrainOptions& options) {
-  app.add_option("--layers", options.shape.layers, "transformer layers")->capture_default_str();
+  app.add_option("--layers", options.shape.layers, "transformer layers")
+      ->check(whole_number)
+      ->capture_default_str();
   app.add_option("--width", options.shape.width, "width of the residual stream")
+      ->check(whole_number)
       ->capture_default_str();
   app.add_option("--heads", options.shape.heads, "attention heads; divides the width")
+      ->check(whole_number)
       ->capture_default_str();
-  app.add_option("--context", options.shape.context, "bytes of context")->capture_default_str();
+  app.add_option("--context", options.shape.context, "bytes of context")
+      ->check(whole_number)
+      ->capture_default_str();
 }
 
 void add_training_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--steps", options.steps, "optimizer updates from the first to the last")
+      ->check(whole_number)
       ->capture_default_str();
   app.add_option("--batch", options.batch, "sequences per step, over all ranks")
-      ->check(CLI::PositiveNumber)
+      ->check(count)
       ->capture_default_str();
   app.add_option("--micro-batch", options.micro_batch,
                  "sequences per forward pass (0: as many as a leaf holds)")
+      ->check(whole_number)
       ->capture_default_str();
   app.add_option("--leaves", options.leaves,
                  "leaves of the summation tree, a power of two (0: chosen)")
+      ->check(whole_number)
       ->capture_default_str();
   app.add_flag("--deterministic", options.deterministic,
                "same bits at any number of ranks (otherwise: at the same number)");
   app.add_option("--lr", options.learning_rate.peak, "highest learning rate")
-      ->check(CLI::NonNegativeNumber)
+      ->check(amount)
       ->capture_default_str();
   app.add_option("--warmup", options.learning_rate.warmup_steps, "steps of linear warm-up")
+      ->check(whole_number)
       ->capture_default_str();
   app.add_option("--decay-steps", options.learning_rate.decay_steps,
                  "steps of cosine decay after the warm-up, to a tenth (0: constant)")
+      ->check(whole_number)
       ->capture_default_str();
   app.add_option("--weight-decay", options.adamw.decay, "weight decay of matrices")
-      ->check(CLI::NonNegativeNumber)
+      ->check(amount)
       ->capture_default_str();
   app.add_option("--clip", options.clip, "largest gradient norm (0: no clipping)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(amount)
       ->capture_default_str();
   app.add_option("--seed", options.seed, "of the weights and the data order")
+      ->check(whole_number)
+      ->capture_default_str();
+  app.add_option("--peer-timeout", options.peer_timeout_s,
+                 "seconds to wait for the other ranks before giving up (0: for ever)")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1000000000}))
       ->capture_default_str();
   app.add_option("--threads", options.threads, "OpenMP threads per rank")
       ->check(CLI::Range(1, 1024))
@@ -57,6 +101,7 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
                  "where checkpoints go (MUSTER_CHECKPOINT_DIR wins; neither: no checkpoints)");
   app.add_option("--checkpoint-every", options.checkpoint_every,
                  "steps between checkpoints (0: only at the end)")
+      ->check(whole_number)
       ->capture_default_str();
   app.add_option("--keep", options.keep, "checkpoints that stay")
       ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1000000}))
@@ -68,9 +113,13 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
 
 void add_trial_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--fail-at-step", options.fail_at_step,
-                 "SIGKILL a rank before this step, in attempt 0 only");
-  app.add_option("--fail-rank", options.fail_rank, "the rank that dies")->capture_default_str();
+                 "SIGKILL a rank before this step, in attempt 0 only")
+      ->check(whole_number);
+  app.add_option("--fail-rank", options.fail_rank, "the rank that dies")
+      ->check(whole_number)
+      ->capture_default_str();
   app.add_option("--step-delay-ms", options.step_delay_ms, "wait after every step")
+      ->check(whole_number)
       ->capture_default_str();
 }
 
@@ -92,7 +141,7 @@ std::variant<TrainOptions, int> parse_train_options(int argc, const char* const*
   app.add_option("--out", options.out, "metrics, TensorBoard events, final weights")
       ->capture_default_str();
   app.add_option("--log-every", options.log_every, "steps between two lines of progress")
-      ->check(CLI::PositiveNumber)
+      ->check(count)
       ->capture_default_str();
   add_model_options(app, options);
   add_training_options(app, options);
@@ -113,6 +162,7 @@ std::map<std::string, std::string> result_options(const TrainOptions& options) {
           {"context", std::to_string(options.shape.context)},
           {"batch", std::to_string(options.batch)},
           {"seed", std::to_string(options.seed)},
+          {"threads", std::to_string(options.threads)},
           {"lr", decimal(options.learning_rate.peak)},
           {"warmup", std::to_string(options.learning_rate.warmup_steps)},
           {"decay-steps", std::to_string(options.learning_rate.decay_steps)},

@@ -36,6 +36,8 @@ struct TrainOptions {
   std::string checkpoint_dir;
   std::string resume;  // "", "auto", "none" or a path
   int threads = 1;     // per rank
+  // A save to slow storage keeps the others waiting this long too.
+  std::uint64_t peer_timeout_s = 1800;
   std::optional<std::uint64_t> fail_at_step;
   std::uint64_t fail_rank = 0;
   std::uint64_t step_delay_ms = 0;

@@ -1,8 +1,9 @@
 // Values of a checkpoint on every rank, whether or not every rank sees its files.
 //
-// When all ranks can read the checkpoint, each reads its own ranges; otherwise rank 0 reads
-// everything and broadcasts, and each rank keeps what it asked for. That is the case where the
-// checkpoint directory lies on a disk of rank 0's node. The constructor and fill() are collective.
+// When all ranks can read the checkpoint, each reads its own ranges; otherwise the source rank
+// reads everything and broadcasts, and each rank keeps what it asked for. That is the case where
+// the checkpoint directory lies on a disk of that rank's node. The constructor and fill() are
+// collective.
 #pragma once
 
 #include <span>
@@ -15,12 +16,13 @@ namespace muster {
 
 class PlaneSource {
  public:
-  // `path` is where this rank expects the checkpoint; `manifest` is the same on all ranks and
-  // outlives this.
-  PlaneSource(const std::string& path, const Manifest& manifest, Communicator& ranks);
+  // `path` is where this rank expects the checkpoint; `manifest` and `source_rank` are the same on
+  // all ranks, and `manifest` outlives this.
+  PlaneSource(const std::string& path, const Manifest& manifest, std::size_t source_rank,
+              Communicator& ranks);
 
   // Fills `out` with elements `range` of plane `plane`; ranges may differ between ranks. After a
-  // fault of rank 0 while broadcasting the others hold zeros, which the state hash shows.
+  // fault of the source while broadcasting the others hold zeros, which the state hash shows.
   Checked<NoValue> fill(std::size_t plane, const ElementRange& range, std::span<float> out);
 
   // True when every rank reads for itself.
@@ -31,6 +33,7 @@ class PlaneSource {
 
   CheckpointReader reader_;
   std::uint64_t numel_;
+  std::size_t source_rank_;
   Communicator& ranks_;
   bool direct_ = true;
 };

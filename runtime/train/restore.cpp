@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <variant>
 #include <vector>
 
 #include "runtime/checkpoint/durable_file.h"
@@ -10,6 +11,7 @@
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/train/plane_source.h"
 #include "runtime/train/rank_vote.h"
+#include "runtime/train/resume_offer.h"
 #include "runtime/train/start_error.h"
 
 namespace muster {
@@ -18,13 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t verify_elements = 1 << 20;
-
-// One checkpoint to try: its path, or empty for a fresh start, and whether older ones may be tried
-// after it.
-struct Candidate {
-  std::string path;
-  bool may_step_back = false;
-};
+constexpr const char* no_checkpoint = ": no such checkpoint";
 
 std::string normal_path(const std::string& path) {
   std::string text = fs::absolute(path).lexically_normal().string();
@@ -36,57 +32,134 @@ std::string root_of(const std::string& path) {
   return fs::path(path).parent_path().string();
 }
 
-std::string reasons_of(const CheckpointSearch& search) {
-  std::string text;
-  for (const RejectedCheckpoint& rejected : search.rejected) {
-    text += "; " + rejected.directory + ": " + rejected.reason;
-  }
-  return text;
-}
+// What was asked for, the same on every rank.
+struct NoResume {};
+struct ResumeNewest {
+  std::string root;
+  bool needed = false;  // there must be one
+};
+struct ResumeThis {
+  std::string path;
+};
+using Wish = std::variant<NoResume, ResumeNewest, ResumeThis>;
 
-Candidate newest_in(const std::string& root, bool needed) {
-  const CheckpointSearch search = search_checkpoints(root);
-  if (const FoundCheckpoint* newest = search.newest()) return {newest->path, true};
-  if (needed) throw StartError(root + ": holds no usable checkpoint" + reasons_of(search));
-  return {};
-}
-
-// Rank 0 only. Throws StartError.
-Candidate choose_candidate(const TrainOptions& options, const RankVariables& variables) {
+// Throws StartError.
+Wish read_wish(const TrainOptions& options, const RankVariables& variables) {
   const std::string asked = variables.resume_from.empty() ? options.resume : variables.resume_from;
   const std::string root =
       variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
-  if (asked.empty() || asked == "none") return {};
+  if (asked.empty() || asked == "none") return NoResume{};
   if (asked == "auto") {
     if (root.empty())
       throw StartError("--resume auto: there is no checkpoint directory to look in");
-    return newest_in(normal_path(root), false);
+    return ResumeNewest{normal_path(root), false};
   }
   const std::string path = normal_path(asked);
-  if (!fs::is_directory(path)) throw StartError("resume from " + asked + ": no such directory");
-  const auto name = parse_checkpoint_directory_name(fs::path(path).filename().string());
-  return name ? Candidate{path, false} : newest_in(path, true);
+  const bool is_checkpoint =
+      parse_checkpoint_directory_name(fs::path(path).filename().string()).has_value();
+  return is_checkpoint ? Wish(ResumeThis{path}) : Wish(ResumeNewest{path, true});
 }
 
-Checked<std::string> offer(const Candidate& candidate) {
-  if (candidate.path.empty()) return std::string();
-  if (const auto manifest = read_manifest(candidate.path); !manifest) {
-    return CheckpointFault{candidate.path + ": " + manifest.reason()};
+// All ranks look for the same kind of thing, in directories that may differ.
+Wish agreed_wish(const TrainOptions& options, const RankVariables& variables, Communicator& ranks) {
+  Wish wish;
+  Checked<std::string> mine = std::string();
+  try {
+    wish = read_wish(options, variables);
+    mine = std::to_string(wish.index());
+  } catch (const StartError& error) {
+    mine = CheckpointFault{error.what()};
   }
-  const std::string name = fs::path(candidate.path).filename().string();
-  if (is_certified_bad(candidate.path) ||
-      read_resume_log(root_of(candidate.path)).quarantined.contains(name)) {
-    return CheckpointFault{candidate.path + ": is quarantined"};
+  const auto kinds = gather_checked(ranks, mine);
+  if (!kinds) throw StartError(kinds.reason());
+  if (std::any_of(kinds.value().begin(), kinds.value().end(),
+                  [&](const std::string& kind) { return kind != kinds.value()[0]; })) {
+    throw StartError("--resume or MUSTER_RESUME_FROM differs between the ranks");
   }
-  auto text =
-      read_checkpoint_text(candidate.path + "/" + checkpoint_manifest_name, manifest_limit_bytes);
-  if (!text) return text.fault();
-  return candidate.path + "\n" + text.value();
+  return wish;
+}
+
+// The checkpoint to load, and the rank that has it for certain.
+struct Source {
+  std::size_t rank = 0;
+  std::string path;  // on that rank
+};
+
+// Every rank looks; nothing is found only when there is nothing anywhere. A start from the
+// beginning in spite of checkpoints would put all of them off the lineage.
+std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks) {
+  std::vector<ResumeOffer> offers;
+  for (const std::string& text : ranks.gather_texts(format_offer(find_offer(wish.root)))) {
+    offers.push_back(parse_offer(text));
+  }
+  const auto chosen = choose_offer(offers);
+  const std::string complaint = complaint_of(offers);
+  if (chosen) {
+    const std::string path = wish.root + "/" + checkpoint_directory_name(chosen->name);
+    return Source{chosen->rank, ranks.gather_texts(path)[chosen->rank]};
+  }
+  if (!complaint.empty()) {
+    throw StartError(wish.root + ": " + complaint +
+                     "; repair it, or name a checkpoint, or start anew with --resume none");
+  }
+  std::error_code code;
+  const std::string lack =
+      fs::is_directory(wish.root, code) ? "holds no usable" : "no such directory, no";
+  const std::string complaint_of_0 =
+      wish.root + ": " + lack + " checkpoint on the node of any rank";
+  if (wish.needed) throw StartError(from_rank_0(ranks, complaint_of_0));
+  return std::nullopt;
+}
+
+Checked<std::string> look_at(const std::string& path) {
+  std::error_code code;
+  if (!fs::exists(path + "/" + checkpoint_manifest_name, code)) {
+    return CheckpointFault{path + no_checkpoint};
+  }
+  if (const auto manifest = read_manifest(path); !manifest) {
+    return CheckpointFault{path + ": " + manifest.reason()};
+  }
+  const std::string name = fs::path(path).filename().string();
+  if (is_certified_bad(path) || read_resume_log(root_of(path)).quarantined.contains(name)) {
+    return CheckpointFault{path + ": is quarantined"};
+  }
+  return path;
+}
+
+// The first rank that has it in order.
+Source find_this(const ResumeThis& wish, Communicator& ranks) {
+  const auto mine = look_at(wish.path);
+  const auto views = ranks.gather_texts(mine ? "+" + mine.value() : "-" + mine.reason());
+  std::string complaint;
+  for (std::size_t r = 0; r < views.size(); ++r) {
+    if (views[r].starts_with('+')) return {r, views[r].substr(1)};
+    if (complaint.empty() || complaint.ends_with(no_checkpoint)) {
+      complaint = views[r].substr(1);
+    }
+  }
+  const bool many = ranks.size() > 1 && complaint.ends_with(no_checkpoint);
+  throw StartError("cannot resume from " + complaint +
+                   (many ? " on the node of any rank: share it between the nodes, or let the node "
+                           "that holds it take part"
+                         : ""));
+}
+
+// Sends the manifest of the source to all.
+Restored announce(const Source& source, Communicator& ranks) {
+  Checked<std::string> mine = std::string();
+  if (ranks.rank() == source.rank) {
+    mine = read_checkpoint_text(source.path + "/" + checkpoint_manifest_name, manifest_limit_bytes);
+  }
+  const auto texts = gather_checked(ranks, mine);
+  if (!texts) throw StartError(texts.reason());
+  auto manifest = parse_manifest(texts.value()[source.rank]);
+  if (!manifest) throw StartError(source.path + ": " + manifest.reason());
+  return {source.path, std::move(manifest.value()), source.rank};
 }
 
 Checked<std::string> load_own_part(const Restored& from, Communicator& ranks,
                                    TrainingState& state) {
-  PlaneSource source(from.path, from.manifest, ranks);
+  PlaneSource source(from.path, from.manifest, from.source_rank, ranks);
   const auto own = std::span(state.weights).subspan(state.owned.lo, state.owned.size());
   const auto master = source.fill(0, state.owned, own);
   const auto first = source.fill(1, state.owned, state.exp_avg);
@@ -119,7 +192,7 @@ Checked<NoValue> load(const Restored& from, Communicator& ranks, TrainingState& 
   return NoValue{};
 }
 
-// Whether the files themselves are bad, as opposed to a node that cannot read them.
+// Whether what is stored is bad, as opposed to a node that cannot read it now.
 bool is_damaged(const Restored& from) {
   CheckpointReader reader(from.path, from.manifest);
   std::vector<float> values(verify_elements);
@@ -129,15 +202,16 @@ bool is_damaged(const Restored& from) {
       const std::size_t count =
           std::min<std::uint64_t>(values.size(), from.manifest.flat.numel - at);
       const auto piece = std::span(values).first(count);
-      if (!reader.read(plane, at, piece)) return true;
+      const auto got = reader.read(plane, at, piece);
+      if (!got) return got.fault().content_is_wrong;
       sum += plane_hash(plane, at, piece);
     }
   }
   return sum != from.manifest.state_hash;
 }
 
-// Rank 0 only: keeps a damaged checkpoint from being chosen again. Returns what was done, for the
-// message.
+// The source rank only: keeps a damaged checkpoint from being chosen again. Returns what was done,
+// for the message.
 std::string set_aside(const Restored& from, const std::string& evidence) {
   if (!is_damaged(from)) return "";
   const std::string name = fs::path(from.path).filename().string();
@@ -150,34 +224,24 @@ std::string set_aside(const Restored& from, const std::string& evidence) {
 std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
                                            const RankVariables& variables, Communicator& ranks,
                                            TrainingState& state, std::string& remarks) {
+  const Wish wish = agreed_wish(target.options, variables, ranks);
+  if (std::holds_alternative<NoResume>(wish)) return std::nullopt;
   while (true) {
-    Checked<std::string> mine = std::string();
-    bool may_step_back = false;
-    if (ranks.rank() == 0) {
-      try {
-        const Candidate candidate = choose_candidate(target.options, variables);
-        may_step_back = candidate.may_step_back;
-        mine = offer(candidate);
-      } catch (const StartError& error) {
-        mine = CheckpointFault{error.what()};
-      }
-    }
-    const auto offers = gather_checked(ranks, mine);
-    if (!offers) throw StartError(offers.reason());
-    const std::string& text = offers.value().front();
-    if (text.empty()) return std::nullopt;
-    const std::size_t line_end = text.find('\n');
-    auto manifest = parse_manifest(std::string_view(text).substr(line_end + 1));
-    if (!manifest) throw StartError(manifest.reason());
-    Restored from{text.substr(0, line_end), std::move(manifest.value())};
+    const auto* this_one = std::get_if<ResumeThis>(&wish);
+    const auto source = this_one != nullptr ? std::optional(find_this(*this_one, ranks))
+                                            : find_newest(std::get<ResumeNewest>(wish), ranks);
+    if (!source) return std::nullopt;
+    Restored from = announce(*source, ranks);
     const std::string conflict = resume_conflict(target, from.manifest, remarks);
     if (!conflict.empty()) throw StartError("cannot resume from " + from.path + ": " + conflict);
     const auto loaded = load(from, ranks, state);
     if (loaded) return from;
-    const std::string fate = ranks.rank() == 0 ? set_aside(from, loaded.reason()) : "";
-    const std::string verdict = from_rank_0(ranks, (may_step_back ? "+" : "-") + fate);
-    const std::string complaint = loaded.reason() + verdict.substr(1);
-    if (verdict != "+ (quarantined)") throw StartError("cannot resume: " + complaint);
+    const std::string fate = ranks.rank() == source->rank ? set_aside(from, loaded.reason()) : "";
+    const std::string verdict = ranks.gather_texts(fate)[source->rank];
+    const std::string complaint = loaded.reason() + verdict;
+    if (this_one != nullptr || verdict != " (quarantined)") {
+      throw StartError("cannot resume: " + complaint);
+    }
     remarks += complaint + "; an older checkpoint is tried\n";
   }
 }

@@ -26,12 +26,13 @@ std::string resume_conflict(const RestoreTarget& target, const Manifest& manifes
   if (layout_hash(manifest.flat) != layout_hash(target.space)) {
     return "the model of the checkpoint has other parameters";
   }
-  if (target.options.deterministic &&
-      (train.leaves != target.plan.leaves || train.micro_batch != target.plan.micro_batch)) {
-    return "--deterministic: the checkpoint was made with " + std::to_string(train.leaves) +
-           " leaves and micro-batches of " + std::to_string(train.micro_batch) +
-           ", now there are " + std::to_string(target.plan.leaves) + " and " +
-           std::to_string(target.plan.micro_batch);
+  if (train.leaves != target.plan.leaves || train.micro_batch != target.plan.micro_batch) {
+    const std::string difference =
+        "the checkpoint was made with " + std::to_string(train.leaves) +
+        " leaves and micro-batches of " + std::to_string(train.micro_batch) + ", now there are " +
+        std::to_string(target.plan.leaves) + " and " + std::to_string(target.plan.micro_batch);
+    if (target.options.deterministic) return "--deterministic: " + difference;
+    remarks += difference + "; sums are rounded otherwise than in the run before\n";
   }
   if (train.sampler.kind != target.data.kind ||
       train.sampler.data_bytes != target.data.data_bytes ||

@@ -3,6 +3,8 @@
 #include <omp.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <optional>
@@ -30,6 +32,7 @@ namespace {
 constexpr std::uint64_t corpus_limit_bytes = 4ull << 30;
 constexpr std::uint64_t skipped_steps_limit = 10;
 constexpr int exit_diverged = 1;
+constexpr auto delay_slice = std::chrono::milliseconds(50);
 
 std::string host_name() {
   char name[256] = {};
@@ -63,9 +66,12 @@ std::string checkpoint_root(const TrainOptions& options, const RankVariables& va
   return variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
 }
 
-std::string read_text_on_all(const TrainOptions& options, Communicator& ranks) {
-  std::string corpus =
-      on_all_ranks(ranks, [&] { return read_corpus(options.data, corpus_limit_bytes); });
+std::string read_text_on_all(const TrainOptions& options, const RankVariables& variables,
+                             Communicator& ranks) {
+  std::string corpus = on_all_ranks(ranks, [&] {
+    return read_corpus(options.data, corpus_limit_bytes,
+                       {options.out, checkpoint_root(options, variables)});
+  });
   const std::string fingerprint =
       std::to_string(corpus.size()) + "/" + std::to_string(crc32c(corpus));
   const auto all = ranks.gather_texts(fingerprint);
@@ -77,24 +83,43 @@ std::string read_text_on_all(const TrainOptions& options, Communicator& ranks) {
   return corpus;
 }
 
-TrainingState fresh_state(const TrainOptions& options, const FlatSpace& space,
-                          const Communicator& ranks) {
+TrainingState blank_state(const FlatSpace& space, const Communicator& ranks) {
   TrainingState state;
   state.weights.resize(space.numel);
-  initialize_gpt(options.shape, space, options.seed, state.weights);
   state.owned = owned_elements(space, ranks.rank(), ranks.size());
   state.exp_avg.assign(state.owned.size(), 0.0f);
   state.exp_avg_sq.assign(state.owned.size(), 0.0f);
   return state;
 }
 
+// The highest generation of which any rank's node, or the checkpoint that is continued, knows: the
+// next one must stand above all, or its checkpoints would lie off their own lineage.
+std::uint64_t highest_generation(const std::string& root, const std::optional<Restored>& restored,
+                                 Communicator& ranks) {
+  std::uint64_t highest = 0;
+  const std::uint64_t mine = search_checkpoints(root).highest_generation;
+  for (const std::string& text : ranks.gather_texts(std::to_string(mine))) {
+    highest = std::max<std::uint64_t>(highest, std::stoull(text));
+  }
+  if (!restored) return highest;
+  for (const GenerationFork& fork : restored->manifest.lineage) {
+    highest = std::max(highest, fork.generation);
+  }
+  return std::max(highest, restored->manifest.generation);
+}
+
 // Rank 0: takes the next generation and writes its line, durably, before the first step.
 std::uint64_t begin_generation(const std::string& root, const RunIdentity& identity,
-                               const RankVariables& variables, const GenerationLine& draft) {
+                               const RankVariables& variables, const GenerationLine& draft,
+                               std::uint64_t highest) {
   if (auto made = make_checkpoint_directory(root); !made) throw StartError(made.reason());
+  const auto lock = CheckpointLock::take(root, checkpoint_log_name);
+  if (!lock) throw StartError(lock.reason());
   const ResumeLog log = read_resume_log(root);
+  if (!log.unreadable.empty()) throw StartError(log.unreadable);
   GenerationLine line = draft;
-  line.generation = choose_generation(identity, variables, search_checkpoints(root), log);
+  highest = std::max(highest, search_checkpoints(root).highest_generation);
+  line.generation = choose_generation(identity, variables, highest, log);
   auto written = append_line_durably(root, checkpoint_log_name, format_generation_line(line));
   if (!written) throw StartError(written.reason());
   return line.generation;
@@ -102,15 +127,17 @@ std::uint64_t begin_generation(const std::string& root, const RunIdentity& ident
 
 class Run {
  public:
-  Run(const TrainOptions& options, const RankVariables& variables, Communicator& ranks)
+  Run(const TrainOptions& options, const RankVariables& variables, Communicator& ranks,
+      const std::function<void()>& before_steps)
       : options_(options),
         variables_(variables),
         ranks_(ranks),
+        before_steps_(before_steps),
         plan_(on_all_ranks(ranks, [&] { return checked_plan(); })),
-        corpus_(read_text_on_all(options, ranks)),
+        corpus_(read_text_on_all(options, variables, ranks)),
         sampler_(corpus_, options.shape.context, options.seed),
         space_(gpt_flat_space(options.shape)),
-        state_(fresh_state(options, space_, ranks)),
+        state_(blank_state(space_, ranks)),
         heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
                                                     : HeartbeatFile(variables.heartbeat_path)) {
     if (sampler_.windows() == 0) {
@@ -125,6 +152,7 @@ class Run {
     open_report();
     begin_saving();
     heartbeat_.beat(state_.step);
+    if (before_steps_) before_steps_();
     return take_steps();
   }
 
@@ -143,6 +171,9 @@ class Run {
   void restore() {
     restored_ = restore_checkpoint({options_, plan_, space_, data_fingerprint()}, variables_,
                                    ranks_, state_, remarks_);
+    if (restored_) return;
+    state_ = blank_state(space_, ranks_);
+    initialize_gpt(options_.shape, space_, options_.seed, state_.weights);
   }
 
   void open_report() {
@@ -191,6 +222,7 @@ class Run {
   }
 
   std::string on_all_generation(const SaveContext& context) {
+    const std::uint64_t highest = highest_generation(context.root, restored_, ranks_);
     const std::string mine = on_all_ranks(ranks_, [&] {
       if (ranks_.rank() != 0) return std::string();
       GenerationLine line;
@@ -201,7 +233,8 @@ class Run {
       line.nodes = context.nodes;
       line.run_id = context.identity.run_id;
       line.epoch = variables_.epoch;
-      return std::to_string(begin_generation(context.root, context.identity, variables_, line));
+      return std::to_string(
+          begin_generation(context.root, context.identity, variables_, line, highest));
     });
     return from_rank_0(ranks_, mine);
   }
@@ -219,12 +252,20 @@ class Run {
           options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
       if (due || outcome.stop) saved_step = save();
       if (outcome.stop) return exit_after_sigterm;
-      if (options_.step_delay_ms > 0) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(options_.step_delay_ms));
-      }
+      delay();
     }
     if (saved_step != state_.step) save();
     return write_weights();
+  }
+
+  void delay() const {
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(options_.step_delay_ms);
+    while (!stop_requested()) {
+      const auto left = end - std::chrono::steady_clock::now();
+      if (left <= left.zero()) return;
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, delay_slice));
+    }
   }
 
   // Kills itself as a crash would, to show a restart: once, in the first attempt.
@@ -254,7 +295,10 @@ class Run {
 
   int write_weights() {
     Checked<std::string> mine = std::string();
-    if (ranks_.rank() == 0) {
+    if (!std::all_of(state_.weights.begin(), state_.weights.end(),
+                     [](float weight) { return std::isfinite(weight); })) {
+      mine = CheckpointFault{"training has diverged, some are not finite"};
+    } else if (ranks_.rank() == 0) {
       const auto written = write_weights_file(options_.out, space_, state_.weights);
       if (!written) mine = written.fault();
     }
@@ -271,6 +315,7 @@ class Run {
   const TrainOptions& options_;
   const RankVariables& variables_;
   Communicator& ranks_;
+  const std::function<void()>& before_steps_;
   BatchPlan plan_;
   std::string corpus_;
   Sampler sampler_;
@@ -285,9 +330,10 @@ class Run {
 
 }  // namespace
 
-int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks) {
+int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks,
+                 const std::function<void()>& before_steps) {
   omp_set_num_threads(options.threads);  // of the calling thread's parallel regions
-  return Run(options, variables, ranks).go();
+  return Run(options, variables, ranks, before_steps).go();
 }
 
 }  // namespace muster

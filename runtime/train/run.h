@@ -4,6 +4,8 @@
 // the steps that are left, saves checkpoints, reports, and writes the weights at the end.
 #pragma once
 
+#include <functional>
+
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/train/options.h"
@@ -12,6 +14,8 @@ namespace muster {
 
 // The exit code: 0, 1 when training diverged, 143 after SIGTERM. Throws StartError before the first
 // step; when only some ranks have a reason to, all of them throw it.
-int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks);
+// `before_steps` is called once between the start and the first step.
+int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks,
+                 const std::function<void()>& before_steps = {});
 
 }  // namespace muster

@@ -32,7 +32,7 @@ RunIdentity make_run_identity(const TrainOptions& options, const RankVariables& 
 }
 
 std::uint64_t choose_generation(const RunIdentity& identity, const RankVariables& variables,
-                                const CheckpointSearch& search, const ResumeLog& log) {
+                                std::uint64_t highest, const ResumeLog& log) {
   for (const GenerationLine& line : log.generations) {
     if (!variables.epoch || !line.epoch || line.run_id != identity.run_id) continue;
     if (*line.epoch < *variables.epoch) continue;
@@ -40,7 +40,11 @@ std::uint64_t choose_generation(const RunIdentity& identity, const RankVariables
                      " of this job has already written here, and this process carries epoch " +
                      std::to_string(*variables.epoch) + " (MUSTER_EPOCH): it must not write");
   }
-  return std::max(variables.epoch.value_or(1), search.highest_generation + 1);
+  if (highest == ~std::uint64_t{0}) {
+    throw StartError("the checkpoint directory names generation " + std::to_string(highest) +
+                     ", above which there is none: remove that directory, or use another");
+  }
+  return std::max(variables.epoch.value_or(1), highest + 1);
 }
 
 }  // namespace muster

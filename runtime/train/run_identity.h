@@ -26,8 +26,9 @@ struct RunIdentity {
 // Hash of the job's name, or of the options when no launcher gave one: equal runs get equal ids.
 RunIdentity make_run_identity(const TrainOptions& options, const RankVariables& variables);
 
-// The generation to write as. Throws StartError when `log` shows that this process comes too late.
+// The generation to write as: above `highest`, the highest one known of. Throws StartError when
+// `log` shows that this process comes too late.
 std::uint64_t choose_generation(const RunIdentity& identity, const RankVariables& variables,
-                                const CheckpointSearch& search, const ResumeLog& log);
+                                std::uint64_t highest, const ResumeLog& log);
 
 }  // namespace muster

@@ -57,6 +57,7 @@ Manifest describe(const SaveContext& context, const FlatSpace& space, const Trai
 }
 
 // Adds the ranks' entries: shards, the sum of their hashes, the vote about the replicated weights.
+// A state that holds NaN or infinity cannot be trained further, and must not push out one that can.
 Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& manifest) {
   manifest.replica.voters = parts.size();
   for (std::size_t r = 0; r < parts.size(); ++r) {
@@ -67,7 +68,12 @@ Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& mani
     if (!record) return record.fault();
     if (r == 0) manifest.replica.hash = hash;
     manifest.replica.agree = manifest.replica.agree && manifest.replica.hash == hash;
-    for (const PlaneVitals& vitals : record.value().vitals) manifest.state_hash += vitals.hash;
+    for (const PlaneVitals& vitals : record.value().vitals) {
+      manifest.state_hash += vitals.hash;
+      if (vitals.nonfinite == 0) continue;
+      return CheckpointFault{"rank " + std::to_string(r) + ": " + std::to_string(vitals.nonfinite) +
+                             " values of the state are not finite: training has diverged"};
+    }
     manifest.shards.push_back(std::move(record.value()));
   }
   return NoValue{};
@@ -75,14 +81,36 @@ Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& mani
 
 // Rank 0's last part. Trouble after the commit is told, but the checkpoint counts.
 Checked<std::string> commit_and_collect(const SaveContext& context, const Manifest& manifest) {
-  if (auto committed = commit_checkpoint(context.root, manifest); !committed) {
-    return committed.fault();
-  }
+  const auto committed = commit_checkpoint(context.root, manifest);
+  if (!committed) return committed;
+  if (!committed.value().empty()) return "the hint is old: " + committed.value();
   const auto gone =
       collect_checkpoints(context.root, {context.keep, manifest.generation, manifest.step});
   if (!gone) return "old checkpoints stay: " + gone.reason();
   if (!manifest.replica.agree) return std::string("the weights of the ranks differ");
   return std::string();
+}
+
+// Everything from the shards to the commit; returns the trouble after the commit.
+Checked<std::string> write_and_commit(const SaveContext& context, const FlatSpace& space,
+                                      const TrainingState& state, const std::string& path,
+                                      Communicator& ranks) {
+  const auto parts = gather_checked(ranks, write_own_shard(context, space, state, ranks));
+  if (!parts) return parts.fault();
+  Manifest manifest = describe(context, space, state, parts.value());
+  if (auto added = add_parts(parts.value(), manifest); !added) return added.fault();
+
+  const auto fetched = fetch_missing_shards(path, manifest, ranks);
+  if (!fetched) return fetched.fault();
+  Checked<std::string> mine = std::string();
+  if (ranks.rank() == 0) mine = commit_and_collect(context, manifest);
+  const auto outcome = gather_checked(ranks, mine);
+  if (!outcome) return outcome.fault();
+  // On other nodes only orphans can lie: the shards that rank 0 has fetched before.
+  if (fetched.value() > 0 && ranks.rank() != 0) {
+    (void)collect_checkpoints(context.root, {context.keep, manifest.generation, manifest.step});
+  }
+  return outcome.value().front();
 }
 
 }  // namespace
@@ -91,22 +119,13 @@ SaveOutcome save_checkpoint(SaveContext& context, const FlatSpace& space,
                             const TrainingState& state, Communicator& ranks) {
   const std::string name = checkpoint_directory_name({state.step, context.identity.generation});
   const std::string path = context.root + "/" + name;
-  const auto parts = gather_checked(ranks, write_own_shard(context, space, state, ranks));
-  if (!parts) return {name, parts.reason(), false};
-  Manifest manifest = describe(context, space, state, parts.value());
-  if (auto added = add_parts(parts.value(), manifest); !added) return {name, added.reason(), false};
-
-  const bool fetched = fetch_missing_shards(path, manifest, ranks);
-  Checked<std::string> mine = std::string();
-  if (ranks.rank() == 0) mine = commit_and_collect(context, manifest);
-  const auto outcome = gather_checked(ranks, mine);
-  if (!outcome) return {name, outcome.reason(), false};
-  // On other nodes only orphans can lie: the shards that rank 0 has fetched before.
-  if (fetched && ranks.rank() != 0) {
-    (void)collect_checkpoints(context.root, {context.keep, manifest.generation, manifest.step});
+  const auto trouble = write_and_commit(context, space, state, path, ranks);
+  if (!trouble) {
+    discard_uncommitted(path);
+    return {name, trouble.reason(), false};
   }
   context.previous = name;
-  return {name, outcome.value().front(), true};
+  return {name, trouble.value(), true};
 }
 
 }  // namespace muster

@@ -1,7 +1,7 @@
 // Saving a checkpoint over all ranks: each writes the shard it owns, rank 0 commits.
 //
 //   every rank   vitals, shard, fdatasync: its manifest entry, or a fault
-//   all          any fault: no manifest is written, the directory is an orphan, training goes on
+//   all          any fault: no manifest is written, what was written is removed, training goes on
 //   rank 0       fetches shards that it cannot see, where directories are not shared between nodes
 //   rank 0       writes the manifest, reads it back, deletes what retention no longer keeps
 //

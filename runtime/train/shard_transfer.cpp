@@ -1,56 +1,99 @@
 #include "runtime/train/shard_transfer.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
-#include <set>
 
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/durable_file.h"
+#include "runtime/protocol/crc32c.h"
 #include "runtime/train/rank_vote.h"
 
 namespace muster {
 namespace {
 
-constexpr std::uint64_t piece_bytes = 8 << 20;
+// One shard on its way. After the first fault chunks are still broadcast, as all ranks take part in
+// every broadcast, but no longer read or written.
+class Transfer {
+ public:
+  Transfer(const std::string& path, const ShardRecord& shard, Communicator& ranks)
+      : name_(path + "/" + shard.file), shard_(shard), ranks_(ranks) {
+    if (ranks.rank() == shard.rank) {
+      open(CheckpointFile::open_for_reading(name_));
+    } else if (ranks.rank() == 0) {
+      open(CheckpointFile::create(part_name(), shard.bytes));
+    }
+  }
 
-// All ranks take part in every broadcast, even when the sender cannot read or rank 0 cannot write:
-// the size of the file on rank 0 then stays wrong, and the commit refuses it.
-void send_to_rank_0(const std::string& path, const ShardRecord& shard, Communicator& ranks) {
-  const std::string file = path + "/" + shard.file;
-  std::optional<CheckpointFile> source;
-  std::optional<CheckpointFile> target;
-  if (ranks.rank() == shard.rank) {
-    if (auto opened = CheckpointFile::open_for_reading(file)) source = std::move(opened.value());
-  } else if (ranks.rank() == 0) {
-    if (auto created = CheckpointFile::create(file, 0)) target = std::move(created.value());
+  Checked<NoValue> run() {
+    for (std::size_t chunk = 0; chunk < shard_.chunk_crc32c.size(); ++chunk) pass(chunk);
+    if (ranks_.rank() == 0 && outcome_.ok()) outcome_ = finish();
+    Checked<std::string> mine = std::string();
+    if (!outcome_) mine = outcome_.fault();
+    const auto votes = gather_checked(ranks_, mine);
+    if (!votes) return votes.fault();
+    return NoValue{};
   }
-  std::string piece;
-  for (std::uint64_t at = 0; at < shard.bytes; at += piece.size()) {
-    piece.assign(std::min(piece_bytes, shard.bytes - at), '\0');
-    bool good = !source || source->read_at(at, piece.data(), piece.size()).ok();
-    if (ranks.rank() == shard.rank) good = good && source.has_value();
-    ranks.broadcast(piece, shard.rank);
-    const std::string verdict = good ? "+" : "-";
-    good = ranks.gather_texts(verdict)[shard.rank] == "+";
-    if (target && (!good || !target->write_at(at, piece.data(), piece.size()))) target.reset();
+
+ private:
+  std::string part_name() const { return name_ + ".part"; }
+
+  void open(Checked<CheckpointFile> file) {
+    if (file) {
+      file_ = std::move(file.value());
+    } else {
+      outcome_ = file.fault();
+    }
   }
-  if (target) (void)target->sync_and_close();
-}
+
+  void pass(std::size_t chunk) {
+    const std::uint64_t at = chunk * shard_.chunk_bytes;
+    std::string bytes(std::min(shard_.chunk_bytes, shard_.bytes - at), '\0');
+    const bool works = file_.has_value() && outcome_.ok();
+    if (works && ranks_.rank() == shard_.rank) {
+      outcome_ = file_->read_at(at, bytes.data(), bytes.size());
+    }
+    ranks_.broadcast(bytes, shard_.rank);
+    if (!works || ranks_.rank() != 0) return;
+    if (crc32c(bytes) != shard_.chunk_crc32c[chunk]) {
+      outcome_ =
+          CheckpointFault{name_ + ": arrived damaged from rank " + std::to_string(shard_.rank)};
+    } else {
+      outcome_ = file_->write_at(at, bytes.data(), bytes.size());
+    }
+  }
+
+  Checked<NoValue> finish() {
+    if (auto synced = file_->sync_and_close(); !synced) return synced;
+    std::error_code code;
+    std::filesystem::rename(part_name(), name_, code);
+    if (code) return CheckpointFault{part_name() + ": cannot be renamed: " + code.message()};
+    return NoValue{};
+  }
+
+  std::string name_;
+  const ShardRecord& shard_;
+  Communicator& ranks_;
+  std::optional<CheckpointFile> file_;
+  Checked<NoValue> outcome_ = NoValue{};
+};
 
 }  // namespace
 
-bool fetch_missing_shards(const std::string& path, const Manifest& manifest, Communicator& ranks) {
+Checked<std::size_t> fetch_missing_shards(const std::string& path, const Manifest& manifest,
+                                          Communicator& ranks) {
   std::string list;
   if (ranks.rank() == 0) {
     for (const std::string& file : missing_shards(path, manifest)) list += file + "\n";
   }
   list = from_rank_0(ranks, list);
+  std::size_t fetched = 0;
   for (const ShardRecord& shard : manifest.shards) {
-    if (list.find(shard.file + "\n") != std::string::npos && shard.rank != 0) {
-      send_to_rank_0(path, shard, ranks);
-    }
+    if (list.find(shard.file + "\n") == std::string::npos || shard.rank == 0) continue;
+    if (auto moved = Transfer(path, shard, ranks).run(); !moved) return moved.fault();
+    ++fetched;
   }
-  return !list.empty();
+  return fetched;
 }
 
 }  // namespace muster

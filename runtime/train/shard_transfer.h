@@ -1,8 +1,8 @@
 // Bringing shards to rank 0's node where the checkpoint directory is not shared between nodes.
 //
-// Rank 0 looks which shards it cannot see and receives those by broadcast, 8 MiB at a time. A shard
-// that arrives damaged or not at all is found when the manifest is committed and read back.
-// Collective.
+// Rank 0 looks which shards it cannot see and receives those by broadcast, chunk by chunk,
+// comparing each chunk with its checksum. A shard gets its name only when it is whole and durable,
+// so that a file which rank 0 merely does not see yet is never overwritten. Collective.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@
 
 namespace muster {
 
-// True when something had to be fetched.
-bool fetch_missing_shards(const std::string& path, const Manifest& manifest, Communicator& ranks);
+// How many shards had to be fetched, or why one could not be; the same on every rank.
+Checked<std::size_t> fetch_missing_shards(const std::string& path, const Manifest& manifest,
+                                          Communicator& ranks);
 
 }  // namespace muster

@@ -6,6 +6,9 @@
 // it works: a handler that interrupts it there writes its frame over the heap.
 #pragma once
 
+#include <atomic>
+#include <thread>
+
 namespace muster {
 
 inline constexpr int exit_after_sigterm = 143;
@@ -15,5 +18,20 @@ void hold_back_sigterm();
 
 // True once SIGTERM has arrived.
 bool stop_requested();
+
+// While this lives, SIGTERM ends the process at once: before the first step there is nothing to
+// save, and reading, joining or waiting for a network may take for ever. Needs the signal held
+// back.
+class EndOnSigterm {
+ public:
+  EndOnSigterm();
+  ~EndOnSigterm();
+  EndOnSigterm(const EndOnSigterm&) = delete;
+  EndOnSigterm& operator=(const EndOnSigterm&) = delete;
+
+ private:
+  std::atomic<bool> over_ = false;
+  std::thread watcher_;
+};
 
 }  // namespace muster

@@ -69,7 +69,7 @@ TEST_CASE("no flipped bit in any file loads silently") {
   std::uint64_t draw = 0;
   for (const std::string& file : files_of(saved.path())) {
     const std::string whole = content_of(file);
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 350; ++i) {
       const auto words = random_block(3, RandomPurpose::sample_order, 0, ++draw);
       const std::size_t at = words[0] % whole.size();
       const auto mask = static_cast<char>(1u << words[1] % 8);
@@ -131,6 +131,13 @@ TEST_CASE("no change of a manifest makes its reader do anything but read or refu
     CHECK_FALSE(parse_manifest(changed).ok());
   }
   CHECK(refused > 1000);
+}
+
+TEST_CASE("a manifest of nothing but brackets is refused, however deep") {
+  const std::string deep(1000000, '[');
+  const std::string body = "{\"format\":\"muster-ckpt\",\"version\":1,\"requires\":[" + deep +
+                           std::string(deep.size(), ']') + "]}";
+  CHECK_THAT(parse_manifest(seal_json(body)).reason(), ContainsSubstring("requires"));
 }
 
 TEST_CASE("no change of a log makes its reader do anything but read or skip lines") {
