@@ -171,6 +171,8 @@ const char* file_reason(FileKind kind) {
     case FileKind::datastore:
     case FileKind::data_asset:
       return "the file describes a resource, not a job";
+    case FileKind::cluster:
+      return "the file describes a cluster, not a job; name it with --cluster";
     case FileKind::unsupported:
       return "this kind of file is not offered";
     case FileKind::unreadable:

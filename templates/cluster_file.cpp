@@ -178,23 +178,27 @@ void check_default(const Value& value, ClusterFile& file) {
 
 }  // namespace
 
+ClusterFile read_cluster(const Value& root) {
+  ClusterFile file;
+  MapReader map(root);
+  const Value compute = map.take("compute");
+  const std::vector<Value> targets = MapReader(compute).entries();
+  if (targets.size() > most_targets) {
+    compute.error("expected at most " + std::to_string(most_targets) + " targets");
+  } else {
+    for (const Value& each : targets) file.targets.push_back(read_target(each));
+  }
+  check_default(map.take("default"), file);
+  map.finish();
+  return file;
+}
+
 ClusterFile read_cluster_file(const std::string& path, std::string_view text,
                               const ReadOptions& options) {
   ClusterFile file;
   FindingList findings;
   const auto tree = parse_with_sets(path, text, options, findings);
-  if (tree && tree->kind != YamlNode::Kind::null) {
-    MapReader map(Value(*tree, "", findings));
-    const Value compute = map.take("compute");
-    const std::vector<Value> targets = MapReader(compute).entries();
-    if (targets.size() > most_targets) {
-      compute.error("expected at most " + std::to_string(most_targets) + " targets");
-    } else {
-      for (const Value& each : targets) file.targets.push_back(read_target(each));
-    }
-    check_default(map.take("default"), file);
-    map.finish();
-  }
+  if (tree && tree->kind != YamlNode::Kind::null) file = read_cluster(Value(*tree, "", findings));
   file.findings = findings.take_sorted();
   return file;
 }

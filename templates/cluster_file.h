@@ -26,6 +26,8 @@
 
 namespace muster {
 
+class Value;
+
 struct ClusterFile {
   std::vector<ComputeTarget> targets;  // in file order
   std::string default_target;          // empty: `local`
@@ -34,6 +36,9 @@ struct ClusterFile {
 
 ClusterFile read_cluster_file(const std::string& path, std::string_view text,
                               const ReadOptions& options);
+
+// The same of a file that is parsed already; what is wrong goes to the findings of `root`.
+ClusterFile read_cluster(const Value& root);
 
 // The built-in targets, then those of the file.
 std::vector<ComputeTarget> known_targets(const ClusterFile& file);

@@ -93,10 +93,19 @@ FileKind job_or_component(FileKind kind, std::optional<FileKind> schema, const V
   return marked ? component : kind;
 }
 
+// A map of targets; a job's `compute` is a name, or in the old spelling a map with `target`.
+bool looks_like_cluster(const YamlNode& root) {
+  const YamlNode* compute = root.find("compute");
+  const bool has_targets =
+      compute && compute->kind == YamlNode::Kind::map && !compute->find("target");
+  return has_targets || (!compute && root.find("default"));
+}
+
 FileKind kind_from_shape(const YamlNode& root) {
   if (root.find("jobs")) return FileKind::pipeline;
   if (root.find("trial")) return FileKind::sweep;
   if (root.find("command")) return FileKind::command;
+  if (looks_like_cluster(root)) return FileKind::cluster;
   if (root.find("account_name")) return FileKind::datastore;
   if (root.find("image") || root.find("build") || root.find("conda_file")) {
     return FileKind::environment;
@@ -149,6 +158,8 @@ const char* file_kind_name(FileKind kind) {
       return "datastore";
     case FileKind::data_asset:
       return "data asset";
+    case FileKind::cluster:
+      return "cluster";
     case FileKind::unsupported:
       return "file of a kind that is not offered";
     case FileKind::unreadable:

@@ -1,5 +1,6 @@
 #include "templates/job_file.h"
 
+#include "templates/cluster_file.h"
 #include "templates/command_job.h"
 #include "templates/component.h"
 #include "templates/file_kind.h"
@@ -42,6 +43,9 @@ void read_kind(const Value& root, Reading& reading, JobFile& job) {
       break;
     case FileKind::data_asset:
       read_data_asset_file(root, reading);
+      break;
+    case FileKind::cluster:
+      read_cluster(root);
       break;
     case FileKind::unsupported:
     case FileKind::unreadable:

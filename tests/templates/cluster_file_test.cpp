@@ -80,6 +80,15 @@ compute:
   CHECK_THAT(out, ContainsSubstring("'-oProxyCommand=x' is not a host name"));
 }
 
+TEST_CASE("a cluster file is told from a job that names its target in the old way") {
+  const auto kind_of = [](const std::string& text) { return read_job(text).kind; };
+  CHECK(kind_of("compute: {lab: {nodes: a}}") == FileKind::cluster);
+  CHECK(kind_of("default: local-cluster") == FileKind::cluster);
+  CHECK(kind_of("compute: {target: lab, instance_count: 2}") == FileKind::command);
+  CHECK(kind_of("compute: lab") == FileKind::command);
+  CHECK(kind_of("command: x\ncompute: {lab: {nodes: a}}") == FileKind::command);
+}
+
 TEST_CASE("the built-in targets come before those of the file") {
   const auto known = known_targets(read_cluster("compute: {lab: {nodes: a}}"));
   REQUIRE(known.size() == 3);
