@@ -60,18 +60,28 @@ std::optional<std::string> judge_programs(const StartGateFacts& facts, const Sta
 
 std::vector<CheckFailure> judge_start_gate(const StartGateFacts& facts,
                                            const StartGateWanted& wanted) {
-  using Judge = std::optional<std::string> (*)(const StartGateFacts&, const StartGateWanted&);
-  constexpr std::pair<const char*, Judge> checks[] = {
-      {"host.name", judge_name},  {"host.home", judge_home},   {"host.disk", judge_disk},
-      {"host.mem", judge_memory}, {"host.clock", judge_clock}, {"host.programs", judge_programs}};
+  struct Check {
+    const char* id;
+    std::optional<std::string> (*judge)(const StartGateFacts&, const StartGateWanted&);
+    bool lasting = false;
+  };
+  constexpr Check checks[] = {
+      {"host.name", judge_name},
+      {"host.home", judge_home},
+      {"host.disk", judge_disk},
+      {"host.mem", judge_memory},
+      {"host.clock", judge_clock},
+      {"host.programs", judge_programs, true},
+  };
   const auto is_skipped = [&wanted](const std::string& id) {
     return std::find(wanted.skip.begin(), wanted.skip.end(), id) != wanted.skip.end();
   };
   std::vector<CheckFailure> failures;
   if (is_skipped("all")) return failures;
-  for (const auto& [id, judge] : checks) {
-    if (is_skipped(id)) continue;
-    if (auto sentence = judge(facts, wanted)) failures.push_back({id, std::move(*sentence)});
+  for (const Check& check : checks) {
+    if (is_skipped(check.id)) continue;
+    auto sentence = check.judge(facts, wanted);
+    if (sentence) failures.push_back({check.id, std::move(*sentence), check.lasting});
   }
   return failures;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 
 #include "scheduler/apply_parts.h"
@@ -21,24 +22,23 @@ void remember_agents(const State& state, Attempt& attempt) {
 
 }  // namespace
 
-void apply_one(State& state, Time, const StagingBegun& record) {
+void apply_one(State& state, Time at, const StagingBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  if (!attempt) return;
-  attempt->phase = Staging{};
+  if (!attempt || !phase_of<Gathering>(*attempt)) return;
+  attempt->phase = Staging{at};
   Job& job = *find_job(state, record.job);
   job.waiting_since.reset();
   job.abandoned = 0;
 }
 
 void apply_one(State& state, Time at, const PortsAsked& record) {
-  if (Attempt* attempt = find_attempt(state, record.job, record.attempt)) {
-    attempt->phase = Reserving{at};
-  }
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  if (attempt && phase_of<Staging>(*attempt)) attempt->phase = Reserving{at};
 }
 
 void apply_one(State& state, Time at, const LaunchBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  if (!attempt) return;
+  if (!attempt || !(phase_of<Staging>(*attempt) || phase_of<Reserving>(*attempt))) return;
   attempt->phase = Starting{at};
   attempt->launched = true;
   attempt->resume_from = record.resume_from;
@@ -52,7 +52,11 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
 
 void apply_one(State& state, Time at, const StopBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  if (!attempt) return;
+  if (!attempt || phase_of<Collecting>(*attempt)) return;
+  if (auto* stopping = std::get_if<Stopping>(&attempt->phase)) {
+    stopping->why.grace = std::min(stopping->why.grace, record.grace);
+    return;
+  }
   attempt->phase = Stopping{at, record};
   if (attempt->running_since) {
     find_job(state, record.job)->ran_for += at - *attempt->running_since;
@@ -61,7 +65,8 @@ void apply_one(State& state, Time at, const StopBegun& record) {
 
 void apply_one(State& state, Time, const NodeFenced& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
+  const bool stops = attempt && phase_of<Stopping>(*attempt);
+  AttemptNode* node = stops ? find_node(*attempt, record.node) : nullptr;
   if (node) node->fenced = record;
 }
 

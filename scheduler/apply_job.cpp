@@ -29,7 +29,13 @@ void apply_one(State& state, Time at, const JobSubmitted& record) {
 
 void apply_one(State& state, Time, const CancelRequested& record) {
   Job* job = find_job(state, record.job);
-  if (job && !job->cancel) job->cancel = record;
+  if (!job) return;
+  if (!job->cancel) {
+    job->cancel = record;
+    return;
+  }
+  const Milliseconds granted = job->cancel->grace.value_or(job->spec.muster.stop.grace);
+  job->cancel->grace = std::min(granted, record.grace.value_or(Milliseconds{0}));
 }
 
 void apply_one(State& state, Time at, const ResumeRequested& record) {
@@ -43,7 +49,7 @@ void apply_one(State& state, Time at, const ResumeRequested& record) {
 
 void apply_one(State& state, Time, const JobWaits& record) {
   Job* job = find_job(state, record.job);
-  if (!job || active_attempt(*job)) return;
+  if (!job || active_attempt(*job) || is_undecided(*job)) return;
   job->phase = Queued{record.reason, std::nullopt};
   job->waiting_since.reset();  // from here it waits for others to finish, not for nodes to recover
   job->abandoned = 0;
@@ -61,11 +67,7 @@ void apply_one(State& state, Time, const RetryScheduled& record) {
 
 void apply_one(State& state, Time, const JobEnded& record) {
   const Job* job = find_job(state, record.job);
-  if (!job) return;
-  if (const Attempt* attempt = active_attempt(*job)) {
-    for (const AttemptNode& node : attempt->nodes) release(state, node.id, record.job);
-  }
-  state.jobs.erase(record.job);
+  if (job && !active_attempt(*job)) state.jobs.erase(record.job);
 }
 
 }  // namespace muster

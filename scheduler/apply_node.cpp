@@ -12,10 +12,19 @@ const LinkUp* last_agent(const LinkState& link) {
   return unlinked && unlinked->last ? &*unlinked->last : nullptr;
 }
 
+// Ports die with the agent that held them, and a reboot may have changed what was checked.
+void ask_again(const Attempt& attempt, AttemptNode& node) {
+  if (phase_of<Gathering>(attempt)) node.checked.reset();
+  if (phase_of<Staging>(attempt)) node.staged.reset();
+  if (phase_of<Reserving>(attempt)) node.ports.reset();
+}
+
 // A fresh agent has proven its predecessor's ranks gone before it answers.
-void meet_agent(Attempt& attempt, const LinkUp& up, Time at) {
+void meet_agent(Attempt& attempt, const LinkUp& up, bool is_fresh, Time at) {
   AttemptNode* node = find_node(attempt, up.node);
-  if (!node || node->agent_id.empty() || node->agent_id == up.agent_id) return;
+  if (!node) return;
+  if (!attempt.launched && is_fresh) ask_again(attempt, *node);
+  if (node->agent_id.empty() || node->agent_id == up.agent_id) return;
   node->agent_changed = true;
   node->boot_changed = node->boot_changed || node->boot_id != up.boot_id;
   lose_ranks(attempt, up.node, at);
@@ -41,10 +50,12 @@ void lose_ranks(Attempt& attempt, const NodeId& id, Time at) {
   }
 }
 
-void apply_one(State& state, Time, const NodeDrainSet& record) {
+void apply_one(State& state, Time at, const NodeDrainSet& record) {
   Node& node = node_at(state, record.node);
   node.drained = record.drained;
   node.drain_reason = record.drained ? record.reason : "";
+  node.move_at.reset();
+  if (record.drained && record.move_after) node.move_at = at + *record.move_after;
 }
 
 void apply_one(State& state, Time at, const LinkUp& record) {
@@ -58,7 +69,9 @@ void apply_one(State& state, Time at, const LinkUp& record) {
   }
   if (!node.owner) return;
   Job* job = find_job(state, *node.owner);
-  if (Attempt* attempt = job ? active_attempt(*job) : nullptr) meet_agent(*attempt, record, at);
+  if (Attempt* attempt = job ? active_attempt(*job) : nullptr) {
+    meet_agent(*attempt, record, fresh_agent, at);
+  }
 }
 
 void apply_one(State& state, Time at, const LinkDown& record) {

@@ -35,6 +35,7 @@ void apply_one(State& state, Time at, const CollectionBegun& record);
 
 // apply_report.cpp: what agents say about an attempt
 void apply_one(State& state, Time at, const NodeChecked& record);
+void apply_one(State& state, Time at, const StagingSeen& record);
 void apply_one(State& state, Time at, const NodeStaged& record);
 void apply_one(State& state, Time at, const PortsReserved& record);
 void apply_one(State& state, Time at, const NodeStarted& record);

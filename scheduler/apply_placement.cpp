@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <set>
+
 #include "scheduler/apply_parts.h"
 #include "scheduler/lookup.h"
 #include "scheduler/rank_map.h"
@@ -12,6 +15,24 @@ AttemptNode fresh_node(const NodeId& id, Time at) {
   node.id = id;
   node.joined_at = at;
   return node;
+}
+
+bool is_free(const State& state, const NodeId& id) {
+  const Node* node = find_node(state, id);
+  return !node || !node->owner;
+}
+
+bool are_free(const State& state, const std::vector<NodeId>& nodes) {
+  const std::set<NodeId> distinct(nodes.begin(), nodes.end());
+  return !nodes.empty() && distinct.size() == nodes.size() &&
+         std::all_of(nodes.begin(), nodes.end(),
+                     [&](const NodeId& node) { return is_free(state, node); });
+}
+
+// The attempt, while nothing of it runs and its nodes may still change.
+Attempt* gathering(State& state, const JobId& job, AttemptId id) {
+  Attempt* attempt = find_attempt(state, job, id);
+  return attempt && phase_of<Gathering>(*attempt) ? attempt : nullptr;
 }
 
 std::vector<Rank> fresh_ranks(const JobSpec& spec, std::size_t nodes) {
@@ -55,7 +76,9 @@ void give_back(State& state, const Job& job, const Attempt& attempt) {
 
 void apply_one(State& state, Time at, const AttemptPlaced& record) {
   Job* job = find_job(state, record.job);
-  if (!job || active_attempt(*job) || record.attempt.value < job->next_attempt) return;
+  const bool waits = job && !active_attempt(*job) && !is_undecided(*job);
+  if (!waits || record.attempt.value < job->next_attempt) return;
+  if (!are_free(state, record.nodes)) return;
   Attempt attempt;
   attempt.id = record.attempt;
   attempt.placed_at = at;
@@ -69,18 +92,17 @@ void apply_one(State& state, Time at, const AttemptPlaced& record) {
 }
 
 void apply_one(State& state, Time at, const NodeReplaced& record) {
-  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  Attempt* attempt = gathering(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.old_node) : nullptr;
-  if (!node) return;
-  attempt->passed_over.insert(record.old_node);
-  attempt->passed_reasons[record.old_node] = record.reason;
+  if (!node || !is_free(state, record.new_node)) return;
+  attempt->passed_over.push_back(record);
   release(state, record.old_node, record.job);
   *node = fresh_node(record.new_node, at);
   node_at(state, record.new_node).owner = record.job;
 }
 
 void apply_one(State& state, Time, const PlacementAbandoned& record) {
-  const Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  const Attempt* attempt = gathering(state, record.job, record.attempt);
   if (!attempt) return;
   Job& job = *find_job(state, record.job);
   for (const AttemptNode& node : attempt->nodes) release(state, node.id, record.job);
@@ -91,7 +113,7 @@ void apply_one(State& state, Time, const PlacementAbandoned& record) {
 
 void apply_one(State& state, Time at, const AttemptEnded& record) {
   const Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  if (!attempt) return;
+  if (!attempt || !(phase_of<Stopping>(*attempt) || phase_of<Collecting>(*attempt))) return;
   Job& job = *find_job(state, record.job);
   job.past.push_back(past_of(*attempt, record, at));
   give_back(state, job, *attempt);

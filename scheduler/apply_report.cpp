@@ -65,6 +65,10 @@ void apply_one(State& state, Time, const NodeChecked& record) {
   }
 }
 
+void apply_one(State& state, Time at, const StagingSeen& record) {
+  if (AttemptNode* node = reporting<Staging>(state, record)) node->staging_seen = at;
+}
+
 void apply_one(State& state, Time, const NodeStaged& record) {
   AttemptNode* node = reporting<Staging>(state, record);
   if (node && !node->staged) node->staged = record;
@@ -89,7 +93,7 @@ void apply_one(State& state, Time at, const NodeStarted& record) {
 
 void apply_one(State& state, Time, const RankExited& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  Rank* rank = attempt ? find_rank(*attempt, record) : nullptr;
+  Rank* rank = attempt && attempt->launched ? find_rank(*attempt, record) : nullptr;
   if (rank && !std::holds_alternative<RankDone>(rank->state)) rank->state = RankDone{record};
 }
 
@@ -100,13 +104,13 @@ void apply_one(State& state, Time, const ProgressSeen& record) {
   see_checkpoint(*find_job(state, record.job), *attempt, record.checkpoint);
 }
 
+// Counts only once the ranks were told to stop: before that they could still be started.
 void apply_one(State& state, Time at, const NodeClean& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  AttemptNode* node = attempt && attempt->launched ? find_node(*attempt, record.node) : nullptr;
-  if (!node) {
-    clean_up(state, record);
-    return;
-  }
+  if (!attempt) return clean_up(state, record);
+  const bool stops = phase_of<Stopping>(*attempt) || phase_of<Collecting>(*attempt);
+  AttemptNode* node = stops && attempt->launched ? find_node(*attempt, record.node) : nullptr;
+  if (!node) return;
   see_checkpoint(*find_job(state, record.job), *attempt, record.newest_checkpoint);
   if (node->clean && node->clean->unkillable.empty()) return;
   node->clean = record;

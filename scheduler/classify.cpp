@@ -77,29 +77,6 @@ void blame_failed_rank(AttemptCause& cause, const Attempt& attempt, const FirstF
   }
 }
 
-// The node that the sentence of a lost node or a failed start is about.
-const AttemptNode* blamed_node(const Attempt& attempt) {
-  for (const AttemptNode& node : attempt.nodes) {
-    const bool refused = (node.staged && !node.staged->error.empty()) ||
-                         (node.ports && !node.ports->error.empty()) ||
-                         (node.started && !node.started->error.empty());
-    const bool fenced = node.fenced && node.fenced->proof != FenceProof::never_started;
-    if (refused || fenced || node.agent_changed) return &node;
-  }
-  return nullptr;
-}
-
-// The node that stopped its own ranks when its lease ended, or lost them to another agent.
-const NodeId* node_without_ranks(const Attempt& attempt) {
-  for (const Rank& rank : attempt.ranks) {
-    const auto* done = std::get_if<RankDone>(&rank.state);
-    if (std::holds_alternative<RankGone>(rank.state) || (done && done->exit.asked_to_stop)) {
-      return &attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id;
-    }
-  }
-  return nullptr;
-}
-
 FailureClass class_of(StopReason reason) {
   switch (reason) {
     case StopReason::node_lost:
@@ -149,10 +126,8 @@ AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& w
   cause.made_progress = made_progress(attempt);
   if (why.reason == StopReason::rank_failed) {
     blame_failed_rank(cause, attempt, first_failure(attempt));
-  } else if (const AttemptNode* node = blamed_node(attempt)) {
-    cause.first_node = node->id;
-  } else if (why.reason == StopReason::node_lost) {
-    if (const NodeId* node_id = node_without_ranks(attempt)) cause.first_node = *node_id;
+  } else {
+    cause.first_node = why.blamed;
   }
   if (const RuleMatch rule = match_rules(job.spec.muster, cause); rule.rule) {
     cause.failure_class = rule.rule->failure_class.value_or(cause.failure_class);

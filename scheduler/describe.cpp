@@ -148,7 +148,6 @@ void put_attempt(Text& text, const std::string& at, const Attempt& attempt) {
   text.line(at + ".newest_checkpoint", attempt.newest_checkpoint);
   text.line(at + ".last_step", attempt.last_step);
   text.line(at + ".passed_over", attempt.passed_over);
-  text.line(at + ".passed_reasons", attempt.passed_reasons);
   text.line(at + ".running_since", attempt.running_since);
   text.line(at + ".launched", attempt.launched);
 }

@@ -37,7 +37,10 @@ class Explainer {
     say("submitted by " + record.user + ": wants " + count_text(nodes, "node") + " of " +
         record.target.name + ", priority " + std::to_string(record.spec.muster.priority));
   }
-  void tell(const CancelRequested&) { say("asked to cancel"); }
+  void tell(const CancelRequested& record) {
+    say("asked to cancel" +
+        (record.grace ? " with a grace of " + duration_text(*record.grace) : std::string()));
+  }
   void tell(const ResumeRequested& record) {
     say("asked to resume" +
         (record.from_step ? " from step " + std::to_string(*record.from_step) : std::string()));
@@ -53,6 +56,7 @@ class Explainer {
       say(record.node.value + " failed check " + failure.check + ": " + failure.message);
     }
   }
+  void tell(const StagingSeen&) {}
   void tell(const NodeStaged& record) { tell_error(record.node, "prepare", record.error); }
   void tell(const PortsReserved& record) { tell_error(record.node, "reserve ports", record.error); }
   void tell(const NodeStarted& record) { tell_error(record.node, "start ranks", record.error); }
@@ -95,6 +99,11 @@ class Explainer {
         std::to_string(record.resume_from->step) + ": " + record.why);
   }
   void tell(const StopBegun& record) {
+    if (stopping_ == record.attempt) {
+      return say(attempt_text(record.attempt) + " is given only " + duration_text(record.grace) +
+                 " to stop");
+    }
+    stopping_ = record.attempt;
     say(attempt_text(record.attempt) + " stops (" + std::string(word(record.reason)) +
         "): " + record.sentence);
   }
@@ -131,6 +140,7 @@ class Explainer {
   std::vector<ExplainLine>& lines_;
   Time at_;
   std::optional<std::int64_t> step_;
+  std::optional<AttemptId> stopping_;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Gathering: every node of the gang is connected and passes its start gate, is passed over for
 // another, or the gang is given back.
 #include <algorithm>
-#include <string_view>
 
 #include "scheduler/candidates.h"
 #include "scheduler/limits.h"
@@ -14,13 +13,10 @@ namespace muster {
 
 namespace {
 
-// The one check that waiting cannot mend: nobody installs the interpreter meanwhile.
-constexpr std::string_view program_check = "host.programs";
-
 struct Unfit {
   NodeId node;
+  Unfitness unfitness;
   std::string reason;
-  bool link = false;
 };
 
 std::string failures_text(const NodeChecked& checked) {
@@ -35,25 +31,32 @@ std::optional<Unfit> unlinked_too_long(Turn& turn, const AttemptNode& node) {
   const Unlinked* link = unlinked(turn.state, node.id);
   const Time since = link ? std::max(link->since, node.joined_at) : node.joined_at;
   if (!turn.moment.reached(since + link_limit)) return std::nullopt;
-  if (link) return Unfit{node.id, link_text(node.id, link->failure), true};
-  return Unfit{node.id, node.id.value + " gave no answer for " + duration_text(link_limit), true};
+  const std::string silence = node.id.value + " gave no answer for " + duration_text(link_limit);
+  return Unfit{node.id, Unfitness::unreachable, link ? link_text(node.id, link->failure) : silence};
+}
+
+Unfit failed_checks(const NodeChecked& checked) {
+  const bool lasting = std::any_of(checked.failures.begin(), checked.failures.end(),
+                                   [](const CheckFailure& failure) { return failure.lasting; });
+  return {checked.node, lasting ? Unfitness::lasting : Unfitness::unhealthy,
+          failures_text(checked)};
 }
 
 std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) {
   const Node* known = find_node(turn.state, node.id);
   if (known && known->drained) {
-    return Unfit{node.id, node.id.value + " is drained: " + known->drain_reason};
+    return Unfit{node.id, Unfitness::drained,
+                 node.id.value + " is drained: " + known->drain_reason};
   }
   if (const LinkFailure* failure = permanent_failure(turn.state, job, node.id)) {
-    return Unfit{node.id, link_text(node.id, *failure), true};
+    return Unfit{node.id, Unfitness::unreachable, link_text(node.id, *failure)};
   }
-  if (node.checked && !node.checked->failures.empty()) {
-    return Unfit{node.id, failures_text(*node.checked)};
-  }
+  if (node.checked && !node.checked->failures.empty()) return failed_checks(*node.checked);
   if (!linked_agent(turn.state, node.id)) return unlinked_too_long(turn, node);
   if (!node.checked && turn.moment.reached(node.joined_at + check_limit)) {
-    return Unfit{node.id, node.id.value + " did not finish its start checks within " +
-                              duration_text(check_limit)};
+    return Unfit{
+        node.id, Unfitness::unhealthy,
+        node.id.value + " did not finish its start checks within " + duration_text(check_limit)};
   }
   return std::nullopt;
 }
@@ -61,13 +64,13 @@ std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) 
 std::vector<NodeId> replacements(const Turn& turn, const Job& job, const Attempt& attempt,
                                  std::size_t count) {
   std::set<NodeId> taken = turn.taken;
-  taken.insert(attempt.passed_over.begin(), attempt.passed_over.end());
+  for (const NodeReplaced& passed : attempt.passed_over) taken.insert(passed.old_node);
   return choose_nodes(candidates(turn.state, job, taken), count, {});
 }
 
 std::string abandon_text(const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
   std::vector<std::string> parts;
-  for (const auto& [node, reason] : attempt.passed_reasons) parts.push_back(reason);
+  for (const NodeReplaced& passed : attempt.passed_over) parts.push_back(passed.reason);
   for (const Unfit& unfit : unfits) parts.push_back(unfit.reason);
   return "found no replacement in " + job.target.name + " for " +
          count_text(unfits.size(), "node") + ": " + list_text(parts);
@@ -78,30 +81,44 @@ Milliseconds retry_delay(const Job& job) {
   return std::min(retry_placement_most, retry_placement_first * (1 << doublings));
 }
 
-// Every node that was tried lacks the program.
-bool is_hopeless(const Attempt& attempt, const std::vector<Unfit>& unfits) {
-  const auto lacks = [](const std::string& reason) {
-    return reason.find(program_check) != std::string::npos;
-  };
-  return std::all_of(unfits.begin(), unfits.end(),
-                     [&](const Unfit& unfit) { return lacks(unfit.reason); }) &&
-         std::all_of(attempt.passed_reasons.begin(), attempt.passed_reasons.end(),
-                     [&](const auto& passed) { return lacks(passed.second); });
+bool has_tried(const Attempt& attempt, const NodeId& id) {
+  const auto is_it = [&](const AttemptNode& node) { return node.id == id; };
+  const auto was_it = [&](const NodeReplaced& passed) { return passed.old_node == id; };
+  return std::any_of(attempt.nodes.begin(), attempt.nodes.end(), is_it) ||
+         std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(), was_it);
+}
+
+bool has_more_to_try(const Turn& turn, const Job& job, const Attempt& attempt) {
+  const auto all = candidates(turn.state, job, turn.taken);
+  return std::any_of(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return !std::holds_alternative<Unusable>(candidate.standing) &&
+           !has_tried(attempt, candidate.id);
+  });
+}
+
+// Every node of the target fails a check that waiting does not mend.
+bool is_hopeless(const Turn& turn, const Job& job, const Attempt& attempt,
+                 const std::vector<Unfit>& unfits) {
+  const auto lasts = [](const auto& failed) { return failed.unfitness == Unfitness::lasting; };
+  return std::all_of(unfits.begin(), unfits.end(), lasts) &&
+         std::all_of(attempt.passed_over.begin(), attempt.passed_over.end(), lasts) &&
+         !has_more_to_try(turn, job, attempt);
 }
 
 void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
   const std::string reason = abandon_text(job, attempt, unfits);
   const Time now = turn.moment.now();
   turn.decide(PlacementAbandoned{job.id, attempt.id, reason, now + retry_delay(job)});
-  if (is_hopeless(attempt, unfits)) {
+  if (is_hopeless(turn, job, attempt, unfits)) {
     turn.decide(
         JobEnded{job.id, JobEndState::failed, static_cast<int>(ExitCode::no_nodes), reason});
     return;
   }
   const Time since = job.waiting_since.value_or(attempt.placed_at);
   if (!turn.moment.reached(since + job.spec.muster.nodes_wait)) return;
-  const bool all_links =
-      std::all_of(unfits.begin(), unfits.end(), [](const Unfit& unfit) { return unfit.link; });
+  const bool all_links = std::all_of(unfits.begin(), unfits.end(), [](const Unfit& unfit) {
+    return unfit.unfitness == Unfitness::unreachable;
+  });
   const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
   turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
                        "gave up after " + duration_text(job.spec.muster.nodes_wait) +
@@ -125,7 +142,8 @@ void gather(Turn& turn, const Job& job, const Attempt& attempt) {
   if (others.size() < unfits.size()) return abandon(turn, job, attempt, unfits);
   for (std::size_t i = 0; i < unfits.size(); ++i) {
     turn.taken.insert(others[i]);
-    turn.decide(NodeReplaced{job.id, attempt.id, unfits[i].node, others[i], unfits[i].reason});
+    turn.decide(NodeReplaced{job.id, attempt.id, unfits[i].node, others[i], unfits[i].reason,
+                             unfits[i].unfitness});
   }
 }
 

@@ -24,9 +24,10 @@ bool all_succeeded(const Attempt& attempt) {
   });
 }
 
-StopBegun stop_for(const Job& job, const Attempt& attempt, StopReason reason,
-                   std::string sentence) {
-  return {job.id, attempt.id, reason, std::move(sentence), job.spec.muster.stop.grace};
+StopBegun stop_for(const Job& job, const Attempt& attempt, StopReason reason, std::string sentence,
+                   std::optional<NodeId> blamed = std::nullopt) {
+  return {job.id,           attempt.id, reason, std::move(sentence), job.spec.muster.stop.grace,
+          std::move(blamed)};
 }
 
 std::optional<StopBegun> canceled(const Job& job, const Attempt& attempt) {
@@ -36,13 +37,16 @@ std::optional<StopBegun> canceled(const Job& job, const Attempt& attempt) {
   return why;
 }
 
-std::optional<StopBegun> drained(const Turn& turn, const Job& job, const Attempt& attempt) {
+// Before the launch a drained node is given back at once; later only when its owner says so.
+std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& attempt) {
   for (const AttemptNode& node : attempt.nodes) {
     const Node* known = find_node(turn.state, node.id);
     if (!known || !known->drained) continue;
-    return stop_for(
-        job, attempt, StopReason::drained,
-        node.id.value + " was drained before the ranks started: " + known->drain_reason);
+    const bool moves = known->move_at && turn.moment.reached(*known->move_at);
+    if (attempt.launched && !moves) continue;
+    const std::string when = attempt.launched ? "" : " before the ranks started";
+    return stop_for(job, attempt, StopReason::drained,
+                    node.id.value + " was drained" + when + ": " + known->drain_reason, node.id);
   }
   return std::nullopt;
 }
@@ -54,11 +58,11 @@ std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt) {
     const auto* done = std::get_if<RankDone>(&rank.state);
     if (done && done->exit.asked_to_stop && !done->exit.status.ok()) {
       return stop_for(job, attempt, StopReason::node_lost,
-                      "the agent of " + node.id.value + " stopped its ranks by itself");
+                      "the agent of " + node.id.value + " stopped its ranks by itself", node.id);
     }
     if (!std::holds_alternative<RankGone>(rank.state)) continue;
     const char* what = node.boot_changed ? " rebooted" : " lost its ranks: its agent started anew";
-    return stop_for(job, attempt, StopReason::node_lost, node.id.value + what);
+    return stop_for(job, attempt, StopReason::node_lost, node.id.value + what, node.id);
   }
   return std::nullopt;
 }
@@ -71,7 +75,8 @@ std::optional<StopBegun> unreachable(Turn& turn, const Job& job, const Attempt& 
     if (!turn.moment.reached(link->since + job.target.unreachable)) continue;
     return stop_for(job, attempt, StopReason::node_lost,
                     id.value + " was lost for " + duration_text(job.target.unreachable) + ": " +
-                        link->failure.message);
+                        link->failure.message,
+                    id);
   }
   return std::nullopt;
 }
@@ -81,8 +86,7 @@ std::optional<StopBegun> over_time(Turn& turn, const Job& job, const Attempt& at
   const Time end = *attempt.running_since + (*job.spec.timeout - job.ran_for);
   if (!turn.moment.reached(end)) return std::nullopt;
   const std::string limit = duration_text(*job.spec.timeout);
-  return stop_for(job, attempt, StopReason::time_limit,
-                  "limits.timeout of " + limit + " is over");
+  return stop_for(job, attempt, StopReason::time_limit, "limits.timeout of " + limit + " is over");
 }
 
 std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt) {
@@ -109,7 +113,8 @@ std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt&
   if (auto why = rank_failed(job, attempt)) return why;
   if (auto why = agent_lost(job, attempt)) return why;
   if (auto why = unreachable(turn, job, attempt)) return why;
-  return over_time(turn, job, attempt);
+  if (auto why = over_time(turn, job, attempt)) return why;
+  return drained(turn, job, attempt);
 }
 
 }  // namespace muster

@@ -13,9 +13,10 @@ namespace muster {
 
 namespace {
 
-void fail(Turn& turn, const Job& job, const Attempt& attempt, const std::string& sentence) {
-  turn.decide(StopBegun{job.id, attempt.id, StopReason::start_failed, sentence,
-                        job.spec.muster.stop.grace});
+void fail(Turn& turn, const Job& job, const Attempt& attempt, const NodeId& node,
+          const std::string& what) {
+  turn.decide(StopBegun{job.id, attempt.id, StopReason::start_failed, node.value + what,
+                        job.spec.muster.stop.grace, node});
 }
 
 int ports_wanted(const Job& job, const Attempt& attempt, std::size_t node_index) {
@@ -40,13 +41,23 @@ void begin_launch(Turn& turn, const Job& job, const Attempt& attempt) {
   turn.decide(LaunchBegun{job.id, attempt.id, point.from, point.why, point.went_back});
 }
 
-void stage(Turn& turn, const Job& job, const Attempt& attempt) {
+// A node without a link is not stalled but lost, which has a limit of its own.
+bool is_stalled(Turn& turn, const AttemptNode& node, Time since) {
+  if (node.staged || !linked_agent(turn.state, node.id)) return false;
+  return turn.moment.reached(std::max(since, node.staging_seen.value_or(since)) + stage_limit);
+}
+
+void stage(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
   bool all_staged = true;
   for (const AttemptNode& node : attempt.nodes) {
     all_staged = all_staged && node.staged;
     if (node.staged && !node.staged->error.empty()) {
-      return fail(turn, job, attempt,
-                  node.id.value + " could not be prepared: " + node.staged->error);
+      return fail(turn, job, attempt, node.id, " could not be prepared: " + node.staged->error);
+    }
+    if (is_stalled(turn, node, since)) {
+      return fail(turn, job, attempt, node.id,
+                  " could not be prepared: none of the job's files arrived for " +
+                      duration_text(stage_limit));
     }
   }
   if (!all_staged) return;
@@ -55,39 +66,42 @@ void stage(Turn& turn, const Job& job, const Attempt& attempt) {
 }
 
 void reserve(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
-  bool all_reserved = true;
+  const AttemptNode* silent = nullptr;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
     const int wanted = ports_wanted(job, attempt, i);
     if (wanted == 0) continue;
     const AttemptNode& node = attempt.nodes[i];
-    all_reserved = all_reserved && node.ports;
+    if (!node.ports && !silent) silent = &node;
     if (!node.ports) continue;
     const bool enough = node.ports->ports.size() >= static_cast<std::size_t>(wanted);
     if (enough && node.ports->error.empty()) continue;
-    return fail(turn, job, attempt,
-                node.id.value + " could not reserve " + std::to_string(wanted) +
-                    " ports: " + node.ports->error);
+    return fail(turn, job, attempt, node.id,
+                " could not reserve " + std::to_string(wanted) + " ports: " + node.ports->error);
   }
-  if (all_reserved) return begin_launch(turn, job, attempt);
+  if (!silent) return begin_launch(turn, job, attempt);
   if (!turn.moment.reached(since + reserve_limit)) return;
-  fail(turn, job, attempt, "no port was reserved within " + duration_text(reserve_limit));
+  fail(turn, job, attempt, silent->id, " reserved no port within " + duration_text(reserve_limit));
 }
 
 // All nodes started: `apply` makes it Running, nothing is left to decide.
 void start(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
+  const AttemptNode* silent = nullptr;
   for (const AttemptNode& node : attempt.nodes) {
+    if (!node.started && !silent) silent = &node;
     if (!node.started || node.started->error.empty()) continue;
-    return fail(turn, job, attempt,
-                "the ranks on " + node.id.value + " did not start: " + node.started->error);
+    return fail(turn, job, attempt, node.id, " did not start its ranks: " + node.started->error);
   }
-  if (!turn.moment.reached(since + start_limit)) return;
-  fail(turn, job, attempt, "the ranks did not start within " + duration_text(start_limit));
+  if (!silent || !turn.moment.reached(since + start_limit)) return;
+  fail(turn, job, attempt, silent->id,
+       " did not start its ranks within " + duration_text(start_limit));
 }
 
 }  // namespace
 
 void launch(Turn& turn, const Job& job, const Attempt& attempt) {
-  if (phase_of<Staging>(attempt)) return stage(turn, job, attempt);
+  if (const auto* phase = phase_of<Staging>(attempt)) {
+    return stage(turn, job, attempt, phase->since);
+  }
   if (const auto* phase = phase_of<Reserving>(attempt)) {
     return reserve(turn, job, attempt, phase->since);
   }

@@ -13,6 +13,10 @@ inline constexpr Milliseconds link_limit{20'000};
 // A start gate that has not answered by then is broken: the longest gate (`full`) takes minutes.
 inline constexpr Milliseconds check_limit{15 * 60'000};
 
+// A node that is being given the job's files, and of which nothing has been heard for this long:
+// longer than an agent may take to copy a large tree between two reports (15 min).
+inline constexpr Milliseconds stage_limit{20 * 60'000};
+
 // Reserving a port is one bind(2); more means that the agent is stuck.
 inline constexpr Milliseconds reserve_limit{5 * 60'000};
 

@@ -22,9 +22,25 @@ JobEnded end(const Job& job, ExitCode code, const std::string& reason) {
   return {job.id, JobEndState::failed, static_cast<int>(code), reason};
 }
 
+// Of a failure that is no rank's own.
+ExitCode code_of_class(const PastAttempt& past) {
+  switch (past.cause.failure_class) {
+    case FailureClass::hang:
+      return ExitCode::hang;
+    case FailureClass::preempted:
+      return past.newer_checkpoint ? ExitCode::preempted_saved : ExitCode::preempted_unsaved;
+    case FailureClass::user:
+    case FailureClass::infra:
+    case FailureClass::hw:
+    case FailureClass::sdc:
+      return ExitCode::launch;
+  }
+  return ExitCode::launch;
+}
+
 JobEnded end_with_own_code(const Job& job, const std::string& reason) {
   const AttemptCause& cause = last(job).cause;
-  if (cause.status.ok()) return end(job, ExitCode::launch, reason);
+  if (cause.status.ok()) return end(job, code_of_class(last(job)), reason);
   const int code = cause.status.signal ? exit_code_of_signal(cause.status.signal)
                                        : exit_code_of_rank_code(cause.status.code);
   return {job.id, JobEndState::failed, code, reason};

@@ -48,9 +48,20 @@ bool awaits_outputs(Turn& turn, const Job& job, const AttemptNode& node) {
   return !link || !turn.moment.reached(link->since + job.target.unreachable);
 }
 
+// A user who cancels what is already stopping need not wait for the grace it was given.
+bool hurry(Turn& turn, const Job& job, const Attempt& attempt) {
+  const StopBegun& why = phase_of<Stopping>(attempt)->why;
+  if (!job.cancel || !job.cancel->grace || *job.cancel->grace >= why.grace) return false;
+  StopBegun sooner = why;
+  sooner.grace = *job.cancel->grace;
+  turn.decide(std::move(sooner));
+  return true;
+}
+
 }  // namespace
 
 void stop(Turn& turn, const Job& job, const Attempt& attempt) {
+  if (hurry(turn, job, attempt)) return;
   bool all_quiet = true;
   for (const AttemptNode& node : attempt.nodes) {
     if (node.is_quiet()) continue;

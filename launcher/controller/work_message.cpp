@@ -5,7 +5,7 @@
 #include "launcher/controller/interpreter.h"
 #include "launcher/controller/wall_clock.h"
 #include "scheduler/lookup.h"
-#include "scheduler/rank_environment.h"
+#include "scheduler/rank_variables.h"
 
 namespace muster {
 
@@ -82,7 +82,7 @@ StartRanks start_message(const State& state, const Job& job, const Attempt& atte
   for (const Rank& rank : attempt.ranks) {
     if (rank.node_index != work.node_index) continue;
     start.ranks.push_back({rank.id, rank.local_rank, {}});
-    environments.push_back(rank_environment(job.spec, job.id, attempt.id, facts, rank.id));
+    environments.push_back(rank_variables(job.spec, job.id, attempt.id, facts, rank.id));
   }
   start.environment = common_part(environments);
   for (std::size_t i = 0; i < environments.size(); ++i) {

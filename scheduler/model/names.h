@@ -38,6 +38,7 @@ MUSTER_WORDS(HealthLevel, "off", "quick", "full");
 MUSTER_WORDS(TransportKind, "local", "ssh", "openssh");
 MUSTER_WORDS(LinkFailureKind, "unknown_host", "unreachable", "refused_key", "changed_host_key",
              "shell", "disk_full", "wrong_build", "lost");
+MUSTER_WORDS(Unfitness, "drained", "unreachable", "unhealthy", "lasting");
 MUSTER_WORDS(JobEndState, "Completed", "Failed", "Canceled");
 MUSTER_WORDS(FenceProof, "lease_expired", "boot_id_changed", "agent_restarted", "never_started");
 

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -17,98 +16,9 @@
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/link.h"
+#include "scheduler/model/outcome.h"
 
 namespace muster {
-
-// ---- values used by records -------------------------------------------------------------------
-
-// How one process ended, as its agent reaped it.
-struct ExitStatus {
-  int code = 0;    // meaningful when signal is 0
-  int signal = 0;  // 0: exited by itself
-  bool ok() const { return code == 0 && signal == 0; }
-
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("code", self.code);
-    visit("signal", self.signal);
-  }
-};
-
-// One failed check of the start gate: which, and a sentence with the measured and the wanted value.
-struct CheckFailure {
-  std::string check;
-  std::string message;
-
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("check", self.check);
-    visit("message", self.message);
-  }
-};
-
-// A sealed checkpoint as an agent found it on its node.
-struct CheckpointRef {
-  std::int64_t step = 0;
-  std::string directory;  // absolute path on the node
-
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("step", self.step);
-    visit("directory", self.directory);
-  }
-};
-
-// A launch makes checkpoints of older epochs beyond its step obsolete: they are another history.
-struct Fork {
-  Epoch epoch;
-  std::int64_t step = 0;
-
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("epoch", self.epoch);
-    visit("step", self.step);
-  }
-};
-
-// `finished`: every rank ended with 0; the nodes still prove themselves clean.
-enum class StopReason {
-  canceled,
-  time_limit,
-  rank_failed,
-  node_lost,
-  start_failed,
-  drained,
-  finished,
-};
-
-enum class JobEndState { completed, failed, canceled };
-
-// Why an attempt ended, for `explain` and the report: the class and the evidence in one sentence.
-struct AttemptCause {
-  bool succeeded = false;
-  FailureClass failure_class = FailureClass::user;
-  std::string sentence;                 // "rank 1 on local-1 was killed by SIGKILL"
-  std::optional<RankId> first_rank;     // first failed rank, when one is known
-  std::optional<NodeId> first_node;
-  ExitStatus status;                    // of that rank
-  bool made_progress = false;           // a step or a newer checkpoint was seen in this attempt
-  std::vector<std::string> last_lines;  // of that rank's output
-  StopReason reason = StopReason::rank_failed;  // what stopped the attempt
-
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("succeeded", self.succeeded);
-    visit("failure_class", self.failure_class);
-    visit("sentence", self.sentence);
-    visit("first_rank", self.first_rank);
-    visit("first_node", self.first_node);
-    visit("status", self.status);
-    visit("made_progress", self.made_progress);
-    visit("last_lines", self.last_lines);
-    visit("reason", self.reason);
-  }
-};
 
 // ---- observations -----------------------------------------------------------------------------
 
@@ -128,6 +38,7 @@ struct JobSubmitted {
   }
 };
 
+// Asked again: the grace is over at once, or shortened to the one given.
 struct CancelRequested {
   static constexpr const char* kind = "cancel_requested";
   JobId job;
@@ -166,17 +77,20 @@ struct ResumeRequested {
   }
 };
 
+// A drained node gets nothing new. What runs there may finish, or is moved to other nodes.
 struct NodeDrainSet {
   static constexpr const char* kind = "node_drain_set";
   NodeId node;
   bool drained = false;
   std::string reason;
+  std::optional<Milliseconds> move_after{};  // absent: what runs may finish
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("drained", self.drained);
     visit("reason", self.reason);
+    visit("move_after", self.move_after);
   }
 };
 
@@ -227,6 +141,23 @@ struct NodeChecked {
     visit("node", self.node);
     visit("failures", self.failures);
     visit("newest_checkpoint", self.newest_checkpoint);
+  }
+};
+
+// The job's files are on their way to the node: at most once a minute, and not when nothing moves.
+struct StagingSeen {
+  static constexpr const char* kind = "staging_seen";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::int64_t bytes = 0;  // so far
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("bytes", self.bytes);
   }
 };
 
@@ -361,8 +292,8 @@ struct OutputsCollected {
 
 using Observation =
     std::variant<JobSubmitted, CancelRequested, ResumeRequested, NodeDrainSet, LinkUp, LinkDown,
-                 NodeChecked, NodeStaged, PortsReserved, NodeStarted, RankExited, ProgressSeen,
-                 NodeClean, OutputsCollected>;
+                 NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
+                 ProgressSeen, NodeClean, OutputsCollected>;
 
 // ---- decisions --------------------------------------------------------------------------------
 
@@ -404,6 +335,7 @@ struct NodeReplaced {
   NodeId old_node;
   NodeId new_node;
   std::string reason;
+  Unfitness unfitness = Unfitness::unhealthy;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -412,6 +344,7 @@ struct NodeReplaced {
     visit("old_node", self.old_node);
     visit("new_node", self.new_node);
     visit("reason", self.reason);
+    visit("unfitness", self.unfitness);
   }
 };
 
@@ -475,7 +408,8 @@ struct LaunchBegun {
   }
 };
 
-// The ranks are told to stop: signal, grace, then SIGKILL, then the proof.
+// The ranks are told to stop: signal, grace, then SIGKILL, then the proof. Again for an attempt
+// that stops: only the grace counts, and only to shorten it.
 struct StopBegun {
   static constexpr const char* kind = "stop_begun";
   JobId job;
@@ -483,6 +417,7 @@ struct StopBegun {
   StopReason reason = StopReason::canceled;
   std::string sentence;
   Milliseconds grace{30000};
+  std::optional<NodeId> blamed{};  // the node that the sentence is about
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -491,6 +426,7 @@ struct StopBegun {
     visit("reason", self.reason);
     visit("sentence", self.sentence);
     visit("grace", self.grace);
+    visit("blamed", self.blamed);
   }
 };
 

@@ -39,6 +39,7 @@ struct Rank {
 struct AttemptNode {
   NodeId id;
   std::optional<NodeChecked> checked;
+  std::optional<Time> staging_seen;  // when the job's files were last seen to arrive
   std::optional<NodeStaged> staged;
   std::optional<PortsReserved> ports;
   std::optional<NodeStarted> started;
@@ -61,7 +62,9 @@ struct AttemptNode {
 //       any of them ------------------> Stopping ----------------^
 //   Running with every rank exited 0 goes through Stopping too: its nodes prove themselves clean.
 struct Gathering {};
-struct Staging {};
+struct Staging {
+  Time since;
+};
 struct Reserving {
   Time since;
 };
@@ -89,8 +92,7 @@ struct Attempt {
   std::optional<CheckpointRef> resume_from;
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<std::int64_t> last_step;
-  std::set<NodeId> passed_over;  // nodes that failed this attempt's gate
-  std::map<NodeId, std::string> passed_reasons;  // and why
+  std::vector<NodeReplaced> passed_over;  // nodes that failed this attempt's gate, and why
   std::optional<Time> running_since;  // every rank was started; kept while stopping
   bool launched = false;         // StartWork may have been sent: a node must prove itself quiet
   AttemptPhase phase;
@@ -170,6 +172,7 @@ struct Node {
   LinkState link;
   bool drained = false;
   std::string drain_reason;
+  std::optional<Time> move_at;  // when what still runs there is moved away
   std::optional<JobId> owner;  // whose attempt holds it
   std::optional<Unclean> unclean;  // then `owner` stays, though its attempt is over
 };

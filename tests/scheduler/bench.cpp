@@ -61,8 +61,8 @@ void Bench::unlink(int node, LinkFailureKind kind) {
   observe(LinkDown{node_id(node), {kind, "no answer"}});
 }
 
-void Bench::drain(int node, bool drained) {
-  observe(NodeDrainSet{node_id(node), drained, drained ? "new fan" : ""});
+void Bench::drain(int node, bool drained, std::optional<Milliseconds> move_after) {
+  observe(NodeDrainSet{node_id(node), drained, drained ? "new fan" : "", move_after});
 }
 
 void Bench::fail_check(int node, const std::string& name) {
@@ -70,26 +70,26 @@ void Bench::fail_check(int node, const std::string& name) {
       JobId{name}, attempt(name).id, node_id(node), {{"gpu_count", "found 7 GPUs, wanted 8"}}, {}});
 }
 
-void Bench::obey(const NodeWork& work) {
+Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& on_disk) {
   const auto& [job_id, attempt_id, node, index, what] = work;
   if (std::holds_alternative<CheckWork>(what)) {
-    return observe(NodeChecked{job_id, attempt_id, node, {}, on_disk[node]});
+    return NodeChecked{job_id, attempt_id, node, {}, on_disk};
   }
-  if (std::holds_alternative<StageWork>(what)) {
-    return observe(NodeStaged{job_id, attempt_id, node, ""});
-  }
+  if (std::holds_alternative<StageWork>(what)) return NodeStaged{job_id, attempt_id, node, ""};
   if (const auto* reserve = std::get_if<ReserveWork>(&what)) {
     std::vector<int> ports;
     for (int i = 0; i < reserve->count; ++i) ports.push_back(20000 + i);
-    return observe(PortsReserved{job_id, attempt_id, node, ports, ""});
+    return PortsReserved{job_id, attempt_id, node, ports, ""};
   }
-  if (std::holds_alternative<StartWork>(what)) {
-    return observe(NodeStarted{job_id, attempt_id, node, ""});
-  }
+  if (std::holds_alternative<StartWork>(what)) return NodeStarted{job_id, attempt_id, node, ""};
   if (std::holds_alternative<StopWork>(what)) {
-    return observe(NodeClean{job_id, attempt_id, node, on_disk[node], {}});
+    return NodeClean{job_id, attempt_id, node, on_disk, {}};
   }
-  observe(OutputsCollected{job_id, attempt_id, node, ""});
+  return OutputsCollected{job_id, attempt_id, node, ""};
+}
+
+void Bench::obey(const NodeWork& work) {
+  observe(answer_to(work, on_disk[work.node]));
 }
 
 void Bench::obey() {

@@ -15,6 +15,9 @@
 
 namespace muster::test {
 
+// What a healthy agent says when it has done its work.
+Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& on_disk);
+
 class Bench {
  public:
   State state;
@@ -31,7 +34,7 @@ class Bench {
   void link(int node, int agent = 1, int boot = 1);
   void link_all(int nodes);
   void unlink(int node, LinkFailureKind kind = LinkFailureKind::lost);
-  void drain(int node, bool drained = true);
+  void drain(int node, bool drained = true, std::optional<Milliseconds> move_after = {});
   void fail_check(int node, const std::string& job = "train");
 
   // The agents answer everything that is pending, until nothing is.

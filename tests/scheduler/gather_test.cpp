@@ -67,6 +67,63 @@ TEST_CASE("without a replacement the gang is given back and tried again") {
   CHECK(bench.is_in<Running>());
 }
 
+namespace {
+
+NodeChecked without_python(const Bench& bench, int node) {
+  return {JobId{"train"},
+          bench.attempt().id,
+          NodeId{node_name(node)},
+          {{"host.programs", "not found in PATH: python", true}},
+          {}};
+}
+
+}  // namespace
+
+TEST_CASE("a check that waiting does not mend ends the job when no node passes it") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(1).of_cluster(2));
+  bench.link_all(2);
+  bench.observe(without_python(bench, 1));
+  REQUIRE(bench.last<NodeReplaced>());
+  CHECK(bench.last<NodeReplaced>()->unfitness == Unfitness::lasting);
+  bench.observe(without_python(bench, 2));
+  CHECK(!bench.is_live());
+  CHECK(bench.last<JobEnded>()->exit_code == 91);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("h01 failed its start checks"));
+}
+
+TEST_CASE("a check that waiting does not mend leaves hope for a node that is busy or drained") {
+  Bench bench;
+  SECTION("busy") { bench.start(a_job("other").on_nodes(1).of_cluster(2)); }
+  SECTION("drained") { bench.drain(1); }
+  bench.submit(a_job().on_nodes(1).of_cluster(2));
+  bench.link(2);
+  REQUIRE(bench.nodes() == Names{"h02"});
+  bench.observe(without_python(bench, 2));
+  CHECK(bench.is_live());
+}
+
+TEST_CASE("a node whose other fault may pass is waited for, whatever the first one lacked") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(1).of_cluster(2));
+  bench.link_all(2);
+  bench.observe(without_python(bench, 1));
+  bench.fail_check(2);
+  CHECK(bench.is_live());
+}
+
+TEST_CASE("an agent that starts anew while nodes are checked is asked again") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2));
+  bench.link(1);
+  bench.obey();
+  REQUIRE(bench.attempt().nodes[0].checked);
+  bench.link(1, 2, 2);
+  const auto work = pending_work(bench.state, NodeId{"h01"});
+  REQUIRE(work);
+  CHECK(std::holds_alternative<CheckWork>(work->work));
+}
+
 TEST_CASE("a gang that stays unhealthy for muster.nodes.wait ends with 91") {
   Bench bench;
   bench.submit(a_job().on_nodes(4).nodes_wait(60));

@@ -64,6 +64,77 @@ TEST_CASE("a node that cannot be prepared ends the attempt without touching the 
   CHECK(bench.last<RetryScheduled>()->avoid == std::vector<NodeId>{NodeId{"h02"}});
 }
 
+TEST_CASE("a node whose staging stalls is given up after 20 minutes and avoided") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2));
+  bench.link_all(4);
+  obey_until<Staging>(bench);
+  bench.observe(NodeStaged{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, ""});
+  SECTION("nothing arrives") {
+    bench.pass(Seconds{20 * 60 - 1});
+    REQUIRE(bench.is_in<Staging>());
+  }
+  SECTION("something arrives, then nothing more") {
+    bench.pass(Seconds{15 * 60});
+    bench.observe(StagingSeen{JobId{"train"}, AttemptId{0}, NodeId{"h02"}, 1000});
+    bench.pass(Seconds{20 * 60 - 1});
+    REQUIRE(bench.is_in<Staging>());
+  }
+  bench.pass(Seconds{2});
+  CHECK(bench.last<StopBegun>()->sentence ==
+        "h02 could not be prepared: none of the job's files arrived for 20 min");
+  CHECK(bench.last<RetryScheduled>()->avoid == std::vector<NodeId>{NodeId{"h02"}});
+  bench.pass(Seconds{10});
+  CHECK(bench.nodes() == std::vector<std::string>{"h01", "h03"});
+}
+
+TEST_CASE("staging may take long while the files arrive") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(1));
+  bench.link(1);
+  obey_until<Staging>(bench);
+  for (int minute = 0; minute < 180; ++minute) {
+    bench.observe(StagingSeen{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, minute});
+    bench.pass(Seconds{60});
+  }
+  bench.obey();
+  CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("a node that reserves no port or starts no rank is named, and avoided") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2));
+  bench.link_all(4);
+  std::string expected;
+  SECTION("ports") {
+    obey_until<Reserving>(bench);
+    expected = "h01 reserved no port within 5 min";
+  }
+  SECTION("ranks") {
+    obey_until<Starting>(bench);
+    bench.observe(NodeStarted{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, ""});
+    expected = "h02 did not start its ranks within 30 min";
+  }
+  bench.pass(Seconds{31 * 60});
+  REQUIRE(bench.last<StopBegun>());
+  CHECK(bench.last<StopBegun>()->sentence == expected);
+  if (bench.is_in<Stopping>()) bench.obey();
+  CHECK(bench.last<RetryScheduled>()->avoid == std::vector<NodeId>{NodeId{expected.substr(0, 3)}});
+}
+
+TEST_CASE("ports that died with the agent that held them are reserved again") {
+  Bench bench;
+  auto job = a_job().on_nodes(2);
+  job.spec().distribution.type = DistributionType::tensorflow;
+  bench.submit(job);
+  bench.link_all(2);
+  obey_until<Reserving>(bench);
+  bench.observe(PortsReserved{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, {20000}, ""});
+  REQUIRE(!owes<ReserveWork>(bench, 1));
+  bench.link(1, 2);
+  CHECK(owes<ReserveWork>(bench, 1));
+}
+
 TEST_CASE("ports that are not reserved end the attempt") {
   Bench bench;
   bench.submit(a_job().on_nodes(1));

@@ -224,6 +224,18 @@ TEST_CASE("the action of a class can be set") {
   CHECK(ended_with(bench) == 5);
 }
 
+TEST_CASE("a preempted job that may not go on says whether its work was saved") {
+  const bool saved = GENERATE(false, true);
+  Bench bench;
+  auto job = a_job().on_nodes(1);
+  job.spec().muster.class_actions["preempted"] = Reaction::stop;
+  bench.start(job);
+  if (saved) bench.progress(10, sealed(10));
+  bench.drain(1, true, Seconds{0});
+  bench.obey();
+  CHECK(ended_with(bench) == (saved ? 96 : 97));
+}
+
 TEST_CASE("three hangs in a row end with 95") {
   Bench bench;
   auto rule = on_exit(7);

@@ -137,6 +137,43 @@ TEST_CASE("a cancel while stopping after a failure ends the job instead of a ret
   CHECK(bench.count<RetryScheduled>() == 0);
 }
 
+TEST_CASE("a drained node keeps what runs on it") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.drain(2);
+  bench.pass(Seconds{3600});
+  CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("a node that is drained with a limit gives up its attempt then, at nobody's charge") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.progress(10, sealed(10));
+  bench.drain(2, true, Seconds{600});
+  bench.pass(Seconds{599});
+  CHECK(bench.is_in<Running>());
+  bench.pass(Seconds{2});
+  REQUIRE(bench.is_in<Stopping>());
+  CHECK(bench.last<StopBegun>()->sentence == "h02 was drained: new fan");
+  bench.obey();
+  CHECK(!bench.last<RetryScheduled>()->charged);
+  CHECK(bench.is_in<Running>());
+  CHECK(bench.nodes() == std::vector<std::string>{"h01", "h03"});
+  CHECK(bench.last<LaunchBegun>()->resume_from->step == 10);
+}
+
+TEST_CASE("an undrained node keeps its attempt after all, and a second drain sets a new limit") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bench.drain(1, true, Seconds{600});
+  SECTION("undrained") { bench.drain(1, false); }
+  SECTION("drained again without a limit") { bench.drain(1); }
+  bench.pass(Seconds{3600});
+  CHECK(bench.is_in<Running>());
+  bench.drain(1, true, Seconds{0});
+  CHECK(bench.is_in<Stopping>());
+}
+
 TEST_CASE("late and repeated news about ranks change nothing") {
   Bench bench;
   bench.start(a_job().on_nodes(1));

@@ -21,6 +21,36 @@ TEST_CASE("an attempt that never launched needs no proof from its nodes") {
   CHECK(bench.count<CollectionBegun>() == 0);
 }
 
+TEST_CASE("who cancels again does not wait for the grace") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bench.cancel();
+  REQUIRE(bench.last<StopBegun>()->grace == Seconds{30});
+  bench.observe(CancelRequested{JobId{"train"}, Seconds{10}});
+  CHECK(bench.last<StopBegun>()->grace == Seconds{10});
+  bench.observe(CancelRequested{JobId{"train"}, Seconds{20}});
+  CHECK(bench.last<StopBegun>()->grace == Seconds{10});
+  bench.cancel();
+  CHECK(bench.last<StopBegun>()->grace == Seconds{0});
+  CHECK(std::get<StopWork>(pending_work(bench.state)[0].work).why.grace == Seconds{0});
+  bench.cancel();
+  CHECK(bench.count<StopBegun>() == 3);
+  bench.obey();
+  CHECK(bench.last<JobEnded>()->exit_code == 143);
+}
+
+TEST_CASE("a cancel with a short grace hurries an attempt that stops for another reason") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2).timeout(100));
+  bench.exit_rank(0, {1, 0});
+  bench.observe(CancelRequested{JobId{"train"}, Seconds{1}});
+  CHECK(bench.last<StopBegun>()->grace == Seconds{1});
+  CHECK(bench.last<StopBegun>()->reason == StopReason::rank_failed);
+  CHECK(bench.job().ran_for == Seconds{0});
+  bench.obey();
+  CHECK(bench.last<AttemptEnded>()->cause.reason == StopReason::rank_failed);
+}
+
 TEST_CASE("the lease of an unreachable node is waited for, then it is fenced") {
   Bench bench;
   bench.start(a_job().on_nodes(2));

@@ -91,6 +91,7 @@ void FakeNode::handle(const NodeWork& work, const Job& job, Time now, bool fault
     return report(now, checked);
   }
   if (std::holds_alternative<StageWork>(work.work)) {
+    if (stages_never) return;
     return report(now, NodeStaged{work.job, work.attempt, id, stages_badly ? "disk full" : ""});
   }
   if (const auto* reserve = std::get_if<ReserveWork>(&work.work)) {

@@ -58,6 +58,7 @@ class FakeNode {
   bool healthy = true;
   bool refuses_key = false;
   bool stages_badly = false;
+  bool stages_never = false;  // its files stop arriving
   bool processes_stick = false;  // SIGKILL does not end them
   int boot = 1;
   int agent = 0;  // 0: none runs

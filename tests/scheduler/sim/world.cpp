@@ -79,7 +79,9 @@ void World::break_something() {
   const int what = dice_.upto(100);
   if (what < 5) return restart_controller();
   if (what < 10 && jobs_ > 0) {
-    return observe(CancelRequested{JobId{"job" + std::to_string(dice_.upto(jobs_))}, {}});
+    const std::optional<Milliseconds> grace = dice_.time(0, 60'000);
+    return observe(CancelRequested{JobId{"job" + std::to_string(dice_.upto(jobs_))},
+                                   dice_.chance(50) ? grace : std::nullopt});
   }
   break_node(nodes_[static_cast<std::size_t>(dice_.upto(hosts))]);
 }
@@ -109,21 +111,28 @@ void World::break_node(FakeNode& victim) {
       victim.refuses_key = !victim.refuses_key;
       break;
     case 8:
-      observe(NodeDrainSet{victim.id, dice_.chance(50), "fan"});
+      observe(NodeDrainSet{victim.id, dice_.chance(50), "fan", move_after()});
       break;
     case 9:
       victim.stages_badly = dice_.chance(30);
+      victim.stages_never = dice_.chance(20);
       victim.processes_stick = dice_.chance(30);
       break;
   }
   if (!victim.host_up) victim.kill_agent();
 }
 
+std::optional<Milliseconds> World::move_after() {
+  if (dice_.chance(50)) return std::nullopt;
+  return dice_.time(0, 60'000);
+}
+
 void World::heal() {
   for (FakeNode& each : nodes_) {
     each.host_up = each.reachable = each.healthy = true;
     each.refuses_key = each.stages_badly = each.processes_stick = false;
-    observe(NodeDrainSet{each.id, false, ""});
+    each.stages_never = false;
+    observe(NodeDrainSet{each.id, false, "", {}});
   }
 }
 

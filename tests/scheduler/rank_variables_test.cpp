@@ -1,4 +1,4 @@
-#include "scheduler/rank_environment.h"
+#include "scheduler/rank_variables.h"
 
 #include "tests/catch.h"
 #include "tests/scheduler/builders.h"
@@ -13,7 +13,7 @@ const std::vector<NodeFacts> two_nodes{{NodeId{"h01"}, "10.0.0.1", 8, {20001}},
 
 std::map<std::string, std::string> environment(JobBuilder& job, int rank,
                                                const std::vector<NodeFacts>& nodes = two_nodes) {
-  return rank_environment(job.spec(), JobId{"train"}, AttemptId{2}, nodes, RankId{rank});
+  return rank_variables(job.spec(), JobId{"train"}, AttemptId{2}, nodes, RankId{rank});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "scheduler/rank_environment.h"
+#include "scheduler/rank_variables.h"
 
 #include "scheduler/model/result.h"
 #include "scheduler/rank_map.h"
@@ -154,13 +154,13 @@ Environment all_families(const View& view) {
 
 }  // namespace
 
-std::map<std::string, std::string> rank_environment(const JobSpec& spec, const JobId& job,
-                                                    AttemptId attempt,
-                                                    const std::vector<NodeFacts>& nodes,
-                                                    RankId rank) {
+std::map<std::string, std::string> rank_variables(const JobSpec& spec, const JobId& job,
+                                                  AttemptId attempt,
+                                                  const std::vector<NodeFacts>& nodes,
+                                                  RankId rank) {
   auto map = rank_map(spec.distribution, static_cast<int>(nodes.size()));
   const auto index = static_cast<std::size_t>(rank.value);
-  check(index < map.size(), "rank_environment is asked about a rank that the job does not have");
+  check(index < map.size(), "rank_variables is asked about a rank that the job does not have");
   const RankPlace place = map[index];
   const int local_size = ranks_on_node(map, place.node_index);
   return all_families({spec, job, attempt, nodes, std::move(map), place, local_size});

@@ -21,9 +21,9 @@ struct NodeFacts {
 };
 
 // `nodes`: index = node rank. `rank` must be one of the job's.
-std::map<std::string, std::string> rank_environment(const JobSpec& spec, const JobId& job,
-                                                    AttemptId attempt,
-                                                    const std::vector<NodeFacts>& nodes,
-                                                    RankId rank);
+std::map<std::string, std::string> rank_variables(const JobSpec& spec, const JobId& job,
+                                                  AttemptId attempt,
+                                                  const std::vector<NodeFacts>& nodes,
+                                                  RankId rank);
 
 }  // namespace muster

@@ -1,0 +1,108 @@
+// What records say about things that came to an end or were looked at: exits, checks, checkpoints,
+// causes. Plain values, as in record.h: `fields` lists each once, new ones are optional in meaning.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/model/ids.h"
+#include "scheduler/model/job_spec.h"
+
+namespace muster {
+
+// How one process ended, as its agent reaped it.
+struct ExitStatus {
+  int code = 0;    // meaningful when signal is 0
+  int signal = 0;  // 0: exited by itself
+  bool ok() const { return code == 0 && signal == 0; }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("code", self.code);
+    visit("signal", self.signal);
+  }
+};
+
+// One failed check of the start gate: which, and a sentence with the measured and the wanted value.
+struct CheckFailure {
+  std::string check;
+  std::string message;
+  bool lasting = false;  // waiting does not mend it: nobody installs a program meanwhile
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("check", self.check);
+    visit("message", self.message);
+    visit("lasting", self.lasting);
+  }
+};
+
+// What was wrong with a node that was passed over while gathering.
+enum class Unfitness { drained, unreachable, unhealthy, lasting };
+
+// A sealed checkpoint as an agent found it on its node.
+struct CheckpointRef {
+  std::int64_t step = 0;
+  std::string directory;  // absolute path on the node
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("step", self.step);
+    visit("directory", self.directory);
+  }
+};
+
+// A launch makes checkpoints of older epochs beyond its step obsolete: they are another history.
+struct Fork {
+  Epoch epoch;
+  std::int64_t step = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("epoch", self.epoch);
+    visit("step", self.step);
+  }
+};
+
+// `finished`: every rank ended with 0; the nodes still prove themselves clean.
+enum class StopReason {
+  canceled,
+  time_limit,
+  rank_failed,
+  node_lost,
+  start_failed,
+  drained,
+  finished,
+};
+
+enum class JobEndState { completed, failed, canceled };
+
+// Why an attempt ended, for `explain` and the report: the class and the evidence in one sentence.
+struct AttemptCause {
+  bool succeeded = false;
+  FailureClass failure_class = FailureClass::user;
+  std::string sentence;                 // "rank 1 on local-1 was killed by SIGKILL"
+  std::optional<RankId> first_rank;     // first failed rank, when one is known
+  std::optional<NodeId> first_node;
+  ExitStatus status;                    // of that rank
+  bool made_progress = false;           // a step or a newer checkpoint was seen in this attempt
+  std::vector<std::string> last_lines;  // of that rank's output
+  StopReason reason = StopReason::rank_failed;  // what stopped the attempt
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("succeeded", self.succeeded);
+    visit("failure_class", self.failure_class);
+    visit("sentence", self.sentence);
+    visit("first_rank", self.first_rank);
+    visit("first_node", self.first_node);
+    visit("status", self.status);
+    visit("made_progress", self.made_progress);
+    visit("last_lines", self.last_lines);
+    visit("reason", self.reason);
+  }
+};
+
+}  // namespace muster
