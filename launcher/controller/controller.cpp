@@ -44,7 +44,8 @@ Controller::Controller(boost::asio::io_context& io, ControllerSettings settings,
       sender_(io, settings_.home, pool_,
               {[this](const NodeWork& work, const std::string& error) {
                 observe(NodeStaged{work.job, work.attempt, work.node, error});
-              }}),
+              },
+               [this](StagingSeen seen) { observe(std::move(seen)); }}),
       relay_(pool_),
       inbox_of_agents_(settings_.home, state_, pool_, logs_,
                        {[this](Observation what) { observe(std::move(what)); },

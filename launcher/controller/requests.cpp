@@ -92,7 +92,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& request) {
-  desk_.observe(NodeDrainSet{request.node, request.drained, request.reason},
+  desk_.observe(NodeDrainSet{request.node, request.drained, request.reason, request.move_after},
                 answering(session, {}));
 }
 

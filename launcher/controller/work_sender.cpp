@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t feed_window_bytes = 4u << 20;
 constexpr std::size_t piece_bytes = 256u << 10;
 constexpr Milliseconds pump_interval{2};
+// Far below the core's limit for a node that receives nothing, and few records in a long staging.
+constexpr Milliseconds progress_interval{60'000};
 
 std::string key_of(const NodeWork& work) {
   std::string key = work.job.value + "/" + std::to_string(work.attempt.value) + "/" +
@@ -28,8 +30,8 @@ std::string key_of(const NodeWork& work) {
 
 }  // namespace
 
-WorkSender::WorkSender(boost::asio::io_context& io, Home home, AgentPool& pool, Failed failed)
-    : pump_timer_(io), home_(std::move(home)), pool_(pool), failed_(std::move(failed)) {}
+WorkSender::WorkSender(boost::asio::io_context& io, Home home, AgentPool& pool, Staging staging)
+    : pump_timer_(io), home_(std::move(home)), pool_(pool), staging_(std::move(staging)) {}
 
 // Pretend nodes keep everything in the state directory: removing it removes all.
 std::string WorkSender::home_on_node(const ComputeTarget& target,
@@ -71,7 +73,7 @@ void WorkSender::send_stage(const NodeWork& work) {
     auto loaded = load_trees(home_.trees(work.job));
     if (!loaded) {
       trees_.erase(work.job);
-      failed_.stage(work, loaded.error().message);
+      staging_.failed(work, loaded.error().message);
       return;
     }
     trees = std::make_shared<const std::vector<Tree>>(std::move(*loaded));
@@ -109,7 +111,15 @@ void WorkSender::blobs_wanted(const NodeId& node, const WantBlobs& wanted) {
   Feed& feed = feeds_[node];
   feed.hashes.assign(wanted.hashes.begin(), wanted.hashes.end());
   feed.offset = 0;
+  feed.seen = {wanted.job, wanted.attempt, node, feed.seen.bytes};
   if (!pumping_) pump();
+}
+
+void WorkSender::tell_progress(Feed& feed) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - feed.told < progress_interval) return;
+  feed.told = now;
+  staging_.moves(feed.seen);
 }
 
 void WorkSender::job_over(const JobId& job) { trees_.erase(job); }
@@ -132,7 +142,10 @@ void WorkSender::pump() {
       const bool last = !piece || piece->size() < piece_bytes;
       // An unreadable blob ends short: the node finds the wrong hash and says so.
       connection->send(BlobData{hash, feed.offset, last}, piece ? *piece : std::string());
-      feed.offset += piece ? static_cast<std::int64_t>(piece->size()) : 0;
+      const std::int64_t sent = piece ? static_cast<std::int64_t>(piece->size()) : 0;
+      feed.offset += sent;
+      feed.seen.bytes += sent;
+      tell_progress(feed);
       if (last) {
         feed.hashes.pop_front();
         feed.offset = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -21,11 +22,12 @@ namespace muster {
 
 class WorkSender {
  public:
-  struct Failed {
-    std::function<void(const NodeWork&, const std::string&)> stage;
+  struct Staging {
+    std::function<void(const NodeWork&, const std::string&)> failed;
+    std::function<void(StagingSeen)> moves;  // once a minute while bytes go to a node
   };
 
-  WorkSender(boost::asio::io_context& io, Home home, AgentPool& pool, Failed failed);
+  WorkSender(boost::asio::io_context& io, Home home, AgentPool& pool, Staging staging);
 
   // Connects the nodes of live attempts and sends what is pending to those that answer.
   void perform(const State& state);
@@ -38,18 +40,21 @@ class WorkSender {
   struct Feed {
     std::deque<std::string> hashes;
     std::int64_t offset = 0;
+    StagingSeen seen;
+    std::chrono::steady_clock::time_point told = std::chrono::steady_clock::now();
   };
 
   std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
   void send(const State& state, const NodeWork& work);
   void send_stage(const NodeWork& work);
+  void tell_progress(Feed& feed);
   void pump();
 
   boost::asio::steady_timer pump_timer_;
   bool pumping_ = false;
   Home home_;
   AgentPool& pool_;
-  Failed failed_;
+  Staging staging_;
   std::unique_ptr<BlobStore> blobs_;
   std::map<NodeId, std::string> sent_;  // what the node was last told, on this connection
   std::map<NodeId, Feed> feeds_;

@@ -62,12 +62,14 @@ struct SetDrain {
   NodeId node;
   bool drained = true;
   std::string reason;
+  std::optional<Milliseconds> move_after{};  // absent: what runs there may finish
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("drained", self.drained);
     visit("reason", self.reason);
+    visit("move_after", self.move_after);
   }
 };
 
