@@ -49,6 +49,8 @@ broken orphan_sources 'echo "int x;" >scheduler/model/verb.cpp'
 broken orphan_headers 'printf "// x\n#pragma once\n" >scheduler/lost.h'
 broken unregistered_tests 'echo "#!/bin/sh" >tests/e2e/forgotten.sh'
 broken unregistered_tests 'mkdir tests/cli; echo >tests/cli/CMakeLists.txt'
+twice='echo "struct Noun {" >>scheduler/model/noun.h; echo "class Noun final {" '
+broken type_names "$twice$add"
 broken unfinished 'echo "// TO""DO later" '"$add"
 broken banned_calls 'echo "int a() { return std::system(x); }" '"$add"
 broken banned_calls 'echo "int a() { return ::popen(x, y); }" '"$add"
@@ -65,6 +67,12 @@ good_tree
 echo 'int b = snprintf(a, 1, "rand()"); Foo::system(1); x.system(2); y->rand(); // sprintf' \
   >>scheduler/verb.cpp
 "$rules" banned_calls . || { echo "banned_calls complains about other functions"; status=1; }
+
+good_tree
+twice='namespace {\nstruct Noun {\n};\n}  // namespace\nstruct Out::Noun {\n};\nstruct Noun;\n'
+printf 'struct Noun {\n};\n' >>scheduler/model/noun.h
+printf "$twice" >>scheduler/verb.cpp
+"$rules" type_names . || { echo "type_names complains about types that do not meet"; status=1; }
 
 for rule in $("$rules" list); do
   [[ $tried == *" $rule "* ]] || { echo "nothing breaks the rule $rule here"; status=1; }

@@ -180,6 +180,25 @@ rule_unregistered_tests() {
   done < <(find tests -mindepth 2 -name CMakeLists.txt)
 }
 
+# Two types of one name in the flat namespace are one type to the linker, which says nothing.
+# Types of an anonymous namespace, which belong to their source, may share a name.
+rule_type_names() {
+  find "${code_folders[@]}" -name '*.h' -o -name '*.cpp' 2>/dev/null | sort | read_files awk '
+    FNR == 1 { anonymous = 0 }
+    /^namespace \{/ { anonymous = 1 }
+    /^\}  \/\/ namespace$/ { anonymous = 0 }
+    anonymous || !/^(struct|class|enum class|enum|union) [A-Za-z_]+/ || /;$/ { next }
+    {
+      name = $0
+      sub(/^(enum class|struct|class|enum|union) /, "", name)
+      sub(/ final/, "", name)
+      if (name ~ /^[A-Za-z_0-9]+(<|::)/) next  # a specialisation, a type inside another
+      sub(/[^A-Za-z_0-9].*/, "", name)
+      if (name in seen) print FILENAME ":" FNR ": " name " is also a type of " seen[name]
+      else seen[name] = FILENAME ":" FNR
+    }'
+}
+
 rule_unfinished() {
   text_files | grep -v '^tests/lint/' | read_files grep -nE '\b(TODO|FIXME|XXX|HACK)\b' /dev/null |
     sed -E 's/^([^:]+:[0-9]+):.*/\1: finish it or leave it out/'
