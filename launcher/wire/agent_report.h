@@ -14,6 +14,18 @@
 
 namespace muster {
 
+// An attempt whose files are on the node: it runs there, or its output waits to be forgotten.
+struct HeldAttempt {
+  JobId job;
+  AttemptId attempt;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+  }
+};
+
 struct Welcome {
   static constexpr const char* kind = "welcome";
   int version = wire_version;
@@ -25,6 +37,7 @@ struct Welcome {
   std::int64_t memory_bytes = 0;
   std::string build_id;
   bool holds_attempts = false;
+  std::vector<HeldAttempt> held;  // all of them, so that those that are over can be forgotten
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -37,6 +50,7 @@ struct Welcome {
     visit("memory_bytes", self.memory_bytes);
     visit("build_id", self.build_id);
     visit("holds_attempts", self.holds_attempts);
+    visit("held", self.held);
   }
 };
 

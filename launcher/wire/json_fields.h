@@ -34,10 +34,23 @@ struct is_chrono<std::chrono::duration<R, P>> : std::true_type {};
 template <class T>
 concept HasFields = requires(T& t) { T::fields(t, [](const char*, auto&) {}); };
 
+// Never a rounded or a cut number: what does not fit is a wrong type.
+template <class T>
+T whole(const Json& in) {
+  if (in.is_number_unsigned()) {
+    const auto value = in.get<std::uint64_t>();
+    if (std::in_range<T>(value)) return static_cast<T>(value);
+  } else if (in.is_number_integer()) {
+    const auto value = in.get<std::int64_t>();
+    if (std::in_range<T>(value)) return static_cast<T>(value);
+  }
+  throw std::runtime_error("expected a whole number that fits its field");
+}
+
 inline void write_json(Json& out, const std::string& value) { out = value; }
 inline void read_json(const Json& in, std::string& value) { value = in.get<std::string>(); }
 inline void write_json(Json& out, const Time& value) { out = to_ms(value); }
-inline void read_json(const Json& in, Time& value) { value = from_ms(in.get<std::int64_t>()); }
+inline void read_json(const Json& in, Time& value) { value = from_ms(whole<std::int64_t>(in)); }
 
 template <class Tag>
 void write_json(Json& out, const StringId<Tag>& id) { out = id.value; }
@@ -46,14 +59,17 @@ void read_json(const Json& in, StringId<Tag>& id) { id.value = in.get<std::strin
 template <class Tag>
 void write_json(Json& out, const NumberId<Tag>& id) { out = id.value; }
 template <class Tag>
-void read_json(const Json& in, NumberId<Tag>& id) { id.value = in.get<std::int64_t>(); }
+void read_json(const Json& in, NumberId<Tag>& id) { id.value = whole<std::int64_t>(in); }
 
 template <class T>
   requires std::is_arithmetic_v<T>
 void write_json(Json& out, const T& value) { out = value; }
 template <class T>
   requires std::is_arithmetic_v<T>
-void read_json(const Json& in, T& value) { value = in.get<T>(); }
+void read_json(const Json& in, T& value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) value = whole<T>(in);
+  else value = in.get<T>();
+}
 
 template <class T>
   requires std::is_enum_v<T>
@@ -70,7 +86,9 @@ template <class R, class P>
 void write_json(Json& out, const std::chrono::duration<R, P>& value) { out = value.count(); }
 template <class R, class P>
 void read_json(const Json& in, std::chrono::duration<R, P>& value) {
-  value = std::chrono::duration<R, P>{in.get<R>()};
+  R count{};
+  read_json(in, count);
+  value = std::chrono::duration<R, P>{count};
 }
 
 template <HasFields T>
@@ -141,6 +159,10 @@ void read_json(const Json& in, T& value) {
     if (found != object.end()) read_json(found->second, field);
   });
 }
+
+// What a reader would drop: the path of the first field of `given` that is absent from the same
+// value written anew by this build, as `spec.muster.x`; nulls do not count. Pure.
+std::optional<std::string> unknown_field(const Json& given, const Json& known);
 
 // The alternative of a variant whose `kind` is given, read from `in`; false: no such kind.
 template <class Variant, std::size_t I = 0>

@@ -1,5 +1,6 @@
 #include "launcher/wire/message_codec.h"
 
+#include "launcher/wire/header_limits.h"
 #include "launcher/wire/json_fields.h"
 
 namespace muster {
@@ -7,7 +8,7 @@ namespace muster {
 namespace {
 
 template <class Variant>
-std::string encode_any(const Variant& message, std::string_view payload) {
+Json header_of(const Variant& message) {
   Json header;
   std::visit(
       [&header](const auto& value) {
@@ -15,19 +16,34 @@ std::string encode_any(const Variant& message, std::string_view payload) {
         header["kind"] = std::decay_t<decltype(value)>::kind;
       },
       message);
-  std::string bytes;
-  Json::to_cbor(header, bytes);
-  return encode_frame(bytes, payload);
+  return header;
 }
 
 template <class Variant>
-Result<Received<Variant>> decode_any(Frame frame) {
+std::string encode_any(const Variant& message, std::string_view payload) {
+  std::string bytes;
+  Json::to_cbor(header_of(message), bytes);
+  return encode_frame(bytes, payload);
+}
+
+enum class UnknownFields { ignored, refused };
+
+template <class Variant>
+Result<Received<Variant>> decode_any(Frame frame,
+                                     UnknownFields unknown_fields = UnknownFields::ignored) {
   try {
+    check_header_limits(frame.header);
     const Json header = Json::from_cbor(frame.header);
     const auto kind = header.at("kind").get<std::string>();
     Variant message;
     if (!read_kind(header, kind, message)) {
       return Error{"the peer sent a message of the unknown kind '" + kind + "'"};
+    }
+    if (unknown_fields == UnknownFields::refused) {
+      if (const auto field = unknown_field(header, header_of(message))) {
+        return Error{"the peer is a newer muster: its message '" + kind + "' has the field '" +
+                     *field + "', which this one does not know"};
+      }
     }
     return Received<Variant>{std::move(message), std::move(frame.payload)};
   } catch (const std::exception& failure) {
@@ -53,7 +69,7 @@ Result<Received<FromAgent>> decode_from_agent(Frame frame) {
   return decode_any<FromAgent>(std::move(frame));
 }
 Result<Received<ToController>> decode_to_controller(Frame frame) {
-  return decode_any<ToController>(std::move(frame));
+  return decode_any<ToController>(std::move(frame), UnknownFields::refused);
 }
 Result<Received<FromController>> decode_from_controller(Frame frame) {
   return decode_any<FromController>(std::move(frame));

@@ -1,5 +1,6 @@
 // Messages to frames and back. Decoding never throws and never trusts: a malformed header is an
-// Error, unknown fields are ignored, absent ones keep their defaults.
+// Error, unknown fields are ignored, absent ones keep their defaults. A client's request with an
+// unknown field is refused: the job that it describes would not be the one that runs.
 #pragma once
 
 #include <string>

@@ -15,29 +15,48 @@ auto visit_record(const Record& record, Visit visit) {
   return std::visit([&](const auto& side) { return std::visit(visit, side); }, record.what);
 }
 
+Json json_of(const Record& record) {
+  Json json;
+  visit_record(record, [&json](const auto& value) { write_json(json, value); });
+  return json;
+}
+
+std::optional<Record> record_from(std::string_view kind, const Json& json, Time at) {
+  Observation observation;
+  if (read_kind(json, kind, observation)) return Record{at, std::move(observation)};
+  Decision decision;
+  if (read_kind(json, kind, decision)) return Record{at, std::move(decision)};
+  return std::nullopt;
+}
+
 }  // namespace
 
 RecordText encode_record(const Record& record) {
-  return visit_record(record, [](const auto& value) {
-    Json json;
-    write_json(json, value);
-    return RecordText{std::decay_t<decltype(value)>::kind, text_of(json)};
-  });
+  const char* kind =
+      visit_record(record, [](const auto& value) { return std::decay_t<decltype(value)>::kind; });
+  return {kind, text_of(json_of(record))};
 }
 
+// State made from half a record would lead to other decisions than those in the journal.
 Result<Record> decode_record(std::string_view kind, std::string_view payload, Time at) {
+  const std::string newer = ": it was written by a newer muster; use that version, or set "
+                            "MUSTER_HOME elsewhere";
   try {
     const Json json = Json::parse(payload);
-    Observation observation;
-    if (read_kind(json, kind, observation)) return Record{at, std::move(observation)};
-    Decision decision;
-    if (read_kind(json, kind, decision)) return Record{at, std::move(decision)};
+    const auto record = record_from(kind, json, at);
+    if (!record) {
+      return Error{"the journal holds a record of the unknown kind '" + std::string(kind) + "'" +
+                   newer};
+    }
+    if (const auto field = unknown_field(json, json_of(*record))) {
+      return Error{"the journal holds a record of kind '" + std::string(kind) +
+                   "' with the unknown field '" + *field + "'" + newer};
+    }
+    return *record;
   } catch (const std::exception& failure) {
     return Error{"a journal record of kind '" + std::string(kind) +
                  "' cannot be read: " + failure.what()};
   }
-  return Error{"the journal holds a record of the unknown kind '" + std::string(kind) +
-               "': it was written by a newer muster"};
 }
 
 std::string encode_spec(const JobSpec& spec) {
