@@ -45,17 +45,16 @@ int update_tags(const std::string& typed, const TagUpdate& update, const CommonO
   const Home home = Home::from_environment();
   const auto found = open_job(home, typed);
   if (!found) return failed(found.error(), no_such_job, common);
-  JobRow row = found->row;
+  const JobRow& row = found->row;
   if (!row.ended_at) {
     return failed(Error{"job " + row.name + " has not ended; its tags can be changed then"},
                   no_such_job, common);
   }
   auto tags = updated_tags(row.tags, update);
   if (!tags) return failed(tags.error(), 2, common);
-  row.tags = std::move(*tags);
-  const auto store = Store::open(home.root, Store::Mode::read_write);
+  const auto store = Store::open(home.root, Store::Mode::annotate);
   if (!store) return failed(store.error(), internal, common);
-  const Status done = (*store)->append({}, {row});
+  const Status done = (*store)->set_tags(found->id(), *tags);
   return done ? 0 : failed(done.error(), internal, common);
 }
 

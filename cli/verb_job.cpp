@@ -157,7 +157,7 @@ int set_archived(const std::string& typed, bool archived, const CommonOptions& c
     complain(found.error().message, common);
     return no_such_job;
   }
-  const auto store = Store::open(home.root, Store::Mode::read_write);
+  const auto store = Store::open(home.root, Store::Mode::annotate);
   const Status done = store ? (*store)->set_archived(found->id(), archived) : Status(store.error());
   if (done) return 0;
   complain(done.error().message, common);

@@ -64,7 +64,22 @@ struct Fold {
 
 }  // namespace
 
+// An attempt that ended left processes, or its node has proven them gone.
+void JobRows::note_unclean(const State& state) {
+  std::set<JobId> unclean;
+  for (const auto& [id, node] : state.nodes) {
+    if (node.unclean) unclean.insert(node.unclean->job);
+  }
+  for (auto& [id, row] : rows_) {
+    if (row.unclean == unclean.contains(id)) continue;
+    row.unclean = !row.unclean;
+    changed_.insert(id);
+  }
+}
+
 void JobRows::note(const Record& record, const State& state) {
+  const bool may_clean = record_as<NodeClean>(record) || record_as<LinkUp>(record);
+  if (may_clean || record_as<AttemptEnded>(record)) note_unclean(state);
   const JobId* about = job_of(record);
   if (about == nullptr) return;
   const JobId id = *about;
@@ -89,7 +104,7 @@ std::vector<JobRow> JobRows::take_changed() {
     const auto found = rows_.find(id);
     if (found == rows_.end()) continue;
     rows.push_back(found->second);
-    if (found->second.ended_at) rows_.erase(found);
+    if (found->second.ended_at && !found->second.unclean) rows_.erase(found);
   }
   changed_.clear();
   return rows;
@@ -97,7 +112,7 @@ std::vector<JobRow> JobRows::take_changed() {
 
 const JobRow* JobRows::find(const JobId& job) const {
   const auto found = rows_.find(job);
-  return found == rows_.end() ? nullptr : &found->second;
+  return found == rows_.end() || found->second.ended_at ? nullptr : &found->second;
 }
 
 void JobRows::restore(const JobRow& row) { rows_[JobId{row.name}] = row; }

@@ -25,6 +25,7 @@ class Connection {
   // The failure of the last call on this connection, as a sentence.
   Error failure(std::string_view what) const;
   sqlite3* handle() const { return handle_; }
+  const std::string& path() const { return path_; }
 
  private:
   sqlite3* handle_ = nullptr;

@@ -12,13 +12,33 @@ namespace muster {
 struct Store::Sqlite {
   Connection connection;
   bool empty = false;  // read-only on a store that does not exist yet
+  int version = store_version;
 };
 
 namespace {
 
 constexpr const char* row_columns =
     "name, submit_order, display_name, experiment, compute, user, state, reason, submitted_ms, "
-    "started_ms, ended_ms, exit_code, attempts, step, checkpoint_step, nodes, tags, archived";
+    "started_ms, ended_ms, exit_code, attempts, step, checkpoint_step, nodes, tags, archived, "
+    "unclean";
+
+// People own the rest of an existing row: `set_tags`, `set_archived`.
+constexpr const char* replace_row =
+    " ON CONFLICT(name) DO UPDATE SET submit_order = excluded.submit_order, "
+    "display_name = excluded.display_name, experiment = excluded.experiment, "
+    "compute = excluded.compute, user = excluded.user, state = excluded.state, "
+    "reason = excluded.reason, submitted_ms = excluded.submitted_ms, "
+    "started_ms = excluded.started_ms, ended_ms = excluded.ended_ms, "
+    "exit_code = excluded.exit_code, attempts = excluded.attempts, step = excluded.step, "
+    "checkpoint_step = excluded.checkpoint_step, nodes = excluded.nodes, "
+    "unclean = excluded.unclean";
+
+// A file that no controller has migrated yet is read with the meaning its version had.
+std::string columns_of(int version) {
+  std::string columns = row_columns;
+  if (version < 2) columns.replace(columns.rfind("unclean"), std::string::npos, "0");
+  return columns;
+}
 
 std::optional<Time> maybe_time(std::optional<std::int64_t> ms) {
   if (!ms) return std::nullopt;
@@ -50,6 +70,7 @@ JobRow row_at(const Statement& query) {
   row.nodes = query.text(15);
   row.tags = query.text(16);
   row.archived = query.number(17) != 0;
+  row.unclean = query.number(18) != 0;
   return row;
 }
 
@@ -61,6 +82,7 @@ void bind_row(Statement& insert, const JobRow& row) {
   insert.bind(row.exit_code ? std::optional<std::int64_t>(*row.exit_code) : std::nullopt);
   insert.bind(row.attempts).bind(row.step).bind(row.checkpoint_step);
   insert.bind(row.nodes).bind(row.tags).bind(std::int64_t{row.archived});
+  insert.bind(std::int64_t{row.unclean});
 }
 
 Result<std::vector<Record>> read_records(const Connection& connection, Statement& query) {
@@ -73,6 +95,15 @@ Result<std::vector<Record>> read_records(const Connection& connection, Statement
   }
   if (step != SQLITE_DONE) return connection.failure("cannot read");
   return records;
+}
+
+int flags_of(Store::Mode mode) {
+  switch (mode) {
+    case Store::Mode::read_only: return SQLITE_OPEN_READONLY;
+    case Store::Mode::annotate: return SQLITE_OPEN_READWRITE;
+    case Store::Mode::read_write: break;
+  }
+  return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
 }
 
 }  // namespace
@@ -89,18 +120,21 @@ Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& home, Mo
     sqlite->empty = true;
     return std::unique_ptr<Store>(new Store(std::move(sqlite)));
   }
-  const int flags = mode == Mode::read_only ? SQLITE_OPEN_READONLY
-                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   auto& connection = sqlite->connection;
-  if (auto opened = connection.open(path, flags); !opened) return opened.error();
-  if (mode == Mode::read_only) {
-    auto readable = has_readable_schema(connection);
-    if (!readable) return readable.error();
-    sqlite->empty = !*readable;
-  } else {
+  if (auto opened = connection.open(path, flags_of(mode)); !opened) return opened.error();
+  if (mode == Mode::read_write) {
     auto ready = connection.run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;");
     if (ready) ready = prepare_schema(connection);
     if (!ready) return ready.error();
+  } else {
+    const auto version = schema_version(connection);
+    if (!version) return version.error();
+    sqlite->version = *version;
+    sqlite->empty = *version == 0;
+    if (mode == Mode::annotate && *version != store_version) {
+      return Error{"the job store " + path + " was written by an older muster: submit a job, or " +
+                   "run `muster nodes`, to bring it up to date"};
+    }
   }
   return std::unique_ptr<Store>(new Store(std::move(sqlite)));
 }
@@ -125,8 +159,9 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
     if (insert.step() != SQLITE_DONE) return give_up();
     insert.reset();
   }
-  Statement replace(connection, "INSERT OR REPLACE INTO job(" + std::string(row_columns) +
-                                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  Statement replace(connection, "INSERT INTO job(" + std::string(row_columns) +
+                                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" +
+                                    replace_row);
   for (const JobRow& row : rows) {
     bind_row(replace, row);
     if (replace.step() != SQLITE_DONE) return give_up();
@@ -138,11 +173,17 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
 
 Result<std::vector<Record>> Store::load_live() const {
   if (sqlite_->empty) return std::vector<Record>{};
-  Statement query(sqlite_->connection,
-                  "SELECT at_ms, kind, payload FROM record WHERE seq IN ("
-                  " SELECT max(seq) FROM record WHERE job = '' GROUP BY node, kind"
-                  " UNION ALL SELECT r.seq FROM job j JOIN record r ON r.job = j.name"
-                  " WHERE j.ended_ms IS NULL) ORDER BY seq");
+  const std::string live =
+      sqlite_->version < 2 ? "j.ended_ms IS NULL" : "(j.ended_ms IS NULL OR j.unclean = 1)";
+  Statement query(
+      sqlite_->connection,
+      "WITH live(seq) AS (SELECT r.seq FROM job j JOIN record r ON r.job = j.name WHERE " + live +
+          "), since(seq) AS (SELECT ifnull(min(seq), 9223372036854775807) FROM live)"
+          " SELECT at_ms, kind, payload FROM record WHERE seq IN ("
+          " SELECT seq FROM live"
+          " UNION ALL SELECT seq FROM record WHERE job = '' AND seq > (SELECT seq FROM since)"
+          " UNION ALL SELECT max(seq) FROM record WHERE job = '' AND seq < (SELECT seq FROM since)"
+          " GROUP BY node, kind) ORDER BY seq");
   return read_records(sqlite_->connection, query);
 }
 
@@ -157,7 +198,7 @@ Result<std::vector<Record>> Store::records_of(const JobId& job) const {
 Result<std::vector<JobRow>> Store::jobs(const JobFilter& filter) const {
   std::vector<JobRow> rows;
   if (sqlite_->empty) return rows;
-  std::string sql = "SELECT " + std::string(row_columns) + " FROM job WHERE 1";
+  std::string sql = "SELECT " + columns_of(sqlite_->version) + " FROM job WHERE 1";
   std::vector<std::string> values;
   const auto equal = [&](const char* column, const std::string& value) {
     if (value.empty()) return;
@@ -198,7 +239,7 @@ Result<std::vector<JobRow>> Store::jobs(const JobFilter& filter) const {
 Result<std::optional<JobRow>> Store::job(const JobId& job) const {
   if (sqlite_->empty) return std::optional<JobRow>{};
   Statement query(sqlite_->connection,
-                  "SELECT " + std::string(row_columns) + " FROM job WHERE name = ?");
+                  "SELECT " + columns_of(sqlite_->version) + " FROM job WHERE name = ?");
   query.bind(job.value);
   const int step = query.step();
   if (step == SQLITE_ROW) return std::optional<JobRow>{row_at(query)};
@@ -220,15 +261,25 @@ Result<std::vector<std::string>> Store::names_starting_with(const std::string& p
   return names;
 }
 
-Status Store::set_archived(const JobId& job, bool archived) {
-  Statement update(sqlite_->connection,
-                   "UPDATE job SET archived = ? WHERE name = ? AND ended_ms IS NOT NULL");
-  update.bind(std::int64_t{archived}).bind(job.value);
+Status Store::annotate(const std::string& column, const JobId& job, const std::string& value) {
+  if (sqlite_->empty) return Error{"there is no job called " + job.value};
+  Statement update(sqlite_->connection, "UPDATE job SET " + column +
+                                            " = ? WHERE name = ? AND ended_ms IS NOT NULL");
+  update.bind(value).bind(job.value);
   if (update.step() != SQLITE_DONE) return sqlite_->connection.failure("cannot write");
   if (sqlite3_changes(sqlite_->connection.handle()) == 0) {
-    return Error{"job " + job.value + " has not ended or is unknown: only ended jobs are archived"};
+    return Error{"job " + job.value + " has not ended or is unknown: only ended jobs are " +
+                 "archived or get other tags"};
   }
   return Done{};
+}
+
+Status Store::set_archived(const JobId& job, bool archived) {
+  return annotate("archived", job, archived ? "1" : "0");
+}
+
+Status Store::set_tags(const JobId& job, const std::string& tags) {
+  return annotate("tags", job, tags);
 }
 
 }  // namespace muster

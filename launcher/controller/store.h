@@ -1,12 +1,13 @@
 // The journal and its indexes: one SQLite file, `$MUSTER_HOME/muster.db` (WAL, synchronous=FULL).
 // One writer (the controller), any number of readers in other processes. Not thread safe.
 //
-// Schema version 1 (`PRAGMA user_version`):
+// Schema version 2 (`PRAGMA user_version`):
 //   record(seq INTEGER PRIMARY KEY, at_ms, job TEXT, node TEXT, kind TEXT, payload TEXT)
 //     the journal; job or node are '' where the record has none; payload is the record as JSON
 //   job(name TEXT PRIMARY KEY, submitted_ms, state, …)
 //     one row a job, derived from its records in the same transaction
-// An older file is migrated in place when the controller opens it; a newer one is refused.
+// Version 1 had no job.unclean. An older file is migrated in place when the controller opens it;
+// readers read it as it is. A newer one is refused by all.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,7 @@ struct JobRow {
   std::string nodes;               // of the newest attempt, joined by ','
   std::string tags;                // JSON object
   bool archived = false;
+  bool unclean = false;            // it has ended and holds nodes with processes that do not die
 };
 
 struct JobFilter {
@@ -58,27 +60,34 @@ struct JobFilter {
 
 class Store {
  public:
-  enum class Mode { read_only, read_write };
+  // Only the controller migrates. read_only: an absent file is an empty store. annotate: for what
+  // people write about ended jobs; the file must be there and current.
+  enum class Mode { read_only, read_write, annotate };
 
-  // read_only: an absent file is an empty store. Errors name the file and the cure.
+  // Errors name the file and the cure.
   static Result<std::unique_ptr<Store>> open(const std::filesystem::path& home, Mode mode);
   ~Store();
 
-  // All or nothing, durable when it returns. `rows` replace the derived rows of their jobs.
+  // All or nothing, durable when it returns. `rows` replace the derived rows of their jobs, but for
+  // the tags and the archive mark of a job that is there already.
   Status append(const std::vector<Record>& records, const std::vector<JobRow>& rows);
 
-  // What State is rebuilt from: the records of jobs that have not ended and the newest record of
-  // each kind about each node, in journal order.
+  // What State is rebuilt from, in journal order: the records of jobs that have not ended or are
+  // unclean, everything said about nodes since the first of these jobs came, and the newest record
+  // of each kind about each node before.
   Result<std::vector<Record>> load_live() const;
   Result<std::vector<Record>> records_of(const JobId& job) const;
   Result<std::vector<JobRow>> jobs(const JobFilter& filter) const;
   Result<std::optional<JobRow>> job(const JobId& job) const;
   // A unique job's full name from a prefix of it, for people who type.
   Result<std::vector<std::string>> names_starting_with(const std::string& prefix, int limit) const;
+  // Only of a job that has ended: the controller owns the rows of the others.
   Status set_archived(const JobId& job, bool archived);
+  Status set_tags(const JobId& job, const std::string& tags);
 
  private:
   struct Sqlite;
+  Status annotate(const std::string& column, const JobId& job, const std::string& value);
   explicit Store(std::unique_ptr<Sqlite> sqlite);
   std::unique_ptr<Sqlite> sqlite_;
 };

@@ -5,7 +5,8 @@ namespace muster {
 namespace {
 
 // Each entry takes the file from version (index) to version (index + 1); never edited, only added
-// to.
+// to. A build that writes records of a kind or with a field that the one before does not know adds
+// an entry too, empty if need be: the older build then refuses the file and not some record of it.
 constexpr const char* migrations[] = {
     R"sql(
 CREATE TABLE record (
@@ -38,40 +39,57 @@ CREATE TABLE job (
   archived INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX job_newest ON job(submitted_ms DESC);
 CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL;
+)sql",
+    // Jobs that have ended and still hold nodes, because processes of theirs do not die. The
+    // guess made here is corrected by the first record about such a node.
+    R"sql(
+ALTER TABLE job ADD COLUMN unclean INTEGER NOT NULL DEFAULT 0;
+UPDATE job SET unclean = 1 WHERE name IN (
+  SELECT job FROM record
+  WHERE kind = 'node_clean' AND json_array_length(payload, '$.unkillable') > 0);
+DROP INDEX job_live;
+CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
 )sql"};
 
 static_assert(std::size(migrations) == store_version);
 
-Result<int> version_of(Connection& connection) {
+Result<int> file_version(const Connection& connection) {
   Statement query(connection, "PRAGMA user_version");
   if (!query.valid() || query.step() != SQLITE_ROW) return connection.failure("cannot read");
-  const int version = static_cast<int>(query.number(0));
-  if (version > store_version) {
-    return Error{"the job store was written by a newer muster (store version " +
-                 std::to_string(version) + ", this one knows " + std::to_string(store_version) +
-                 "): use that version, or set MUSTER_HOME elsewhere"};
-  }
-  return version;
+  return static_cast<int>(query.number(0));
 }
 
-}  // namespace
-
-Status prepare_schema(Connection& connection) {
-  auto version = version_of(connection);
+// The version is looked at again under the lock: another process may just have migrated.
+Status migrate(Connection& connection) {
+  const auto version = schema_version(connection);
   if (!version) return version.error();
   for (int next = *version; next < store_version; ++next) {
-    const std::string sql = "BEGIN IMMEDIATE;" + std::string(migrations[next]) +
-                            "PRAGMA user_version=" + std::to_string(next + 1) + ";COMMIT;";
-    auto done = connection.run(sql.c_str());
-    if (!done) return done;
+    const std::string sql =
+        migrations[next] + ("PRAGMA user_version=" + std::to_string(next + 1));
+    if (auto done = connection.run(sql.c_str()); !done) return done;
   }
   return Done{};
 }
 
-Result<bool> has_readable_schema(Connection& connection) {
-  auto version = version_of(connection);
+}  // namespace
+
+Result<int> schema_version(Connection& connection) {
+  auto version = file_version(connection);
+  if (!version || *version <= store_version) return version;
+  return Error{"the job store " + connection.path() + " was written by a newer muster (store " +
+               "version " + std::to_string(*version) + ", this one knows " +
+               std::to_string(store_version) + "): use that version, or set MUSTER_HOME elsewhere"};
+}
+
+Status prepare_schema(Connection& connection) {
+  const auto version = schema_version(connection);
   if (!version) return version.error();
-  return *version > 0;
+  if (*version == store_version) return Done{};
+  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun;
+  Status done = migrate(connection);
+  if (done) done = connection.run("COMMIT");
+  if (!done) sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  return done;
 }
 
 }  // namespace muster

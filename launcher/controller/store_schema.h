@@ -5,11 +5,12 @@
 
 namespace muster {
 
-inline constexpr int store_version = 1;
+inline constexpr int store_version = 2;
 
-// Creates or migrates; refuses a file of a newer version, naming both.
+// Creates or migrates, all steps in one transaction; refuses a file of a newer version, naming
+// both.
 Status prepare_schema(Connection& connection);
-// For readers: the same refusal, nothing written. False: the file has no tables yet.
-Result<bool> has_readable_schema(Connection& connection);
+// The version of the file, 0: it has no tables yet. The same refusal, nothing written.
+Result<int> schema_version(Connection& connection);
 
 }  // namespace muster

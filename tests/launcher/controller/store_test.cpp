@@ -1,9 +1,8 @@
 #include "launcher/controller/store.h"
 
-#include <sqlite3.h>
-
 #include <fstream>
 
+#include "scheduler/record_subject.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
 
@@ -28,18 +27,17 @@ Record submitted(const std::string& name) {
   return {from_ms(1), Observation{record}};
 }
 
+Record link_up(const std::string& node, const std::string& agent) {
+  LinkUp up;
+  up.node = {node};
+  up.agent_id = agent;
+  return {from_ms(1), Observation{up}};
+}
+
 std::unique_ptr<Store> open_store(const Scratch& scratch, Store::Mode mode) {
   auto store = Store::open(scratch.path(), mode);
   REQUIRE(store);
   return std::move(*store);
-}
-
-void set_version(const Scratch& scratch, int version) {
-  sqlite3* handle = nullptr;
-  REQUIRE(sqlite3_open((scratch.path() / "muster.db").c_str(), &handle) == SQLITE_OK);
-  const std::string sql = "PRAGMA user_version=" + std::to_string(version);
-  sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr);
-  sqlite3_close(handle);
 }
 
 TEST_CASE("records and rows are there after the store is opened again") {
@@ -67,12 +65,67 @@ TEST_CASE("only jobs that have not ended are replayed") {
   const auto drain = [](const char* node, bool drained) {
     return Record{from_ms(3), Observation{NodeDrainSet{{node}, drained, "why"}}};
   };
-  REQUIRE(store->append({drain("h01", true), drain("h01", false), drain("h02", true)}, {}));
+  REQUIRE(store->append({drain("h01", true), drain("h02", true)}, {}));
   const auto records = store->load_live();
   REQUIRE(records);
   REQUIRE(records->size() == 3);
   const auto& last = std::get<NodeDrainSet>(std::get<Observation>(records->back().what));
   CHECK(last.node.value == "h02");
+}
+
+TEST_CASE("without live jobs only the newest record of each kind about a node is replayed") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  REQUIRE(store->append({link_up("h01", "a1"), link_up("h01", "a2"), link_up("h02", "b1")}, {}));
+  const auto records = store->load_live();
+  REQUIRE(records);
+  REQUIRE(records->size() == 2);
+  CHECK(std::get<LinkUp>(std::get<Observation>(records->front().what)).agent_id == "a2");
+}
+
+TEST_CASE("the agent that started a job's ranks is replayed, however often others answered since") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  REQUIRE(store->append({link_up("h01", "a0"), link_up("h01", "a1")}, {}));
+  REQUIRE(store->append({submitted("live"), link_up("h01", "a1")}, {a_row("live", 2)}));
+  REQUIRE(store->append({link_up("h01", "a2"), link_up("h01", "a2")}, {}));
+  const auto records = store->load_live();
+  REQUIRE(records);
+  std::string agents;
+  for (const Record& record : *records) {
+    if (const auto* up = record_as<LinkUp>(record)) agents += up->agent_id + " ";
+  }
+  CHECK(agents == "a1 a1 a2 a2 ");
+}
+
+TEST_CASE("an ended job that still holds nodes is replayed") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  JobRow ended = a_row("stuck", 1);
+  ended.ended_at = from_ms(5);
+  ended.unclean = true;
+  REQUIRE(store->append({submitted("stuck")}, {ended}));
+  CHECK(store->load_live()->size() == 1);
+  ended.unclean = false;
+  REQUIRE(store->append({}, {ended}));
+  CHECK(store->load_live()->empty());
+}
+
+TEST_CASE("tags and the archive mark are people's: a row that is written again keeps them") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  JobRow ended = a_row("old", 1);
+  ended.ended_at = from_ms(5);
+  REQUIRE(store->append({}, {ended}));
+  auto people = open_store(scratch, Store::Mode::annotate);
+  REQUIRE(people->set_tags({"old"}, R"({"team":"speech"})"));
+  REQUIRE(people->set_archived({"old"}, true));
+  ended.reason = "again";
+  REQUIRE(store->append({}, {ended}));
+  const auto row = store->job({"old"});
+  CHECK((*row)->tags == R"({"team":"speech"})");
+  CHECK((*row)->archived);
+  CHECK((*row)->reason == "again");
 }
 
 TEST_CASE("jobs are filtered and come newest first") {
@@ -106,25 +159,6 @@ TEST_CASE("a prefix finds its jobs without wildcards") {
   REQUIRE(store->append({}, {a_row("a_b", 1), a_row("axb", 2)}));
   CHECK(store->names_starting_with("a_", 5)->size() == 1);
   CHECK(store->names_starting_with("a", 5)->size() == 2);
-}
-
-TEST_CASE("a store of a newer muster is refused by readers and writers") {
-  Scratch scratch;
-  open_store(scratch, Store::Mode::read_write).reset();
-  set_version(scratch, 99);
-  for (const auto mode : {Store::Mode::read_only, Store::Mode::read_write}) {
-    const auto store = Store::open(scratch.path(), mode);
-    REQUIRE_FALSE(store);
-    CHECK_THAT(store.error().message, ContainsSubstring("newer muster"));
-  }
-}
-
-TEST_CASE("a file without tables is migrated to the current version") {
-  Scratch scratch;
-  std::ofstream(scratch.path() / "muster.db").close();
-  CHECK(open_store(scratch, Store::Mode::read_only)->jobs({})->empty());
-  auto store = open_store(scratch, Store::Mode::read_write);
-  CHECK(store->append({submitted("a")}, {a_row("a", 1)}));
 }
 
 TEST_CASE("a file that is no database is named in the error") {

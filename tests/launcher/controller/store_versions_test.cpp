@@ -1,0 +1,168 @@
+// Stores of other versions of muster. `store_v1.sql` was written by one that knew only version 1.
+#include <sqlite3.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "launcher/controller/store.h"
+#include "scheduler/apply.h"
+#include "scheduler/lookup.h"
+#include "tests/catch.h"
+#include "tests/launcher/controller/scratch.h"
+
+namespace muster {
+namespace {
+
+// A store that is looked at from outside.
+class Database {
+ public:
+  explicit Database(const Scratch& scratch) {
+    REQUIRE(sqlite3_open((scratch.path() / "muster.db").c_str(), &handle_) == SQLITE_OK);
+  }
+  ~Database() { sqlite3_close(handle_); }
+  void run(const std::string& sql) {
+    REQUIRE(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  }
+  std::string text(const std::string& sql) {
+    std::string all;
+    const auto add = [](void* out, int count, char** values, char**) {
+      for (int i = 0; i < count; ++i) *static_cast<std::string*>(out) += values[i];
+      *static_cast<std::string*>(out) += "\n";
+      return 0;
+    };
+    REQUIRE(sqlite3_exec(handle_, sql.c_str(), add, &all, nullptr) == SQLITE_OK);
+    return all;
+  }
+
+ private:
+  sqlite3* handle_ = nullptr;
+};
+
+constexpr const char* all_records =
+    "SELECT seq || at_ms || job || node || kind || payload FROM record ORDER BY seq";
+
+void write_version_1(const Scratch& scratch) {
+  std::ostringstream sql;
+  sql << std::ifstream(MUSTER_SOURCE_DIR "/tests/launcher/controller/store_v1.sql").rdbuf();
+  Database(scratch).run(sql.str());
+}
+
+TEST_CASE("readers read a store of version 1 as it is") {
+  Scratch scratch;
+  write_version_1(scratch);
+  auto store = Store::open(scratch.path(), Store::Mode::read_only);
+  REQUIRE(store);
+  const auto rows = (*store)->jobs({});
+  REQUIRE(rows);
+  REQUIRE(rows->size() == 3);
+  CHECK(rows->front().name == "running");
+  CHECK((*store)->records_of({"failed"})->size() == 27);
+  CHECK((*store)->load_live());
+  CHECK(Database(scratch).text("PRAGMA user_version") == "1\n");
+}
+
+TEST_CASE("a store of version 1 becomes a current one and no record is lost or changed") {
+  Scratch scratch;
+  write_version_1(scratch);
+  const std::string before = Database(scratch).text(all_records);
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  CHECK(Database(scratch).text("PRAGMA user_version") == "2\n");
+  CHECK(Database(scratch).text(all_records) == before);
+  const auto row = (*store)->job({"finished"});
+  REQUIRE(row);
+  CHECK((*row)->tags == R"({"team":"vision"})");
+  CHECK_FALSE((*row)->unclean);
+}
+
+TEST_CASE("the job that ran when muster was replaced goes on in the State made from version 1") {
+  Scratch scratch;
+  write_version_1(scratch);
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  const auto records = (*store)->load_live();
+  REQUIRE(records);
+  State state;
+  for (const Record& record : *records) apply(state, record);
+  REQUIRE(state.jobs.size() == 1);
+  const Attempt* attempt = active_attempt(state.jobs.at({"running"}));
+  REQUIRE(attempt != nullptr);
+  CHECK(std::holds_alternative<Running>(attempt->phase));
+  CHECK_FALSE(attempt->nodes.at(0).agent_id.empty());
+  CHECK(state.nodes.at({"local"}).drained);
+}
+
+TEST_CASE("an ended job of version 1 whose processes did not die is unclean after the migration") {
+  Scratch scratch;
+  write_version_1(scratch);
+  Database(scratch).run(
+      "INSERT INTO record(at_ms, job, node, kind, payload) VALUES(1, 'failed', 'local', "
+      "'node_clean', '{\"job\":\"failed\",\"attempt\":1,\"unkillable\":[\"7 dd\"]}')");
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  CHECK((*(*store)->job({"failed"}))->unclean);
+  CHECK_FALSE((*(*store)->job({"finished"}))->unclean);
+}
+
+TEST_CASE("a migration that fails leaves the file as it was") {
+  Scratch scratch;
+  write_version_1(scratch);
+  Database(scratch).run("DROP INDEX job_live");  // the migration wants to drop it, after its column
+  CHECK_FALSE(Store::open(scratch.path(), Store::Mode::read_write));
+  CHECK(Database(scratch).text("PRAGMA user_version") == "1\n");
+  CHECK(Database(scratch).text("SELECT count(*) FROM pragma_table_info('job')") == "18\n");
+}
+
+TEST_CASE("people's notes wait until a controller has migrated the file") {
+  Scratch scratch;
+  write_version_1(scratch);
+  const auto store = Store::open(scratch.path(), Store::Mode::annotate);
+  REQUIRE_FALSE(store);
+  CHECK_THAT(store.error().message, ContainsSubstring("older muster"));
+}
+
+TEST_CASE("a store of a newer muster is refused by readers and writers, and not touched") {
+  Scratch scratch;
+  write_version_1(scratch);
+  Database(scratch).run("PRAGMA user_version=99");
+  for (const auto mode :
+       {Store::Mode::read_only, Store::Mode::read_write, Store::Mode::annotate}) {
+    const auto store = Store::open(scratch.path(), mode);
+    REQUIRE_FALSE(store);
+    CHECK_THAT(store.error().message, ContainsSubstring("newer muster"));
+    CHECK_THAT(store.error().message, ContainsSubstring("99"));
+    CHECK_THAT(store.error().message, ContainsSubstring("muster.db"));
+  }
+  CHECK(Database(scratch).text("PRAGMA user_version") == "99\n");
+}
+
+TEST_CASE("a record of a newer muster in the journal is refused, not left out") {
+  Scratch scratch;
+  write_version_1(scratch);
+  Database(scratch).run(
+      "INSERT INTO record(at_ms, job, node, kind, payload) "
+      "VALUES(1, 'running', '', 'moon_phase', '{}')");
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  const auto records = (*store)->load_live();
+  REQUIRE_FALSE(records);
+  CHECK_THAT(records.error().message, ContainsSubstring("moon_phase"));
+  Database(scratch).run(
+      "UPDATE record SET kind = 'job_waits', payload = '{\"job\":\"running\",\"moon\":1}' "
+      "WHERE kind = 'moon_phase'");
+  const auto again = (*store)->load_live();
+  REQUIRE_FALSE(again);
+  CHECK_THAT(again.error().message, ContainsSubstring("moon"));
+}
+
+TEST_CASE("a file without tables is migrated to the current version") {
+  Scratch scratch;
+  std::ofstream(scratch.path() / "muster.db").close();
+  auto reader = Store::open(scratch.path(), Store::Mode::read_only);
+  REQUIRE(reader);
+  CHECK((*reader)->jobs({})->empty());
+  CHECK(Store::open(scratch.path(), Store::Mode::read_write));
+}
+
+}  // namespace
+}  // namespace muster
