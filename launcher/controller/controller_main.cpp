@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <system_error>
 
@@ -22,10 +24,12 @@ namespace muster {
 
 namespace {
 
+constexpr int cannot_work = static_cast<int>(ExitCode::internal);
+
 int fail(const std::string& sentence) {
   log_error(sentence);
   std::cerr << "muster: " << sentence << "\n";
-  return static_cast<int>(ExitCode::internal);
+  return cannot_work;
 }
 
 // Held for the life of the process; the kernel lets go when it dies, however it dies.
@@ -39,23 +43,58 @@ Result<bool> take_lock(const Home& home) {
   return true;
 }
 
-void detach() {
-  if (::fork() > 0) ::_exit(0);
-  ::setsid();
-  if (::fork() > 0) ::_exit(0);
-  const int null = ::open("/dev/null", O_RDWR);
-  ::dup2(null, STDIN_FILENO);
-  ::dup2(null, STDOUT_FILENO);
-  ::dup2(null, STDERR_FILENO);
-  if (null > STDERR_FILENO) ::close(null);
-  if (::chdir("/") != 0) ::_exit(static_cast<int>(ExitCode::internal));
+// What the process that was called waits for: it ends as the start of the daemon does.
+constexpr char is_ready = 'R';
+constexpr char has_failed = 'F';  // and has said why in the log
+
+[[noreturn]] void end_like_the_start(int line) {
+  char word = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(line, &word, 1);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) log_error("the controller was killed while starting, or crashed");
+  ::_exit(got == 1 && word == is_ready ? 0 : cannot_work);
 }
 
-// A link a node and a log a rank: the soft limit of 1024 is too small for 64 nodes of 8 ranks.
+// What the C library or a crash says goes to the log as well.
+void leave_terminal(const Home& home) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int log = ::open(home.log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(log < 0 ? null : log, STDOUT_FILENO);
+  ::dup2(log < 0 ? null : log, STDERR_FILENO);
+  if (null > STDERR_FILENO) ::close(null);
+  if (log > STDERR_FILENO) ::close(log);
+  if (::chdir("/") != 0) ::_exit(cannot_work);
+}
+
+// In the daemon: where to say how the start went.
+Result<int> detach(const Home& home) {
+  int line[2];
+  if (::pipe2(line, O_CLOEXEC) != 0) {
+    return Error{std::string("cannot start the controller: ") + std::strerror(errno)};
+  }
+  const pid_t first = ::fork();
+  if (first < 0) return Error{std::string("cannot start the controller: ") + std::strerror(errno)};
+  if (first > 0) {
+    ::close(line[1]);
+    end_like_the_start(line[0]);
+  }
+  ::close(line[0]);
+  ::setsid();
+  if (const pid_t second = ::fork(); second != 0) ::_exit(second > 0 ? 0 : cannot_work);
+  leave_terminal(home);
+  return line[1];
+}
+
+// A link a node and a log a rank: the soft limit of 1024 is too small for 64 nodes of 8 ranks. More
+// than this is not needed, and programs that close every descriptor there could be inherit it.
 void raise_descriptor_limit() {
+  constexpr rlim_t enough = 65536;
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= enough) return;
+  limit.rlim_cur = std::min(limit.rlim_max, enough);
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
@@ -76,18 +115,25 @@ Result<std::string> controller_id(const Home& home) {
     id += digits[byte >> 4];
     id += digits[byte & 15];
   }
-  FILE* file = std::fopen(path.c_str(), "we");
-  if (file == nullptr || std::fprintf(file, "%s\n", id.c_str()) < 0 || std::fclose(file) != 0) {
+  const std::string unfinished = path.string() + ".new";
+  FILE* file = std::fopen(unfinished.c_str(), "we");
+  const bool written = file != nullptr && std::fprintf(file, "%s\n", id.c_str()) > 0 &&
+                       std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
+  if (file != nullptr) std::fclose(file);
+  if (!written || ::rename(unfinished.c_str(), path.c_str()) != 0) {
     return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
   }
   return id;
 }
 
-int serve(const ControllerOptions& options) {
+// `started` is called once the controller listens.
+Status serve(const ControllerOptions& options, mode_t users_mask,
+             const std::function<void()>& started) {
   auto id = controller_id(options.home);
-  if (!id) return fail(id.error().message);
+  if (!id) return id.error();
   auto store = Store::open(options.home.root, Store::Mode::read_write);
-  if (!store) return fail(store.error().message);
+  if (!store) return store.error();
+  ::umask(users_mask);  // the ranks' that are started on this machine
   boost::asio::io_context io(1);
   ControllerSettings settings;
   settings.home = options.home;
@@ -98,16 +144,44 @@ int serve(const ControllerOptions& options) {
   auto transport =
       make_transport(io, transport_settings_from_environment(options.home.root.string()));
   Controller controller(io, settings, std::move(*store), std::move(transport));
-  if (auto started = controller.start(); !started) return fail(started.error().message);
+  if (auto listening = controller.start(); !listening) return listening.error();
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&io](const boost::system::error_code& error, int) {
     if (!error) io.stop();
   });
   log_info("controller " + std::to_string(::getpid()) + " serves " + options.home.root.string());
+  started();
   io.run();
   ::unlink(options.home.socket().c_str());
   log_info("controller " + std::to_string(::getpid()) + " ends");
-  return 0;
+  return Done{};
+}
+
+Status serve_without_throwing(const ControllerOptions& options, mode_t users_mask,
+                              const std::function<void()>& started) {
+  try {
+    return serve(options, users_mask, started);
+  } catch (const std::exception& failure) {
+    return Error{std::string("the controller stopped: ") + failure.what()};
+  }
+}
+
+int serve_in_foreground(const ControllerOptions& options, mode_t users_mask) {
+  const auto served = serve_without_throwing(options, users_mask, [] {});
+  return served ? 0 : fail(served.error().message);
+}
+
+int serve_detached(const ControllerOptions& options, mode_t users_mask) {
+  const auto line = detach(options.home);
+  if (!line) return fail(line.error().message);
+  const auto tell = [&line](char word) {
+    [[maybe_unused]] const ssize_t told = ::write(*line, &word, 1);
+  };
+  const auto served = serve_without_throwing(options, users_mask, [&] { tell(is_ready); });
+  if (served) return 0;
+  log_error(served.error().message);
+  tell(has_failed);
+  return cannot_work;
 }
 
 }  // namespace
@@ -117,7 +191,7 @@ int controller_main(const ControllerOptions& options) {
   std::filesystem::create_directories(options.home.root, error);
   if (!error) ::chmod(options.home.root.c_str(), 0700);
   ::signal(SIGPIPE, SIG_IGN);
-  ::umask(0077);
+  const mode_t users_mask = ::umask(0077);  // while the log, the store and the lock are made
   auto locked = take_lock(options.home);
   open_log(options.home.log(), !options.detached);
   if (!locked) return fail(locked.error().message);
@@ -125,13 +199,9 @@ int controller_main(const ControllerOptions& options) {
     log_info("another controller serves " + options.home.root.string());
     return 0;
   }
-  if (options.detached) detach();
   raise_descriptor_limit();
-  try {
-    return serve(options);
-  } catch (const std::exception& failure) {
-    return fail(std::string("the controller stopped: ") + failure.what());
-  }
+  return options.detached ? serve_detached(options, users_mask)
+                          : serve_in_foreground(options, users_mask);
 }
 
 }  // namespace muster
