@@ -20,6 +20,9 @@ namespace asio = boost::asio;
 // A client that does not read its events is dropped rather than remembered without end.
 constexpr std::size_t client_queue_limit_bytes = 64u << 20;
 
+// When no descriptor is left, accepting at once again would turn in a circle.
+constexpr std::chrono::milliseconds accept_pause{100};
+
 bool is_same_user(asio::local::stream_protocol::socket& socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -46,14 +49,14 @@ void Session::read() {
           self->close();
           return;
         }
-        self->reader_.feed(std::span(self->buffer_).first(count));
+        if (!self->finishing_) self->reader_.feed(std::span(self->buffer_).first(count));
         if (self->deliver_frames()) self->read();
         else self->close();
       });
 }
 
 bool Session::deliver_frames() {
-  while (true) {
+  while (!finishing_ && socket_.is_open()) {
     auto frame = reader_.next();
     if (!frame) return false;
     if (!*frame) return true;
@@ -65,6 +68,7 @@ bool Session::deliver_frames() {
     }
     on_request_(shared_from_this(), std::move(request->message), std::move(request->payload));
   }
+  return true;
 }
 
 void Session::send(const FromController& message, std::string_view payload) {
@@ -107,7 +111,10 @@ void Session::close() {
 
 RequestServer::RequestServer(asio::io_context& io, Session::Request on_request,
                              Session::Closed on_closed)
-    : acceptor_(io), on_request_(std::move(on_request)), on_closed_(std::move(on_closed)) {}
+    : acceptor_(io),
+      pause_(io),
+      on_request_(std::move(on_request)),
+      on_closed_(std::move(on_closed)) {}
 
 // sockaddr_un holds 108 bytes: the name is bound through a descriptor of its directory.
 Status RequestServer::listen(const std::filesystem::path& socket_path) {
@@ -143,7 +150,11 @@ void RequestServer::accept() {
       };
       std::make_shared<Session>(std::move(socket), on_request_, closed)->start();
     }
-    accept();
+    if (!error) return accept();
+    pause_.expires_after(accept_pause);
+    pause_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) accept();
+    });
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -57,6 +58,7 @@ class RequestServer {
   void accept();
 
   boost::asio::local::stream_protocol::acceptor acceptor_;
+  boost::asio::steady_timer pause_;
   Session::Request on_request_;
   Session::Closed on_closed_;
   std::shared_ptr<std::size_t> sessions_ = std::make_shared<std::size_t>(0);

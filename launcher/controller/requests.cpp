@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "scheduler/lookup.h"
 #include "scheduler/resume_request.h"
 
@@ -14,8 +16,28 @@ void refuse(const std::shared_ptr<Session>& session, const std::string& why, Exi
   session->finish();
 }
 
-Requests::Answer answering(const std::shared_ptr<Session>& session, const JobId& job) {
-  return [session, job](Status outcome) {
+std::string link_state_text(const LinkState& link) {
+  if (std::holds_alternative<Linked>(link)) return "up";
+  const auto* down = std::get_if<Unlinked>(&link);
+  return down == nullptr ? "not connected" : "down: " + down->failure.message;
+}
+
+// It names directories here and on the nodes.
+bool is_job_name(const std::string& name) {
+  constexpr std::size_t longest = 255;
+  const auto is_allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() <= longest && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+}  // namespace
+
+Requests::Answer Requests::answering(const std::shared_ptr<Session>& session, const JobId& job) {
+  return [this, session, job](Status outcome) {
+    arriving_.erase(job);
     if (outcome) {
       session->send(Accepted{job, {}});
       session->finish();
@@ -24,14 +46,6 @@ Requests::Answer answering(const std::shared_ptr<Session>& session, const JobId&
     }
   };
 }
-
-std::string link_state_text(const LinkState& link) {
-  if (std::holds_alternative<Linked>(link)) return "up";
-  const auto* down = std::get_if<Unlinked>(&link);
-  return down == nullptr ? "not connected" : "down: " + down->failure.message;
-}
-
-}  // namespace
 
 void Requests::handle(const std::shared_ptr<Session>& session, ToController request,
                       std::string_view payload) {
@@ -48,9 +62,18 @@ void Requests::handle(const std::shared_ptr<Session>& session, ToController requ
 
 void Requests::take(const std::shared_ptr<Session>& session, const Submit& request) {
   const JobId job{request.spec.name};
+  if (!is_job_name(job.value)) {
+    return refuse(session, "a job cannot be called '" + job.value +
+                               "': a name has letters, digits, '_' and '-', at most 255",
+                  ExitCode::invalid_job);
+  }
+  if (request.target.nodes.empty()) {
+    return refuse(session, "compute target " + request.target.name + " of job " + job.value +
+                               " has no nodes", ExitCode::invalid_job);
+  }
   const auto known = desk_.store.job(job);
   if (!known) return refuse(session, known.error().message, ExitCode::internal);
-  if (*known || find_job(desk_.state, job) != nullptr) {
+  if (*known || find_job(desk_.state, job) != nullptr || !arriving_.insert(job).second) {
     return refuse(session, "a job called " + job.value + " exists already: choose another name",
                   ExitCode::invalid_job);
   }
@@ -87,6 +110,10 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
   }
   auto resume = resume_request(*records, request.from_step);
   if (!resume) return refuse(session, resume.error().message, ExitCode::failure);
+  if (!arriving_.insert(request.job).second) {
+    return refuse(session, "job " + request.job.value + " is being resumed already",
+                  ExitCode::failure);
+  }
   desk_.rows.restore(**row);
   desk_.observe(std::move(*resume), answering(session, request.job));
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "launcher/controller/agent_pool.h"
@@ -49,7 +50,10 @@ class Requests {
   void take(const std::shared_ptr<Session>& session, const AskVersion& request);
   void take(const std::shared_ptr<Session>& session, const Shutdown& request);
 
+  Answer answering(const std::shared_ptr<Session>& session, const JobId& job);
+
   Desk desk_;
+  std::set<JobId> arriving_;  // submitted or resumed, not yet journaled
 };
 
 }  // namespace muster
