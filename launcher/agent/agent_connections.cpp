@@ -67,6 +67,8 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
                         line_lost();
                       }});
   welcome_.holds_attempts = !attempts_.empty();
+  welcome_.held.clear();
+  for (const auto& [key, attempt] : attempts_) welcome_.held.push_back({key.job, key.attempt});
   line_.send(welcome_);
   for (const auto& [key, attempt] : attempts_) attempt->tell_known();
   for (RemoteStartAsked& asked : std::exchange(unsent_asks_, {})) line_.send(std::move(asked));

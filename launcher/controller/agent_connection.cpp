@@ -40,9 +40,11 @@ AgentConnection::~AgentConnection() { *alive_ = false; }
 void AgentConnection::connect() {
   check(phase_ == Phase::idle, "connect on a connection that is not idle");
   phase_ = Phase::connecting;
-  transport_.connect(address_, launch_, [this, alive = alive_](ConnectResult result) {
-    if (*alive) connected(std::move(result));
-  });
+  transport_.connect(address_, launch_,
+                     [this, alive = alive_, asked = ++tries_](ConnectResult result) {
+                       const bool is_wanted = *alive && asked == tries_;
+                       if (is_wanted && phase_ == Phase::connecting) connected(std::move(result));
+                     });
 }
 
 void AgentConnection::connected(ConnectResult result) {
@@ -71,7 +73,8 @@ void AgentConnection::send(const ToAgent& message, std::string_view payload) {
 }
 
 void AgentConnection::receive(std::span<const std::byte> bytes) {
-  last_heard_ = Steady::now();
+  // One that talks but does not greet is no agent of ours.
+  if (phase_ == Phase::up) last_heard_ = Steady::now();
   reader_.feed(bytes);
   while (link_) {
     auto frame = reader_.next();
@@ -91,6 +94,7 @@ void AgentConnection::receive(std::span<const std::byte> bytes) {
 
 void AgentConnection::handle(FromAgent message, std::string payload) {
   if (const auto* welcome = std::get_if<Welcome>(&message)) {
+    if (phase_ != Phase::greeting) return;
     if (welcome->version != wire_version) {
       drop({LinkFailureKind::wrong_build,
             "the agent on " + address_.id.value + " speaks protocol " +
@@ -99,6 +103,7 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
       return;
     }
     phase_ = Phase::up;
+    last_heard_ = Steady::now();
     welcome_ = *welcome;
     events_.on_up(*welcome);
     return;

@@ -37,9 +37,11 @@ class AgentConnection {
   std::size_t queued_bytes() const { return link_ ? link_->queued_bytes() : 0; }
   const NodeAddress& address() const { return address_; }
   const std::string& home() const { return launch_.home; }
-  void move_to(NodeAddress address, std::string home) {  // for the next connection
+  Milliseconds lease() const { return lease_; }
+  void move_to(NodeAddress address, std::string home, Milliseconds lease) {  // for the next one
     address_ = std::move(address);
     launch_.home = std::move(home);
+    lease_ = lease;
   }
   const ConnectProfile& profile() const { return profile_; }
   const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
@@ -65,6 +67,7 @@ class AgentConnection {
   ConnectProfile profile_;
   Welcome welcome_;
   std::chrono::steady_clock::time_point last_heard_;
+  int tries_ = 0;  // an answer of the transport to an earlier one is not wanted any more
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards callbacks of the transport
 };
 

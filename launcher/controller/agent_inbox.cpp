@@ -13,6 +13,9 @@ namespace {
 // One record of progress in thirty seconds keeps a week's run below 20,000 records.
 constexpr Milliseconds progress_interval{30000};
 
+// The rank map of an attempt that is over is gone; no job has a million ranks.
+constexpr std::int64_t late_ranks_limit = 1'000'000;
+
 const Rank* known_rank(const State& state, const JobId& job, AttemptId attempt, RankId rank) {
   const Job* found = find_job(state, job);
   const Attempt* active = found == nullptr ? nullptr : active_attempt(*found);
@@ -31,40 +34,81 @@ AgentInbox::AgentInbox(Home home, const State& state, AgentPool& pool, RankLogs&
       logs_(logs),
       outlets_(std::move(outlets)) {}
 
+template <class Message>
+void AgentInbox::observe_if_ours(const NodeId& node, const Message& message, Observation what) {
+  if (node_index(message.job, message.attempt, node) >= 0) outlets_.observe(std::move(what));
+}
+
 bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_view payload) {
   if (const auto* piece = std::get_if<RankOutput>(&message)) {
     output(node, *piece, payload);
   } else if (const auto* ended = std::get_if<RankEnded>(&message)) {
     rank_ended(node, *ended);
   } else if (const auto* seen = std::get_if<Progress>(&message)) {
-    progress(*seen);
+    progress(node, *seen);
   } else if (const auto* data = std::get_if<FileData>(&message)) {
     file(node, *data, payload);
   } else if (const auto* checked = std::get_if<CheckDone>(&message)) {
-    outlets_.observe(NodeChecked{checked->job, checked->attempt, node, checked->failures,
-                                 checked->newest_checkpoint});
+    observe_if_ours(node, *checked, NodeChecked{checked->job, checked->attempt, node,
+                                                checked->failures, checked->newest_checkpoint});
   } else if (const auto* staged = std::get_if<StageDone>(&message)) {
-    outlets_.observe(NodeStaged{staged->job, staged->attempt, node, staged->error});
+    observe_if_ours(node, *staged,
+                    NodeStaged{staged->job, staged->attempt, node, staged->error});
   } else if (const auto* ports = std::get_if<PortsDone>(&message)) {
-    outlets_.observe(PortsReserved{ports->job, ports->attempt, node, ports->ports, ports->error});
+    observe_if_ours(node, *ports,
+                    PortsReserved{ports->job, ports->attempt, node, ports->ports, ports->error});
   } else if (const auto* started = std::get_if<StartDone>(&message)) {
-    outlets_.observe(NodeStarted{started->job, started->attempt, node, started->error});
-  } else if (const auto* clean = std::get_if<AttemptClean>(&message)) {
-    outlets_.observe(NodeClean{clean->job, clean->attempt, node, clean->newest_checkpoint,
-                               clean->unkillable});
+    observe_if_ours(node, *started,
+                    NodeStarted{started->job, started->attempt, node, started->error});
+  } else if (const auto* clean_now = std::get_if<AttemptClean>(&message)) {
+    clean(node, *clean_now);
   } else if (const auto* collected = std::get_if<CollectDone>(&message)) {
-    settle_if_last(node, *collected);
-    outlets_.observe(
-        OutputsCollected{collected->job, collected->attempt, node, collected->error});
+    if (node_index(collected->job, collected->attempt, node) >= 0) settle_if_last(node, *collected);
+    observe_if_ours(node, *collected, OutputsCollected{collected->job, collected->attempt, node,
+                                                       collected->error});
   } else {
     return false;
   }
   return true;
 }
 
+void AgentInbox::clear_away(const NodeId& node, const Welcome& welcome) {
+  for (const HeldAttempt& held : welcome.held) {
+    if (!outlets_.is_over(node, held.job, held.attempt)) continue;
+    pool_.send(node, StopAttempt{held.job, held.attempt, "SIGKILL", Milliseconds{0}});
+  }
+}
+
+// By then every byte that its ranks wrote has arrived.
+void AgentInbox::clean(const NodeId& node, const AttemptClean& clean) {
+  if (outlets_.is_over(node, clean.job, clean.attempt)) {
+    if (clean.unkillable.empty()) pool_.send(node, ForgetAttempt{clean.job, clean.attempt, false});
+    return;
+  }
+  const Node* known = find_node(state_, node);
+  const bool was_stuck = known != nullptr && known->unclean && known->unclean->job == clean.job;
+  if (!was_stuck && node_index(clean.job, clean.attempt, node) < 0) return;
+  outlets_.observe(NodeClean{clean.job, clean.attempt, node, clean.newest_checkpoint,
+                             clean.unkillable});
+}
+
+// The name in the message becomes a path: only names that the journal holds get this far.
+bool AgentInbox::is_rank_of(const NodeId& node, const JobId& job, AttemptId attempt,
+                            RankId rank) const {
+  const int index = node_index(job, attempt, node);
+  if (index < 0) {
+    const bool is_rank = rank >= mpirun_log && rank.value < late_ranks_limit;
+    return is_rank && outlets_.is_over(node, job, attempt);
+  }
+  if (rank == mpirun_log) return index == 0;
+  const Rank* known = known_rank(state_, job, attempt, rank);
+  return known != nullptr && known->node_index == index;
+}
+
 // Bytes that cannot be stored are not acknowledged; the link is dropped so that the agent sends
 // them again from what is safe, by which time there may be room.
 void AgentInbox::output(const NodeId& node, const RankOutput& piece, std::string_view payload) {
+  if (!is_rank_of(node, piece.job, piece.attempt, piece.rank)) return;
   auto size = logs_.write(piece.job, piece.attempt, piece.rank, piece.offset, payload);
   if (!size) {
     outlets_.note(piece.job, size.error().message);
@@ -79,6 +123,7 @@ void AgentInbox::output(const NodeId& node, const RankOutput& piece, std::string
 void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   const Rank* rank = known_rank(state_, ended.job, ended.attempt, ended.rank);
   if (rank == nullptr || std::holds_alternative<RankDone>(rank->state)) return;
+  if (rank->node_index != node_index(ended.job, ended.attempt, node)) return;
   const Seen& seen = seen_[ended.job];
   if (seen.step && seen.step != seen.journaled_step) {
     journal_step(ended.job, ended.attempt, std::nullopt);
@@ -103,10 +148,8 @@ void AgentInbox::journal_step(const JobId& job, AttemptId attempt,
   outlets_.observe(ProgressSeen{job, attempt, seen.step.value_or(0), checkpoint});
 }
 
-void AgentInbox::progress(const Progress& progress) {
-  const Job* job = find_job(state_, progress.job);
-  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
-  if (attempt == nullptr || attempt->id != progress.attempt) return;
+void AgentInbox::progress(const NodeId& node, const Progress& progress) {
+  if (node_index(progress.job, progress.attempt, node) < 0) return;
   Seen& seen = seen_[progress.job];
   if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
   const bool sealed = progress.checkpoint && progress.checkpoint->step != seen.checkpoint_step;

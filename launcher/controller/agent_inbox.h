@@ -1,5 +1,6 @@
-// What agents say becomes observations, log bytes, progress and files. Repetitions (agents say
-// things again after a reconnection) are recognised by State and do not reach the journal twice.
+// What agents say becomes observations, log bytes, progress and files. An agent is heard about the
+// attempts of its own node only: what runs and, for the rest of the output, what is over. What is
+// said again (after a reconnection) changes nothing in State.
 #pragma once
 
 #include <functional>
@@ -23,12 +24,15 @@ class AgentInbox {
     std::function<void(const JobId&, const JobEvent&)> progress;
     std::function<void(const JobId&, const std::string&)>
         note;  // a sentence for the job's followers
+    std::function<bool(const NodeId&, const JobId&, AttemptId)> is_over;  // over_attempt.h
   };
 
   AgentInbox(Home home, const State& state, AgentPool& pool, RankLogs& logs, Outlets outlets);
 
   // Messages about attempts; false: not one of these.
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload);
+  // After its Welcome. Attempts that are over are stopped, send what is left, and are forgotten.
+  void clear_away(const NodeId& node, const Welcome& welcome);
   void attempt_over(const JobId& job, AttemptId attempt);
   // Puts what the nodes sent in place; sentences about files that were renamed or left out.
   std::vector<std::string> settle_files(const JobId& job);
@@ -41,9 +45,13 @@ class AgentInbox {
     std::optional<std::int64_t> checkpoint_step;
   };
 
+  bool is_rank_of(const NodeId& node, const JobId& job, AttemptId attempt, RankId rank) const;
+  void clean(const NodeId& node, const AttemptClean& clean);
+  template <class Message>
+  void observe_if_ours(const NodeId& node, const Message& message, Observation what);
   void output(const NodeId& node, const RankOutput& piece, std::string_view payload);
   void rank_ended(const NodeId& node, const RankEnded& ended);
-  void progress(const Progress& progress);
+  void progress(const NodeId& node, const Progress& progress);
   void journal_step(const JobId& job, AttemptId attempt,
                     const std::optional<CheckpointRef>& checkpoint);
   void file(const NodeId& node, const FileData& piece, std::string_view payload);

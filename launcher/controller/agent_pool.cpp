@@ -7,13 +7,18 @@ namespace muster {
 
 namespace {
 
+using Steady = std::chrono::steady_clock;
+
 // The first retry is at once for an agent that was restarted; five seconds spares a rebooting node.
 constexpr Milliseconds first_backoff{50};
 constexpr Milliseconds longest_backoff{5000};
+// A link that breaks sooner than this, again and again, is tried ever less often: each time costs
+// records in the journal.
+constexpr std::chrono::seconds steady_link{10};
 
 bool is_same_place(const NodeAddress& a, const NodeAddress& b) {
   return a.transport == b.transport && a.host == b.host && a.port == b.port && a.user == b.user &&
-         a.identity_file == b.identity_file;
+         a.identity_file == b.identity_file && a.job_address == b.job_address;
 }
 
 }  // namespace
@@ -25,7 +30,7 @@ AgentPool::AgentPool(boost::asio::io_context& io, Transport& transport, AgentLau
 AgentConnection::Events AgentPool::events_of(const NodeId& node) {
   return {[this, node](const Welcome& welcome) {
             Entry& entry = entries_.at(node);
-            entry.backoff = Milliseconds{0};
+            entry.up_since = Steady::now();
             entry.reported.reset();
             events_.on_up(node, welcome);
           },
@@ -45,12 +50,13 @@ void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::
     entry.retry = std::make_unique<boost::asio::steady_timer>(io_);
   }
   entry.wanted = true;
+  // The agent learns its lease when it is greeted.
   const bool moved = !is_same_place(entry.connection->address(), address) ||
-                     entry.connection->home() != home;
+                     entry.connection->home() != home || entry.connection->lease() != lease;
   if (moved) {
-    entry.connection->move_to(address, home);
+    entry.connection->move_to(address, home, lease);
     entry.connection->drop({LinkFailureKind::lost, "node " + address.id.value +
-                                                       " has another address now"});
+                                                       " has another address or lease now"});
     entry.retry->cancel();
     entry.waiting = false;
     entry.reported.reset();
@@ -68,6 +74,8 @@ void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
 
 void AgentPool::failed(const NodeId& node, LinkFailure failure) {
   Entry& entry = entries_.at(node);
+  if (entry.up_since && Steady::now() - *entry.up_since >= steady_link) entry.backoff = {};
+  entry.up_since.reset();
   const bool news = entry.reported != failure.kind;
   entry.reported = failure.kind;
   entry.backoff = std::clamp(entry.backoff * 2, first_backoff, longest_backoff);
@@ -94,6 +102,12 @@ AgentConnection* AgentPool::up(const NodeId& node) {
 
 void AgentPool::send(const NodeId& node, const ToAgent& message, std::string_view payload) {
   if (auto* connection = up(node)) connection->send(message, payload);
+}
+
+std::size_t AgentPool::queued_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [node, entry] : entries_) bytes += entry.connection->queued_bytes();
+  return bytes;
 }
 
 void AgentPool::retire_all() {

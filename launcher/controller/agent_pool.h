@@ -33,12 +33,14 @@ class AgentPool {
   AgentConnection* find(const NodeId& node);
   void send(const NodeId& node, const ToAgent& message, std::string_view payload = {});
   void retire_all();
+  std::size_t queued_bytes() const;  // of all links, not yet handed to the network
 
  private:
   struct Entry {
     std::unique_ptr<AgentConnection> connection;
     std::unique_ptr<boost::asio::steady_timer> retry;
     Milliseconds backoff{0};
+    std::optional<std::chrono::steady_clock::time_point> up_since;
     bool wanted = false;
     bool waiting = false;  // for the retry timer
     std::optional<LinkFailureKind> reported;

@@ -1,12 +1,16 @@
 #include "launcher/controller/controller.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 
 #include "launcher/controller/announcer.h"
 #include "launcher/controller/controller_log.h"
+#include "launcher/controller/over_attempt.h"
 #include "launcher/controller/wall_clock.h"
+#include "launcher/controller/work_message.h"
 #include "scheduler/apply.h"
 #include "scheduler/decide.h"
+#include "scheduler/lookup.h"
 #include "scheduler/record_subject.h"
 
 namespace muster {
@@ -18,6 +22,19 @@ constexpr Milliseconds store_retry{1000};
 
 // One decision can open the way to the next; a core that never settles is a bug, not a long turn.
 constexpr int decide_rounds_limit = 10000;
+
+// Last words (agents are told to retire, a client that it was heard) get out within milliseconds.
+constexpr Milliseconds last_words_pause{10};
+constexpr std::chrono::seconds last_words_limit{1};
+
+// An agent asks for commands on other nodes of an MPI attempt that it is part of, and of no other.
+bool runs_on(const State& state, const RemoteStartAsked& asked, const NodeId& node) {
+  const Job* job = find_job(state, asked.job);
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  if (attempt == nullptr || attempt->id != asked.attempt || !runs_mpirun(job->spec)) return false;
+  return std::any_of(attempt->nodes.begin(), attempt->nodes.end(),
+                     [&node](const AttemptNode& one) { return one.id == node; });
+}
 
 }  // namespace
 
@@ -52,6 +69,10 @@ Controller::Controller(boost::asio::io_context& io, ControllerSettings settings,
                         [this](const JobId& job, const JobEvent& event) { progress(job, event); },
                         [this](const JobId& job, const std::string& sentence) {
                           note(job, sentence);
+                        },
+                        [this](const NodeId& node, const JobId& job, AttemptId attempt) {
+                          return state_is_journal_ &&
+                                 is_over(state_, *store_, node, job, attempt);
                         }}),
       requests_({state_, *store_, rows_, pool_, relay_, watchers_, settings_.launch.build_id,
                  [this](Observation what, Answer answer) {
@@ -73,21 +94,38 @@ Status Controller::start() {
     if (!std::holds_alternative<Linked>(node.link)) continue;
     observe(LinkDown{id, {LinkFailureKind::lost, "the controller was restarted"}});
   }
+  hold_unclean_nodes();
   post_turn();
   watch_idleness();
   return Done{};
 }
 
+// Their jobs have left State, and with them the nodes' addresses.
+void Controller::hold_unclean_nodes() {
+  for (const auto& [id, node] : state_.nodes) {
+    if (!node.unclean || find_job(state_, node.unclean->job) != nullptr) continue;
+    const auto records = store_->records_of(node.unclean->job);
+    if (!records) continue;
+    for (const Record& record : *records) {
+      if (const auto* job = record_as<JobSubmitted>(record)) sender_.want(job->target, id);
+      if (const auto* job = record_as<ResumeRequested>(record)) sender_.want(job->target, id);
+    }
+  }
+}
+
 Status Controller::replay() {
+  state_is_journal_ = false;
   auto records = store_->load_live();
   if (!records) return records.error();
   state_ = State{};
   rows_.clear();
+  attempt_nodes_.clear();
   for (const Record& record : *records) {
     apply(state_, record);
     rows_.note(record, state_);
+    note_nodes(record);
   }
-  rows_.take_changed();
+  state_is_journal_ = true;
   return Done{};
 }
 
@@ -107,7 +145,9 @@ void Controller::turn() {
   turn_posted_ = false;
   std::deque<Incoming> batch = std::move(inbox_);
   inbox_.clear();
-  if (auto written = journal(batch); !written) {
+  Status written = state_is_journal_ ? Status(Done{}) : replay();
+  if (written) written = journal(batch);
+  if (!written) {
     turn_failed(std::move(batch), written.error());
     return;
   }
@@ -174,16 +214,23 @@ void Controller::close_attempt(const Record& record) {
   inbox_of_agents_.attempt_over(ended->job, ended->attempt);
 }
 
-void Controller::forget(const Record& record) {
+void Controller::note_nodes(const Record& record) {
   if (const auto* placed = record_as<AttemptPlaced>(record)) {
     attempt_nodes_[placed->job] = placed->nodes;
   } else if (const auto* replaced = record_as<NodeReplaced>(record)) {
     attempt_nodes_[replaced->job].push_back(replaced->new_node);
-  } else if (const auto* ended = record_as<AttemptEnded>(record)) {
+  } else if (const auto* over = record_as<JobEnded>(record)) {
+    attempt_nodes_.erase(over->job);
+  }
+}
+
+// A node that is not connected now says at its next Welcome what it still holds.
+void Controller::forget(const Record& record) {
+  note_nodes(record);
+  if (const auto* ended = record_as<AttemptEnded>(record)) {
     for (const NodeId& node : attempt_nodes_[ended->job]) {
       pool_.send(node, ForgetAttempt{ended->job, ended->attempt, false});
     }
-    attempt_nodes_.erase(ended->job);
   } else if (const auto* over = record_as<JobEnded>(record)) {
     sender_.job_over(over->job);
   }
@@ -204,17 +251,30 @@ void Controller::schedule_wake() {
 void Controller::watch_idleness() {
   const auto now = std::chrono::steady_clock::now();
   if (!state_.jobs.empty() || server_.sessions() > 0) last_busy_ = now;
+  if (settings_.idle_limit == Seconds{0}) return;
   if (now - last_busy_ >= settings_.idle_limit) {
     shut_down();
     return;
   }
-  idle_.expires_after(std::min<Milliseconds>(settings_.idle_limit, Milliseconds{1000}));
+  idle_.expires_after(Milliseconds{1000});
   idle_.async_wait([this](const boost::system::error_code& error) {
     if (!error) watch_idleness();
   });
 }
 
-void Controller::shut_down() { io_.stop(); }
+void Controller::shut_down() {
+  end_when_sent(std::chrono::steady_clock::now() + last_words_limit);
+}
+
+void Controller::end_when_sent(std::chrono::steady_clock::time_point deadline) {
+  idle_.expires_after(last_words_pause);
+  idle_.async_wait([this, deadline](const boost::system::error_code& error) {
+    if (error) return;
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    if (late || pool_.queued_bytes() == 0) io_.stop();
+    else end_when_sent(deadline);
+  });
+}
 
 void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
   LinkUp up;
@@ -226,6 +286,7 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
   up.job_address = !connection->address().job_address.empty() ? connection->address().job_address
                                                               : welcome.address;
   sender_.node_up(state_, node, logs_);
+  inbox_of_agents_.clear_away(node, welcome);
   observe(std::move(up));
 }
 
@@ -235,11 +296,11 @@ void Controller::agent_said(const NodeId& node, const FromAgent& message,
   if (const auto* wanted = std::get_if<WantBlobs>(&message)) {
     sender_.blobs_wanted(node, *wanted);
   } else if (const auto* output = std::get_if<ExecOutput>(&message)) {
-    relay_.output(*output, payload);
+    relay_.output(node, *output, payload);
   } else if (const auto* ended = std::get_if<ExecEnded>(&message)) {
-    relay_.ended(*ended);
+    relay_.ended(node, *ended);
   } else if (const auto* asked = std::get_if<RemoteStartAsked>(&message)) {
-    relay_.remote_start(state_, node, *asked);
+    if (runs_on(state_, *asked, node)) relay_.remote_start(state_, node, *asked);
   } else if (const auto* over = std::get_if<RemoteStartEnded>(&message)) {
     relay_.remote_start_ended(*over);
   }

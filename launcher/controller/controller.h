@@ -1,7 +1,8 @@
 // The controller: one loop around the core. Observations wait in an inbox; `turn` journals them
 // with the decisions they lead to in one transaction and only then performs. When the store cannot
 // be written, State is rebuilt from the journal and the turn is tried again: nothing is performed
-// that is not on disk. One thread, one io_context.
+// that is not on disk, and nothing at all while the journal cannot be read. One thread, one
+// io_context.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -31,7 +32,7 @@ struct ControllerSettings {
   Home home;
   AgentLaunch launch;
   // A controller without live jobs or clients ends itself: ten minutes keep agents warm between the
-  // runs of somebody who is trying things.
+  // runs of somebody who is trying things. 0: never.
   Seconds idle_limit{600};
 };
 
@@ -59,10 +60,13 @@ class Controller {
   void turn_failed(std::deque<Incoming> batch, const Error& why);
   void perform();
   void close_attempt(const Record& record);
+  void note_nodes(const Record& record);
   void forget(const Record& record);
+  void hold_unclean_nodes();
   void schedule_wake();
   void watch_idleness();
   void shut_down();
+  void end_when_sent(std::chrono::steady_clock::time_point deadline);
 
   void agent_up(const NodeId& node, const Welcome& welcome);
   void agent_said(const NodeId& node, const FromAgent& message, std::string_view payload);
@@ -74,6 +78,7 @@ class Controller {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Transport> transport_;
   State state_;
+  bool state_is_journal_ = false;
   JobRows rows_;
   std::deque<Incoming> inbox_;
   bool turn_posted_ = false;

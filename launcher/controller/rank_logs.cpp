@@ -15,6 +15,9 @@ namespace {
 // Half of the usual soft limit of 1024 descriptors; the rest is for links and clients.
 constexpr std::size_t open_files_limit = 512;
 
+// An agent keeps what is not acknowledged: more than this was never lost, it is a broken message.
+constexpr std::int64_t longest_gap_bytes = std::int64_t{64} << 30;
+
 Error failed(const std::string& what, const std::filesystem::path& path) {
   return Error{"cannot " + what + " " + path.string() + ": " + std::strerror(errno)};
 }
@@ -66,20 +69,39 @@ Result<std::int64_t> RankLogs::write(const JobId& job, AttemptId attempt, RankId
   auto opened = open(job, attempt, rank);
   if (!opened) return opened.error();
   File& file = **opened;
+  const auto cannot_write = [&](const Error& why) {
+    return Error{"cannot write the log of rank " + std::to_string(rank.value) + " of job " +
+                 job.value + ": " + why.message};
+  };
+  if (offset < 0) return cannot_write(Error{"the output begins before the log"});
   if (offset > file.size) {
-    return Error{"output of rank " + std::to_string(rank.value) + " of job " + job.value +
-                 " continues at byte " + std::to_string(offset) + " but the log has only " +
-                 std::to_string(file.size)};
+    if (auto filled = fill_gap(file, offset); !filled) return cannot_write(filled.error());
   }
   const auto known = static_cast<std::size_t>(file.size - offset);
   if (known >= bytes.size()) return file.size;
   bytes.remove_prefix(known);
   if (auto done = write_at(file.descriptor, bytes, file.size); !done) {
-    return Error{"cannot write the log of rank " + std::to_string(rank.value) + " of job " +
-                 job.value + ": " + done.error().message};
+    return cannot_write(done.error());
   }
   file.size += static_cast<std::int64_t>(bytes.size());
   return file.size;
+}
+
+// What was acknowledged once and is not here any more (this machine lost power, or somebody cut the
+// file) is not on the node either. The rest keeps its place.
+Status RankLogs::fill_gap(File& file, std::int64_t to) {
+  if (to - file.size > longest_gap_bytes) {
+    return Error{"the output continues at byte " + std::to_string(to) + " but the log has only " +
+                 std::to_string(file.size)};
+  }
+  std::string words = "\n[muster: " + std::to_string(to - file.size) +
+                      " bytes of the output were lost with this log]";
+  words.resize(std::min(words.size(), static_cast<std::size_t>(to - file.size - 1)));
+  if (::ftruncate(file.descriptor, to) != 0) return Error{std::strerror(errno)};
+  if (auto done = write_at(file.descriptor, words, file.size); !done) return done;
+  if (auto done = write_at(file.descriptor, "\n", to - 1); !done) return done;
+  file.size = to;
+  return Done{};
 }
 
 Status RankLogs::append_metrics(const JobId& job, AttemptId attempt, std::string_view lines) {

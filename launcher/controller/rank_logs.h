@@ -1,5 +1,6 @@
 // Writes what ranks said to `attempt-<n>/rank-<r>.log`, each byte once: a piece that overlaps what
-// is there already is cut, one beyond the end is refused. Keeps a bounded number of files open.
+// is there already is cut; bytes that are missing before it are replaced by a line that says so.
+// Keeps a bounded number of files open.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,7 @@ class RankLogs {
     std::int64_t size = 0;
   };
 
+  static Status fill_gap(File& file, std::int64_t to);
   Result<File*> open(const JobId& job, AttemptId attempt, RankId rank);
 
   Home home_;

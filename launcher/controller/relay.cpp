@@ -69,15 +69,15 @@ void Relay::input(const std::shared_ptr<Session>& session, std::string_view payl
   }
 }
 
-void Relay::output(const ExecOutput& output, std::string_view payload) {
+void Relay::output(const NodeId& from, const ExecOutput& output, std::string_view payload) {
   const auto found = execs_.find(output.id);
-  if (found == execs_.end()) return;
+  if (found == execs_.end() || found->second.node != from) return;
   if (const auto session = found->second.client.lock()) session->send(output, payload);
 }
 
-void Relay::ended(const ExecEnded& ended) {
+void Relay::ended(const NodeId& from, const ExecEnded& ended) {
   const auto found = execs_.find(ended.id);
-  if (found == execs_.end()) return;
+  if (found == execs_.end() || found->second.node != from) return;
   if (const auto session = found->second.client.lock()) {
     session->send(ended);
     session->finish();

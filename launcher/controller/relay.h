@@ -20,8 +20,8 @@ class Relay {
   // Starts the command beside the rank, or answers Refused.
   void exec(const State& state, const std::shared_ptr<Session>& session, const Exec& request);
   void input(const std::shared_ptr<Session>& session, std::string_view payload);
-  void output(const ExecOutput& output, std::string_view payload);
-  void ended(const ExecEnded& ended);
+  void output(const NodeId& from, const ExecOutput& output, std::string_view payload);
+  void ended(const NodeId& from, const ExecEnded& ended);
   void client_gone(const std::shared_ptr<Session>& session);
 
   void remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked);

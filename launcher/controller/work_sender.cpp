@@ -4,6 +4,7 @@
 
 #include "launcher/controller/work_message.h"
 #include "launcher/stage/trees_file.h"
+#include "launcher/wire/message_codec.h"
 #include "scheduler/lookup.h"
 
 namespace muster {
@@ -44,9 +45,10 @@ void WorkSender::perform(const State& state) {
   const std::set<NodeId> wanted = nodes_to_connect(state);
   for (const auto& [id, job] : state.jobs) {
     for (const NodeAddress& address : job.target.nodes) {
-      if (wanted.contains(address.id)) {
-        pool_.want(address, job.target.lease, home_on_node(job.target, address));
-      }
+      const Node* node = find_node(state, address.id);
+      // Other jobs may give the node another address or lease: theirs counts when it is their turn.
+      if (!wanted.contains(address.id) || node->owner != id) continue;
+      pool_.want(address, job.target.lease, home_on_node(job.target, address));
     }
   }
   pool_.set_wanted(wanted);
@@ -56,6 +58,12 @@ void WorkSender::perform(const State& state) {
     if (sent_[work.node] == key) continue;
     sent_[work.node] = std::move(key);
     send(state, work);
+  }
+}
+
+void WorkSender::want(const ComputeTarget& target, const NodeId& node) {
+  for (const NodeAddress& address : target.nodes) {
+    if (address.id == node) pool_.want(address, target.lease, home_on_node(target, address));
   }
 }
 
@@ -74,6 +82,16 @@ void WorkSender::send_stage(const NodeWork& work) {
     if (!loaded) {
       trees_.erase(work.job);
       staging_.failed(work, loaded.error().message);
+      return;
+    }
+    const auto size = encode(StageTrees{work.job, work.attempt, *loaded}).size();
+    if (size > frame_header_limit_bytes) {
+      trees_.erase(work.job);
+      staging_.failed(work, "job " + work.job.value +
+                                " has too many files to copy: their list of " +
+                                std::to_string(size >> 20) + " MiB is longer than " +
+                                std::to_string(frame_header_limit_bytes >> 20) +
+                                " MiB; put them into an archive or on a shared file system");
       return;
     }
     trees = std::make_shared<const std::vector<Tree>>(std::move(*loaded));
@@ -122,36 +140,47 @@ void WorkSender::tell_progress(Feed& feed) {
   staging_.moves(feed.seen);
 }
 
-void WorkSender::job_over(const JobId& job) { trees_.erase(job); }
+void WorkSender::job_over(const JobId& job) {
+  trees_.erase(job);
+}
+
+// As much as the node's link takes now.
+Status WorkSender::feed(const NodeId& node, Feed& feed) {
+  if (!blobs_) {
+    auto opened = BlobStore::open(home_.blobs());
+    if (!opened) return opened.error();
+    blobs_ = std::make_unique<BlobStore>(std::move(*opened));
+  }
+  AgentConnection* connection = pool_.up(node);
+  while (connection != nullptr && !feed.hashes.empty() &&
+         connection->queued_bytes() < feed_window_bytes) {
+    const std::string& hash = feed.hashes.front();
+    const auto piece = blobs_->read(hash, feed.offset, piece_bytes);
+    if (!piece) return piece.error();
+    const bool last = piece->size() < piece_bytes;
+    connection->send(BlobData{hash, feed.offset, last}, *piece);
+    feed.offset += static_cast<std::int64_t>(piece->size());
+    feed.seen.bytes += static_cast<std::int64_t>(piece->size());
+    tell_progress(feed);
+    if (!last) continue;
+    feed.hashes.pop_front();
+    feed.offset = 0;
+  }
+  if (connection == nullptr) feed.hashes.clear();
+  return Done{};
+}
 
 // One piece a node in turn, so that a slow node delays nobody but itself.
 void WorkSender::pump() {
   pumping_ = false;
-  if (!blobs_) {
-    auto opened = BlobStore::open(home_.blobs());
-    if (!opened) return;
-    blobs_ = std::make_unique<BlobStore>(std::move(*opened));
-  }
   for (auto it = feeds_.begin(); it != feeds_.end();) {
-    auto& [node, feed] = *it;
-    AgentConnection* connection = pool_.up(node);
-    while (connection != nullptr && !feed.hashes.empty() &&
-           connection->queued_bytes() < feed_window_bytes) {
-      const std::string& hash = feed.hashes.front();
-      auto piece = blobs_->read(hash, feed.offset, piece_bytes);
-      const bool last = !piece || piece->size() < piece_bytes;
-      // An unreadable blob ends short: the node finds the wrong hash and says so.
-      connection->send(BlobData{hash, feed.offset, last}, piece ? *piece : std::string());
-      const std::int64_t sent = piece ? static_cast<std::int64_t>(piece->size()) : 0;
-      feed.offset += sent;
-      feed.seen.bytes += sent;
-      tell_progress(feed);
-      if (last) {
-        feed.hashes.pop_front();
-        feed.offset = 0;
-      }
+    auto& [node, pending] = *it;
+    const auto fed = feed(node, pending);
+    if (!fed) {
+      staging_.failed({pending.seen.job, pending.seen.attempt, node, 0, StageWork{}},
+                      fed.error().message);
     }
-    it = feed.hashes.empty() || connection == nullptr ? feeds_.erase(it) : std::next(it);
+    it = !fed || pending.hashes.empty() ? feeds_.erase(it) : std::next(it);
   }
   if (feeds_.empty()) return;
   pumping_ = true;

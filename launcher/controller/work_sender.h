@@ -31,6 +31,8 @@ class WorkSender {
 
   // Connects the nodes of live attempts and sends what is pending to those that answer.
   void perform(const State& state);
+  // As the target says it; `perform` does it for every node that a live job owns.
+  void want(const ComputeTarget& target, const NodeId& node);
   void node_up(const State& state, const NodeId& node, RankLogs& logs);
   void node_down(const NodeId& node);
   void blobs_wanted(const NodeId& node, const WantBlobs& wanted);
@@ -49,6 +51,7 @@ class WorkSender {
   void send_stage(const NodeWork& work);
   void tell_progress(Feed& feed);
   void pump();
+  Status feed(const NodeId& node, Feed& feed);
 
   boost::asio::steady_timer pump_timer_;
   bool pumping_ = false;

@@ -25,12 +25,23 @@ TEST_CASE("pieces that arrive twice are written once") {
   CHECK(content(home.rank_log({"j"}, {0}, {3})) == "hello world");
 }
 
-TEST_CASE("a piece beyond the end is refused and names the gap") {
+TEST_CASE("bytes that are lost for ever are named in the log, and the rest keeps its place") {
+  Scratch scratch;
+  const Home home{scratch.path()};
+  RankLogs logs(home);
+  CHECK(*logs.write({"j"}, {0}, {0}, 0, "abc") == 3);
+  CHECK(*logs.write({"j"}, {0}, {0}, 203, "def") == 206);
+  const std::string text = content(home.rank_log({"j"}, {0}, {0}));
+  CHECK_THAT(text, ContainsSubstring("200 bytes of the output were lost"));
+  CHECK(text.substr(202) == "\ndef");
+  CHECK(*logs.write({"j"}, {0}, {0}, 207, "g") == 208);
+}
+
+TEST_CASE("a piece from before the beginning or far beyond the end is refused") {
   Scratch scratch;
   RankLogs logs(Home{scratch.path()});
-  const auto size = logs.write({"j"}, {0}, {0}, 5, "x");
-  REQUIRE_FALSE(size);
-  CHECK_THAT(size.error().message, ContainsSubstring("byte 5"));
+  CHECK_FALSE(logs.write({"j"}, {0}, {0}, -5, "0123456789"));
+  CHECK_FALSE(logs.write({"j"}, {0}, {0}, std::numeric_limits<std::int64_t>::max(), "x"));
 }
 
 TEST_CASE("a log goes on where an earlier controller left it") {

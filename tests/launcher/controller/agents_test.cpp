@@ -1,0 +1,181 @@
+#include <boost/asio/io_context.hpp>
+#include <fstream>
+#include <sstream>
+
+#include "launcher/controller/agent_inbox.h"
+#include "launcher/controller/over_attempt.h"
+#include "launcher/controller/work_sender.h"
+#include "scheduler/apply.h"
+#include "tests/catch.h"
+#include "tests/launcher/controller/fake_transport.h"
+#include "tests/launcher/controller/scratch.h"
+
+namespace muster {
+namespace {
+
+NodeAddress address_of(const std::string& node, const std::string& host) {
+  NodeAddress address;
+  address.id = {node};
+  address.transport = TransportKind::ssh;
+  address.host = host;
+  return address;
+}
+
+JobSubmitted a_job(const std::string& name, const std::string& host) {
+  JobSubmitted job;
+  job.job = {name};
+  job.spec.name = name;
+  job.target.nodes = {address_of("n1", host)};
+  return job;
+}
+
+// A controller's agents without its loop: State is what the test applies.
+struct Agents {
+  Scratch scratch;
+  Home home{scratch.path()};
+  boost::asio::io_context io;
+  FakeTransport transport;
+  State state;
+  std::vector<Observation> observed;
+  std::unique_ptr<Store> store = std::move(*Store::open(home.root, Store::Mode::read_write));
+  AgentPool pool{io, transport, AgentLaunch{}, {[](const NodeId&, const Welcome&) {},
+                 [this](const NodeId& node, FromAgent message, std::string payload) {
+                   inbox.take(node, message, payload);
+                 },
+                 [](const NodeId&, LinkFailure) {}}};
+  RankLogs logs{home};
+  WorkSender sender{io, home, pool, {[](const NodeWork&, const std::string&) {}}};
+  AgentInbox inbox{home, state, pool, logs,
+                   {[this](Observation what) { observed.push_back(std::move(what)); },
+                    [](const JobId&, const JobEvent&) {},
+                    [](const JobId&, const std::string&) {},
+                    [this](const NodeId& node, const JobId& job, AttemptId attempt) {
+                      return is_over(state, *store, node, job, attempt);
+                    }}};
+
+  void know(const Observation& what) { apply(state, {from_ms(1), what}); }
+  void know(const Decision& what) { apply(state, {from_ms(1), what}); }
+  std::shared_ptr<FakeWire> connect(const NodeAddress& address) {
+    pool.want(address, Milliseconds{60000}, "");
+    auto wire = transport.answer(transport.asked.size() - 1);
+    wire->say(Welcome{});
+    return wire;
+  }
+  void end_job(const std::string& name) {
+    JobRow row;
+    row.name = name;
+    row.state = "Completed";
+    row.ended_at = from_ms(9);
+    row.attempts = 1;
+    REQUIRE(store->append({}, {row}));
+  }
+};
+
+RankOutput output_of(const std::string& job, std::int64_t rank) {
+  RankOutput output;
+  output.job = {job};
+  output.rank = {rank};
+  return output;
+}
+
+TEST_CASE("an answer from an address that was left meanwhile is not used") {
+  Agents agents;
+  agents.pool.want(address_of("n1", "old"), Milliseconds{60000}, "");
+  agents.pool.want(address_of("n1", "new"), Milliseconds{60000}, "");
+  REQUIRE(agents.transport.asked.size() == 2);
+  const auto wire = agents.transport.answer(1);
+  wire->say(Welcome{});
+  CHECK(agents.transport.answer(0)->is_closed);
+  CHECK(agents.pool.up({"n1"}) != nullptr);
+  CHECK(agents.pool.find({"n1"})->address().host == "new");
+  CHECK_FALSE(wire->is_closed);
+}
+
+TEST_CASE("an agent is greeted anew when the next job on its node has another lease") {
+  Agents agents;
+  const auto first = agents.connect(address_of("n1", "a"));
+  CHECK(first->take<Hello>().at(0).lease == Milliseconds{60000});
+  agents.pool.want(address_of("n1", "a"), Milliseconds{10000}, "");
+  agents.io.poll();
+  CHECK(first->is_closed);
+  CHECK(agents.transport.answer(1)->take<Hello>().at(0).lease == Milliseconds{10000});
+}
+
+TEST_CASE("of two jobs that give a node different addresses the owner's counts") {
+  Agents agents;
+  agents.know(Observation{a_job("first", "a")});
+  agents.know(Observation{a_job("second", "b")});
+  agents.know(Decision{AttemptPlaced{{"second"}, {0}, {{"n1"}}, ""}});
+  for (int turn = 0; turn < 3; ++turn) agents.sender.perform(agents.state);
+  REQUIRE(agents.transport.asked.size() == 1);
+  CHECK(agents.transport.asked[0].address.host == "b");
+}
+
+TEST_CASE("a second Welcome on one connection is ignored") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  Welcome other;
+  other.agent_id = "other";
+  wire->say(other);
+  CHECK(agents.pool.find({"n1"})->welcome().agent_id.empty());
+}
+
+TEST_CASE("output is taken from the node of the rank and from no other, under no other name") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto owner = agents.connect(address_of("n1", "a"));
+  const auto stranger = agents.connect(address_of("n2", "b"));
+  stranger->say(output_of("j", 0), "forged");
+  owner->say(output_of("j", 7), "no such rank");
+  owner->say(output_of("../../escaped", 0), "forged");
+  CHECK(owner->take<OutputAck>().empty());
+  CHECK_FALSE(std::filesystem::exists(agents.home.root / "jobs"));
+  owner->say(output_of("j", 0), "true");
+  CHECK(owner->take<OutputAck>().size() == 1);
+  std::ostringstream log;
+  log << std::ifstream(agents.home.rank_log({"j"}, {0}, {0})).rdbuf();
+  CHECK(log.str() == "true");
+}
+
+TEST_CASE("reports about attempts that are not the node's do not reach the journal") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto stranger = agents.connect(address_of("n2", "b"));
+  stranger->say(CheckDone{{"j"}, {0}, {}, {}});
+  stranger->say(StartDone{{"j"}, {0}, "forged"});
+  stranger->say(AttemptClean{{"j"}, {0}, {}, {}});
+  CHECK(agents.observed.empty());
+}
+
+TEST_CASE("an attempt that ended while its node was away is stopped, heard out and forgotten") {
+  Agents agents;
+  agents.end_job("j");
+  const auto wire = agents.connect(address_of("n1", "a"));
+  Welcome welcome;
+  welcome.held = {{{"j"}, {0}}, {{"unknown"}, {0}}};
+  agents.inbox.clear_away({"n1"}, welcome);
+  const auto stops = wire->take<StopAttempt>();
+  REQUIRE(stops.size() == 1);
+  CHECK(stops[0].job.value == "j");
+  wire->say(output_of("j", 0), "late words");
+  CHECK(wire->take<OutputAck>().at(0).offset == 10);
+  wire->say(AttemptClean{{"j"}, {0}, {}, {}});
+  const auto forgotten = wire->take<ForgetAttempt>();
+  REQUIRE(forgotten.size() == 1);
+  CHECK(forgotten[0].job.value == "j");
+  CHECK(agents.observed.empty());
+}
+
+TEST_CASE("an attempt that runs is never cleared away") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {1}, {{"n1"}}, ""}});
+  CHECK_FALSE(is_over(agents.state, *agents.store, {"n1"}, {"j"}, {1}));
+  CHECK(is_over(agents.state, *agents.store, {"n1"}, {"j"}, {0}));
+  CHECK_FALSE(is_over(agents.state, *agents.store, {"n1"}, {"j"}, {2}));
+}
+
+}  // namespace
+}  // namespace muster
