@@ -15,11 +15,14 @@ expect 0 "$MUSTER" run "$work/true.yml"
 # A store of a newer version is refused, by readers and by the controller.
 kill $(controller_pids); until_true 10 no_controller
 if command -v sqlite3 >/dev/null; then
+  version=$(sqlite3 "$MUSTER_HOME/muster.db" 'PRAGMA user_version')
   sqlite3 "$MUSTER_HOME/muster.db" 'PRAGMA user_version=99'
   expect 99 "$MUSTER" status
   has err "newer muster"
   expect 99 "$MUSTER" run "$work/true.yml"
-  sqlite3 "$MUSTER_HOME/muster.db" 'PRAGMA user_version=1'
+  has err "newer muster"
+  [ "$(grep -c "newer muster" "$MUSTER_HOME/controller.log")" -eq 1 ] || fail "started repeatedly"
+  sqlite3 "$MUSTER_HOME/muster.db" "PRAGMA user_version=$version"
   expect 0 "$MUSTER" run "$work/true.yml"
 fi
 
