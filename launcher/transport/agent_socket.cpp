@@ -12,7 +12,7 @@ namespace muster {
 
 std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder) {
   Fd folder(::open(run_folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (folder.get() < 0) {
+  if (!folder) {
     if (errno == ENOENT) return NobodyListens{};
     return Error{run_folder + ": " + std::strerror(errno)};
   }
@@ -22,7 +22,7 @@ std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& r
   const std::string path = "/proc/self/fd/" + std::to_string(folder.get()) + "/agent.sock";
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (socket.get() < 0) return Error{std::string("no socket: ") + std::strerror(errno)};
+  if (!socket) return Error{std::string("no socket: ") + std::strerror(errno)};
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     // Refused: the file of an agent that is gone.
     if (errno == ENOENT || errno == ECONNREFUSED) return NobodyListens{};

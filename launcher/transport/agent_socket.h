@@ -4,7 +4,8 @@
 #include <string>
 #include <variant>
 
-#include "launcher/transport/spawn.h"
+#include "launcher/os/fd.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 

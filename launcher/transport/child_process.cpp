@@ -16,6 +16,7 @@
 #include <cstring>
 #include <vector>
 
+#include "launcher/os/fd.h"
 #include "launcher/transport/byte_stream.h"
 #include "launcher/transport/spawn.h"
 

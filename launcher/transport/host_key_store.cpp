@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-#include "launcher/transport/spawn.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 namespace {

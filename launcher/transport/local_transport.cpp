@@ -18,6 +18,7 @@
 #include "launcher/transport/attach_failure.h"
 #include "launcher/transport/connect_profile.h"
 #include "launcher/transport/handshake_gate.h"
+#include "launcher/transport/spawn.h"
 #include "launcher/transport/stream_link.h"
 
 namespace muster {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <vector>
 
 extern char** environ;
 
@@ -54,18 +55,6 @@ void map_files(posix_spawn_file_actions_t& files, std::span<const Inherit> inher
 }
 
 }  // namespace
-
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    close();
-    number_ = std::exchange(other.number_, -1);
-  }
-  return *this;
-}
-
-void Fd::close() {
-  if (number_ >= 0) ::close(std::exchange(number_, -1));
-}
 
 Result<pid_t> spawn(std::span<const std::string> argv, std::span<const Inherit> inherited) {
   check(!argv.empty(), "spawn: a command has at least one word");

@@ -6,28 +6,10 @@
 
 #include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "scheduler/model/result.h"
 
 namespace muster {
-
-// A descriptor that closes itself.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int number) : number_(number) {}
-  Fd(Fd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd() { close(); }
-  int get() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-  void close();
-
- private:
-  int number_ = -1;
-};
 
 struct Inherit {
   int ours;

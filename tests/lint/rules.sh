@@ -19,14 +19,16 @@ templates: templates scheduler/model
 runtime/protocol: runtime/protocol
 runtime/checkpoint: runtime/checkpoint runtime/protocol
 runtime: runtime
+launcher/os: launcher/os
 launcher/wire: launcher/wire scheduler/model
-launcher/stage: launcher/stage launcher/wire scheduler/model
-launcher/transport: launcher/transport scheduler/model
+launcher/stage: launcher/stage launcher/wire launcher/os scheduler/model
+launcher/transport: launcher/transport launcher/os scheduler/model
 launcher/provision: launcher/provision launcher/transport launcher/wire scheduler
 launcher/agent: launcher/agent launcher/wire launcher/stage scheduler/model health
-launcher/agent: runtime/protocol runtime/checkpoint
+launcher/agent: launcher/os runtime/protocol runtime/checkpoint
 launcher/controller: launcher/controller launcher/wire launcher/stage launcher/transport
-launcher/controller: launcher/provision scheduler health runtime/protocol runtime/checkpoint
+launcher/controller: launcher/os launcher/provision scheduler health
+launcher/controller: runtime/protocol runtime/checkpoint
 cli: cli launcher templates scheduler health runtime/protocol
 tests: tests cli launcher templates scheduler health runtime
 TABLE

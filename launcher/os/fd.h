@@ -1,0 +1,37 @@
+// The one owner of a file descriptor in launcher/: closes it when it goes. Move-only, any thread.
+// With it, the two loops that every caller of write and pread needs: they go on after a signal and
+// after a part, and block as the descriptor does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace muster {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int number) : number_(number) {}  // what open() and its like return; -1 owns nothing
+  Fd(Fd&& other) noexcept : number_(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { reset(); }
+
+  explicit operator bool() const { return number_ >= 0; }
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }  // the caller closes it
+  void reset();                                         // closes; errno stays
+
+ private:
+  int number_ = -1;
+};
+
+// All of `bytes` at the file's position; false leaves errno.
+bool write_all(int fd, std::string_view bytes);
+
+// Up to `limit` bytes at `offset` into `out` (resized), fewer only at the end; false leaves errno.
+bool read_at(int fd, std::int64_t offset, std::size_t limit, std::string& out);
+
+}  // namespace muster
