@@ -47,7 +47,7 @@ std::string own_program() {
 
 }  // namespace
 
-Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, UniqueFd listener, pid_t keeper,
+Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, pid_t keeper,
              std::string build_id)
     : io_(io),
       run_(run),

@@ -26,13 +26,13 @@
 #include "launcher/agent/output_collection.h"
 #include "launcher/agent/peer_connection.h"
 #include "launcher/agent/staging.h"
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 
 class Agent {
  public:
-  Agent(boost::asio::io_context& io, const RunDirectory& run, UniqueFd listener, pid_t keeper,
+  Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, pid_t keeper,
         std::string build_id);
   ~Agent();
 

@@ -120,7 +120,7 @@ void start_agent(const AgentOptions& options) {
   }
 }
 
-Result<UniqueFd> reach_agent(const AgentOptions& options) {
+Result<Fd> reach_agent(const AgentOptions& options) {
   const auto run = open_run_directory(options.home, options.controller, NodeId{options.node});
   if (!run) return run.error();
   for (int starts = 0; starts < starts_limit; ++starts) {

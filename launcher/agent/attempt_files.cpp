@@ -77,13 +77,9 @@ Status save_start(const AttemptLayout& layout, const StartRanks& start) {
   const std::string path = layout.spool + "/start.frame";
   const std::string temporary = path + ".new";
   const std::string bytes = encode(ToAgent{start});
-  UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) return system_error("create " + temporary);
-  for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t put = ::write(file.get(), bytes.data() + at, bytes.size() - at);
-    if (put <= 0) return system_error("write " + temporary);
-    at += static_cast<std::size_t>(put);
-  }
+  if (!write_all(file.get(), bytes)) return system_error("write " + temporary);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return system_error("rename " + temporary);
   return Done{};
 }

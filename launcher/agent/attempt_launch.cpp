@@ -12,8 +12,8 @@ namespace muster {
 
 namespace {
 
-Result<UniqueFd> open_for_append(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+Result<Fd> open_for_append(const std::string& path) {
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file) return system_error("open " + path);
   return file;
 }

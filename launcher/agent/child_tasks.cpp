@@ -12,7 +12,7 @@
 #include <csignal>
 
 #include "launcher/agent/spawn.h"
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 
@@ -60,8 +60,8 @@ ChildTasks::~ChildTasks() {
 void ChildTasks::run(Work work, Milliseconds limit, Done done) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return done({});
-  UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
+  Fd read_end(ends[0]);
+  Fd write_end(ends[1]);
   const pid_t parent = ::getpid();
   auto task = std::make_shared<Task>(io_);
   task->pid = ::fork();

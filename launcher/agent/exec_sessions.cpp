@@ -24,14 +24,14 @@ namespace {
 constexpr std::chrono::milliseconds trailing_output_limit{500};
 
 struct PipePair {
-  UniqueFd read_end;
-  UniqueFd write_end;
+  Fd read_end;
+  Fd write_end;
 };
 
 Result<PipePair> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("make a pipe");
-  return PipePair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  return PipePair{Fd(ends[0]), Fd(ends[1])};
 }
 
 }  // namespace

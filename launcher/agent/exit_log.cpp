@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <optional>
@@ -48,13 +49,13 @@ void append_exit_log(const std::string& path, const ExitLogLine& line) {
                       static_cast<long long>(exit.rank.value), exit.status.code, exit.status.signal,
                       static_cast<long long>(exit.at.count()), exit.asked_to_stop ? 1 : 0);
   }
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   [[maybe_unused]] const ssize_t put = ::write(file.get(), text, static_cast<std::size_t>(length));
 }
 
 std::vector<ExitLogLine> ExitLogReader::read_new() {
   std::vector<ExitLogLine> lines;
-  if (!file_) file_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_) file_ = Fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file_) return lines;
   std::string text;
   char buffer[4096];

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "launcher/agent/boot_clock.h"
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 #include "scheduler/model/record.h"
 
 namespace muster {
@@ -44,7 +44,7 @@ class ExitLogReader {
 
  private:
   std::string path_;
-  UniqueFd file_;
+  Fd file_;
   off_t offset_ = 0;
 };
 

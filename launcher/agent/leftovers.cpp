@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -74,11 +75,11 @@ Status end_leftovers(const RunDirectory& run) {
   return Done{};
 }
 
-Result<UniqueFd> start_keeper(const RunDirectory& run, int lock_fd, pid_t* keeper) {
+Result<Fd> start_keeper(const RunDirectory& run, int lock_fd, pid_t* keeper) {
   int line[2];
   if (::pipe2(line, O_CLOEXEC) != 0) return system_error("make a pipe");
-  UniqueFd read_end(line[0]);
-  UniqueFd write_end(line[1]);
+  Fd read_end(line[0]);
+  Fd write_end(line[1]);
   *keeper = ::fork();
   if (*keeper < 0) return system_error("start the keeper");
   if (*keeper > 0) return write_end;
@@ -89,7 +90,7 @@ Result<UniqueFd> start_keeper(const RunDirectory& run, int lock_fd, pid_t* keepe
   keep(run, read_end.get());
 }
 
-void dismiss_keeper(UniqueFd& line) {
+void dismiss_keeper(Fd& line) {
   [[maybe_unused]] const ssize_t told = ::write(line.get(), "x", 1);
   line.reset();
 }

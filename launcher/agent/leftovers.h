@@ -16,7 +16,7 @@ Status end_leftovers(const RunDirectory& run);
 // Forks the keeper: a process that waits for the agent's end and, when the agent was killed and no
 // other took its lock, ends what it left. An agent that ends orderly calls `dismiss_keeper`.
 // `lock_fd` is the agent's lock, which the keeper does not share.
-Result<UniqueFd> start_keeper(const RunDirectory& run, int lock_fd, pid_t* keeper);
-void dismiss_keeper(UniqueFd& line);
+Result<Fd> start_keeper(const RunDirectory& run, int lock_fd, pid_t* keeper);
+void dismiss_keeper(Fd& line);
 
 }  // namespace muster

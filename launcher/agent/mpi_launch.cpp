@@ -105,12 +105,9 @@ Status write_mpi_rank_file(const std::string& path, const MpiRankFile& rank) {
   add(std::to_string(rank.argv.size()));
   for (const std::string& argument : rank.argv) add(argument);
   for (const auto& [name, value] : rank.environment) add(name + "=" + value);
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) return system_error("create " + path);
-  const ssize_t put = ::write(file.get(), bytes.data(), bytes.size());
-  if (put != static_cast<ssize_t>(bytes.size())) {
-    return system_error("write " + path, put < 0 ? errno : ENOSPC);
-  }
+  if (!write_all(file.get(), bytes)) return system_error("write " + path);
   return Done{};
 }
 

@@ -65,7 +65,7 @@ void merge_mpi_variables(Environment& environment) {
 }
 
 Status redirect(const MpiRankFile& rank) {
-  const UniqueFd output(::open(rank.output_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  const Fd output(::open(rank.output_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!output) return Error{"could not open " + rank.output_path};
   if (::chdir(rank.directory.c_str()) != 0) return Error{"could not enter " + rank.directory};
   ::dup2(output.get(), 1);

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -40,15 +41,6 @@ RemoteWords split_words(const std::vector<std::string>& words) {
 int fail(const std::string& message) {
   std::fprintf(stderr, "muster agent mpi-start: %s\n", message.c_str());
   return no_connection;
-}
-
-bool write_all(int fd, const std::string& bytes) {
-  for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t put = ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
-    if (put <= 0) return false;
-    at += static_cast<std::size_t>(put);
-  }
-  return true;
 }
 
 int await_end(int fd) {
@@ -92,6 +84,7 @@ int agent_mpi_start(const std::vector<std::string>& words) {
   asked.attempt.value = std::atoll(mark.c_str() + attempt_dot + 1);
   asked.host = remote.host;
   asked.command = remote.command;
+  ::signal(SIGPIPE, SIG_IGN);
   if (!write_all(stream->get(), encode(FromAgent{asked}))) return fail("the agent hung up");
   return await_end(stream->get());
 }

@@ -1,6 +1,7 @@
 #include "launcher/agent/peer_connection.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>

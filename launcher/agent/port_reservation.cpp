@@ -19,7 +19,7 @@ namespace {
 constexpr int never_given_port = 6000;
 
 bool can_bind(int family, int port) {
-  const UniqueFd probe(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd probe(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!probe) return errno == EAFNOSUPPORT;  // no IPv6 here: nobody listens there
   if (family == AF_INET6) {
     const int only = 1;
@@ -36,12 +36,12 @@ bool can_bind(int family, int port) {
   return ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
-std::optional<UniqueFd> try_lock(const std::string& directory, int port) {
+std::optional<Fd> try_lock(const std::string& directory, int port) {
   const std::string path = directory + "/" + std::to_string(port);
   // Systems that protect sticky directories refuse O_CREAT on another user's file.
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!file) {
-    file.reset(::open(path.c_str(), O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+    file = Fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
   }
   if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
   return file;

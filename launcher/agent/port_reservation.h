@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
 
 struct PortReservation {
   std::vector<int> ports;
-  std::vector<UniqueFd> locks;
+  std::vector<Fd> locks;
 };
 
 // `count` free ports in [port_min, port_max], looked for from `first_choice` on, round the range.

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -10,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 
@@ -22,7 +23,7 @@ constexpr std::size_t environment_limit_bytes = 8u << 20;
 std::string read_proc_file(pid_t pid, const char* name, std::size_t limit_bytes) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
-  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
   std::string text;
   if (!fd) return text;
   char buffer[16384];
@@ -89,7 +90,7 @@ std::optional<std::string> environment_entry(const std::string& block, const std
 }
 
 bool signal_process(const ProcessInfo& process, int signal) {
-  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+  const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   const bool has_handles = handle || errno != ENOSYS;  // kernels before 5.3 have none
   if (has_handles && !handle) return false;
   const auto now = read_process(process.pid);

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "launcher/agent/unique_fd.h"
 #include "launcher/agent/utf8_lines.h"
+#include "launcher/os/fd.h"
 #include "runtime/protocol/heartbeat.h"
 
 namespace muster {
@@ -19,7 +19,7 @@ constexpr std::size_t metrics_limit_bytes = 256u << 10;
 std::vector<std::string> read_new_lines(const std::string& path, std::int64_t& offset,
                                         std::size_t limit_bytes) {
   std::vector<std::string> lines;
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return lines;
   std::string text(limit_bytes, '\0');
   const ssize_t got = ::pread(file.get(), text.data(), text.size(), offset);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -78,7 +79,7 @@ Result<RunDirectory> open_run_directory(const std::string& home, const std::stri
   directory.node = node;
   directory.path = directory.home + "/run/" + controller + "/" + node.value;
   if (Status made = make_directories(directory.path); !made) return made.error();
-  directory.fd.reset(::open(directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  directory.fd = Fd(::open(directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.fd) return system_error("open the directory " + directory.path);
   struct stat facts {};
   if (::fstat(directory.fd.get(), &facts) != 0 || facts.st_uid != ::geteuid()) {
@@ -88,16 +89,16 @@ Result<RunDirectory> open_run_directory(const std::string& home, const std::stri
   return directory;
 }
 
-Result<std::optional<UniqueFd>> lock_run_directory(const RunDirectory& directory) {
-  UniqueFd lock(::openat(directory.fd.get(), "agent.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+Result<std::optional<Fd>> lock_run_directory(const RunDirectory& directory) {
+  Fd lock(::openat(directory.fd.get(), "agent.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return system_error("create the lock file in " + directory.path);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return std::optional(std::move(lock));
-  if (errno == EWOULDBLOCK) return std::optional<UniqueFd>{};
+  if (errno == EWOULDBLOCK) return std::optional<Fd>{};
   return system_error("lock " + directory.path + "/agent.lock");
 }
 
-Result<UniqueFd> listen_in(const RunDirectory& directory) {
-  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<Fd> listen_in(const RunDirectory& directory) {
+  Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener) return system_error("create a socket");
   ::unlinkat(directory.fd.get(), "agent.sock", 0);
   const sockaddr_un address = address_below(directory.fd.get(), "agent.sock");
@@ -108,13 +109,13 @@ Result<UniqueFd> listen_in(const RunDirectory& directory) {
   return listener;
 }
 
-Result<UniqueFd> connect_to_agent(const std::string& socket_path) {
+Result<Fd> connect_to_agent(const std::string& socket_path) {
   const std::size_t slash = socket_path.rfind('/');
   if (slash == std::string::npos) return Error{"'" + socket_path + "' is not an absolute path"};
   const std::string parent = socket_path.substr(0, slash);
-  const UniqueFd directory(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return system_error("open the directory " + parent);
-  UniqueFd stream(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Fd stream(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!stream) return system_error("create a socket");
   const sockaddr_un address = address_below(directory.get(), socket_path.c_str() + slash + 1);
   if (::connect(stream.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
@@ -123,7 +124,7 @@ Result<UniqueFd> connect_to_agent(const std::string& socket_path) {
   return stream;
 }
 
-Result<std::optional<UniqueFd>> wait_for_agent_lock(const RunDirectory& run) {
+Result<std::optional<Fd>> wait_for_agent_lock(const RunDirectory& run) {
   for (int waited_ms = 0;; waited_ms += lock_pause_ms) {
     auto lock = lock_run_directory(run);
     if (!lock || *lock || connect_to_agent(run.socket_path())) return lock;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/result.h"
 
@@ -17,7 +17,7 @@ struct RunDirectory {
   std::string controller;
   NodeId node;
   std::string path;
-  UniqueFd fd;
+  Fd fd;
   std::string socket_path() const { return path + "/agent.sock"; }
 };
 
@@ -26,18 +26,18 @@ Result<RunDirectory> open_run_directory(const std::string& home, const std::stri
                                         const NodeId& node);
 
 // The lock that makes its holder the agent of the directory; nothing when another process has it.
-Result<std::optional<UniqueFd>> lock_run_directory(const RunDirectory& directory);
+Result<std::optional<Fd>> lock_run_directory(const RunDirectory& directory);
 
 // The lock, or nothing when an agent answers. Who has the lock and does not answer is about to, or
 // to let go: an agent that starts or leaves, a keeper that cleans up, a dying child of a killed
 // agent.
-Result<std::optional<UniqueFd>> wait_for_agent_lock(const RunDirectory& directory);
+Result<std::optional<Fd>> wait_for_agent_lock(const RunDirectory& directory);
 
 // A listening socket `agent.sock`, replacing what a dead agent left.
-Result<UniqueFd> listen_in(const RunDirectory& directory);
+Result<Fd> listen_in(const RunDirectory& directory);
 
 // A connection to the agent whose socket has this path.
-Result<UniqueFd> connect_to_agent(const std::string& socket_path);
+Result<Fd> connect_to_agent(const std::string& socket_path);
 
 // A single path component that cannot leave its directory.
 bool is_plain_name(const std::string& name);

@@ -92,8 +92,8 @@ int agent_serve(const AgentOptions& options) {
   if (!*lock) return 0;  // there is one already
   int line[2];
   if (::pipe2(line, O_CLOEXEC) != 0) return fail(system_error("make a pipe").message);
-  UniqueFd wait_end(line[0]);
-  UniqueFd ready_end(line[1]);
+  Fd wait_end(line[0]);
+  Fd ready_end(line[1]);
   const pid_t first = ::fork();
   if (first < 0) return fail(system_error("start the agent").message);
   if (first > 0) {

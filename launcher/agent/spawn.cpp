@@ -10,7 +10,7 @@
 #include <csignal>
 
 #include "launcher/agent/system_error_text.h"
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 
@@ -115,8 +115,8 @@ Result<pid_t> spawn(const SpawnRequest& request) {
 
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return system_error("make a pipe");
-  UniqueFd read_end(report[0]);
-  UniqueFd write_end(report[1]);
+  Fd read_end(report[0]);
+  Fd write_end(report[1]);
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return system_error("start a process");

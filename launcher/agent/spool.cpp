@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,7 +31,7 @@ std::string Spool::file_name(RankId rank) {
   return rank == mpirun_rank ? "mpirun.out" : "rank-" + std::to_string(rank.value) + ".out";
 }
 
-Spool::Spool(RankId rank, std::string path, UniqueFd file, UniqueFd ack_file)
+Spool::Spool(RankId rank, std::string path, Fd file, Fd ack_file)
     : rank_(rank),
       path_(std::move(path)),
       file_(std::move(file)),
@@ -40,9 +41,9 @@ Spool::Spool(RankId rank, std::string path, UniqueFd file, UniqueFd ack_file)
 
 Result<Spool> Spool::open(const std::string& directory, RankId rank) {
   std::string path = directory + "/" + file_name(rank);
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file) return system_error("open the output spool " + path);
-  UniqueFd acks(::open((path + ".acked").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  Fd acks(::open((path + ".acked").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!acks) return system_error("open " + path + ".acked");
   return Spool(rank, std::move(path), std::move(file), std::move(acks));
 }

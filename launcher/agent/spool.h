@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/result.h"
 
@@ -49,12 +49,12 @@ class Spool {
   std::vector<std::string> last_lines(std::size_t count) const;
 
  private:
-  Spool(RankId rank, std::string path, UniqueFd file, UniqueFd ack_file);
+  Spool(RankId rank, std::string path, Fd file, Fd ack_file);
 
   RankId rank_;
   std::string path_;
-  UniqueFd file_;
-  UniqueFd ack_file_;
+  Fd file_;
+  Fd ack_file_;
   std::int64_t acked_ = 0;
   std::int64_t sent_ = 0;
   std::int64_t freed_ = 0;

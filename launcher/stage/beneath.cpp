@@ -27,28 +27,28 @@ std::pair<std::string_view, std::string_view> split_last_component(std::string_v
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-StageFile open_directory_beneath(const StageFile& root, std::string_view path, bool create) {
+Fd open_directory_beneath(const Fd& root, std::string_view path, bool create) {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  StageFile at(::openat(root.fd(), ".", flags));
-  while (at.is_open() && !path.empty()) {
+  Fd at(::openat(root.get(), ".", flags));
+  while (at && !path.empty()) {
     const std::size_t slash = path.find('/');
     const std::string part(path.substr(0, slash));
     path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
-    if (create && ::mkdirat(at.fd(), part.c_str(), 0755) != 0 && errno != EEXIST) {
-      return StageFile{};
+    if (create && ::mkdirat(at.get(), part.c_str(), 0755) != 0 && errno != EEXIST) {
+      return Fd{};
     }
-    at = StageFile(::openat(at.fd(), part.c_str(), flags));
+    at = Fd(::openat(at.get(), part.c_str(), flags));
   }
   return at;
 }
 
-StageFile open_file_beneath(const StageFile& root, std::string_view path, int flags, mode_t mode) {
+Fd open_file_beneath(const Fd& root, std::string_view path, int flags, mode_t mode) {
   const auto [parent, name] = split_last_component(path);
-  const StageFile directory = open_directory_beneath(root, parent, false);
-  if (!directory.is_open()) return StageFile{};
-  const int fd = ::openat(directory.fd(), std::string(name).c_str(),
+  const Fd directory = open_directory_beneath(root, parent, false);
+  if (!directory) return Fd{};
+  const int fd = ::openat(directory.get(), std::string(name).c_str(),
                           flags | O_NOFOLLOW | O_CLOEXEC, mode);
-  return StageFile(fd);
+  return Fd(fd);
 }
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "launcher/stage/stage_file.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 
@@ -21,10 +21,10 @@ std::string unsafe_path_reason(std::string_view path);
 std::pair<std::string_view, std::string_view> split_last_component(std::string_view path);
 
 // The directory `path` below `root`, "" for itself; `create` makes missing ones.
-StageFile open_directory_beneath(const StageFile& root, std::string_view path, bool create);
+Fd open_directory_beneath(const Fd& root, std::string_view path, bool create);
 
 // The file `path` below `root`; O_NOFOLLOW and O_CLOEXEC are added.
-StageFile open_file_beneath(const StageFile& root, std::string_view path, int flags,
+Fd open_file_beneath(const Fd& root, std::string_view path, int flags,
                             mode_t mode = 0);
 
 }  // namespace muster

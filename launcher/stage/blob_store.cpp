@@ -11,6 +11,7 @@
 #include <random>
 
 #include "launcher/stage/file_facts.h"
+#include "launcher/stage/stage_error.h"
 
 namespace muster {
 
@@ -31,9 +32,9 @@ fs::path temporary_path(const fs::path& root) {
   return root / "tmp" / (std::to_string(::getpid()) + "-" + std::to_string(random()));
 }
 
-Result<StageFile> create(const fs::path& file) {
-  StageFile opened(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!opened.is_open()) return stage_error("create", file, errno);
+Result<Fd> create(const fs::path& file) {
+  Fd opened(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!opened) return stage_error("create", file, errno);
   return opened;
 }
 
@@ -48,8 +49,8 @@ void remove_unfinished(const fs::path& directory) {
 
 // Gives a finished file its name in the store.
 Status settle(const fs::path& root, const std::string& hash, const fs::path& temporary,
-              const StageFile& file) {
-  if (::fchmod(file.fd(), 0444) != 0 || !mark_untouched(file)) {
+              const Fd& file) {
+  if (::fchmod(file.get(), 0444) != 0 || !mark_untouched(file)) {
     return stage_error("finish", temporary, errno);
   }
   const fs::path path = blob_path(root, hash);
@@ -64,12 +65,12 @@ Status settle(const fs::path& root, const std::string& hash, const fs::path& tem
 
 // Hashes `source` to its end; every byte hashed is also given to `keep`, which may fail.
 template <class Keep>
-Result<StoredBlob> hash_to_end(const StageFile& source, const fs::path& name, Keep keep) {
+Result<StoredBlob> hash_to_end(const Fd& source, const fs::path& name, Keep keep) {
   ContentHash hash;
   StoredBlob blob;
   std::string piece;
   do {
-    if (!source.read_at(blob.size_bytes, piece_bytes, piece)) {
+    if (!read_at(source.get(), blob.size_bytes, piece_bytes, piece)) {
       return stage_error("read", name, errno);
     }
     hash.add(piece);
@@ -81,20 +82,20 @@ Result<StoredBlob> hash_to_end(const StageFile& source, const fs::path& name, Ke
 }
 
 // The bytes of `source` into `target`, hashed as they are copied, or cloned first and then hashed.
-Result<StoredBlob> copy_and_hash(const StageFile& source, const fs::path& name, StageFile& target,
+Result<StoredBlob> copy_and_hash(const Fd& source, const fs::path& name, Fd& target,
                                  const fs::path& target_name) {
-  if (::ioctl(target.fd(), FICLONE, source.fd()) == 0) {
+  if (::ioctl(target.get(), FICLONE, source.get()) == 0) {
     return hash_to_end(target, target_name, [](const std::string&) -> Status { return Done{}; });
   }
   return hash_to_end(source, name, [&](const std::string& piece) -> Status {
-    if (!target.write_all(piece)) return stage_error("write", target_name, errno);
+    if (!write_all(target.get(), piece)) return stage_error("write", target_name, errno);
     return Done{};
   });
 }
 
 }  // namespace
 
-BlobWriter::BlobWriter(fs::path root, std::string hash, fs::path temporary, StageFile file)
+BlobWriter::BlobWriter(fs::path root, std::string hash, fs::path temporary, Fd file)
     : root_(std::move(root)),
       expected_hash_(std::move(hash)),
       temporary_(std::move(temporary)),
@@ -117,7 +118,7 @@ Status BlobWriter::append(std::int64_t offset, std::string_view bytes) {
     return Error{"blob " + expected_hash_ + ": a piece at offset " + std::to_string(offset) +
                  " came after " + std::to_string(size_bytes_) + " bytes"};
   }
-  if (!file_.write_all(bytes)) {
+  if (!write_all(file_.get(), bytes)) {
     return stage_error("write", blob_path(root_, expected_hash_), errno);
   }
   hash_.add(bytes);
@@ -154,18 +155,18 @@ bool BlobStore::contains(const std::string& hash, std::int64_t size_bytes) const
 
 Result<StoredBlob> BlobStore::put_file(const fs::path& source) const {
   // O_NONBLOCK: a pipe that took the file's place must not hold us up.
-  const StageFile file(::open(source.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) return stage_error("read", source, errno);
+  const Fd file(::open(source.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return stage_error("read", source, errno);
   return put_open_file(file, source);
 }
 
-Result<StoredBlob> BlobStore::put_open_file(const StageFile& source, const fs::path& name) const {
+Result<StoredBlob> BlobStore::put_open_file(const Fd& source, const fs::path& name) const {
   struct stat facts {};
-  if (::fstat(source.fd(), &facts) != 0) return stage_error("read", name, errno);
+  if (::fstat(source.get(), &facts) != 0) return stage_error("read", name, errno);
   if (!S_ISREG(facts.st_mode)) return Error{"'" + name.string() + "' is not a regular file"};
 
   std::string beginning;
-  if (!source.read_at(0, piece_bytes, beginning)) return stage_error("read", name, errno);
+  if (!read_at(source.get(), 0, piece_bytes, beginning)) return stage_error("read", name, errno);
   if (beginning.size() < piece_bytes) return put_bytes(beginning);
 
   const fs::path temporary = temporary_path(root_);
@@ -204,9 +205,9 @@ Result<std::string> BlobStore::read(const std::string& hash, std::int64_t offset
                                     std::size_t limit_bytes) const {
   if (!is_content_hash(hash)) return Error{"'" + hash + "' is not the hash of a blob"};
   const fs::path path = path_of(hash);
-  const StageFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   std::string bytes;
-  if (!file.is_open() || !file.read_at(offset, limit_bytes, bytes)) {
+  if (!file || !read_at(file.get(), offset, limit_bytes, bytes)) {
     return stage_error("read", path, errno);
   }
   return bytes;

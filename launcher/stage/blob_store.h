@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/os/fd.h"
 #include "launcher/stage/content_hash.h"
-#include "launcher/stage/stage_file.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -41,12 +41,12 @@ class BlobWriter {
  private:
   friend class BlobStore;
   BlobWriter(std::filesystem::path root, std::string hash, std::filesystem::path temporary,
-             StageFile file);
+             Fd file);
 
   std::filesystem::path root_;
   std::string expected_hash_;
   std::filesystem::path temporary_;  // empty: nothing to discard
-  StageFile file_;
+  Fd file_;
   ContentHash hash_;
   std::int64_t size_bytes_ = 0;
 };
@@ -65,7 +65,7 @@ class BlobStore {
   // hashed, even when somebody writes to the file meanwhile.
   Result<StoredBlob> put_file(const std::filesystem::path& source) const;
   // The same for a file that is open already; `name` is for sentences.
-  Result<StoredBlob> put_open_file(const StageFile& source,
+  Result<StoredBlob> put_open_file(const Fd& source,
                                    const std::filesystem::path& name) const;
   Result<StoredBlob> put_bytes(std::string_view bytes) const;
   Result<BlobWriter> writer(const std::string& hash) const;

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "launcher/stage/beneath.h"
+#include "launcher/stage/stage_error.h"
 
 namespace muster {
 
@@ -21,20 +22,20 @@ namespace fs = std::filesystem;
 
 class Listing {
  public:
-  Listing(const StageFile& root, const fs::path& name, std::vector<TreeEntry>& entries,
+  Listing(const Fd& root, const fs::path& name, std::vector<TreeEntry>& entries,
           std::vector<std::string>& problems)
       : root_(root), name_(name), entries_(entries), problems_(problems) {}
 
   void directory(const std::string& path);
 
  private:
-  void entry(const StageFile& parent, const std::string& path, const std::string& last);
-  void link(const StageFile& parent, const std::string& path, const std::string& last);
+  void entry(const Fd& parent, const std::string& path, const std::string& last);
+  void link(const Fd& parent, const std::string& path, const std::string& last);
   void failed(const std::string& path) {
     problems_.push_back(stage_error("send", name_ / path, errno).message);
   }
 
-  const StageFile& root_;
+  const Fd& root_;
   const fs::path& name_;
   std::vector<TreeEntry>& entries_;
   std::vector<std::string>& problems_;
@@ -52,34 +53,34 @@ std::vector<std::string> sorted_names(DIR* directory) {
 
 void Listing::directory(const std::string& path) {
   std::vector<std::string> names;
-  StageFile opened = open_directory_beneath(root_, path, false);
-  if (!opened.is_open()) return failed(path);
+  Fd opened = open_directory_beneath(root_, path, false);
+  if (!opened) return failed(path);
   struct stat facts {};
-  if (::fstat(opened.fd(), &facts) != 0) return failed(path);
+  if (::fstat(opened.get(), &facts) != 0) return failed(path);
   entries_.push_back({TreeEntry::Kind::directory, path, static_cast<int>(facts.st_mode) & 0777, 0,
                       {}, {}});
   {
-    const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(::dup(opened.fd())), ::closedir);
+    const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(::dup(opened.get())), ::closedir);
     if (!list) return failed(path);
     names = sorted_names(list.get());
   }
   std::vector<std::string> below;
   for (const std::string& name : names) {
     struct stat inner {};
-    if (::fstatat(opened.fd(), name.c_str(), &inner, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (::fstatat(opened.get(), name.c_str(), &inner, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISDIR(inner.st_mode)) {
       below.push_back(path + "/" + name);
     } else {
       entry(opened, path + "/" + name, name);
     }
   }
-  opened.close();  // a deep tree must not use up the descriptors
+  opened.reset();  // a deep tree must not use up the descriptors
   for (const std::string& inner : below) directory(inner);
 }
 
-void Listing::entry(const StageFile& parent, const std::string& path, const std::string& last) {
+void Listing::entry(const Fd& parent, const std::string& path, const std::string& last) {
   struct stat facts {};
-  if (::fstatat(parent.fd(), last.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fstatat(parent.get(), last.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno != ENOENT) failed(path);
     return;
   }
@@ -92,9 +93,9 @@ void Listing::entry(const StageFile& parent, const std::string& path, const std:
                       facts.st_size, {}, {}});
 }
 
-void Listing::link(const StageFile& parent, const std::string& path, const std::string& last) {
+void Listing::link(const Fd& parent, const std::string& path, const std::string& last) {
   std::array<char, PATH_MAX> target{};
-  const ssize_t length = ::readlinkat(parent.fd(), last.c_str(), target.data(), target.size());
+  const ssize_t length = ::readlinkat(parent.get(), last.c_str(), target.data(), target.size());
   if (length < 0) return failed(path);
   entries_.push_back({TreeEntry::Kind::link, path, 0777, 0, {},
                       std::string(target.data(), static_cast<std::size_t>(length))});
@@ -102,18 +103,18 @@ void Listing::link(const StageFile& parent, const std::string& path, const std::
 
 }  // namespace
 
-CollectReader::CollectReader(StageFile root, fs::path name)
+CollectReader::CollectReader(Fd root, fs::path name)
     : root_(std::move(root)), name_(std::move(name)) {}
 
 Result<CollectReader> CollectReader::open(const fs::path& job_directory,
                                           const std::vector<std::string>& folders) {
-  StageFile root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root.is_open()) return stage_error("read the directory", job_directory, errno);
+  Fd root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return stage_error("read the directory", job_directory, errno);
   CollectReader reader(std::move(root), job_directory);
   Listing listing(reader.root_, reader.name_, reader.entries_, reader.problems_);
   for (const std::string& folder : folders) {
     struct stat facts {};
-    if (::fstatat(reader.root_.fd(), folder.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (::fstatat(reader.root_.get(), folder.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0) {
       listing.directory(folder);
     }
   }
@@ -122,7 +123,7 @@ Result<CollectReader> CollectReader::open(const fs::path& job_directory,
 
 void CollectReader::advance() {
   ++current_;
-  file_.close();
+  file_.reset();
   offset_ = 0;
 }
 
@@ -142,9 +143,9 @@ std::optional<CollectPiece> CollectReader::next(std::size_t limit_bytes) {
 // Nothing: the file cannot be read (any further) and what was sent of it is worthless.
 std::optional<CollectPiece> CollectReader::next_of_file(const TreeEntry& entry,
                                                         std::size_t limit_bytes) {
-  if (!file_.is_open()) file_ = open_file_beneath(root_, entry.path, O_RDONLY | O_NONBLOCK);
+  if (!file_) file_ = open_file_beneath(root_, entry.path, O_RDONLY | O_NONBLOCK);
   CollectPiece piece{entry, offset_, {}, false};
-  if (!file_.is_open() || !file_.read_at(offset_, limit_bytes, piece.bytes)) {
+  if (!file_ || !read_at(file_.get(), offset_, limit_bytes, piece.bytes)) {
     problems_.push_back(stage_error("send", name_ / entry.path, errno).message);
     return std::nullopt;
   }

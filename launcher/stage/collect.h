@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/stage/stage_file.h"
+#include "launcher/os/fd.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
 
@@ -37,16 +37,16 @@ class CollectReader {
   const std::vector<std::string>& problems() const { return problems_; }
 
  private:
-  CollectReader(StageFile root, std::filesystem::path name);
+  CollectReader(Fd root, std::filesystem::path name);
   std::optional<CollectPiece> next_of_file(const TreeEntry& entry, std::size_t limit_bytes);
   void advance();
 
-  StageFile root_;
+  Fd root_;
   std::filesystem::path name_;
   std::vector<TreeEntry> entries_;
   std::vector<std::string> problems_;
   std::size_t current_ = 0;
-  StageFile file_;
+  Fd file_;
   std::int64_t offset_ = 0;
 };
 

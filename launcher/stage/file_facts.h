@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-#include "launcher/stage/stage_file.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 
@@ -29,9 +29,9 @@ inline FileFacts facts_of(const struct stat& facts) {
 // The mark is a constant modification time (2001-09-09): any write moves it.
 inline constexpr std::time_t untouched_time = 1'000'000'000;
 
-inline bool mark_untouched(const StageFile& file) {
+inline bool mark_untouched(const Fd& file) {
   const std::array<timespec, 2> times{timespec{untouched_time, 0}, timespec{untouched_time, 0}};
-  return ::futimens(file.fd(), times.data()) == 0;
+  return ::futimens(file.get(), times.data()) == 0;
 }
 
 inline bool is_untouched(const struct stat& facts) {

@@ -10,6 +10,7 @@
 
 #include "launcher/stage/beneath.h"
 #include "launcher/stage/remove_tree.h"
+#include "launcher/stage/stage_error.h"
 
 namespace muster {
 
@@ -44,7 +45,7 @@ std::string identity(const TreeEntry& entry, const std::string& hash) {
 
 }  // namespace
 
-FileSink::FileSink(fs::path root, std::vector<std::string> folders, StageFile root_file)
+FileSink::FileSink(fs::path root, std::vector<std::string> folders, Fd root_file)
     : root_(std::move(root)), folders_(std::move(folders)), root_file_(std::move(root_file)) {}
 
 FileSink::FileSink(FileSink&& other) noexcept
@@ -66,8 +67,8 @@ Result<FileSink> FileSink::open(fs::path job_directory, std::vector<std::string>
   std::error_code code;
   fs::create_directories(job_directory, code);
   if (code) return stage_error("create", job_directory, code.value());
-  StageFile root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root.is_open()) return stage_error("open", job_directory, errno);
+  Fd root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return stage_error("open", job_directory, errno);
   FileSink sink(std::move(job_directory), std::move(folders), std::move(root));
   if (Status removed = remove_tree(sink.incoming()); !removed) return removed.error();
   if (::mkdir(sink.incoming().c_str(), 0700) != 0) {
@@ -108,9 +109,9 @@ Status FileSink::begin_file(int node_index, const std::string& path) {
   Arriving arriving;
   arriving.path = path;
   arriving.gathered = (incoming() / std::to_string(gathered_count_++)).string();
-  arriving.file = StageFile(
+  arriving.file = Fd(
       ::open(arriving.gathered.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!arriving.file.is_open()) return stage_error("create", arriving.gathered, errno);
+  if (!arriving.file) return stage_error("create", arriving.gathered, errno);
   arriving_.insert_or_assign(node_index, std::move(arriving));
   return Done{};
 }
@@ -124,13 +125,13 @@ Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t 
                  " from node " + std::to_string(node_index) + " came out of order"};
   }
   Arriving& arriving = found->second;
-  if (!arriving.file.write_all(bytes)) return stage_error("write", root_ / entry.path, errno);
+  if (!write_all(arriving.file.get(), bytes)) return stage_error("write", root_ / entry.path, errno);
   arriving.content.add(bytes);
   arriving.received += static_cast<std::int64_t>(bytes.size());
   if (!last) return Done{};
 
   const int mode = (entry.mode & 0777) | 0600;
-  if (::fchmod(arriving.file.fd(), static_cast<mode_t>(mode)) != 0) {
+  if (::fchmod(arriving.file.get(), static_cast<mode_t>(mode)) != 0) {
     return stage_error("write", root_ / entry.path, errno);
   }
   Arrived arrived{entry, arriving.gathered, arriving.content.finish()};
@@ -171,7 +172,7 @@ std::string FileSink::renamed(int node_index, std::string path) const {
 Status FileSink::settle(int node_index, const Arrived& arrived) {
   const std::string path = renamed(node_index, arrived.entry.path);
   const std::string parent(split_last_component(path).first);
-  if (!open_directory_beneath(root_file_, parent, true).is_open()) {
+  if (!open_directory_beneath(root_file_, parent, true)) {
     return stage_error("create", root_ / parent, errno);
   }
   if (arrived.entry.entry_kind == TreeEntry::Kind::directory) {
@@ -190,8 +191,8 @@ Status FileSink::settle(int node_index, const Arrived& arrived) {
 bool FileSink::is_taken(const std::string& path, bool by_directory) const {
   struct stat facts {};
   const auto [parent, name] = split_last_component(path);
-  const StageFile directory = open_directory_beneath(root_file_, parent, false);
-  if (::fstatat(directory.fd(), std::string(name).c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+  const Fd directory = open_directory_beneath(root_file_, parent, false);
+  if (::fstatat(directory.get(), std::string(name).c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
     return false;
   }
   return S_ISDIR(facts.st_mode) == by_directory;
@@ -205,9 +206,9 @@ Status FileSink::settle_directory(int node_index, const std::string& path, const
     problems_.push_back("'" + path + "' is a file: the directory of node " +
                         std::to_string(node_index) + " is kept as '" + name + "'");
   }
-  const StageFile made = open_directory_beneath(root_file_, name, true);
+  const Fd made = open_directory_beneath(root_file_, name, true);
   const int mode = (entry.mode & 0777) | 0700;
-  if (!made.is_open() || ::fchmod(made.fd(), static_cast<mode_t>(mode)) != 0) {
+  if (!made || ::fchmod(made.get(), static_cast<mode_t>(mode)) != 0) {
     return stage_error("create", root_ / name, errno);
   }
   settled_.insert_or_assign(name, identity(entry, {}));
@@ -220,7 +221,7 @@ Status FileSink::settle_leaf(int node_index, const std::string& path, const Arri
   const auto first = settled_.find(path);
   if (first != settled_.end() && first->second == content) {
     // Equal this time: what an earlier collection kept beside it is out of date.
-    if (!settled_.contains(second_name)) ::unlinkat(root_file_.fd(), second_name.c_str(), 0);
+    if (!settled_.contains(second_name)) ::unlinkat(root_file_.get(), second_name.c_str(), 0);
     return Done{};
   }
   std::string name = path;
@@ -243,9 +244,9 @@ Status FileSink::move_into_place(const Arrived& arrived, const std::string& path
     }
   }
   const auto [parent, name] = split_last_component(path);
-  const StageFile directory = open_directory_beneath(root_file_, parent, false);
-  if (!directory.is_open() ||
-      ::renameat(AT_FDCWD, gathered.c_str(), directory.fd(), std::string(name).c_str()) != 0) {
+  const Fd directory = open_directory_beneath(root_file_, parent, false);
+  if (!directory ||
+      ::renameat(AT_FDCWD, gathered.c_str(), directory.get(), std::string(name).c_str()) != 0) {
     return stage_error("store", root_ / path, errno);
   }
   return Done{};

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/os/fd.h"
 #include "launcher/stage/content_hash.h"
-#include "launcher/stage/stage_file.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
 
@@ -52,12 +52,12 @@ class FileSink {
   struct Arriving {
     std::string path;
     std::string gathered;
-    StageFile file;
+    Fd file;
     ContentHash content;
     std::int64_t received = 0;
   };
 
-  FileSink(std::filesystem::path root, std::vector<std::string> folders, StageFile root_file);
+  FileSink(std::filesystem::path root, std::vector<std::string> folders, Fd root_file);
   std::filesystem::path incoming() const { return root_ / ".incoming"; }
   Status check_entry(const TreeEntry& entry) const;
   Status begin_file(int node_index, const std::string& path);
@@ -73,7 +73,7 @@ class FileSink {
 
   std::filesystem::path root_;  // empty: moved from
   std::vector<std::string> folders_;
-  StageFile root_file_;
+  Fd root_file_;
   std::map<int, Arriving> arriving_;
   std::map<int, std::map<std::string, Arrived>> arrived_;  // node index, path
   std::map<std::string, std::string> settled_;             // path -> what is there, to compare

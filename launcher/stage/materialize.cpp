@@ -12,7 +12,7 @@
 
 #include "launcher/stage/file_facts.h"
 #include "launcher/stage/remove_tree.h"
-#include "launcher/stage/stage_file.h"
+#include "launcher/stage/stage_error.h"
 #include "launcher/stage/tree_check.h"
 
 namespace muster {
@@ -26,12 +26,12 @@ constexpr int executable_bits = 0111;
 // ---- one file
 
 // The whole of `from` into `to`, sharing the blocks where the file system can; false leaves errno.
-bool copy_content(const StageFile& from, StageFile& to) {
-  if (::ioctl(to.fd(), FICLONE, from.fd()) == 0) return true;
+bool copy_content(const Fd& from, Fd& to) {
+  if (::ioctl(to.get(), FICLONE, from.get()) == 0) return true;
   ssize_t copied = 0;
   bool began = false;
   do {
-    copied = ::copy_file_range(from.fd(), nullptr, to.fd(), nullptr, std::size_t{1} << 30, 0);
+    copied = ::copy_file_range(from.get(), nullptr, to.get(), nullptr, std::size_t{1} << 30, 0);
     began = began || copied > 0;
   } while (copied > 0 || (copied < 0 && errno == EINTR));
   if (copied == 0) return true;
@@ -42,7 +42,7 @@ bool copy_content(const StageFile& from, StageFile& to) {
   std::string piece;
   std::int64_t offset = 0;
   do {
-    if (!from.read_at(offset, std::size_t{1} << 20, piece) || !to.write_all(piece)) return false;
+    if (!read_at(from.get(), offset, std::size_t{1} << 20, piece) || !write_all(to.get(), piece)) return false;
     offset += static_cast<std::int64_t>(piece.size());
   } while (!piece.empty());
   return true;
@@ -51,13 +51,13 @@ bool copy_content(const StageFile& from, StageFile& to) {
 // A private copy of a blob; in a read-only tree it carries the untouched mark.
 bool place_copy(const fs::path& blob, const fs::path& file, const Tree& tree,
                 const TreeEntry& entry) {
-  const StageFile from(::open(blob.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!from.is_open()) return false;
-  StageFile to(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!to.is_open() || !copy_content(from, to)) return false;
+  const Fd from(::open(blob.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!from) return false;
+  Fd to(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!to || !copy_content(from, to)) return false;
   const int mode = tree.writable ? (entry.mode & 0777) | 0600
                                  : 0444 | (entry.mode & executable_bits);
-  if (::fchmod(to.fd(), static_cast<mode_t>(mode)) != 0) return false;
+  if (::fchmod(to.get(), static_cast<mode_t>(mode)) != 0) return false;
   return tree.writable || mark_untouched(to);
 }
 
@@ -152,15 +152,15 @@ struct Workspace {
 };
 
 std::string read_note(const fs::path& note) {
-  const StageFile file(::open(note.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd file(::open(note.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   std::string text;
-  if (!file.is_open() || !file.read_at(0, 128, text)) return {};
+  if (!file || !read_at(file.get(), 0, 128, text)) return {};
   return text;
 }
 
 Status write_note(const fs::path& note, const std::string& text) {
-  StageFile file(::open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.is_open() || !file.write_all(text)) return stage_error("write", note, errno);
+  Fd file(::open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file || !write_all(file.get(), text)) return stage_error("write", note, errno);
   return Done{};
 }
 

@@ -1,6 +1,6 @@
 #include "launcher/stage/remove_tree.h"
 
-#include "launcher/stage/stage_file.h"
+#include "launcher/stage/stage_error.h"
 
 namespace muster {
 

@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <chrono>
 
+#include "launcher/os/fd.h"
 #include "launcher/stage/hash_cache.h"
+#include "launcher/stage/stage_error.h"
 
 namespace muster {
 
@@ -52,18 +54,18 @@ Result<bool> Hashing::hash(SourceEntry& source, Snapshot& snapshot) {
 
 Result<bool> Hashing::read(SourceEntry& source, Snapshot& snapshot) {
   constexpr int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  const StageFile file(::open(source.from.c_str(), flags));
-  if (!file.is_open()) {
+  const Fd file(::open(source.from.c_str(), flags));
+  if (!file) {
     if (errno != ENOENT) return stage_error("read", source.from, errno);
     snapshot.warnings.push_back("'" + source.from + "' went away meanwhile and is left out");
     return false;
   }
   struct stat before {};
   struct stat after {};
-  if (::fstat(file.fd(), &before) != 0) return stage_error("read", source.from, errno);
+  if (::fstat(file.get(), &before) != 0) return stage_error("read", source.from, errno);
   auto blob = store_.put_open_file(file, source.from);
   if (!blob) return blob.error();
-  if (::fstat(file.fd(), &after) != 0) return stage_error("read", source.from, errno);
+  if (::fstat(file.get(), &after) != 0) return stage_error("read", source.from, errno);
 
   ++snapshot.files_read;
   source.entry.hash = blob->hash;

@@ -11,7 +11,7 @@
 
 #include "launcher/stage/ignore_rules.h"
 #include "launcher/stage/source_link.h"
-#include "launcher/stage/stage_file.h"
+#include "launcher/stage/stage_error.h"
 
 namespace muster {
 

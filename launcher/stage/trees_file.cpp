@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "launcher/stage/stage_file.h"
+#include "launcher/stage/stage_error.h"
 #include "launcher/wire/json_fields.h"
 
 namespace muster {

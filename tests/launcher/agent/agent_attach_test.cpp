@@ -21,7 +21,7 @@ struct Attached {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     stream.reset(ends[0]);
-    const UniqueFd theirs(ends[1]);
+    const Fd theirs(ends[1]);
     const std::string program = agent_program();
     pid = ::fork();
     if (pid == 0) {
@@ -46,7 +46,7 @@ struct Attached {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   pid_t pid = 0;
-  UniqueFd stream;
+  Fd stream;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "launcher/agent/run_directory.h"
 #include "launcher/wire/message_codec.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 #include "launcher/wire/agent_message.h"
 #include "launcher/wire/frame.h"
 
@@ -21,7 +21,7 @@ inline constexpr std::chrono::seconds patience{60};
 class AgentClient {
  public:
   explicit AgentClient(const std::string& socket_path);
-  explicit AgentClient(UniqueFd stream) : socket_(std::move(stream)) {}
+  explicit AgentClient(Fd stream) : socket_(std::move(stream)) {}
 
   Welcome hello(const std::string& controller, const std::string& node,
                 Milliseconds lease = Milliseconds{60000});
@@ -71,7 +71,7 @@ class AgentClient {
   void handle(FromAgent message, std::string payload);
   void take_output(const RankOutput& piece, const std::string& payload);
 
-  UniqueFd socket_;
+  Fd socket_;
   FrameReader reader_;
   std::deque<FromAgent> inbox_;
   std::map<std::int64_t, std::string> outputs_;

@@ -1,4 +1,4 @@
-#include "launcher/stage/stage_file.h"
+#include "launcher/stage/stage_error.h"
 
 #include <cerrno>
 

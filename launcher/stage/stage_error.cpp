@@ -1,7 +1,6 @@
-#include "launcher/stage/stage_file.h"
+#include "launcher/stage/stage_error.h"
 
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -40,35 +39,6 @@ std::string reason(const fs::path& path, int error_number) {
 }
 
 }  // namespace
-
-void StageFile::close() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
-bool StageFile::write_all(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return true;
-}
-
-bool StageFile::read_at(std::int64_t offset, std::size_t limit, std::string& out) const {
-  out.resize(limit);
-  std::size_t have = 0;
-  while (have < limit) {
-    const ssize_t got = ::pread(fd_, out.data() + have, limit - have,
-                                offset + static_cast<std::int64_t>(have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return false;
-    if (got == 0) break;
-    have += static_cast<std::size_t>(got);
-  }
-  out.resize(have);
-  return true;
-}
 
 Error stage_error(std::string_view attempt, const fs::path& path, int error_number) {
   return Error{"cannot " + std::string(attempt) + " '" + path.string() +
