@@ -139,6 +139,8 @@ Status BlobWriter::finish() {
 
 Result<BlobStore> BlobStore::open(fs::path root) {
   std::error_code code;
+  fs::create_directories(root.parent_path(), code);
+  ::mkdir(root.c_str(), 0700);  // code and data of jobs are the user's alone
   fs::create_directories(root / "tmp", code);
   if (code) return stage_error("create", root / "tmp", code.value());
   remove_unfinished(root / "tmp");

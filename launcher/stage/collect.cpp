@@ -20,6 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A person reads them; a folder of a million sockets has as many.
+constexpr std::size_t problems_limit = 20;
+
 class Listing {
  public:
   Listing(const Fd& root, const fs::path& name, std::vector<TreeEntry>& entries,
@@ -27,19 +30,30 @@ class Listing {
       : root_(root), name_(name), entries_(entries), problems_(problems) {}
 
   void directory(const std::string& path);
+  void finish();
 
  private:
   void entry(const Fd& parent, const std::string& path, const std::string& last);
   void link(const Fd& parent, const std::string& path, const std::string& last);
+  void problem(std::string sentence) {
+    if (problems_.size() < problems_limit) problems_.push_back(std::move(sentence));
+    else ++further_problems_;
+  }
   void failed(const std::string& path) {
-    problems_.push_back(stage_error("send", name_ / path, errno).message);
+    problem(stage_error("send", name_ / path, errno).message);
   }
 
   const Fd& root_;
   const fs::path& name_;
   std::vector<TreeEntry>& entries_;
   std::vector<std::string>& problems_;
+  std::size_t further_problems_ = 0;
 };
+
+void Listing::finish() {
+  if (further_problems_ == 0) return;
+  problems_.push_back("and " + std::to_string(further_problems_) + " more such problems");
+}
 
 std::vector<std::string> sorted_names(DIR* directory) {
   std::vector<std::string> names;
@@ -52,6 +66,11 @@ std::vector<std::string> sorted_names(DIR* directory) {
 }
 
 void Listing::directory(const std::string& path) {
+  // Whoever gets it could not open it by its path, and the depth of this recursion ends here too.
+  if (path.size() >= PATH_MAX) {
+    return problem("a directory of '" + (name_ / path.substr(0, 80)).string() +
+                   "…' is not sent: its path has more than " + std::to_string(PATH_MAX) + " bytes");
+  }
   std::vector<std::string> names;
   Fd opened = open_directory_beneath(root_, path, false);
   if (!opened) return failed(path);
@@ -86,8 +105,7 @@ void Listing::entry(const Fd& parent, const std::string& path, const std::string
   }
   if (S_ISLNK(facts.st_mode)) return link(parent, path, last);
   if (!S_ISREG(facts.st_mode)) {
-    problems_.push_back("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
-    return;
+    return problem("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
   }
   entries_.push_back({TreeEntry::Kind::file, path, static_cast<int>(facts.st_mode) & 0777,
                       facts.st_size, {}, {}});
@@ -118,6 +136,7 @@ Result<CollectReader> CollectReader::open(const fs::path& job_directory,
       listing.directory(folder);
     }
   }
+  listing.finish();
   return reader;
 }
 
@@ -146,7 +165,9 @@ std::optional<CollectPiece> CollectReader::next_of_file(const TreeEntry& entry,
   if (!file_) file_ = open_file_beneath(root_, entry.path, O_RDONLY | O_NONBLOCK);
   CollectPiece piece{entry, offset_, {}, false};
   if (!file_ || !read_at(file_.get(), offset_, limit_bytes, piece.bytes)) {
-    problems_.push_back(stage_error("send", name_ / entry.path, errno).message);
+    if (problems_.size() <= problems_limit) {
+      problems_.push_back(stage_error("send", name_ / entry.path, errno).message);
+    }
     return std::nullopt;
   }
   offset_ += static_cast<std::int64_t>(piece.bytes.size());

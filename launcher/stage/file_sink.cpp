@@ -22,14 +22,17 @@ std::string name_of_node(const std::string& path, int node_index) {
   return path + ".node" + std::to_string(node_index);
 }
 
-// Whether a link at `path` to `target` stays below the first component of `path`.
+// Whether a link at `path` to `target` stays below the first component of `path`, whatever other
+// links lie there: it may climb only before it names anything, for `..` behind a name that is a
+// link itself leads to the parent of somewhere else.
 bool link_stays_inside(std::string_view path, const fs::path& target) {
   if (target.is_absolute() || target.empty()) return false;
   std::ptrdiff_t depth = std::count(path.begin(), path.end(), '/') - 1;
+  bool has_named = false;
   for (const fs::path& part : target) {
     if (part == "..") --depth;
-    else if (part != "." && !part.empty()) ++depth;
-    if (depth < 0) return false;
+    else if (part != "." && !part.empty()) has_named = true;
+    if (depth < 0 || (has_named && part == "..")) return false;
   }
   return true;
 }
@@ -125,7 +128,9 @@ Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t 
                  " from node " + std::to_string(node_index) + " came out of order"};
   }
   Arriving& arriving = found->second;
-  if (!write_all(arriving.file.get(), bytes)) return stage_error("write", root_ / entry.path, errno);
+  if (!write_all(arriving.file.get(), bytes)) {
+    return stage_error("write", root_ / entry.path, errno);
+  }
   arriving.content.add(bytes);
   arriving.received += static_cast<std::int64_t>(bytes.size());
   if (!last) return Done{};

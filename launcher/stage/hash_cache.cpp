@@ -1,5 +1,7 @@
 #include "launcher/stage/hash_cache.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -68,11 +70,13 @@ void HashCache::save(const fs::path& file) const {
   }
   std::error_code ignored;
   fs::create_directories(file.parent_path(), ignored);
-  const fs::path fresh = file.string() + ".new";
+  // Two submissions of one source save at once: each its own file, or the two would mix.
+  const fs::path fresh = file.string() + "." + std::to_string(::getpid()) + ".new";
   std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();
   if (out) fs::rename(fresh, file, ignored);
+  else fs::remove(fresh, ignored);
 }
 
 const std::string* HashCache::find(const std::string& path, const FileFacts& facts) const {

@@ -25,13 +25,18 @@ constexpr int executable_bits = 0111;
 
 // ---- one file
 
+// Copied between two signs of life: seconds even on a disk that is very slow.
+constexpr std::size_t copy_step_bytes = std::size_t{64} << 20;
+
 // The whole of `from` into `to`, sharing the blocks where the file system can; false leaves errno.
-bool copy_content(const Fd& from, Fd& to) {
+template <class Alive>
+bool copy_content(const Fd& from, Fd& to, Alive alive) {
   if (::ioctl(to.get(), FICLONE, from.get()) == 0) return true;
   ssize_t copied = 0;
   bool began = false;
   do {
-    copied = ::copy_file_range(from.get(), nullptr, to.get(), nullptr, std::size_t{1} << 30, 0);
+    alive();
+    copied = ::copy_file_range(from.get(), nullptr, to.get(), nullptr, copy_step_bytes, 0);
     began = began || copied > 0;
   } while (copied > 0 || (copied < 0 && errno == EINTR));
   if (copied == 0) return true;
@@ -42,7 +47,9 @@ bool copy_content(const Fd& from, Fd& to) {
   std::string piece;
   std::int64_t offset = 0;
   do {
-    if (!read_at(from.get(), offset, std::size_t{1} << 20, piece) || !write_all(to.get(), piece)) return false;
+    alive();
+    if (!read_at(from.get(), offset, std::size_t{1} << 20, piece)) return false;
+    if (!write_all(to.get(), piece)) return false;
     offset += static_cast<std::int64_t>(piece.size());
   } while (!piece.empty());
   return true;
@@ -50,11 +57,11 @@ bool copy_content(const Fd& from, Fd& to) {
 
 // A private copy of a blob; in a read-only tree it carries the untouched mark.
 bool place_copy(const fs::path& blob, const fs::path& file, const Tree& tree,
-                const TreeEntry& entry) {
+                const TreeEntry& entry, const Placing& placing) {
   const Fd from(::open(blob.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!from) return false;
   Fd to(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!to || !copy_content(from, to)) return false;
+  if (!to || !copy_content(from, to, [&] { placing(entry.path); })) return false;
   const int mode = tree.writable ? (entry.mode & 0777) | 0600
                                  : 0444 | (entry.mode & executable_bits);
   if (::fchmod(to.get(), static_cast<mode_t>(mode)) != 0) return false;
@@ -62,10 +69,11 @@ bool place_copy(const fs::path& blob, const fs::path& file, const Tree& tree,
 }
 
 bool place_file(const fs::path& blob, const fs::path& file, const Tree& tree,
-                const TreeEntry& entry) {
+                const TreeEntry& entry, const Placing& placing) {
+  placing(entry.path);
   const bool may_link = !tree.writable && (entry.mode & executable_bits) == 0;
   if (may_link && ::link(blob.c_str(), file.c_str()) == 0) return true;
-  return place_copy(blob, file, tree, entry);
+  return place_copy(blob, file, tree, entry, placing);
 }
 
 // ---- the whole tree
@@ -102,7 +110,7 @@ Error entry_error(const Tree& tree, const TreeEntry& entry, const fs::path& dest
 // Builds at `root` what will stand at `destination`. Links come last, so that no path is ever
 // looked up through one.
 Status build(const Tree& tree, const BlobStore& store, const fs::path& root,
-             const fs::path& destination) {
+             const fs::path& destination, const Placing& placing) {
   if (Status made = build_directories(tree, root); !made) return made;
   for (const TreeEntry& entry : tree.entries) {
     if (entry.entry_kind != TreeEntry::Kind::file) continue;
@@ -111,7 +119,7 @@ Status build(const Tree& tree, const BlobStore& store, const fs::path& root,
                    "' cannot be placed: its blob " + entry.hash + " is not in '" +
                    store.root().string() + "'"};
     }
-    if (!place_file(store.path_of(entry.hash), root / entry.path, tree, entry)) {
+    if (!place_file(store.path_of(entry.hash), root / entry.path, tree, entry, placing)) {
       return entry_error(tree, entry, destination, errno);
     }
   }
@@ -184,8 +192,8 @@ Status put_in_place(const Workspace& at) {
 }
 
 Status build_and_place(const Tree& tree, const BlobStore& store, const Workspace& at,
-                       const std::string& digest) {
-  if (Status built = build(tree, store, at.fresh, at.destination); !built) return built;
+                       const std::string& digest, const Placing& placing) {
+  if (Status built = build(tree, store, at.fresh, at.destination, placing); !built) return built;
   ::unlink(at.note.c_str());
   if (Status placed = put_in_place(at); !placed) return placed;
   return tree.writable ? Status(Done{}) : write_note(at.note, digest);
@@ -204,7 +212,8 @@ std::vector<std::string> missing_blobs(const std::vector<Tree>& trees, const Blo
   return {missing.begin(), missing.end()};
 }
 
-Status materialize(const Tree& tree, const BlobStore& store, const fs::path& job_directory) {
+Status materialize(const Tree& tree, const BlobStore& store, const fs::path& job_directory,
+                   const Placing& placing) {
   if (Status acceptable = check_tree(tree); !acceptable) return acceptable;
   const Workspace at(job_directory, tree.place);
   const std::string digest = tree_digest(tree);
@@ -212,7 +221,7 @@ Status materialize(const Tree& tree, const BlobStore& store, const fs::path& job
   if (stands && is_whole(tree, at.destination)) return Done{};
 
   if (Status removed = remove_tree(at.fresh); !removed) return removed;
-  Status done = build_and_place(tree, store, at, digest);
+  Status done = build_and_place(tree, store, at, digest, placing);
   if (done) return done;
   const Status removed = remove_tree(at.fresh);
   return removed ? done : Error{done.error().message + "; and " + removed.error().message};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,16 @@ namespace muster {
 // Hashes that the trees name and the store does not hold, each once, sorted.
 std::vector<std::string> missing_blobs(const std::vector<Tree>& trees, const BlobStore& store);
 
+// Hears which file is being placed, again and again while a large one is copied.
+using Placing = std::function<void(const std::string& path)>;
+
 // Builds `tree` at `job_directory / tree.place`.
 //   writable:  always a fresh copy; what stood there goes away (no rank may be running in it)
 //   read-only: files are hard links to the blobs, mode 0444 (copies where linking is impossible or
 //              a file is executable); a tree of the same content that stands there is kept
 // Blobs must be present (missing_blobs). On failure the old tree stays and no part of the new one.
 Status materialize(const Tree& tree, const BlobStore& store,
-                   const std::filesystem::path& job_directory);
+                   const std::filesystem::path& job_directory,
+                   const Placing& placing = [](const std::string&) {});
 
 }  // namespace muster

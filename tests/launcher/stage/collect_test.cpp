@@ -1,5 +1,6 @@
 #include "launcher/stage/collect.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <map>
@@ -79,6 +80,37 @@ TEST_CASE("pipes are not sent, and links are sent as links") {
   CHECK(reader.entries()[1].entry_kind == TreeEntry::Kind::link);
   REQUIRE(reader.problems().size() == 1);
   CHECK_THAT(reader.problems()[0], ContainsSubstring("not a regular file"));
+}
+
+TEST_CASE("directories too deep for a path are named once and hold up nothing else") {
+  Folder folder;
+  folder.write("job/outputs/z", "kept");
+  const std::string name(250, 'd');
+  int at = ::open((folder / "job/outputs").c_str(), O_RDONLY | O_DIRECTORY);
+  for (int depth = 0; depth < 20; ++depth) {
+    REQUIRE(::mkdirat(at, name.c_str(), 0755) == 0);
+    const int below = ::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY);
+    ::close(at);
+    at = below;
+  }
+  ::close(at);
+  CollectReader reader = reader_of(folder);
+  REQUIRE(reader.problems().size() == 1);
+  CHECK_THAT(reader.problems()[0], ContainsSubstring("is not sent: its path has more than"));
+  bool sent_the_file = false;
+  while (auto piece = reader.next(100)) sent_the_file |= piece->entry.path == "outputs/z";
+  CHECK(sent_the_file);
+}
+
+TEST_CASE("a folder full of pipes gives a few problems and their number") {
+  Folder folder;
+  folder.directory("job/outputs");
+  for (int i = 0; i < 50; ++i) {
+    REQUIRE(::mkfifo((folder / ("job/outputs/p" + std::to_string(i))).c_str(), 0644) == 0);
+  }
+  const CollectReader reader = reader_of(folder);
+  REQUIRE(reader.problems().size() == 21);
+  CHECK(reader.problems().back() == "and 30 more such problems");
 }
 
 TEST_CASE("a folder that became a link to elsewhere is not entered") {

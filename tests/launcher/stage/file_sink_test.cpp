@@ -123,9 +123,12 @@ TEST_CASE("links that stay inside their folder are kept, others are left out") {
   REQUIRE(sink.accept(0, a_link("outputs/d/good", "../m"), 0, "", true));
   REQUIRE(sink.accept(0, a_link("outputs/d/out", "../../spec.json"), 0, "", true));
   REQUIRE(sink.accept(0, a_link("outputs/abs", "/etc/passwd"), 0, "", true));
+  // Out by way of another link: counted by names it stays inside.
+  REQUIRE(sink.accept(0, a_link("outputs/d/up", ".."), 0, "", true));
+  REQUIRE(sink.accept(0, a_link("outputs/d/way", "up/../.."), 0, "", true));
   REQUIRE(sink.finish());
-  CHECK(folder.list("job/outputs") == std::set<std::string>{"d/", "d/good"});
-  CHECK(sink.problems().size() == 2);
+  CHECK(folder.list("job/outputs") == std::set<std::string>{"d/", "d/good", "d/up"});
+  CHECK(sink.problems().size() == 3);
 }
 
 TEST_CASE("a file of one node and a directory of another both survive") {

@@ -45,6 +45,15 @@ TEST_CASE("a writable tree is made of private copies with their modes") {
   CHECK(*store.read(content_hash_of("content"), 0, 100) == "content");
 }
 
+TEST_CASE("who waits for a tree hears of each file") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  std::set<std::string> heard;
+  const auto placing = [&heard](const std::string& path) { heard.insert(path); };
+  REQUIRE(materialize(small_tree(store, true), store, folder / "job", placing));
+  CHECK(heard == std::set<std::string>{"none", "run", "sub/file"});
+}
+
 TEST_CASE("a writable tree is fresh every time") {
   Folder folder;
   const BlobStore store = store_in(folder);
