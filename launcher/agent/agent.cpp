@@ -47,10 +47,11 @@ std::string own_program() {
 
 }  // namespace
 
-Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, pid_t keeper,
+Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, Keeper& keeper,
              std::string build_id)
     : io_(io),
       run_(run),
+      keeper_(keeper),
       acceptor_(io, boost::asio::local::stream_protocol(), listener.release()),
       signals_(io, SIGCHLD, SIGTERM, SIGINT),
       tick_timer_(io),
@@ -61,7 +62,6 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, 
       execs_(io, line_),
       collection_(line_),
       files_(io, [this] { move_output(); }),
-      own_sessions_{::getsid(0), keeper},
       heard_at_(boot_time()),
       lease_(first_lease) {
   site_.host_name = welcome_.host_name;
@@ -85,10 +85,12 @@ bool Agent::run() {
 
 void Agent::restore_attempts() {
   std::error_code ignored;
+  std::vector<std::string> trash;
   for (const auto& entry : std::filesystem::directory_iterator(run_.path, ignored)) {
     const auto name = entry.path().filename().string();
-    if (name.starts_with(trash_prefix)) std::filesystem::remove_all(entry.path(), ignored);
+    if (name.starts_with(trash_prefix)) trash.push_back(entry.path().string());
   }
+  if (!trash.empty()) remove_in_child(std::move(trash));
   for (const AttemptKey& key : attempts_below(spools_root(run_))) {
     LocalAttempt& restored = attempt(key);
     restored.restore();
@@ -96,6 +98,10 @@ void Agent::restore_attempts() {
     log_line("holds the output of " + key.job.value + " attempt " +
              std::to_string(key.attempt.value) + " of an earlier agent");
   }
+}
+
+void Agent::keep_keeper() {
+  if (Status kept = keeper_.ensure(); !kept) log_line(kept.error().message);
 }
 
 LocalAttempt& Agent::attempt(const AttemptKey& key) {
@@ -117,7 +123,8 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
     marks.socket_path = run_.socket_path();
     marks.spool_prefix = attempt.layout().spool + "/";
     marks.sessions = attempt.sessions();
-    marks.other_sessions = own_sessions_;
+    marks.other_sessions = {::getsid(0)};
+    if (keeper_.pid()) marks.other_sessions.insert(*keeper_.pid());
     for (const auto& [key, other] : attempts_) {
       if (other.get() == &attempt) continue;
       marks.other_sessions.insert(other->sessions().begin(), other->sessions().end());
@@ -141,7 +148,7 @@ void Agent::watch_children() {
 void Agent::reap() {
   int status = 0;
   for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-    if (execs_.reaped(pid, status)) continue;
+    if (keeper_.reaped(pid) || tasks_.reaped(pid) || execs_.reaped(pid, status)) continue;
     for (const auto& [key, attempt] : attempts_) {
       if (attempt->reaped(pid, status)) break;
     }
@@ -166,6 +173,12 @@ void Agent::tick() {
     leave(line_.is_open() ? "heard nothing from its controller for the lease"
                           : "had no controller for the lease");
   }
+  if (!is_accepting_ && acceptor_.is_open()) accept_next();
+  const auto has_ranks = [](const auto& item) {
+    return item.second->start_request() && !item.second->is_clean();
+  };
+  if (std::any_of(attempts_.begin(), attempts_.end(), has_ranks)) keep_keeper();
+  staging_.poll(boot_time());
   for (const auto& [key, attempt] : attempts_) {
     attempt->throttle();
     attempt->poll_progress();
@@ -182,13 +195,12 @@ void Agent::step_attempts() {
   move_output();
   for (auto at = forget_when_clean_.begin(); at != forget_when_clean_.end();) {
     LocalAttempt* forgotten = find(at->first.job, at->first.attempt);
-    if (forgotten != nullptr && !forgotten->is_clean()) {
+    if ((forgotten != nullptr && !forgotten->is_clean()) || staging_.is_busy(at->first)) {
       ++at;
       continue;
     }
     remove_files(layout_of(run_, at->first), at->second);
     files_.remove(layout_of(run_, at->first).spool);
-    staging_.forget(at->first);
     checkpoints_.erase(at->first);
     attempts_.erase(at->first);
     at = forget_when_clean_.erase(at);
@@ -202,10 +214,15 @@ void Agent::move_output() {
   for (const auto& [key, attempt] : attempts_) {
     attempt->read_exit_log();
     attempt->output().pump(line_);
-    if (attempt->owes_clean() && line_.is_open()) tell_clean(*attempt);
+    tell_clean_if_owed(*attempt);
   }
   collection_.pump();
   execs_.resume_reading();
+}
+
+void Agent::tell_clean_if_owed(LocalAttempt& attempt) {
+  const bool is_over = attempt.owes_clean() && !staging_.is_busy(attempt.key());
+  if (is_over && line_.is_open()) tell_clean(attempt);
 }
 
 void Agent::tell_clean(LocalAttempt& attempt) {
@@ -215,12 +232,12 @@ void Agent::tell_clean(LocalAttempt& attempt) {
     clean.newest_checkpoint = watch->second.newest();
   }
   tasks_.run(
-      [clean, directory = attempt.checkpoint_directory()]() mutable {
+      [clean, directory = attempt.checkpoint_directory()](const ChildTasks::Tell&) mutable {
         clean.newest_checkpoint = probe_checkpoint(directory);
         return encode(FromAgent{clean});
       },
       probe_limit,
-      [this, clean, asked_on = line_.generation()](std::optional<std::string> frame) {
+      [this, clean, asked_on = line_.generation()](Result<std::string> frame) {
         // A later connection has not got all the output yet; its controller asks again.
         if (line_.generation() != asked_on) return;
         line_.send_encoded(frame ? std::move(*frame) : encode(FromAgent{clean}));

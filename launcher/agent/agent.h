@@ -23,6 +23,7 @@
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exec_sessions.h"
 #include "launcher/agent/file_watch.h"
+#include "launcher/agent/leftovers.h"
 #include "launcher/agent/output_collection.h"
 #include "launcher/agent/peer_connection.h"
 #include "launcher/agent/staging.h"
@@ -32,7 +33,7 @@ namespace muster {
 
 class Agent {
  public:
-  Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, pid_t keeper,
+  Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, Keeper& keeper,
         std::string build_id);
   ~Agent();
 
@@ -69,23 +70,27 @@ class Agent {
   void on(const RemoteStartEnded& ended, std::string_view);
   void on(const Retire&, std::string_view);
   void remove_files(const AttemptLayout& layout, bool job_too);
+  void remove_in_child(std::vector<std::string> trash);
 
   LocalAttempt& attempt(const AttemptKey& key);
   LocalAttempt* find(const JobId& job, AttemptId attempt);
   AttemptStop::Find finder(const LocalAttempt& attempt) const;
   void restore_attempts();
+  void keep_keeper();
   void watch_children();
   void reap();
   void tick();
   void schedule_tick();
   void step_attempts();
   void move_output();
+  void tell_clean_if_owed(LocalAttempt& attempt);
   void tell_clean(LocalAttempt& attempt);
   void watch_checkpoints(LocalAttempt& attempt);
   void leave(const char* why);
 
   boost::asio::io_context& io_;
   const RunDirectory& run_;
+  Keeper& keeper_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer tick_timer_;
@@ -101,13 +106,16 @@ class Agent {
   std::map<AttemptKey, CheckpointWatch> checkpoints_;
   std::map<AttemptKey, bool> forget_when_clean_;  // true: the job's directory too
   std::set<std::shared_ptr<PeerConnection>> strangers_;
-  std::map<std::string, std::shared_ptr<PeerConnection>> remote_askers_;
-  std::vector<RemoteStartAsked> unsent_asks_;
+  struct RemoteAsk {
+    std::shared_ptr<PeerConnection> asker;
+    RemoteStartAsked asked;
+  };
+  std::map<std::string, RemoteAsk> remote_asks_;  // by ticket, until the daemon has ended
   std::uint64_t next_ticket_ = 1;
   std::uint64_t next_trash_ = 1;
-  std::set<pid_t> own_sessions_;
   BootTime heard_at_;
   std::chrono::milliseconds lease_;
+  bool is_accepting_ = false;
   bool leaving_ = false;
 };
 

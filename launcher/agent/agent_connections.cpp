@@ -18,16 +18,17 @@ bool is_job_name(const std::string& name) {
 }  // namespace
 
 void Agent::accept_next() {
+  is_accepting_ = true;
   acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
-    if (!acceptor_.is_open()) return;
-    if (!error) {
-      auto peer = std::make_shared<PeerConnection>(std::move(socket));
-      if (peer->is_of_user(::geteuid())) {
-        strangers_.insert(peer);
-        peer->start({[this, peer](Frame frame) { first_frame(peer, std::move(frame)); },
-                     {},
-                     [this, peer] { strangers_.erase(peer); }});
-      }
+    is_accepting_ = false;
+    // No descriptor is left, say: the next try is the next tick's, or this would turn in a circle.
+    if (error || !acceptor_.is_open()) return;
+    auto peer = std::make_shared<PeerConnection>(std::move(socket));
+    if (peer->is_of_user(::geteuid())) {
+      strangers_.insert(peer);
+      peer->start({[this, peer](Frame frame) { first_frame(peer, std::move(frame)); },
+                   {},
+                   [this, peer] { strangers_.erase(peer); }});
     }
     accept_next();
   });
@@ -71,7 +72,9 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   for (const auto& [key, attempt] : attempts_) welcome_.held.push_back({key.job, key.attempt});
   line_.send(welcome_);
   for (const auto& [key, attempt] : attempts_) attempt->tell_known();
-  for (RemoteStartAsked& asked : std::exchange(unsent_asks_, {})) line_.send(std::move(asked));
+  // The controller may not have got what was asked over an earlier connection. The other node knows
+  // a daemon that it has started already.
+  for (const auto& [ticket, open] : remote_asks_) line_.send(open.asked);
   move_output();
 }
 
@@ -108,14 +111,10 @@ void Agent::ask_remote_start(const std::shared_ptr<PeerConnection>& peer, Remote
     if (names[i] == asked.host) asked.host = hosts[i];
   }
   asked.ticket = std::to_string(next_ticket_++);
-  remote_askers_[asked.ticket] = peer;
   peer->set_handlers(
-      {[](Frame) {}, {}, [this, ticket = asked.ticket] { remote_askers_.erase(ticket); }});
-  if (line_.is_open()) {
-    line_.send(asked);
-  } else {
-    unsent_asks_.push_back(std::move(asked));
-  }
+      {[](Frame) {}, {}, [this, ticket = asked.ticket] { remote_asks_.erase(ticket); }});
+  line_.send(asked);  // without a line: with the next Welcome
+  remote_asks_[asked.ticket] = {peer, std::move(asked)};
 }
 
 }  // namespace muster

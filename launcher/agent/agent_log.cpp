@@ -15,27 +15,28 @@ constexpr off_t log_limit_bytes = 1 << 20;
 
 int log_directory = -1;
 
-void redirect_to_log() {
+bool redirect_to_log() {
   const int log =
       ::openat(log_directory, "agent.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (log < 0) return;
+  if (log < 0) return false;
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
   ::close(log);
+  return true;
 }
 
 void rotate_when_full() {
   struct stat facts {};
   if (::fstat(STDERR_FILENO, &facts) != 0 || facts.st_size < log_limit_bytes) return;
   ::renameat(log_directory, "agent.log", log_directory, "agent.log.1");
-  redirect_to_log();
+  static_cast<void>(redirect_to_log());
 }
 
 }  // namespace
 
-void open_log(int run_directory_fd) {
+bool open_log(int run_directory_fd) {
   log_directory = run_directory_fd;
-  redirect_to_log();
+  return redirect_to_log();
 }
 
 void log_line(const std::string& sentence) {

@@ -7,7 +7,7 @@
 namespace muster {
 
 // Opens the log of a run directory and puts stdout and stderr there too.
-void open_log(int run_directory_fd);
+bool open_log(int run_directory_fd);
 void log_line(const std::string& sentence);
 
 }  // namespace muster

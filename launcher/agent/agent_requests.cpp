@@ -2,7 +2,9 @@
 #include <filesystem>
 
 #include "launcher/agent/agent.h"
+#include "launcher/agent/attempt_files.h"
 #include "launcher/agent/node_check.h"
+#include "launcher/stage/remove_tree.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {
@@ -31,15 +33,16 @@ void Agent::on(const CheckNode& request, std::string_view) {
       request.checkpoint_path.empty() ? layout.checkpoints : request.checkpoint_path;
   tasks_.run(
       [request, checkpoints, home = run_.home,
-       path = base_environment(site_.environment).at("PATH")] {
+       path = base_environment(site_.environment).at("PATH")](const ChildTasks::Tell&) {
         return encode(FromAgent{check_node(request, home, path, checkpoints)});
       },
       check_limit,
-      [this, request](std::optional<std::string> frame) {
+      [this, request](Result<std::string> frame) {
         if (frame) return line_.send_encoded(std::move(*frame));
         CheckDone hung{request.job, request.attempt, {}, {}};
-        hung.failures.push_back(
-            {"host.mount_stall", "the checks did not end within 10 s: a file system hangs"});
+        hung.failures.push_back({"host.mount_stall", "the checks gave no answer: " +
+                                                         frame.error().message +
+                                                         "; a file system may hang"});
         line_.send(hung);
       });
 }
@@ -75,6 +78,11 @@ void Agent::on(const ReservePorts& request, std::string_view) {
 }
 
 void Agent::on(const StartRanks& request, std::string_view) {
+  if (leaving_) {
+    const std::string why = "the agent of node " + run_.node.value + " is leaving";
+    return line_.send(StartDone{request.job, request.attempt, why});
+  }
+  keep_keeper();
   LocalAttempt& started = attempt({request.job, request.attempt});
   started.start(request);
   files_.add(started.layout().spool);
@@ -82,6 +90,7 @@ void Agent::on(const StartRanks& request, std::string_view) {
 }
 
 void Agent::on(const StopAttempt& request, std::string_view) {
+  staging_.cancel({request.job, request.attempt});
   attempt({request.job, request.attempt}).stop(request);
   step_attempts();
   schedule_tick();
@@ -97,11 +106,12 @@ void Agent::on(const OutputAck& ack, std::string_view) {
   if (known == nullptr) return;
   known->output().acknowledge(ack.rank, ack.offset);
   known->output().pump(line_);
-  if (known->owes_clean() && line_.is_open()) tell_clean(*known);
+  tell_clean_if_owed(*known);
 }
 
 void Agent::on(const ForgetAttempt& request, std::string_view) {
   const AttemptKey key{request.job, request.attempt};
+  staging_.cancel(key);
   if (LocalAttempt* known = find(request.job, request.attempt)) known->kill_now();
   auto& job_too = forget_when_clean_[key];
   job_too = job_too || request.job_too;
@@ -113,7 +123,9 @@ void Agent::on(const ForgetAttempt& request, std::string_view) {
 void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
   std::vector<std::string> trash;
   const auto discard = [&](const std::string& path) {
-    std::string name = run_.path + "/" + trash_prefix + std::to_string(next_trash_++);
+    if (!path_exists(path)) return;
+    std::string name = run_.path + "/" + trash_prefix + welcome_.agent_id + "." +
+                       std::to_string(next_trash_++);
     std::error_code failed;
     std::filesystem::rename(path, name, failed);
     trash.push_back(failed ? path : std::move(name));
@@ -122,13 +134,16 @@ void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
   std::error_code not_empty;  // other attempts of the job are there
   std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
   discard(job_too ? layout.job : layout.code);
+  remove_in_child(std::move(trash));
+}
+
+void Agent::remove_in_child(std::vector<std::string> trash) {
   tasks_.run(
-      [trash] {
-        std::error_code ignored;
-        for (const std::string& path : trash) std::filesystem::remove_all(path, ignored);
+      [trash = std::move(trash)](const ChildTasks::Tell&) {
+        for (const std::string& path : trash) static_cast<void>(remove_tree(path));
         return std::string();
       },
-      removal_limit, [](std::optional<std::string>) {});
+      removal_limit, [](const Result<std::string>&) {});
 }
 
 void Agent::on(const ExecStart& request, std::string_view) {
@@ -152,14 +167,17 @@ void Agent::on(const ExecStop& request, std::string_view) {
 }
 
 void Agent::on(const RemoteStart& request, std::string_view) {
-  attempt({request.job, request.attempt}).remote_start(request);
+  LocalAttempt* known = find(request.job, request.attempt);
+  if (known != nullptr) return known->remote_start(request);
+  line_.send(RemoteStartEnded{request.ticket, ExitStatus{255, 0},
+                              "the attempt does not run on node " + run_.node.value});
 }
 
 void Agent::on(const RemoteStartEnded& ended, std::string_view) {
-  const auto asker = remote_askers_.find(ended.ticket);
-  if (asker == remote_askers_.end()) return;
-  const auto peer = asker->second;
-  remote_askers_.erase(asker);
+  const auto ask = remote_asks_.find(ended.ticket);
+  if (ask == remote_asks_.end()) return;
+  const auto peer = ask->second.asker;
+  remote_asks_.erase(ask);
   peer->set_handlers({});
   peer->write(encode(ToAgent{ended}));
   peer->close_when_written();

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -99,33 +98,13 @@ int copy_both_ways(int socket) {
   return 0;
 }
 
-// Returns when an agent listens, this one or one that was first, or when none could be started.
-void start_agent(const AgentOptions& options) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const int null = ::open("/dev/null", O_RDWR);
-    ::dup2(null, STDIN_FILENO);
-    ::dup2(null, STDOUT_FILENO);  // stdout belongs to the transport
-    std::vector<std::string> words{"muster",           "agent",      "serve",
-                                   "--home",           options.home, "--controller",
-                                   options.controller, "--node",     options.node};
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    ::execv("/proc/self/exe", argv.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-}
-
 Result<Fd> reach_agent(const AgentOptions& options) {
   const auto run = open_run_directory(options.home, options.controller, NodeId{options.node});
   if (!run) return run.error();
   for (int starts = 0; starts < starts_limit; ++starts) {
     if (auto stream = connect_to_agent(run->socket_path())) return stream;
-    start_agent(options);
+    // The daemon is forked from this process: one start of the program does for both.
+    static_cast<void>(agent_serve(options));
   }
   auto stream = connect_to_agent(run->socket_path());
   if (stream) return stream;

@@ -122,17 +122,9 @@ bool LocalAttempt::reaped(pid_t pid, int wait_status) {
     mpi_process_ended(status, true);
     return true;
   }
-  if (const auto remote = remote_starts_.find(pid); remote != remote_starts_.end()) {
-    std::string words;
-    if (!status.ok()) {
-      std::int64_t from_start = 0;
-      for (const auto& line : read_new_lines(daemon_log_path(), from_start, daemon_words_limit)) {
-        words += line + "\n";
-      }
-    }
-    site_.line.send(RemoteStartEnded{remote->second, status, words});
-    remote_starts_.erase(remote);
-    mpi_process_ended(status, false);
+  for (auto& [command, daemon] : remote_daemons_) {
+    if (daemon.pid != pid || daemon.ended) continue;
+    daemon_ended(daemon, status);
     return true;
   }
   for (auto& [id, rank] : ranks_) {
@@ -143,6 +135,19 @@ bool LocalAttempt::reaped(pid_t pid, int wait_status) {
     return true;
   }
   return false;
+}
+
+void LocalAttempt::daemon_ended(RemoteDaemon& daemon, ExitStatus status) {
+  std::string words;
+  if (!status.ok()) {
+    std::int64_t from_start = 0;
+    for (const auto& line : read_new_lines(daemon_log_path(), from_start, daemon_words_limit)) {
+      words += line + "\n";
+    }
+  }
+  daemon.ended = RemoteStartEnded{daemon.ticket, status, words};
+  site_.line.send(*daemon.ended);
+  mpi_process_ended(status, false);
 }
 
 void LocalAttempt::read_exit_log() {

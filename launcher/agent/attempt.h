@@ -81,6 +81,14 @@ class LocalAttempt {
     bool paused = false;  // its output is too far ahead of the controller
   };
 
+  // A daemon of mpirun that was started here. Its command tells it from others: the same one asked
+  // for again, over another connection of the controller's, is the same daemon.
+  struct RemoteDaemon {
+    std::string ticket;
+    pid_t pid = 0;
+    std::optional<RemoteStartEnded> ended;
+  };
+
   Status launch();
   Status launch_rank(const RankLaunch& rank);
   Status launch_mpi();
@@ -90,6 +98,7 @@ class LocalAttempt {
   void rank_started(RankId rank, pid_t pid);
   void rank_ended(RankExit exit);
   void mpi_process_ended(ExitStatus status, bool is_mpirun);
+  void daemon_ended(RemoteDaemon& daemon, ExitStatus status);
   void tell_end(const RankExit& exit);
   std::string daemon_log_path() const;
   std::vector<ProcessInfo> signal_targets() const;
@@ -102,7 +111,7 @@ class LocalAttempt {
   std::string start_error_;
   std::map<RankId, LocalRank> ranks_;
   std::optional<pid_t> mpirun_;
-  std::map<pid_t, std::string> remote_starts_;  // ticket
+  std::map<std::string, RemoteDaemon> remote_daemons_;  // by command
   std::set<pid_t> sessions_;
   AttemptOutput output_;
   ExitLogReader exit_log_;

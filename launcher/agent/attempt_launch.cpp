@@ -138,6 +138,13 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
   const auto refuse = [&](const std::string& why) {
     site_.line.send(RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why});
   };
+  if (const auto known = remote_daemons_.find(asked.command); known != remote_daemons_.end()) {
+    RemoteDaemon& daemon = known->second;
+    daemon.ticket = asked.ticket;
+    if (!daemon.ended) return;
+    daemon.ended->ticket = asked.ticket;
+    return site_.line.send(*daemon.ended);
+  }
   if (!start_ || !start_->mpi || !stop_.is_idle()) return refuse("the attempt does not run here");
   // Not a spool: only node 0 has the log of mpirun. What the daemon says is read when it fails.
   auto output = open_for_append(daemon_log_path());
@@ -151,7 +158,7 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
   auto pid = spawn(request);
   if (!pid) return refuse(pid.error().message);
   sessions_.insert(*pid);
-  remote_starts_[*pid] = asked.ticket;
+  remote_daemons_[asked.command] = {asked.ticket, *pid, {}};
 }
 
 }  // namespace muster

@@ -27,7 +27,7 @@ bool writes_to(pid_t pid, const std::string& prefix) {
 }
 
 Owner owner_by_token(const ProcessInfo& process, const ProcessMarks& marks) {
-  const std::string block = read_process_environment(process.pid);
+  const std::string block = read_process_environment(living_thread(process));
   const auto token = environment_entry(block, token_name);
   if (!token) return Owner::unknown;
   if (environment_entry(block, socket_name) != marks.socket_path) return Owner::other;
@@ -53,7 +53,7 @@ class Ownership {
   Owner decide(const ProcessInfo& process) {
     if (process.pid == agent_ || process.pid == 1) return Owner::unknown;
     if (const Owner owner = owner_by_token(process, marks_); owner != Owner::unknown) return owner;
-    if (!marks_.spool_prefix.empty() && writes_to(process.pid, marks_.spool_prefix)) {
+    if (!marks_.spool_prefix.empty() && writes_to(living_thread(process), marks_.spool_prefix)) {
       return Owner::ours;
     }
     if (!descends_from_agent(process)) return Owner::unknown;
@@ -87,7 +87,7 @@ std::vector<ProcessInfo> find_attempt_processes(const ProcessMarks& marks) {
   Ownership ownership(all, marks);
   std::vector<ProcessInfo> found;
   for (const ProcessInfo& process : all) {
-    if (process.is_dead() || process.pid == ::getpid()) continue;
+    if (process.is_dead() || process.is_of_kernel() || process.pid == ::getpid()) continue;
     if (ownership.of(process) == Owner::ours) found.push_back(process);
   }
   return found;

@@ -42,9 +42,11 @@ void CheckpointWatch::poll(Clock::time_point now) {
   next_look_ = now + look_interval;
   facts_->is_looking = true;
   tasks_.run(
-      [directory = directory_, seen = facts_->seen_change] { return look(directory, seen); },
+      [directory = directory_, seen = facts_->seen_change](const ChildTasks::Tell&) {
+        return look(directory, seen);
+      },
       look_limit,
-      [facts = facts_](std::optional<std::string> answer) {
+      [facts = facts_](Result<std::string> answer) {
         facts->is_looking = false;
         if (!answer || answer->empty()) return;
         const std::size_t first = answer->find('\n');

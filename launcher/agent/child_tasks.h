@@ -1,36 +1,49 @@
 // Work that may block (a slow file system, a large tree) in a forked child that can be killed, so
-// that the agent always answers. The child runs a function and hands back one string. Owned by the
-// agent.
+// that the agent always answers. The child runs a function and hands back one string; while it
+// works it may tell what it is at, which starts its time limit anew. Owned by the agent.
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
-#include <list>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <string_view>
 
 #include "scheduler/model/clock.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
 class ChildTasks {
  public:
-  using Work = std::function<std::string()>;
-  using Done =
-      std::function<void(std::optional<std::string>)>;  // nothing: it died or took too long
+  using Tell = std::function<void(std::string_view doing)>;
+  using Work = std::function<std::string(const Tell& tell)>;
+  // An Error says why there is no answer: not started, killed, or silent for too long and where.
+  using Done = std::function<void(Result<std::string>)>;
+  using TaskId = std::uint64_t;
 
   explicit ChildTasks(boost::asio::io_context& io);
   ~ChildTasks();
-  void run(Work work, Milliseconds limit, Done done);
+  // `limit` is for the whole work, or from one telling to the next.
+  TaskId run(Work work, Milliseconds limit, Done done);
+  // Kills the child; its Done gets an Error when it is gone. Does nothing when it is over.
+  void stop(TaskId id);
+  // The number of a dead child is nobody's: it is not signalled any more.
+  bool reaped(pid_t pid);
 
  private:
   struct Task;
+  void watch_silence(const std::shared_ptr<Task>& task);
   void read_more(const std::shared_ptr<Task>& task);
-  void finish(const std::shared_ptr<Task>& task, bool whole);
+  void finish(const std::shared_ptr<Task>& task, Result<std::string> answer);
 
   boost::asio::io_context& io_;
-  std::list<std::shared_ptr<Task>> tasks_;
+  std::map<TaskId, std::shared_ptr<Task>> tasks_;
+  TaskId next_id_ = 1;
 };
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -22,6 +23,10 @@ namespace {
 
 // A background child may hold the pipes open after the command: it is given this long to be silent.
 constexpr std::chrono::milliseconds trailing_output_limit{500};
+
+// Input that the command has not read yet. The controller is not held up by it: the same connection
+// carries the ranks' output.
+constexpr std::size_t input_limit_bytes = 64u << 20;
 
 struct PipePair {
   Fd read_end;
@@ -51,7 +56,9 @@ struct ExecSessions::Session {
   pid_t pid = 0;
   boost::asio::posix::stream_descriptor input;
   std::deque<std::string> unwritten;
+  std::size_t unwritten_bytes = 0;
   bool input_ends = false;
+  std::string fault;
   Stream output;
   Stream errors;
   boost::asio::steady_timer trailing;
@@ -132,6 +139,14 @@ void ExecSessions::input(const std::string& id, std::string_view bytes) {
     session->input_ends = true;
   } else {
     session->unwritten.emplace_back(bytes);
+    session->unwritten_bytes += bytes.size();
+  }
+  if (session->unwritten_bytes > input_limit_bytes) {
+    session->fault = "the command did not read its input: more than 64 MiB of it wait";
+    session->unwritten.resize(1);  // that one is being written
+    session->unwritten_bytes = 0;
+    session->input_ends = true;
+    return stop(id);
   }
   if (is_idle) write_input(session);
 }
@@ -145,6 +160,8 @@ void ExecSessions::write_input(const std::shared_ptr<Session>& session) {
   boost::asio::async_write(session->input, boost::asio::buffer(session->unwritten.front()),
                            [this, session](const boost::system::error_code& error, std::size_t) {
                              boost::system::error_code close_error;
+                             session->unwritten_bytes -= std::min(
+                                 session->unwritten_bytes, session->unwritten.front().size());
                              session->unwritten.pop_front();
                              if (!error) return write_input(session);
                              session->unwritten.clear();
@@ -193,7 +210,7 @@ void ExecSessions::finish(const std::shared_ptr<Session>& session) {
   session->input.close(ignored);
   session->output.pipe.close(ignored);
   session->errors.pipe.close(ignored);
-  line_.send(ExecEnded{session->id, *session->status, {}});
+  line_.send(ExecEnded{session->id, *session->status, session->fault});
 }
 
 }  // namespace muster

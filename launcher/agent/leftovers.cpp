@@ -11,6 +11,7 @@
 
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/attempt_processes.h"
+#include "launcher/agent/spawn.h"
 #include "launcher/agent/system_error_text.h"
 
 namespace muster {
@@ -36,8 +37,14 @@ ProcessMarks marks_of_run(const RunDirectory& run) {
   return marks;
 }
 
-[[noreturn]] void keep(const RunDirectory& run, int line) {
+// In the forked child, which has the agent's descriptors: its sockets and its lock must go.
+[[noreturn]] void keep(const RunDirectory& agents, int agents_line) {
+  ::setsid();
+  reset_signals();
+  ::signal(SIGTERM, SIG_IGN);  // a shutdown ends the agent first
   ::prctl(PR_SET_NAME, "muster-keeper");
+  const int line = ::dup2(agents_line, STDERR_FILENO + 1);
+  close_descriptors_from(STDERR_FILENO + 2);
   char orderly = 0;
   ssize_t got = 0;
   do {
@@ -47,9 +54,11 @@ ProcessMarks marks_of_run(const RunDirectory& run) {
   // Children of the dead agent that had not exec'd yet hold its lock and socket for a moment
   // longer.
   ::poll(nullptr, 0, last_children_ms);
-  const auto lock = wait_for_agent_lock(run);
+  const auto run = open_run_directory(agents.home, agents.controller, agents.node);
+  if (!run) ::_exit(1);
+  const auto lock = wait_for_agent_lock(*run);
   if (!lock || !*lock) ::_exit(0);  // another agent is there and does it
-  ::_exit(end_leftovers(run) ? 0 : 1);
+  ::_exit(end_leftovers(*run) ? 0 : 1);
 }
 
 }  // namespace
@@ -75,24 +84,27 @@ Status end_leftovers(const RunDirectory& run) {
   return Done{};
 }
 
-Result<Fd> start_keeper(const RunDirectory& run, int lock_fd, pid_t* keeper) {
+Status Keeper::ensure() {
+  if (pid_) return Done{};
   int line[2];
   if (::pipe2(line, O_CLOEXEC) != 0) return system_error("make a pipe");
-  Fd read_end(line[0]);
-  Fd write_end(line[1]);
-  *keeper = ::fork();
-  if (*keeper < 0) return system_error("start the keeper");
-  if (*keeper > 0) return write_end;
-  write_end.reset();
-  ::close(lock_fd);
-  ::setsid();
-  ::signal(SIGTERM, SIG_IGN);  // a shutdown ends the agent first
-  keep(run, read_end.get());
+  const Fd read_end(line[0]);
+  line_ = Fd(line[1]);
+  const pid_t child = ::fork();
+  if (child == 0) keep(run_, read_end.get());
+  if (child < 0) return system_error("start the keeper");
+  pid_ = child;
+  return Done{};
 }
 
-void dismiss_keeper(Fd& line) {
-  [[maybe_unused]] const ssize_t told = ::write(line.get(), "x", 1);
-  line.reset();
+bool Keeper::reaped(pid_t pid) {
+  if (pid_ != pid) return false;
+  pid_.reset();
+  return true;
+}
+
+void Keeper::dismiss() {
+  if (pid_) static_cast<void>(write_all(line_.get(), "x"));
 }
 
 }  // namespace muster

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <optional>
+
 #include "launcher/agent/run_directory.h"
 #include "scheduler/model/result.h"
 
@@ -13,10 +15,24 @@ namespace muster {
 // survive SIGKILL for too long.
 Status end_leftovers(const RunDirectory& run);
 
-// Forks the keeper: a process that waits for the agent's end and, when the agent was killed and no
-// other took its lock, ends what it left. An agent that ends orderly calls `dismiss_keeper`.
-// `lock_fd` is the agent's lock, which the keeper does not share.
-Result<Fd> start_keeper(const RunDirectory& run, int lock_fd, pid_t* keeper);
-void dismiss_keeper(Fd& line);
+// The process that waits for the agent's end and, when the agent was killed and no other took its
+// lock, ends what it left. There is one while there are ranks; one that was killed is replaced.
+// Owned by the agent's main function.
+class Keeper {
+ public:
+  explicit Keeper(const RunDirectory& run) : run_(run) {}
+
+  Status ensure();
+  // True when it was the keeper that died.
+  bool reaped(pid_t pid);
+  // The agent ends orderly and leaves nothing.
+  void dismiss();
+  std::optional<pid_t> pid() const { return pid_; }
+
+ private:
+  const RunDirectory& run_;
+  std::optional<pid_t> pid_;
+  Fd line_;  // its end is the agent's
+};
 
 }  // namespace muster

@@ -39,9 +39,11 @@ bool can_bind(int family, int port) {
 std::optional<Fd> try_lock(const std::string& directory, int port) {
   const std::string path = directory + "/" + std::to_string(port);
   // Systems that protect sticky directories refuse O_CREAT on another user's file.
-  Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  // A pipe that somebody put there must not hold the agent up.
+  constexpr int flags = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+  Fd file(::open(path.c_str(), flags));
   if (!file) {
-    file = Fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+    file = Fd(::open(path.c_str(), flags | O_CREAT, 0644));
   }
   if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
   return file;

@@ -48,9 +48,10 @@ std::optional<ProcessInfo> read_process(pid_t pid) {
   unsigned long long start = 0;
   const int fields =
       std::sscanf(text.c_str() + close + 1,
-                  " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                  &info.state, &info.parent, &info.group, &info.session, &start);
-  if (fields != 5) return {};
+                  " %c %d %d %d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
+                  &info.state, &info.parent, &info.group, &info.session, &info.flags,
+                  &info.threads, &start);
+  if (fields != 7) return {};
   info.start_ticks = start;
   return info;
 }
@@ -70,6 +71,17 @@ std::vector<ProcessInfo> scan_processes() {
 bool is_alive(const ProcessInfo& process) {
   const auto now = read_process(process.pid);
   return now && now->start_ticks == process.start_ticks && !now->is_dead();
+}
+
+pid_t living_thread(const ProcessInfo& process) {
+  if (process.state != 'Z') return process.pid;
+  const std::string path = "/proc/" + std::to_string(process.pid) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir(path.c_str()), ::closedir);
+  while (const dirent* entry = tasks ? ::readdir(tasks.get()) : nullptr) {
+    const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    if (thread > 0 && thread != process.pid) return thread;
+  }
+  return process.pid;
 }
 
 std::string read_process_environment(pid_t pid) {

@@ -18,8 +18,12 @@ struct ProcessInfo {
   pid_t session = 0;
   char state = '?';
   std::uint64_t start_ticks = 0;  // since boot: with the pid, the identity of a process
+  unsigned flags = 0;             // the kernel's PF_…
+  int threads = 0;                // 0: nothing runs any more
   std::string name;               // as the kernel cuts it, 15 bytes
-  bool is_dead() const { return state == 'Z' || state == 'X'; }
+  bool is_of_kernel() const { return (flags & 0x00200000) != 0; }  // PF_KTHREAD
+  // A main thread that ended before the others looks like a zombie, and they go on.
+  bool is_dead() const { return state == 'X' || (state == 'Z' && threads <= 1); }
 };
 
 // Every process, the dead ones that nobody has reaped included.
@@ -30,6 +34,9 @@ std::optional<ProcessInfo> read_process(pid_t pid);
 
 // True when that very process still exists and is not merely waiting to be reaped.
 bool is_alive(const ProcessInfo& process);
+
+// A thread of the process that still has its files and memory: the main one until it ends.
+pid_t living_thread(const ProcessInfo& process);
 
 // The environment a process was started with, as raw NUL-separated text; empty when not readable.
 std::string read_process_environment(pid_t pid);

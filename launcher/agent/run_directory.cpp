@@ -78,7 +78,10 @@ Result<RunDirectory> open_run_directory(const std::string& home, const std::stri
   directory.controller = controller;
   directory.node = node;
   directory.path = directory.home + "/run/" + controller + "/" + node.value;
-  if (Status made = make_directories(directory.path); !made) return made.error();
+  // Code, data and results of jobs are the user's alone too, wherever the home lies.
+  for (const std::string& path : {directory.path, directory.home + "/jobs"}) {
+    if (Status made = make_directories(path); !made) return made.error();
+  }
   directory.fd = Fd(::open(directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.fd) return system_error("open the directory " + directory.path);
   struct stat facts {};

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -14,6 +15,8 @@
 #include "launcher/agent/agent.h"
 #include "launcher/agent/agent_log.h"
 #include "launcher/agent/agent_main.h"
+#include "launcher/agent/attempt_files.h"
+#include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/leftovers.h"
 #include "launcher/agent/run_directory.h"
 #include "launcher/agent/system_error_text.h"
@@ -35,34 +38,35 @@ void tell_ready(int fd) {
 }
 
 // In the daemon; `ready` is where the process that was called waits.
-int serve_in_background(const AgentOptions& options, const RunDirectory& run, int lock, int ready) {
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  ::dup2(null, STDIN_FILENO);
-  open_log(run.fd.get());
+int serve_in_background(const AgentOptions& options, const RunDirectory& run, int ready) {
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ::dup2(null.get(), STDIN_FILENO);
+  ::dup2(null.get(), STDOUT_FILENO);  // it belongs to a transport, which must see its end
+  const bool has_log = open_log(run.fd.get());
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::prctl(PR_SET_NAME, "muster-agent");
   [[maybe_unused]] const int moved = ::chdir("/");  // hold no file system that is not ours
 
-  if (Status ended = end_leftovers(run); !ended) {
-    log_line(ended.error().message);
-    return fail(ended.error().message);
+  // The spools of an attempt go only when nothing of it is left: without any there is nothing to
+  // look for, and a look reads all of /proc.
+  if (!attempts_below(spools_root(run)).empty()) {
+    if (Status ended = end_leftovers(run); !ended) return fail(ended.error().message);
   }
-  pid_t keeper_pid = 0;
-  auto keeper = start_keeper(run, lock, &keeper_pid);
-  if (!keeper) return fail(keeper.error().message);
   auto listener = listen_in(run);
   if (!listener) return fail(listener.error().message);
+  if (!has_log) ::dup2(null.get(), STDERR_FILENO);  // so far it could still say why not
   log_line("serves " + run.path);
   tell_ready(ready);
   if (options.ready_fd >= 0) tell_ready(options.ready_fd);
 
   boost::asio::io_context io(1);
-  Agent agent(io, run, std::move(*listener), keeper_pid, options.build_id);
+  Keeper keeper(run);
+  Agent agent(io, run, std::move(*listener), keeper, options.build_id);
   const bool left_nothing = agent.run();
   ::unlinkat(run.fd.get(), "agent.sock", 0);
-  if (left_nothing) dismiss_keeper(*keeper);
+  if (left_nothing) keeper.dismiss();
   return 0;
 }
 
@@ -98,8 +102,13 @@ int agent_serve(const AgentOptions& options) {
   if (first < 0) return fail(system_error("start the agent").message);
   if (first > 0) {
     ready_end.reset();
+    while (::waitpid(first, nullptr, 0) < 0 && errno == EINTR) {
+    }
     char byte = 0;
-    return ::read(wait_end.get(), &byte, 1) == 1 ? 0 : could_not_start;
+    ssize_t got = 0;
+    while ((got = ::read(wait_end.get(), &byte, 1)) < 0 && errno == EINTR) {
+    }
+    return got == 1 ? 0 : could_not_start;
   }
   ::setsid();
   const pid_t second = ::fork();
@@ -107,7 +116,7 @@ int agent_serve(const AgentOptions& options) {
   wait_end.reset();
   close_inherited(options.ready_fd);
   if (options.ready_fd >= 0) ::fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
-  std::exit(serve_in_background(options, *run, (*lock)->get(), ready_end.release()));
+  std::exit(serve_in_background(options, *run, ready_end.release()));
 }
 
 }  // namespace muster

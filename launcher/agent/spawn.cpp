@@ -123,9 +123,13 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   if (child == 0) become(request, exec, parent, report[1]);
   write_end.reset();
   int error = 0;
-  if (::read(read_end.get(), &error, sizeof error) <= 0) return child;
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  ssize_t got = 0;
+  // A process that dies meanwhile interrupts the agent: that is no answer of this one.
+  while ((got = ::read(read_end.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (got <= 0) return child;
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
   return system_error("run " + exec.program + " in " + request.directory, error);
 }
 

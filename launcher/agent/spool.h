@@ -3,6 +3,9 @@
 // disk space back. Owned by an attempt, on the agent's thread.
 //
 //   0 ──── acked ──── sent ──── size        acked is kept in `<file>.acked`
+//
+// A program can cut the file: a shell's `> /dev/stderr` opens it anew and empties it. Offsets go on
+// behind what was sent, so that what it writes next arrives; unsent bytes before the cut are gone.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +60,13 @@ class Spool {
   Fd ack_file_;
   std::int64_t acked_ = 0;
   std::int64_t sent_ = 0;
-  std::int64_t freed_ = 0;
+  void notice_cut();
+  void save() const;
+  std::int64_t file_bytes() const;
+
+  std::int64_t base_ = 0;   // offset of the file's first byte: above 0 once it was cut
+  std::int64_t seen_ = 0;   // size of the file at the last look
+  std::int64_t freed_ = 0;  // in the file
 };
 
 }  // namespace muster

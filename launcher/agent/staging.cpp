@@ -9,26 +9,34 @@ namespace muster {
 
 namespace {
 
-// A tree of 100,000 files copied on a slow disk; beyond it something hangs.
-constexpr Milliseconds staging_limit{15 * 60 * 1000};
-
 // In a child: what is missing, or the trees built and StageDone.
 FromAgent build_trees(const StageTrees& request, const BlobStore& store,
-                      const AttemptLayout& layout) {
+                      const AttemptLayout& layout, const ChildTasks::Tell& tell) {
   StageDone done{request.job, request.attempt, {}};
   const auto missing = missing_blobs(request.trees, store);
   if (!missing.empty()) return WantBlobs{request.job, request.attempt, missing};
   std::error_code failed;
   std::filesystem::create_directories(layout.job, failed);
   for (Tree tree : request.trees) {
+    const auto placing = [&](const std::string& path) { tell(tree.place + "/" + path); };
     if (tree.place == "code") tree.place = std::filesystem::path(layout.code).filename().string();
-    if (Status built = materialize(tree, store, layout.job); !built) {
+    if (Status built = materialize(tree, store, layout.job, placing); !built) {
       done.error = built.error().message;
       return done;
     }
   }
   if (Status prepared = prepare_code(layout); !prepared) done.error = prepared.error().message;
   return done;
+}
+
+// "inputs/data/a.bin", for the first file of the request that waits for one of these blobs.
+std::string first_waiting(const StageTrees& request, const std::set<std::string>& wanted) {
+  for (const Tree& tree : request.trees) {
+    for (const TreeEntry& entry : tree.entries) {
+      if (wanted.contains(entry.hash)) return tree.place + "/" + entry.path;
+    }
+  }
+  return "a file";
 }
 
 Result<FromAgent> decode_one(const std::string& bytes) {
@@ -69,33 +77,38 @@ void AttemptStaging::stage(const StageTrees& request) {
 void AttemptStaging::look(const AttemptKey& key) {
   Entry& entry = entries_[key];
   entry.is_looking = true;
-  tasks_.run(
-      [request = entry.request, &store = *store_, layout = layout_of(run_, key)] {
-        return encode(build_trees(request, store, layout));
+  entry.task = tasks_.run(
+      [request = entry.request, &store = *store_,
+       layout = layout_of(run_, key)](const ChildTasks::Tell& tell) {
+        return encode(build_trees(request, store, layout, tell));
       },
-      staging_limit,
-      [this, key](std::optional<std::string> frame) { looked(key, std::move(frame)); });
+      stall_limit, [this, key](Result<std::string> frame) { looked(key, std::move(frame)); });
 }
 
-void AttemptStaging::looked(const AttemptKey& key, std::optional<std::string> frame) {
+void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
   const auto found = entries_.find(key);
-  if (found == entries_.end()) return;  // forgotten meanwhile
-  found->second.is_looking = false;
-  if (!frame) return fail(key, "staging was killed or took longer than 15 minutes on this node");
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  entry.is_looking = false;
+  if (entry.is_unwanted) return forget(key);
+  if (!frame) return fail(key, "staging on node " + run_.node.value + " failed: " +
+                                   frame.error().message);
   auto answer = decode_one(*frame);
   if (!answer) return fail(key, answer.error().message);
   if (const auto* wants = std::get_if<WantBlobs>(&*answer)) {
-    found->second.wanted.insert(wants->hashes.begin(), wants->hashes.end());
+    entry.wanted.insert(wants->hashes.begin(), wants->hashes.end());
+    entry.moved_at = boot_time();
   } else if (const auto* done = std::get_if<StageDone>(&*answer)) {
     if (!done->error.empty()) return fail(key, done->error);
-    found->second.is_staged = true;
-    found->second.request.trees.clear();
+    entry.is_staged = true;
+    entry.request.trees.clear();
   }
   line_.send_encoded(std::move(*frame));
 }
 
 void AttemptStaging::receive(const BlobData& piece, std::string_view payload) {
   if (!receiver_) return;
+  for (auto& [key, entry] : entries_) entry.moved_at = boot_time();
   auto arrived = receiver_->accept(piece, payload);
   std::vector<AttemptKey> concerned;
   for (const auto& [key, entry] : entries_) {
@@ -116,6 +129,35 @@ void AttemptStaging::receive(const BlobData& piece, std::string_view payload) {
 void AttemptStaging::line_lost() {
   if (receiver_) receiver_->reset();
   for (auto& [key, entry] : entries_) entry.wanted.clear();
+}
+
+void AttemptStaging::poll(BootTime now) {
+  std::vector<AttemptKey> stalled;
+  for (const auto& [key, entry] : entries_) {
+    const bool is_waiting = line_.is_open() && !entry.wanted.empty();
+    if (is_waiting && now - entry.moved_at > stall_limit) stalled.push_back(key);
+  }
+  const auto limit_s = std::chrono::duration_cast<std::chrono::seconds>(stall_limit).count();
+  for (const AttemptKey& key : stalled) {
+    const Entry& entry = entries_[key];
+    fail(key, "staging on node " + run_.node.value + " failed: nothing came from the controller " +
+                  "for " + std::to_string(limit_s) + " s, while it waits for '" +
+                  first_waiting(entry.request, entry.wanted) + "' and " +
+                  std::to_string(entry.wanted.size() - 1) + " more; check the network");
+  }
+}
+
+void AttemptStaging::cancel(const AttemptKey& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  if (!found->second.is_looking) return forget(key);
+  found->second.is_unwanted = true;
+  tasks_.stop(found->second.task);
+}
+
+bool AttemptStaging::is_busy(const AttemptKey& key) const {
+  const auto found = entries_.find(key);
+  return found != entries_.end() && found->second.is_looking;
 }
 
 void AttemptStaging::forget(const AttemptKey& key) {

@@ -3,6 +3,9 @@
 // Agent.
 //
 //   per attempt:  looking -> (WantBlobs) receiving -> looking -> staged | StageDone with an error
+//
+// Staging of any size takes its time; what fails it is that nothing moves: no piece of a blob comes
+// in, or the child places no file.
 #pragma once
 
 #include <map>
@@ -12,6 +15,7 @@
 #include <string_view>
 
 #include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/boot_clock.h"
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/wire/agent_message.h"
@@ -23,6 +27,9 @@ class BlobStore;
 
 class AttemptStaging {
  public:
+  // A network file system comes back within this after its server restarts.
+  static constexpr Milliseconds stall_limit{5 * 60 * 1000};
+
   AttemptStaging(const RunDirectory& run, ControllerLine& line, ChildTasks& tasks);
   ~AttemptStaging();
 
@@ -30,18 +37,27 @@ class AttemptStaging {
   void receive(const BlobData& piece, std::string_view payload);
   // The controller's connection is gone: unfinished blobs begin anew.
   void line_lost();
-  void forget(const AttemptKey& key);
+  // Fails what waits for blobs and has got none for too long.
+  void poll(BootTime now);
+  // The attempt is to end: its child is killed and nothing is told.
+  void cancel(const AttemptKey& key);
+  // A child still writes below the job's directory.
+  bool is_busy(const AttemptKey& key) const;
 
  private:
   struct Entry {
     StageTrees request;
     std::set<std::string> wanted;
+    BootTime moved_at{0};
+    ChildTasks::TaskId task = 0;
     bool is_looking = false;
     bool is_staged = false;
+    bool is_unwanted = false;
   };
 
   void look(const AttemptKey& key);
-  void looked(const AttemptKey& key, std::optional<std::string> frame);
+  void looked(const AttemptKey& key, Result<std::string> frame);
+  void forget(const AttemptKey& key);
   void fail(const AttemptKey& key, const std::string& error);
   Status open_store();
 

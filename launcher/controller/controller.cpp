@@ -287,6 +287,7 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
                                                               : welcome.address;
   sender_.node_up(state_, node, logs_);
   inbox_of_agents_.clear_away(node, welcome);
+  relay_.node_up(node);
   observe(std::move(up));
 }
 

@@ -8,6 +8,14 @@ namespace muster {
 
 namespace {
 
+// The attempt that the message speaks of, while it is the one that runs.
+template <class Message>
+const Attempt* attempt_of(const State& state, const Message& message) {
+  const Job* job = find_job(state, message.job);
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  return attempt != nullptr && attempt->id == message.attempt ? attempt : nullptr;
+}
+
 struct RankHome {
   NodeId node;
   AttemptId attempt;
@@ -94,23 +102,34 @@ void Relay::client_gone(const std::shared_ptr<Session>& session) {
 }
 
 void Relay::remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked) {
-  const Job* job = find_job(state, asked.job);
-  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  std::erase_if(starts_, [&](const auto& item) {
+    return attempt_of(state, item.second.request) == nullptr;
+  });
+  const Attempt* attempt = attempt_of(state, asked);
   const AttemptNode* target =
-      attempt == nullptr || attempt->id != asked.attempt
-          ? nullptr
-          : node_called(state, *attempt, asked.host);
-  if (target == nullptr || pool_.up(target->id) == nullptr) {
+      attempt == nullptr ? nullptr : node_called(state, *attempt, asked.host);
+  if (target == nullptr) {
     RemoteStartEnded failed;
     failed.ticket = asked.ticket;
     failed.status.code = 255;
-    failed.error = "no connected node of the attempt is called " + asked.host;
+    failed.error = "no node of the attempt is called " + asked.host;
     pool_.send(from, failed);
     return;
   }
-  const std::string ticket = "r" + std::to_string(next_id_++);
-  starts_[ticket] = {from, target->id, asked.ticket};
-  pool_.send(target->id, RemoteStart{ticket, asked.job, asked.attempt, asked.command});
+  // Asked again after a lost connection it is the same ticket, also for the controller after this.
+  const std::string ticket = asked.job.value + "." + std::to_string(asked.attempt.value) + "." +
+                             from.value + "." + asked.ticket;
+  const RemoteStart request{ticket, asked.job, asked.attempt, asked.command};
+  starts_[ticket] = {from, target->id, asked.ticket, request};
+  pool_.send(target->id, request);
+}
+
+// The node may have missed what was asked, or its end may have been missed here; what runs there is
+// not started again. A node that does not come back ends the attempt, and mpirun with it.
+void Relay::node_up(const NodeId& node) {
+  for (const auto& [ticket, route] : starts_) {
+    if (route.target == node) pool_.send(node, route.request);
+  }
 }
 
 void Relay::remote_start_ended(const RemoteStartEnded& ended) {
@@ -131,16 +150,6 @@ void Relay::node_down(const NodeId& node) {
       session->finish();
     }
     return true;
-  });
-  std::erase_if(starts_, [&](const auto& item) {
-    if (item.second.target == node) {
-      RemoteStartEnded lost;
-      lost.ticket = item.second.ticket;
-      lost.status.code = 255;
-      lost.error = "the connection to node " + node.value + " was lost";
-      pool_.send(item.second.asker, lost);
-    }
-    return item.second.target == node || item.second.asker == node;
   });
 }
 

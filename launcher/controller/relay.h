@@ -1,5 +1,6 @@
 // What passes through the controller between two others: `exec` between a client and an agent, and
-// mpirun's daemons between two agents. Holds only routes; a side that goes away ends its routes.
+// mpirun's daemons between two agents. Holds only routes. A side of an `exec` that goes away ends
+// it; a daemon's route outlives connections, since both agents go on without the controller.
 #pragma once
 
 #include <functional>
@@ -26,6 +27,7 @@ class Relay {
 
   void remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked);
   void remote_start_ended(const RemoteStartEnded& ended);
+  void node_up(const NodeId& node);
   void node_down(const NodeId& node);
 
  private:
@@ -36,7 +38,8 @@ class Relay {
   struct StartRoute {
     NodeId asker;
     NodeId target;
-    std::string ticket;  // as the asker knows it
+    std::string ticket;   // as the asker knows it
+    RemoteStart request;  // sent again when the target's connection is back
   };
 
   AgentPool& pool_;

@@ -42,7 +42,8 @@ std::optional<std::uint64_t> parse_heartbeat(std::string_view text) {
 }
 
 std::optional<std::uint64_t> read_heartbeat(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a pipe that took its place must not hold the reader up.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   char text[64];
   const ssize_t got = ::pread(fd, text, sizeof text, 0);

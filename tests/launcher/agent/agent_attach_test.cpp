@@ -20,7 +20,7 @@ struct Attached {
   explicit Attached(const TestNode& node) {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    stream.reset(ends[0]);
+    stream = Fd(ends[0]);
     const Fd theirs(ends[1]);
     const std::string program = agent_program();
     pid = ::fork();

@@ -115,6 +115,32 @@ TEST_CASE("a spool stops at its window and gives acknowledged space back") {
   CHECK(facts.st_blocks * 512 < 10 << 20);
 }
 
+TEST_CASE("a spool goes on behind what was sent when a program has cut its file") {
+  Directory directory;
+  auto spool = Spool::open(directory.path, RankId{0});
+  REQUIRE(spool);
+  append(spool->path(), "0123456789");
+  CHECK(spool->take_chunk() == "0123456789");
+  spool->acknowledge(4);
+  std::filesystem::resize_file(spool->path(), 0);  // what a shell's `> /dev/stderr` does
+  append(spool->path(), "abc");
+  CHECK(spool->take_chunk() == "abc");
+  CHECK(spool->sent() == 13);
+  CHECK(spool->has_sent_everything());
+  SECTION("and gives as many line ends as it lost with a connection") {
+    spool->rewind();
+    CHECK(spool->take_chunk() == "\n\n\n\n\n\n");
+    CHECK(spool->take_chunk() == "abc");
+  }
+  SECTION("also in the next agent") {
+    spool->acknowledge(11);
+    auto next = Spool::open(directory.path, RankId{0});
+    REQUIRE(next);
+    CHECK(next->take_chunk() == "bc");
+    CHECK(next->last_lines(1) == std::vector<std::string>{"abc"});
+  }
+}
+
 TEST_CASE("last lines are text whatever the bytes were") {
   CHECK(last_utf8_lines("a\n\nb\r\nc", 2) == std::vector<std::string>{"b", "c"});
   CHECK(to_utf8("\xff ok \xc3\xa9 \xed\xa0\x80 \xc0\x80") ==
@@ -196,6 +222,14 @@ TEST_CASE("a variable is found in an environment block only as a whole") {
   const std::string block("AB=1\0A=2\0A=3", 12);
   CHECK(environment_entry(block, "A") == "2");
   CHECK_FALSE(environment_entry(block, "B"));
+}
+
+TEST_CASE("a pipe in the place of a port's lock holds nobody up") {
+  Directory directory;
+  REQUIRE(::mkfifo((directory.path + "/21990").c_str(), 0644) == 0);
+  auto held = reserve_ports(1, 21990, 21999, 0, directory.path);
+  REQUIRE(held);
+  CHECK(held->ports.size() == 1);
 }
 
 TEST_CASE("reserved ports are not given again until they are let go") {
