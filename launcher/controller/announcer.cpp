@@ -32,10 +32,12 @@ void tell(const JobId& id, const std::vector<Record>& records, const State& stat
     event.state = job_state_name(state, *job);
     event.attempt = job->next_attempt - 1;
   }
-  for (const ExplainLine& line : explain(with_step(records, id, row))) {
+  const std::vector<ExplainLine> lines = explain(with_step(records, id, row));
+  for (const ExplainLine& line : lines) {
     event.sentence = line.text;
     watchers.tell(id, event);
   }
+  if (lines.empty()) watchers.tell(id, event);  // the state may be another one all the same
   for (const Record& record : records) {
     if (const auto* ended = record_as<JobEnded>(record)) {
       watchers.end(Ended{id, std::string(word(ended->state)), ended->exit_code, ended->reason});
