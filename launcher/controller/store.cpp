@@ -261,25 +261,27 @@ Result<std::vector<std::string>> Store::names_starting_with(const std::string& p
   return names;
 }
 
-Status Store::annotate(const std::string& column, const JobId& job, const std::string& value) {
-  if (sqlite_->empty) return Error{"there is no job called " + job.value};
-  Statement update(sqlite_->connection, "UPDATE job SET " + column +
-                                            " = ? WHERE name = ? AND ended_ms IS NOT NULL");
+Result<bool> Store::annotate(const std::string& change, const JobId& job,
+                             const std::string& value) {
+  if (sqlite_->empty) return false;
+  Statement update(sqlite_->connection, "UPDATE job SET " + change);
   update.bind(value).bind(job.value);
   if (update.step() != SQLITE_DONE) return sqlite_->connection.failure("cannot write");
-  if (sqlite3_changes(sqlite_->connection.handle()) == 0) {
-    return Error{"job " + job.value + " has not ended or is unknown: only ended jobs are " +
-                 "archived or get other tags"};
-  }
-  return Done{};
+  return sqlite3_changes(sqlite_->connection.handle()) != 0;
 }
 
 Status Store::set_archived(const JobId& job, bool archived) {
-  return annotate("archived", job, archived ? "1" : "0");
+  const auto changed = annotate("archived = ? WHERE name = ? AND ended_ms IS NOT NULL", job,
+                                archived ? "1" : "0");
+  if (!changed) return changed.error();
+  if (*changed) return Done{};
+  return Error{"job " + job.value + " has not ended or is unknown: only ended jobs are archived"};
 }
 
 Status Store::set_tags(const JobId& job, const std::string& tags) {
-  return annotate("tags", job, tags);
+  const auto changed = annotate("tags = ? WHERE name = ?", job, tags);
+  if (!changed) return changed.error();
+  return *changed ? Status(Done{}) : Error{"there is no job called " + job.value};
 }
 
 }  // namespace muster

@@ -61,7 +61,7 @@ struct JobFilter {
 class Store {
  public:
   // Only the controller migrates. read_only: an absent file is an empty store. annotate: for what
-  // people write about ended jobs; the file must be there and current.
+  // people write about jobs; the file must be there and current.
   enum class Mode { read_only, read_write, annotate };
 
   // Errors name the file and the cure.
@@ -81,13 +81,15 @@ class Store {
   Result<std::optional<JobRow>> job(const JobId& job) const;
   // A unique job's full name from a prefix of it, for people who type.
   Result<std::vector<std::string>> names_starting_with(const std::string& prefix, int limit) const;
-  // Only of a job that has ended: the controller owns the rows of the others.
+  // Only of a job that has ended.
   Status set_archived(const JobId& job, bool archived);
+  // Of any job: `append` leaves them alone.
   Status set_tags(const JobId& job, const std::string& tags);
 
  private:
   struct Sqlite;
-  Status annotate(const std::string& column, const JobId& job, const std::string& value);
+  // `change`: what to set and where, with the value and the job's name bound; whether a row fitted.
+  Result<bool> annotate(const std::string& change, const JobId& job, const std::string& value);
   explicit Store(std::unique_ptr<Sqlite> sqlite);
   std::unique_ptr<Sqlite> sqlite_;
 };

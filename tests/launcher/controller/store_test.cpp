@@ -169,6 +169,16 @@ TEST_CASE("a file that is no database is named in the error") {
   CHECK_THAT(store.error().message, ContainsSubstring("muster.db"));
 }
 
+TEST_CASE("a job that has not ended gets other tags too") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  REQUIRE(store->append({}, {a_row("live", 2)}));
+  REQUIRE(store->set_tags({"live"}, R"({"team":"speech"})"));
+  REQUIRE(store->append({}, {a_row("live", 2)}));
+  CHECK((*store->job({"live"}))->tags == R"({"team":"speech"})");
+  CHECK_FALSE(store->set_tags({"unknown"}, "{}"));
+}
+
 TEST_CASE("only ended jobs are archived") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);
