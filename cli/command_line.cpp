@@ -3,9 +3,12 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <charconv>
 #include <map>
 #include <utility>
 
+#include "cli/query.h"
+#include "cli/terminal_text.h"
 #include "scheduler/model/exit_code.h"
 #include "templates/duration.h"
 #include "templates/spelling.h"
@@ -29,14 +32,22 @@ void add_words(CLI::App& app, const std::string& names, Enum& value,
                const std::map<std::string, Enum>& words, const std::string& help) {
   std::string list;
   for (const auto& [name, unused] : words) list += (list.empty() ? "" : ", ") + name;
-  const auto set = [&value, &words, list](const std::string& text) {
+  const auto set = [&value, &words, list, names](const std::string& text) {
     const auto found = words.find(folded(text));
-    if (found == words.end()) throw CLI::ValidationError("'" + text + "' is none of: " + list);
+    if (found == words.end()) {
+      throw CLI::ValidationError(names + ": '" + text + "' is none of: " + list);
+    }
     value = found->second;
   };
   app.add_option_function<std::string>(names, set, help + ": " + list)
       ->type_name("WORD")
       ->group("Shared options");
+}
+
+// Told before anything is done, not after the job.
+std::string query_problem(const std::string& text) {
+  const auto query = parse_query(text);
+  return query ? "" : muster::quoted(text) + ": " + query.error().message;
 }
 
 // The one table of exit codes, as the end of the help text.
@@ -76,19 +87,24 @@ void Arguments::option(const std::string& names, std::string& value, const std::
 
 void Arguments::option(const std::string& names, std::optional<std::int64_t>& value,
                        const std::string& help) {
-  const auto set = [&value](const std::int64_t& number) {
-    if (number < 0) throw CLI::ValidationError("expected 0 or more, got " + std::to_string(number));
+  const auto set = [&value, names](const std::string& text) {
+    std::int64_t number = -1;
+    const char* end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || at != end || number < 0) {
+      throw CLI::ValidationError(names + ": expected a number, 0 or more, got '" + text + "'");
+    }
     value = number;
   };
-  app_->add_option_function<std::int64_t>(names, set, help)->type_name("NUMBER");
+  app_->add_option_function<std::string>(names, set, help)->type_name("NUMBER");
 }
 
 void Arguments::option(const std::string& names, std::optional<Milliseconds>& value,
                        const std::string& help) {
-  const auto set = [&value](const std::string& text) {
+  const auto set = [&value, names](const std::string& text) {
     value = parse_duration(text);
     if (!value) {
-      throw CLI::ValidationError("'" + text + "' is no duration; write 90, 45s or 1h30m");
+      throw CLI::ValidationError(names + ": '" + text + "' is no duration; write 90, 45s or 1h30m");
     }
   };
   app_->add_option_function<std::string>(names, set, help)->type_name("DURATION");
@@ -162,8 +178,9 @@ struct CommandLine::Parser {
     if (output) {
       add_words(verb, "-o,--output", common.output, output_words, "Form of the result");
       verb.add_option("--query", common.query,
-                      "Only this part of the result, e.g. attempts.0.cause")
-          ->type_name("PATH")
+                      "Only this part of the result, as JMESPath: attempts[0].cause")
+          ->type_name("TEXT")
+          ->check(query_problem)
           ->group("Shared options");
     }
     add_words(verb, "--color", common.color, color_words, "Colour of messages");
@@ -185,6 +202,7 @@ CommandLine::CommandLine() : parser_(std::make_unique<Parser>()) {
   app.set_help_flag("-h,--help", "This text");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   app.get_formatter()->column_width(34);
+  parser_->add_shared(app, true);  // before the verb too
 }
 
 CommandLine::~CommandLine() = default;
@@ -227,28 +245,47 @@ std::vector<std::string> ignored_options(const CLI::App& verb) {
   return given;
 }
 
-// The words of a wrong line: the message, a near miss among verbs, where to read on.
-std::string usage_text(const CLI::App& app, const CLI::ParseError& error,
-                       const std::vector<std::string>& arguments) {
-  std::string text = std::string("muster: ") + error.what();
-  const CLI::App* verb = chosen_verb(app);
-  if (verb == &app && !arguments.empty() && arguments.front().substr(0, 1) != "-") {
-    std::vector<std::string> names;
-    for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
-    text = "muster: unknown verb '" + arguments.front() + "'";
-    const std::string meant = did_you_mean(arguments.front(), names);
-    if (!meant.empty()) text += "; " + meant;
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   }
+  return names;
+}
+
+std::vector<std::string> verb_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
+  return names;
+}
+
+// A word that fits nowhere: an option, a verb or an argument, and what it may have been meant for.
+std::string misfit_text(const CLI::App& verb, const std::string& word) {
+  const bool is_option = word.starts_with("-");
+  const bool is_verb = !is_option && !verb_names(verb).empty();
+  const char* what = is_option ? "unknown option " : is_verb ? "unknown verb " : "unexpected ";
+  const std::string meant = did_you_mean(word, is_option ? option_names(verb) : verb_names(verb));
+  return what + muster::quoted(word) + (meant.empty() ? "" : "; " + meant);
+}
+
+// The words of a wrong line: what does not fit or is missing, and where to read on.
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* verb = chosen_verb(app);
+  const std::vector<std::string> misfits = app.remaining(true);
+  const bool misfit = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+                      !verb_names(*verb).empty();
+  const std::string text =
+      misfit && !misfits.empty() ? misfit_text(*verb, misfits.front()) : error.what();
   const std::string name = verb == &app ? "" : " " + full_name(*verb);
-  return text + "\nSee: muster" + name + " --help\n";
+  return printable("muster: " + text) + "\nSee: muster" + name + " --help\n";
 }
 
 VerbShape shape_of(const CLI::App& app) {
   VerbShape shape;
   shape.name = app.get_name();
+  shape.options = option_names(app);
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_snames()) shape.options.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) shape.options.push_back("--" + name);
     const std::string argument = option->get_name(true);
     shape.takes_files |= argument.starts_with("FILE");
     shape.takes_jobs |= argument.starts_with("JOB");
@@ -261,7 +298,11 @@ VerbShape shape_of(const CLI::App& app) {
 
 }  // namespace
 
-ParsedLine CommandLine::parse(const std::vector<std::string>& arguments) {
+ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
+  if (!arguments.empty() && arguments.front() == "help") {  // `help run` is `run --help`
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
   CLI::App& app = parser_->app;
   app.footer(footer());  // here, so that verbs do not inherit it
   ParsedLine line;
@@ -272,7 +313,7 @@ ParsedLine CommandLine::parse(const std::vector<std::string>& arguments) {
     line.text = app.help();
     return line;
   } catch (const CLI::ParseError& error) {
-    line.text = usage_text(app, error, arguments);
+    line.text = usage_text(app, error);
     line.exit_code = usage_error;
     return line;
   }

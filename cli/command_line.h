@@ -94,7 +94,7 @@ class CommandLine {
   void verb_of(const std::string& group, const VerbTexts& texts, const Declare& declare);
   void group(const VerbTexts& texts);
 
-  ParsedLine parse(const std::vector<std::string>& arguments);
+  ParsedLine parse(std::vector<std::string> arguments);
   const CommonOptions& common() const;
   VerbShape shape() const;
 

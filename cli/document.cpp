@@ -1,11 +1,12 @@
 #include "cli/document.h"
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <vector>
 
+#include "cli/query.h"
 #include "cli/terminal.h"
+#include "cli/terminal_text.h"
+#include "templates/spelling.h"
 
 namespace muster {
 
@@ -13,8 +14,22 @@ namespace {
 
 constexpr int usage_error = 2;
 
+std::string escape_of(unsigned char byte) {
+  constexpr const char* digits = "0123456789abcdef";
+  return std::string("\\u00") + digits[byte >> 4] + digits[byte & 0xF];
+}
+
+// Characters that JSON leaves as they are and a terminal may obey, U+007F … U+009F, are escaped
+// too; they can only stand in strings.
 std::string json_text(const Document& value, int indent) {
-  return value.dump(indent, ' ', false, Document::error_handler_t::replace);
+  std::string text = value.dump(indent, ' ', false, Document::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find_first_of("\x7F\xC2", at)) != text.npos; ++at) {
+    const std::size_t length = text[at] == '\xC2' ? 2 : 1;
+    const auto last = static_cast<unsigned char>(text[at + length - 1]);
+    if (length == 2 && last >= 0xA0) continue;
+    text.replace(at, length, escape_of(last));
+  }
+  return text;
 }
 
 // Plain in YAML only when nobody could read it as anything but text.
@@ -77,10 +92,7 @@ void append_yaml(const Document& value, const std::string& indent, std::string& 
 
 std::string tsv_cell(const Document& value) {
   std::string text = value.is_string() ? value.get<std::string>() : json_text(value, -1);
-  for (char& c : text) {
-    if (c == '\t' || c == '\n' || c == '\r') c = ' ';
-  }
-  return value.is_null() ? "" : text;
+  return value.is_null() ? "" : one_line(text);
 }
 
 std::string tsv_line(const Document& value) {
@@ -101,43 +113,26 @@ std::string tsv_text(const Document& value) {
   return out;
 }
 
-// `a.b[0].c` and `a.b.0.c` as its steps.
-Result<std::vector<std::string>> query_steps(const std::string& query) {
-  std::vector<std::string> steps{""};
-  for (const char c : query) {
-    if (c == '.' || c == '[') {
-      if (!steps.back().empty()) steps.emplace_back();
-    } else if (c != ']') {
-      steps.back() += c;
-    }
-  }
-  if (steps.back().empty()) steps.pop_back();
-  for (const std::string& step : steps) {
-    if (step.find_first_of("*?|@&(){}`'\", :=<>!") != step.npos) {
-      return Error{"--query '" + query + "' is more than a path; write a path such as " +
-                   "attempts.0.cause, and use jq for the rest"};
-    }
-  }
-  return steps;
+std::string text_in_form(const Document& document, OutputFormat form) {
+  if (form == OutputFormat::json) return json_text(document, 2) + "\n";
+  if (form == OutputFormat::none) return "";
+  if (form != OutputFormat::yaml) return tsv_text(document);
+  std::string out;
+  append_yaml(document, "", out);
+  return out;
 }
 
-Result<Document> queried(const Document& document, const std::string& query) {
-  const auto steps = query_steps(query);
-  if (!steps) return steps.error();
-  const Document* at = &document;
-  for (const std::string& step : *steps) {
-    std::size_t index = 0;
-    const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
-    const bool is_index = error == std::errc() && end == step.data() + step.size();
-    if (at->is_object() && at->contains(step)) {
-      at = &(*at)[step];
-    } else if (at->is_array() && is_index && index < at->size()) {
-      at = &(*at)[index];
-    } else {
-      return Error{"--query '" + query + "': there is no '" + step + "' in the result"};
-    }
+// A query that finds nothing is mostly a key spelled wrong.
+std::string nothing_found(const Document& document, const std::string& query) {
+  std::string keys;
+  const Document& sample = document.is_array() && !document.empty() ? document.front() : document;
+  if (sample.is_object()) {
+    for (const auto& item : sample.items()) keys += (keys.empty() ? "" : ", ") + item.key();
   }
-  return *at;
+  return "--query " + muster::quoted(query) + " gives nothing" +
+         (keys.empty() ? ""
+                       : std::string("; the ") +
+                             (document.is_array() ? "items have " : "result has ") + keys);
 }
 
 }  // namespace
@@ -147,23 +142,13 @@ bool wants_table(const CommonOptions& common) {
 }
 
 Result<std::string> document_text(const Document& document, const CommonOptions& common) {
-  auto part = common.query.empty() ? Result<Document>(document) : queried(document, common.query);
-  if (!part) return part.error();
-  switch (common.output) {
-    case OutputFormat::json:
-      return json_text(*part, 2) + "\n";
-    case OutputFormat::none:
-      return std::string();
-    case OutputFormat::yaml: {
-      std::string out;
-      append_yaml(*part, "", out);
-      return out;
-    }
-    case OutputFormat::table:
-    case OutputFormat::tsv:
-      break;
-  }
-  return tsv_text(*part);
+  if (common.query.empty()) return text_in_form(document, common.output);
+  const auto query = parse_query(common.query);
+  if (!query)
+    return Error{"--query " + muster::quoted(common.query) + ": " + query.error().message};
+  const Document part = (*query)(document);
+  if (part.is_null()) notice(nothing_found(document, common.query), common);
+  return text_in_form(part, common.output);
 }
 
 int print_document(const Document& document, const CommonOptions& common) {

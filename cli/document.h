@@ -15,8 +15,8 @@ using Document = nlohmann::ordered_json;
 // Whether the result should be a table for people: `print_document` is for everything else.
 bool wants_table(const CommonOptions& common);
 
-// The text of the result in the chosen form (`table` counts as `tsv`, for a queried part). An
-// Error: the query asks for something that is not there, or is more than a dotted path.
+// The text of the result in the chosen form (`table` counts as `tsv`, for a queried part). A query
+// that finds nothing gives null and a notice; the Error: it is no query.
 Result<std::string> document_text(const Document& document, const CommonOptions& common);
 
 // Prints it on stdout; returns the exit code, 2 for a wrong query.

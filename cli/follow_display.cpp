@@ -21,7 +21,7 @@ FollowDisplay::FollowDisplay(const CommonOptions& common, Stream ranks_to, bool 
       ranks_to_(ranks_to),
       ranks_(style_of(common, ranks_to, several),
              [ranks_to](std::string_view bytes) { write_all(ranks_to, bytes); }),
-      shows_progress_(is_terminal(Stream::err) && !common.only_show_errors) {}
+      shows_progress_(can_redraw(Stream::err) && !common.only_show_errors) {}
 
 FollowDisplay::~FollowDisplay() {
   erase();
@@ -38,6 +38,10 @@ void FollowDisplay::erase() {
   drawn_.clear();
 }
 
+void FollowDisplay::turn_color_off() {
+  if (shares_screen() && ranks_.leaves_color()) write_all(Stream::err, "\x1b[0m");
+}
+
 void FollowDisplay::output(RankId rank, std::string_view bytes) {
   if (shares_screen()) erase();
   ranks_.feed(rank, bytes);
@@ -46,6 +50,7 @@ void FollowDisplay::output(RankId rank, std::string_view bytes) {
 void FollowDisplay::sentence(std::string_view text) {
   if (common_.only_show_errors) return;
   erase();
+  turn_color_off();
   if (shares_screen() && !ranks_.at_line_start()) write_all(Stream::err, "\n");
   notice(text, common_);
 }
@@ -75,6 +80,7 @@ void FollowDisplay::draw(Time now) {
   const std::string line = printable(
       progress_line(label, numbers_, rate_.time_left(numbers_), terminal_width(Stream::err)));
   if (line == drawn_ || state_.empty()) return;
+  turn_color_off();
   write_all(Stream::err, "\r" + line + "\x1b[K");
   drawn_ = line;
 }

@@ -30,6 +30,7 @@ class FollowDisplay {
 
  private:
   void erase();
+  void turn_color_off();
   bool shares_screen() const;
 
   const CommonOptions& common_;

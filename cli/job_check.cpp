@@ -9,6 +9,7 @@
 
 #include "cli/input_file.h"
 #include "cli/terminal.h"
+#include "cli/terminal_text.h"
 #include "templates/cannot_run.h"
 #include "templates/cluster_file.h"
 #include "templates/target.h"
@@ -99,6 +100,12 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
   return known;
 }
 
+std::string no_job(FileKind kind) {
+  if (kind == FileKind::empty) return "the file holds no job";
+  if (kind == FileKind::cluster) return "the file is a cluster, not a job; name it with --cluster";
+  return "";
+}
+
 Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common) {
   auto text = read_input(request.path, max_file_bytes);
   if (!text) return text.error();
@@ -114,7 +121,8 @@ Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& c
     check_against_targets(job, *known);
     about_clusters = std::move(known->findings);
   }
-  if (request.for_running && !is_command && !has_errors(job.file.findings)) {
+  const bool other_job = !is_command && no_job(job.file.kind).empty();
+  if (request.for_running && other_job && !has_errors(job.file.findings)) {
     append(job.file.findings, cannot_run_yet(job.file));
   }
   sort_by_place(job.file.findings);
@@ -132,7 +140,7 @@ void print_findings(const std::vector<Finding>& findings, const CommonOptions& c
     const bool stops =
         finding.severity == Severity::error || finding.severity == Severity::unresolved;
     if (!stops && common.only_show_errors) continue;
-    std::string text = print(finding);
+    std::string text = printable(print(finding));
     const std::string word = std::string(severity_name(finding.severity)) + ":";
     const Ink ink = stops                                   ? Ink::red
                     : finding.severity == Severity::warning ? Ink::yellow

@@ -37,6 +37,9 @@ struct CheckRequest {
   bool accept_unresolved = false;  // `--skip-validation`
 };
 
+// Why a valid file of this kind is nothing that could be run; empty for the kinds of jobs.
+std::string no_job(FileKind kind);
+
 Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common);
 
 // In line order on stderr, in colour on a terminal; notes and warnings only when they are wanted.

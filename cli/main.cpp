@@ -62,6 +62,7 @@ int start(std::vector<std::string> words) {
 }  // namespace muster
 
 int main(int count, char** words) {
+  muster::hold_standard_descriptors();
   try {
     return muster::start({words + 1, words + count});
   } catch (const std::exception& bug) {

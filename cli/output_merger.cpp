@@ -1,5 +1,6 @@
 #include "cli/output_merger.h"
 
+#include <algorithm>
 #include <array>
 
 #include "cli/terminal.h"
@@ -31,9 +32,18 @@ void OutputMerger::finish() {
       pass(rest);
     }
   }
+  if (leaves_color()) out_ += "\x1b[0m";
   if (!out_.empty()) write_(out_);
   out_.clear();
   ranks_.clear();
+}
+
+// Merged lines end with the colour off where colours are shown.
+bool OutputMerger::leaves_color() const {
+  if (!style_.terminal) return false;
+  if (style_.prefix && style_.color) return false;
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& one) { return one.second.filter.leaves_color(); });
 }
 
 void OutputMerger::pass(std::string_view bytes) {

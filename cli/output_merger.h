@@ -33,6 +33,8 @@ class OutputMerger {
   void finish();
   // Whether another writer may begin on a line of its own.
   bool at_line_start() const { return at_line_start_; }
+  // Whether the terminal is in a colour that a rank chose, which another writer turns off first.
+  bool leaves_color() const;
 
  private:
   struct Rank {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
@@ -14,10 +15,12 @@ namespace {
 constexpr int gap = 2;
 constexpr int narrowest = 6;  // below this a cut cell says nothing
 
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  std::replace(text.begin(), text.end(), '\t', ' ');
-  return printable(text);
+std::string_view leading_digits(std::string_view text) {
+  return text.substr(0, text.find_first_not_of("0123456789"));
+}
+
+std::string_view without_zeros(std::string_view digits) {
+  return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
 }
 
 std::string padded(const std::string& text, int width, bool last) {
@@ -37,11 +40,30 @@ std::string line(const std::vector<std::string>& cells, const std::vector<int>& 
 
 }  // namespace
 
+bool natural_less(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty()) {
+    const std::string_view left = leading_digits(a);
+    const std::string_view right = leading_digits(b);
+    if (left.empty() || right.empty()) {
+      if (a.front() != b.front()) return a.front() < b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+      continue;
+    }
+    a.remove_prefix(left.size());
+    b.remove_prefix(right.size());
+    const auto x = std::pair(without_zeros(left).size(), without_zeros(left));
+    const auto y = std::pair(without_zeros(right).size(), without_zeros(right));
+    if (x != y) return x < y;
+  }
+  return a.empty() && !b.empty();
+}
+
 Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {}
 
 void Table::add(std::vector<std::string> cells) {
   check(cells.size() == headings_.size(), "a table row has as many cells as headings");
-  for (std::string& cell : cells) cell = cell.empty() ? "-" : one_line(std::move(cell));
+  for (std::string& cell : cells) cell = cell.empty() ? "-" : one_line(cell);
   rows_.push_back(std::move(cells));
 }
 
@@ -55,10 +77,16 @@ std::vector<int> Table::widths(int width) const {
   }
   if (width <= 0) return widths;
   const int gaps = gap * static_cast<int>(widths.size() - 1);
+  // The first column is what people copy: it is cut last.
+  auto cut = widths.begin() + 1;
   while (std::accumulate(widths.begin(), widths.end(), gaps) > width) {
-    const auto widest = std::max_element(widths.begin(), widths.end());
-    if (*widest <= narrowest) break;
-    --*widest;
+    const auto widest = std::max_element(cut, widths.end());
+    if (widest != widths.end() && *widest > narrowest)
+      --*widest;
+    else if (cut != widths.begin())
+      cut = widths.begin();
+    else
+      break;
   }
   return widths;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster {
@@ -23,5 +24,8 @@ class Table {
   std::vector<std::string> headings_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// `local-2` before `local-10`: runs of digits count as numbers.
+bool natural_less(std::string_view a, std::string_view b);
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "cli/terminal_text.h"
 #include "scheduler/model/exit_code.h"
@@ -26,17 +28,32 @@ bool wait_writable(int fd) {
   return ::poll(&wanted, 1, -1) >= 0 || errno == EINTR;
 }
 
-[[noreturn]] void give_up_writing(Stream stream, int error) {
+// Returns when the bytes are to be dropped.
+void give_up_writing(Stream stream, int error) {
   if (error == EPIPE || error == EIO) ::_exit(exit_code_of_signal(SIGPIPE));
-  if (stream == Stream::out) {
-    const std::string text =
-        std::string("muster: cannot write to standard output: ") + std::strerror(error) + "\n";
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
-  }
+  if (stream == Stream::err) return;
+  const std::string text =
+      std::string("muster: cannot write to standard output: ") + std::strerror(error) + "\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(static_cast<int>(ExitCode::internal));
 }
 
+bool is_dumb() {
+  const char* term = std::getenv("TERM");
+  return term != nullptr && std::strcmp(term, "dumb") == 0;
+}
+
 }  // namespace
+
+// The lowest free descriptor is taken, so in order. Opened the wrong way round on purpose: using it
+// fails as a closed one does.
+void hold_standard_descriptors() {
+  for (const auto& [fd, flags] :
+       {std::pair{STDIN_FILENO, O_WRONLY}, std::pair{STDOUT_FILENO, O_RDONLY},
+        std::pair{STDERR_FILENO, O_WRONLY}}) {
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", flags) != fd) ::_exit(1);
+  }
+}
 
 bool is_terminal(Stream stream) {
   return ::isatty(descriptor(stream)) == 1;
@@ -48,12 +65,15 @@ int terminal_width(Stream stream) {
   return 80;
 }
 
+bool can_redraw(Stream stream) {
+  return is_terminal(stream) && !is_dumb();
+}
+
 bool wants_color(ColorChoice choice, Stream stream) {
   if (choice != ColorChoice::automatic) return choice == ColorChoice::always;
   const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
   if (no_color != nullptr && *no_color != '\0') return false;
-  return is_terminal(stream) && (term == nullptr || std::strcmp(term, "dumb") != 0);
+  return can_redraw(stream);
 }
 
 void write_all(Stream stream, std::string_view bytes) {
@@ -65,7 +85,7 @@ void write_all(Stream stream, std::string_view bytes) {
     } else if (errno == EAGAIN) {
       wait_writable(fd);
     } else if (errno != EINTR) {
-      give_up_writing(stream, errno);
+      return give_up_writing(stream, errno);
     }
   }
 }

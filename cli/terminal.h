@@ -11,15 +11,22 @@ namespace muster {
 
 enum class Stream { out, err };
 
+// Called first: descriptors 0 to 2 that the caller closed are taken, so that no file or socket of
+// ours gets their number. Reading 0 or writing 1 fails as before; what goes to 2 is dropped.
+void hold_standard_descriptors();
+
 bool is_terminal(Stream stream);
 // Columns of the terminal, 80 when it does not say; read anew each time, so resizing is noticed.
 int terminal_width(Stream stream);
 // `auto`: on a terminal, unless NO_COLOR is set or TERM is `dumb`.
 bool wants_color(ColorChoice choice, Stream stream);
 
+// Whether lines can be redrawn in place there: a terminal, and not TERM=dumb.
+bool can_redraw(Stream stream);
+
 // All bytes, however slow the reader. A reader that went away ends the process quietly, as SIGPIPE
-// would; any other failure is told on stderr and ends it with 99: output must not be lost in
-// silence.
+// would. Any other failure of stdout is told on stderr and ends it with 99: a result must not be
+// lost in silence. Any other failure of stderr changes nothing: there is nowhere to tell it.
 void write_all(Stream stream, std::string_view bytes);
 
 // `text` in a colour when `color`; the names are ours, the codes ANSI's.

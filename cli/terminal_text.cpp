@@ -25,6 +25,15 @@ bool is_c1(std::string_view character) {
          static_cast<unsigned char>(character[1]) < 0xA0;
 }
 
+// U+202A … U+202E, U+2066 … U+2069: they make the text after them read in another order.
+bool turns_direction(std::string_view character) {
+  if (character.size() != 3 || character.substr(0, 1) != "\xE2") return false;
+  const auto second = static_cast<unsigned char>(character[1]);
+  const auto third = static_cast<unsigned char>(character[2]);
+  return (second == 0x80 && third >= 0xAA && third <= 0xAE) ||
+         (second == 0x81 && third >= 0xA6 && third <= 0xA9);
+}
+
 std::uint32_t code_point(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
   switch (character.size()) {
@@ -67,10 +76,18 @@ std::string printable(std::string_view text) {
     } else if (utf8_length(text) == 0) {
       out += replacement;
     } else {
-      out += is_c1(character) ? "?" : std::string(character);
+      const bool obeyed = is_c1(character) || turns_direction(character);
+      out += obeyed ? "?" : std::string(character);
     }
     text.remove_prefix(length);
   }
+  return out;
+}
+
+std::string one_line(std::string_view text) {
+  std::string out = printable(text);
+  std::replace(out.begin(), out.end(), '\n', ' ');
+  std::replace(out.begin(), out.end(), '\t', ' ');
   return out;
 }
 
@@ -190,7 +207,10 @@ void TerminalFilter::escape_byte(unsigned char byte, std::string&) {
 void TerminalFilter::csi_byte(unsigned char byte, std::string& out) {
   if (byte >= 0x40 && byte <= 0x7E) {
     const bool color = byte == 'm' && pending_.find_first_not_of("0123456789;:") == pending_.npos;
-    if (color && pending_.size() < pending_limit_bytes) out += "\x1b[" + pending_ + "m";
+    if (color && pending_.size() < pending_limit_bytes) {
+      out += "\x1b[" + pending_ + "m";
+      leaves_color_ = pending_.find_first_not_of("0;") != pending_.npos;
+    }
     pending_.clear();
     mode_ = Mode::text;
   } else if (byte < 0x20) {  // broken off

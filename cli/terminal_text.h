@@ -8,8 +8,12 @@
 
 namespace muster {
 
-// A whole text: control characters but newline and tab become `?`, bad UTF-8 becomes U+FFFD.
+// A whole text: control characters but newline and tab, and those that turn the direction of
+// writing, become `?`; bad UTF-8 becomes U+FFFD.
 std::string printable(std::string_view text);
+
+// As `printable`, on one line: newlines and tabs become blanks. For names and texts of others.
+std::string one_line(std::string_view text);
 
 // Columns that `text` (printable, one line) takes; East Asian wide characters and emoji take two.
 int text_width(std::string_view text);
@@ -26,6 +30,8 @@ class TerminalFilter {
 
   // Appends what may be shown to `out`.
   void feed(std::string_view bytes, std::string& out);
+  // Whether what was given last left a colour on.
+  bool leaves_color() const { return leaves_color_; }
   // The end: what is held back becomes U+FFFD or nothing.
   void finish(std::string& out);
 
@@ -41,6 +47,7 @@ class TerminalFilter {
   Mode mode_ = Mode::text;
   std::string pending_;  // an unfinished character or control sequence
   bool after_return_ = false;
+  bool leaves_color_ = false;
 };
 
 }  // namespace muster

@@ -67,3 +67,19 @@ TEST_CASE("on a terminal output is filtered, also for an unfinished character at
   merger.finish();
   CHECK(written.text == "ab\xEF\xBF\xBD");
 }
+
+TEST_CASE("a colour that one rank leaves on is turned off at the end") {
+  Written written;
+  OutputMerger merger({.prefix = false, .terminal = true}, written.write());
+  merger.feed(RankId{0}, "\x1b[31mred\n");
+  CHECK(merger.leaves_color());
+  merger.finish();
+  CHECK(written.text == "\x1b[31mred\n\x1b[0m");
+
+  Written plain;
+  OutputMerger reset({.prefix = false, .terminal = true}, plain.write());
+  reset.feed(RankId{0}, "\x1b[31mred\x1b[0m\n");
+  CHECK_FALSE(reset.leaves_color());
+  reset.finish();
+  CHECK(plain.text == "\x1b[31mred\x1b[0m\n");
+}

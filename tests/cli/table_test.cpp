@@ -1,5 +1,6 @@
 #include "cli/table.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "cli/terminal_text.h"
@@ -37,6 +38,20 @@ TEST_CASE("a narrow terminal cuts the widest column first and no line is longer"
     for (const std::string& line : lines) CHECK(text_width(line) <= width);
     CHECK(lines[1].substr(0, 12) == "job   Failed");
   }
+}
+
+TEST_CASE("the first column is cut last, so that a name can be copied") {
+  Table table({"NAME", "STATE", "REASON"});
+  table.add({"gentle_falcon_qqqb7pg7gk", "Completed", "every rank ended with 0"});
+  CHECK_THAT(table.text(42, false), ContainsSubstring("\ngentle_falcon_qqqb7pg7gk  Comp"));
+  for (const std::string& line : lines_of(table.text(30, false))) CHECK(text_width(line) <= 30);
+}
+
+TEST_CASE("numbers in names are compared as numbers") {
+  std::vector<std::string> names{"n10", "n2", "n1-b", "n1-a10", "n1-a9", "m3", "n", "n02x", "n2x"};
+  std::stable_sort(names.begin(), names.end(), natural_less);
+  CHECK(names ==
+        std::vector<std::string>{"m3", "n", "n1-a9", "n1-a10", "n1-b", "n2", "n02x", "n2x", "n10"});
 }
 
 TEST_CASE("wide characters count for two columns") {

@@ -73,3 +73,11 @@ TEST_CASE("text is cut at a column with an ellipsis") {
   CHECK(shortened("日本語", 4) == "日…");
   CHECK(shortened("abc", 0) == "");
 }
+
+TEST_CASE("one line stays one line and reads in the order it is written in") {
+  CHECK(one_line("a\nb\tc") == "a b c");
+  CHECK(one_line("a\xE2\x80\xAE"
+                 "b\xE2\x81\xA6"
+                 "c") == "a?b?c");
+  CHECK(one_line("\xE2\x80\xA6") == "\xE2\x80\xA6");
+}
