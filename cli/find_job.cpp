@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cli/terminal.h"
+#include "scheduler/model/exit_code.h"
 #include "templates/spelling.h"
 
 namespace muster {
@@ -61,6 +63,12 @@ Result<FoundJob> open_job(const Home& home, const std::string& typed) {
   auto row = find_job(**store, typed);
   if (!row) return row.error();
   return FoundJob{std::move(*store), std::move(*row)};
+}
+
+int without_job(const Home& home, const Error& error, const CommonOptions& common) {
+  complain(error.message, common);
+  const bool readable = static_cast<bool>(Store::open(home.root, Store::Mode::read_only));
+  return readable ? no_such_job : static_cast<int>(ExitCode::internal);
 }
 
 }  // namespace muster

@@ -25,4 +25,8 @@ Result<FoundJob> open_job(const Home& home, const std::string& typed);
 // What a verb returns when its job is not there.
 inline constexpr int no_such_job = 1;
 
+// Tells why `open_job` failed and returns the exit code: the store cannot be read, or has no such
+// job.
+int without_job(const Home& home, const Error& error, const CommonOptions& common);
+
 }  // namespace muster

@@ -52,6 +52,7 @@ class Following {
   std::optional<Ended> ended_;
   std::optional<Refused> refused_;
   std::string last_sentence_;
+  std::string why_unconnected_ = "its controller ends again and again";  // told when it lasts
   bool detach_ = false;
   int failures_ = 0;
 };
@@ -59,7 +60,7 @@ class Following {
 bool Following::connect() {
   auto client = ensure_controller(home_, common_);
   if (!client) {
-    complain(client.error().message, common_);
+    why_unconnected_ = client.error().message;
     return false;
   }
   client_.emplace(std::move(*client));
@@ -173,7 +174,7 @@ Followed Following::run() {
   if (refused_)
     complain(refused_->message, common_);
   else
-    complain("lost sight of job " + request_.job.value + "; see: muster status", common_);
+    complain("lost sight of job " + request_.job.value + ": " + why_unconnected_, common_);
   return {std::nullopt, refused_ ? refused_->exit_code : internal};
 }
 

@@ -29,6 +29,12 @@ bool is_worth_showing(const NodeLine& node) {
   return node.link != "not connected" || node.drained || !node.owner.empty();
 }
 
+void sort_by_name(std::vector<NodeLine>& nodes) {
+  std::stable_sort(nodes.begin(), nodes.end(), [](const NodeLine& a, const NodeLine& b) {
+    return natural_less(a.node, b.node);
+  });
+}
+
 std::vector<NodeLine> nodes_if_running(const Home& home) {
   auto client = ControllerClient::connect(home);
   if (!client || !*client) return {};
@@ -39,6 +45,7 @@ std::vector<NodeLine> nodes_if_running(const Home& home) {
     std::copy_if(nodes->nodes.begin(), nodes->nodes.end(), std::back_inserter(shown),
                  is_worth_showing);
   }
+  sort_by_name(shown);
   return shown;
 }
 

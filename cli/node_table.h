@@ -17,6 +17,9 @@ bool is_worth_showing(const NodeLine& node);
 // What a running controller knows and is worth showing; nothing when none runs.
 std::vector<NodeLine> nodes_if_running(const Home& home);
 
+// Natural order: n2 before n10.
+void sort_by_name(std::vector<NodeLine>& nodes);
+
 void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common);
 
 // [{name, link, host_name, job, drained, drain_reason, connect_ms: {phase: milliseconds}}]

@@ -1,6 +1,8 @@
 #include "cli/submission.h"
 
+#include <fcntl.h>
 #include <pwd.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +16,8 @@
 #include "cli/job_name.h"
 #include "cli/staging.h"
 #include "cli/terminal.h"
+#include "launcher/agent/unique_fd.h"
+#include "launcher/controller/store.h"
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/model/exit_code.h"
@@ -53,18 +57,36 @@ Status write_file(const fs::path& path, const std::string& text) {
   return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
 }
 
-// The job's directory, made here and by nobody else: the name is taken when it exists.
-Status claim_directory(const fs::path& directory) {
+// Left by a submission that was killed: the job is not known, and nothing of a run is there.
+bool is_abandoned(const Home& home, const JobId& job) {
+  const auto store = Store::open(home.root, Store::Mode::read_only);
+  const auto row = store ? (*store)->job(job) : store.error();
+  if (!row || *row) return false;
   std::error_code failure;
-  fs::create_directories(directory.parent_path(), failure);
-  if (::mkdir(directory.c_str(), 0700) == 0) return Done{};
-  const int error = errno;
-  if (error == EEXIST) {
-    return Error{"the job name '" + directory.filename().string() +
-                 "' is taken; leave `name` out and one is made, or choose another"};
+  for (fs::directory_iterator entry(home.job(job), failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    if (entry->is_directory(failure)) return false;
   }
-  return Error{"cannot make " + directory.string() + ": " + std::strerror(error) +
-               "; free space or set MUSTER_HOME to a directory that can be written"};
+  return !failure;
+}
+
+// The job's directory, made and locked by nobody else until the result goes: the name is taken when
+// another has it.
+Result<UniqueFd> claim_directory(const Home& home, const JobId& job) {
+  const fs::path directory = home.job(job);
+  std::error_code ignored;
+  fs::create_directories(directory.parent_path(), ignored);
+  const bool made = ::mkdir(directory.c_str(), 0700) == 0;
+  UniqueFd lock(
+      made || errno == EEXIST ? ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
+  if (!lock) {
+    return Error{"cannot make " + directory.string() + ": " + std::strerror(errno) +
+                 "; free space or set MUSTER_HOME to a directory that can be written"};
+  }
+  const bool locked = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+  if (locked && (made || is_abandoned(home, job))) return lock;
+  return Error{"the job name '" + job.value +
+               "' is taken; leave `name` out and one is made, or choose another"};
 }
 
 Status fill_directory(const Home& home, const JobSpec& spec, const CheckedJob& job,
@@ -129,7 +151,7 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   if (!job) return refused(job.error().message, invalid_job, common);
   print_findings(job->file.findings, common);
   if (!job->can_run) {
-    if (job->file.kind == FileKind::empty) complain("the file holds no job", common);
+    if (const auto why = no_job(job->file.kind); !why.empty()) complain(why, common);
     return Submitted{std::nullopt, {}, invalid_job};
   }
   const JobSpec spec = named_spec(*job, request);
@@ -141,7 +163,8 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
     return refused(ready.error().message, internal, common);
   }
   const fs::path directory = home.job(JobId{spec.name});
-  if (auto claimed = claim_directory(directory); !claimed) {
+  const auto claimed = claim_directory(home, JobId{spec.name});
+  if (!claimed) {
     const bool taken = fs::exists(directory);
     return refused(claimed.error().message, taken ? invalid_job : internal, common);
   }

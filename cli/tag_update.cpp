@@ -2,8 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/document.h"
 #include "cli/find_job.h"
 #include "cli/terminal.h"
+#include "cli/verbs.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {
@@ -44,18 +46,14 @@ int update_tags(const std::string& typed, const TagUpdate& update, const CommonO
   constexpr int internal = static_cast<int>(ExitCode::internal);
   const Home home = Home::from_environment();
   const auto found = open_job(home, typed);
-  if (!found) return failed(found.error(), no_such_job, common);
-  const JobRow& row = found->row;
-  if (!row.ended_at) {
-    return failed(Error{"job " + row.name + " has not ended; its tags can be changed then"},
-                  no_such_job, common);
-  }
-  auto tags = updated_tags(row.tags, update);
+  if (!found) return without_job(home, found.error(), common);
+  auto tags = updated_tags(found->row.tags, update);
   if (!tags) return failed(tags.error(), 2, common);
   const auto store = Store::open(home.root, Store::Mode::annotate);
   if (!store) return failed(store.error(), internal, common);
   const Status done = (*store)->set_tags(found->id(), *tags);
-  return done ? 0 : failed(done.error(), internal, common);
+  if (!done) return failed(done.error(), internal, common);
+  return wants_table(common) ? 0 : show_job(found->row.name, common);
 }
 
 }  // namespace muster

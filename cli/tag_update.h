@@ -1,5 +1,5 @@
-// Changing the tags of a finished job: they live in the store's derived row, which the controller
-// no longer touches then.
+// Changing the tags of a job, finished or not: they live in the store's derived row, where the
+// controller leaves them alone.
 #pragma once
 
 #include <string>

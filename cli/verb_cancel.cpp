@@ -1,6 +1,7 @@
 // `muster cancel JOB`: success means that every rank is proven gone.
 #include <memory>
 
+#include "cli/document.h"
 #include "cli/ensure_controller.h"
 #include "cli/find_job.h"
 #include "cli/follow.h"
@@ -26,7 +27,7 @@ int wait_for_end(const Home& home, const JobId& job, const CommonOptions& common
   const Followed followed = follow_job(home, request, common);
   if (!followed.ended) return followed.exit_code;
   notice("job " + job.value + " " + followed.ended->state + ": " + followed.ended->reason, common);
-  return 0;
+  return wants_table(common) ? 0 : show_job(job.value, common);
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ int cancel_job(const CancelOptions& options, const CommonOptions& common) {
   constexpr int internal = static_cast<int>(ExitCode::internal);
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
-  if (!found) return failed(found.error().message, no_such_job, common);
+  if (!found) return without_job(home, found.error(), common);
   const JobId job = found->id();
   const auto answer = ask_controller(home, Cancel{job, options.grace}, common);
   if (!answer) return failed("cannot cancel: " + answer.error().message, internal, common);
@@ -44,7 +45,7 @@ int cancel_job(const CancelOptions& options, const CommonOptions& common) {
   }
   if (!options.no_wait) return wait_for_end(home, job, common);
   notice("cancelling " + job.value + "; see: muster status " + job.value, common);
-  return 0;
+  return wants_table(common) ? 0 : show_job(job.value, common);
 }
 
 void add_cancel(CommandLine& line) {

@@ -21,22 +21,42 @@ struct Copied {
   std::uint64_t bytes = 0;
 };
 
+// A link that is in the way is replaced, never followed.
+std::error_code copy_entry(const fs::directory_entry& from, const fs::path& to, Copied& copied) {
+  std::error_code failure;
+  if (fs::is_symlink(to, failure)) fs::remove(to, failure);
+  failure.clear();
+  if (from.is_symlink(failure)) {
+    fs::copy_symlink(from.path(), to, failure);
+  } else if (from.is_directory(failure)) {
+    fs::create_directory(to, failure);
+  } else if (from.is_regular_file(failure)) {
+    fs::copy_file(from.path(), to, fs::copy_options::overwrite_existing, failure);
+    std::error_code ignored;
+    ++copied.files;
+    copied.bytes += fs::file_size(to, ignored);
+  }
+  return failure;
+}
+
 Status copy_tree(const fs::path& from, const fs::path& to, Copied& copied) {
+  const auto failed = [](const fs::path& one, const fs::path& into, const std::error_code& why) {
+    return Error{"cannot copy " + one.string() + " to " + into.string() + ": " + why.message()};
+  };
   std::error_code failure;
   fs::create_directories(to.parent_path(), failure);
-  const auto how = fs::copy_options::recursive | fs::copy_options::copy_symlinks |
-                   fs::copy_options::overwrite_existing;
-  if (!failure) fs::copy(from, to, how, failure);
-  if (failure) {
-    return Error{"cannot copy " + from.string() + " to " + to.string() + ": " + failure.message()};
-  }
+  const fs::directory_entry top(from, failure);
+  if (!failure) failure = copy_entry(top, to, copied);
+  if (failure) return failed(from, to, failure);
+  if (!top.is_directory(failure) || top.is_symlink(failure)) return Done{};
   for (fs::recursive_directory_iterator entry(from, failure), end; !failure && entry != end;
        entry.increment(failure)) {
-    std::error_code ignored;
-    if (!entry->is_regular_file(ignored) || entry->is_symlink(ignored)) continue;
-    ++copied.files;
-    copied.bytes += entry->file_size(ignored);
+    const fs::path place = to / entry->path().lexically_relative(from);
+    if (const auto why = copy_entry(*entry, place, copied)) {
+      return failed(entry->path(), place, why);
+    }
   }
+  if (failure) return failed(from, to, failure);
   return Done{};
 }
 
@@ -46,7 +66,8 @@ Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOp
   std::error_code failure;
   if (!options.output_name.empty()) {
     const fs::path name = fs::path(options.output_name).filename();
-    if (name.empty() || !fs::exists(job / "outputs" / name, failure)) {
+    if (name.empty() || name == "." || name == ".." ||
+        !fs::exists(job / "outputs" / name, failure)) {
       return Error{"job " + job.filename().string() + " has no output '" + options.output_name +
                    "' here; outputs arrive when an attempt ends"};
     }
@@ -72,7 +93,7 @@ int download_job(const DownloadOptions& options, const CommonOptions& common) {
   constexpr int internal = static_cast<int>(ExitCode::internal);
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
-  if (!found) return failed(found.error(), no_such_job, common);
+  if (!found) return without_job(home, found.error(), common);
   const auto parts = wanted_parts(home.job(found->id()), options);
   if (!parts) return failed(parts.error(), no_such_job, common);
   const fs::path base = options.directory.empty() ? "." : options.directory;

@@ -32,16 +32,15 @@ class ExecSession {
   int run(const Exec& request) {
     if (const auto sent = client_.send(request); !sent) return lost(sent.error());
     while (!exit_code_) {
+      // Input waits until the command is there to take it.
+      const bool takes_input = started_ && input_open_;
       std::array<pollfd, 2> wanted{pollfd{client_.descriptor(), POLLIN, 0},
-                                   pollfd{input_open_ ? STDIN_FILENO : -1, POLLIN, 0}};
+                                   pollfd{takes_input ? STDIN_FILENO : -1, POLLIN, 0}};
       if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) break;
       if (wanted[0].revents != 0) {
         if (const auto taken = take_messages(); !taken) return lost(taken.error());
       }
-      // Input waits until the command is there to take it.
-      if (started_ && wanted[1].revents != 0) {
-        if (const auto passed = pass_input(); !passed) return lost(passed.error());
-      }
+      if (!exit_code_ && wanted[1].revents != 0) pass_input();
     }
     return exit_code_.value_or(static_cast<int>(ExitCode::internal));
   }
@@ -86,13 +85,13 @@ class ExecSession {
     }
   }
 
-  Status pass_input() {
+  // A connection that takes no more input still has the command's last words to give.
+  void pass_input() {
     std::array<char, 16384> bytes;
     const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return Done{};
-    input_open_ = got > 0;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
     const auto size = static_cast<std::size_t>(std::max<ssize_t>(0, got));
-    return client_.send(ExecInput{}, {bytes.data(), size});
+    input_open_ = client_.send(ExecInput{}, {bytes.data(), size}) && size > 0;
   }
 
   ControllerClient client_;
@@ -105,10 +104,7 @@ class ExecSession {
 int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
-  if (!found) {
-    complain(found.error().message, common);
-    return no_such_job;
-  }
+  if (!found) return without_job(home, found.error(), common);
   auto client = ensure_controller(home, common);
   if (!client) {
     complain(client.error().message, common);

@@ -14,11 +14,9 @@
 namespace muster {
 
 int explain_job(const std::string& typed, const CommonOptions& common) {
-  const auto found = open_job(Home::from_environment(), typed);
-  if (!found) {
-    complain(found.error().message, common);
-    return no_such_job;
-  }
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, typed);
+  if (!found) return without_job(home, found.error(), common);
   const auto records = found->store->records_of(found->id());
   if (!records) {
     complain(records.error().message, common);

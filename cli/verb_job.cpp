@@ -2,6 +2,7 @@
 // the short verbs does the work.
 #include <memory>
 
+#include "cli/document.h"
 #include "cli/find_job.h"
 #include "cli/job_check.h"
 #include "cli/list_options.h"
@@ -62,6 +63,7 @@ void add_validate_job(CommandLine& line) {
     auto file = std::make_shared<std::string>();
     file_option(of, *file);
     of.several("--set", options->sets, "Change keys before checking: a.b=value …");
+    of.choice("--for", options->dialect, {"azure"}, "Also what Azure ML would refuse");
     return [options, file](const CommonOptions& common) {
       options->files = {*file};
       return validate_files(*options, common);
@@ -153,13 +155,10 @@ void add_download_job(CommandLine& line) {
 int set_archived(const std::string& typed, bool archived, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, typed);
-  if (!found) {
-    complain(found.error().message, common);
-    return no_such_job;
-  }
+  if (!found) return without_job(home, found.error(), common);
   const auto store = Store::open(home.root, Store::Mode::annotate);
   const Status done = store ? (*store)->set_archived(found->id(), archived) : Status(store.error());
-  if (done) return 0;
+  if (done) return wants_table(common) ? 0 : show_job(found->row.name, common);
   complain(done.error().message, common);
   return internal;
 }
@@ -175,7 +174,7 @@ void add_archiving(CommandLine& line, const char* verb, const char* summary, boo
 }
 
 void add_update(CommandLine& line) {
-  line.verb_of(group, {"update", "Change the tags of a finished job"}, [](Arguments& of) {
+  line.verb_of(group, {"update", "Change the tags of a job"}, [](Arguments& of) {
     auto update = std::make_shared<TagUpdate>();
     auto name = std::make_shared<std::string>();
     auto force = std::make_shared<bool>();

@@ -43,6 +43,22 @@ Result<std::set<RankId>> ranks_on(const std::string& node, const LogsOptions& op
                "` shows its nodes"};
 }
 
+// A number that the job does not have would wait for output that never comes.
+Status check_numbers(const LogsOptions& options, const JobRow& row, const JobSpec* spec) {
+  const std::string job = "job " + row.name + " has ";
+  if (options.attempt && *options.attempt >= row.attempts) {
+    const std::string newest = std::to_string(row.attempts - 1);
+    return Error{job + (row.attempts == 0 ? "no attempt yet" : "attempts 0 to " + newest) +
+                 ", not " + std::to_string(*options.attempt)};
+  }
+  const std::int64_t ranks = spec == nullptr ? 0 : static_cast<std::int64_t>(rank_count(*spec));
+  if (options.rank && spec != nullptr && *options.rank >= ranks) {
+    return Error{job + "ranks 0 to " + std::to_string(ranks - 1) + ", not " +
+                 std::to_string(*options.rank)};
+  }
+  return Done{};
+}
+
 Result<Wanted> wanted_logs(const LogsOptions& options, const FoundJob& found) {
   const auto records = found.store->records_of(found.id());
   if (!records) return records.error();
@@ -50,6 +66,7 @@ Result<Wanted> wanted_logs(const LogsOptions& options, const FoundJob& found) {
   if (options.attempt) wanted.selection.attempt = AttemptId{*options.attempt};
   wanted.selection.tail_lines = options.tail_lines;
   const JobSpec* spec = submitted_spec(*records);
+  if (const auto there = check_numbers(options, found.row, spec); !there) return there.error();
   if (options.rank) {
     wanted.selection.ranks = {RankId{*options.rank}};
   } else if (!options.node.empty() && spec != nullptr) {
@@ -64,8 +81,9 @@ Result<Wanted> wanted_logs(const LogsOptions& options, const FoundJob& found) {
   return wanted;
 }
 
-int print_logs(const Home& home, const JobId& job, const Wanted& wanted,
+int print_logs(const Home& home, const JobRow& row, const Wanted& wanted,
                const CommonOptions& common) {
+  const JobId job{row.name};
   const auto attempts = attempts_on_disk(home.job(job));
   LogSelection selection = wanted.selection;
   // Without an attempt named, `--tail` means the end of the newest one.
@@ -79,7 +97,7 @@ int print_logs(const Home& home, const JobId& job, const Wanted& wanted,
   const bool any = follower.poll(
       [&](AttemptId, RankId rank, std::string_view bytes) { merger.feed(rank, bytes); });
   merger.finish();
-  if (!any) notice("no output yet", common);
+  if (!any) notice(row.ended_at ? "no output" : "no output yet", common);
   return 0;
 }
 
@@ -88,17 +106,14 @@ int print_logs(const Home& home, const JobId& job, const Wanted& wanted,
 int show_logs(const LogsOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
-  if (!found) {
-    complain(found.error().message, common);
-    return no_such_job;
-  }
+  if (!found) return without_job(home, found.error(), common);
   const auto wanted = wanted_logs(options, *found);
   if (!wanted) {
     complain(wanted.error().message, common);
     return no_such_job;
   }
   if (!options.follow || found->row.ended_at) {
-    const int printed = print_logs(home, found->id(), *wanted, common);
+    const int printed = print_logs(home, found->row, *wanted, common);
     return options.follow ? found->row.exit_code.value_or(printed) : printed;
   }
   FollowRequest request;

@@ -53,6 +53,7 @@ int show_nodes(const CommonOptions& common) {
       nodes->push_back(std::move(line));
     }
   }
+  sort_by_name(*nodes);
   if (!wants_table(common)) return print_document(nodes_document(*nodes), common);
   if (nodes->empty())
     notice("no nodes yet: no cluster file, and no job has run", common);
@@ -96,7 +97,10 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
     return failed(no->message, no->exit_code, common);
   }
   notice(options.node + (drained ? " gets nothing new" : " takes jobs again"), common);
-  return 0;
+  if (wants_table(common)) return 0;
+  const Document reason = drained ? Document(options.reason) : Document("");
+  return print_document(
+      Document{{"name", options.node}, {"drained", drained}, {"drain_reason", reason}}, common);
 }
 
 }  // namespace

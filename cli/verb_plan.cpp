@@ -89,7 +89,10 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
     return invalid;
   }
   print_findings(job->file.findings, common);
-  if (!job->can_run) return invalid;
+  if (!job->can_run) {
+    if (const auto why = no_job(job->file.kind); !why.empty()) complain(why, common);
+    return invalid;
+  }
   const auto plan = make_plan(job->file.spec, *job->target);
   if (!plan) {
     complain(plan.error().message, common);

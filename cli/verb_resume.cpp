@@ -1,6 +1,7 @@
 // `muster resume JOB`: a finished job is queued again and continues from a checkpoint.
 #include <memory>
 
+#include "cli/document.h"
 #include "cli/ensure_controller.h"
 #include "cli/find_job.h"
 #include "cli/follow.h"
@@ -30,10 +31,7 @@ int follow_from_here(const Home& home, const FoundJob& job, const CommonOptions&
 int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
-  if (!found) {
-    complain(found.error().message, common);
-    return no_such_job;
-  }
+  if (!found) return without_job(home, found.error(), common);
   const auto answer = ask_controller(home, Resume{found->id(), options.from_step}, common);
   if (!answer) {
     complain("cannot resume: " + answer.error().message, common);
@@ -46,7 +44,8 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   const auto* yes = std::get_if<Accepted>(&*answer);
   if (yes != nullptr && !yes->note.empty()) notice(yes->note, common);
   notice("job " + found->row.name + " is queued again", common);
-  return options.follow ? follow_from_here(home, *found, common) : 0;
+  if (options.follow) return follow_from_here(home, *found, common);
+  return wants_table(common) ? 0 : show_job(found->row.name, common);
 }
 
 }  // namespace

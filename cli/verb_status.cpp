@@ -1,16 +1,23 @@
 // `muster status [JOB]`: without a job the newest ones and the nodes, with one everything about it.
 // Reads the store; only the nodes' links are asked from a controller, and only if one runs.
+#include <poll.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/controller_client.h"
 #include "cli/document.h"
 #include "cli/find_job.h"
+#include "cli/follow.h"
+#include "cli/interrupt.h"
 #include "cli/job_report.h"
 #include "cli/job_table.h"
+#include "cli/log_tail.h"
 #include "cli/node_table.h"
+#include "cli/progress_line.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/terminal_text.h"
 #include "cli/time_text.h"
 #include "cli/verbs.h"
 #include "scheduler/model/exit_code.h"
@@ -23,6 +30,7 @@ namespace {
 
 constexpr int newest_jobs = 20;
 constexpr int internal = static_cast<int>(ExitCode::internal);
+constexpr int redraw_ms = 1000;
 
 int failed(const Error& error, int code, const CommonOptions& common) {
   complain(error.message, common);
@@ -56,11 +64,20 @@ int show_overview(const CommonOptions& common) {
 
 std::string line(const std::string& key, const std::string& value) {
   if (value.empty()) return "";
-  return key + std::string(key.size() < 12 ? 12 - key.size() : 1, ' ') + value + "\n";
+  return key + std::string(key.size() < 12 ? 12 - key.size() : 1, ' ') + one_line(value) + "\n";
 }
 
 std::string moment(const std::optional<Time>& time, Time now) {
   return time ? local_text(*time) + " (" + ago_text(*time, now) + ")" : "";
+}
+
+// The newest line of metrics, as the progress line of `run` shows it.
+std::string progress(const JobRow& row, const Home& home) {
+  if (row.ended_at || row.attempts == 0) return "";
+  const auto file = home.metrics(JobId{row.name}, AttemptId{row.attempts - 1});
+  ProgressNumbers numbers;
+  read_metrics_line(last_lines_of_file(file, 1), numbers);
+  return numbers.step ? progress_line("", numbers, std::nullopt, 80) : "";
 }
 
 std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Time now) {
@@ -75,6 +92,7 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
   text += line("started", moment(row.started_at, now));
   text += line("ended", moment(row.ended_at, now));
   if (row.step) text += line("step", std::to_string(*row.step));
+  text += line("progress", progress(row, home));
   if (job.checkpoint) {
     text += line("checkpoint", "step " + std::to_string(job.checkpoint->step) + " in " +
                                    job.checkpoint->directory);
@@ -119,7 +137,7 @@ std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& 
 int show_job(const std::string& typed, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, typed);
-  if (!found) return failed(found.error(), no_such_job, common);
+  if (!found) return without_job(home, found.error(), common);
   const auto records = found->store->records_of(found->id());
   if (!records) return failed(records.error(), internal, common);
   const std::string directory = home.job(found->id()).string();
@@ -132,13 +150,45 @@ int show_job(const std::string& typed, const CommonOptions& common) {
   return 0;
 }
 
+namespace {
+
+int show_status(const std::string& job, const CommonOptions& common) {
+  return job.empty() ? show_overview(common) : show_job(job, common);
+}
+
+bool has_ended(const std::string& job) {
+  const auto found = open_job(Home::from_environment(), job);
+  return found && found->row.ended_at;
+}
+
+// Until the job has ended, or Ctrl-C.
+int watch_status(const std::string& job, const CommonOptions& common) {
+  if (!can_redraw(Stream::out) || !wants_table(common)) {
+    return failed(Error{"--watch draws tables on a terminal; elsewhere use `muster logs -f`"}, 2,
+                  common);
+  }
+  InterruptWatch interrupts;
+  while (true) {
+    const bool last = !job.empty() && has_ended(job);
+    write_all(Stream::out, "\x1b[H\x1b[2J");
+    const int shown = show_status(job, common);
+    if (shown != 0 || last) return shown;
+    ::poll(nullptr, 0, redraw_ms);
+    if (interrupts.take()) return interrupted_exit_code;
+  }
+}
+
+}  // namespace
+
 void add_status(CommandLine& line) {
   line.verb({"status", "Show the newest jobs and the nodes, or one job in full"},
             [](Arguments& of) {
               auto job = std::make_shared<std::string>();
+              auto watch = std::make_shared<bool>();
               of.optional_argument("JOB", *job, "Job name, or the beginning of one");
-              return [job](const CommonOptions& common) {
-                return job->empty() ? show_overview(common) : show_job(*job, common);
+              of.flag("-w,--watch", *watch, "Draw it anew each second, to the end of the job");
+              return [job, watch](const CommonOptions& common) {
+                return *watch ? watch_status(*job, common) : show_status(*job, common);
               };
             });
 }

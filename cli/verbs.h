@@ -46,6 +46,7 @@ int plan_job(const RunOptions& options, const CommonOptions& common);
 struct ValidateOptions {
   std::vector<std::string> files;
   std::vector<std::string> sets;
+  std::string dialect;  // `azure`: also what Azure ML would refuse; empty: what muster does
 };
 int validate_files(const ValidateOptions& options, const CommonOptions& common);
 

@@ -37,20 +37,26 @@ const Case cases[] = {
     {"run job.yml --set a.b=c --set d=e --name x -d", "run", 0, ""},
     {"run --set a.b=c job.yml -o json --query name", "run", 0, ""},
     {"run", "", 2, "FILE is required"},
-    {"run a.yml b.yml", "", 2, "b.yml"},
+    {"run a.yml b.yml c.yml", "", 2, "unexpected 'b.yml'"},
     {"run a.yml -o jsno", "", 2, "is none of: json"},
     {"run a.yml --help", "", 0, "Usage: muster run"},
     {"rnu a.yml", "", 2, "did you mean 'run'"},
     {"", "", 2, "run"},
     {"--help", "", 0, "Exit codes"},
-    {"--frobnicate", "", 2, "--frobnicate"},
+    {"--frobnicate", "", 2, "unknown option '--frobnicate'"},
+    {"run a.yml --nmae x", "", 2, "unknown option '--nmae'; did you mean '--name'?"},
+    {"help", "", 0, "Exit codes"},
+    {"help job list", "", 0, "Usage: muster job list"},
+    {"-o json list", "list", 0, ""},
     {"validate a.yml b.yml c.yml", "validate", 0, ""},
     {"plan a.yml --cluster x.yml --cluster y.yml", "plan", 0, ""},
     {"status", "status", 0, ""},
     {"status job", "status", 0, ""},
+    {"status job --watch", "status", 0, ""},
+    {"list --query jobs[", "", 2, "--query: 'jobs[': expected a number"},
     {"logs job -f --rank 3 --attempt 0 --tail 10 --node n1", "logs", 0, ""},
-    {"logs job --rank -1", "", 2, "expected 0 or more"},
-    {"logs job --rank x", "", 2, "--rank"},
+    {"logs job --rank -1", "", 2, "0 or more, got '-1'"},
+    {"logs job --rank x", "", 2, "--rank: expected a number"},
     {"cancel job --grace 1h30m --wait", "cancel", 0, ""},
     {"cancel job --grace soon", "", 2, "is no duration"},
     {"resume job --from 100", "resume", 0, ""},
@@ -68,6 +74,7 @@ const Case cases[] = {
     {"job create -f a.yml --set a=b c=d -s -n x -g group -w space", "job create", 0, ""},
     {"job create", "", 2, "--file is required"},
     {"job", "", 2, "subcommand"},
+    {"job lsit", "", 2, "unknown verb 'lsit'; did you mean 'list'?"},
     {"job show -n x -e", "job show", 0, ""},
     {"job list --archived-only -r 3", "job list", 0, ""},
     {"job stream --name x", "job stream", 0, ""},
@@ -76,7 +83,7 @@ const Case cases[] = {
     {"job archive -n x", "job archive", 0, ""},
     {"job restore -n x", "job restore", 0, ""},
     {"job update -n x --set tags.a=b --remove tags.c", "job update", 0, ""},
-    {"job validate -f x.yml", "job validate", 0, ""},
+    {"job validate -f x.yml --for azure", "job validate", 0, ""},
     {"job render -f x.yml --for azure", "job render", 0, ""},
 };
 
@@ -93,6 +100,12 @@ TEST_CASE("every verb takes the arguments that it is documented to take") {
     CHECK(parsed.exit_code == one.exit_code);
     CHECK_THAT(parsed.text, ContainsSubstring(one.says));
   }
+}
+
+TEST_CASE("what was typed wrong is repeated without its control characters") {
+  CommandLine line;
+  add_all(line);
+  CHECK(line.parse({"r\x1b[31mun"}).text.find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("options of other tools are accepted and reported as ignored") {

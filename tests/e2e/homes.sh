@@ -19,6 +19,8 @@ if command -v sqlite3 >/dev/null; then
   sqlite3 "$MUSTER_HOME/muster.db" 'PRAGMA user_version=99'
   expect 99 "$MUSTER" status
   has err "newer muster"
+  expect 99 "$MUSTER" status some-job
+  has err "newer muster"
   expect 99 "$MUSTER" run "$work/true.yml"
   has err "newer muster"
   [ "$(grep -c "newer muster" "$MUSTER_HOME/controller.log")" -eq 1 ] || fail "started repeatedly"
