@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <random>
 
 #include "launcher/stage/file_facts.h"
@@ -39,11 +40,14 @@ Result<Fd> create(const fs::path& file) {
 }
 
 void remove_unfinished(const fs::path& directory) {
-  const auto limit = fs::file_time_type::clock::now() - unfinished_after;
+  const auto limit_s = ::time(nullptr) - std::chrono::seconds(unfinished_after).count();
   std::error_code code;
   for (fs::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
-    std::error_code ignored;
-    if (fs::last_write_time(it->path(), ignored) < limit) fs::remove(it->path(), ignored);
+    struct stat facts {};
+    if (::lstat(it->path().c_str(), &facts) != 0) continue;
+    // A whole blob that another process is about to name has the mark for its time of writing.
+    const timespec& written = is_untouched(facts) ? facts.st_ctim : facts.st_mtim;
+    if (written.tv_sec < limit_s) ::unlink(it->path().c_str());
   }
 }
 

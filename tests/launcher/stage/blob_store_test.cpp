@@ -1,6 +1,8 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "launcher/stage/blob_receiver.h"
+#include "launcher/stage/file_facts.h"
 #include "tests/launcher/stage/trees.h"
 
 namespace muster {
@@ -110,6 +112,15 @@ TEST_CASE("a blob that was written to or cut short counts as missing and is repl
   REQUIRE(store.put_bytes("abc"));
   CHECK(store.contains(hash_of_abc, 3));
   CHECK(folder.read(name) == "abc");
+}
+
+TEST_CASE("a blob that another process is about to name is left to it") {
+  Folder folder;
+  folder.write("blobs/tmp/whole", "content");
+  const Fd file(::open((folder / "blobs/tmp/whole").c_str(), O_RDWR | O_CLOEXEC));
+  REQUIRE(mark_untouched(file));
+  store_in(folder);
+  CHECK(unfinished(folder) == std::set<std::string>{"whole"});
 }
 
 TEST_CASE("unfinished blobs of a crash go after a day, young ones stay") {
