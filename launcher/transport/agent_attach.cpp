@@ -14,7 +14,7 @@ namespace {
 
 constexpr Seconds shell_timeout{90};  // 64 logins with a heavy ~/.bashrc pile up for a minute
 constexpr Seconds agent_timeout{30};  // the agent forks, opens a socket, replays a small spool
-constexpr Seconds push_timeout{300};  // 10 MB at 0.3 Mbit/s
+constexpr Seconds push_timeout{60};  // without progress: a piece, or the end on a slow disk
 constexpr std::size_t max_noise_bytes = 64 * 1024;  // a message of the day, not a stream
 constexpr std::size_t kept_error_bytes = 4096;
 constexpr std::size_t push_piece_bytes = 256 * 1024;
@@ -40,6 +40,7 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
   enum class Step { shell, starting, leaving, waiting, pushing };
 
   void on_attach_output(std::span<const std::byte> bytes);
+  void look_for_shell();
   void look_for_markers();
   void on_attach_exit(const RemoteExit& exit);
   void finish_attached(std::size_t end_of_marker);
@@ -108,18 +109,21 @@ void Attach::on_attach_output(std::span<const std::byte> bytes) {
   look_for_markers();
 }
 
+// The agent itself may be the first to speak.
+void Attach::look_for_shell() {
+  const std::size_t script = output_.find(shell_marker);
+  const std::size_t at = std::min(script, output_.find(attached_marker));
+  if (at == std::string::npos) return;
+  errors_.add(last_line(std::string_view(output_).substr(0, at)));
+  output_.erase(0, at == script ? at + shell_marker.size() : at);
+  step_ = Step::starting;
+  phases_.finish("shell");
+  set_deadline(agent_timeout, "muster's agent did not answer");
+  if (on_shell_) on_shell_();
+}
+
 void Attach::look_for_markers() {
-  if (step_ == Step::shell) {
-    const std::size_t at = output_.find(shell_marker);
-    if (at != std::string::npos) {
-      errors_.add(last_line(std::string_view(output_).substr(0, at)));
-      output_.erase(0, at + shell_marker.size());
-      step_ = Step::starting;
-      phases_.finish("shell");
-      set_deadline(agent_timeout, "muster's agent did not answer");
-      if (on_shell_) on_shell_();
-    }
-  }
+  if (step_ == Step::shell) look_for_shell();
   if (step_ == Step::starting) {
     const std::size_t attached = output_.find(attached_marker);
     if (attached != std::string::npos) return finish_attached(attached + attached_marker.size());
@@ -180,13 +184,13 @@ void Attach::begin_push() {
   errors_ = Tail(kept_error_bytes);
   sent_bytes_ = 0;
   phases_.restart();
-  set_deadline(push_timeout, "copying muster to the node took too long");
   process_ = shell_->run(push_command(launch_, binary_->size()));
   process_->handle(handlers(&Attach::on_push_output, &Attach::on_push_exit));
   push_more();
 }
 
 void Attach::push_more() {
+  set_deadline(push_timeout, "copying muster to the node came to a stop, no progress");
   if (sent_bytes_ == binary_->size()) return;
   const std::size_t size = std::min(push_piece_bytes, binary_->size() - sent_bytes_);
   process_->write(binary_->substr(sent_bytes_, size));

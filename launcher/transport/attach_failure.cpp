@@ -27,6 +27,8 @@ constexpr std::array attach_patterns{
     Pattern{"quota exceeded", LinkFailureKind::disk_full, "free some space in that account"},
     Pattern{"Read-only file system", LinkFailureKind::disk_full,
             "set remote_home to a directory that can be written"},
+    Pattern{"belongs to another user", LinkFailureKind::shell,
+            "set remote_home to a directory of your own"},
     Pattern{"Permission denied", LinkFailureKind::shell,
             "check the owner and mode of muster's directory on the node (remote_home)"},
     Pattern{"This account is", LinkFailureKind::shell, "the account may not log in there"},
@@ -37,6 +39,8 @@ constexpr std::array attach_patterns{
 };
 
 constexpr std::array push_patterns{
+    Pattern{"belongs to another user", LinkFailureKind::shell,
+            "set remote_home to a directory of your own"},
     Pattern{"No space left", LinkFailureKind::disk_full, "the disk is full: free some space there"},
     Pattern{"uota exceeded", LinkFailureKind::disk_full,
             "the account's disk quota is used up: free some space there"},
@@ -85,14 +89,18 @@ std::string describe(const NodeAddress& node) {
   return node.id.value + " (" + node.host + ")";
 }
 
+std::string without_controls(std::string_view text) {
+  std::string line(text);
+  std::erase_if(line, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+  constexpr std::size_t longest = 300;
+  return line.substr(0, longest);
+}
+
 std::string last_line(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
     text.remove_suffix(1);
   }
-  std::string line(text.substr(text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1));
-  std::erase_if(line, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
-  constexpr std::size_t longest = 300;
-  return line.substr(0, longest);
+  return without_controls(text.substr(text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1));
 }
 
 LinkFailure attach_failure(const NodeAddress& node, const RemoteExit& exit, bool shell_started,
@@ -139,7 +147,8 @@ std::string machine_mismatch(std::string_view binary, std::string_view uname) {
   if (ours == machines.end()) return "";
   const std::string needed = "Linux " + std::string(ours->uname);
   return uname == needed ? ""
-                         : "the node is " + std::string(uname) + ", this muster is for " + needed;
+                         : "the node is " + without_controls(uname) +
+                                     ", this muster is for " + needed;
 }
 
 }  // namespace muster

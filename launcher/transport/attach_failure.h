@@ -27,6 +27,9 @@ class Tail {
 // "h01 (10.0.0.1)", or just "h01" when that is the address.
 std::string describe(const NodeAddress& node);
 
+// What came from another machine, without control characters and not too long.
+std::string without_controls(std::string_view text);
+
 // The last line with something on it, without control characters.
 std::string last_line(std::string_view text);
 

@@ -18,22 +18,25 @@ PushGate::Pass::~Pass() {
   if (gate_) gate_->leave(build_);
 }
 
+int PushGate::limit(const Build& build) {
+  return build.copied_once || build.failed_once ? max_parallel_pushes : 1;
+}
+
 void PushGate::Pass::succeeded() {
   gate_->builds_[build_].copied_once = true;
 }
 
 void PushGate::enter(const std::string& build, Granted granted) {
   Build& state = builds_[build];
-  const int limit = state.copied_once ? max_parallel_pushes : 1;
-  if (state.inside < limit) return grant(build, std::move(granted), false);
+  if (state.inside < limit(state)) return grant(build, std::move(granted), false);
   state.waiting.push_back(std::move(granted));
 }
 
 void PushGate::leave(const std::string& build) {
   Build& state = builds_[build];
   --state.inside;
-  const int limit = state.copied_once ? max_parallel_pushes : 1;
-  while (state.inside < limit && !state.waiting.empty()) {
+  state.failed_once |= !state.copied_once;
+  while (state.inside < limit(state) && !state.waiting.empty()) {
     Granted next = std::move(state.waiting.front());
     state.waiting.pop_front();
     grant(build, std::move(next), state.copied_once);

@@ -1,6 +1,6 @@
 // Who may copy the binary to a node now. Nodes often share one home directory, so the first copy
 // goes alone and the others look again before they send; with private homes the rest then goes in
-// parallel. One thread; `granted` comes from the io_context.
+// parallel; so it does when the first copy fails. One thread; `granted` comes from the io_context.
 #pragma once
 
 #include <deque>
@@ -50,9 +50,11 @@ class PushGate : public std::enable_shared_from_this<PushGate> {
   struct Build {
     int inside = 0;
     bool copied_once = false;
+    bool failed_once = false;  // one sick node must not hold up the others one by one
     std::deque<Granted> waiting;
   };
 
+  static int limit(const Build& build);
   void leave(const std::string& build);
   void grant(const std::string& build, Granted granted, bool look_again);
 

@@ -37,10 +37,10 @@ void reset_signals(posix_spawnattr_t& attributes) {
   sigemptyset(&none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setsigmask(&attributes, &none);
-  // An own group: Ctrl-C in the terminal is for muster alone.
-  posix_spawnattr_setpgroup(&attributes, 0);
+  // An own session: Ctrl-C in the terminal is for muster alone, and the ssh of a jump host, which
+  // knows nothing of our BatchMode, has no terminal to ask questions on.
   posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+                           POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
 }
 
 void map_files(posix_spawn_file_actions_t& files, std::span<const Inherit> inherited) {
@@ -72,7 +72,7 @@ Result<pid_t> spawn(std::span<const std::string> argv, std::span<const Inherit> 
 }
 
 void kill_and_reap(pid_t child) {
-  ::kill(child, SIGKILL);
+  ::kill(-child, SIGKILL);  // it leads a session: its ProxyCommand goes, too
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

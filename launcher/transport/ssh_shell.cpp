@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/transport/attach_failure.h"
+
 namespace muster {
 namespace {
 
@@ -55,6 +57,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::size_t sent_of_front_ = 0;
   std::size_t queued_bytes_ = 0;
   bool stdin_ends_ = false;
+  bool eof_sent_ = false;
 };
 
 class Shell final : public RemoteShell, public std::enable_shared_from_this<Shell> {
@@ -171,7 +174,7 @@ void Channel::send() {
   }
   if (!queue_.empty()) return;
   if (stdin_ends_) {
-    libssh2_channel_send_eof(channel_);
+    if (!eof_sent_) eof_sent_ = libssh2_channel_send_eof(channel_) == 0;
   } else if (const auto handlers = handlers_; had_some && handlers->on_drained) {
     handlers->on_drained();
   }
@@ -182,7 +185,7 @@ void Channel::wait_for_exit() {
   char* signal = nullptr;
   libssh2_channel_get_exit_signal(channel_, &signal, nullptr, nullptr, nullptr, nullptr, nullptr);
   if (signal == nullptr) return exited({libssh2_channel_get_exit_status(channel_), ""});
-  exited({std::nullopt, "killed by signal " + std::string(signal)});
+  exited({std::nullopt, "killed by signal " + without_controls(signal)});
   libssh2_free(session_->get(), signal);
 }
 

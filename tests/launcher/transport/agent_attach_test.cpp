@@ -127,6 +127,15 @@ TEST_CASE("noise before the marker is skipped and bytes behind it are kept") {
   CHECK(std::get<Attached>(result).first_bytes == "first frame");
 }
 
+TEST_CASE("an agent that speaks before any script is taken") {
+  Scene scene;
+  FakeHost host{scene.io, "Welcome!\nMUSTER-ATTACHED\n"};
+  host.has_muster = true;
+  host.agent_says = "";
+  const auto result = scene.attach(host);
+  REQUIRE(std::holds_alternative<Attached>(result));
+}
+
 TEST_CASE("endless noise is refused") {
   Scene scene;
   FakeHost host{scene.io, std::string(70 * 1024, 'y')};
