@@ -1,45 +1,67 @@
-// Which host key belongs to which host: the user's known_hosts, only read, and muster's own file,
-// where a host seen for the first time is pinned. Files are read again when they change. One
-// thread.
+// Which host key belongs to which host: the known_hosts files of the user and the system, only
+// read, and muster's own file, where a host seen for the first time is pinned. One thread.
 #pragma once
 
-#include <memory>
+#include <array>
+#include <map>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "launcher/transport/known_hosts.h"
+
 namespace muster {
+
+// The kinds of host keys that libssh2 1.10 can check, the preferred ones first.
+inline constexpr std::array<std::string_view, 5> host_key_types{
+    "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa"};
+
+// What the user's ssh configuration says about host keys: StrictHostKeyChecking,
+// UserKnownHostsFile, GlobalKnownHostsFile. `ask` pins, for there is nobody to ask.
+struct HostKeyPolicy {
+  enum class Strict { yes, pin, no };
+  Strict strict = Strict::pin;
+  std::vector<std::string> files;
+  bool operator==(const HostKeyPolicy&) const = default;
+};
 
 struct HostKeyTrusted {};
 struct HostKeyChanged {
   std::string file;
   int line = 0;
 };
-struct HostKeyUnwritable {  // unknown, and it could not be pinned
+struct HostKeyRevoked {
+  std::string file;
+  int line = 0;
+};
+struct HostKeyUnknown {};     // and the policy is to let no unknown host in
+struct HostKeyUnwritable {    // unknown, and it could not be pinned
   std::string reason;
 };
-struct HostKeyUnclear {  // unknown, but the user's file has lines that only the ssh program reads
+struct HostKeyUnclear {  // unknown, but an authority may have signed it: the ssh program can tell
   std::string file;
 };
-using HostKeyVerdict =
-    std::variant<HostKeyTrusted, HostKeyChanged, HostKeyUnwritable, HostKeyUnclear>;
+using HostKeyVerdict = std::variant<HostKeyTrusted, HostKeyChanged, HostKeyRevoked, HostKeyUnknown,
+                                    HostKeyUnwritable, HostKeyUnclear>;
 
 class HostKeyStore {
  public:
-  HostKeyStore(std::string user_file, std::string own_file);
-  ~HostKeyStore();
+  explicit HostKeyStore(std::string own_file) : own_file_(std::move(own_file)) {}
 
-  // `key` is the raw blob and `type` its LIBSSH2_HOSTKEY_TYPE_*. Pins the key of an unknown host.
-  HostKeyVerdict check(const std::string& host, int port, std::string_view key, int type);
+  // `key` is the raw blob. Pins the key of an unknown host where the policy is to pin.
+  HostKeyVerdict check(const HostKeyPolicy& policy, const std::string& host, int port,
+                       std::string_view key);
 
   // Names of the key types on record for a host, such as "ssh-ed25519": the ones to ask it for.
-  std::vector<std::string> known_types(const std::string& host, int port);
+  std::vector<std::string> known_types(const HostKeyPolicy& policy, const std::string& host,
+                                       int port);
 
  private:
-  class File;
-  std::unique_ptr<File> user_;
-  std::unique_ptr<File> own_;
+  std::vector<KnownHostsFile*> files(const HostKeyPolicy& policy);
+
+  std::string own_file_;
+  std::map<std::string, KnownHostsFile> files_;
 };
 
 }  // namespace muster

@@ -1,65 +1,16 @@
 #include "launcher/transport/key_file.h"
 
-#include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <optional>
+
+#include "launcher/transport/base64.h"
+#include "launcher/transport/wire_reader.h"
 
 namespace muster {
 namespace {
 
 constexpr std::string_view openssh_begin = "-----BEGIN OPENSSH PRIVATE KEY-----";
 constexpr std::string_view openssh_magic{"openssh-key-v1\0", 15};
-
-int base64_digit(char c) {
-  constexpr std::string_view alphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const std::size_t at = alphabet.find(c);
-  return at == std::string_view::npos ? -1 : static_cast<int>(at);
-}
-
-// Stops at the first character that is neither base64 nor white space.
-std::string decode_base64(std::string_view text) {
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    if (c == '\n' || c == '\r' || c == ' ') continue;
-    const int digit = base64_digit(c);
-    if (digit < 0) break;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xff);
-  }
-  return bytes;
-}
-
-// Reads the length-prefixed strings of the ssh wire format.
-class WireReader {
- public:
-  explicit WireReader(std::string_view bytes) : bytes_(bytes) {}
-
-  std::optional<std::uint32_t> number() {
-    if (bytes_.size() < 4) return {};
-    std::uint32_t value = 0;
-    for (int i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes_[i]);
-    bytes_.remove_prefix(4);
-    return value;
-  }
-
-  std::string_view string() {
-    const auto size = number();
-    if (!size || *size > bytes_.size()) return {};
-    const std::string_view text = bytes_.substr(0, *size);
-    bytes_.remove_prefix(*size);
-    return text;
-  }
-
- private:
-  std::string_view bytes_;
-};
 
 KeyKind kind_named(std::string_view name) {
   if (name == "ssh-ed25519") return KeyKind::ed25519;

@@ -25,6 +25,17 @@ std::string option(const std::string& name, const std::string& value) {
   return name + "=" + value;
 }
 
+// As a word of a configuration line, where % begins a token.
+std::string quoted_path(const std::string& path) {
+  std::string quoted = "\"";
+  for (const char c : path) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (c == '%') quoted += '%';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
 class OpensshShell final : public RemoteShell {
  public:
   OpensshShell(boost::asio::io_context& io, std::vector<std::string> argv)
@@ -54,10 +65,10 @@ struct Context {
 //    └─ pause ◄─┘ dropped by sshd, up to max_drops times
 class Connect : public std::enable_shared_from_this<Connect> {
  public:
-  Connect(std::shared_ptr<Context> context, const NodeAddress& node, const AgentLaunch& launch,
+  Connect(std::shared_ptr<Context> context, const SshTarget& target, const AgentLaunch& launch,
           std::function<void(ConnectResult)> done)
       : context_(std::move(context)),
-        node_(node),
+        target_(target),
         launch_(launch),
         done_(std::move(done)),
         timer_(context_->io) {
@@ -83,7 +94,7 @@ class Connect : public std::enable_shared_from_this<Connect> {
   void attach(HandshakeGate::Pass pass) {
     pass_ = std::move(pass);
     auto shell =
-        std::make_shared<OpensshShell>(context_->io, openssh_argv(node_, context_->settings));
+        std::make_shared<OpensshShell>(context_->io, openssh_argv(target_, context_->settings));
     attach_ = attach_agent(
         context_->io, std::move(shell), context_->pushes, node_, launch_,
         [weak = weak_from_this()] {
@@ -122,7 +133,8 @@ class Connect : public std::enable_shared_from_this<Connect> {
   }
 
   std::shared_ptr<Context> context_;
-  NodeAddress node_;
+  SshTarget target_;
+  NodeAddress& node_ = target_.node;
   AgentLaunch launch_;
   std::function<void(ConnectResult)> done_;
   boost::asio::steady_timer timer_;
@@ -133,21 +145,31 @@ class Connect : public std::enable_shared_from_this<Connect> {
 
 }  // namespace
 
-std::vector<std::string> openssh_argv(const NodeAddress& node, const SshSettings& settings) {
-  // The first file takes unknown hosts.
-  const std::string known_hosts =
-      "\"" + settings.own_known_hosts + "\" \"" + settings.known_hosts + "\"";
+std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings& settings) {
   const auto seconds = [](Milliseconds time) { return std::to_string(time.count() / 1000); };
-  std::vector<std::string> argv{"ssh", "-T", "-a", "-x"};
-  for (const std::string& each :
-       {option("BatchMode", "yes"), option("LogLevel", "ERROR"),
-        option("ConnectTimeout", seconds(settings.tcp_timeout)),
-        option("ServerAliveInterval", seconds(settings.silence / 3)),
-        option("ServerAliveCountMax", "3"), option("UserKnownHostsFile", known_hosts),
-        option("StrictHostKeyChecking", "accept-new"), option("ClearAllForwardings", "yes"),
-        option("RemoteCommand", "none"), option("PermitLocalCommand", "no")}) {
-    argv.insert(argv.end(), {"-o", each});
+  // ControlMaster: a connection that is there is used, but a child that stays as a master would
+  // keep its standard error open and never seem to end.
+  std::vector<std::string> options{option("BatchMode", "yes"),
+                                   option("LogLevel", "ERROR"),
+                                   option("ConnectTimeout", seconds(settings.tcp_timeout)),
+                                   option("ServerAliveInterval", seconds(settings.silence / 3)),
+                                   option("ServerAliveCountMax", "3"),
+                                   option("ClearAllForwardings", "yes"),
+                                   option("ControlMaster", "no"),
+                                   option("RemoteCommand", "none"),
+                                   option("PermitLocalCommand", "no")};
+  if (target.host_keys.strict == HostKeyPolicy::Strict::pin) {
+    std::string files = quoted_path(settings.own_known_hosts);  // the first takes unknown hosts
+    for (const std::string& file : target.host_keys.files) files += " " + quoted_path(file);
+    options.push_back(option("StrictHostKeyChecking", "accept-new"));
+    options.push_back(option("UserKnownHostsFile", files));
+  } else {
+    const bool is_strict = target.host_keys.strict == HostKeyPolicy::Strict::yes;
+    options.push_back(option("StrictHostKeyChecking", is_strict ? "yes" : "no"));
   }
+  std::vector<std::string> argv{"ssh", "-T", "-a", "-x"};
+  for (const std::string& each : options) argv.insert(argv.end(), {"-o", each});
+  const NodeAddress& node = target.node;
   if (!node.user.empty()) argv.insert(argv.end(), {"-l", node.user});
   if (node.port != 22) argv.insert(argv.end(), {"-p", std::to_string(node.port)});
   if (!node.identity_file.empty()) argv.insert(argv.end(), {"-i", node.identity_file});
@@ -163,11 +185,13 @@ class OpensshTransport::Shared : public std::enable_shared_from_this<Shared> {
         std::filesystem::path(context_->settings.own_known_hosts).parent_path(), ignored);
   }
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
+  const SshSettings& settings() const { return context_->settings; }
+
+  void connect(const SshTarget& target, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) {
     const auto place = active_.emplace(active_.end());
     *place = std::make_shared<Connect>(
-        context_, node, launch,
+        context_, target, launch,
         [weak = weak_from_this(), place, done = std::move(done)](ConnectResult result) {
           const auto self = weak.lock();
           if (!self) return;
@@ -204,7 +228,12 @@ OpensshTransport::~OpensshTransport() {
 
 void OpensshTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
                                std::function<void(ConnectResult)> done) {
-  shared_->connect(node, launch, std::move(done));
+  connect(SshTarget{node, shared_->settings().host_keys}, launch, std::move(done));
+}
+
+void OpensshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
+                               std::function<void(ConnectResult)> done) {
+  shared_->connect(target, launch, std::move(done));
 }
 
 }  // namespace muster

@@ -1,6 +1,5 @@
 // Reaches nodes through child processes of the `ssh` program: slower than SshTransport, but with
-// all of
-// ~/.ssh/config: jump hosts, certificates, Kerberos, hardware keys.
+// all of ~/.ssh/config: jump hosts, certificates, Kerberos, hardware keys.
 #pragma once
 
 #include <functional>
@@ -19,7 +18,7 @@ class io_context;
 namespace muster {
 
 // `ssh` and its options for a node; the remote command follows as one more word.
-std::vector<std::string> openssh_argv(const NodeAddress& node, const SshSettings& settings);
+std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings& settings);
 
 class OpensshTransport final : public Transport {
  public:
@@ -29,6 +28,8 @@ class OpensshTransport final : public Transport {
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) override;
+  void connect(const SshTarget& target, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done);
 
  private:
   class Shared;

@@ -4,17 +4,21 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <deque>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <utility>
 
 #include <glob.h>
 
+#include "launcher/transport/attach_failure.h"
 #include "launcher/transport/child_process.h"
 #include "launcher/transport/key_file.h"
 
@@ -22,6 +26,13 @@ namespace muster {
 namespace {
 
 constexpr std::size_t max_queries_at_once = 4;  // a process of 5 ms each, on a shared login node
+constexpr std::chrono::seconds answer_lifetime{60};  // a start of the cluster asks once
+constexpr std::size_t max_output_bytes = 256 * 1024;  // ssh prints 5 KiB
+
+// What `ssh -G` may say that only the ssh program can do.
+constexpr std::array<std::string_view, 7> only_ssh{
+    "hostkeyalias", "identityagent",   "pkcs11provider",   "bindaddress",
+    "bindinterface", "revokedhostkeys", "knownhostscommand"};
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -41,7 +52,10 @@ std::pair<std::string, std::string> directive(std::string line) {
   return {keyword, line.substr(value)};
 }
 
+// A relative pattern is below the folder of its file, and there may be several: ssh knows better.
 bool matches_no_file(const std::string& pattern) {
+  const bool is_one_path = pattern.find_first_of(" \t\"") == std::string::npos;
+  if (!is_one_path || (pattern[0] != '/' && pattern[0] != '~')) return false;
   glob_t found{};
   const bool none = ::glob(pattern.c_str(), GLOB_TILDE, nullptr, &found) == GLOB_NOMATCH;
   ::globfree(&found);
@@ -55,6 +69,25 @@ bool is_set(const std::string& value) {
 std::string expand_home(const std::string& path) {
   const char* home = std::getenv("HOME");
   return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
+}
+
+// %h, ${HOME}: `ssh -G` leaves them as they are.
+bool has_token(const std::string& path) {
+  return path.find('%') != path.npos || path.find("${") != path.npos;
+}
+
+// `ask` and `accept-new` are one: nobody is there to be asked.
+HostKeyPolicy::Strict strictness(const std::string& value) {
+  if (value == "yes" || value == "true") return HostKeyPolicy::Strict::yes;
+  if (value == "no" || value == "false" || value == "off") return HostKeyPolicy::Strict::no;
+  return HostKeyPolicy::Strict::pin;
+}
+
+void add_paths(std::vector<std::string>& paths, const std::string& value) {
+  std::istringstream words(value);
+  for (std::string word; words >> word;) {
+    if (is_set(word)) paths.push_back(expand_home(word));
+  }
 }
 
 std::string read_all(const std::string& path) {
@@ -72,14 +105,24 @@ SshHostConfig parse_ssh_config(std::string_view dump) {
     if (keyword == "hostname") config.host_name = value;
     if (keyword == "user") config.user = value;
     if (keyword == "port") config.port = static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
-    if (keyword == "identityfile") config.identity_files.push_back(expand_home(value));
+    if (keyword == "identityfile") {
+      config.identity_files.push_back(expand_home(value));
+      config.has_other_needs |= has_token(value);
+    }
     if (keyword == "proxyjump" || keyword == "proxycommand") {
       config.goes_through_proxy |= is_set(value);
     }
     if (keyword == "certificatefile") config.has_certificate |= is_set(value);
     if (keyword == "gssapiauthentication") config.allows_kerberos = value == "yes";
-    if (keyword == "hostkeyalias" || keyword == "identityagent" || keyword == "pkcs11provider") {
+    if (std::find(only_ssh.begin(), only_ssh.end(), keyword) != only_ssh.end()) {
       config.has_other_needs |= is_set(value) && value != "SSH_AUTH_SOCK";
+    }
+    if (keyword == "addressfamily") config.has_other_needs |= value != "any";
+    if (keyword == "verifyhostkeydns") config.has_other_needs |= value != "false";
+    if (keyword == "stricthostkeychecking") config.host_keys.strict = strictness(value);
+    if (keyword == "userknownhostsfile" || keyword == "globalknownhostsfile") {
+      config.has_other_needs |= has_token(value);
+      add_paths(config.host_keys.files, value);
     }
   }
   return config;
@@ -129,73 +172,136 @@ NodeAddress with_ssh_config(NodeAddress node, const SshHostConfig& config) {
   return node;
 }
 
+//  ask ──► answered within the last minute? ──► done
+//             │ no: one query per address
+//             ▼
+//           queue ──► running (max_queries_at_once) ──► done, for all who asked
+//                        ▼ timeout: a `Match exec` that hangs
+//                      a failure, for all who asked
 class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
  public:
-  Shared(boost::asio::io_context& io, std::vector<std::string> files)
-      : io_(io), is_plain_(std::all_of(files.begin(), files.end(), [](const std::string& path) {
-          return is_plain_ssh_config(read_all(path));
-        })) {}
+  Shared(boost::asio::io_context& io, std::vector<std::string> files, bool always,
+         Milliseconds timeout)
+      : io_(io), files_(std::move(files)), always_(always), timeout_(timeout) {}
 
-  void ask(const NodeAddress& node, std::function<void(std::optional<SshHostConfig>)> done) {
-    const std::string host = node.host.empty() ? node.id.value : node.host;
-    const auto known = answers_.find(host);
+  void ask(const NodeAddress& node, std::function<void(const SshConfigAnswer&)> done) {
+    forget_old_answers();
+    const auto argv = query_argv(node);
+    const auto known = answers_.find(argv);
     if (is_plain_ || known != answers_.end()) {
-      auto answer = is_plain_ ? std::nullopt : known->second;
+      const auto answer = is_plain_ ? SshConfigAnswer(PlainSshConfig{}) : known->second;
       boost::asio::post(io_, [done = std::move(done), answer] { done(answer); });
       return;
     }
-    waiting_[host].push_back(std::move(done));
-    if (waiting_[host].size() > 1) return;
-    queue_.push_back(host);
+    waiting_[argv].push_back(std::move(done));
+    if (waiting_[argv].size() > 1) return;
+    queue_.push_back(argv);
     run_next();
   }
 
  private:
+  using Argv = std::vector<std::string>;
   struct Query {
+    explicit Query(boost::asio::io_context& io) : deadline(io) {}
     std::unique_ptr<RemoteProcess> process;
     std::string output;
+    Tail errors{1024};
+    boost::asio::steady_timer deadline;
   };
+
+  static Argv query_argv(const NodeAddress& node) {
+    Argv argv{"ssh", "-G"};
+    if (!node.user.empty()) argv.insert(argv.end(), {"-l", node.user});
+    if (node.port != 22) argv.insert(argv.end(), {"-p", std::to_string(node.port)});
+    argv.insert(argv.end(), {"--", node.host.empty() ? node.id.value : node.host});
+    return argv;
+  }
+
+  void forget_old_answers() {
+    const auto now = std::chrono::steady_clock::now();
+    if (answers_since_ && now - *answers_since_ < answer_lifetime) return;
+    answers_since_ = now;
+    answers_.clear();
+    is_plain_ = !always_ && std::all_of(files_.begin(), files_.end(), [](const auto& path) {
+      return is_plain_ssh_config(read_all(path));
+    });
+  }
 
   void run_next() {
     while (running_.size() < max_queries_at_once && !queue_.empty()) {
-      const std::string host = std::move(queue_.front());
+      const Argv argv = std::move(queue_.front());
       queue_.pop_front();
-      Query& query = running_[host];
-      query.process = start_child(io_, std::array<std::string, 4>{"ssh", "-G", "--", host});
-      query.process->handle(
-          {[&query](std::span<const std::byte> bytes) {
-             query.output.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-           },
-           nullptr, nullptr, [this, host](const RemoteExit& exit) { ended(host, exit); }});
+      start(running_.try_emplace(argv, io_).first->second, argv);
     }
   }
 
-  void ended(const std::string& name, const RemoteExit& exit) {
+  // The query holds no share of this: dropping the transport ends it.
+  void start(Query& query, const Argv& argv) {
+    query.deadline.expires_after(timeout_);
+    query.deadline.async_wait([weak = weak_from_this(), argv](boost::system::error_code error) {
+      const auto self = weak.lock();
+      if (self && !error && self->running_.contains(argv)) self->timed_out(argv);
+    });
+    query.process = start_child(io_, argv);
+    query.process->handle(
+        {[&query](std::span<const std::byte> bytes) {
+           if (query.output.size() > max_output_bytes) return;
+           query.output.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+         },
+         [&query](std::string_view text) { query.errors.add(text); }, nullptr,
+         [this, argv](const RemoteExit& exit) { ended(argv, exit); }});
+    query.process->close_stdin();
+  }
+
+  void timed_out(const Argv& argv) {
+    answer(argv, failure(argv, "did not answer within " +
+                                   std::to_string(timeout_.count() / 1000) +
+                                   " s; is there a `Match exec` in your ssh configuration that "
+                                   "hangs?"));
+  }
+
+  void ended(const Argv& argv, const RemoteExit& exit) {
+    if (!exit.status) return answer(Argv(argv), PlainSshConfig{});  // there is no ssh program
+    const Query& query = running_.at(argv);
+    if (*exit.status == 0) return answer(Argv(argv), parse_ssh_config(query.output));
+    answer(Argv(argv), failure(argv, "failed: " + last_line(query.errors.text()) +
+                                         "; correct your ssh configuration"));
+  }
+
+  static LinkFailure failure(const Argv& argv, const std::string& what) {
+    return {LinkFailureKind::shell, argv.back() + ": `ssh -G " + argv.back() + "` " + what};
+  }
+
+  // `argv` is a copy: the one in the query's handler dies with the query.
+  void answer(Argv argv, const SshConfigAnswer& answer) {
     const auto self = shared_from_this();
-    const std::string host = name;  // the caller's copy dies with its query
-    const auto query = running_.extract(host);
-    const bool worked = exit.status == 0;
-    answers_[host] = worked ? std::optional(parse_ssh_config(query.mapped().output)) : std::nullopt;
-    const auto waiting = waiting_.extract(host);
-    for (const auto& done : waiting.mapped()) done(answers_[host]);
+    const auto query = running_.extract(argv);
+    if (!std::holds_alternative<LinkFailure>(answer)) answers_[argv] = answer;
+    const auto waiting = waiting_.extract(argv);
+    for (const auto& done : waiting.mapped()) done(answer);
     run_next();
   }
 
   boost::asio::io_context& io_;
-  bool is_plain_;
-  std::map<std::string, std::optional<SshHostConfig>> answers_;
-  std::map<std::string, std::vector<std::function<void(std::optional<SshHostConfig>)>>> waiting_;
-  std::deque<std::string> queue_;
-  std::map<std::string, Query> running_;
+  std::vector<std::string> files_;
+  bool always_;
+  Milliseconds timeout_;
+  bool is_plain_ = false;
+  std::optional<std::chrono::steady_clock::time_point> answers_since_;
+  std::map<Argv, SshConfigAnswer> answers_;
+  std::map<Argv, std::vector<std::function<void(const SshConfigAnswer&)>>> waiting_;
+  std::deque<Argv> queue_;
+  std::map<Argv, Query> running_;
 };
 
-SshConfigQuery::SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files)
-    : shared_(std::make_shared<Shared>(io, std::move(config_files))) {}
+SshConfigQuery::SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files,
+                               bool always, Milliseconds timeout)
+    : shared_(std::make_shared<Shared>(io, std::move(config_files), always, timeout)) {}
 
 SshConfigQuery::~SshConfigQuery() = default;
 
 void SshConfigQuery::ask(const NodeAddress& node,
-                         std::function<void(std::optional<SshHostConfig>)> done) {
+                         std::function<void(const SshConfigAnswer&)> done) {
   shared_->ask(node, std::move(done));
 }
 

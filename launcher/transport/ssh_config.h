@@ -4,12 +4,15 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "launcher/transport/host_key_store.h"
+#include "scheduler/model/clock.h"
 #include "scheduler/model/compute.h"
+#include "scheduler/model/link.h"
 
 namespace boost::asio {
 class io_context;
@@ -26,7 +29,8 @@ struct SshHostConfig {
   bool goes_through_proxy = false;  // ProxyJump or ProxyCommand
   bool has_certificate = false;
   bool allows_kerberos = false;
-  bool has_other_needs = false;  // HostKeyAlias, IdentityAgent, PKCS11Provider
+  bool has_other_needs = false;  // HostKeyAlias, IdentityAgent, BindAddress, …
+  HostKeyPolicy host_keys;
 };
 
 SshHostConfig parse_ssh_config(std::string_view dump);
@@ -41,14 +45,19 @@ std::string needs_openssh(const SshHostConfig& config, bool has_kerberos_ticket)
 // What the cluster file leaves open is filled in from the configuration.
 NodeAddress with_ssh_config(NodeAddress node, const SshHostConfig& config);
 
-// Asks `ssh -G`, once per host; answers from memory afterwards.
+struct PlainSshConfig {};  // nothing beyond the defaults, or no ssh program
+using SshConfigAnswer = std::variant<PlainSshConfig, SshHostConfig, LinkFailure>;
+
+// Asks `ssh -G`, once per address and minute: the files may change while the controller runs.
 class SshConfigQuery {
  public:
-  SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files);
+  // `always`: ask even where the files say nothing, for a default of ssh counts (Kerberos).
+  SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files, bool always,
+                 Milliseconds timeout = Milliseconds(20000));
   ~SshConfigQuery();
 
-  // Nothing: there is no configuration beyond the defaults, or no ssh program. From the io_context.
-  void ask(const NodeAddress& node, std::function<void(std::optional<SshHostConfig>)> done);
+  // From the io_context.
+  void ask(const NodeAddress& node, std::function<void(const SshConfigAnswer&)> done);
 
  private:
   class Shared;

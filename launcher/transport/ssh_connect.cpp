@@ -20,10 +20,10 @@ namespace {
 
 class Connect final : public SshConnect, public std::enable_shared_from_this<Connect> {
  public:
-  Connect(std::shared_ptr<SshContext> context, const NodeAddress& node, const AgentLaunch& launch,
+  Connect(std::shared_ptr<SshContext> context, const SshTarget& target, const AgentLaunch& launch,
           std::function<void(SshConnectResult)> done)
       : context_(std::move(context)),
-        node_(node),
+        target_(target),
         launch_(launch),
         done_(std::move(done)),
         timer_(context_->io) {
@@ -47,6 +47,7 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   void fail(LinkFailureKind kind, const std::string& message);
   void finish(SshConnectResult result);
   void after(Milliseconds delay, void (Connect::*then)());
+  void resolve_timed_out();
   void tcp_timed_out();
   void login_timed_out();
 
@@ -59,7 +60,8 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   }
 
   std::shared_ptr<SshContext> context_;
-  NodeAddress node_;
+  SshTarget target_;
+  NodeAddress& node_ = target_.node;
   AgentLaunch launch_;
   std::function<void(SshConnectResult)> done_;
   boost::asio::steady_timer timer_;
@@ -73,6 +75,7 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
 };
 
 void Connect::begin() {
+  after(context_->settings.resolve_timeout, &Connect::resolve_timed_out);
   context_->resolver.resolve(
       node_.host, node_.port,
       guarded([](Connect& self, ResolveResult result) { self.resolved(std::move(result)); }));
@@ -83,6 +86,7 @@ void Connect::resolved(ResolveResult result) {
     return fail(failure->kind, failure->message);
   }
   phases_.finish("resolve");
+  timer_.expires_at(std::chrono::steady_clock::time_point::max());
   endpoints_ = std::get<Endpoints>(std::move(result));
   if (endpoints_.empty()) return fail(LinkFailureKind::unknown_host, "the name has no address");
   wait_for_gate();
@@ -107,6 +111,13 @@ void Connect::connect_tcp() {
       guarded([](Connect& self, boost::system::error_code error, const auto&) {
         if (error != boost::asio::error::operation_aborted) self.connected(error);
       }));
+}
+
+void Connect::resolve_timed_out() {
+  fail(LinkFailureKind::unreachable,
+       "the name service did not answer for " + node_.host + " within " +
+           std::to_string(context_->settings.resolve_timeout.count() / 1000) +
+           " s; see /etc/resolv.conf, or give an address in the cluster file");
 }
 
 void Connect::tcp_timed_out() {
@@ -134,7 +145,7 @@ void Connect::log_in() {
   after(context_->settings.login_timeout, &Connect::login_timed_out);
   session_->begin(context_->settings.silence);
   login_ = begin_login(
-      session_, node_, context_->settings, context_->host_keys, phases_,
+      session_, target_, context_->settings, context_->host_keys, phases_,
       guarded([](Connect& self, const LoginResult& result) { self.logged_in(result); }));
 }
 
@@ -217,7 +228,7 @@ SshContext::SshContext(boost::asio::io_context& the_io, SshSettings the_settings
                        std::shared_ptr<PushGate> the_pushes)
     : io(the_io),
       settings(std::move(the_settings)),
-      host_keys(settings.known_hosts, settings.own_known_hosts),
+      host_keys(settings.own_known_hosts),
       resolver(the_io),
       gate(std::make_shared<HandshakeGate>(the_io, settings.max_handshakes,
                                            settings.max_unauthenticated_per_address)),
@@ -225,9 +236,9 @@ SshContext::SshContext(boost::asio::io_context& the_io, SshSettings the_settings
       jitter(settings.jitter_seed) {}
 
 std::shared_ptr<SshConnect> begin_ssh_connect(std::shared_ptr<SshContext> context,
-                                              const NodeAddress& node, const AgentLaunch& launch,
+                                              const SshTarget& target, const AgentLaunch& launch,
                                               std::function<void(SshConnectResult)> done) {
-  auto connect = std::make_shared<Connect>(std::move(context), node, launch, std::move(done));
+  auto connect = std::make_shared<Connect>(std::move(context), target, launch, std::move(done));
   connect->begin();
   return connect;
 }

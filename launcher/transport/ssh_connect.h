@@ -43,7 +43,7 @@ class SshConnect {
 };
 
 std::shared_ptr<SshConnect> begin_ssh_connect(std::shared_ptr<SshContext> context,
-                                              const NodeAddress& node, const AgentLaunch& launch,
+                                              const SshTarget& target, const AgentLaunch& launch,
                                               std::function<void(SshConnectResult)> done);
 
 }  // namespace muster

@@ -2,19 +2,18 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
+
+#include "launcher/transport/wire_reader.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t max_attempts = 5;  // sshd's MaxAuthTries is 6
 
-std::string_view blob_of(const libssh2_agent_publickey& key) {
-  return {reinterpret_cast<const char*>(key.blob), key.blob_len};
-}
-
 // A blob starts with its type as a length-prefixed string.
-bool has_type(const libssh2_agent_publickey& key, std::string_view type) {
-  return blob_of(key).substr(std::min<std::size_t>(4, key.blob_len)).starts_with(type);
+bool has_type(const std::string& blob, std::string_view type) {
+  return WireReader(blob).string().starts_with(type);
 }
 
 std::string needs_ssh(bool is_rsa) {
@@ -24,17 +23,20 @@ std::string needs_ssh(bool is_rsa) {
 
 }  // namespace
 
-SshKeys::SshKeys(LIBSSH2_SESSION* session, const NodeAddress& node, const SshSettings& settings)
-    : session_(session), user_(node.user), node_(node), settings_(settings) {}
-
-SshKeys::~SshKeys() {
-  if (agent_ == nullptr) return;
-  libssh2_agent_disconnect(agent_);
-  libssh2_agent_free(agent_);
+SshKeys::SshKeys(SshSession& session, const NodeAddress& node, const SshSettings& settings)
+    : session_(session), node_(node), settings_(settings) {
+  if (settings_.agent_socket.empty()) return;
+  agent_ = std::make_unique<SshAgent>(session_.io(), settings_.agent_socket);
+  agent_->list([this](std::optional<std::vector<AgentKey>> keys) {
+    has_agent_answer_ = true;
+    agent_keys_ = std::move(keys);
+    session_.wake();
+  });
 }
 
 SshKeys::Progress SshKeys::advance() {
-  if (!collected_) collect(node_, settings_);
+  if (agent_ && !has_agent_answer_) return Progress::waiting;
+  if (!collected_) collect();
   collected_ = true;
   while (next_ < std::min(candidates_.size(), max_attempts)) {
     const Candidate& candidate = candidates_[next_];
@@ -44,7 +46,9 @@ SshKeys::Progress SshKeys::advance() {
     const bool disconnected =
         result == LIBSSH2_ERROR_SOCKET_DISCONNECT || result == LIBSSH2_ERROR_SOCKET_SEND;
     if (disconnected && next_ == 0) return Progress::cut_off;
-    note(candidate.name + " refused");
+    const bool unsigned_by_agent = std::holds_alternative<Refused>(signature_);
+    note(candidate.name + (unsigned_by_agent ? " not signed by the ssh agent" : " refused"));
+    signature_ = NotAsked{};
     ++next_;
     if (disconnected) break;  // sshd counts attempts, too
   }
@@ -52,27 +56,61 @@ SshKeys::Progress SshKeys::advance() {
 }
 
 int SshKeys::attempt(const Candidate& candidate) {
-  if (candidate.agent_key != nullptr) {
-    return libssh2_agent_userauth(agent_, user_.c_str(), candidate.agent_key);
+  const std::string& user = node_.user;
+  if (candidate.agent_blob.empty()) {
+    return libssh2_userauth_publickey_fromfile_ex(session_.get(), user.data(),
+                                                  static_cast<unsigned>(user.size()), nullptr,
+                                                  candidate.path.c_str(), nullptr);
   }
-  return libssh2_userauth_publickey_fromfile_ex(session_, user_.data(),
-                                                static_cast<unsigned>(user_.size()), nullptr,
-                                                candidate.path.c_str(), nullptr);
+  void* self = this;
+  return libssh2_userauth_publickey(
+      session_.get(), user.c_str(),
+      reinterpret_cast<const unsigned char*>(candidate.agent_blob.data()),
+      candidate.agent_blob.size(), &SshKeys::sign, &self);
 }
 
-void SshKeys::collect(const NodeAddress& node, const SshSettings& settings) {
-  if (!node.identity_file.empty()) {
-    collect_file(node.identity_file, true);
-    collect_agent(settings.agent_socket);
+int SshKeys::sign(LIBSSH2_SESSION*, unsigned char** signature, size_t* signature_bytes,
+                  const unsigned char* data, size_t data_bytes, void** self) {
+  const std::string_view text(reinterpret_cast<const char*>(data), data_bytes);
+  return static_cast<SshKeys*>(*self)->sign(signature, signature_bytes, text);
+}
+
+// libssh2 calls again after EAGAIN, with the same data.
+int SshKeys::sign(unsigned char** signature, size_t* signature_bytes, std::string_view data) {
+  if (std::holds_alternative<NotAsked>(signature_)) {
+    signature_ = Asked{};
+    agent_->sign(candidates_[next_].agent_blob, data, [this](std::optional<std::string> bytes) {
+      if (bytes) {
+        signature_ = std::move(*bytes);
+      } else {
+        signature_ = Refused{};
+      }
+      session_.wake();
+    });
+  }
+  if (std::holds_alternative<Asked>(signature_)) return LIBSSH2_ERROR_EAGAIN;
+  const auto* bytes = std::get_if<std::string>(&signature_);
+  if (bytes == nullptr) return LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED;
+  *signature = static_cast<unsigned char*>(session_.allocate(bytes->size()));
+  if (*signature == nullptr) return LIBSSH2_ERROR_ALLOC;
+  std::copy(bytes->begin(), bytes->end(), *signature);
+  *signature_bytes = bytes->size();
+  return 0;
+}
+
+void SshKeys::collect() {
+  if (!node_.identity_file.empty()) {
+    collect_file(node_.identity_file, true);
+    collect_agent();
     KeyFile key;
-    if (read_key_file(node.identity_file, key)) prefer_agent_key(key.public_blob);
+    if (read_key_file(node_.identity_file, key)) prefer_agent_key(key.public_blob);
     return;
   }
-  collect_agent(settings.agent_socket);
+  collect_agent();
   for (const char* name : {"id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk"}) {
-    collect_file(settings.key_folder + "/" + name, false);
+    collect_file(settings_.key_folder + "/" + name, false);
   }
-  if (candidates_.empty() && notes_.empty()) note("there is no key in " + settings.key_folder);
+  if (candidates_.empty() && notes_.empty()) note("there is no key in " + settings_.key_folder);
 }
 
 void SshKeys::collect_file(const std::string& path, bool named) {
@@ -88,32 +126,26 @@ void SshKeys::collect_file(const std::string& path, bool named) {
   if (key.has_passphrase) {
     return note(path + " has a passphrase and no ssh agent holds it: run ssh-add " + path);
   }
-  candidates_.push_back({path, nullptr, path});
+  candidates_.push_back({path, "", path});
 }
 
-void SshKeys::collect_agent(const std::string& socket) {
-  if (socket.empty()) return;
-  agent_ = libssh2_agent_init(session_);
-  if (agent_ == nullptr) return;
-  libssh2_agent_set_identity_path(agent_, socket.c_str());
-  if (libssh2_agent_connect(agent_) != 0 || libssh2_agent_list_identities(agent_) != 0) {
-    return note("the ssh agent at " + socket + " does not answer");
-  }
-  libssh2_agent_publickey* key = nullptr;
-  while (libssh2_agent_get_identity(agent_, &key, key) == 0) {
-    const std::string name = std::string("agent key ") + (key->comment ? key->comment : "");
-    if (!has_type(*key, "ssh-ed25519") && !has_type(*key, "ecdsa-sha2-nistp")) {
+void SshKeys::collect_agent() {
+  if (!agent_) return;
+  if (!agent_keys_) return note("the ssh agent at " + settings_.agent_socket + " does not answer");
+  for (const AgentKey& key : *agent_keys_) {
+    const std::string name = "agent key " + key.comment;
+    if (!has_type(key.blob, "ssh-ed25519") && !has_type(key.blob, "ecdsa-sha2-nistp")) {
       has_untried_ = true;
-      note(name + needs_ssh(has_type(*key, "ssh-rsa")));
+      note(name + needs_ssh(has_type(key.blob, "ssh-rsa")));
     } else {
-      candidates_.push_back({name, key, ""});
+      candidates_.push_back({name, key.blob, ""});
     }
   }
 }
 
 void SshKeys::prefer_agent_key(const std::string& blob) {
   std::stable_partition(candidates_.begin(), candidates_.end(), [&](const Candidate& each) {
-    return each.agent_key == nullptr || (!blob.empty() && blob_of(*each.agent_key) == blob);
+    return each.agent_blob.empty() || each.agent_blob == blob;
   });
 }
 

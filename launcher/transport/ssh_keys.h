@@ -7,10 +7,16 @@
 
 #include <libssh2.h>
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "launcher/transport/key_file.h"
+#include "launcher/transport/ssh_agent.h"
+#include "launcher/transport/ssh_session.h"
 #include "launcher/transport/ssh_settings.h"
 #include "scheduler/model/compute.h"
 
@@ -20,9 +26,9 @@ class SshKeys {
  public:
   enum class Progress { waiting, accepted, refused, cut_off };
 
-  SshKeys(LIBSSH2_SESSION* session, const NodeAddress& node, const SshSettings& settings);
+  // Asks the agent for its keys at once; `session`, which outlives this, is woken at its answers.
+  SshKeys(SshSession& session, const NodeAddress& node, const SshSettings& settings);
   SshKeys(const SshKeys&) = delete;
-  ~SshKeys();
 
   // cut_off: the connection broke before any key was refused.
   Progress advance();
@@ -32,23 +38,32 @@ class SshKeys {
  private:
   struct Candidate {
     std::string name;
-    libssh2_agent_publickey* agent_key = nullptr;  // else a file
+    std::string agent_blob;  // else a file
     std::string path;
   };
+  struct NotAsked {};
+  struct Asked {};
+  struct Refused {};
+  using Signature = std::variant<NotAsked, Asked, Refused, std::string>;
 
-  void collect(const NodeAddress& node, const SshSettings& settings);
+  void collect();
   void collect_file(const std::string& path, bool named);
-  void collect_agent(const std::string& socket);
+  void collect_agent();
   void prefer_agent_key(const std::string& blob);
   int attempt(const Candidate& candidate);
+  static int sign(LIBSSH2_SESSION* session, unsigned char** signature, size_t* signature_bytes,
+                  const unsigned char* data, size_t data_bytes, void** self);
+  int sign(unsigned char** signature, size_t* signature_bytes, std::string_view data);
   void note(const std::string& text);
 
-  LIBSSH2_SESSION* session_;
-  LIBSSH2_AGENT* agent_ = nullptr;
-  std::string user_;
-  bool collected_ = false;
+  SshSession& session_;
   NodeAddress node_;
   SshSettings settings_;
+  std::unique_ptr<SshAgent> agent_;  // null: there is none
+  bool has_agent_answer_ = false;
+  std::optional<std::vector<AgentKey>> agent_keys_;
+  Signature signature_;  // of the agent, for the candidate that is being tried
+  bool collected_ = false;
   std::vector<Candidate> candidates_;
   std::size_t next_ = 0;  // as many were refused
   bool has_untried_ = false;

@@ -2,6 +2,7 @@
 
 #include <libssh2.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -20,13 +21,14 @@ bool is_drop(int error) {
 
 class Login final : public SshLogin {
  public:
-  Login(std::shared_ptr<SshSession> session, const NodeAddress& node, const SshSettings& settings,
+  Login(std::shared_ptr<SshSession> session, const SshTarget& target, const SshSettings& settings,
         HostKeyStore& host_keys, PhaseTimer& phases, std::function<void(LoginResult)> done)
       : session_(std::move(session)),
-        node_(node),
+        node_(target.node),
+        policy_(target.host_keys),
         host_keys_(host_keys),
         phases_(phases),
-        keys_(std::make_unique<SshKeys>(session_->get(), node, settings)),
+        keys_(std::make_unique<SshKeys>(*session_, node_, settings)),
         done_(std::make_shared<Done>(std::move(done))) {}
   ~Login() override { session_->on_progress(nullptr); }
 
@@ -44,6 +46,7 @@ class Login final : public SshLogin {
   void advance();
   void exchange_keys();
   bool check_host_key();
+  LoginResult host_key_failure(const HostKeyVerdict& verdict) const;
   void authenticate();
   void refused();
   void finish(LoginResult result);
@@ -53,6 +56,7 @@ class Login final : public SshLogin {
 
   std::shared_ptr<SshSession> session_;
   NodeAddress node_;
+  HostKeyPolicy policy_;
   HostKeyStore& host_keys_;
   PhaseTimer& phases_;
   std::unique_ptr<SshKeys> keys_;
@@ -62,12 +66,16 @@ class Login final : public SshLogin {
 
 // sshd sends one key; ask for a kind that is on record, so that it can be compared.
 void Login::prefer_known_host_keys() {
-  std::string names;
-  for (const std::string& name : host_keys_.known_types(node_.host, node_.port)) {
-    names += name + ",";
+  const auto known = host_keys_.known_types(policy_, node_.host, node_.port);
+  const auto is_known = [&](std::string_view type) {
+    return std::find(known.begin(), known.end(), type) != known.end();
+  };
+  std::string first, rest;
+  for (const std::string_view type : host_key_types) {
+    (is_known(type) ? first : rest) += std::string(type) + ",";
   }
-  const std::string all =
-      names + "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,ssh-rsa";
+  std::string all = first + rest;
+  all.pop_back();
   libssh2_session_method_pref(session_->get(), LIBSSH2_METHOD_HOSTKEY, all.c_str());
 }
 
@@ -98,33 +106,43 @@ bool Login::check_host_key() {
   std::size_t size = 0;
   int type = 0;
   const char* key = libssh2_session_hostkey(session_->get(), &size, &type);
-  const auto verdict =
-      host_keys_.check(node_.host, node_.port, key ? std::string_view(key, size) : "", type);
+  const auto verdict = host_keys_.check(policy_, node_.host, node_.port,
+                                        key ? std::string_view(key, size) : "");
+  if (std::holds_alternative<HostKeyTrusted>(verdict)) return true;
+  finish(host_key_failure(verdict));
+  return false;
+}
+
+LoginResult Login::host_key_failure(const HostKeyVerdict& verdict) const {
+  const auto failed = [&](const std::string& message) {
+    return failure(LinkFailureKind::changed_host_key, message);
+  };
+  const std::string name =
+      node_.port == 22 ? node_.host : "[" + node_.host + "]:" + std::to_string(node_.port);
   if (const auto* changed = std::get_if<HostKeyChanged>(&verdict)) {
-    const std::string name =
-        node_.port == 22 ? node_.host : "[" + node_.host + "]:" + std::to_string(node_.port);
-    finish(failure(LinkFailureKind::changed_host_key,
-                   "its host key is not the one in " + changed->file + ", line " +
-                       std::to_string(changed->line) +
-                       ": either the node was installed anew or someone is in between. If you know "
-                       "why, run: ssh-keygen -R '" +
-                       name + "' -f '" + changed->file + "'"));
-    return false;
+    return failed("its host key is not the one in " + changed->file + ", line " +
+                  std::to_string(changed->line) +
+                  ": either the node was installed anew or someone is in between. If you know "
+                  "why, run: ssh-keygen -R '" +
+                  name + "' -f '" + changed->file + "'");
+  }
+  if (const auto* revoked = std::get_if<HostKeyRevoked>(&verdict)) {
+    return failed("its host key is revoked by " + revoked->file + ", line " +
+                  std::to_string(revoked->line) + "; give the node a new one");
   }
   if (const auto* unclear = std::get_if<HostKeyUnclear>(&verdict)) {
-    finish(LoginNeedsOpenssh{
-        failure(LinkFailureKind::changed_host_key,
-                "its host key is unknown, but " + unclear->file +
-                    " has patterns or markers that only the ssh program reads; set `transport: "
-                    "openssh` for this node")});
-    return false;
+    return LoginNeedsOpenssh{failed("its host key may be signed by an authority of " +
+                                    unclear->file + ", which only the ssh program can check")};
   }
   if (const auto* unwritable = std::get_if<HostKeyUnwritable>(&verdict)) {
-    finish(failure(LinkFailureKind::changed_host_key,
-                   "its host key is unknown and could not be recorded: " + unwritable->reason));
-    return false;
+    return failed("its host key is unknown and could not be recorded: " + unwritable->reason);
   }
-  return true;
+  std::string files;
+  for (const std::string& file : policy_.files) files += (files.empty() ? "" : ", ") + file;
+  return failed("its host key is in none of " + (files.empty() ? "the known_hosts files" : files) +
+                ", and your ssh configuration says StrictHostKeyChecking yes; connect once with "
+                "`ssh " +
+                node_.host + "` and compare its fingerprint, or add its key to one of them");
 }
 
 void Login::authenticate() {
@@ -163,10 +181,10 @@ void Login::finish(LoginResult result) {
 
 }  // namespace
 
-std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const NodeAddress& node,
+std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
                                       const SshSettings& settings, HostKeyStore& host_keys,
                                       PhaseTimer& phases, std::function<void(LoginResult)> done) {
-  auto login = std::make_unique<Login>(std::move(session), node, settings, host_keys, phases,
+  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys, phases,
                                        std::move(done));
   login->begin();
   return login;

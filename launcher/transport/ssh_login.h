@@ -37,8 +37,8 @@ class SshLogin {
   virtual ~SshLogin() = default;  // calls nothing afterwards
 };
 
-// `node` has its user filled in. Phases kex and auth go to `phases`, which outlives the login.
-std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const NodeAddress& node,
+// `target` has its user filled in. Phases kex and auth go to `phases`, which outlives the login.
+std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
                                       const SshSettings& settings, HostKeyStore& host_keys,
                                       PhaseTimer& phases, std::function<void(LoginResult)> done);
 

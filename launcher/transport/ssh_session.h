@@ -24,6 +24,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   SshSession(const SshSession&) = delete;
   ~SshSession();
 
+  boost::asio::io_context& io() { return io_; }
   boost::asio::ip::tcp::socket& socket() { return socket_; }
   LIBSSH2_SESSION* get() { return session_; }
   libssh2_socket_t handle() const { return handle_; }
@@ -41,6 +42,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   const std::string& close_reason() const { return close_reason_; }
   std::size_t unsent_bytes() const { return output_.size() + sending_.size(); }
   std::string last_error();
+  void* allocate(std::size_t bytes) { return memory_.allocate(bytes); }  // libssh2 frees it
 
  private:
   static SessionMemory& memory_of(void** self);
@@ -53,10 +55,11 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   void progress();
   void send();
 
+  boost::asio::io_context& io_;
   boost::asio::ip::tcp::socket socket_;
   SessionMemory memory_;
   LIBSSH2_SESSION* session_;
-  libssh2_socket_t handle_ = -1;  // tells this session's bytes from those for the ssh agent
+  libssh2_socket_t handle_ = -1;
   std::shared_ptr<std::function<void()>> on_progress_;
   std::vector<char> buffer_;
   std::string input_;

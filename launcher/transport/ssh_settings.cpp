@@ -24,7 +24,8 @@ SshSettings ssh_settings_from_environment(const std::string& muster_home) {
     if (home.empty()) home = account->pw_dir;
   }
   settings.key_folder = home + "/.ssh";
-  settings.known_hosts = home + "/.ssh/known_hosts";
+  settings.host_keys.files = {home + "/.ssh/known_hosts", home + "/.ssh/known_hosts2",
+                              "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"};
   settings.own_known_hosts = muster_home + "/known_hosts";
   settings.agent_socket = environment("SSH_AUTH_SOCK");
   settings.jitter_seed = std::random_device{}();

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 
+#include "launcher/transport/host_key_store.h"
 #include "scheduler/model/clock.h"
+#include "scheduler/model/compute.h"
 
 namespace muster {
 
@@ -17,6 +19,7 @@ struct SshSettings {
   int max_unauthenticated_per_address = 8;
   // Connections dropped during the handshake are tried again this often, 0.1 s to 3 s apart.
   int max_drops = 6;
+  Milliseconds resolve_timeout{30000};  // two name servers that are silent, twice
   Milliseconds tcp_timeout{10000};  // three lost SYNs
   Milliseconds login_timeout{45000};  // below sshd's LoginGraceTime, above a slow DNS
   Milliseconds silence{15000};  // unanswered TCP probes for this long: the link is lost
@@ -25,8 +28,14 @@ struct SshSettings {
   std::string user;             // login name when the cluster file has none
   std::string key_folder;       // ~/.ssh: id_ed25519, id_ecdsa
   std::string agent_socket;     // SSH_AUTH_SOCK; empty: no agent
-  std::string known_hosts;      // the user's, only read
+  HostKeyPolicy host_keys;      // where the ssh configuration says nothing
   std::string own_known_hosts;  // muster's, unknown hosts are pinned here
+};
+
+// A node, with what the user's ssh configuration adds to the cluster file.
+struct SshTarget {
+  NodeAddress node;
+  HostKeyPolicy host_keys;
 };
 
 // The limits above, and the paths as this process's environment and account give them.

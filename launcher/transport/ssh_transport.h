@@ -17,14 +17,18 @@ namespace muster {
 
 class SshTransport final : public Transport {
  public:
-  // `fallback` takes nodes that need RSA keys or algorithms libssh2 lacks; it may be null and
-  // outlives this.
+  using Fallback = std::function<void(const SshTarget&, const AgentLaunch&,
+                                      std::function<void(ConnectResult)>)>;
+
+  // `fallback` takes nodes that need RSA keys or algorithms libssh2 lacks; it may be empty.
   SshTransport(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes,
-               Transport* fallback);
+               Fallback fallback);
   ~SshTransport() override;  // drops what is under way without a call; links live on
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) override;
+  void connect(const SshTarget& target, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done);
 
  private:
   class Shared;

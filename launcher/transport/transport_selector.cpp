@@ -21,8 +21,12 @@ class TransportSelector final : public Transport {
         pushes_(std::make_shared<PushGate>(io)),
         local_(io, settings.user_home),
         openssh_(io, settings.ssh, pushes_),
-        ssh_(io, settings.ssh, pushes_, &openssh_),
-        config_(io, settings.ssh_config_files) {}
+        ssh_(io, settings.ssh, pushes_,
+             [this](const auto& target, const auto& launch, auto done) {
+               openssh_.connect(target, launch, std::move(done));
+             }),
+        default_host_keys_(settings.ssh.host_keys),
+        config_(io, settings.ssh_config_files, settings.has_kerberos_ticket) {}
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) override {
@@ -30,7 +34,6 @@ class TransportSelector final : public Transport {
       case TransportKind::local:
         return local_.connect(node, launch, std::move(done));
       case TransportKind::openssh:
-        return openssh_.connect(node, launch, std::move(done));
       case TransportKind::ssh:
         return choose(node, launch, std::move(done));
     }
@@ -40,13 +43,17 @@ class TransportSelector final : public Transport {
   void choose(const NodeAddress& node, const AgentLaunch& launch,
               std::function<void(ConnectResult)> done) {
     config_.ask(node, [this, alive = std::weak_ptr(alive_), node, launch,
-                       done = std::move(done)](const std::optional<SshHostConfig>& config) {
+                       done = std::move(done)](const SshConfigAnswer& answer) {
       if (alive.expired()) return;
-      if (!config) return ssh_.connect(node, launch, done);
-      if (!needs_openssh(*config, has_kerberos_ticket_).empty()) {
-        return openssh_.connect(node, launch, done);
-      }
-      ssh_.connect(with_ssh_config(node, *config), launch, done);
+      if (const auto* failure = std::get_if<LinkFailure>(&answer)) return done(*failure);
+      const auto* config = std::get_if<SshHostConfig>(&answer);
+      SshTarget target{node, config == nullptr ? default_host_keys_ : config->host_keys};
+      const bool for_openssh =
+          node.transport == TransportKind::openssh ||
+          (config != nullptr && !needs_openssh(*config, has_kerberos_ticket_).empty());
+      if (for_openssh) return openssh_.connect(target, launch, done);
+      if (config != nullptr) target.node = with_ssh_config(node, *config);
+      ssh_.connect(target, launch, done);
     });
   }
 
@@ -55,6 +62,7 @@ class TransportSelector final : public Transport {
   LocalTransport local_;
   OpensshTransport openssh_;
   SshTransport ssh_;
+  HostKeyPolicy default_host_keys_;
   SshConfigQuery config_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

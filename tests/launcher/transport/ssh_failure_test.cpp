@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <iostream>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <chrono>
+#include <optional>
 
 #include "launcher/transport/ssh_transport.h"
 #include "tests/catch.h"
@@ -16,9 +19,10 @@ struct OneHost {
   NodeAddress node = cluster.nodes()[0];
   AgentLaunch launch = fake_agent(folder, "f1");
 
-  std::unique_ptr<Transport> transport(SshSettings settings, Transport* fallback = nullptr) {
+  std::unique_ptr<Transport> transport(SshSettings settings,
+                                       SshTransport::Fallback fallback = nullptr) {
     return std::make_unique<SshTransport>(io, std::move(settings), std::make_shared<PushGate>(io),
-                                          fallback);
+                                          std::move(fallback));
   }
   ConnectResult connect(SshSettings settings) {
     return connect_one(io, *transport(std::move(settings)), node, launch);
@@ -28,17 +32,6 @@ struct OneHost {
     return connect_all(io, *transport(std::move(settings)), burst, launch);
   }
   ConnectResult connect() { return connect(cluster.settings()); }
-};
-
-// Takes the place of a fallback and remembers that it was asked.
-class Witness final : public Transport {
- public:
-  void connect(const NodeAddress&, const AgentLaunch&,
-               std::function<void(ConnectResult)> done) override {
-    asked = true;
-    done(LinkFailure{LinkFailureKind::unreachable, "the witness was asked"});
-  }
-  bool asked = false;
 };
 
 }  // namespace
@@ -89,9 +82,13 @@ TEST_CASE("keys that are not accepted, encrypted, RSA or missing are explained")
   CHECK_THAT(message_of(one.connect()), ContainsSubstring("there is no key in"));
   make_key("rsa", "");
   CHECK_THAT(message_of(one.connect()), ContainsSubstring("RSA key"));
-  Witness witness;
-  connect_one(one.io, *one.transport(one.cluster.settings(), &witness), one.node, one.launch);
-  CHECK(witness.asked);
+  bool asked = false;
+  const auto witness = [&](const SshTarget&, const AgentLaunch&, const auto& done) {
+    asked = true;
+    done(LinkFailure{LinkFailureKind::unreachable, "the witness was asked"});
+  };
+  connect_one(one.io, *one.transport(one.cluster.settings(), witness), one.node, one.launch);
+  CHECK(asked);
 }
 
 TEST_CASE("a key that only the ssh agent holds opens the door") {
@@ -106,6 +103,29 @@ TEST_CASE("a key that only the ssh agent holds opens the door") {
   const auto result = one.connect(settings);
   run_here({"sh", "-c", ". " + one.folder.path().string() + "/env && kill $SSH_AGENT_PID"});
   CHECK(message_of(result) == "connected");
+}
+
+TEST_CASE("an ssh agent that says nothing holds up its own login for seconds, and nothing else") {
+  if (!TestCluster::permitted()) return;
+  OneHost one;
+  SshSettings settings = one.cluster.settings();
+  settings.agent_socket = (one.folder.path() / "agent").string();
+  boost::asio::local::stream_protocol::acceptor silent(one.io, settings.agent_socket);
+  const auto transport = one.transport(settings);
+  std::optional<ConnectResult> result;
+  transport->connect(one.node, one.launch, [&](ConnectResult r) { result = std::move(r); });
+  std::chrono::steady_clock::duration longest_stop{};
+  const auto start = std::chrono::steady_clock::now();
+  for (auto last = start; !result && last - start < std::chrono::seconds(30);) {
+    one.io.restart();
+    one.io.run_one_for(std::chrono::milliseconds(10));
+    const auto now = std::chrono::steady_clock::now();
+    longest_stop = std::max(longest_stop, now - last);
+    last = now;
+  }
+  REQUIRE(result);
+  CHECK(message_of(*result) == "connected");
+  CHECK(longest_stop < std::chrono::seconds(2));
 }
 
 TEST_CASE("a host is pinned at first sight and a changed key is never connected to") {
@@ -128,10 +148,30 @@ TEST_CASE("a host in the user's known_hosts is not pinned again") {
   if (!TestCluster::permitted()) return;
   OneHost one;
   SshSettings settings = one.cluster.settings();
-  settings.known_hosts = one.cluster.file("known_hosts");
+  const std::string file = one.cluster.file("known_hosts");
+  settings.host_keys.files = {"/nonexistent", file};
   CHECK(message_of(one.connect(settings)) == "connected");
   CHECK_FALSE(std::filesystem::exists(settings.own_known_hosts));
-  run_here({"ssh-keygen", "-q", "-H", "-f", settings.known_hosts});
+  run_here({"ssh-keygen", "-q", "-H", "-f", file});
+  CHECK(message_of(one.connect(settings)) == "connected");
+  CHECK_FALSE(std::filesystem::exists(settings.own_known_hosts));
+}
+
+TEST_CASE("where the configuration is strict an unknown host is refused and nothing is written") {
+  if (!TestCluster::permitted()) return;
+  OneHost one;
+  SshSettings settings = one.cluster.settings();
+  settings.host_keys.strict = HostKeyPolicy::Strict::yes;
+  const auto refused = one.connect(settings);
+  CHECK(failed_with(refused, LinkFailureKind::changed_host_key));
+  CHECK_THAT(message_of(refused), ContainsSubstring("StrictHostKeyChecking yes"));
+  CHECK_FALSE(std::filesystem::exists(settings.own_known_hosts));
+  settings.host_keys.files = {one.cluster.file("known_hosts")};
+  CHECK(message_of(one.connect(settings)) == "connected");
+  settings.host_keys.strict = HostKeyPolicy::Strict::no;
+  settings.host_keys.files = {one.folder.path() / "stranger"};
+  write_text(settings.host_keys.files[0],
+             one.node.host + " " + read_text(one.cluster.file("client_key.pub")));
   CHECK(message_of(one.connect(settings)) == "connected");
   CHECK_FALSE(std::filesystem::exists(settings.own_known_hosts));
 }
@@ -195,7 +235,7 @@ TEST_CASE("a full disk, a foreign binary and a broken shell are told apart") {
   const std::string there = home + "/foreign/bin/muster-f1";
   one.cluster.on(0, "mkdir -p " + home + "/foreign/bin && printf '\\177ELF\\002\\001\\001' > " +
                         there + " && head -c 1000 /dev/zero >> " + there + " && chmod 755 " +
-                        there);
+                        there + " && chown -R mustertest: " + home + "/foreign");
   const auto foreign = one.connect();
   INFO(message_of(foreign));
   CHECK(failed_with(foreign, LinkFailureKind::wrong_build));

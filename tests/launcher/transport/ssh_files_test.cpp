@@ -1,11 +1,11 @@
-#include <libssh2.h>
-
 #include <boost/asio/io_context.hpp>
 #include <cstdlib>
 
 #include "launcher/transport/handshake_gate.h"
 #include "launcher/transport/host_key_store.h"
 #include "launcher/transport/key_file.h"
+#include "launcher/transport/base64.h"
+#include "launcher/transport/ssh_agent.h"
 #include "launcher/transport/ssh_config.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
@@ -26,10 +26,33 @@ bool trusted(const HostKeyVerdict& verdict) {
   return std::holds_alternative<HostKeyTrusted>(verdict);
 }
 
-// ssh-keygen checks the key blobs, libssh2 does not: any text serves here.
-const std::string key_a = "blob of key a", key_b = "blob of key b";
-constexpr int ed25519 = LIBSSH2_HOSTKEY_TYPE_ED25519;
-constexpr int ecdsa = LIBSSH2_HOSTKEY_TYPE_ECDSA_256;
+std::string wire(const std::string& text) {
+  return std::string(3, '\0') + static_cast<char>(text.size()) + text;
+}
+
+// A host key of the given type, told apart by its letter.
+std::string key_of(const std::string& type, char letter) {
+  return wire(type) + wire(std::string(32, letter));
+}
+const std::string key_a = key_of("ssh-ed25519", 'a'), key_b = key_of("ssh-ed25519", 'b');
+
+// A store with one file of the user's, and what the policy says.
+struct Keys {
+  TemporaryFolder folder;
+  std::string user = (folder.path() / "user").string();
+  std::string own = (folder.path() / "state/known_hosts").string();
+  HostKeyPolicy policy{HostKeyPolicy::Strict::pin, {user}};
+  HostKeyStore store{own};
+
+  HostKeyVerdict check(const std::string& host, int port, const std::string& key) {
+    return store.check(policy, host, port, key);
+  }
+  void user_says(const std::string& text) { write_text(user, text); }
+};
+
+std::string line_for(const std::string& names, const std::string& key) {
+  return names + " ssh-ed25519 " + encode_base64(key) + "\n";
+}
 
 }  // namespace
 
@@ -55,54 +78,99 @@ TEST_CASE("damaged key files are of no kind") {
 }
 
 TEST_CASE("an unknown host is pinned once and then compared") {
-  TemporaryFolder folder;
-  const std::string own = (folder.path() / "state/known_hosts").string();
-  HostKeyStore store((folder.path() / "none").string(), own);
-  CHECK(trusted(store.check("n1", 22, key_a, ed25519)));
-  CHECK(trusted(store.check("n2", 22, key_b, ed25519)));
-  CHECK(trusted(store.check("n1", 22, key_a, ed25519)));
-  CHECK(trusted(store.check("n1", 2222, key_b, ed25519)));
-  const auto verdict = store.check("n2", 22, key_a, ed25519);
+  Keys keys;
+  CHECK(trusted(keys.check("n1", 22, key_a)));
+  CHECK(trusted(keys.check("n2", 22, key_b)));
+  CHECK(trusted(keys.check("N1", 22, key_a)));
+  CHECK(trusted(keys.check("n1", 2222, key_b)));
+  const auto verdict = keys.check("n2", 22, key_a);
   REQUIRE(std::holds_alternative<HostKeyChanged>(verdict));
-  CHECK(std::get<HostKeyChanged>(verdict).file == own);
+  CHECK(std::get<HostKeyChanged>(verdict).file == keys.own);
   CHECK(std::get<HostKeyChanged>(verdict).line == 2);
-  CHECK(HostKeyStore("", own).known_types("n1", 22) == std::vector<std::string>{"ssh-ed25519"});
+  CHECK(HostKeyStore(keys.own).known_types(keys.policy, "n1", 22) ==
+        std::vector<std::string>{"ssh-ed25519"});
+  CHECK(run_here({"ssh-keygen", "-l", "-f", keys.own}).size() > 0);  // OpenSSH can read it
 }
 
 TEST_CASE("a key of another kind does not get past the pinned one") {
-  TemporaryFolder folder;
-  HostKeyStore store("", (folder.path() / "known_hosts").string());
-  CHECK(trusted(store.check("n1", 22, key_a, ed25519)));
-  CHECK(std::holds_alternative<HostKeyChanged>(store.check("n1", 22, key_b, ecdsa)));
+  Keys keys;
+  CHECK(trusted(keys.check("n1", 22, key_a)));
+  const std::string other = key_of("ecdsa-sha2-nistp256", 'b');
+  CHECK(std::holds_alternative<HostKeyChanged>(keys.check("n1", 22, other)));
+}
+
+TEST_CASE("a line for port 22 vouches for another port but does not forbid it a key of its own") {
+  Keys keys;
+  keys.user_says(line_for("n1", key_a));
+  CHECK(trusted(keys.check("n1", 2222, key_a)));
+  CHECK(trusted(keys.check("n1", 2223, key_b)));
+  CHECK(std::holds_alternative<HostKeyChanged>(keys.check("n1", 22, key_b)));
 }
 
 TEST_CASE("hashed entries of the user's file count, and changes to it are seen") {
-  TemporaryFolder folder;
-  const std::string user = (folder.path() / "user").string();
-  const std::string blob_base64 = "YmxvYiBvZiBrZXkgYQ==";  // key_a
-  write_text(user, "# comment\n\nn1,10.0.0.1 ssh-ed25519 " + blob_base64 + "\n");
-  run_here({"sh", "-c", "ssh-keygen -q -H -f '" + user + "' 2>/dev/null || true"});
-  HostKeyStore store(user, (folder.path() / "own").string());
-  CHECK(std::holds_alternative<HostKeyChanged>(store.check("n1", 22, key_b, ed25519)));
-  write_text(user, "");
-  CHECK(trusted(store.check("n1", 22, key_b, ed25519)));
+  Keys keys;
+  keys.user_says("# comment\n\n" + line_for("n1,10.0.0.1", key_a));
+  run_here({"ssh-keygen", "-q", "-H", "-f", keys.user});
+  CHECK(read_text(keys.user).find("n1") == std::string::npos);
+  CHECK(std::holds_alternative<HostKeyChanged>(keys.check("n1", 22, key_b)));
+  CHECK(trusted(keys.check("10.0.0.1", 22, key_a)));
+  keys.user_says("");
+  CHECK(trusted(keys.check("n1", 22, key_b)));
 }
 
-TEST_CASE("an unknown host is left to the ssh program where known_hosts has patterns") {
-  TemporaryFolder folder;
-  const std::string user = (folder.path() / "user").string();
-  HostKeyStore store(user, (folder.path() / "own").string());
-  for (const std::string line : {"@revoked * ssh-ed25519 AAAA", "*.cluster ssh-ed25519 AAAA",
-                                 "@cert-authority *.cluster ssh-ed25519 AAAA"}) {
-    write_text(user, "n2 ssh-ed25519 YmxvYiBvZiBrZXkgYQ==\n" + line + "\n");
-    CHECK(std::holds_alternative<HostKeyUnclear>(store.check("n1", 22, key_a, ed25519)));
-    CHECK(trusted(store.check("n2", 22, key_a, ed25519)));
-  }
+TEST_CASE("patterns, exceptions, revoked keys and authorities are read as ssh reads them") {
+  Keys keys;
+  keys.user_says(line_for("*.cluster,!bad.cluster", key_a) + line_for("n?", key_a) +
+                 "@revoked * ssh-ed25519 " + encode_base64(key_b) +
+                 "\n@cert-authority *.signed ssh-ed25519 AAAA\n");
+  CHECK(trusted(keys.check("a.cluster", 22, key_a)));
+  CHECK(trusted(keys.check("n7", 22, key_a)));
+  CHECK(std::holds_alternative<HostKeyRevoked>(keys.check("a.cluster", 22, key_b)));
+  CHECK(std::holds_alternative<HostKeyRevoked>(keys.check("elsewhere", 22, key_b)));
+  CHECK(std::holds_alternative<HostKeyUnclear>(keys.check("a.signed", 22, key_a)));
+  keys.policy.strict = HostKeyPolicy::Strict::yes;
+  CHECK(std::holds_alternative<HostKeyUnknown>(keys.check("bad.cluster", 22, key_a)));
+}
+
+TEST_CASE("what was pinned does not count where the configuration is strict") {
+  Keys keys;
+  CHECK(trusted(keys.check("n1", 22, key_a)));
+  keys.policy.strict = HostKeyPolicy::Strict::yes;
+  CHECK(std::holds_alternative<HostKeyUnknown>(keys.check("n1", 22, key_a)));
+  keys.user_says(line_for("n1", key_a));
+  CHECK(trusted(keys.check("n1", 22, key_a)));
+  keys.policy.strict = HostKeyPolicy::Strict::no;
+  CHECK(trusted(keys.check("n1", 22, key_b)));
+}
+
+TEST_CASE("a pinned host starts a line of its own, whatever the file ends with") {
+  Keys keys;
+  std::filesystem::create_directories(keys.folder.path() / "state");
+  write_text(keys.own, "half a li");
+  CHECK(trusted(keys.check("n1", 22, key_a)));
+  CHECK(read_text(keys.own) == "half a li\n" + line_for("n1", key_a));
 }
 
 TEST_CASE("a host that cannot be pinned is not trusted") {
-  HostKeyStore store("", "/proc/no/known_hosts");
-  CHECK(std::holds_alternative<HostKeyUnwritable>(store.check("n1", 22, key_a, ed25519)));
+  Keys keys;
+  HostKeyStore store("/proc/no/known_hosts");
+  CHECK(std::holds_alternative<HostKeyUnwritable>(store.check(keys.policy, "n1", 22, key_a)));
+  const std::string odd = key_of("ssh-new n2 x\n", 'a');
+  CHECK(std::holds_alternative<HostKeyUnwritable>(keys.check("n1", 22, odd)));
+}
+
+TEST_CASE("answers of an ssh agent that are damaged or refuse are told apart from answers") {
+  const std::string keys = std::string("\x0c") + std::string(3, '\0') + "\x02" + wire("blob") +
+                           wire("comment") + wire("second") + wire("");
+  REQUIRE(parse_agent_keys(keys));
+  CHECK(parse_agent_keys(keys)->size() == 2);
+  CHECK(parse_agent_keys(keys)->at(0).comment == "comment");
+  CHECK(parse_agent_keys(std::string("\x0c\xff\xff\xff\xff"))->empty());
+  CHECK_FALSE(parse_agent_keys("\x05"));
+  CHECK_FALSE(parse_agent_keys(""));
+  CHECK(parse_agent_signature("\x0e" + wire(wire("ssh-ed25519") + wire("sig"))) == "sig");
+  CHECK_FALSE(parse_agent_signature("\x05"));
+  CHECK_FALSE(parse_agent_signature("\x0e" + wire("cut")));
 }
 
 TEST_CASE("an untouched system configuration asks for nothing") {
@@ -111,6 +179,56 @@ TEST_CASE("an untouched system configuration asks for nothing") {
                           "    HashKnownHosts yes\n    GSSAPIAuthentication yes\n"));
   CHECK_FALSE(is_plain_ssh_config("Host login\n  ProxyJump gate\n"));
   CHECK_FALSE(is_plain_ssh_config("Host *\n  User=me\n"));
+  CHECK_FALSE(is_plain_ssh_config("Include config.d/*\n"));  // below the folder of the file
+  CHECK_FALSE(is_plain_ssh_config("Include /nonexistent/a /nonexistent/b\n"));
+}
+
+TEST_CASE("what the configuration says about host keys is honoured") {
+  const auto policy = [](const std::string& dump) { return parse_ssh_config(dump).host_keys; };
+  CHECK(policy("stricthostkeychecking ask\n").strict == HostKeyPolicy::Strict::pin);
+  CHECK(policy("stricthostkeychecking accept-new\n").strict == HostKeyPolicy::Strict::pin);
+  CHECK(policy("stricthostkeychecking true\n").strict == HostKeyPolicy::Strict::yes);
+  CHECK(policy("stricthostkeychecking false\n").strict == HostKeyPolicy::Strict::no);
+  CHECK(policy("userknownhostsfile /a /b\nglobalknownhostsfile /c\n").files ==
+        std::vector<std::string>{"/a", "/b", "/c"});
+  CHECK(policy("userknownhostsfile none\n").files.empty());
+  for (const std::string line : {"userknownhostsfile /a/%h\n", "identityfile ~/.ssh/%r\n",
+                                 "revokedhostkeys /etc/r\n", "knownhostscommand /bin/k\n"}) {
+    INFO(line);
+    CHECK_THAT(needs_openssh(parse_ssh_config(line), false), ContainsSubstring("ssh program"));
+  }
+}
+
+TEST_CASE("a configuration that hangs or is broken is a failure that names it, not no answer") {
+  TemporaryFolder folder;
+  const std::string file = (folder.path() / "config").string();
+  write_text(file, "Host n1\n  User me\n");
+  const std::string program = (folder.path() / "ssh").string();
+  const std::string old_path = std::getenv("PATH");
+  const auto answer_of = [&](const std::string& script) {
+    write_text(program, "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(program, std::filesystem::perms(0755));
+    boost::asio::io_context io;
+    SshConfigQuery query(io, {file}, false, Milliseconds(300));
+    SshConfigAnswer answer;
+    NodeAddress node;
+    node.host = "n1";
+    node.user = "you";
+    query.ask(node, [&](const SshConfigAnswer& got) { answer = got; });
+    io.run();
+    return answer;
+  };
+  ::setenv("PATH", (folder.path().string() + ":" + old_path).c_str(), 1);
+  const auto hung = answer_of("exec sleep 60");
+  const auto broken = answer_of("echo 'config line 2: Bad option' >&2; exit 255");
+  const auto good = answer_of("[ \"$*\" = '-G -l you -- n1' ] && echo 'user me'");
+  ::setenv("PATH", old_path.c_str(), 1);
+  REQUIRE(std::holds_alternative<LinkFailure>(hung));
+  CHECK_THAT(std::get<LinkFailure>(hung).message, ContainsSubstring("Match exec"));
+  REQUIRE(std::holds_alternative<LinkFailure>(broken));
+  CHECK_THAT(std::get<LinkFailure>(broken).message, ContainsSubstring("Bad option"));
+  REQUIRE(std::holds_alternative<SshHostConfig>(good));
+  CHECK(std::get<SshHostConfig>(good).user == "me");
 }
 
 TEST_CASE("what libssh2 cannot do goes to the ssh program") {

@@ -102,7 +102,7 @@ SshSettings TestCluster::settings() const {
   SshSettings settings;
   settings.user = "mustertest";
   settings.key_folder = (folder_.path() / "no-keys").string();
-  settings.known_hosts = (folder_.path() / "user_known_hosts").string();
+  settings.host_keys.files = {(folder_.path() / "user_known_hosts").string()};
   settings.own_known_hosts = (folder_.path() / "state" / "known_hosts").string();
   return settings;
 }
