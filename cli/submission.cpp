@@ -16,7 +16,7 @@
 #include "cli/job_name.h"
 #include "cli/staging.h"
 #include "cli/terminal.h"
-#include "launcher/agent/unique_fd.h"
+#include "launcher/os/fd.h"
 #include "launcher/controller/store.h"
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/record_codec.h"
@@ -72,12 +72,12 @@ bool is_abandoned(const Home& home, const JobId& job) {
 
 // The job's directory, made and locked by nobody else until the result goes: the name is taken when
 // another has it.
-Result<UniqueFd> claim_directory(const Home& home, const JobId& job) {
+Result<Fd> claim_directory(const Home& home, const JobId& job) {
   const fs::path directory = home.job(job);
   std::error_code ignored;
   fs::create_directories(directory.parent_path(), ignored);
   const bool made = ::mkdir(directory.c_str(), 0700) == 0;
-  UniqueFd lock(
+  Fd lock(
       made || errno == EEXIST ? ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
   if (!lock) {
     return Error{"cannot make " + directory.string() + ": " + std::strerror(errno) +
