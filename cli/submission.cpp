@@ -16,8 +16,8 @@
 #include "cli/job_name.h"
 #include "cli/staging.h"
 #include "cli/terminal.h"
-#include "launcher/os/fd.h"
 #include "launcher/controller/store.h"
+#include "launcher/os/fd.h"
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/model/exit_code.h"
@@ -77,8 +77,8 @@ Result<Fd> claim_directory(const Home& home, const JobId& job) {
   std::error_code ignored;
   fs::create_directories(directory.parent_path(), ignored);
   const bool made = ::mkdir(directory.c_str(), 0700) == 0;
-  Fd lock(
-      made || errno == EEXIST ? ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
+  Fd lock(made || errno == EEXIST ? ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                                  : -1);
   if (!lock) {
     return Error{"cannot make " + directory.string() + ": " + std::strerror(errno) +
                  "; free space or set MUSTER_HOME to a directory that can be written"};

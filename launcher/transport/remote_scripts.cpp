@@ -25,7 +25,7 @@ constexpr const char* attach_script =
     "fi; echo MUSTER-PUSH $(uname -s) $(uname -m)";
 
 // $3 size in bytes. Hosts may share the home: the temporary name is nobody else's. Those that a
-// dead host left behind go after a day.
+// dead host left behind go after a day. The bytes are on the disk before the name is.
 constexpr const char* push_script =
     "umask 077; trap \"\" HUP; t=; "
     "mkdir -p \"$h/bin\" && "
@@ -33,7 +33,7 @@ constexpr const char* push_script =
     "echo \"muster: $h/bin belongs to another user\" >&2; false; fi && "
     "t=$(mktemp \"$h/bin/.tmp.XXXXXX\") && cat > \"$t\" && s=$(wc -c < \"$t\") && "
     "if [ \"$s\" -ne \"$3\" ]; then echo muster: got $s of $3 bytes >&2; false; fi && "
-    "chmod 700 \"$t\" && mv -f \"$t\" \"$b\" && "
+    "chmod 700 \"$t\" && { sync \"$t\" 2>/dev/null || true; } && mv -f \"$t\" \"$b\" && "
     "{ find \"$h/bin\" -name \".tmp.*\" -mtime +0 -exec rm -f {} + 2>/dev/null; "
     "echo MUSTER-PUSHED; exit 0; }; "
     "[ -z \"$t\" ] || rm -f \"$t\"; exit 1";
