@@ -223,8 +223,10 @@ void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
   CLI::App* verb = parser_->add(*parser_->app.get_subcommand(group), texts);
   Arguments arguments(*verb);
   parser_->actions[verb] = declare(arguments);
-  arguments.ignored("-g,--resource-group", "Azure resource group");
-  arguments.ignored("-w,--workspace-name", "Azure workspace");
+  if (texts.azure_scope) {
+    arguments.ignored("-g,--resource-group", "Azure resource group");
+    arguments.ignored("-w,--workspace-name", "Azure workspace");
+  }
   parser_->add_shared(*verb, !texts.own_output_option);
 }
 

@@ -1,5 +1,7 @@
 #include "cli/job_check.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include "cli/input_file.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
+#include "launcher/sandbox/sandbox.h"
 #include "templates/cannot_run.h"
 #include "templates/cluster_file.h"
 #include "templates/target.h"
@@ -37,6 +40,11 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// While the user's sandbox is up, it is a target like those of the user's own files.
+std::string sandbox_cluster_file() {
+  return SandboxLayout(default_sandbox(::getuid())).cluster_file().string();
+}
+
 std::vector<std::string> user_cluster_files() {
   std::string config = variable("XDG_CONFIG_HOME");
   if (config.empty()) config = variable("HOME") + "/.config";
@@ -48,6 +56,7 @@ std::vector<std::string> user_cluster_files() {
     if (extension == ".yml" || extension == ".yaml") paths.push_back(entries->path().string());
   }
   std::sort(paths.begin(), paths.end());
+  if (fs::exists(sandbox_cluster_file(), failure)) paths.push_back(sandbox_cluster_file());
   return paths;
 }
 
@@ -95,7 +104,9 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
     ClusterFile file = read_cluster_file(path, *text, read_options({}));
     append(known.findings, std::move(file.findings));
     for (ComputeTarget& target : file.targets) known.targets.push_back(std::move(target));
-    if (known.default_target.empty()) known.default_target = file.default_target;
+    // Jobs go to the sandbox when they, or a file that was asked for, say so.
+    const bool is_asked_for = !common.cluster_files.empty() || path != sandbox_cluster_file();
+    if (known.default_target.empty() && is_asked_for) known.default_target = file.default_target;
   }
   return known;
 }

@@ -20,7 +20,8 @@ struct KnownTargets {
 };
 
 // From --cluster, else $MUSTER_CONFIG (files, separated by `:`), else
-// `$XDG_CONFIG_HOME/muster/clusters/*.yml`. An Error: a file that was asked for cannot be read.
+// `$XDG_CONFIG_HOME/muster/clusters/*.yml` and the user's sandbox. An Error: a file that was asked
+// for cannot be read.
 Result<KnownTargets> find_targets(const CommonOptions& common);
 
 struct CheckedJob {

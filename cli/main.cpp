@@ -30,6 +30,7 @@ void add_verbs(CommandLine& line) {
   add_nodes(line);
   add_drain(line);
   add_job(line);
+  add_sandbox(line);
   add_completion(line);
   add_version(line);
 }

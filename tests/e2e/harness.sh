@@ -11,7 +11,7 @@ cluster_dir=""
 finish() {
   status=$?
   for pid in $(agent_pids) $(controller_pids); do kill -9 "$pid" 2>/dev/null; done
-  [ -n "$cluster_dir" ] && "$source/scripts/cluster" down --dir "$cluster_dir" >/dev/null 2>&1
+  [ -n "$cluster_dir" ] && "$MUSTER" sandbox down --dir "$cluster_dir" >/dev/null 2>&1
   if [ "$status" -ne 0 ] && [ -f "$MUSTER_HOME/controller.log" ]; then
     echo "--- controller.log"; tail -n 20 "$MUSTER_HOME/controller.log"
   fi

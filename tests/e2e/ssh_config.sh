@@ -5,11 +5,11 @@
 . "$(dirname "$0")/harness.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root and network namespaces"
 cluster_dir="$work/cluster"
-"$source/scripts/cluster" up --hosts 3 --dir "$cluster_dir" --private-home >"$work/up" 2>&1 \
+"$MUSTER" sandbox up --hosts 3 --dir "$cluster_dir" --private-home >"$work/up" 2>&1 \
   || { cat "$work/up"; skip "needs root and network namespaces"; }
 key="$cluster_dir/client_key"
 address() { sed -n "s/.*name: h0$1,.*host: \([0-9.]*\).*/\1/p" "$cluster_dir/cluster.yml"; }
-on() { local host=$1; shift; "$source/scripts/cluster" exec --dir "$cluster_dir" "$host" -- "$@"; }
+on() { local host=$1; shift; "$MUSTER" sandbox exec --dir "$cluster_dir" "$host" -- "$@"; }
 
 # ssh reads the account's configuration, whatever HOME says: a mount namespace shows it ours.
 dot_ssh=$(getent passwd root | cut -d: -f6)/.ssh
@@ -40,7 +40,7 @@ Host gate
 Host !rsa *
   IdentityFile $key
 Host *
-  User mustertest
+  User sandbox
 CONFIG
 mkdir "$work/ssh/others"
 printf 'Host port\n  HostName %s\n  Port 2222\n' "$(address 3)" >"$work/ssh/others/port"
@@ -92,11 +92,11 @@ ip -6 addr add fd6d:7573::1/64 dev "$bridge" nodad 2>"$work/up" &&
 
 # Other login shells, also with start files that talk.
 stop_controller
-"$source/scripts/cluster" down --dir "$cluster_dir" >/dev/null 2>&1
+"$MUSTER" sandbox down --dir "$cluster_dir" >/dev/null 2>&1
 for shell in tcsh fish; do
   rm -f "$MUSTER_HOME/known_hosts" # the same addresses, other hosts
   path=$(command -v "$shell") || { echo "skipped: needs $shell"; continue; }
-  "$source/scripts/cluster" up --hosts 1 --dir "$cluster_dir" --user "muster$shell" >"$work/up" 2>&1
+  "$MUSTER" sandbox up --hosts 1 --dir "$cluster_dir" --user "muster$shell" >"$work/up" 2>&1
   usermod --shell "$path" "muster$shell" || fail "usermod"
   mkdir -p "$cluster_dir/home/.config/fish"
   echo 'echo Welcome to this machine' |
@@ -105,6 +105,6 @@ for shell in tcsh fish; do
   expect 0 run_on "$(address 1)" ", user: muster$shell, identity_file: $cluster_dir/client_key"
   has out "hello from h01"
   stop_controller
-  "$source/scripts/cluster" down --dir "$cluster_dir" >/dev/null 2>&1
+  "$MUSTER" sandbox down --dir "$cluster_dir" >/dev/null 2>&1
 done
 exit 0

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/harness.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root and network namespaces"
 cluster_dir="$work/cluster"
-"$source/scripts/cluster" up --hosts 3 --dir "$cluster_dir" --private-home >"$work/up" 2>&1 \
+"$MUSTER" sandbox up --hosts 3 --dir "$cluster_dir" --private-home >"$work/up" 2>&1 \
   || { cat "$work/up"; skip "needs root and network namespaces"; }
 good="$cluster_dir/cluster.yml"
 user=$(sed -n 's/^ *user: *//p' "$good" | head -n 1)
@@ -51,7 +51,7 @@ rm "$MUSTER_HOME/known_hosts"
 # A full disk on the node.
 one_host "$key" "$(address 2)"
 sed -i "s#transport: ssh,#transport: ssh, remote_home: /tmp/full/muster,#" "$work/one.yml"
-"$source/scripts/cluster" exec --dir "$cluster_dir" h02 -- sh -c \
+"$MUSTER" sandbox exec --dir "$cluster_dir" h02 -- sh -c \
   "mkdir -p /tmp/full && mount -t tmpfs -o size=64k tmpfs /tmp/full && chmod 777 /tmp/full" \
   || fail "mount"
 expect 92 run
@@ -79,7 +79,7 @@ distribution: {type: pytorch}
 YAML
 expect 0 "$MUSTER" submit "$work/lost.yml" --cluster "$work/lab.yml" --name lost
 until_true 30 grep -qs "attempt 0" "$MUSTER_HOME/jobs/lost/attempt-0/rank-1.log"
-"$source/scripts/cluster" partition --dir "$cluster_dir" h02 || fail "partition"
+"$MUSTER" sandbox partition --dir "$cluster_dir" h02 || fail "partition"
 expect 0 "$MUSTER" logs -f lost
 "$MUSTER" status lost -o json >"$work/out"
 has out '"Completed"'

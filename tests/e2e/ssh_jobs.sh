@@ -5,7 +5,7 @@
 [ "$(id -u)" -eq 0 ] || skip "needs root and network namespaces"
 command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || skip "needs an sshd"
 cluster_dir="$work/cluster"
-"$source/scripts/cluster" up --hosts 4 --dir "$cluster_dir" --private-home >"$work/up" 2>&1 \
+"$MUSTER" sandbox up --hosts 4 --dir "$cluster_dir" --private-home >"$work/up" 2>&1 \
   || { cat "$work/up"; skip "needs root and network namespaces"; }
 export MUSTER_CONFIG="$cluster_dir/cluster.yml"
 target=$(sed -n '/^compute:/{n;s/^ *\([^:]*\):.*/\1/p}' "$MUSTER_CONFIG")

@@ -26,6 +26,7 @@ launcher/transport: launcher/transport launcher/os scheduler/model
 launcher/provision: launcher/provision launcher/transport launcher/wire scheduler
 launcher/agent: launcher/agent launcher/wire launcher/stage scheduler/model health
 launcher/agent: launcher/os runtime/protocol runtime/checkpoint
+launcher/sandbox: launcher/sandbox launcher/agent launcher/transport launcher/os scheduler/model
 launcher/controller: launcher/controller launcher/wire launcher/stage launcher/transport
 launcher/controller: launcher/os launcher/provision scheduler health
 launcher/controller: runtime/protocol runtime/checkpoint

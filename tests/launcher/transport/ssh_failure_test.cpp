@@ -222,7 +222,7 @@ TEST_CASE("something that is not sshd is given up") {
 TEST_CASE("a full disk, a foreign binary and a broken shell are told apart") {
   if (!TestCluster::permitted()) return;
   OneHost one;
-  const std::string home = "/home/mustertest";
+  const std::string home = "/home/sandbox";
   one.cluster.on(0, "mkdir -p " + home + "/tiny && mount -t tmpfs -o size=64k,mode=777 tmpfs " +
                         home + "/tiny");
   one.launch.home = "~/tiny";
@@ -235,7 +235,7 @@ TEST_CASE("a full disk, a foreign binary and a broken shell are told apart") {
   const std::string there = home + "/foreign/bin/muster-f1";
   one.cluster.on(0, "mkdir -p " + home + "/foreign/bin && printf '\\177ELF\\002\\001\\001' > " +
                         there + " && head -c 1000 /dev/zero >> " + there + " && chmod 755 " +
-                        there + " && chown -R mustertest: " + home + "/foreign");
+                        there + " && chown -R sandbox: " + home + "/foreign");
   const auto foreign = one.connect();
   INFO(message_of(foreign));
   CHECK(failed_with(foreign, LinkFailureKind::wrong_build));

@@ -125,7 +125,7 @@ TEST_CASE("a dead network is noticed while bytes wait to be sent") {
 
 TEST_CASE("sixteen private homes get a copy each") {
   if (!TestCluster::permitted()) return;
-  TestCluster cluster(16, {"--private-home"});
+  TestCluster cluster(16, true);
   TemporaryFolder folder;
   Bench bench(cluster.settings());
   const AgentLaunch launch = fake_agent(folder, "p1");
@@ -141,7 +141,7 @@ TEST_CASE("a slow start file is blamed in the profile") {
   if (!TestCluster::permitted()) return;
   TestCluster cluster(1);
   TemporaryFolder folder;
-  cluster.on(0, "echo 'echo hello from bashrc; sleep 2.1' > /home/mustertest/.bashrc");
+  cluster.on(0, "echo 'echo hello from bashrc; sleep 2.1' > /home/sandbox/.bashrc");
   Bench bench(cluster.settings());
   const auto result =
       connect_one(bench.io, bench.transport, cluster.nodes()[0], fake_agent(folder, "a1"));

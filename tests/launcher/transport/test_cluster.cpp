@@ -8,20 +8,18 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <sstream>
+#include <map>
 #include <stdexcept>
 
+#include "launcher/sandbox/requirements.h"
+#include "launcher/sandbox/sandbox.h"
 #include "launcher/transport/shell_quote.h"
 
 namespace muster {
 namespace {
 
-std::string cluster_script() {
-  return std::string(MUSTER_SOURCE_DIR) + "/scripts/cluster";
-}
-
-int run_quietly(const std::string& command) {
-  return std::system((command + " >/dev/null 2>&1").c_str());
+void must(const Status& outcome) {
+  if (!outcome) throw std::runtime_error(outcome.error().message);
 }
 
 }  // namespace
@@ -59,48 +57,53 @@ std::string run_here(const std::vector<std::string>& argv) {
 }
 
 bool TestCluster::permitted() {
-  static const bool can = ::geteuid() == 0 && run_quietly("unshare -n -m -u -p -f true") == 0 &&
-                          run_quietly("command -v /usr/sbin/sshd ip") == 0;
-  if (!can) std::cout << "skipped: needs root and network namespaces\n";
-  return can;
+  static const Status can = check_requirements();
+  if (!can) std::cout << "skipped: " << can.error().message << "\n";
+  return bool(can);
 }
 
-TestCluster::TestCluster(int hosts, const std::vector<std::string>& options)
-    : dir_(folder_.path() / "cluster") {
+TestCluster::TestCluster(int hosts, bool private_home) : dir_(folder_.path() / "cluster") {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
-  std::vector<std::string> argv{cluster_script(),      "up",    "--hosts",
-                                std::to_string(hosts), "--dir", dir_.string()};
-  argv.insert(argv.end(), options.begin(), options.end());
-  run_here(argv);
-  std::istringstream lines(run_here({cluster_script(), "list", "--dir", dir_.string()}));
-  for (std::string name, address, state; lines >> name >> address >> state;) {
+  SandboxRequest request;
+  request.hosts = hosts;
+  request.private_home = private_home;
+  must(sandbox_up(SandboxLayout(dir_), request, [] { return false; }));
+  const auto made = sandbox_hosts(SandboxLayout(dir_));
+  if (!made) throw std::runtime_error(made.error().message);
+  for (const SandboxHost& host : *made) {
     NodeAddress node;
-    node.id = NodeId{name};
+    node.id = NodeId{host.name};
     node.transport = TransportKind::ssh;
-    node.host = address;
-    node.user = "mustertest";
+    node.host = host.address;
+    node.user = request.user;
     node.identity_file = file("client_key");
     nodes_.push_back(node);
   }
 }
 
 TestCluster::~TestCluster() {
-  run_quietly(shell_command(
-      std::vector{cluster_script(), std::string("down"), std::string("--dir"), dir_.string()}));
+  (void)sandbox_down(SandboxLayout(dir_));
 }
 
 std::string TestCluster::on(int node, const std::string& script) const {
-  return run_here({cluster_script(), "exec", "--dir", dir_.string(), nodes_[node].id.value, "--",
-                   "sh", "-c", script});
+  const auto command =
+      inside_host(SandboxLayout(dir_), nodes_[node].id.value, {"sh", "-c", script});
+  if (!command) throw std::runtime_error(command.error().message);
+  return run_here(*command);
 }
 
 void TestCluster::verb(const std::string& name, int node) const {
-  run_here({cluster_script(), name, "--dir", dir_.string(), nodes_[node].id.value});
+  static const std::map<std::string, Status (*)(const SandboxLayout&, const std::string&)> verbs{
+      {"partition", partition_host},
+      {"heal", heal_host},
+      {"crash", crash_host},
+      {"boot", boot_host}};
+  must(verbs.at(name)(SandboxLayout(dir_), nodes_[node].id.value));
 }
 
 SshSettings TestCluster::settings() const {
   SshSettings settings;
-  settings.user = "mustertest";
+  settings.user = SandboxRequest().user;
   settings.key_folder = (folder_.path() / "no-keys").string();
   settings.host_keys.files = {(folder_.path() / "user_known_hosts").string()};
   settings.own_known_hosts = (folder_.path() / "state" / "known_hosts").string();

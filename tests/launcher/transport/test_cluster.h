@@ -38,7 +38,7 @@ class TestCluster {
   // True when this process may make network namespaces; says why the test is skipped otherwise.
   static bool permitted();
 
-  explicit TestCluster(int hosts, const std::vector<std::string>& options = {});
+  explicit TestCluster(int hosts, bool private_home = false);
   ~TestCluster();
   TestCluster(const TestCluster&) = delete;
 

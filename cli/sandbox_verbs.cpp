@@ -1,0 +1,241 @@
+// `muster sandbox …`: a cluster of pretend hosts on this machine.
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/document.h"
+#include "cli/interrupt.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "launcher/sandbox/requirements.h"
+#include "launcher/sandbox/sandbox.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int failure = static_cast<int>(ExitCode::failure);
+constexpr const char* group = "sandbox";
+
+unsigned number_from(const char* name, unsigned otherwise) {
+  const char* text = std::getenv(name);
+  unsigned number = otherwise;
+  if (text != nullptr) std::from_chars(text, text + std::strlen(text), number);
+  return number;
+}
+
+// Who typed it, also behind sudo.
+Owner person() {
+  if (!is_administrator()) return {::getuid(), ::getgid()};
+  return {number_from("SUDO_UID", ::getuid()), number_from("SUDO_GID", ::getgid())};
+}
+
+SandboxLayout layout_in(const std::string& folder) {
+  if (folder.empty()) return SandboxLayout(default_sandbox(person().uid));
+  std::string path = fs::absolute(folder).lexically_normal().string();
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return SandboxLayout(path);
+}
+
+// The line as it was typed, for hands that copy it.
+std::string typed_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string line(std::istreambuf_iterator<char>(file), {});
+  std::string words;
+  for (const char c : line.substr(line.find('\0') + 1)) words += c == '\0' ? ' ' : c;
+  while (!words.empty() && words.back() == ' ') words.pop_back();
+  return "sudo " + fs::read_symlink("/proc/self/exe").string() + " " + words;
+}
+
+int told(const Status& outcome, const CommonOptions& common) {
+  if (outcome) return 0;
+  complain(outcome.error().message, common);
+  return failure;
+}
+
+// Every verb but `list` is for root.
+bool may_act(const CommonOptions& common) {
+  widen_path();
+  if (is_administrator()) return true;
+  complain("network namespaces need root; run: " + typed_line(), common);
+  return false;
+}
+
+Document document_of(const std::vector<SandboxHost>& hosts) {
+  Document out = Document::array();
+  for (const SandboxHost& host : hosts) {
+    Document one;
+    one["name"] = host.name;
+    one["address"] = host.address;
+    one["link"] = word(host.link);
+    one["pid"] = host.pid ? Document(*host.pid) : Document(nullptr);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+int list_hosts(const SandboxLayout& layout, const CommonOptions& common) {
+  const auto hosts = sandbox_hosts(layout);
+  if (!hosts) return told(hosts.error(), common);
+  if (!wants_table(common)) return print_document(document_of(*hosts), common);
+  Table table({"HOST", "ADDRESS", "LINK", "PID"});
+  for (const SandboxHost& host : *hosts) {
+    table.add(
+        {host.name, host.address, word(host.link), host.pid ? std::to_string(*host.pid) : ""});
+  }
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
+  return 0;
+}
+
+struct UpOptions {
+  std::string folder;
+  std::optional<std::int64_t> hosts;
+  SandboxRequest request;
+};
+
+// Of the sandbox that is where nobody said where, jobs need no cluster file.
+void say_how_to_use(const SandboxLayout& layout, int hosts, const CommonOptions& common) {
+  const std::string count = std::to_string(hosts) + (hosts == 1 ? " host is" : " hosts are");
+  const bool is_known = layout.folder() == default_sandbox(person().uid);
+  notice(count + " up; muster run JOB.yml --set compute=sandbox" +
+             (is_known ? "" : " --cluster " + layout.cluster_file().string()),
+         common);
+  notice("ssh -F " + layout.ssh_config().string() + " h01 goes there by hand", common);
+}
+
+int up(const UpOptions& options, const CommonOptions& common) {
+  const std::int64_t hosts = options.hosts.value_or(options.request.hosts);
+  if (hosts < 1 || hosts > max_sandbox_hosts) {
+    complain("--hosts: expected 1 to " + std::to_string(max_sandbox_hosts) + ", got " +
+                 std::to_string(hosts),
+             common);
+    return 2;
+  }
+  if (!may_act(common)) return failure;
+  const SandboxLayout layout = layout_in(options.folder);
+  SandboxRequest request = options.request;
+  request.hosts = static_cast<int>(hosts);
+  request.owner = person();
+  InterruptWatch interrupts;
+  const auto outcome = sandbox_up(layout, request, [&] { return interrupts.take(); });
+  if (!outcome) return told(outcome, common);
+  say_how_to_use(layout, request.hosts, common);
+  if (wants_table(common)) return 0;
+  const auto made = sandbox_hosts(layout);
+  if (!made) return told(made.error(), common);
+  Document out;
+  out["folder"] = layout.folder().string();
+  out["cluster_file"] = layout.cluster_file().string();
+  out["ssh_config"] = layout.ssh_config().string();
+  out["user"] = request.user;
+  out["hosts"] = document_of(*made);
+  return print_document(out, common);
+}
+
+struct HostOptions {
+  std::string folder;
+  std::string host;
+  std::vector<std::string> command;
+};
+
+int run_inside(const HostOptions& options, const CommonOptions& common) {
+  if (!may_act(common)) return failure;
+  const auto command = inside_host(layout_in(options.folder), options.host, options.command);
+  if (!command) return told(command.error(), common);
+  std::vector<char*> words;
+  for (const std::string& word : *command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execvp(words[0], words.data());
+  complain("cannot start nsenter: " + std::string(std::strerror(errno)) + "; install util-linux",
+           common);
+  return failure;
+}
+
+VerbTexts verb(const char* name, const char* summary) {
+  VerbTexts texts{name, summary};
+  texts.azure_scope = false;
+  return texts;
+}
+
+void add_folder(Arguments& of, std::string& folder) {
+  of.option("--dir", folder, "Folder of the sandbox (default: one below /var/lib for each user)");
+}
+
+void add_host_verb(CommandLine& line, const char* name, const char* summary,
+                   Status (*act)(const SandboxLayout&, const std::string&)) {
+  line.verb_of(group, verb(name, summary), [act](Arguments& of) {
+    auto options = std::make_shared<HostOptions>();
+    of.argument("HOST", options->host, "Host, such as h01");
+    add_folder(of, options->folder);
+    return [options, act](const CommonOptions& common) {
+      if (!may_act(common)) return failure;
+      return told(act(layout_in(options->folder), options->host), common);
+    };
+  });
+}
+
+void add_up(CommandLine& line) {
+  line.verb_of(group, verb("up", "Make the hosts and start their sshd"), [](Arguments& of) {
+    auto options = std::make_shared<UpOptions>();
+    of.option("--hosts", options->hosts, "How many, h01 to … (default 2)");
+    of.option("--user", options->request.user,
+              "Account to log in to, made when there is none (default sandbox)");
+    of.flag("--private-home", options->request.private_home,
+            "A home directory for each host (default: all see the same one)");
+    add_folder(of, options->folder);
+    return [options](const CommonOptions& common) { return up(*options, common); };
+  });
+}
+
+void add_whole_verb(CommandLine& line, const char* name, const char* summary,
+                    int (*act)(const SandboxLayout&, const CommonOptions&)) {
+  line.verb_of(group, verb(name, summary), [act](Arguments& of) {
+    auto folder = std::make_shared<std::string>();
+    add_folder(of, *folder);
+    return [folder, act](const CommonOptions& common) { return act(layout_in(*folder), common); };
+  });
+}
+
+int down(const SandboxLayout& layout, const CommonOptions& common) {
+  return may_act(common) ? told(sandbox_down(layout), common) : failure;
+}
+
+void add_sandbox_exec(CommandLine& line) {
+  line.verb_of(
+      group, verb("exec", "Run a command on a host as root: exec HOST -- CMD"), [](Arguments& of) {
+        auto options = std::make_shared<HostOptions>();
+        of.argument("HOST", options->host, "Host, such as h01");
+        of.arguments("COMMAND", options->command, "Program and its arguments, after --");
+        add_folder(of, options->folder);
+        return [options](const CommonOptions& common) { return run_inside(*options, common); };
+      });
+}
+
+}  // namespace
+
+void add_sandbox(CommandLine& line) {
+  line.group({group, "A cluster of pretend hosts on this machine, each with its own sshd"});
+  add_up(line);
+  add_whole_verb(line, "down", "Take it away, whatever is left of it", down);
+  add_whole_verb(line, "list", "Show the hosts", list_hosts);
+  add_whole_verb(line, "status", "The same as list", list_hosts);
+  add_sandbox_exec(line);
+  add_host_verb(line, "partition", "Pull a host's network cable", partition_host);
+  add_host_verb(line, "heal", "Plug it in again", heal_host);
+  add_host_verb(line, "crash", "Power a host off without notice", crash_host);
+  add_host_verb(line, "boot", "Power it on again", boot_host);
+}
+
+}  // namespace muster

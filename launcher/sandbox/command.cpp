@@ -1,0 +1,126 @@
+#include "launcher/sandbox/command.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "launcher/os/fd.h"
+#include "launcher/transport/spawn.h"
+
+namespace muster {
+
+namespace {
+
+// Program output is small: files in memory cannot block the way pipes do.
+Fd memory_file(const std::string& content) {
+  Fd file(::memfd_create("muster-command", MFD_CLOEXEC));
+  check(file.get() >= 0, "a file in memory can be made");
+  check(write_all(file.get(), content), "a file in memory takes what is written");
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+std::string content_of(const Fd& file) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  off_t at = 0;
+  for (ssize_t got; (got = ::pread(file.get(), buffer.data(), buffer.size(), at)) > 0; at += got) {
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return text;
+}
+
+std::string words(const Command& command) {
+  std::string text;
+  for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+struct Running {
+  pid_t pid;
+  Fd output;
+  Fd errors;
+};
+
+Result<Running> start(const Command& command, const std::string& input) {
+  Fd in = memory_file(input);
+  Running running{0, memory_file(""), memory_file("")};
+  const std::array inherited{Inherit{in.get(), 0}, Inherit{running.output.get(), 1},
+                             Inherit{running.errors.get(), 2}};
+  auto pid = spawn(command, inherited);
+  if (!pid) return pid.error();
+  running.pid = *pid;
+  return running;
+}
+
+Status ended(const Command& command, const Running& running, int status) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Done{};
+  std::string said = content_of(running.errors);
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  if (said.empty()) {
+    said = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
+                               : "exit code " + std::to_string(WEXITSTATUS(status));
+  }
+  return Error{"'" + words(command) + "' failed: " + said};
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+}  // namespace
+
+Result<std::string> run_command(const Command& command, const std::string& input) {
+  auto running = start(command, input);
+  if (!running) return running.error();
+  const auto end = ended(command, *running, wait_for(running->pid));
+  if (!end) return end.error();
+  return content_of(running->output);
+}
+
+Status run_commands(const std::vector<Command>& commands) {
+  const std::size_t width = 2 * std::max(1u, std::thread::hardware_concurrency());
+  std::optional<Error> first;
+  for (std::size_t begin = 0; begin < commands.size(); begin += width) {
+    const std::size_t end = std::min(commands.size(), begin + width);
+    std::vector<std::pair<std::size_t, Running>> wave;
+    for (std::size_t i = begin; i < end; ++i) {
+      auto running = start(commands[i], "");
+      if (running) {
+        wave.emplace_back(i, std::move(*running));
+      } else if (!first) {
+        first = running.error();
+      }
+    }
+    for (const auto& [i, running] : wave) {
+      const auto outcome = ended(commands[i], running, wait_for(running.pid));
+      if (!outcome && !first) first = outcome.error();
+    }
+  }
+  return first ? Status(*first) : Status(Done{});
+}
+
+bool has_program(const std::string& name) {
+  const char* set = std::getenv("PATH");
+  std::string places = std::string(set == nullptr ? "" : set) + ":/usr/sbin:/usr/bin:/sbin:/bin";
+  for (std::size_t begin = 0; begin < places.size();) {
+    const std::size_t end = std::min(places.find(':', begin), places.size());
+    const std::string path = places.substr(begin, end - begin) + "/" + name;
+    if (::access(path.c_str(), X_OK) == 0) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+}  // namespace muster

@@ -1,0 +1,35 @@
+// Power on one host: a process that enters the host's network, gets a mount table, a host name,
+// processes, shared memory and a boot id of its own, and becomes the host's sshd, its process 1.
+// The host is on as long as that process lives. Linux only, as root.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+
+#include "launcher/sandbox/layout.h"
+#include "launcher/sandbox/state.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+// What the new process needs, found out before it is made.
+struct HostSetting {
+  std::string name;
+  Address address = 0;
+  Address gateway = 0;
+  std::filesystem::path folder;        // of the sandbox
+  std::filesystem::path place;         // of the host, below it
+  std::filesystem::path network;       // its network namespace
+  std::filesystem::path home;          // shown …
+  std::filesystem::path home_of_user;  // … here
+  std::filesystem::path hosts_file;    // shown as /etc/hosts
+  std::filesystem::path sshd;
+};
+
+// The process id of its process 1 as this machine counts. It is a child of nobody here; what it and
+// sshd say goes to sshd.log, and sshd.pid appears below `place` when sshd listens.
+Result<pid_t> start_host(const HostSetting& setting);
+
+}  // namespace muster

@@ -1,0 +1,65 @@
+// A sandbox: a cluster of pretend hosts on this machine, for trying muster and for its tests. Every
+// host is a set of namespaces (network, mounts, host name, processes, shared memory) with an sshd
+// of its own on port 22, a /tmp of its own, and the file system of this machine otherwise.
+//
+//   up ──► on ──crash──► off ──boot──► on ──partition──► cut off ──heal──► on ──► down
+//
+// Blocking calls of one thread; they take the sandbox's lock, so that several commands may run at
+// once. Root is needed for all but `sandbox_hosts`. `sandbox_down` takes away whatever is left of a
+// sandbox: half-built, crashed, from before a reboot.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/sandbox/access_files.h"
+#include "launcher/sandbox/command.h"
+#include "launcher/sandbox/layout.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+struct SandboxRequest {
+  int hosts = 2;
+  std::string user = "sandbox";
+  bool private_home = false;  // otherwise one home directory is seen by all hosts
+  Owner owner;                // who may use the client's key
+};
+
+// Asked between steps: true ends the work.
+using Interrupted = std::function<bool()>;
+
+// Where a sandbox lies when nobody says: one for each user of this machine.
+std::filesystem::path default_sandbox(unsigned uid);
+
+Status sandbox_up(const SandboxLayout& layout, const SandboxRequest& request,
+                  const Interrupted& interrupted);
+Status sandbox_down(const SandboxLayout& layout);
+
+enum class HostLink { on, cut_off, off };
+const char* word(HostLink link);
+
+struct SandboxHost {
+  std::string name;
+  std::string address;
+  HostLink link = HostLink::off;
+  std::optional<int> pid;  // its process 1 as this machine counts
+};
+Result<std::vector<SandboxHost>> sandbox_hosts(const SandboxLayout& layout);
+
+// Pulls and plugs the network cable; nothing on the host ends.
+Status partition_host(const SandboxLayout& layout, const std::string& host);
+Status heal_host(const SandboxLayout& layout, const std::string& host);
+
+// Without notice: not even a packet leaves the host. `boot_host` gives it another boot id.
+Status crash_host(const SandboxLayout& layout, const std::string& host);
+Status boot_host(const SandboxLayout& layout, const std::string& host);
+
+// `command` as root inside the host: a command of this machine.
+Result<Command> inside_host(const SandboxLayout& layout, const std::string& host,
+                            const Command& command);
+
+}  // namespace muster

@@ -1,0 +1,37 @@
+// What a sandbox is made of, as its file says it: `sandbox.json` in its folder, version 1.
+//
+//   {"version": 1, "user": "sandbox", "private_home": false, "subnet": "10.64.0.0",
+//    "is_up": true, "hosts": ["h01", "h02"]}
+//
+// The host with index i has the subnet's address i. `is_up` is false while it is being built.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/sandbox/layout.h"
+#include "launcher/sandbox/subnet.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+struct SandboxState {
+  std::string user;
+  bool private_home = false;
+  Subnet subnet{0};
+  bool is_up = false;
+  std::vector<std::string> hosts;
+
+  // Nothing: there is no such host.
+  std::optional<Address> address_of(const std::string& host) const;
+};
+
+std::string encode_state(const SandboxState& state);
+Result<SandboxState> decode_state(const std::string& text);
+
+// Nothing: the folder holds no sandbox.
+Result<std::optional<SandboxState>> read_state(const SandboxLayout& layout);
+Status write_state(const SandboxLayout& layout, const SandboxState& state);
+
+}  // namespace muster
