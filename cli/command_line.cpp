@@ -171,6 +171,7 @@ struct CommandLine::Parser {
   CLI::App* add(CLI::App& parent, const VerbTexts& texts) {
     CLI::App* verb = parent.add_subcommand(texts.name, texts.summary);
     if (texts.hidden) verb->group("");
+    if (!texts.footer.empty()) verb->footer(texts.footer);
     return verb;
   }
 

@@ -63,6 +63,7 @@ struct VerbTexts {
   std::string summary;  // one line of the list of verbs
   bool hidden = false;
   bool own_output_option = false;  // `-o` means something else here: no shared output options
+  std::string footer = "";         // after the options in the verb's help
   bool azure_scope = true;         // a verb of a group accepts `-g` and `-w`, to no effect
 };
 

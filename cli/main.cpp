@@ -31,6 +31,7 @@ void add_verbs(CommandLine& line) {
   add_drain(line);
   add_job(line);
   add_sandbox(line);
+  add_drill(line);
   add_completion(line);
   add_version(line);
 }

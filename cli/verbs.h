@@ -29,6 +29,7 @@ void add_nodes(CommandLine& line);
 void add_drain(CommandLine& line);
 void add_job(CommandLine& line);
 void add_sandbox(CommandLine& line);
+void add_drill(CommandLine& line);
 void add_completion(CommandLine& line);
 void add_version(CommandLine& line);
 

@@ -1,0 +1,287 @@
+#include "cli/drill_keys.h"
+
+#include <array>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "scheduler/model/names.h"
+#include "templates/duration.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Comparison>, 6> comparisons{{
+    {"==", Comparison::equal},
+    {"!=", Comparison::not_equal},
+    {"<=", Comparison::at_most},
+    {">=", Comparison::at_least},
+    {"<", Comparison::less},
+    {">", Comparison::more},
+}};
+
+constexpr std::array<std::pair<const char*, int>, 8> signals{{
+    {"KILL", SIGKILL},
+    {"TERM", SIGTERM},
+    {"INT", SIGINT},
+    {"HUP", SIGHUP},
+    {"ABRT", SIGABRT},
+    {"SEGV", SIGSEGV},
+    {"USR1", SIGUSR1},
+    {"USR2", SIGUSR2},
+}};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// "step >= 20" as "step" and ">= 20".
+std::pair<std::string, std::string_view> split_field(std::string_view text) {
+  text = trimmed(text);
+  const std::size_t end = std::min(text.find_first_of(" =!<>"), text.size());
+  return {std::string(text.substr(0, end)), trimmed(text.substr(end))};
+}
+
+const std::vector<std::string> fields{"step", "attempt", "state", "checkpoint"};
+const std::vector<std::string> states{"NotStarted", "Queued",  "Preparing",  "Provisioning",
+                                      "Starting",   "Running", "Finalizing", "Completed",
+                                      "Failed",     "Canceled"};
+
+std::optional<DrillCondition> read_state_test(const Value& value, std::string_view rest) {
+  const bool equal = rest.starts_with("==");
+  if (!equal && !rest.starts_with("!=")) {
+    value.error("expected 'state == Running' or 'state != Running'");
+    return std::nullopt;
+  }
+  const std::string state(trimmed(rest.substr(2)));
+  for (const std::string& known : states) {
+    if (known == state) return StateTest{state, equal};
+  }
+  value.error("there is no state " + quoted(state), value.suggest(state, states));
+  return std::nullopt;
+}
+
+std::optional<int> signal_number(const Value& value) {
+  const auto text = value.text();
+  if (!text) return std::nullopt;
+  const std::string name = text->starts_with("SIG") ? text->substr(3) : *text;
+  std::vector<std::string> names;
+  for (const auto& [known, number] : signals) {
+    if (name == known) return number;
+    names.push_back(known);
+  }
+  value.error("there is no signal " + quoted(*text), value.suggest(name, names));
+  return std::nullopt;
+}
+
+std::optional<int> read_rank(const Value& value) {
+  if (value.is_scalar() && value.node().text == "random") return std::nullopt;
+  constexpr int most = 1000000;
+  return value.integer(0, most);
+}
+
+std::optional<std::string> read_node(const Value& value) {
+  const auto node = value.text();
+  return node && *node == "random" ? std::nullopt : node;
+}
+
+// `kill: {rank: 1, signal: TERM}`, `kill: {agent: local-1}`, `kill: controller`
+std::optional<DrillAction> read_kill(const Value& value) {
+  if (value.is_scalar()) {
+    const auto word = value.word({"rank", "agent", "controller"});
+    if (word && *word == "rank") return KillRank{};
+    if (word && *word == "agent") return KillAgent{};
+    return KillController{};
+  }
+  MapReader map(value);
+  const Value rank = map.take("rank");
+  const Value agent = map.take("agent");
+  const Value signal = map.take("signal");
+  map.finish();
+  if (rank.present() == agent.present()) {
+    value.error("expected 'rank' or 'agent', one of them");
+  } else if (agent.present()) {
+    if (signal.present()) signal.error("an agent is killed with KILL; leave the signal out");
+    return KillAgent{read_node(agent)};
+  }
+  return KillRank{read_rank(rank), signal_number(signal).value_or(SIGKILL)};
+}
+
+std::optional<DrillAction> read_stop(const Value& value) {
+  MapReader map(value);
+  StopRank stop;
+  stop.rank = read_rank(map.require("rank"));
+  stop.time = map.require("for").duration().value_or(stop.time);
+  map.finish();
+  return stop;
+}
+
+std::optional<DrillAction> read_partition(const Value& value) {
+  if (value.is_scalar()) return PartitionHost{value.text().value_or(""), std::nullopt};
+  MapReader map(value);
+  PartitionHost partition;
+  partition.host = map.require("host").text().value_or("");
+  partition.time = map.take("for").duration();
+  map.finish();
+  return partition;
+}
+
+template <class Action>
+std::optional<DrillAction> read_named(const Value& value) {
+  const auto name = value.text();
+  if (!name) return std::nullopt;
+  return Action{*name};
+}
+
+std::optional<DrillAction> read_cancel(const Value& value) {
+  if (!value.boolean().value_or(false)) value.error("write 'cancel: true'");
+  return CancelDrilled{};
+}
+
+using ReadAction = std::optional<DrillAction> (*)(const Value&);
+const std::vector<std::pair<const char*, ReadAction>> actions{
+    {"kill", read_kill},
+    {"stop", read_stop},
+    {"partition", read_partition},
+    {"heal", read_named<HealHost>},
+    {"crash", read_named<CrashHost>},
+    {"boot", read_named<BootHost>},
+    {"drain", read_named<DrainNode>},
+    {"undrain", read_named<UndrainNode>},
+    {"cancel", read_cancel},
+};
+
+std::string signal_word(int signal) {
+  for (const auto& [name, number] : signals) {
+    if (number == signal) return name;
+  }
+  return std::to_string(signal);
+}
+
+std::string rank_word(const std::optional<int>& rank) {
+  return rank ? "rank " + std::to_string(*rank) : "a rank";
+}
+
+struct Describe {
+  std::string operator()(const KillRank& it) const {
+    return "kill " + rank_word(it.rank) + " with " + signal_word(it.signal);
+  }
+  std::string operator()(const StopRank& it) const {
+    return "stop " + rank_word(it.rank) + " for " + written_duration(it.time);
+  }
+  std::string operator()(const KillAgent& it) const {
+    return it.node ? "kill the agent of " + *it.node : "kill an agent";
+  }
+  std::string operator()(const KillController&) const { return "kill the controller"; }
+  std::string operator()(const PartitionHost& it) const {
+    return "partition " + it.host + (it.time ? " for " + written_duration(*it.time) : "");
+  }
+  std::string operator()(const HealHost& it) const { return "heal " + it.host; }
+  std::string operator()(const CrashHost& it) const { return "crash " + it.host; }
+  std::string operator()(const BootHost& it) const { return "boot " + it.host; }
+  std::string operator()(const DrainNode& it) const { return "drain " + it.node; }
+  std::string operator()(const UndrainNode& it) const { return "undrain " + it.node; }
+  std::string operator()(const CancelDrilled&) const { return "cancel the job"; }
+};
+
+}  // namespace
+
+bool NumberTest::holds(std::int64_t value) const {
+  switch (comparison) {
+    case Comparison::equal:
+      return value == number;
+    case Comparison::not_equal:
+      return value != number;
+    case Comparison::less:
+      return value < number;
+    case Comparison::at_most:
+      return value <= number;
+    case Comparison::more:
+      return value > number;
+    case Comparison::at_least:
+      break;
+  }
+  return value >= number;
+}
+
+std::string NumberTest::text() const {
+  if (comparison == Comparison::equal) return std::to_string(number);
+  for (const auto& [sign, meaning] : comparisons) {
+    if (meaning == comparison) return std::string(sign) + " " + std::to_string(number);
+  }
+  return "";
+}
+
+std::optional<NumberTest> parse_number_test(std::string_view text) {
+  text = trimmed(text);
+  NumberTest test;
+  for (const auto& [sign, meaning] : comparisons) {
+    if (!text.starts_with(sign)) continue;
+    test.comparison = meaning;
+    text = trimmed(text.substr(sign.size()));
+    break;
+  }
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), test.number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return test;
+}
+
+std::optional<DrillCondition> read_condition(const Value& value) {
+  const auto text = value.text();
+  if (!text) return std::nullopt;
+  const auto [field, rest] = split_field(*text);
+  if (field == "state") return read_state_test(value, rest);
+  if (field == "checkpoint" && rest.empty()) return CheckpointSealed{};
+  if (field != "step" && field != "attempt") {
+    value.error("expected a condition on step, attempt, state or checkpoint, got " + quoted(*text),
+                value.suggest(field, fields));
+    return std::nullopt;
+  }
+  const auto test = parse_number_test(rest);
+  if (!test || rest.find_first_of("=<>") == rest.npos) {
+    value.error("expected a comparison such as '" + field + " >= 2', got " + quoted(*text));
+    return std::nullopt;
+  }
+  if (field == "step") return StepTest{*test};
+  return AttemptTest{*test};
+}
+
+DrillPause read_pause(const Value& value) {
+  const auto text = value.text();
+  if (!text) return {};
+  const std::size_t dots = text->find("..");
+  const auto least = parse_duration(text->substr(0, dots));
+  const auto most = dots == std::string::npos ? least : parse_duration(text->substr(dots + 2));
+  if (least && most && *least <= *most) return {*least, *most};
+  value.error("expected a duration such as 3s, or two such as 1s..4s, got " + quoted(*text));
+  return {};
+}
+
+std::optional<DrillAction> read_action(MapReader& map, const Value& step) {
+  std::optional<DrillAction> action;
+  int found = 0;
+  for (const auto& [name, read] : actions) {
+    const Value value = map.take(name);
+    if (!value.given()) continue;
+    ++found;
+    if (value.is_null()) {
+      value.error("expected what to " + std::string(name));
+    } else {
+      action = read(value);
+    }
+  }
+  if (found == 1) return action;
+  step.error(found == 0 ? "a step needs an action: kill, stop, partition, heal, crash, boot, "
+                          "drain, undrain or cancel"
+                        : "a step has one action; write a step for each");
+  return std::nullopt;
+}
+
+std::string describe(const DrillAction& action) {
+  return std::visit(Describe(), action);
+}
+
+}  // namespace muster

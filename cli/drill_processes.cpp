@@ -1,0 +1,98 @@
+#include "cli/drill_processes.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "runtime/protocol/environment.h"
+
+namespace muster {
+
+namespace {
+
+// A chain of parents is short; a loop cannot be, unless numbers are used again meanwhile.
+constexpr int most_parents = 64;
+constexpr const char* agent_name = "muster-agent";
+
+std::optional<int> number_in(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// The word after `--node` of the command line.
+std::string node_of_agent(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
+  const std::string line(std::istreambuf_iterator<char>(file), {});
+  const std::string key = std::string("--node") + '\0';
+  const std::size_t at = line.find(key);
+  if (at == line.npos) return "";
+  const std::size_t begin = at + key.size();
+  return line.substr(begin, line.find('\0', begin) - begin);
+}
+
+std::optional<ProcessInfo> agent_above(const ProcessInfo& process) {
+  std::optional<ProcessInfo> at = process;
+  for (int i = 0; at && i < most_parents; ++i) {
+    if (at->name == agent_name) return at;
+    at = read_process(at->parent);
+  }
+  return std::nullopt;
+}
+
+bool belongs_to(const ProcessInfo& process, const JobId& job) {
+  return environment_entry(read_process_environment(process.pid), env_job) == job.value;
+}
+
+}  // namespace
+
+std::vector<ProcessInfo> job_processes(const JobId& job) {
+  std::vector<ProcessInfo> found;
+  for (ProcessInfo& process : scan_processes()) {
+    if (!process.is_dead() && belongs_to(process, job)) found.push_back(std::move(process));
+  }
+  return found;
+}
+
+std::vector<RankProcess> rank_processes(const JobId& job) {
+  std::map<pid_t, RankProcess> all;
+  for (ProcessInfo& process : job_processes(job)) {
+    const std::string environment = read_process_environment(process.pid);
+    const auto text = environment_entry(environment, "RANK");
+    const auto rank = text ? number_in(*text) : std::nullopt;
+    // mpirun and its daemons carry the number of a rank, but have no heartbeat to give.
+    if (rank && environment_entry(environment, env_heartbeat))
+      all.emplace(process.pid, RankProcess{*rank, std::move(process)});
+  }
+  std::vector<RankProcess> first;
+  for (const auto& [pid, each] : all) {
+    const auto parent = all.find(each.process.parent);
+    if (parent == all.end() || parent->second.rank != each.rank) first.push_back(each);
+  }
+  // A child that left its parent comes later than the rank's first process.
+  const auto order = [](const RankProcess& a, const RankProcess& b) {
+    return std::pair(a.rank, a.process.start_ticks) < std::pair(b.rank, b.process.start_ticks);
+  };
+  std::sort(first.begin(), first.end(), order);
+  const auto same = [](const RankProcess& a, const RankProcess& b) { return a.rank == b.rank; };
+  first.erase(std::unique(first.begin(), first.end(), same), first.end());
+  return first;
+}
+
+std::vector<AgentProcess> agents_of(const JobId& job) {
+  std::map<std::string, AgentProcess> by_node;
+  for (const ProcessInfo& process : job_processes(job)) {
+    const auto agent = agent_above(process);
+    if (!agent) continue;
+    const std::string node = node_of_agent(agent->pid);
+    if (!node.empty()) by_node.emplace(node, AgentProcess{node, *agent});
+  }
+  std::vector<AgentProcess> agents;
+  for (auto& [node, agent] : by_node) agents.push_back(std::move(agent));
+  return agents;
+}
+
+}  // namespace muster

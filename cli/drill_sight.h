@@ -1,0 +1,45 @@
+// A job as a drill sees it: watched through the controller, which is started again when it is gone,
+// as the next command of a person would do. One thread; blocking.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "cli/common_options.h"
+#include "cli/controller_client.h"
+#include "cli/drill_player.h"
+#include "launcher/controller/home.h"
+#include "launcher/controller/store.h"
+
+namespace muster {
+
+class DrillSight {
+ public:
+  // The job has been queued, now.
+  DrillSight(const Home& home, JobId job, const CommonOptions& common);
+
+  // Waits for news, at most `pause`. The Error: the job cannot be followed any more.
+  Status look(Milliseconds pause);
+  const DrillView& view() const { return view_; }
+  const std::optional<Ended>& ended() const { return ended_; }
+  // Since the job was queued.
+  Milliseconds elapsed() const;
+
+ private:
+  Status connect();
+  void take(const FromController& message);
+
+  const Home& home_;
+  JobId job_;
+  const CommonOptions& common_;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::unique_ptr<Store> store_;
+  std::optional<ControllerClient> client_;
+  DrillView view_;
+  std::optional<Ended> ended_;
+  std::optional<Error> lost_;
+  int failures_ = 0;  // to connect, in a row
+};
+
+}  // namespace muster

@@ -1,0 +1,154 @@
+#include "cli/drill_verdict.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <sstream>
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Paths of regular files, relative.
+std::set<std::string> files_below(const fs::path& folder) {
+  std::set<std::string> files;
+  std::error_code ignored;
+  for (fs::recursive_directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    if (entry->is_regular_file(ignored)) {
+      files.insert(entry->path().lexically_relative(folder).string());
+    }
+  }
+  return files;
+}
+
+Verdict number_verdict(const char* what, const NumberTest& wanted, std::int64_t found) {
+  return {what, wanted.text(), std::to_string(found), wanted.holds(found)};
+}
+
+Verdict explain_verdict(const std::string& wanted, const std::vector<std::string>& lines) {
+  const bool met = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return line.find(wanted) != line.npos;
+  });
+  return {"explain", wanted, met ? "said" : "not said", met};
+}
+
+Verdict leftovers_verdict(const std::vector<std::string>& leftovers) {
+  std::string found;
+  for (const std::string& each : leftovers) found += (found.empty() ? "" : ", ") + each;
+  return {"no_process_left", "none", found.empty() ? "none" : found, found.empty()};
+}
+
+Verdict outputs_verdict(const DrillExpectations& expect, const DrillFacts& facts) {
+  const std::string differs =
+      difference(facts.calm / "outputs", facts.job / "outputs", expect.equal_paths);
+  return {"outputs_equal", "those of an undisturbed run", differs.empty() ? "equal" : differs,
+          differs.empty()};
+}
+
+// Logs of every rank of every attempt.
+std::vector<fs::path> rank_logs(const fs::path& job) {
+  std::vector<fs::path> logs;
+  for (const std::string& file : files_below(job)) {
+    const fs::path path(file);
+    const std::string folder = path.parent_path().string();
+    const std::string name = path.filename().string();
+    if (folder.starts_with("attempt-") && name.starts_with("rank-") && name.ends_with(".log")) {
+      logs.push_back(path);
+    }
+  }
+  return logs;
+}
+
+Verdict counts_verdict(const std::string& pattern, const fs::path& job) {
+  std::int64_t numbers = 0;
+  for (const fs::path& log : rank_logs(job)) {
+    const std::string gap = gap_in(bytes_of(job / log), pattern, numbers);
+    if (!gap.empty()) return {"log_counts", pattern, log.string() + ": " + gap, false};
+  }
+  return {"log_counts", pattern, std::to_string(numbers) + " lines", numbers > 0};
+}
+
+// The number where the pattern has {n}; nothing: another line.
+std::optional<std::int64_t> number_in(std::string_view line, std::string_view before,
+                                      std::string_view after) {
+  if (!line.starts_with(before) || !line.ends_with(after)) return std::nullopt;
+  if (line.size() < before.size() + after.size()) return std::nullopt;
+  line.remove_prefix(before.size());
+  line.remove_suffix(after.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
+  if (error != std::errc() || end != line.data() + line.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::string difference(const fs::path& one, const fs::path& other,
+                       const std::vector<std::string>& paths) {
+  std::set<std::string> wanted(paths.begin(), paths.end());
+  if (wanted.empty()) {
+    wanted = files_below(one);
+    if (wanted.empty()) return "the undisturbed run left none";
+    for (const std::string& file : files_below(other)) {
+      if (!wanted.contains(file)) return file + " is only in the disturbed run";
+    }
+  }
+  std::error_code ignored;
+  for (const std::string& file : wanted) {
+    if (!fs::is_regular_file(one / file, ignored)) return file + " is not in the undisturbed run";
+    if (!fs::is_regular_file(other / file, ignored)) return file + " is not in the disturbed run";
+    if (bytes_of(one / file) != bytes_of(other / file)) return file + " differs";
+  }
+  return "";
+}
+
+std::string gap_in(const std::string& text, const std::string& pattern, std::int64_t& numbers) {
+  const std::size_t place = pattern.find("{n}");
+  const std::string before = pattern.substr(0, place);
+  const std::string after = pattern.substr(place + 3);
+  std::optional<std::int64_t> last;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto number = number_in(line, before, after);
+    if (!number) continue;
+    ++numbers;
+    if (last && *number != *last + 1) {
+      return std::to_string(*number) + " follows " + std::to_string(*last);
+    }
+    last = number;
+  }
+  return "";
+}
+
+std::vector<Verdict> judge(const DrillExpectations& expect, const DrillFacts& facts) {
+  std::vector<Verdict> verdicts;
+  if (expect.status) {
+    verdicts.push_back({"status", *expect.status, facts.status, facts.status == *expect.status});
+  }
+  if (expect.exit_code) {
+    verdicts.push_back(number_verdict("exit_code", *expect.exit_code, facts.exit_code));
+  }
+  if (expect.attempts) {
+    verdicts.push_back(number_verdict("attempts", *expect.attempts, facts.attempts));
+  }
+  for (const std::string& wanted : expect.explain) {
+    verdicts.push_back(explain_verdict(wanted, facts.explain));
+  }
+  if (expect.no_process_left) verdicts.push_back(leftovers_verdict(facts.leftovers));
+  if (expect.outputs_equal) verdicts.push_back(outputs_verdict(expect, facts));
+  if (!expect.log_counts.empty()) verdicts.push_back(counts_verdict(expect.log_counts, facts.job));
+  return verdicts;
+}
+
+}  // namespace muster
