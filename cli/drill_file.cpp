@@ -15,6 +15,7 @@ namespace muster {
 namespace {
 
 constexpr int most_hosts = 256;
+constexpr int most_home_mib = 65536;  // it is memory
 constexpr std::size_t most_steps = 1000;
 
 DrillStep read_step(const Value& value) {
@@ -33,6 +34,7 @@ DrillSandbox read_sandbox(const Value& value) {
   MapReader map(value);
   sandbox.hosts = map.take("hosts").integer(1, most_hosts).value_or(sandbox.hosts);
   sandbox.private_home = map.take("private_home").boolean().value_or(false);
+  sandbox.home_mib = map.take("home_mib").integer(1, most_home_mib);
   map.finish();
   return sandbox;
 }
@@ -86,8 +88,8 @@ std::optional<std::uint64_t> read_seed(const Value& value) {
 void check_hosts(const Value& steps, const Drill& drill) {
   const auto needs_sandbox = [](const DrillAction& action) {
     return std::holds_alternative<PartitionHost>(action) ||
-           std::holds_alternative<HealHost>(action) || std::holds_alternative<CrashHost>(action) ||
-           std::holds_alternative<BootHost>(action);
+           std::holds_alternative<HealHost>(action) || std::holds_alternative<FillDisk>(action) ||
+           std::holds_alternative<CrashHost>(action) || std::holds_alternative<BootHost>(action);
   };
   for (std::size_t i = 0; i < drill.steps.size(); ++i) {
     if (drill.sandbox || !needs_sandbox(drill.steps[i].action)) continue;

@@ -67,6 +67,10 @@ struct PartitionHost {
 struct HealHost {
   std::string host;
 };
+struct FillDisk {
+  std::string host;
+  std::optional<Milliseconds> time;  // absent: to the end
+};
 struct CrashHost {
   std::string host;
 };
@@ -81,8 +85,8 @@ struct UndrainNode {
 };
 struct CancelDrilled {};
 using DrillAction =
-    std::variant<KillRank, StopRank, KillAgent, KillController, PartitionHost, HealHost, CrashHost,
-                 BootHost, DrainNode, UndrainNode, CancelDrilled>;
+    std::variant<KillRank, StopRank, KillAgent, KillController, PartitionHost, HealHost, FillDisk,
+                 CrashHost, BootHost, DrainNode, UndrainNode, CancelDrilled>;
 
 // "kill rank 1 with KILL": for reports.
 std::string describe(const DrillAction& action);
@@ -97,6 +101,7 @@ struct DrillStep {
 struct DrillSandbox {
   int hosts = 2;
   bool private_home = false;
+  std::optional<int> home_mib;
 };
 
 struct DrillExpectations {

@@ -6,7 +6,8 @@ namespace muster {
 const char* const drill_format = R"(The file:
   job: train.yml              the job; a path from this file on
   set: [a.b=value]            as --set of `muster run`
-  sandbox: {hosts: 3}         hosts of its own, where the job then runs (private_home: true)
+  sandbox: {hosts: 3}         hosts of its own, where the job then runs; also
+                              private_home: true, home_mib: 1100 (for `fill`; jobs want 1024 free)
   seed: 7                     of everything random; otherwise drawn and printed
   limit: 10m                  the job must have ended by then
   steps:                      one after the other, each:
@@ -21,6 +22,7 @@ Actions:
   stop: {rank: R, for: 5s}       SIGSTOP, then SIGCONT
   partition: {host: H, for: 5s}  pull the cable; also `partition: H`, until `heal: H`
   crash: H, boot: H              power a host off and on
+  fill: {host: H, for: 5s}       no space in the home of a host; also `fill: H`
   drain: NODE, undrain: NODE     give a node nothing new; undone at the end
   cancel: true                   as `muster cancel`
 R and NODE may be `random`. A step that finds nothing to hit is tried again for a minute.

@@ -101,6 +101,15 @@ DrillHands::Outcome DrillHands::take(const HealHost& it, Milliseconds) {
   return on_host(heal_host, it.host);
 }
 
+DrillHands::Outcome DrillHands::take(const FillDisk& it, Milliseconds now) {
+  auto outcome = on_host(fill_disk, it.host);
+  if (outcome && it.time) {
+    undos_.push_back(
+        {now + *it.time, [box = *place_.sandbox, host = it.host] { (void)empty_disk(box, host); }});
+  }
+  return outcome;
+}
+
 DrillHands::Outcome DrillHands::take(const CrashHost& it, Milliseconds) {
   return on_host(crash_host, it.host);
 }

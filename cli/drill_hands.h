@@ -47,6 +47,7 @@ class DrillHands {
   Outcome take(const KillController& it, Milliseconds now);
   Outcome take(const PartitionHost& it, Milliseconds now);
   Outcome take(const HealHost& it, Milliseconds now);
+  Outcome take(const FillDisk& it, Milliseconds now);
   Outcome take(const CrashHost& it, Milliseconds now);
   Outcome take(const BootHost& it, Milliseconds now);
   Outcome take(const DrainNode& it, Milliseconds now);

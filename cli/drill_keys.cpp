@@ -119,14 +119,16 @@ std::optional<DrillAction> read_stop(const Value& value) {
   return stop;
 }
 
-std::optional<DrillAction> read_partition(const Value& value) {
-  if (value.is_scalar()) return PartitionHost{value.text().value_or(""), std::nullopt};
+// `partition: h01`, `partition: {host: h01, for: 5s}`
+template <class Action>
+std::optional<DrillAction> read_for_a_time(const Value& value) {
+  if (value.is_scalar()) return Action{value.text().value_or(""), std::nullopt};
   MapReader map(value);
-  PartitionHost partition;
-  partition.host = map.require("host").text().value_or("");
-  partition.time = map.take("for").duration();
+  Action action;
+  action.host = map.require("host").text().value_or("");
+  action.time = map.take("for").duration();
   map.finish();
-  return partition;
+  return action;
 }
 
 template <class Action>
@@ -145,7 +147,8 @@ using ReadAction = std::optional<DrillAction> (*)(const Value&);
 const std::vector<std::pair<const char*, ReadAction>> actions{
     {"kill", read_kill},
     {"stop", read_stop},
-    {"partition", read_partition},
+    {"partition", read_for_a_time<PartitionHost>},
+    {"fill", read_for_a_time<FillDisk>},
     {"heal", read_named<HealHost>},
     {"crash", read_named<CrashHost>},
     {"boot", read_named<BootHost>},
@@ -180,6 +183,9 @@ struct Describe {
     return "partition " + it.host + (it.time ? " for " + written_duration(*it.time) : "");
   }
   std::string operator()(const HealHost& it) const { return "heal " + it.host; }
+  std::string operator()(const FillDisk& it) const {
+    return "fill the disk of " + it.host + (it.time ? " for " + written_duration(*it.time) : "");
+  }
   std::string operator()(const CrashHost& it) const { return "crash " + it.host; }
   std::string operator()(const BootHost& it) const { return "boot " + it.host; }
   std::string operator()(const DrainNode& it) const { return "drain " + it.node; }
@@ -274,7 +280,7 @@ std::optional<DrillAction> read_action(MapReader& map, const Value& step) {
     }
   }
   if (found == 1) return action;
-  step.error(found == 0 ? "a step needs an action: kill, stop, partition, heal, crash, boot, "
+  step.error(found == 0 ? "a step needs an action: kill, stop, partition, heal, fill, crash, boot, "
                           "drain, undrain or cancel"
                         : "a step has one action; write a step for each");
   return std::nullopt;

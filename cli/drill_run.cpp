@@ -68,6 +68,7 @@ class DrillHosts {
     SandboxRequest request;
     request.hosts = wanted.hosts;
     request.private_home = wanted.private_home;
+    request.home_mib = wanted.home_mib;
     InterruptWatch watch;
     return sandbox_up(layout_, request, [&] { return watch.take(); });
   }

@@ -1,6 +1,7 @@
 // `muster sandbox …`: a cluster of pretend hosts on this machine.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -102,6 +103,7 @@ int list_hosts(const SandboxLayout& layout, const CommonOptions& common) {
 struct UpOptions {
   std::string folder;
   std::optional<std::int64_t> hosts;
+  std::optional<std::int64_t> home_mib;
   SandboxRequest request;
 };
 
@@ -127,6 +129,8 @@ int up(const UpOptions& options, const CommonOptions& common) {
   const SandboxLayout layout = layout_in(options.folder);
   SandboxRequest request = options.request;
   request.hosts = static_cast<int>(hosts);
+  if (options.home_mib)
+    request.home_mib = static_cast<int>(std::max<std::int64_t>(1, *options.home_mib));
   request.owner = person();
   InterruptWatch interrupts;
   const auto outcome = sandbox_up(layout, request, [&] { return interrupts.take(); });
@@ -194,6 +198,8 @@ void add_up(CommandLine& line) {
               "Account to log in to, made when there is none (default sandbox)");
     of.flag("--private-home", options->request.private_home,
             "A home directory for each host (default: all see the same one)");
+    of.option("--home-size", options->home_mib,
+              "A home in memory of so many MiB for each host, for `fill` (jobs want 1024 free)");
     add_folder(of, options->folder);
     return [options](const CommonOptions& common) { return up(*options, common); };
   });
@@ -234,6 +240,8 @@ void add_sandbox(CommandLine& line) {
   add_sandbox_exec(line);
   add_host_verb(line, "partition", "Pull a host's network cable", partition_host);
   add_host_verb(line, "heal", "Plug it in again", heal_host);
+  add_host_verb(line, "fill", "Fill the disk of a host's home", fill_disk);
+  add_host_verb(line, "empty", "Empty it again", empty_disk);
   add_host_verb(line, "crash", "Power a host off without notice", crash_host);
   add_host_verb(line, "boot", "Power it on again", boot_host);
 }

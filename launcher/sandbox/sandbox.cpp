@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "launcher/sandbox/account.h"
+#include "launcher/sandbox/disk.h"
 #include "launcher/sandbox/files.h"
 #include "launcher/sandbox/host_processes.h"
 #include "launcher/sandbox/lock.h"
@@ -60,16 +61,25 @@ Status require_host(const SandboxState& state, const std::string& host) {
                state.hosts.back()};
 }
 
-Status make_homes(const SandboxLayout& layout, const SandboxState& state, const Account& account) {
+Status make_homes(const SandboxLayout& layout, const SandboxState& state, const Account& account,
+                  std::optional<int> size_mib) {
   for (const std::string& host : state.hosts) {
     const fs::path home = layout.home(host, state.private_home);
     if (auto made = make_folder(home, 0700); !made) return made;
+    // In this machine's mounts, so that it survives a crash of the host, as a disk does.
+    if (size_mib) {
+      if (auto mounted = mount_sized(home, *size_mib); !mounted) return mounted;
+    }
     if (::chown(home.c_str(), account.uid, account.gid) != 0) {
       return Error{"cannot give " + home.string() + " to " + account.name};
     }
     if (!state.private_home) break;
   }
   return make_folder(layout.shared(), 01777);
+}
+
+fs::path filler(const SandboxLayout& layout, const std::string& host) {
+  return layout.home(host, true) / ".filled";
 }
 
 HostSetting setting_of(const SandboxLayout& layout, const SandboxState& state,
@@ -150,14 +160,14 @@ Result<Account> take_shared_parts(const SandboxLayout& layout, SandboxState& sta
   return account;
 }
 
-Status build(const SandboxLayout& layout, SandboxState& state, Owner owner,
+Status build(const SandboxLayout& layout, SandboxState& state, const SandboxRequest& request,
              const Interrupted& interrupted) {
   const auto account = take_shared_parts(layout, state);
   if (!account) return account.error();
   if (interrupted()) return interruption();
   if (auto made = make_keys(layout, state); !made) return made;
-  if (auto made = write_access_files(layout, state, owner); !made) return made;
-  if (auto made = make_homes(layout, state, *account); !made) return made;
+  if (auto made = write_access_files(layout, state, request.owner); !made) return made;
+  if (auto made = make_homes(layout, state, *account, request.home_mib); !made) return made;
   if (auto made = make_folder("/run/sshd", 0755); !made) return made;
   if (auto on = power_on(layout, state, state.hosts, interrupted); !on) return on;
   state.is_up = true;
@@ -165,7 +175,10 @@ Status build(const SandboxLayout& layout, SandboxState& state, Owner owner,
 }
 
 void remove_files(const SandboxLayout& layout, const SandboxState& state) {
-  for (const std::string& host : state.hosts) remove_folder(layout.host(host));
+  for (const std::string& host : state.hosts) {
+    unmount(layout.home(host, true));
+    remove_folder(layout.host(host));
+  }
   remove_folder(layout.home("", false));
   remove_folder(layout.shared());
   std::error_code ignored;
@@ -248,10 +261,10 @@ Status sandbox_up(const SandboxLayout& layout, const SandboxRequest& request,
   if (auto clean = take_down(layout); !clean) return clean;  // what a crash or a reboot left
   SandboxState state;
   state.user = request.user;
-  state.private_home = request.private_home;
+  state.private_home = request.private_home || request.home_mib.has_value();
   state.hosts = sandbox_host_names(request.hosts);
   if (auto noted = write_state(layout, state); !noted) return noted;
-  auto built = build(layout, state, request.owner, interrupted);
+  auto built = build(layout, state, request, interrupted);
   if (!built && take_down(layout)) ::rmdir(layout.folder().c_str());
   return built;
 }
@@ -303,6 +316,23 @@ Status boot_host(const SandboxLayout& layout, const std::string& host) {
   if (running_init(layout, host)) return Error{host + " is on already"};
   if (auto plugged = set_cable(layout, host, true); !plugged) return plugged;
   return power_on(layout, opened->state, {host}, [] { return false; });
+}
+
+Status fill_disk(const SandboxLayout& layout, const std::string& host) {
+  const auto opened = open_host(layout, host);
+  if (!opened) return opened.error();
+  if (!is_mounted(layout.home(host, true))) {
+    return Error{"the home of " + host + " has no size of its own; make it with --home-size"};
+  }
+  return fill_up(filler(layout, host));
+}
+
+Status empty_disk(const SandboxLayout& layout, const std::string& host) {
+  const auto opened = open_host(layout, host);
+  if (!opened) return opened.error();
+  std::error_code ignored;
+  fs::remove(filler(layout, host), ignored);
+  return Done{};
 }
 
 Result<Command> inside_host(const SandboxLayout& layout, const std::string& host,

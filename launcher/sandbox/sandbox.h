@@ -25,8 +25,9 @@ namespace muster {
 struct SandboxRequest {
   int hosts = 2;
   std::string user = "sandbox";
-  bool private_home = false;  // otherwise one home directory is seen by all hosts
-  Owner owner;                // who may use the client's key
+  bool private_home = false;    // otherwise one home directory is seen by all hosts
+  std::optional<int> home_mib;  // each host's own home, in memory, has this size and no more
+  Owner owner;                  // who may use the client's key
 };
 
 // Asked between steps: true ends the work.
@@ -57,6 +58,10 @@ Status heal_host(const SandboxLayout& layout, const std::string& host);
 // Without notice: not even a packet leaves the host. `boot_host` gives it another boot id.
 Status crash_host(const SandboxLayout& layout, const std::string& host);
 Status boot_host(const SandboxLayout& layout, const std::string& host);
+
+// Not a byte more fits into the home of a host that has a size of its own, until `empty_disk`.
+Status fill_disk(const SandboxLayout& layout, const std::string& host);
+Status empty_disk(const SandboxLayout& layout, const std::string& host);
 
 // `command` as root inside the host: a command of this machine.
 Result<Command> inside_host(const SandboxLayout& layout, const std::string& host,

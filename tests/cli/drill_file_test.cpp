@@ -88,6 +88,7 @@ TEST_CASE("every action is written in one way and says what it does") {
   CHECK(describe(step_of("partition: h01").action) == "partition h01");
   CHECK(describe(step_of("partition: {host: h01, for: 5s}").action) == "partition h01 for 5s");
   CHECK(describe(step_of("heal: h01").action) == "heal h01");
+  CHECK(describe(step_of("fill: {host: h01, for: 2s}").action) == "fill the disk of h01 for 2s");
   CHECK(describe(step_of("boot: h01").action) == "boot h01");
   CHECK(describe(step_of("drain: n1").action) == "drain n1");
   CHECK(describe(step_of("undrain: n1").action) == "undrain n1");
@@ -168,7 +169,9 @@ TEST_CASE("the help shows every key that can be written") {
                           "no_process_left:",
                           "outputs_equal:",
                           "log_counts:",
-                          "private_home:"}) {
+                          "private_home:",
+                          "home_mib:",
+                          "fill:"}) {
     const std::string bare = std::string(key).substr(0, std::string(key).size() - 1);
     CHECK(help.find(bare) != std::string::npos);
   }

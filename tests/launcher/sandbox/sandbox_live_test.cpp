@@ -92,6 +92,30 @@ TEST_CASE("a host without its cable is cut off and loses nothing") {
   CHECK_FALSE(partition_host(box.layout, "h02"));
 }
 
+TEST_CASE("a full disk takes not a byte, until it is emptied, and keeps its files over a crash") {
+  if (!TestCluster::permitted()) return;
+  Box box(1);
+  REQUIRE(box.up());
+  CHECK_FALSE(fill_disk(box.layout, "h01"));  // it would be this machine's
+  REQUIRE(sandbox_down(box.layout));
+  box.request.home_mib = 1;
+  REQUIRE(box.up());
+  const std::string write = "echo kept > ~sandboxtest/kept";
+  CHECK(box.on("h01", write) == "");
+  REQUIRE(fill_disk(box.layout, "h01"));
+  const std::string more =
+      "(echo more > ~sandboxtest/more) 2>/dev/null && echo written || echo full";
+  CHECK(box.on("h01", more) == "full\n");
+  REQUIRE(crash_host(box.layout, "h01"));
+  REQUIRE(boot_host(box.layout, "h01"));
+  CHECK(box.on("h01", more) == "full\n");
+  REQUIRE(empty_disk(box.layout, "h01"));
+  CHECK(box.on("h01", more) == "written\n");
+  CHECK(box.on("h01", "cat ~sandboxtest/kept") == "kept\n");
+  CHECK(sandbox_down(box.layout));
+  CHECK(box.is_gone());
+}
+
 TEST_CASE("a sandbox that was half built is taken away") {
   if (!TestCluster::permitted()) return;
   Box box(3);
