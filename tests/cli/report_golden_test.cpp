@@ -47,14 +47,24 @@ AttemptEnded first_end() {
   return ended;
 }
 
+StopBegun stop_of(AttemptId attempt, StopReason reason) {
+  StopBegun stop;
+  stop.job = job;
+  stop.attempt = attempt;
+  stop.reason = reason;
+  return stop;
+}
+
 std::vector<Record> story() {
   std::vector<Record> records;
   add(records, 1000, submission());
   decide_at(records, 1001, AttemptPlaced{job, AttemptId{0}, {NodeId{"n1"}, NodeId{"n2"}}, "free"});
+  decide_at(records, 1100, StagingBegun{job, AttemptId{0}});
   decide_at(records, 1500, LaunchBegun{job, AttemptId{0}, std::nullopt, "no checkpoint"});
   add(records, 1600, NodeStarted{job, AttemptId{0}, NodeId{"n1"}, ""});
   add(records, 1700, NodeStarted{job, AttemptId{0}, NodeId{"n2"}, ""});
   add(records, 3000, ProgressSeen{job, AttemptId{0}, 45, CheckpointRef{40, "/ckpt/s40-g1"}});
+  decide_at(records, 3900, stop_of(AttemptId{0}, StopReason::rank_failed));
   decide_at(records, 4000, first_end());
   RetryScheduled retry;
   retry.job = job;
@@ -62,6 +72,7 @@ std::vector<Record> story() {
   retry.rule = "class user: restart 1 of 3";
   decide_at(records, 4000, retry);
   decide_at(records, 5000, AttemptPlaced{job, AttemptId{1}, {NodeId{"n1"}, NodeId{"n2"}}, "free"});
+  decide_at(records, 5100, StagingBegun{job, AttemptId{1}});
   decide_at(records, 5500,
             LaunchBegun{job, AttemptId{1}, CheckpointRef{40, "/ckpt/s40-g1"}, "newest"});
   AttemptEnded last;
@@ -69,6 +80,7 @@ std::vector<Record> story() {
   last.attempt = AttemptId{1};
   last.cause.succeeded = true;
   last.cause.sentence = "every rank ended with 0";
+  decide_at(records, 8900, stop_of(AttemptId{1}, StopReason::finished));
   decide_at(records, 9000, last);
   decide_at(records, 9000, JobEnded{job, JobEndState::completed, 0, "every rank ended with 0"});
   return records;

@@ -44,7 +44,8 @@ struct Agents {
                  },
                  [](const NodeId&, LinkFailure) {}}};
   RankLogs logs{home};
-  WorkSender sender{io, home, pool, {[](const NodeWork&, const std::string&) {}}};
+  WorkSender sender{io, home, pool, {[](const NodeWork&, const std::string&) {},
+                                    [](StagingSeen) {}}};
   AgentInbox inbox{home, state, pool, logs,
                    {[this](Observation what) { observed.push_back(std::move(what)); },
                     [](const JobId&, const JobEvent&) {},
