@@ -44,11 +44,3 @@ done
 # A reader that goes away early ends the command, not the job.
 "$MUSTER" logs count | head -n 1 >"$work/out"
 has out "line 1"
-
-# A shell's `> /dev/stderr` empties the file behind the stream: what comes after it still arrives.
-job_file cut.yml <<'YAML'
-command: echo before; sleep 0.5; echo warned > /dev/stderr; sleep 0.5; echo after; exit 3
-YAML
-expect 3 "$MUSTER" run "$work/cut.yml" --name cut
-printf 'before\nwarned\nafter\n' \
-  | cmp - "$MUSTER_HOME/jobs/cut/attempt-0/rank-0.log" || fail "output behind a cut is lost"
