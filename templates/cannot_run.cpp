@@ -173,8 +173,7 @@ const char* file_reason(FileKind kind) {
       return "the file describes a resource, not a job";
     case FileKind::cluster:
       return "the file describes a cluster, not a job; name it with --cluster";
-    case FileKind::unsupported:
-      return "this kind of file is not offered";
+    case FileKind::unsupported:  // said where the type was read
     case FileKind::unreadable:
     case FileKind::command:
       break;

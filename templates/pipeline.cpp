@@ -194,6 +194,9 @@ void read_pipeline_job(const Value& root, Reading& reading, JobSpec& spec) {
   read_limits(job.take("limits"), spec);
   read_identity(job.take("identity"), spec);
   read_pipeline_settings(job.take("settings"));
+  if (const Value schedule = job.take("schedule"); schedule.given()) {
+    schedule.unresolved("jobs are not started by a schedule; let cron submit them");
+  }
   PipelineNames names;
   names.inputs = names_in(inputs);
   names.outputs = names_in(outputs);
