@@ -156,6 +156,17 @@ Result<ControllerClient> connect_or_start(const Home& home) {
   return start_controller(home);
 }
 
+// A controller that ends for idleness just then closes the connection: the next one is asked.
+Result<VersionAnswer> version_of_running(const Home& home) {
+  Result<VersionAnswer> version = Error{};
+  for (int tries = 0; tries < 2 && !version; ++tries) {
+    auto client = connect_or_start(home);
+    if (!client) return client.error();
+    version = version_of(*client);
+  }
+  return version;
+}
+
 }  // namespace
 
 Status prepare_home(const Home& home) {
@@ -179,9 +190,7 @@ Status prepare_home(const Home& home) {
 }
 
 Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions& common) {
-  auto client = connect_or_start(home);
-  if (!client) return client;
-  const auto version = version_of(*client);
+  const auto version = version_of_running(home);
   if (!version) return version.error();
   if (version->build_id != own_build_id()) {
     if (version->live_jobs > 0) {

@@ -1,5 +1,6 @@
 #include "cli/controller_client.h"
 
+#include "cli/build_id.h"
 #include "cli/ensure_controller.h"
 #include "tests/catch.h"
 #include "tests/cli/fake_controller.h"
@@ -99,4 +100,15 @@ TEST_CASE("a state directory is made private, and one that cannot be is named wi
   const auto refused = prepare_home({folder.path() / "file" / "home"});
   REQUIRE_FALSE(refused);
   CHECK_THAT(refused.error().message, ContainsSubstring("MUSTER_HOME"));
+}
+
+TEST_CASE("a controller that ends in the instant of the question is asked once more") {
+  Folder folder;
+  const Home home{folder.path()};
+  int asked = 0;
+  FakeController controller(home, 3, [&asked](const ToController&) {
+    asked += 1;
+    return asked == 1 ? std::string() : bytes_of(VersionAnswer{own_build_id(), 7, 0});
+  });
+  CHECK(ensure_controller(home, {}));
 }
