@@ -1,5 +1,7 @@
 #include "launcher/controller/sqlite.h"
 
+#include <utility>
+
 namespace muster {
 
 namespace {
@@ -12,7 +14,26 @@ constexpr int busy_timeout_ms = 5000;
 
 Status Connection::open(const std::string& path, int flags) {
   path_ = path;
-  if (sqlite3_open_v2(path.c_str(), &handle_, flags, nullptr) != SQLITE_OK) {
+  return open_as(path, flags);
+}
+
+Status Connection::open_unchanging(const std::string& path) {
+  path_ = path;
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      static constexpr char digits[] = "0123456789ABCDEF";
+      uri += {'%', digits[(c >> 4) & 15], digits[c & 15]};
+    } else {
+      uri += c;
+    }
+  }
+  return open_as(uri + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+}
+
+Status Connection::open_as(const std::string& name, int flags) {
+  sqlite3_close(std::exchange(handle_, nullptr));
+  if (sqlite3_open_v2(name.c_str(), &handle_, flags, nullptr) != SQLITE_OK) {
     return failure("cannot open");
   }
   sqlite3_busy_timeout(handle_, busy_timeout_ms);

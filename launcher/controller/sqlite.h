@@ -21,6 +21,9 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   Status open(const std::string& path, int flags);
+  // To read a file that nobody can change, such as one on a read-only file system: without locks
+  // and without the files that a reader would make beside it.
+  Status open_unchanging(const std::string& path);
   Status run(const char* sql);
   // The failure of the last call on this connection, as a sentence.
   Error failure(std::string_view what) const;
@@ -28,6 +31,7 @@ class Connection {
   const std::string& path() const { return path_; }
 
  private:
+  Status open_as(const std::string& name, int flags);
   sqlite3* handle_ = nullptr;
   std::string path_;
 };

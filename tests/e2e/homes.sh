@@ -28,6 +28,10 @@ if command -v sqlite3 >/dev/null; then
   expect 0 "$MUSTER" run "$work/true.yml"
 fi
 
+# A home that is a file is no empty store.
+MUSTER_HOME="$work/true.yml" expect 99 "$MUSTER" list
+has err "true.yml"
+
 [ "$(id -u)" -eq 0 ] || skip "mounting a small file system needs root"
 first_home=$MUSTER_HOME
 mkdir "$work/small" && mount -t tmpfs -o size=256k tmpfs "$work/small" 2>/dev/null \
@@ -42,4 +46,14 @@ mount -o remount,ro "$work/small"
 expect 99 "$MUSTER" run "$work/true.yml"
 has err "MUSTER_HOME"
 umount -l "$work/small"
+
+# What was copied to a place that cannot be written is readable there.
+export MUSTER_HOME=$first_home
+kill $(controller_pids)
+until_true 10 no_controller
+mkdir "$work/still" && cp "$MUSTER_HOME/muster.db" "$work/still"
+mount --bind "$work/still" "$work/still" && mount -o remount,bind,ro "$work/still"
+MUSTER_HOME="$work/still" expect 0 "$MUSTER" list
+has out "Completed"
+umount -l "$work/still"
 export MUSTER_HOME=$first_home

@@ -40,6 +40,16 @@ std::unique_ptr<Store> open_store(const Scratch& scratch, Store::Mode mode) {
   return std::move(*store);
 }
 
+TEST_CASE("a home that is no directory is an error, an absent one is an empty store") {
+  Scratch scratch;
+  std::ofstream(scratch.path() / "file") << "text";
+  const auto refused = Store::open(scratch.path() / "file", Store::Mode::read_only);
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("file/muster.db: Not a directory"));
+  CHECK_THAT(refused.error().message, ContainsSubstring("MUSTER_HOME"));
+  CHECK(Store::open(scratch.path() / "absent", Store::Mode::read_only));
+}
+
 TEST_CASE("records and rows are there after the store is opened again") {
   Scratch scratch;
   {
