@@ -233,7 +233,7 @@ void Agent::tell_clean(LocalAttempt& attempt) {
   }
   tasks_.run(
       [clean, directory = attempt.checkpoint_directory()](const ChildTasks::Tell&) mutable {
-        clean.newest_checkpoint = probe_checkpoint(directory);
+        clean.newest_checkpoint = probe_checkpoints(directory).newest;
         return encode(FromAgent{clean});
       },
       probe_limit,

@@ -4,10 +4,14 @@
 
 namespace muster {
 
-std::optional<CheckpointRef> probe_checkpoint(const std::string& directory) {
-  const auto found = find_newest_checkpoint(directory);
-  if (!found) return {};
-  return CheckpointRef{static_cast<std::int64_t>(found->step), found->path};
+CheckpointProbe probe_checkpoints(const std::string& directory) {
+  CheckpointSearch search = search_checkpoints(directory);
+  CheckpointProbe probe;
+  if (const FoundCheckpoint* found = search.newest()) {
+    probe.newest = CheckpointRef{static_cast<std::int64_t>(found->step), found->path};
+  }
+  probe.trouble = std::move(search.trouble);
+  return probe;
 }
 
 }  // namespace muster

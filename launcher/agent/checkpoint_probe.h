@@ -9,6 +9,11 @@
 
 namespace muster {
 
-std::optional<CheckpointRef> probe_checkpoint(const std::string& directory);
+struct CheckpointProbe {
+  std::optional<CheckpointRef> newest;
+  std::string trouble;  // there may be newer ones that could not be looked at; empty: no trouble
+};
+
+CheckpointProbe probe_checkpoints(const std::string& directory);
 
 }  // namespace muster

@@ -25,7 +25,7 @@ std::string time_of_change(const std::string& directory) {
 std::string look(const std::string& directory, const std::string& seen_change) {
   const std::string change = time_of_change(directory);
   if (change == seen_change) return {};
-  const auto newest = probe_checkpoint(directory);
+  const auto newest = probe_checkpoints(directory).newest;
   if (!newest) return change;
   return change + "\n" + std::to_string(newest->step) + "\n" + newest->directory;
 }

@@ -38,6 +38,12 @@ int usable_cores() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+// A start would begin at an older step, or anew, and nobody would know.
+CheckFailure unseen_checkpoints(const CheckpointProbe& probe) {
+  return {"job.checkpoints", "cannot look for the job's checkpoints: " + probe.trouble +
+                                 "; mend that, or set muster.checkpoint.path to another directory"};
+}
+
 }  // namespace
 
 CheckDone check_node(const CheckNode& request, const std::string& home,
@@ -50,7 +56,9 @@ CheckDone check_node(const CheckNode& request, const std::string& home,
   done.job = request.job;
   done.attempt = request.attempt;
   done.failures = judge_start_gate(facts, {request.expected_host, request.now_ms, request.skip});
-  done.newest_checkpoint = probe_checkpoint(checkpoint_directory);
+  CheckpointProbe checkpoints = probe_checkpoints(checkpoint_directory);
+  done.newest_checkpoint = std::move(checkpoints.newest);
+  if (!checkpoints.trouble.empty()) done.failures.push_back(unseen_checkpoints(checkpoints));
   return done;
 }
 

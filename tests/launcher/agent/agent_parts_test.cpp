@@ -9,8 +9,10 @@
 #include "health/host_facts.h"
 #include "health/start_gate.h"
 #include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/checkpoint_probe.h"
 #include "launcher/agent/exit_log.h"
 #include "launcher/agent/mpi_launch.h"
+#include "launcher/agent/node_check.h"
 #include "launcher/agent/port_reservation.h"
 #include "launcher/agent/process_scan.h"
 #include "launcher/agent/progress_watch.h"
@@ -245,4 +247,19 @@ TEST_CASE("reserved ports are not given again until they are let go") {
   auto third = reserve_ports(2, 21990, 21999, 7, locks);
   REQUIRE(third);
   CHECK(third->ports == ports);
+}
+
+TEST_CASE("checkpoints that cannot be looked at fail the check, absent ones do not") {
+  const Directory home;
+  append(home.path + "/ckpt", "not a directory");
+  const auto failures_with = [&](const std::string& checkpoints) {
+    return check_node({}, home.path, "/usr/bin", checkpoints).failures;
+  };
+  const auto is_about_checkpoints = [](const CheckFailure& failure) {
+    return failure.check == "job.checkpoints" &&
+           failure.message.find("/ckpt: cannot be listed: Not a directory") != std::string::npos;
+  };
+  const auto failures = failures_with(home.path + "/ckpt");
+  CHECK(std::any_of(failures.begin(), failures.end(), is_about_checkpoints));
+  CHECK(failures_with(home.path + "/absent").size() + 1 == failures.size());
 }
