@@ -257,7 +257,8 @@ Milliseconds delay_of(const Job& job, Reaction action) {
   const AttemptCause& cause = last(job).cause;
   if (!is_charged(cause.failure_class)) return Milliseconds{0};
   const int n = action == Reaction::backoff ? failures_without_progress(job) : 1;
-  return with_jitter(retry_delay(job.spec.muster.restart, n), job.id, last(job).id);
+  const RestartSettings& settings = job.spec.muster.restart;
+  return std::min(with_jitter(retry_delay(settings, n), job.id, last(job).id), settings.max_delay);
 }
 
 RetryScheduled retry(const Job& job, const Verdict& verdict) {

@@ -291,3 +291,21 @@ TEST_CASE("jitter stays within a fifth and is the same every time") {
   CHECK(with_jitter(Seconds{10}, JobId{"x"}, AttemptId{0}) !=
         with_jitter(Seconds{10}, JobId{"y"}, AttemptId{0}));
 }
+
+TEST_CASE("no pause is longer than restart.max_delay, jitter included") {
+  int at_most = 0;
+  for (int i = 0; i < 20; ++i) {
+    Bench bench;
+    const std::string name = "train" + std::to_string(i);
+    auto job = a_job(name).on_nodes(1);
+    job.spec().muster.restart.delay = job.spec().muster.restart.max_delay = Seconds{10};
+    bench.start(job);
+    bench.exit_rank(0, {3, 0}, {}, name);
+    bench.obey();
+    REQUIRE(bench.last<RetryScheduled>());
+    const auto pause = bench.last<RetryScheduled>()->at - bench.now;
+    CHECK(pause <= Seconds{10});
+    at_most += pause == Seconds{10} ? 1 : 0;
+  }
+  CHECK(at_most > 0);
+}
