@@ -28,6 +28,7 @@ void apply_one(State& state, Time at, const StagingBegun& record) {
   attempt->phase = Staging{at};
   Job& job = *find_job(state, record.job);
   job.waiting_since.reset();
+  job.waited_before = Milliseconds{0};
   job.abandoned = 0;
 }
 
@@ -70,10 +71,17 @@ void apply_one(State& state, Time, const NodeFenced& record) {
   if (node) node->fenced = record;
 }
 
-void apply_one(State& state, Time, const CollectionBegun& record) {
+void apply_one(State& state, Time at, const CollectionBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  const auto* stopping = attempt ? phase_of<Stopping>(*attempt) : nullptr;
-  if (stopping) attempt->phase = Collecting{StopBegun{stopping->why}};
+  if (!attempt) return;
+  if (const auto* stopping = phase_of<Stopping>(*attempt)) {
+    attempt->phase = Collecting{StopBegun{stopping->why}, at};
+  } else if (phase_of<Collecting>(*attempt) && record.again_from) {
+    AttemptNode* node = find_node(*attempt, *record.again_from);
+    if (!node || !node->collected || node->collected->error.empty()) return;
+    node->collected.reset();
+    node->collection_seen = at;
+  }
 }
 
 }  // namespace muster

@@ -42,6 +42,7 @@ void apply_one(State& state, Time at, const NodeStarted& record);
 void apply_one(State& state, Time at, const RankExited& record);
 void apply_one(State& state, Time at, const ProgressSeen& record);
 void apply_one(State& state, Time at, const NodeClean& record);
+void apply_one(State& state, Time at, const CollectionSeen& record);
 void apply_one(State& state, Time at, const OutputsCollected& record);
 
 // Shared by them.

@@ -62,7 +62,7 @@ void give_back(State& state, const Job& job, const Attempt& attempt) {
   const auto* collecting = phase_of<Collecting>(attempt);
   const auto* stopping = phase_of<Stopping>(attempt);
   for (const AttemptNode& node : attempt.nodes) {
-    const bool stuck = node.unkillable_since && !node.agent_changed;
+    const bool stuck = (node.unkillable_since || node.is_unproven()) && !node.agent_changed;
     if (stuck && collecting && collecting->why) {
       node_at(state, node.id).unclean = Unclean{job.id, attempt.id, *collecting->why};
     } else if (stuck && stopping) {

@@ -112,7 +112,7 @@ void apply_one(State& state, Time at, const NodeClean& record) {
   AttemptNode* node = stops && attempt->launched ? find_node(*attempt, record.node) : nullptr;
   if (!node) return;
   see_checkpoint(*find_job(state, record.job), *attempt, record.newest_checkpoint);
-  if (node->clean && node->clean->unkillable.empty()) return;
+  if (node->is_clean()) return;
   node->clean = record;
   if (record.unkillable.empty()) {
     node->unkillable_since.reset();
@@ -122,9 +122,19 @@ void apply_one(State& state, Time at, const NodeClean& record) {
   }
 }
 
-void apply_one(State& state, Time, const OutputsCollected& record) {
+void apply_one(State& state, Time at, const CollectionSeen& record) {
+  if (AttemptNode* node = reporting<Collecting>(state, record)) node->collection_seen = at;
+}
+
+// An error may take back what had arrived; told twice, it counts once.
+void apply_one(State& state, Time at, const OutputsCollected& record) {
   AttemptNode* node = reporting<Collecting>(state, record);
-  if (node && !node->collected) node->collected = record;
+  const bool failed = !record.error.empty();
+  if (!node || (node->collected && (!failed || !node->collected->error.empty()))) return;
+  node->collected = record;
+  if (!failed) return;
+  node->collect_failures += 1;
+  node->collect_failed_at = at;
 }
 
 }  // namespace muster

@@ -1,7 +1,9 @@
 #include "scheduler/decide.h"
 
 #include "scheduler/lookup.h"
+#include "scheduler/model/exit_code.h"
 #include "scheduler/restart_policy.h"
+#include "scheduler/sentences.h"
 #include "scheduler/turn.h"
 
 namespace muster {
@@ -21,9 +23,34 @@ void cancel_waiting(Turn& turn, const Job& job) {
   turn.decide(JobEnded{job.id, JobEndState::canceled, code, "cancelled by the user"});
 }
 
+JobEnded not_restarted(const Job& job, const AttemptCause& cause) {
+  std::vector<std::string> names;
+  for (const NodeId& node : cause.unproven) names.push_back(node.value);
+  return {job.id, JobEndState::failed, static_cast<int>(ExitCode::launch),
+          cause.sentence + "; not restarted, because it may still run on " + list_text(names)};
+}
+
+// What the restart policy says, and what it does not know of: nothing starts while the attempt
+// before may still run, and nobody is told that all is well while outputs are on nodes.
+Decision after_latest_attempt(const Job& job) {
+  const AttemptCause& cause = job.past.back().cause;
+  Decision next = after_attempt(job);
+  if (std::holds_alternative<RetryScheduled>(next) && !cause.unproven.empty()) {
+    next = not_restarted(job, cause);
+  }
+  auto* ended = std::get_if<JobEnded>(&next);
+  if (!ended || cause.left_behind.empty()) return next;
+  if (ended->state != JobEndState::completed) {
+    ended->reason += "; " + cause.left_behind;
+    return next;
+  }
+  return JobEnded{job.id, JobEndState::failed, static_cast<int>(ExitCode::launch),
+                  "every rank ended with 0, but " + cause.left_behind};
+}
+
 void act(Turn& turn, const Job& job) {
   if (const Attempt* attempt = active_attempt(job)) return act(turn, job, *attempt);
-  if (is_undecided(job)) return turn.decisions.push_back(after_attempt(job));
+  if (is_undecided(job)) return turn.decisions.push_back(after_latest_attempt(job));
   if (job.cancel) cancel_waiting(turn, job);
 }
 

@@ -30,7 +30,9 @@ struct StartWork {};
 struct StopWork {
   StopBegun why;
 };
-struct CollectWork {};
+struct CollectWork {
+  int failures = 0;  // so far: another number is another request
+};
 using Work = std::variant<CheckWork, StageWork, ReserveWork, StartWork, StopWork, CollectWork>;
 
 struct NodeWork {

@@ -104,6 +104,7 @@ void put_phase(Text& text, const std::string& at, const AttemptPhase& phase) {
     text.line(at + ".why", stopping->why);
   }
   if (const auto* collecting = std::get_if<Collecting>(&phase)) {
+    text.line(at + ".since", collecting->since);
     text.line(at + ".why", collecting->why);
   }
 }
@@ -117,6 +118,9 @@ void put_node(Text& text, const std::string& at, const AttemptNode& node) {
   text.line(at + ".clean", node.clean);
   text.line(at + ".fenced", node.fenced);
   text.line(at + ".collected", node.collected);
+  text.line(at + ".collect_failures", node.collect_failures);
+  text.line(at + ".collect_failed_at", node.collect_failed_at);
+  text.line(at + ".collection_seen", node.collection_seen);
   text.line(at + ".agent", node.agent_id + " " + node.boot_id);
   text.line(at + ".agent_changed", node.agent_changed);
   text.line(at + ".boot_changed", node.boot_changed);
@@ -189,6 +193,7 @@ void put_job(Text& text, const Job& job) {
     put_past(text, at + ".past" + std::to_string(past.id.value), past);
   }
   text.line(at + ".waiting_since", job.waiting_since);
+  text.line(at + ".waited_before", job.waited_before);
   text.line(at + ".ran_for", job.ran_for);
   text.line(at + ".abandoned", job.abandoned);
   text.line(at + ".avoid", job.avoid);

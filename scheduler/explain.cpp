@@ -60,6 +60,7 @@ class Explainer {
   void tell(const NodeStaged& record) { tell_error(record.node, "prepare", record.error); }
   void tell(const PortsReserved& record) { tell_error(record.node, "reserve ports", record.error); }
   void tell(const NodeStarted& record) { tell_error(record.node, "start ranks", record.error); }
+  void tell(const CollectionSeen&) {}
   void tell(const OutputsCollected& record) {
     tell_error(record.node, "collect outputs", record.error);
   }
@@ -108,9 +109,15 @@ class Explainer {
         "): " + record.sentence);
   }
   void tell(const NodeFenced& record) {
+    if (record.proof == FenceProof::none) {
+      return say(record.node.value + " does not prove that its ranks are gone, and is not waited " +
+                 "for any longer");
+    }
     say(record.node.value + " can do no harm any more: " + std::string(word(record.proof)));
   }
-  void tell(const CollectionBegun&) {}
+  void tell(const CollectionBegun& record) {
+    if (record.again_from) say("the outputs of " + record.again_from->value + " are asked again");
+  }
   void tell(const AttemptEnded& record) {
     const AttemptCause& cause = record.cause;
     std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence + after_step();
@@ -118,6 +125,7 @@ class Explainer {
     if (record.newest_checkpoint) {
       text += "; newest checkpoint: step " + std::to_string(record.newest_checkpoint->step);
     }
+    if (!cause.left_behind.empty()) text += "; " + cause.left_behind;
     say(text);
     for (const std::string& line : cause.last_lines) say("  | " + line);
   }

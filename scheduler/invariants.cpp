@@ -109,7 +109,7 @@ void RecordAudit::check(const State&, Time, const NodeClean& record) {
 }
 
 void RecordAudit::check(const State&, Time, const NodeFenced& record) {
-  quieten(record.job, record.attempt, record.node);
+  if (record.proof != FenceProof::none) quieten(record.job, record.attempt, record.node);
 }
 
 void RecordAudit::check(const State& before, Time, const AttemptPlaced& record) {

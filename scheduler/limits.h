@@ -32,6 +32,22 @@ inline constexpr Milliseconds retry_placement_most{30'000};
 // node stays with its job until they are gone.
 inline constexpr Milliseconds unkillable_limit{60'000};
 
+// An agent that answers, but has not proven the ranks gone this long after their grace. It owes the
+// ranks' last output first: 2 GB of it on a link of 1 MB/s take half an hour.
+inline constexpr Milliseconds proof_limit{30 * 60'000};
+
+// A node that sends its outputs, and from which nothing has come for this long: as for staging.
+inline constexpr Milliseconds collect_limit{20 * 60'000};
+
+// A node that is gone when every rank had ended with 0: a host that reboots is back by then.
+inline constexpr Milliseconds collect_link_limit{10 * 60'000};
+
+// Outputs that could not be copied are asked again after 5, 10, 20, 30 s: a full disk that somebody
+// sees is mended by then or not soon.
+inline constexpr int collect_tries = 5;
+inline constexpr Milliseconds retry_collection_first{5'000};
+inline constexpr Milliseconds retry_collection_most{30'000};
+
 // After its lease an agent needs a moment to kill and reap; clocks of two hosts drift by far less.
 inline constexpr Milliseconds lease_margin{5'000};
 

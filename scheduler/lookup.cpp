@@ -1,5 +1,7 @@
 #include "scheduler/lookup.h"
 
+#include "scheduler/limits.h"
+
 namespace muster {
 
 namespace {
@@ -60,6 +62,20 @@ const Unlinked* unlinked(const State& state, const NodeId& id) {
 bool is_unfinished(const Rank& rank) {
   return std::holds_alternative<RankWaiting>(rank.state) ||
          std::holds_alternative<RankRunning>(rank.state);
+}
+
+bool is_source_of_outputs(const AttemptNode& node) {
+  return node.started && node.started->error.empty() && node.is_quiet() &&
+         !node.unkillable_since && !node.is_unproven();
+}
+
+bool has_delivered(const AttemptNode& node) {
+  return node.collected && node.collected->error.empty();
+}
+
+bool may_deliver(const AttemptNode& node) {
+  return is_source_of_outputs(node) && !has_delivered(node) &&
+         node.collect_failures < collect_tries;
 }
 
 bool is_undecided(const Job& job) {

@@ -27,6 +27,12 @@ const T* phase_of(const Attempt& attempt) {
 
 bool is_unfinished(const Rank& rank);  // waiting or running
 
+// Its ranks were started and can write no more, so that what they wrote can be copied.
+bool is_source_of_outputs(const AttemptNode& node);
+// Everything it wrote has been copied; or it never will be, if this is false for both.
+bool has_delivered(const AttemptNode& node);
+bool may_deliver(const AttemptNode& node);
+
 // Its latest attempt is over and the restart policy has not spoken yet.
 bool is_undecided(const Job& job);
 

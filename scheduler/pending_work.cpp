@@ -13,7 +13,7 @@ bool is_stoppable(const Attempt& attempt, const AttemptNode& node) {
 }
 
 bool is_collectable(const AttemptNode& node) {
-  return node.clean && node.clean->unkillable.empty() && node.started && !node.collected;
+  return is_source_of_outputs(node) && !node.collected;
 }
 
 std::optional<Work> work_of(const Job& job, const Attempt& attempt, std::size_t index) {
@@ -28,7 +28,9 @@ std::optional<Work> work_of(const Job& job, const Attempt& attempt, std::size_t 
   if (phase_of<Starting>(attempt) && !node.started && !node.agent_changed) return StartWork{};
   const auto* stopping = phase_of<Stopping>(attempt);
   if (stopping && is_stoppable(attempt, node)) return StopWork{stopping->why};
-  if (phase_of<Collecting>(attempt) && is_collectable(node)) return CollectWork{};
+  if (phase_of<Collecting>(attempt) && is_collectable(node)) {
+    return CollectWork{node.collect_failures};
+  }
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 #include "scheduler/classify.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
+#include "scheduler/sentences.h"
 #include "scheduler/turn.h"
 
 namespace muster {
@@ -23,6 +24,11 @@ bool lease_is_over(Turn& turn, const Job& job, const AttemptNode& node) {
   return link && turn.moment.reached(link->since + job.target.lease + lease_margin);
 }
 
+bool never_proves(Turn& turn, const Attempt& attempt) {
+  const Stopping& stopping = *phase_of<Stopping>(attempt);
+  return turn.moment.reached(stopping.since + stopping.why.grace + proof_limit);
+}
+
 std::optional<FenceProof> fence_proof(Turn& turn, const Job& job, const Attempt& attempt,
                                       const AttemptNode& node) {
   if (!attempt.launched) return FenceProof::never_started;
@@ -32,20 +38,68 @@ std::optional<FenceProof> fence_proof(Turn& turn, const Job& job, const Attempt&
   if (lease_is_over(turn, job, node) || stuck_too_long(turn, job, node)) {
     return FenceProof::lease_expired;
   }
+  if (never_proves(turn, attempt)) return FenceProof::none;
   return std::nullopt;
 }
 
-void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopBegun& why) {
-  turn.decide(
-      AttemptEnded{job.id, attempt.id, cause_of(job, attempt, why), attempt.newest_checkpoint});
+// ---- outputs
+
+std::string why_not_copied(const Turn& turn, const AttemptNode& node) {
+  const std::string& name = node.id.value;
+  if (node.collected) return node.collected->error;
+  if (!is_source_of_outputs(node)) return name + " has not proven that its ranks are gone";
+  const Unlinked* link = unlinked(turn.state, node.id);
+  if (link) return link_text(node.id, link->failure);
+  return name + " sent nothing for " + duration_text(collect_limit);
 }
 
-// Whatever cannot be reached for longer than a running attempt would wait is left behind.
-bool awaits_outputs(Turn& turn, const Job& job, const AttemptNode& node) {
-  const bool can_collect = node.clean && node.clean->unkillable.empty() && node.started;
-  if (!can_collect || node.collected) return false;
-  const Unlinked* link = unlinked(turn.state, node.id);
-  return !link || !turn.moment.reached(link->since + job.target.unreachable);
+std::string left_behind_text(const Turn& turn, const Attempt& attempt) {
+  std::vector<std::string> parts;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!node.started || !node.started->error.empty() || has_delivered(node)) continue;
+    const std::string& directory = node.started->directory;
+    parts.push_back("the outputs of " + node.id.value + " were not copied (" +
+                    why_not_copied(turn, node) + "): what it has of them is still on " +
+                    node.id.value + " in outputs/ and logs/ of " +
+                    (directory.empty() ? "the job's directory" : directory));
+  }
+  return list_text(parts);
+}
+
+void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopBegun& why) {
+  AttemptCause cause = cause_of(job, attempt, why);
+  cause.left_behind = left_behind_text(turn, attempt);
+  for (const AttemptNode& node : attempt.nodes) {
+    if (node.is_unproven()) cause.unproven.push_back(node.id);
+  }
+  turn.decide(AttemptEnded{job.id, attempt.id, std::move(cause), attempt.newest_checkpoint});
+}
+
+Milliseconds pause_after(int failures) {
+  return std::min(retry_collection_most, retry_collection_first * (1 << std::min(failures - 1, 8)));
+}
+
+// Whether the node is asked again, at once or later.
+bool tries_again(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {
+  if (job.cancel) return false;
+  if (turn.moment.reached(*node.collect_failed_at + pause_after(node.collect_failures))) {
+    turn.decide(CollectionBegun{job.id, attempt.id, node.id});
+  }
+  return true;
+}
+
+// A job that is done waits for a node longer than one that shall run again.
+bool awaits_outputs(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {
+  if (!may_deliver(node)) return false;
+  if (node.collected) return tries_again(turn, job, attempt, node);
+  const Collecting& collecting = *phase_of<Collecting>(attempt);
+  if (const Unlinked* link = unlinked(turn.state, node.id)) {
+    const bool is_done = collecting.why && collecting.why->reason == StopReason::finished;
+    const Milliseconds limit = is_done && !job.cancel ? collect_link_limit : job.target.unreachable;
+    return !turn.moment.reached(link->since + limit);
+  }
+  const Time heard = std::max(collecting.since, node.collection_seen.value_or(collecting.since));
+  return !turn.moment.reached(heard + collect_limit);
 }
 
 // A user who cancels what is already stopping need not wait for the grace it was given.
@@ -78,7 +132,7 @@ void stop(Turn& turn, const Job& job, const Attempt& attempt) {
 void collect(Turn& turn, const Job& job, const Attempt& attempt) {
   bool waiting = false;
   for (const AttemptNode& node : attempt.nodes) {
-    waiting = awaits_outputs(turn, job, node) || waiting;
+    waiting = awaits_outputs(turn, job, attempt, node) || waiting;
   }
   const auto& why = phase_of<Collecting>(attempt)->why;
   if (!waiting && why) end_attempt(turn, job, attempt, *why);

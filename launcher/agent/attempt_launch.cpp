@@ -44,7 +44,7 @@ void LocalAttempt::start(const StartRanks& request) {
     Status launched = stop_.is_idle() ? launch() : Error{"the attempt was stopped before"};
     if (!launched) start_error_ = launched.error().message;
   }
-  site_.line.send(StartDone{key_.job, key_.attempt, start_error_});
+  site_.line.send(StartDone{key_.job, key_.attempt, start_error_, layout_.job});
   read_exit_log();
 }
 

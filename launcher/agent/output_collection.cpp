@@ -20,12 +20,8 @@ OutputCollection::OutputCollection(ControllerLine& line) : line_(line) {}
 OutputCollection::~OutputCollection() = default;
 
 void OutputCollection::begin(const AttemptKey& key, const AttemptLayout& layout) {
-  std::error_code failed;
-  if (!std::filesystem::exists(layout.job, failed)) {
-    return line_.send(CollectDone{key.job, key.attempt, {}});
-  }
   auto reader = CollectReader::open(layout.job, {"outputs", "logs"});
-  if (!reader) return line_.send(CollectDone{key.job, key.attempt, reader.error().message});
+  if (!reader) return line_.send(CollectDone{key.job, key.attempt, reader.error().message, {}});
   readers_[key] = std::make_unique<CollectReader>(std::move(*reader));
   pump();
 }
@@ -38,7 +34,8 @@ void OutputCollection::pump() {
       const auto piece = reader->next(piece_bytes);
       is_over = !piece.has_value();
       if (is_over) {
-        line_.send(CollectDone{key.job, key.attempt, joined(reader->problems())});
+        line_.send(
+            CollectDone{key.job, key.attempt, joined(reader->problems()), reader->left_out()});
       } else {
         line_.send(FileData{key.job, key.attempt, piece->entry, piece->offset, piece->last},
                    piece->bytes);

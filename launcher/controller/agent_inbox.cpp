@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "launcher/controller/wall_clock.h"
-#include "scheduler/decide.h"
 #include "scheduler/lookup.h"
 
 namespace muster {
@@ -12,6 +11,9 @@ namespace {
 
 // One record of progress in thirty seconds keeps a week's run below 20,000 records.
 constexpr Milliseconds progress_interval{30000};
+
+// Far below the core's limit for a node that sends nothing, and few records in a long collection.
+constexpr Milliseconds collection_interval{60'000};
 
 // The rank map of an attempt that is over is gone; no job has a million ranks.
 constexpr std::int64_t late_ranks_limit = 1'000'000;
@@ -63,9 +65,7 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   } else if (const auto* clean_now = std::get_if<AttemptClean>(&message)) {
     clean(node, *clean_now);
   } else if (const auto* collected = std::get_if<CollectDone>(&message)) {
-    if (node_index(collected->job, collected->attempt, node) >= 0) settle_if_last(node, *collected);
-    observe_if_ours(node, *collected, OutputsCollected{collected->job, collected->attempt, node,
-                                                       collected->error});
+    outputs_sent(node, *collected);
   } else {
     return false;
   }
@@ -182,48 +182,74 @@ int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& no
   return -1;
 }
 
+FileSink* AgentInbox::sink_of(const JobId& job, Arrival& arrival) {
+  auto& sink = sinks_[job];
+  if (sink) return sink.get();
+  auto opened = FileSink::open(home_.job(job), {"outputs", "logs"});
+  if (opened) {
+    sink = std::make_unique<FileSink>(std::move(*opened));
+    return sink.get();
+  }
+  sinks_.erase(job);
+  if (arrival.trouble.empty()) arrival.trouble = opened.error().message;
+  return nullptr;
+}
+
 void AgentInbox::file(const NodeId& node, const FileData& piece, std::string_view payload) {
   const int index = node_index(piece.job, piece.attempt, node);
   if (index < 0) return;
-  auto& sink = sinks_[piece.job];
-  if (!sink) {
-    auto opened = FileSink::open(home_.job(piece.job), {"outputs", "logs"});
-    if (!opened) {
-      outlets_.note(piece.job, opened.error().message);
-      sinks_.erase(piece.job);
-      return;
-    }
-    sink = std::make_unique<FileSink>(std::move(*opened));
+  Arrival& arrival = arrivals_[{piece.job, node}];
+  FileSink* sink = sink_of(piece.job, arrival);
+  if (sink == nullptr) return;
+  const auto done = sink->accept(index, piece.entry, piece.offset, payload, piece.last);
+  if (!done && arrival.trouble.empty()) arrival.trouble = done.error().message;
+  arrival.bytes += static_cast<std::int64_t>(payload.size());
+  const Time now = wall_now();
+  if (arrival.told && now - *arrival.told < collection_interval) return;
+  arrival.told = now;
+  outlets_.observe(CollectionSeen{piece.job, piece.attempt, node, arrival.bytes});
+}
+
+// What failed on either side is the node's to send again; what could not be put in place at the
+// end, everybody's.
+void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
+  if (node_index(sent.job, sent.attempt, node) < 0) return;
+  for (const std::string& sentence : sent.left_out) outlets_.note(sent.job, sentence);
+  const auto arrival = arrivals_.extract({sent.job, node});
+  std::string error = sent.error;
+  if (!arrival.empty() && !arrival.mapped().trouble.empty()) {
+    error += (error.empty() ? "" : "; ") + arrival.mapped().trouble;
   }
-  if (auto done = sink->accept(index, piece.entry, piece.offset, payload, piece.last); !done) {
-    outlets_.note(piece.job, done.error().message);
+  const Status settled = error.empty() ? settle_if_last(node, sent) : Status(Done{});
+  if (settled) return outlets_.observe(OutputsCollected{sent.job, sent.attempt, node, error});
+  for (const AttemptNode& one : active_attempt(*find_job(state_, sent.job))->nodes) {
+    outlets_.observe(
+        OutputsCollected{sent.job, sent.attempt, one.id, settled.error().message});
   }
 }
 
 // Before the record that ends the collection: a controller that dies here collects again.
-void AgentInbox::settle_if_last(const NodeId& node, const CollectDone& collected) {
-  for (const NodeWork& work : pending_work(state_)) {
-    const bool other = work.job == collected.job && work.node != node;
-    if (other && std::holds_alternative<CollectWork>(work.work)) return;
+Status AgentInbox::settle_if_last(const NodeId& node, const CollectDone& collected) {
+  for (const AttemptNode& other : active_attempt(*find_job(state_, collected.job))->nodes) {
+    if (other.id != node && may_deliver(other)) return Done{};
   }
-  for (const std::string& problem : settle_files(collected.job)) {
-    outlets_.note(collected.job, problem);
-  }
+  return settle_files(collected.job);
 }
 
-std::vector<std::string> AgentInbox::settle_files(const JobId& job) {
+Status AgentInbox::settle_files(const JobId& job) {
   const auto found = sinks_.find(job);
-  if (found == sinks_.end()) return {};
-  std::vector<std::string> problems;
-  if (auto done = found->second->finish(); !done) problems.push_back(done.error().message);
-  for (const std::string& problem : found->second->problems()) problems.push_back(problem);
+  if (found == sinks_.end()) return Done{};
+  const auto sink = std::move(found->second);
   sinks_.erase(found);
-  return problems;
+  Status done = sink->finish();
+  for (const std::string& problem : sink->problems()) outlets_.note(job, problem);
+  return done;
 }
 
 void AgentInbox::attempt_over(const JobId& job, AttemptId attempt) {
   logs_.close_attempt(job, attempt);
   seen_.erase(job);
+  std::erase_if(arrivals_, [&](const auto& arrival) { return arrival.first.first == job; });
 }
 
 }  // namespace muster

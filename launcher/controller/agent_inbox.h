@@ -34,8 +34,8 @@ class AgentInbox {
   // After its Welcome. Attempts that are over are stopped, send what is left, and are forgotten.
   void clear_away(const NodeId& node, const Welcome& welcome);
   void attempt_over(const JobId& job, AttemptId attempt);
-  // Puts what the nodes sent in place; sentences about files that were renamed or left out.
-  std::vector<std::string> settle_files(const JobId& job);
+  // Puts what the nodes sent in place. Says to the job's followers what was renamed or left out.
+  Status settle_files(const JobId& job);
 
  private:
   struct Seen {
@@ -43,6 +43,11 @@ class AgentInbox {
     std::optional<std::int64_t> step;
     std::optional<std::int64_t> journaled_step;
     std::optional<std::int64_t> checkpoint_step;
+  };
+  struct Arrival {  // of one node's outputs, since it was asked for them
+    std::int64_t bytes = 0;
+    std::optional<Time> told;
+    std::string trouble;  // the first; empty: none
   };
 
   bool is_rank_of(const NodeId& node, const JobId& job, AttemptId attempt, RankId rank) const;
@@ -55,7 +60,9 @@ class AgentInbox {
   void journal_step(const JobId& job, AttemptId attempt,
                     const std::optional<CheckpointRef>& checkpoint);
   void file(const NodeId& node, const FileData& piece, std::string_view payload);
-  void settle_if_last(const NodeId& node, const CollectDone& collected);
+  FileSink* sink_of(const JobId& job, Arrival& arrival);
+  void outputs_sent(const NodeId& node, const CollectDone& sent);
+  Status settle_if_last(const NodeId& node, const CollectDone& collected);
   int node_index(const JobId& job, AttemptId attempt, const NodeId& node) const;
 
   Home home_;
@@ -65,6 +72,7 @@ class AgentInbox {
   Outlets outlets_;
   std::map<JobId, Seen> seen_;
   std::map<JobId, std::unique_ptr<FileSink>> sinks_;
+  std::map<std::pair<JobId, NodeId>, Arrival> arrivals_;
 };
 
 }  // namespace muster

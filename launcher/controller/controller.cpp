@@ -94,10 +94,23 @@ Status Controller::start() {
     if (!std::holds_alternative<Linked>(node.link)) continue;
     observe(LinkDown{id, {LinkFailureKind::lost, "the controller was restarted"}});
   }
+  ask_for_outputs_again();
   hold_unclean_nodes();
   post_turn();
   watch_idleness();
   return Done{};
+}
+
+// What had arrived and was not yet in place went with the controller before.
+void Controller::ask_for_outputs_again() {
+  for (const auto& [id, job] : state_.jobs) {
+    const Attempt* attempt = active_attempt(job);
+    if (attempt == nullptr || !phase_of<Collecting>(*attempt)) continue;
+    for (const AttemptNode& node : attempt->nodes) {
+      if (!has_delivered(node)) continue;
+      observe(OutputsCollected{id, attempt->id, node.id, "the controller was restarted"});
+    }
+  }
 }
 
 // Their jobs have left State, and with them the nodes' addresses.
@@ -208,9 +221,8 @@ void Controller::perform() {
 void Controller::close_attempt(const Record& record) {
   const auto* ended = record_as<AttemptEnded>(record);
   if (ended == nullptr) return;
-  for (const std::string& problem : inbox_of_agents_.settle_files(ended->job)) {
-    note(ended->job, problem);
-  }
+  const Status settled = inbox_of_agents_.settle_files(ended->job);
+  if (!settled) note(ended->job, settled.error().message);
   inbox_of_agents_.attempt_over(ended->job, ended->attempt);
 }
 

@@ -26,6 +26,9 @@ std::string key_of(const NodeWork& work) {
     key += "/" + std::to_string(static_cast<int>(stop->why.reason)) + "/" +
            std::to_string(stop->why.grace.count());
   }
+  if (const auto* collect = std::get_if<CollectWork>(&work.work)) {
+    key += "/" + std::to_string(collect->failures);
+  }
   return key;
 }
 

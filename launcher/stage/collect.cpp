@@ -23,37 +23,44 @@ namespace fs = std::filesystem;
 // A person reads them; a folder of a million sockets has as many.
 constexpr std::size_t problems_limit = 20;
 
+// The first sentences of many, and then how many more there were.
+class Sentences {
+ public:
+  explicit Sentences(std::vector<std::string>& list) : list_(list) {}
+  void add(std::string sentence) {
+    if (list_.size() < problems_limit) list_.push_back(std::move(sentence));
+    else ++further_;
+  }
+  void finish() {
+    if (further_ != 0) list_.push_back("and " + std::to_string(further_) + " more such problems");
+  }
+
+ private:
+  std::vector<std::string>& list_;
+  std::size_t further_ = 0;
+};
+
 class Listing {
  public:
   Listing(const Fd& root, const fs::path& name, std::vector<TreeEntry>& entries,
-          std::vector<std::string>& problems)
-      : root_(root), name_(name), entries_(entries), problems_(problems) {}
+          Sentences& problems, Sentences& left_out)
+      : root_(root), name_(name), entries_(entries), problems_(problems), left_out_(left_out) {}
 
   void directory(const std::string& path);
-  void finish();
 
  private:
   void entry(const Fd& parent, const std::string& path, const std::string& last);
   void link(const Fd& parent, const std::string& path, const std::string& last);
-  void problem(std::string sentence) {
-    if (problems_.size() < problems_limit) problems_.push_back(std::move(sentence));
-    else ++further_problems_;
-  }
   void failed(const std::string& path) {
-    problem(stage_error("send", name_ / path, errno).message);
+    problems_.add(stage_error("send", name_ / path, errno).message);
   }
 
   const Fd& root_;
   const fs::path& name_;
   std::vector<TreeEntry>& entries_;
-  std::vector<std::string>& problems_;
-  std::size_t further_problems_ = 0;
+  Sentences& problems_;
+  Sentences& left_out_;
 };
-
-void Listing::finish() {
-  if (further_problems_ == 0) return;
-  problems_.push_back("and " + std::to_string(further_problems_) + " more such problems");
-}
 
 std::vector<std::string> sorted_names(DIR* directory) {
   std::vector<std::string> names;
@@ -68,8 +75,9 @@ std::vector<std::string> sorted_names(DIR* directory) {
 void Listing::directory(const std::string& path) {
   // Whoever gets it could not open it by its path, and the depth of this recursion ends here too.
   if (path.size() >= PATH_MAX) {
-    return problem("a directory of '" + (name_ / path.substr(0, 80)).string() +
-                   "…' is not sent: its path has more than " + std::to_string(PATH_MAX) + " bytes");
+    return problems_.add("a directory of '" + (name_ / path.substr(0, 80)).string() +
+                         "…' is not sent: its path has more than " + std::to_string(PATH_MAX) +
+                         " bytes");
   }
   std::vector<std::string> names;
   Fd opened = open_directory_beneath(root_, path, false);
@@ -105,7 +113,7 @@ void Listing::entry(const Fd& parent, const std::string& path, const std::string
   }
   if (S_ISLNK(facts.st_mode)) return link(parent, path, last);
   if (!S_ISREG(facts.st_mode)) {
-    return problem("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
+    return left_out_.add("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
   }
   entries_.push_back({TreeEntry::Kind::file, path, static_cast<int>(facts.st_mode) & 0777,
                       facts.st_size, {}, {}});
@@ -129,14 +137,16 @@ Result<CollectReader> CollectReader::open(const fs::path& job_directory,
   Fd root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return stage_error("read the directory", job_directory, errno);
   CollectReader reader(std::move(root), job_directory);
-  Listing listing(reader.root_, reader.name_, reader.entries_, reader.problems_);
+  Sentences problems(reader.problems_), left_out(reader.left_out_);
+  Listing listing(reader.root_, reader.name_, reader.entries_, problems, left_out);
   for (const std::string& folder : folders) {
     struct stat facts {};
     if (::fstatat(reader.root_.get(), folder.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0) {
       listing.directory(folder);
     }
   }
-  listing.finish();
+  problems.finish();
+  left_out.finish();
   return reader;
 }
 

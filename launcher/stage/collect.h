@@ -35,6 +35,8 @@ class CollectReader {
   std::optional<CollectPiece> next(std::size_t limit_bytes);
   // What could not be sent and why, one sentence each.
   const std::vector<std::string>& problems() const { return problems_; }
+  // What is never sent, a sentence each: sockets, pipes, devices.
+  const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
   CollectReader(Fd root, std::filesystem::path name);
@@ -45,6 +47,7 @@ class CollectReader {
   std::filesystem::path name_;
   std::vector<TreeEntry> entries_;
   std::vector<std::string> problems_;
+  std::vector<std::string> left_out_;
   std::size_t current_ = 0;
   Fd file_;
   std::int64_t offset_ = 0;

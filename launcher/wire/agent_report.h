@@ -131,12 +131,14 @@ struct StartDone {
   JobId job;
   AttemptId attempt;
   std::string error;
+  std::string directory{};  // of the job, with outputs/ and logs/ in it
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("job", self.job);
     visit("attempt", self.attempt);
     visit("error", self.error);
+    visit("directory", self.directory);
   }
 };
 
@@ -240,13 +242,15 @@ struct CollectDone {
   static constexpr const char* kind = "collect_done";
   JobId job;
   AttemptId attempt;
-  std::string error;
+  std::string error;  // what could not be sent; empty: nothing
+  std::vector<std::string> left_out{};  // what is never sent: sockets, pipes; sentences
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("job", self.job);
     visit("attempt", self.attempt);
     visit("error", self.error);
+    visit("left_out", self.left_out);
   }
 };
 

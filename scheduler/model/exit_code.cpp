@@ -8,7 +8,7 @@ const char* exit_code_meaning(ExitCode code) {
     case ExitCode::failure: return "the first failed rank's own code (1-125)";
     case ExitCode::invalid_job: return "invalid job file, or one that cannot run here";
     case ExitCode::no_nodes: return "not enough healthy nodes";
-    case ExitCode::launch: return "could not reach the nodes or start the ranks";
+    case ExitCode::launch: return "could not reach the nodes, start the ranks or copy the outputs";
     case ExitCode::gave_up: return "gave up, do not requeue";
     case ExitCode::health_gate: return "stopped by a health check";
     case ExitCode::hang: return "no progress in time";

@@ -8,7 +8,7 @@ enum class ExitCode : int {
   failure = 1,                // a rank's own code that collides with this table is reported as 1
   invalid_job = 90,           // the job file is wrong or cannot run here
   no_nodes = 91,              // not enough healthy nodes
-  launch = 92,                // could not reach the nodes or start the ranks
+  launch = 92,                // could not reach the nodes, start the ranks or copy the outputs
   gave_up = 93,               // restarting would not help: do not requeue
   health_gate = 94,           // a health check stopped the job
   hang = 95,                  // no progress in time, repeatedly

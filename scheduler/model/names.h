@@ -40,7 +40,8 @@ MUSTER_WORDS(LinkFailureKind, "unknown_host", "unreachable", "refused_key", "cha
              "shell", "disk_full", "wrong_build", "lost");
 MUSTER_WORDS(Unfitness, "drained", "unreachable", "unhealthy", "lasting");
 MUSTER_WORDS(JobEndState, "Completed", "Failed", "Canceled");
-MUSTER_WORDS(FenceProof, "lease_expired", "boot_id_changed", "agent_restarted", "never_started");
+MUSTER_WORDS(FenceProof, "lease_expired", "boot_id_changed", "agent_restarted", "never_started",
+             "none");
 
 #undef MUSTER_WORDS
 

@@ -90,6 +90,8 @@ struct AttemptCause {
   bool made_progress = false;           // a step or a newer checkpoint was seen in this attempt
   std::vector<std::string> last_lines;  // of that rank's output
   StopReason reason = StopReason::rank_failed;  // what stopped the attempt
+  std::string left_behind{};             // outputs that are still on nodes; empty: none
+  std::vector<NodeId> unproven{};        // nodes on which it may still run
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -102,6 +104,8 @@ struct AttemptCause {
     visit("made_progress", self.made_progress);
     visit("last_lines", self.last_lines);
     visit("reason", self.reason);
+    visit("left_behind", self.left_behind);
+    visit("unproven", self.unproven);
   }
 };
 

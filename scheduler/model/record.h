@@ -203,6 +203,7 @@ struct NodeStarted {
   AttemptId attempt;
   NodeId node;
   std::string error;
+  std::string directory{};  // of the job on the node, with outputs/ and logs/ in it
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -210,6 +211,7 @@ struct NodeStarted {
     visit("attempt", self.attempt);
     visit("node", self.node);
     visit("error", self.error);
+    visit("directory", self.directory);
   }
 };
 
@@ -274,12 +276,31 @@ struct NodeClean {
   }
 };
 
+// The attempt's outputs are on their way from the node: at most once a minute, and not when nothing
+// moves.
+struct CollectionSeen {
+  static constexpr const char* kind = "collection_seen";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::int64_t bytes = 0;  // so far
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("bytes", self.bytes);
+  }
+};
+
+// With an error, what came from the node before counts for nothing: it is lost or incomplete.
 struct OutputsCollected {
   static constexpr const char* kind = "outputs_collected";
   JobId job;
   AttemptId attempt;
   NodeId node;
-  std::string error;
+  std::string error;  // empty: done
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -293,7 +314,7 @@ struct OutputsCollected {
 using Observation =
     std::variant<JobSubmitted, CancelRequested, ResumeRequested, NodeDrainSet, LinkUp, LinkDown,
                  NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
-                 ProgressSeen, NodeClean, OutputsCollected>;
+                 ProgressSeen, NodeClean, CollectionSeen, OutputsCollected>;
 
 // ---- decisions --------------------------------------------------------------------------------
 
@@ -430,9 +451,15 @@ struct StopBegun {
   }
 };
 
-enum class FenceProof { lease_expired, boot_id_changed, agent_restarted, never_started };
+enum class FenceProof {
+  lease_expired,
+  boot_id_changed,
+  agent_restarted,
+  never_started,
+  none,  // its agent answers, but never says that the ranks are gone: no other attempt may follow
+};
 
-// A node that cannot prove itself clean can do no harm any more.
+// A node that cannot prove itself clean can do no harm any more, or is not waited for any longer.
 struct NodeFenced {
   static constexpr const char* kind = "node_fenced";
   JobId job;
@@ -453,11 +480,13 @@ struct CollectionBegun {
   static constexpr const char* kind = "collection_begun";
   JobId job;
   AttemptId attempt;
+  std::optional<NodeId> again_from{};  // it failed before; absent: from all nodes
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("job", self.job);
     visit("attempt", self.attempt);
+    visit("again_from", self.again_from);
   }
 };
 

@@ -45,15 +45,22 @@ struct AttemptNode {
   std::optional<NodeStarted> started;
   std::optional<NodeClean> clean;
   std::optional<NodeFenced> fenced;
-  std::optional<OutputsCollected> collected;
+  std::optional<OutputsCollected> collected;  // with an error: perhaps asked again
+  int collect_failures = 0;
+  std::optional<Time> collect_failed_at;
+  std::optional<Time> collection_seen;  // when its outputs were last seen to arrive
   std::string agent_id;      // the agent that was told to start ranks; empty: none was
   std::string boot_id;
   bool agent_changed = false;  // another agent answers now: the ranks here are gone
   bool boot_changed = false;   // and the host has rebooted
   Time joined_at;              // when it was placed, or took another node's place
   std::optional<Time> unkillable_since;  // since when processes here survive SIGKILL
-  bool is_quiet() const {      // nothing of this attempt can run or write here any more
-    return (clean && clean->unkillable.empty()) || fenced.has_value();
+  bool is_clean() const { return clean && clean->unkillable.empty(); }
+  bool is_unproven() const {
+    return fenced && fenced->proof == FenceProof::none && !is_clean();
+  }
+  bool is_quiet() const {  // nothing of it can run or write here any more, or nobody waits for that
+    return is_clean() || fenced.has_value();
   }
 };
 
@@ -80,6 +87,7 @@ struct Stopping {
 };
 struct Collecting {
   std::optional<StopBegun> why;
+  Time since{};
 };
 using AttemptPhase =
     std::variant<Gathering, Staging, Reserving, Starting, Running, Stopping, Collecting>;
@@ -135,7 +143,10 @@ struct Job {
   std::optional<std::int64_t> resume_step;  // asked for by `resume --from`
   std::int64_t next_attempt = 0;
   std::vector<PastAttempt> past;
-  std::optional<Time> waiting_since;        // for nodes, since when (muster.nodes.wait)
+  // For healthy nodes (muster.nodes.wait): what counts since the first gang that was given back.
+  // The clock stands while the job waits in the queue, behind other jobs or for drained nodes.
+  std::optional<Time> waiting_since;
+  Milliseconds waited_before{0};
   Milliseconds ran_for{0};                  // running time of past attempts (limits.timeout)
   int abandoned = 0;                        // placements given back in a row
   std::vector<NodeId> avoid;                // by the latest retry: used only without alternative

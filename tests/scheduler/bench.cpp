@@ -81,7 +81,9 @@ Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& 
     for (int i = 0; i < reserve->count; ++i) ports.push_back(20000 + i);
     return PortsReserved{job_id, attempt_id, node, ports, ""};
   }
-  if (std::holds_alternative<StartWork>(what)) return NodeStarted{job_id, attempt_id, node, ""};
+  if (std::holds_alternative<StartWork>(what)) {
+    return NodeStarted{job_id, attempt_id, node, "", "/jobs/" + job_id.value};
+  }
   if (std::holds_alternative<StopWork>(what)) {
     return NodeClean{job_id, attempt_id, node, on_disk, {}};
   }

@@ -10,6 +10,18 @@ NodeClean stuck(int node) {
   return {JobId{"train"}, AttemptId{0}, NodeId{node_name(node)}, {}, {"python (pid 7)"}};
 }
 
+// Runs to the end of its ranks, whose nodes are proven clean: their outputs are being copied.
+void start_collecting(Bench& bench, int nodes) {
+  bench.start(a_job().on_nodes(nodes));
+  for (int rank = 0; rank < nodes; ++rank) bench.exit_rank(rank, {});
+  while (bench.is_in<Stopping>()) bench.obey(pending_work(bench.state).front());
+  REQUIRE(bench.is_in<Collecting>());
+}
+
+OutputsCollected not_copied(int node) {
+  return {JobId{"train"}, AttemptId{0}, NodeId{node_name(node)}, "cannot read outputs/model.bin"};
+}
+
 }  // namespace
 
 TEST_CASE("an attempt that never launched needs no proof from its nodes") {
@@ -121,19 +133,125 @@ TEST_CASE("processes that die late make the node clean before the limit") {
   CHECK(!bench.state.nodes.at(NodeId{"h01"}).owner);
 }
 
-TEST_CASE("outputs are collected from clean nodes, and a node that vanishes meanwhile is skipped") {
+TEST_CASE("a job whose outputs stay on a node that vanished has failed, and says where they are") {
   Bench bench;
-  bench.start(a_job().on_nodes(2));
-  bench.exit_rank(0, {});
-  bench.exit_rank(1, {});
-  while (bench.is_in<Stopping>()) bench.obey(pending_work(bench.state).front());
-  REQUIRE(bench.is_in<Collecting>());
+  start_collecting(bench, 2);
   bench.unlink(2);
   bench.obey();
-  CHECK(bench.is_in<Collecting>());
-  bench.pass(Seconds{31});
-  CHECK(bench.last<JobEnded>()->exit_code == 0);
+  bench.pass(Seconds{599});
+  REQUIRE(bench.is_in<Collecting>());
+  bench.pass(Seconds{2});
+  const JobEnded& end = *bench.last<JobEnded>();
+  CHECK(end.state == JobEndState::failed);
+  CHECK(end.exit_code == 92);
+  CHECK(end.reason ==
+        "every rank ended with 0, but the outputs of h02 were not copied (h02 cannot be reached: "
+        "no answer): what it has of them is still on h02 in outputs/ and logs/ of /jobs/train");
   CHECK(bench.count<OutputsCollected>() == 1);
+}
+
+TEST_CASE("a node that comes back in time still gives its outputs") {
+  Bench bench;
+  start_collecting(bench, 2);
+  bench.unlink(2);
+  bench.obey();
+  bench.pass(Seconds{500});
+  bench.link(2, 2, 2);
+  bench.obey();
+  CHECK(bench.last<JobEnded>()->exit_code == 0);
+}
+
+TEST_CASE("outputs that cannot be copied are asked again, and then no longer") {
+  Bench bench;
+  start_collecting(bench, 2);
+  bench.observe(not_copied(1));
+  bench.observe(not_copied(1));
+  CHECK(!pending_work(bench.state, NodeId{"h01"}));
+  bench.pass(Seconds{5});
+  const auto again = pending_work(bench.state, NodeId{"h01"});
+  REQUIRE(again);
+  CHECK(std::get<CollectWork>(again->work).failures == 1);
+  bench.obey(*pending_work(bench.state, NodeId{"h02"}));
+  for (const int pause : {10, 20, 30, 0}) {
+    REQUIRE(bench.is_live());
+    bench.observe(not_copied(1));
+    bench.pass(Seconds{pause});
+  }
+  const JobEnded& end = *bench.last<JobEnded>();
+  CHECK(end.exit_code == 92);
+  CHECK(end.reason.find("h01 were not copied (cannot read outputs/model.bin)") !=
+        std::string::npos);
+}
+
+TEST_CASE("outputs that are copied at the second try are copied") {
+  Bench bench;
+  start_collecting(bench, 1);
+  bench.observe(not_copied(1));
+  bench.pass(Seconds{5});
+  bench.obey();
+  CHECK(bench.last<JobEnded>()->exit_code == 0);
+}
+
+TEST_CASE("outputs that had arrived and were lost before they were in place are asked again") {
+  Bench bench;
+  start_collecting(bench, 2);
+  bench.obey(*pending_work(bench.state, NodeId{"h01"}));
+  bench.observe(not_copied(1));
+  bench.pass(Seconds{5});
+  CHECK(pending_work(bench.state).size() == 2);
+}
+
+TEST_CASE("who cancels waits for no second try, and is told what stays on the node") {
+  Bench bench;
+  start_collecting(bench, 1);
+  bench.observe(not_copied(1));
+  bench.cancel();
+  REQUIRE(!bench.is_live());
+  CHECK(bench.last<JobEnded>()->exit_code == 92);
+}
+
+TEST_CASE("a linked node that sends no outputs is given up, but not while they arrive") {
+  Bench bench;
+  start_collecting(bench, 1);
+  for (int minute = 0; minute < 60; ++minute) {
+    bench.observe(CollectionSeen{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, minute});
+    bench.pass(Seconds{60});
+  }
+  REQUIRE(bench.is_in<Collecting>());
+  bench.pass(Seconds{20 * 60});
+  CHECK(bench.last<JobEnded>()->reason.find("h01 sent nothing for 20 min") != std::string::npos);
+}
+
+TEST_CASE("a fresh agent gives the outputs of the one before") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bench.exit_rank(0, {});
+  bench.link(1, 2);
+  REQUIRE(bench.is_in<Collecting>());
+  bench.obey();
+  CHECK(bench.last<JobEnded>()->exit_code == 0);
+}
+
+TEST_CASE("an agent that never proves its ranks gone is not waited for, nor is the job restarted") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.exit_rank(0, {1, 0});
+  bench.obey(*pending_work(bench.state, NodeId{"h01"}));
+  bench.pass(Seconds{30 * 60 + 29});
+  REQUIRE(bench.is_in<Stopping>());
+  bench.pass(Seconds{1});
+  bench.obey(*pending_work(bench.state, NodeId{"h01"}));
+  CHECK(bench.last<NodeFenced>()->proof == FenceProof::none);
+  REQUIRE(!bench.is_live());
+  const JobEnded& end = *bench.last<JobEnded>();
+  CHECK(end.exit_code == 92);
+  CHECK(end.reason.find("not restarted, because it may still run on h02") != std::string::npos);
+  CHECK(end.reason.find("h02 has not proven that its ranks are gone") != std::string::npos);
+  CHECK(bench.count<RetryScheduled>() == 0);
+  bench.submit(a_job("next").on_nodes(4));
+  CHECK(bench.last<JobWaits>()->job == JobId{"next"});
+  bench.observe(NodeClean{JobId{"train"}, AttemptId{0}, NodeId{"h02"}, {}, {}});
+  CHECK(bench.nodes("next").size() == 4);
 }
 
 TEST_CASE("the next wake-up is the nearest moment at which something would be decided") {

@@ -179,4 +179,20 @@ TEST_CASE("an attempt that runs is never cleared away") {
 }
 
 }  // namespace
+TEST_CASE("files that the controller cannot store are the node's to send again") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto wire = agents.connect(address_of("n1", "a"));
+  wire->say(FileData{{"j"}, {0}, {TreeEntry::Kind::file, "elsewhere/x", 0600, 1, {}, {}}, 0, true},
+            "x");
+  wire->say(CollectDone{{"j"}, {0}, "", {}});
+  REQUIRE(agents.observed.size() == 2);
+  CHECK(std::holds_alternative<CollectionSeen>(agents.observed[0]));
+  CHECK_THAT(std::get<OutputsCollected>(agents.observed[1]).error,
+             ContainsSubstring("elsewhere/x"));
+  wire->say(CollectDone{{"j"}, {0}, "", {}});
+  CHECK(std::get<OutputsCollected>(agents.observed[2]).error.empty());
+}
+
 }  // namespace muster

@@ -78,8 +78,9 @@ TEST_CASE("pipes are not sent, and links are sent as links") {
   CollectReader reader = reader_of(folder);
   REQUIRE(reader.entries().size() == 2);
   CHECK(reader.entries()[1].entry_kind == TreeEntry::Kind::link);
-  REQUIRE(reader.problems().size() == 1);
-  CHECK_THAT(reader.problems()[0], ContainsSubstring("not a regular file"));
+  CHECK(reader.problems().empty());
+  REQUIRE(reader.left_out().size() == 1);
+  CHECK_THAT(reader.left_out()[0], ContainsSubstring("not a regular file"));
 }
 
 TEST_CASE("directories too deep for a path are named once and hold up nothing else") {
@@ -109,8 +110,8 @@ TEST_CASE("a folder full of pipes gives a few problems and their number") {
     REQUIRE(::mkfifo((folder / ("job/outputs/p" + std::to_string(i))).c_str(), 0644) == 0);
   }
   const CollectReader reader = reader_of(folder);
-  REQUIRE(reader.problems().size() == 21);
-  CHECK(reader.problems().back() == "and 30 more such problems");
+  REQUIRE(reader.left_out().size() == 21);
+  CHECK(reader.left_out().back() == "and 30 more such problems");
 }
 
 TEST_CASE("a folder that became a link to elsewhere is not entered") {

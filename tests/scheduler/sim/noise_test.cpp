@@ -45,7 +45,7 @@ class Draw {
   Observation observation() {
     const JobId id = job();
     const AttemptId number = attempt(id);
-    switch (dice_.upto(14)) {
+    switch (dice_.upto(15)) {
       case 0: return LinkUp{node(), "boot", "agent" + std::to_string(dice_.upto(3)), "h", "a"};
       case 1: return LinkDown{node(), {link_failure(), "no"}};
       case 2: return NodeDrainSet{node(), dice_.chance(50), "fan", duration()};
@@ -59,6 +59,7 @@ class Draw {
       case 10: return ProgressSeen{id, number, dice_.upto(100), checkpoint()};
       case 11: return NodeClean{id, number, node(), checkpoint(), stuck()};
       case 12: return OutputsCollected{id, number, node(), error()};
+      case 13: return CollectionSeen{id, number, node(), dice_.upto(100)};
       default: return LinkUp{node(), "boot", "agent0", "h", "a"};
     }
   }
@@ -75,8 +76,16 @@ class Draw {
       case 5: return PortsAsked{id, number};
       case 6: return LaunchBegun{id, number, checkpoint(), "", false};
       case 7: return StopBegun{id, number, static_cast<StopReason>(dice_.upto(7)), "", Seconds{1}};
-      case 8: return NodeFenced{id, number, node(), FenceProof::lease_expired};
-      case 9: return CollectionBegun{id, number};
+      case 8: {
+        const bool proven = dice_.chance(50);
+        return NodeFenced{id, number, node(),
+                          proven ? FenceProof::lease_expired : FenceProof::none};
+      }
+      case 9: {
+        CollectionBegun begun{id, number};
+        if (dice_.chance(50)) begun.again_from = node();
+        return begun;
+      }
       case 10: return AttemptEnded{id, number, {}, checkpoint()};
       default: return RetryScheduled{id, number, from_ms(0), dice_.chance(50), nodes(), ""};
     }
