@@ -47,11 +47,13 @@ void apply_one(State& state, Time at, const ResumeRequested& record) {
   job.resume_step = record.from_step;
 }
 
-void apply_one(State& state, Time, const JobWaits& record) {
+void apply_one(State& state, Time at, const JobWaits& record) {
   Job* job = find_job(state, record.job);
   if (!job || active_attempt(*job) || is_undecided(*job)) return;
   job->phase = Queued{record.reason, std::nullopt};
-  job->waiting_since.reset();  // from here it waits for others to finish, not for nodes to recover
+  // From here it waits for others to finish, not for nodes to recover.
+  if (job->waiting_since) job->waited_before += at - *job->waiting_since;
+  job->waiting_since.reset();
   job->abandoned = 0;
 }
 

@@ -114,7 +114,7 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
         JobEnded{job.id, JobEndState::failed, static_cast<int>(ExitCode::no_nodes), reason});
     return;
   }
-  const Time since = job.waiting_since.value_or(attempt.placed_at);
+  const Time since = job.waiting_since.value_or(attempt.placed_at) - job.waited_before;
   if (!turn.moment.reached(since + job.spec.muster.nodes_wait)) return;
   const bool all_links = std::all_of(unfits.begin(), unfits.end(), [](const Unfit& unfit) {
     return unfit.unfitness == Unfitness::unreachable;

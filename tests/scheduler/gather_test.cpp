@@ -137,6 +137,27 @@ TEST_CASE("a gang that stays unhealthy for muster.nodes.wait ends with 91") {
   CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("gpu_count"));
 }
 
+TEST_CASE("waiting for a busy node in between does not begin muster.nodes.wait anew") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(4).nodes_wait(60));
+  bench.link_all(4);
+  bench.pass(Seconds{40});
+  bench.fail_check(3);
+  REQUIRE(!active_attempt(bench.job()));
+  bench.drain(1);
+  bench.pass(Seconds{1000});
+  REQUIRE(bench.last<JobWaits>());
+  bench.drain(1, false);
+  REQUIRE(bench.is_in<Gathering>());
+  bench.fail_check(3);
+  REQUIRE(bench.is_live());
+  for (int i = 0; i < 30 && bench.is_live(); ++i) {
+    if (bench.is_in<Gathering>()) bench.fail_check(3);
+    bench.pass(Seconds{1});
+  }
+  CHECK(!bench.is_live());
+}
+
 TEST_CASE("a gang that stays unreachable for muster.nodes.wait ends with 92") {
   Bench bench;
   bench.submit(a_job().on_nodes(2).of_cluster(2).nodes_wait(60));
