@@ -21,9 +21,9 @@ for round in 1 2; do
 done
 agents=$(for pid in $(agent_pids); do grep -qx muster-agent "/proc/$pid/comm" && echo "$pid"; done)
 kill -9 $agents
-attempt_is_over() { "$MUSTER" explain pair | grep -q "attempt 0 ended"; }
-until_true 30 attempt_is_over
-expect 0 "$MUSTER" cancel pair
+is_completed() { "$MUSTER" status pair -o json | grep -q '"Completed"'; }
+until_true 30 is_completed
+"$MUSTER" explain pair | grep -q "attempt 0 ended" || fail "the attempt went on without its agents"
 nothing_is_held() { [ -z "$(find "$MUSTER_HOME/nodes/run" -path '*pair*' -name 'rank-*')" ]; }
 until_true 20 nothing_is_held
 echo ok
