@@ -114,7 +114,8 @@ void Agent::ask_remote_start(const std::shared_ptr<PeerConnection>& peer, Remote
   peer->set_handlers(
       {[](Frame) {}, {}, [this, ticket = asked.ticket] { remote_asks_.erase(ticket); }});
   line_.send(asked);  // without a line: with the next Welcome
-  remote_asks_[asked.ticket] = {peer, std::move(asked)};
+  RemoteAsk& open = remote_asks_[asked.ticket];
+  open = {peer, std::move(asked)};
 }
 
 }  // namespace muster

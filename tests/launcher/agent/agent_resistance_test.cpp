@@ -157,6 +157,31 @@ TEST_CASE("what mpirun asked for over a lost connection is asked for again over 
   CHECK(again->command == "orted");
 }
 
+TEST_CASE("each mpi-start is told the end of its own daemon") {
+  TestNode node("local-0");
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(an_mpi_start());
+  REQUIRE(client.await<StartDone>());
+  for (const int code : {3, 4}) {
+    auto mpi_start = connect_to_agent(node.socket_path());
+    REQUIRE(mpi_start);
+    const RemoteStartAsked asks{"4711", JobId{"job"}, AttemptId{}, "local-1", "orted"};
+    REQUIRE(write_all(mpi_start->get(), encode(FromAgent{asks})));
+    const auto asked = client.await<RemoteStartAsked>();
+    REQUIRE(asked);
+    client.send(RemoteStartEnded{asked->ticket, ExitStatus{code, 0}, "over"});
+    const timeval patience{10, 0};
+    ::setsockopt(mpi_start->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    std::string answer(65536, '\0');
+    const ssize_t got = ::recv(mpi_start->get(), answer.data(), answer.size(), 0);
+    REQUIRE(got > 0);
+    const std::string told(answer.data(), static_cast<std::size_t>(got));
+    CHECK(told == encode(ToAgent{RemoteStartEnded{asked->ticket, ExitStatus{code, 0}, "over"}}));
+  }
+}
+
 TEST_CASE("an attempt that nobody started here is not held because of a late daemon") {
   TestNode node;
   REQUIRE(node.serve() == 0);
