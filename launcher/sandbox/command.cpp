@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "launcher/agent/spawn.h"
 #include "launcher/os/fd.h"
 #include "launcher/transport/spawn.h"
 
@@ -113,14 +114,8 @@ Status run_commands(const std::vector<Command>& commands) {
 
 bool has_program(const std::string& name) {
   const char* set = std::getenv("PATH");
-  std::string places = std::string(set == nullptr ? "" : set) + ":/usr/sbin:/usr/bin:/sbin:/bin";
-  for (std::size_t begin = 0; begin < places.size();) {
-    const std::size_t end = std::min(places.find(':', begin), places.size());
-    const std::string path = places.substr(begin, end - begin) + "/" + name;
-    if (::access(path.c_str(), X_OK) == 0) return true;
-    begin = end + 1;
-  }
-  return false;
+  const std::string places = set == nullptr ? "" : std::string(set) + ":";
+  return find_program(name, places + "/usr/sbin:/usr/bin:/sbin:/bin").has_value();
 }
 
 }  // namespace muster

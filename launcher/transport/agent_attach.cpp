@@ -24,8 +24,7 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
   Attach(boost::asio::io_context& io, std::shared_ptr<RemoteShell> shell,
          std::shared_ptr<PushGate> gate, const NodeAddress& node, const AgentLaunch& launch,
          std::function<void()> on_shell, std::function<void(AttachResult)> done)
-      : io_(io),
-        shell_(std::move(shell)),
+      : shell_(std::move(shell)),
         gate_(std::move(gate)),
         node_(node),
         launch_(launch),
@@ -55,7 +54,6 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
                                    void (Attach::*on_exit)(const RemoteExit&));
   void on_push_output(std::span<const std::byte> bytes);
 
-  boost::asio::io_context& io_;
   std::shared_ptr<RemoteShell> shell_;
   std::shared_ptr<PushGate> gate_;
   NodeAddress node_;
