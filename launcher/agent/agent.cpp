@@ -19,7 +19,7 @@ namespace muster {
 
 namespace {
 
-// Heartbeats, metrics, throttling, the lease: twice a second is what the protocol promises at most.
+// Heartbeats, metrics, room on the disk, the lease: twice a second is what the protocol promises.
 constexpr std::chrono::milliseconds calm_tick{500};
 // While something is being ended: a scan of /proc costs about 5 ms.
 constexpr std::chrono::milliseconds busy_tick{25};
@@ -47,40 +47,40 @@ std::string own_program() {
 
 }  // namespace
 
-Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, Keeper& keeper,
+Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keeper,
              std::string build_id)
     : io_(io),
       run_(run),
       keeper_(keeper),
-      acceptor_(io, boost::asio::local::stream_protocol(), listener.release()),
+      acceptor_(io),
       signals_(io, SIGCHLD, SIGTERM, SIGINT),
       tick_timer_(io),
-      site_{run, line_, own_environment(), own_program(), {}},
+      site_{run,           line_, keeper, io, [this] { move_output(); }, own_environment(),
+            own_program(), {}},
       welcome_(describe_node()),
       tasks_(io),
       staging_(run, line_, tasks_),
       execs_(io, line_),
       collection_(line_),
-      files_(io, [this] { move_output(); }),
       heard_at_(boot_time()),
       lease_(first_lease) {
   site_.host_name = welcome_.host_name;
   welcome_.build_id = std::move(build_id);
   welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" + std::to_string(heard_at_.count()) +
                       "-" + std::to_string(::getpid());
+  restore_attempts();
 }
 
 Agent::~Agent() = default;
 
-bool Agent::run() {
-  restore_attempts();
+bool Agent::run(Fd listener) {
+  acceptor_.assign(boost::asio::local::stream_protocol(), listener.release());
   watch_children();
   accept_next();
   schedule_tick();
   io_.run();
-  return std::all_of(attempts_.begin(), attempts_.end(), [](const auto& item) {
-    return item.second->is_clean() || !item.second->start_request();
-  });
+  return std::none_of(attempts_.begin(), attempts_.end(),
+                      [](const auto& item) { return item.second->needs_keeper(); });
 }
 
 void Agent::restore_attempts() {
@@ -101,7 +101,9 @@ void Agent::restore_attempts() {
 }
 
 void Agent::keep_keeper() {
-  if (Status kept = keeper_.ensure(); !kept) log_line(kept.error().message);
+  std::vector<int> pipes;
+  for (const auto& [key, attempt] : attempts_) attempt->output().list_pipes(pipes);
+  if (Status kept = keeper_.ensure(pipes); !kept) log_line(kept.error().message);
 }
 
 LocalAttempt& Agent::attempt(const AttemptKey& key) {
@@ -174,13 +176,11 @@ void Agent::tick() {
                           : "had no controller for the lease");
   }
   if (!is_accepting_ && acceptor_.is_open()) accept_next();
-  const auto has_ranks = [](const auto& item) {
-    return item.second->start_request() && !item.second->is_clean();
-  };
-  if (std::any_of(attempts_.begin(), attempts_.end(), has_ranks)) keep_keeper();
+  const auto needs_keeper = [](const auto& item) { return item.second->needs_keeper(); };
+  if (std::any_of(attempts_.begin(), attempts_.end(), needs_keeper)) keep_keeper();
   staging_.poll(boot_time());
   for (const auto& [key, attempt] : attempts_) {
-    attempt->throttle();
+    attempt->output().move();
     attempt->poll_progress();
     watch_checkpoints(*attempt);
   }
@@ -200,7 +200,6 @@ void Agent::step_attempts() {
       continue;
     }
     remove_files(layout_of(run_, at->first), at->second);
-    files_.remove(layout_of(run_, at->first).spool);
     checkpoints_.erase(at->first);
     attempts_.erase(at->first);
     at = forget_when_clean_.erase(at);
@@ -212,8 +211,7 @@ void Agent::step_attempts() {
 
 void Agent::move_output() {
   for (const auto& [key, attempt] : attempts_) {
-    attempt->read_exit_log();
-    attempt->output().pump(line_);
+    attempt->move_output();
     tell_clean_if_owed(*attempt);
   }
   collection_.pump();

@@ -22,7 +22,6 @@
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exec_sessions.h"
-#include "launcher/agent/file_watch.h"
 #include "launcher/agent/leftovers.h"
 #include "launcher/agent/output_collection.h"
 #include "launcher/agent/peer_connection.h"
@@ -33,12 +32,12 @@ namespace muster {
 
 class Agent {
  public:
-  Agent(boost::asio::io_context& io, const RunDirectory& run, Fd listener, Keeper& keeper,
-        std::string build_id);
+  // Takes over what an earlier agent left, the pipes that its keeper holds until somebody listens.
+  Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keeper, std::string build_id);
   ~Agent();
 
   // Until the agent has nothing more to do here. True: nothing of any attempt is left behind.
-  bool run();
+  bool run(Fd listener);
 
  private:
   using Socket = boost::asio::local::stream_protocol::socket;
@@ -101,7 +100,6 @@ class Agent {
   AttemptStaging staging_;
   ExecSessions execs_;
   OutputCollection collection_;
-  FileWatch files_;
   std::map<AttemptKey, std::unique_ptr<LocalAttempt>> attempts_;
   std::map<AttemptKey, CheckpointWatch> checkpoints_;
   std::map<AttemptKey, bool> forget_when_clean_;  // true: the job's directory too

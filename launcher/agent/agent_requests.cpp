@@ -83,9 +83,7 @@ void Agent::on(const StartRanks& request, std::string_view) {
     return line_.send(StartDone{request.job, request.attempt, why});
   }
   keep_keeper();
-  LocalAttempt& started = attempt({request.job, request.attempt});
-  started.start(request);
-  files_.add(started.layout().spool);
+  attempt({request.job, request.attempt}).start(request);
   move_output();
 }
 

@@ -25,7 +25,7 @@ LocalAttempt::LocalAttempt(const AgentSite& site, AttemptKey key)
     : site_(site),
       key_(std::move(key)),
       layout_(layout_of(site.run, key_)),
-      output_(key_, layout_.spool),
+      output_(site.io, key_, layout_.spool, site.on_output),
       exit_log_(exit_log_path(layout_.spool)) {}
 
 void LocalAttempt::restore() {
@@ -33,7 +33,7 @@ void LocalAttempt::restore() {
   start_error_ = "an earlier agent of this node ran the attempt and died";
   output_.open_existing();
   for (const ExitLogLine& line : exit_log_.read_new()) {
-    if (const auto* exit = std::get_if<RankExit>(&line)) ranks_[exit->rank].exit = *exit;
+    if (const auto* exit = std::get_if<RankExit>(&line)) note_end(*exit);
   }
   stop_.kill_now(AttemptStop::Clock::now());
   remove_mpi_scratch(layout_);
@@ -74,6 +74,7 @@ void LocalAttempt::stop(const StopAttempt& request) {
   clean_wanted_ = true;
   std::vector<ProcessInfo> targets;
   if (stop_.is_idle()) {
+    read_exit_log();
     targets = signal_targets();
     asked_to_stop_ = true;
     const int signal = signal_number(request.signal).value_or(SIGTERM);
@@ -180,9 +181,32 @@ void LocalAttempt::rank_ended(RankExit exit) {
   LocalRank& rank = ranks_[exit.rank];
   if (rank.exit) return;
   exit.asked_to_stop = exit.asked_to_stop || asked_to_stop_;
-  rank.exit = exit;
+  note_end(exit);
+  tell_ends();
+}
+
+// Whatever goes on writing to its pipe, what the rank itself wrote is in it by now.
+void LocalAttempt::note_end(RankExit exit) {
+  const Spool* spool = output_.find(exit.rank);
+  LocalRank& rank = ranks_[exit.rank];
+  rank.told_at = spool != nullptr ? spool->end() : 0;
+  rank.exit = std::move(exit);
+}
+
+void LocalAttempt::tell_ends() {
+  for (auto& [id, rank] : ranks_) {
+    if (!rank.told_at || !output_.move_to(id, *rank.told_at)) continue;
+    rank.told_at.reset();
+    output_.pump(site_.line);
+    tell_end(*rank.exit);
+  }
+}
+
+void LocalAttempt::move_output() {
+  read_exit_log();
+  if (is_clean()) output_.finish();
+  tell_ends();
   output_.pump(site_.line);
-  tell_end(exit);
 }
 
 void LocalAttempt::tell_end(const RankExit& exit) {
@@ -197,6 +221,7 @@ void LocalAttempt::tell_end(const RankExit& exit) {
   if (spool != nullptr && !exit.status.ok()) {
     ended.last_lines = spool->last_lines(reported_lines);
     Spool* mpirun = output_.find(mpirun_rank);
+    if (mpirun != nullptr) output_.move_to(mpirun_rank, mpirun->end());
     if (ended.last_lines.empty() && mpirun != nullptr) {
       ended.last_lines = mpirun->last_lines(reported_lines);
     }
@@ -208,26 +233,12 @@ void LocalAttempt::tell_end(const RankExit& exit) {
 void LocalAttempt::tell_known() {
   output_.rewind();
   for (const auto& [id, rank] : ranks_) {
-    if (rank.exit) tell_end(*rank.exit);
+    if (rank.exit && !rank.told_at) tell_end(*rank.exit);
   }
 }
 
 void LocalAttempt::poll_progress() {
   if (start_ && !is_clean()) progress_.poll(key_.job, key_.attempt, site_.line);
-}
-
-void LocalAttempt::throttle() {
-  for (auto& [id, rank] : ranks_) {
-    const Spool* spool = output_.find(id);
-    if (spool == nullptr || !rank.process || rank.exit || !stop_.is_idle()) continue;
-    if (rank.process->group <= 1) continue;  // it was gone before it could be looked at
-    const std::int64_t backlog = spool->backlog();
-    const bool pause = backlog > spool_limit_bytes;
-    const bool resume = backlog < spool_limit_bytes / 2;
-    if (rank.paused ? !resume : !pause) continue;
-    rank.paused = pause;
-    ::kill(-rank.process->group, pause ? SIGSTOP : SIGCONT);
-  }
 }
 
 }  // namespace muster

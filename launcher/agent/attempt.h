@@ -1,6 +1,6 @@
 // One attempt on this node: its rank processes, their output, how they ended, and the proof that
-// nothing of it is left. Owned by Agent, on its thread; learns of time, dead children and changed
-// files by being told. Messages to the controller go through the line and are said again on
+// nothing of it is left. Owned by Agent, on its thread; learns of time and dead children by being
+// told. Messages to the controller go through the line and are said again on
 // request.
 //
 //   held -> running -> stopping -> clean        (held: staged or restored, nothing runs)
@@ -19,6 +19,7 @@
 #include "launcher/agent/attempt_stop.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exit_log.h"
+#include "launcher/agent/leftovers.h"
 #include "launcher/agent/port_reservation.h"
 #include "launcher/agent/progress_watch.h"
 #include "launcher/agent/rank_environment.h"
@@ -29,8 +30,11 @@ namespace muster {
 struct AgentSite {
   const RunDirectory& run;
   ControllerLine& line;
-  Environment environment;  // the agent's own
-  std::string program;      // path of this binary
+  Keeper& keeper;
+  boost::asio::io_context& io;
+  std::function<void()> on_output;  // something can be sent
+  Environment environment;          // the agent's own
+  std::string program;              // path of this binary
   std::string host_name;
 };
 
@@ -56,15 +60,17 @@ class LocalAttempt {
   // StopAttempt wants AttemptClean, and everything it has to wait for has happened.
   bool owes_clean() const { return clean_wanted_ && is_clean() && output_.has_sent_everything(); }
   void clean_told() { clean_wanted_ = false; }
+  // Processes, or output that only their pipes hold.
+  bool needs_keeper() const { return start_ && !(is_clean() && output_.is_moved()); }
   AttemptClean clean_message() const;
 
-  // Anything that can bring an attempt forward: time, a dead child, a changed file.
+  // Anything that can bring an attempt forward: time, a dead child.
   void step(const AttemptStop::Find& find);
   bool reaped(pid_t pid, int wait_status);
   void read_exit_log();
   void poll_progress();
-  void throttle();
-  void tell_known();  // after Welcome
+  void move_output();  // as far as it goes: what the ranks wrote, then how they ended
+  void tell_known();   // after Welcome
 
   void remote_start(const RemoteStart& request);
   // For a command beside a rank: its environment and directory; an Error when it is not here.
@@ -78,7 +84,7 @@ class LocalAttempt {
   struct LocalRank {
     std::optional<ProcessInfo> process;
     std::optional<RankExit> exit;
-    bool paused = false;  // its output is too far ahead of the controller
+    std::optional<std::int64_t> told_at;  // the end is told when so much output has been moved
   };
 
   // A daemon of mpirun that was started here. Its command tells it from others: the same one asked
@@ -99,6 +105,8 @@ class LocalAttempt {
   void rank_ended(RankExit exit);
   void mpi_process_ended(ExitStatus status, bool is_mpirun);
   void daemon_ended(RemoteDaemon& daemon, ExitStatus status);
+  void note_end(RankExit exit);
+  void tell_ends();
   void tell_end(const RankExit& exit);
   std::string daemon_log_path() const;
   std::vector<ProcessInfo> signal_targets() const;

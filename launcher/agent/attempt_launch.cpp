@@ -12,8 +12,8 @@ namespace muster {
 
 namespace {
 
-Result<Fd> open_for_append(const std::string& path) {
-  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+Result<Fd> open_for_writing(const std::string& path, int how) {
+  Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | how, 0600));
   if (!file) return system_error("open " + path);
   return file;
 }
@@ -57,6 +57,12 @@ Status LocalAttempt::launch() {
     progress_.add(rank.rank, heartbeat_path(layout_, rank.rank), metrics_path(layout_, rank.rank));
     if (auto spool = output_.open(rank.rank); !spool) return spool.error();
   }
+  if (start_->mpi && start_->node_index == 0) {
+    if (auto spool = output_.open(mpirun_rank); !spool) return spool.error();
+  }
+  std::vector<int> pipes;
+  output_.list_pipes(pipes);
+  site_.keeper.hold(pipes);
   if (start_->mpi) return launch_mpi();
   for (const RankLaunch& rank : start_->ranks) {
     if (Status launched = launch_rank(rank); !launched) return launched;
@@ -81,7 +87,7 @@ Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   if (!argv) return argv.error();
   request.argv = std::move(*argv);
   request.directory = layout_.code;
-  auto output = open_for_append(output_.find(rank.rank)->path());
+  auto output = open_for_writing(output_.find(rank.rank)->pipe()->path(), 0);
   if (!output) return output.error();
   request.output = request.errors = output->get();
   auto pid = spawn(request);
@@ -95,7 +101,7 @@ Status LocalAttempt::launch_rank(const RankLaunch& rank) {
 Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
   MpiRankFile file;
   file.directory = layout_.code;
-  file.output_path = output_.find(rank.rank)->path();
+  file.output_path = output_.find(rank.rank)->pipe()->path();
   file.exit_log_path = exit_log_path(layout_.spool);
   file.environment = rank_environment(setting(), rank, base_environment(site_.environment));
   auto argv = shell_command(file.environment);
@@ -116,9 +122,7 @@ Status LocalAttempt::launch_mpi() {
     if (Status written = write_mpi_rank(rank); !written) return written;
   }
   if (start_->node_index != 0) return Done{};
-  auto spool = output_.open(mpirun_rank);
-  if (!spool) return spool.error();
-  auto output = open_for_append((*spool)->path());
+  auto output = open_for_writing(output_.find(mpirun_rank)->pipe()->path(), 0);
   if (!output) return output.error();
   SpawnRequest request;
   request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name),
@@ -147,7 +151,7 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
   }
   if (!start_ || !start_->mpi || !stop_.is_idle()) return refuse("the attempt does not run here");
   // Not a spool: only node 0 has the log of mpirun. What the daemon says is read when it fails.
-  auto output = open_for_append(daemon_log_path());
+  auto output = open_for_writing(daemon_log_path(), O_CREAT | O_APPEND);
   if (!output) return refuse(output.error().message);
   SpawnRequest request;
   request.argv = {"sh", "-c", asked.command};

@@ -2,7 +2,7 @@
 //   - carries the attempt's token in the environment it was started with,
 //   - or descends from the agent (the agent is a sub-reaper: orphans come back to it) and no other
 //     attempt owns it by token or session,
-//   - or writes to an output spool of the attempt (cleared its environment, lost its agent).
+//   - or writes to an output pipe of the attempt (cleared its environment, lost its agent).
 // Reads /proc, signals with identity checked. Never goes by name, never touches other processes.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace muster {
 struct ProcessMarks {
   std::function<bool(const std::string& token)> is_token;  // of these attempts
   std::string socket_path;         // of the agent: the same token may exist below another home
-  std::string spool_prefix;        // paths of spools begin so
+  std::string spool_prefix;        // paths of pipes begin so
   std::set<pid_t> sessions;        // begun by the agent for the attempt
   std::set<pid_t> other_sessions;  // begun by the agent for anything else
   bool takes_orphans = true;       // unmarked descendants of the agent: false while another

@@ -1,4 +1,4 @@
-// `muster agent mpi-rank`: between mpirun and a rank. Output goes to the rank's spool, so that it
+// `muster agent mpi-rank`: between mpirun and a rank. Output goes to the rank's pipe, so that it
 // is kept as for any other rank; how it ended goes to the attempt's exit log.
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -65,7 +65,7 @@ void merge_mpi_variables(Environment& environment) {
 }
 
 Status redirect(const MpiRankFile& rank) {
-  const Fd output(::open(rank.output_path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  const Fd output(::open(rank.output_path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!output) return Error{"could not open " + rank.output_path};
   if (::chdir(rank.directory.c_str()) != 0) return Error{"could not enter " + rank.directory};
   ::dup2(output.get(), 1);

@@ -54,6 +54,9 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
   if (!attempts_below(spools_root(run)).empty()) {
     if (Status ended = end_leftovers(run); !ended) return fail(ended.error().message);
   }
+  boost::asio::io_context io(1);
+  Keeper keeper(run);
+  Agent agent(io, run, keeper, options.build_id);
   auto listener = listen_in(run);
   if (!listener) return fail(listener.error().message);
   if (!has_log) ::dup2(null.get(), STDERR_FILENO);  // so far it could still say why not
@@ -61,10 +64,7 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
   tell_ready(ready);
   if (options.ready_fd >= 0) tell_ready(options.ready_fd);
 
-  boost::asio::io_context io(1);
-  Keeper keeper(run);
-  Agent agent(io, run, std::move(*listener), keeper, options.build_id);
-  const bool left_nothing = agent.run();
+  const bool left_nothing = agent.run(std::move(*listener));
   ::unlinkat(run.fd.get(), "agent.sock", 0);
   if (left_nothing) keeper.dismiss();
   return 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every byte a rank writes reaches its log, in order: a huge line, bytes that are no text, both
-# streams, and output in the middle of which the controller is killed.
+# streams, a stream opened anew, and output in the middle of which the controller is killed.
 . "$(dirname "$0")/harness.sh"
 
 job_file line.yml <<'YAML'
@@ -17,6 +17,13 @@ YAML
 expect 0 "$MUSTER" run "$work/bytes.yml" --name bytes
 printf '\377\376 not \200 text\nto stderr\n' \
   | cmp - "$MUSTER_HOME/jobs/bytes/attempt-0/rank-0.log" || fail "bytes differ"
+
+job_file anew.yml <<'YAML'
+command: echo before; sleep 0.5; echo warned > /dev/stderr; sleep 0.5; echo after
+YAML
+expect 0 "$MUSTER" run "$work/anew.yml" --name anew
+printf 'before\nwarned\nafter\n' \
+  | cmp - "$MUSTER_HOME/jobs/anew/attempt-0/rank-0.log" || fail "a stream opened anew lost output"
 
 job_file count.yml <<'YAML'
 command: >-

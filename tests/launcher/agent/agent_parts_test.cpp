@@ -1,5 +1,7 @@
 // The agent's pure parts and those that only need a directory.
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -13,6 +15,7 @@
 #include "launcher/agent/exit_log.h"
 #include "launcher/agent/mpi_launch.h"
 #include "launcher/agent/node_check.h"
+#include "launcher/agent/output_pipe.h"
 #include "launcher/agent/port_reservation.h"
 #include "launcher/agent/process_scan.h"
 #include "launcher/agent/progress_watch.h"
@@ -39,6 +42,19 @@ struct Directory {
 
 void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text;
+}
+
+Spool a_spool(const Directory& directory) {
+  auto spool = Spool::open(directory.path, RankId{3});
+  REQUIRE(spool);
+  REQUIRE(spool->make_pipe());
+  return std::move(*spool);
+}
+
+// As a rank would.
+void say(const Spool& spool, const std::string& text) {
+  const Fd pipe(::open(spool.pipe()->path().c_str(), O_WRONLY | O_CLOEXEC));
+  REQUIRE(write_all(pipe.get(), text));
 }
 
 StartGateFacts a_healthy_node() {
@@ -84,63 +100,103 @@ TEST_CASE("memory is read from the kernel's text") {
 
 TEST_CASE("a spool gives each byte once, from what is acknowledged") {
   Directory directory;
-  auto spool = Spool::open(directory.path, RankId{3});
-  REQUIRE(spool);
-  append(spool->path(), "0123456789");
-  CHECK(spool->take_chunk() == "0123456789");
-  CHECK(spool->take_chunk() == "");
-  spool->acknowledge(4);
-  spool->rewind();
-  CHECK(spool->take_chunk() == "456789");
-  spool->acknowledge(99);  // no more than there is
-  CHECK(spool->acked() == 10);
-  append(spool->path(), "ab");
+  auto spool = a_spool(directory);
+  say(spool, "0123456789");
+  REQUIRE(spool.take_in());
+  CHECK(spool.take_chunk() == "0123456789");
+  CHECK(spool.take_chunk() == "");
+  spool.acknowledge(4);
+  spool.rewind();
+  CHECK(spool.take_chunk() == "456789");
+  spool.acknowledge(99);  // no more than there is
+  CHECK(spool.acked() == 10);
+  say(spool, "ab");
+  CHECK_FALSE(spool.has_sent_everything());
   auto next = Spool::open(directory.path, RankId{3});  // of the next agent
   REQUIRE(next);
+  REQUIRE(next->take_in_to(next->end()));
   CHECK(next->take_chunk() == "ab");
+  CHECK(next->has_sent_everything());
   CHECK(next->last_lines(5) == std::vector<std::string>{"0123456789ab"});
 }
 
 TEST_CASE("a spool stops at its window and gives acknowledged space back") {
   Directory directory;
-  auto spool = Spool::open(directory.path, RankId{0});
-  REQUIRE(spool);
-  append(spool->path(), std::string(20 << 20, 'x'));
+  auto spool = a_spool(directory);
+  for (int i = 0; i < 320; ++i) {
+    say(spool, std::string(64 << 10, 'x'));
+    REQUIRE(*spool.take_in() == 64 << 10);
+  }
   std::int64_t taken = 0;
-  for (std::string chunk; !(chunk = spool->take_chunk()).empty();) {
+  for (std::string chunk; !(chunk = spool.take_chunk()).empty();) {
     taken += static_cast<std::int64_t>(chunk.size());
   }
   CHECK(taken == output_window_bytes);
-  spool->acknowledge(20 << 20);
+  spool.acknowledge(20 << 20);
   struct stat facts {};
-  REQUIRE(::stat(spool->path().c_str(), &facts) == 0);
+  REQUIRE(::stat(spool.path().c_str(), &facts) == 0);
   CHECK(facts.st_blocks * 512 < 10 << 20);
 }
 
-TEST_CASE("a spool goes on behind what was sent when a program has cut its file") {
+TEST_CASE("a program that empties its output as it opens it takes nothing away") {
   Directory directory;
-  auto spool = Spool::open(directory.path, RankId{0});
-  REQUIRE(spool);
-  append(spool->path(), "0123456789");
-  CHECK(spool->take_chunk() == "0123456789");
-  spool->acknowledge(4);
-  std::filesystem::resize_file(spool->path(), 0);  // what a shell's `> /dev/stderr` does
-  append(spool->path(), "abc");
-  CHECK(spool->take_chunk() == "abc");
-  CHECK(spool->sent() == 13);
-  CHECK(spool->has_sent_everything());
-  SECTION("and gives as many line ends as it lost with a connection") {
-    spool->rewind();
-    CHECK(spool->take_chunk() == "\n\n\n\n\n\n");
-    CHECK(spool->take_chunk() == "abc");
+  auto spool = a_spool(directory);
+  say(spool, "before\n");
+  const Fd again(::open(spool.pipe()->path().c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  REQUIRE(write_all(again.get(), "warned\n"));  // of the same length
+  say(spool, "after\n");
+  REQUIRE(spool.take_in_to(spool.end()));
+  CHECK(spool.take_chunk() == "before\nwarned\nafter\n");
+}
+
+TEST_CASE("a pipe whose reader and writers are all gone keeps its bytes while someone holds it") {
+  Directory directory;
+  std::optional<Spool> first = a_spool(directory);
+  const Fd holder(::dup(first->pipe()->fd()));
+  say(*first, "said");
+  first.reset();
+  auto next = Spool::open(directory.path, RankId{3});
+  REQUIRE(next);
+  REQUIRE(next->take_in_to(next->end()));
+  CHECK(next->take_chunk() == "said");
+}
+
+TEST_CASE("what finds no room on the disk stays in the pipe") {
+  Directory directory;
+  auto pipe = OutputPipe::open(directory.path + "/p");
+  REQUIRE(pipe);
+  REQUIRE(write_all(pipe->fd(), "bytes"));
+  const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const auto refused = pipe->move_to(full.get(), 0, 100);
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("No space left"));
+  CHECK(pipe->waiting_bytes() == 5);
+  const Fd file(::open((directory.path + "/f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  CHECK(*pipe->move_to(file.get(), 0, 100) == 5);
+  CHECK(*pipe->move_to(file.get(), 5, 100) == 0);
+  std::string text;
+  REQUIRE(read_at(file.get(), 0, 100, text));
+  CHECK(text == "bytes");
+}
+
+TEST_CASE("where a file cannot be spliced to, output is copied and none is lost") {
+  Directory directory;
+  auto pipe = OutputPipe::open(directory.path + "/p");
+  REQUIRE(pipe);
+  const std::string bytes(100'000, 'x');
+  REQUIRE(write_all(pipe->fd(), bytes));
+  // The kernel refuses to splice to a file that is open for appending.
+  const Fd file(
+      ::open((directory.path + "/f").c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  std::int64_t size = 0;
+  while (pipe->waiting_bytes() > 0) {
+    const auto moved = pipe->move_to(file.get(), size, output_pipe_bytes);
+    REQUIRE(moved);
+    size += *moved;
   }
-  SECTION("also in the next agent") {
-    spool->acknowledge(11);
-    auto next = Spool::open(directory.path, RankId{0});
-    REQUIRE(next);
-    CHECK(next->take_chunk() == "bc");
-    CHECK(next->last_lines(1) == std::vector<std::string>{"abc"});
-  }
+  std::string text;
+  REQUIRE(read_at(file.get(), 0, 200'000, text));
+  CHECK((text == bytes));
 }
 
 TEST_CASE("last lines are text whatever the bytes were") {

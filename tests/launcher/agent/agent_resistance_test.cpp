@@ -37,13 +37,6 @@ pid_t pid_in(const std::string& text) {
   return pid;
 }
 
-pid_t keeper_of(pid_t agent) {
-  for (const ProcessInfo& process : scan_processes()) {
-    if (process.parent == agent && process.name == "muster-keeper") return process.pid;
-  }
-  return 0;
-}
-
 }  // namespace
 
 TEST_CASE("stopping ends a rank whose main thread has ended before the others") {
@@ -72,18 +65,17 @@ TEST_CASE("stopping ends a rank whose main thread has ended before the others") 
 TEST_CASE("a keeper that is killed is replaced while there are ranks") {
   TestNode node;
   REQUIRE(node.serve() == 0);
-  const pid_t agent = node.agent_pid();
-  CHECK(keeper_of(agent) == 0);  // nothing to keep yet
+  CHECK(node.keeper_pid() == 0);  // nothing to keep yet
   AgentClient client = node.connect();
   client.hello(node.controller(), node.name());
   client.send(a_start("(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000"));
   REQUIRE(client.await<StartDone>());
   REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
   const pid_t orphan = pid_in(client.output(0));
-  const pid_t first = keeper_of(agent);
+  const pid_t first = node.keeper_pid();
   REQUIRE(first > 0);
   ::kill(first, SIGKILL);
-  REQUIRE(eventually([&] { return keeper_of(agent) > 0 && keeper_of(agent) != first; }));
+  REQUIRE(eventually([&] { return node.keeper_pid() > 0 && node.keeper_pid() != first; }));
   REQUIRE(is_running(orphan));
   node.kill_agent();
   CHECK(eventually([&] { return !is_running(orphan); }));

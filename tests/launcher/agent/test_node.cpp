@@ -61,6 +61,14 @@ pid_t TestNode::agent_pid() const {
   return pid > 0 && is_running(pid) ? pid : 0;
 }
 
+pid_t TestNode::keeper_pid() const {
+  const pid_t agent = agent_pid();
+  for (const ProcessInfo& process : scan_processes()) {
+    if (process.parent == agent && process.name == "muster-keeper") return process.pid;
+  }
+  return 0;
+}
+
 void TestNode::kill_agent() {
   const pid_t pid = agent_pid();
   REQUIRE(pid > 0);

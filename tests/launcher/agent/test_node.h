@@ -21,7 +21,8 @@ class TestNode {
   // `muster agent serve`, which returns when the agent listens; its exit code.
   int serve();
   pid_t agent_pid() const;
-  void kill_agent();  // SIGKILL, and waits until it is gone
+  pid_t keeper_pid() const;  // of the present agent; 0 while there is none
+  void kill_agent();         // SIGKILL, and waits until it is gone
 
   AgentClient connect() const { return AgentClient(socket_path()); }
   const std::string& home() const { return home_; }

@@ -1,0 +1,82 @@
+#include "launcher/agent/output_pipe.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "launcher/agent/system_error_text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t copy_bytes = 64u << 10;
+// Below this the kernel's own size is as good.
+constexpr std::int64_t least_pipe_bytes = 128 << 10;
+
+// A user without privileges has 64 MiB of pipes in all: then smaller ones are allowed.
+std::int64_t enlarge(int fd) {
+  for (std::int64_t size = output_pipe_bytes; size >= least_pipe_bytes; size /= 2) {
+    if (::fcntl(fd, F_SETPIPE_SZ, static_cast<int>(size)) >= 0) break;
+  }
+  return ::fcntl(fd, F_GETPIPE_SZ);
+}
+
+}  // namespace
+
+OutputPipe::OutputPipe(std::string path, Fd fd)
+    : path_(std::move(path)), fd_(std::move(fd)), capacity_(enlarge(fd_.get())) {}
+
+Result<OutputPipe> OutputPipe::open(std::string path) {
+  if (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST) {
+    return system_error("make the pipe " + path);
+  }
+  Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) return system_error("open the pipe " + path);
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0 || !S_ISFIFO(facts.st_mode)) {
+    return Error{path + " exists and is no pipe: remove it"};
+  }
+  return OutputPipe(std::move(path), std::move(fd));
+}
+
+std::int64_t OutputPipe::waiting_bytes() const {
+  int count = 0;
+  if (::ioctl(fd_.get(), FIONREAD, &count) != 0) count = 0;
+  return count + static_cast<std::int64_t>(copied_.size());
+}
+
+Result<std::int64_t> OutputPipe::move_to(int file, std::int64_t offset, std::int64_t limit_bytes) {
+  if (!copied_.empty()) return copy_to(file, offset);
+  while (true) {
+    loff_t at = offset;
+    const ssize_t moved = ::splice(fd_.get(), nullptr, file, &at,
+                                   static_cast<std::size_t>(limit_bytes), SPLICE_F_NONBLOCK);
+    if (moved >= 0) return moved;
+    if (errno == EAGAIN) return 0;
+    if (errno == EINVAL) return copy_to(file, offset);
+    if (errno != EINTR) return system_error("write output from " + path_);
+  }
+}
+
+Result<std::int64_t> OutputPipe::copy_to(int file, std::int64_t offset) {
+  if (copied_.empty()) {
+    copied_.resize(copy_bytes);
+    const ssize_t got = ::read(fd_.get(), copied_.data(), copied_.size());
+    copied_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  }
+  if (copied_.empty()) return 0;
+  const ssize_t put = ::pwrite(file, copied_.data(), copied_.size(), offset);
+  if (put < 0) return system_error("write output from " + path_);
+  copied_.erase(0, static_cast<std::size_t>(put));
+  return put;
+}
+
+void OutputPipe::unlink() const {
+  ::unlink(path_.c_str());
+}
+
+}  // namespace muster
