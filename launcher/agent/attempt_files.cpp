@@ -1,6 +1,5 @@
 #include "launcher/agent/attempt_files.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "launcher/agent/system_error_text.h"
+#include "launcher/os/whole_file.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {
@@ -75,13 +75,8 @@ Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
 
 Status save_start(const AttemptLayout& layout, const StartRanks& start) {
   const std::string path = layout.spool + "/start.frame";
-  const std::string temporary = path + ".new";
-  const std::string bytes = encode(ToAgent{start});
-  Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file) return system_error("create " + temporary);
-  if (!write_all(file.get(), bytes)) return system_error("write " + temporary);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return system_error("rename " + temporary);
-  return Done{};
+  if (replace_file(path, encode(ToAgent{start}), 0600, Durable::in_cache)) return Done{};
+  return system_error("write " + path);
 }
 
 std::optional<StartRanks> load_start(const AttemptLayout& layout) {

@@ -18,6 +18,7 @@
 
 #include "launcher/controller/controller.h"
 #include "launcher/controller/controller_log.h"
+#include "launcher/os/whole_file.h"
 #include "launcher/transport/transport_selector.h"
 
 namespace muster {
@@ -115,15 +116,8 @@ Result<std::string> controller_id(const Home& home) {
     id += digits[byte >> 4];
     id += digits[byte & 15];
   }
-  const std::string unfinished = path.string() + ".new";
-  FILE* file = std::fopen(unfinished.c_str(), "we");
-  const bool written = file != nullptr && std::fprintf(file, "%s\n", id.c_str()) > 0 &&
-                       std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
-  if (file != nullptr) std::fclose(file);
-  if (!written || ::rename(unfinished.c_str(), path.c_str()) != 0) {
-    return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
-  }
-  return id;
+  if (replace_file(path, id + '\n', 0600, Durable::on_disk)) return id;
+  return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
 }
 
 // `started` is called once the controller listens.

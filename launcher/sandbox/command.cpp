@@ -1,6 +1,5 @@
 #include "launcher/sandbox/command.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 
 #include "launcher/agent/spawn.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/whole_file.h"
 #include "launcher/transport/spawn.h"
 
 namespace muster {
@@ -31,11 +31,7 @@ Fd memory_file(const std::string& content) {
 
 std::string content_of(const Fd& file) {
   std::string text;
-  std::array<char, 4096> buffer;
-  off_t at = 0;
-  for (ssize_t got; (got = ::pread(file.get(), buffer.data(), buffer.size(), at)) > 0; at += got) {
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
+  check(read_whole(file.get(), text), "a file in memory can be read");
   return text;
 }
 

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 #include "launcher/os/fd.h"
+#include "launcher/os/whole_file.h"
 
 namespace muster {
 
@@ -28,13 +28,7 @@ int remove_entry(const char* path, const struct stat*, int, FTW*) {
 }  // namespace
 
 Status write_file(const std::filesystem::path& path, const std::string& text, mode_t mode) {
-  const std::string temporary = path.string() + ".new";
-  const Fd file(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode));
-  if (file.get() < 0) return failed("write", path);
-  if (!write_all(file.get(), text)) return failed("write", path);
-  if (::fchmod(file.get(), mode) != 0) return failed("write", path);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("write", path);
+  if (!replace_file(path, text, mode, Durable::in_cache)) return failed("write", path);
   return Done{};
 }
 
@@ -45,12 +39,7 @@ Result<std::optional<std::string>> read_file_if_there(const std::filesystem::pat
     return failed("read", path);
   }
   std::string text;
-  std::array<char, 4096> buffer;
-  ssize_t got = 0;
-  while ((got = ::read(file.get(), buffer.data(), buffer.size())) > 0) {
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-  if (got < 0) return failed("read", path);
+  if (!read_whole(file.get(), text)) return failed("read", path);
   return std::optional(std::move(text));
 }
 

@@ -1,11 +1,10 @@
 #include "launcher/stage/hash_cache.h"
 
-#include <unistd.h>
-
 #include <charconv>
 #include <fstream>
 #include <iterator>
 
+#include "launcher/os/whole_file.h"
 #include "launcher/stage/content_hash.h"
 
 namespace muster {
@@ -70,13 +69,7 @@ void HashCache::save(const fs::path& file) const {
   }
   std::error_code ignored;
   fs::create_directories(file.parent_path(), ignored);
-  // Two submissions of one source save at once: each its own file, or the two would mix.
-  const fs::path fresh = file.string() + "." + std::to_string(::getpid()) + ".new";
-  std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (out) fs::rename(fresh, file, ignored);
-  else fs::remove(fresh, ignored);
+  replace_file(file, text, 0600, Durable::in_cache);  // without it the next one hashes again
 }
 
 const std::string* HashCache::find(const std::string& path, const FileFacts& facts) const {

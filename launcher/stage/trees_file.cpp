@@ -1,9 +1,11 @@
 #include "launcher/stage/trees_file.h"
 
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <iterator>
 
+#include "launcher/os/whole_file.h"
 #include "launcher/stage/stage_error.h"
 #include "launcher/wire/json_fields.h"
 
@@ -72,15 +74,8 @@ Status save_trees(const fs::path& file, const std::vector<Tree>& trees) {
   Json json = {{"version", trees_file_version}};
   write_json(json["trees"], writable);
 
-  const fs::path fresh = file.string() + ".new";
-  std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-  out << json.dump() << '\n';
-  out.close();
-  if (!out) return stage_error("write", file, errno);
-  std::error_code code;
-  fs::rename(fresh, file, code);
-  if (code) return stage_error("write", file, code.value());
-  return Done{};
+  if (replace_file(file, json.dump() + '\n', 0600, Durable::on_disk)) return Done{};
+  return stage_error("write", file, errno);
 }
 
 Result<std::vector<Tree>> load_trees(const fs::path& file) {

@@ -16,7 +16,7 @@ ComputeTarget target_of(TransportKind transport, const std::string& shared_root)
 
 JobSpec spec_with(InputMode mode) {
   JobSpec spec;
-  spec.code = "/work/code";
+  spec.code = "/project/code";
   InputSpec input;
   input.path_kind = PathKind::local;
   input.path = "/data/set";

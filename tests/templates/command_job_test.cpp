@@ -45,7 +45,7 @@ TEST_CASE("an unknown key is an error with the line, a caret and a suggestion") 
 }
 
 TEST_CASE("every key of a command job reaches the JobSpec") {
-  const ReadOptions options = in_project({{"/work/project/src/", ""}, {"/work/project/data/", ""}});
+  const ReadOptions options = in_project({{"/project/src/", ""}, {"/project/data/", ""}});
   const JobSpec spec = spec_of(R"(
 name: run_1
 display_name: Run
@@ -82,7 +82,7 @@ identity: {type: managed, client_id: c}
   CHECK(spec.tags ==
         std::map<std::string, std::string>{{"team", "vision"}, {"year", "2024"}, {"none", ""}});
   CHECK(spec.properties.at("owner") == "me");
-  CHECK(spec.code == "/work/project/src");
+  CHECK(spec.code == "/project/src");
   CHECK(spec.environment.image == "python:3.11");
   CHECK(spec.environment.conda_file == "dependencies:\n  - python\n");
   CHECK(spec.environment_variables ==
@@ -97,14 +97,14 @@ identity: {type: managed, client_id: c}
   CHECK(spec.shm_size == "1g");
   CHECK(spec.docker_args == "--privileged");
   CHECK(spec.timeout == Seconds{90});
-  CHECK(spec.inputs.at("data").path == "/work/project/data");
+  CHECK(spec.inputs.at("data").path == "/project/data");
   CHECK(spec.inputs.at("data").path_kind == PathKind::local);
   CHECK(spec.inputs.at("data").mode == InputMode::download);
   CHECK(spec.inputs.at("rate").is_literal);
   CHECK(spec.inputs.at("rate").literal == "1e-4");
   CHECK(spec.outputs.at("model").mode == OutputMode::upload);
   CHECK(spec.outputs.at("model").type == DataType::mlflow_model);
-  CHECK(spec.outputs.at("model").path == "/work/project/out");
+  CHECK(spec.outputs.at("model").path == "/project/out");
   CHECK(spec.outputs.at("model").asset_name == "m");
   CHECK(spec.outputs.at("model").asset_version == "7");
   CHECK(spec.recorded.at("queue_settings.job_tier") == "spot");
@@ -140,7 +140,7 @@ TEST_CASE("a wrong type names what was expected and what was found") {
 }
 
 TEST_CASE("literals and placeholders of data take the place of expressions in the command") {
-  const ReadOptions options = in_project({{"/work/project/data/", ""}});
+  const ReadOptions options = in_project({{"/project/data/", ""}});
   const JobSpec spec = spec_of(
       "command: x ${{inputs.n}} ${{ inputs.flag }} ${{inputs.word}} ${{inputs.data}} "
       "${{inputs.uri}} ${{outputs.o}} $RANK $(id) *\n"
@@ -154,27 +154,27 @@ TEST_CASE("literals and placeholders of data take the place of expressions in th
 
 TEST_CASE("the job's name fills the paths of outputs, also when it is given later") {
   const std::string text = head + "outputs: {o: {path: './out/${{name}}/${{output_name}}'}}\n";
-  CHECK(spec_of("name: mine\n" + text).outputs.at("o").path == "/work/project/out/mine/o");
+  CHECK(spec_of("name: mine\n" + text).outputs.at("o").path == "/project/out/mine/o");
   JobSpec later = spec_of(text);
   give_name(later, "brave_name");
   CHECK(later.name == "brave_name");
-  CHECK(later.outputs.at("o").path == "/work/project/out/brave_name/o");
+  CHECK(later.outputs.at("o").path == "/project/out/brave_name/o");
 }
 
 TEST_CASE("paths are relative to the file that names them, not to the working directory") {
   const ReadOptions options =
-      in_project({{"/work/project/sub/src/", ""}, {"/work/project/src/", ""}});
+      in_project({{"/project/sub/src/", ""}, {"/project/src/", ""}});
   const JobFile job = read_job_file("sub/job.yml", head + "code: src\n", options);
-  CHECK(job.spec.code == "/work/project/sub/src");
+  CHECK(job.spec.code == "/project/sub/src");
   const JobFile absolute =
-      read_job_file("/work/project/sub/job.yml", head + "code: ../src\n", options);
-  CHECK(absolute.spec.code == "/work/project/src");
+      read_job_file("/project/sub/job.yml", head + "code: ../src\n", options);
+  CHECK(absolute.spec.code == "/project/src");
 }
 
 TEST_CASE("code that is missing or a file is an error") {
-  const ReadOptions options = in_project({{"/work/project/a.py", ""}});
+  const ReadOptions options = in_project({{"/project/a.py", ""}});
   CHECK_THAT(findings_of(head + "code: gone", options),
-             ContainsSubstring("there is no directory '/work/project/gone'"));
+             ContainsSubstring("there is no directory '/project/gone'"));
   CHECK_THAT(findings_of(head + "code: a.py", options), ContainsSubstring("is a file"));
 }
 

@@ -24,22 +24,22 @@ FileView files_in_memory(const std::map<std::string, std::string>& files) {
 
 ReadOptions in_project(const std::map<std::string, std::string>& files) {
   ReadOptions options;
-  options.cwd = "/work/project";
+  options.cwd = "/project";
   options.files = files_in_memory(files);
   return options;
 }
 
 ReadOptions sample_project() {
   return in_project({
-      {"/work/project/src/", ""},
-      {"/work/project/data/", ""},
-      {"/work/project/data/one.csv", "a,b"},
-      {"/work/project/env/env.yml",
+      {"/project/src/", ""},
+      {"/project/data/", ""},
+      {"/project/data/one.csv", "a,b"},
+      {"/project/env/env.yml",
        "image: mcr.microsoft.com/x:1\nconda_file: conda.yml\nname: here\n"},
-      {"/work/project/env/conda.yml", "channels: [conda-forge]\n"},
-      {"/work/project/components/src/", ""},
-      {"/work/project/components/train.yml", content_of(golden_directory() + "/component.yml")},
-      {"/work/project/components/loop.yml",
+      {"/project/env/conda.yml", "channels: [conda-forge]\n"},
+      {"/project/components/src/", ""},
+      {"/project/components/train.yml", content_of(golden_directory() + "/component.yml")},
+      {"/project/components/loop.yml",
        "type: pipeline\nname: loop\njobs:\n  again: {component: ./loop.yml}\n"},
   });
 }

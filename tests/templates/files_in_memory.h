@@ -11,7 +11,7 @@ namespace muster {
 
 FileView files_in_memory(const std::map<std::string, std::string>& files);
 
-// Options as seen from /work/project, with `files` on disk.
+// Options as seen from /project, with `files` on disk.
 ReadOptions in_project(const std::map<std::string, std::string>& files = {});
 
 // What the files in golden/ name: code, data, an environment, components (one includes itself).
@@ -22,7 +22,7 @@ std::vector<std::string> golden_samples();
 std::string golden_directory();
 std::string content_of(const std::string& path);
 
-// The job file `/work/project/job.yml` with this text.
+// The job file `/project/job.yml` with this text.
 JobFile read_job(const std::string& text, const ReadOptions& options = in_project());
 
 // All findings printed, one after the other.

@@ -11,7 +11,7 @@ TEST_CASE("every starter file parses without a finding and can run") {
   REQUIRE(starters().size() == 4);
   for (const Starter& starter : starters()) {
     INFO(starter.name);
-    const JobFile job = read_job(std::string(starter.text), in_project({{"/work/project/", ""}}));
+    const JobFile job = read_job(std::string(starter.text), in_project({{"/project/", ""}}));
     CHECK(printed(job.findings) == "");
     CHECK(printed(cannot_run_yet(job)) == "");
   }

@@ -1,0 +1,56 @@
+#include "launcher/os/whole_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "launcher/os/fd.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t read_step_bytes = 64u << 10;
+
+// The name in its directory is on the disk too.
+bool sync_directory(const std::filesystem::path& path) {
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  const Fd directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory && ::fsync(directory.get()) == 0;
+}
+
+bool fill(const Fd& file, std::string_view bytes, mode_t mode, Durable durable) {
+  return write_all(file.get(), bytes) && ::fchmod(file.get(), mode) == 0 &&
+         (durable == Durable::in_cache || ::fsync(file.get()) == 0);
+}
+
+}  // namespace
+
+bool replace_file(const std::filesystem::path& path, std::string_view bytes, mode_t mode,
+                  Durable durable) {
+  std::string fresh = path.string() + ".new-XXXXXX";
+  const Fd file(::mkostemp(fresh.data(), O_CLOEXEC));
+  if (!file) return false;
+  if (!fill(file, bytes, mode, durable) || ::rename(fresh.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(fresh.c_str());
+    errno = error;
+    return false;
+  }
+  return durable == Durable::in_cache || sync_directory(path);
+}
+
+bool read_whole(int fd, std::string& out) {
+  out.clear();
+  std::string step;
+  do {
+    if (!read_at(fd, static_cast<std::int64_t>(out.size()), read_step_bytes, step)) return false;
+    out += step;
+  } while (step.size() == read_step_bytes);
+  return true;
+}
+
+}  // namespace muster

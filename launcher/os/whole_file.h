@@ -1,0 +1,22 @@
+// Files read and replaced as a whole. Thread-safe; false leaves errno.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+enum class Durable { in_cache, on_disk };  // outlives the process; outlives a power cut
+
+// A reader, and whoever comes after a crash, sees the old content or the new one. Writers at the
+// same time do not mix, the last one wins. The file's mode becomes `mode`.
+bool replace_file(const std::filesystem::path& path, std::string_view bytes, mode_t mode,
+                  Durable durable);
+
+// From the start to the end, whatever size the system says it has (/proc: none).
+bool read_whole(int fd, std::string& out);
+
+}  // namespace muster
