@@ -47,19 +47,27 @@ struct DrillPause {
   Milliseconds most{0};
 };
 
-// Absent ranks, nodes: one is drawn.
-struct KillRank {
+// A process that can be hit. Absent ranks, nodes: one is drawn.
+struct RankTarget {
   std::optional<int> rank;
-  int signal = SIGKILL;
 };
-struct StopRank {
-  std::optional<int> rank;
-  Milliseconds time{0};
-};
-struct KillAgent {
+struct AgentTarget {
   std::optional<std::string> node;
 };
-struct KillController {};
+struct ConnectionTarget {
+  std::optional<std::string> node;
+};
+struct ControllerTarget {};
+using DrillTarget = std::variant<RankTarget, AgentTarget, ConnectionTarget, ControllerTarget>;
+
+struct KillProcess {
+  DrillTarget target;
+  int signal = SIGKILL;
+};
+struct StopProcess {
+  DrillTarget target;
+  Milliseconds time{0};
+};
 struct PartitionHost {
   std::string host;
   std::optional<Milliseconds> time;  // absent: until `heal`
@@ -85,8 +93,8 @@ struct UndrainNode {
 };
 struct CancelDrilled {};
 using DrillAction =
-    std::variant<KillRank, StopRank, KillAgent, KillController, PartitionHost, HealHost, FillDisk,
-                 CrashHost, BootHost, DrainNode, UndrainNode, CancelDrilled>;
+    std::variant<KillProcess, StopProcess, PartitionHost, HealHost, FillDisk, CrashHost, BootHost,
+                 DrainNode, UndrainNode, CancelDrilled>;
 
 // "kill rank 1 with KILL": for reports.
 std::string describe(const DrillAction& action);

@@ -18,8 +18,10 @@ const char* const drill_format = R"(The file:
 
 Actions:
   kill: {rank: R, signal: TERM}  the first process of a rank; KILL unless said
-  kill: {agent: NODE}            the agent of a node      kill: controller
-  stop: {rank: R, for: 5s}       SIGSTOP, then SIGCONT
+  kill: {agent: NODE}            the agent of a node
+  kill: {connection: NODE}       the sshd that the controller speaks to there
+  kill: {controller: true}       also, for one that is drawn, `kill: rank` and so on
+  stop: {rank: R, for: 5s}       SIGSTOP, then SIGCONT; also an agent, a connection, the controller
   partition: {host: H, for: 5s}  pull the cable; also `partition: H`, until `heal: H`
   crash: H, boot: H              power a host off and on
   fill: {host: H, for: 5s}       no space in the home of a host; also `fill: H`

@@ -4,6 +4,7 @@
 
 #include "cli/controller_client.h"
 #include "cli/ensure_controller.h"
+#include "launcher/sandbox/network.h"
 #include "launcher/sandbox/sandbox.h"
 
 namespace muster {
@@ -13,10 +14,6 @@ namespace {
 constexpr Milliseconds answer_limit{10000};
 constexpr Milliseconds at_the_end = Milliseconds::max();
 const std::optional<std::string> nothing_to_hit;
-
-std::optional<std::string> name_of(const RankProcess& hit) {
-  return "rank " + std::to_string(hit.rank) + ", process " + describe(hit.process);
-}
 
 }  // namespace
 
@@ -37,47 +34,56 @@ void DrillHands::undo_what_is_due(Milliseconds now) {
   std::erase_if(undos_, is_due);
 }
 
-std::optional<RankProcess> DrillHands::choose_rank(const std::optional<int>& rank) {
-  std::vector<RankProcess> ranks = rank_processes(place_.job);
-  if (rank) std::erase_if(ranks, [&](const RankProcess& each) { return each.rank != *rank; });
-  if (ranks.empty()) return std::nullopt;
-  return ranks[dice_.pick(ranks.size())];
+// Hosts of its own serve the drill's job alone: their agents are hit even where no rank runs yet.
+std::vector<DrillVictim> DrillHands::agents() const {
+  if (!place_.sandbox) return agents_of(place_.job);
+  return agents_on(place_.home, hosts_with_network(*place_.sandbox));
 }
 
-DrillHands::Outcome DrillHands::take(const KillRank& it, Milliseconds) {
-  const auto hit = choose_rank(it.rank);
-  if (!hit || !signal_process(hit->process, it.signal)) return nothing_to_hit;
-  return name_of(*hit);
-}
-
-DrillHands::Outcome DrillHands::take(const StopRank& it, Milliseconds now) {
-  const auto hit = choose_rank(it.rank);
-  if (!hit || !signal_process(hit->process, SIGSTOP)) return nothing_to_hit;
-  undos_.push_back({now + it.time, [stopped = hit->process] { signal_process(stopped, SIGCONT); }});
-  return name_of(*hit);
-}
-
-DrillHands::Outcome DrillHands::take(const KillAgent& it, Milliseconds) {
-  std::vector<AgentProcess> agents = agents_of(place_.job);
-  if (it.node) {
-    std::erase_if(agents, [&](const AgentProcess& each) { return each.node != *it.node; });
-  }
-  if (agents.empty()) return nothing_to_hit;
-  const AgentProcess& hit = agents[dice_.pick(agents.size())];
-  if (!signal_process(hit.process, SIGKILL)) return nothing_to_hit;
-  return std::optional(hit.node + ", process " + describe(hit.process));
-}
-
-// The running one: another is started by whoever needs it next.
-DrillHands::Outcome DrillHands::take(const KillController&, Milliseconds) {
+Result<std::optional<DrillVictim>> DrillHands::find_controller() {
   auto client = ControllerClient::connect(place_.home);
   if (!client) return client.error();
-  if (!*client) return nothing_to_hit;
+  if (!*client) return std::optional<DrillVictim>();
   const auto answer = muster::ask(**client, AskVersion{}, answer_limit);
   const auto* version = answer ? std::get_if<VersionAnswer>(&*answer) : nullptr;
   const auto process = version ? read_process(static_cast<pid_t>(version->pid)) : std::nullopt;
-  if (!process || !signal_process(*process, SIGKILL)) return nothing_to_hit;
-  return std::optional("process " + describe(*process));
+  if (!process) return std::optional<DrillVictim>();
+  return std::optional(DrillVictim{"", *process});
+}
+
+Result<std::optional<DrillVictim>> DrillHands::find(const DrillTarget& target) {
+  if (std::holds_alternative<ControllerTarget>(target)) return find_controller();
+  std::vector<DrillVictim> all;
+  std::optional<std::string> wanted;
+  if (const auto* rank = std::get_if<RankTarget>(&target)) {
+    all = rank_processes(place_.job);
+    if (rank->rank) wanted = rank_name(*rank->rank);
+  } else if (const auto* agent = std::get_if<AgentTarget>(&target)) {
+    all = agents();
+    wanted = agent->node;
+  } else {
+    all = connections_to(place_.home, agents());
+    wanted = std::get<ConnectionTarget>(target).node;
+  }
+  if (wanted) std::erase_if(all, [&](const DrillVictim& each) { return each.name != *wanted; });
+  if (all.empty()) return std::optional<DrillVictim>();
+  return std::optional(all[dice_.pick(all.size())]);
+}
+
+DrillHands::Outcome DrillHands::take(const KillProcess& it, Milliseconds) {
+  const auto hit = find(it.target);
+  if (!hit) return hit.error();
+  if (!*hit || !signal_process((*hit)->process, it.signal)) return nothing_to_hit;
+  return std::optional(describe(**hit));
+}
+
+DrillHands::Outcome DrillHands::take(const StopProcess& it, Milliseconds now) {
+  const auto hit = find(it.target);
+  if (!hit) return hit.error();
+  if (!*hit || !signal_process((*hit)->process, SIGSTOP)) return nothing_to_hit;
+  undos_.push_back(
+      {now + it.time, [stopped = (*hit)->process] { signal_process(stopped, SIGCONT); }});
+  return std::optional(describe(**hit));
 }
 
 DrillHands::Outcome DrillHands::on_host(Status (*act)(const SandboxLayout&, const std::string&),

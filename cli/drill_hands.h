@@ -41,10 +41,8 @@ class DrillHands {
     std::function<void()> run;
   };
 
-  Outcome take(const KillRank& it, Milliseconds now);
-  Outcome take(const StopRank& it, Milliseconds now);
-  Outcome take(const KillAgent& it, Milliseconds now);
-  Outcome take(const KillController& it, Milliseconds now);
+  Outcome take(const KillProcess& it, Milliseconds now);
+  Outcome take(const StopProcess& it, Milliseconds now);
   Outcome take(const PartitionHost& it, Milliseconds now);
   Outcome take(const HealHost& it, Milliseconds now);
   Outcome take(const FillDisk& it, Milliseconds now);
@@ -54,7 +52,9 @@ class DrillHands {
   Outcome take(const UndrainNode& it, Milliseconds now);
   Outcome take(const CancelDrilled& it, Milliseconds now);
   Outcome ask(const ToController& question, const std::string& done);
-  std::optional<RankProcess> choose_rank(const std::optional<int>& rank);
+  Result<std::optional<DrillVictim>> find(const DrillTarget& target);
+  Result<std::optional<DrillVictim>> find_controller();
+  std::vector<DrillVictim> agents() const;
   Outcome on_host(Status (*act)(const SandboxLayout&, const std::string&), const std::string& host);
 
   Place place_;

@@ -88,32 +88,46 @@ std::optional<std::string> read_node(const Value& value) {
   return node && *node == "random" ? std::nullopt : node;
 }
 
-// `kill: {rank: 1, signal: TERM}`, `kill: {agent: local-1}`, `kill: controller`
-std::optional<DrillAction> read_kill(const Value& value) {
-  if (value.is_scalar()) {
-    const auto word = value.word({"rank", "agent", "controller"});
-    if (word && *word == "rank") return KillRank{};
-    if (word && *word == "agent") return KillAgent{};
-    return KillController{};
-  }
-  MapReader map(value);
+DrillTarget any_target(const Value& word) {
+  const auto kind = word.word({"rank", "agent", "connection", "controller"});
+  if (kind && *kind == "agent") return AgentTarget{};
+  if (kind && *kind == "connection") return ConnectionTarget{};
+  if (kind && *kind == "controller") return ControllerTarget{};
+  return RankTarget{};
+}
+
+// `rank: 1`, `agent: local-1`, `connection: random`, `controller: true`
+DrillTarget read_target(MapReader& map, const Value& whole) {
   const Value rank = map.take("rank");
   const Value agent = map.take("agent");
-  const Value signal = map.take("signal");
-  map.finish();
-  if (rank.present() == agent.present()) {
-    value.error("expected 'rank' or 'agent', one of them");
-  } else if (agent.present()) {
-    if (signal.present()) signal.error("an agent is killed with KILL; leave the signal out");
-    return KillAgent{read_node(agent)};
+  const Value connection = map.take("connection");
+  const Value controller = map.take("controller");
+  if (rank.present() + agent.present() + connection.present() + controller.present() != 1) {
+    whole.error("expected 'rank', 'agent', 'connection' or 'controller', one of them");
+    return RankTarget{};
   }
-  return KillRank{read_rank(rank), signal_number(signal).value_or(SIGKILL)};
+  if (agent.present()) return AgentTarget{read_node(agent)};
+  if (connection.present()) return ConnectionTarget{read_node(connection)};
+  if (rank.present()) return RankTarget{read_rank(rank)};
+  if (!controller.boolean().value_or(false)) controller.error("write 'controller: true'");
+  return ControllerTarget{};
+}
+
+// `kill: {rank: 1, signal: TERM}`, `kill: {agent: local-1}`, `kill: controller`
+std::optional<DrillAction> read_kill(const Value& value) {
+  if (value.is_scalar()) return KillProcess{any_target(value)};
+  MapReader map(value);
+  KillProcess kill;
+  kill.target = read_target(map, value);
+  kill.signal = signal_number(map.take("signal")).value_or(SIGKILL);
+  map.finish();
+  return kill;
 }
 
 std::optional<DrillAction> read_stop(const Value& value) {
   MapReader map(value);
-  StopRank stop;
-  stop.rank = read_rank(map.require("rank"));
+  StopProcess stop;
+  stop.target = read_target(map, value);
   stop.time = map.require("for").duration().value_or(stop.time);
   map.finish();
   return stop;
@@ -164,21 +178,26 @@ std::string signal_word(int signal) {
   return std::to_string(signal);
 }
 
-std::string rank_word(const std::optional<int>& rank) {
-  return rank ? "rank " + std::to_string(*rank) : "a rank";
+std::string target_words(const DrillTarget& target) {
+  if (const auto* it = std::get_if<RankTarget>(&target)) {
+    return it->rank ? "rank " + std::to_string(*it->rank) : "a rank";
+  }
+  if (const auto* it = std::get_if<AgentTarget>(&target)) {
+    return it->node ? "the agent of " + *it->node : "an agent";
+  }
+  if (const auto* it = std::get_if<ConnectionTarget>(&target)) {
+    return it->node ? "the connection to " + *it->node : "a connection";
+  }
+  return "the controller";
 }
 
 struct Describe {
-  std::string operator()(const KillRank& it) const {
-    return "kill " + rank_word(it.rank) + " with " + signal_word(it.signal);
+  std::string operator()(const KillProcess& it) const {
+    return "kill " + target_words(it.target) + " with " + signal_word(it.signal);
   }
-  std::string operator()(const StopRank& it) const {
-    return "stop " + rank_word(it.rank) + " for " + written_duration(it.time);
+  std::string operator()(const StopProcess& it) const {
+    return "stop " + target_words(it.target) + " for " + written_duration(it.time);
   }
-  std::string operator()(const KillAgent& it) const {
-    return it.node ? "kill the agent of " + *it.node : "kill an agent";
-  }
-  std::string operator()(const KillController&) const { return "kill the controller"; }
   std::string operator()(const PartitionHost& it) const {
     return "partition " + it.host + (it.time ? " for " + written_duration(*it.time) : "");
   }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <string_view>
 
 #include "runtime/protocol/environment.h"
 
@@ -15,6 +16,12 @@ namespace {
 // A chain of parents is short; a loop cannot be, unless numbers are used again meanwhile.
 constexpr int most_parents = 64;
 constexpr const char* agent_name = "muster-agent";
+constexpr const char* keeper_name = "muster-keeper";
+
+struct RankProcess {
+  int rank = 0;
+  ProcessInfo process;
+};
 
 std::optional<int> number_in(const std::string& text) {
   int number = 0;
@@ -23,21 +30,46 @@ std::optional<int> number_in(const std::string& text) {
   return number;
 }
 
-// The word after `--node` of the command line.
-std::string node_of_agent(pid_t pid) {
+// The word after `option` of the command line.
+std::string option_of(pid_t pid, const std::string& option) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
   const std::string line(std::istreambuf_iterator<char>(file), {});
-  const std::string key = std::string("--node") + '\0';
+  const std::string key = '\0' + option + '\0';
   const std::size_t at = line.find(key);
   if (at == line.npos) return "";
   const std::size_t begin = at + key.size();
   return line.substr(begin, line.find('\0', begin) - begin);
 }
 
-std::optional<ProcessInfo> agent_above(const ProcessInfo& process) {
+std::string node_of_agent(pid_t pid) {
+  return option_of(pid, "--node");
+}
+
+std::string controller_of(const Home& home) {
+  std::ifstream file(home.root / "controller.id");
+  std::string id;
+  file >> id;
+  return id;
+}
+
+// Processes of this controller's agents: name and node.
+std::vector<DrillVictim> processes_on(const Home& home, const std::vector<std::string>& nodes) {
+  const std::string controller = controller_of(home);
+  std::vector<DrillVictim> found;
+  for (const ProcessInfo& process : scan_processes()) {
+    if (process.is_dead() || controller.empty()) continue;
+    if (option_of(process.pid, "--controller") != controller) continue;
+    const std::string node = node_of_agent(process.pid);
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) continue;
+    found.push_back({node, process});
+  }
+  return found;
+}
+
+std::optional<ProcessInfo> above(const ProcessInfo& process, std::string_view name) {
   std::optional<ProcessInfo> at = process;
   for (int i = 0; at && i < most_parents; ++i) {
-    if (at->name == agent_name) return at;
+    if (at->name == name) return at;
     at = read_process(at->parent);
   }
   return std::nullopt;
@@ -57,7 +89,15 @@ std::vector<ProcessInfo> job_processes(const JobId& job) {
   return found;
 }
 
-std::vector<RankProcess> rank_processes(const JobId& job) {
+std::string rank_name(int rank) {
+  return "rank " + std::to_string(rank);
+}
+
+std::string describe(const DrillVictim& victim) {
+  return (victim.name.empty() ? "" : victim.name + ", ") + "process " + describe(victim.process);
+}
+
+std::vector<DrillVictim> rank_processes(const JobId& job) {
   std::map<pid_t, RankProcess> all;
   for (ProcessInfo& process : job_processes(job)) {
     const std::string environment = read_process_environment(process.pid);
@@ -79,20 +119,44 @@ std::vector<RankProcess> rank_processes(const JobId& job) {
   std::sort(first.begin(), first.end(), order);
   const auto same = [](const RankProcess& a, const RankProcess& b) { return a.rank == b.rank; };
   first.erase(std::unique(first.begin(), first.end(), same), first.end());
-  return first;
+  std::vector<DrillVictim> named;
+  for (RankProcess& each : first) {
+    named.push_back({rank_name(each.rank), std::move(each.process)});
+  }
+  return named;
 }
 
-std::vector<AgentProcess> agents_of(const JobId& job) {
-  std::map<std::string, AgentProcess> by_node;
+std::vector<DrillVictim> agents_of(const JobId& job) {
+  std::map<std::string, DrillVictim> by_node;
   for (const ProcessInfo& process : job_processes(job)) {
-    const auto agent = agent_above(process);
+    const auto agent = above(process, agent_name);
     if (!agent) continue;
     const std::string node = node_of_agent(agent->pid);
-    if (!node.empty()) by_node.emplace(node, AgentProcess{node, *agent});
+    if (!node.empty()) by_node.emplace(node, DrillVictim{node, *agent});
   }
-  std::vector<AgentProcess> agents;
+  std::vector<DrillVictim> agents;
   for (auto& [node, agent] : by_node) agents.push_back(std::move(agent));
   return agents;
+}
+
+std::vector<DrillVictim> agents_on(const Home& home, const std::vector<std::string>& nodes) {
+  std::vector<DrillVictim> found = processes_on(home, nodes);
+  std::erase_if(found, [](const DrillVictim& each) { return each.process.name != agent_name; });
+  return found;
+}
+
+std::vector<DrillVictim> connections_to(const Home& home, const std::vector<DrillVictim>& agents) {
+  std::vector<std::string> nodes;
+  for (const DrillVictim& agent : agents) nodes.push_back(agent.name);
+  std::vector<DrillVictim> found = processes_on(home, nodes);
+  // The agent and its keeper were forked from such a process and kept its command line.
+  std::erase_if(found, [](const DrillVictim& each) {
+    return each.process.name == agent_name || each.process.name == keeper_name;
+  });
+  for (DrillVictim& each : found) {
+    if (auto sshd = above(each.process, "sshd")) each.process = *sshd;
+  }
+  return found;
 }
 
 }  // namespace muster

@@ -1,5 +1,5 @@
-// The processes of a job on this machine, its pretend nodes and the hosts of its sandboxes: found
-// in /proc by the job's name in their environment. As the user of the processes, or root.
+// The processes that a drill can hit, on this machine, its pretend nodes and the hosts of its
+// sandboxes: found in /proc. As the user of the processes, or root.
 #pragma once
 
 #include <optional>
@@ -7,23 +7,28 @@
 #include <vector>
 
 #include "launcher/agent/process_scan.h"
+#include "launcher/controller/home.h"
 #include "scheduler/model/ids.h"
 
 namespace muster {
 
-struct RankProcess {
-  int rank = 0;
-  ProcessInfo process;  // the first one of the rank
-};
-// By rank.
-std::vector<RankProcess> rank_processes(const JobId& job);
-
-struct AgentProcess {
-  std::string node;
+struct DrillVictim {
+  std::string name;  // "rank 3", the node of an agent or of a connection
   ProcessInfo process;
 };
+std::string describe(const DrillVictim& victim);
+std::string rank_name(int rank);
+
+// The first process of each rank, by rank.
+std::vector<DrillVictim> rank_processes(const JobId& job);
+
 // Those that look after processes of the job now; by node.
-std::vector<AgentProcess> agents_of(const JobId& job);
+std::vector<DrillVictim> agents_of(const JobId& job);
+// Those of this home's controller on these nodes.
+std::vector<DrillVictim> agents_on(const Home& home, const std::vector<std::string>& nodes);
+
+// What joins the controller to these agents: the sshd of the connection, or the local process.
+std::vector<DrillVictim> connections_to(const Home& home, const std::vector<DrillVictim>& agents);
 
 // Every process of the job, living.
 std::vector<ProcessInfo> job_processes(const JobId& job);

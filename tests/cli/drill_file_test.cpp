@@ -81,9 +81,14 @@ TEST_CASE("every action is written in one way and says what it does") {
   CHECK(describe(step_of("kill: rank").action) == "kill a rank with KILL");
   CHECK(describe(step_of("kill: {rank: random, signal: SIGSEGV}").action) ==
         "kill a rank with SEGV");
-  CHECK(describe(step_of("kill: agent").action) == "kill an agent");
-  CHECK(describe(step_of("kill: {agent: local-1}").action) == "kill the agent of local-1");
-  CHECK(describe(step_of("kill: controller").action) == "kill the controller");
+  CHECK(describe(step_of("kill: agent").action) == "kill an agent with KILL");
+  CHECK(describe(step_of("kill: {agent: local-1}").action) == "kill the agent of local-1 with KILL");
+  CHECK(describe(step_of("kill: controller").action) == "kill the controller with KILL");
+  CHECK(describe(step_of("kill: {controller: true, signal: TERM}").action) ==
+        "kill the controller with TERM");
+  CHECK(describe(step_of("kill: {connection: h01}").action) ==
+        "kill the connection to h01 with KILL");
+  CHECK(describe(step_of("stop: {agent: random, for: 5s}").action) == "stop an agent for 5s");
   CHECK(describe(step_of("stop: {rank: 0, for: 5s}").action) == "stop rank 0 for 5s");
   CHECK(describe(step_of("partition: h01").action) == "partition h01");
   CHECK(describe(step_of("partition: {host: h01, for: 5s}").action) == "partition h01 for 5s");
