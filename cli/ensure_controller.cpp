@@ -15,6 +15,7 @@
 #include "cli/build_id.h"
 #include "cli/log_tail.h"
 #include "cli/terminal.h"
+#include "launcher/os/own_program.h"
 
 namespace muster {
 
@@ -95,7 +96,7 @@ class Starting {
   Status spawn() {
     if (starts_ == start_attempts) return ended_while_starting("ended again and again", home_);
     ++starts_;
-    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    const std::string program = own_program();
     child_ = ::fork();
     if (child_ < 0) return Error{"cannot start the controller: " + reason(errno)};
     if (child_ == 0) become_controller(program, home_);

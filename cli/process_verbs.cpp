@@ -2,11 +2,11 @@
 
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 
 #include "cli/build_id.h"
 #include "launcher/agent/agent_main.h"
 #include "launcher/controller/controller_main.h"
+#include "launcher/os/own_program.h"
 
 namespace muster {
 
@@ -62,7 +62,7 @@ int agent_process(const std::vector<std::string>& words) {
 int controller_process(const std::vector<std::string>& words) {
   ControllerOptions options;
   options.home = Home::from_environment();
-  options.binary = std::filesystem::read_symlink("/proc/self/exe").string();
+  options.binary = own_program();
   options.build_id = own_build_id();
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool has_value = i + 1 < words.size();

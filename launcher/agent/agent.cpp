@@ -39,12 +39,6 @@ Environment own_environment() {
   return environment;
 }
 
-std::string own_program() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path);
-  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "muster";
-}
-
 }  // namespace
 
 Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keeper,
@@ -55,8 +49,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       acceptor_(io),
       signals_(io, SIGCHLD, SIGTERM, SIGINT),
       tick_timer_(io),
-      site_{run,           line_, keeper, io, [this] { move_output(); }, own_environment(),
-            own_program(), {}},
+      site_{run, line_, keeper, io, [this] { move_output(); }, own_environment(), {}},
       welcome_(describe_node()),
       tasks_(io),
       staging_(run, line_, tasks_),

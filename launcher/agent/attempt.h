@@ -34,7 +34,6 @@ struct AgentSite {
   boost::asio::io_context& io;
   std::function<void()> on_output;  // something can be sent
   Environment environment;          // the agent's own
-  std::string program;              // path of this binary
   std::string host_name;
 };
 

@@ -7,6 +7,7 @@
 #include "launcher/agent/mpi_launch.h"
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/system_error_text.h"
+#include "launcher/os/own_program.h"
 
 namespace muster {
 
@@ -117,7 +118,7 @@ Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
 }
 
 Status LocalAttempt::launch_mpi() {
-  if (Status made = prepare_mpi_scratch(layout_, site_.program); !made) return made;
+  if (Status made = prepare_mpi_scratch(layout_, own_program()); !made) return made;
   for (const RankLaunch& rank : start_->ranks) {
     if (Status written = write_mpi_rank(rank); !written) return written;
   }
@@ -128,7 +129,7 @@ Status LocalAttempt::launch_mpi() {
   request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name),
                                 start_->mpi->processes_per_node);
   request.environment = mpi_environment(
-      layout_, site_.program, attempt_environment(setting(), base_environment(site_.environment)));
+      layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
   request.directory = layout_.code;
   request.output = request.errors = output->get();
   auto pid = spawn(request);
@@ -156,7 +157,7 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
   SpawnRequest request;
   request.argv = {"sh", "-c", asked.command};
   request.environment = mpi_environment(
-      layout_, site_.program, attempt_environment(setting(), base_environment(site_.environment)));
+      layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
   request.directory = layout_.code;
   request.output = request.errors = output->get();
   auto pid = spawn(request);
