@@ -99,6 +99,11 @@ void Agent::keep_keeper() {
   if (Status kept = keeper_.ensure(pipes); !kept) log_line(kept.error().message);
 }
 
+void Agent::replace_keeper() {
+  const auto needs_keeper = [](const auto& item) { return item.second->needs_keeper(); };
+  if (std::any_of(attempts_.begin(), attempts_.end(), needs_keeper)) keep_keeper();
+}
+
 LocalAttempt& Agent::attempt(const AttemptKey& key) {
   auto& held = attempts_[key];
   if (!held) held = std::make_unique<LocalAttempt>(site_, key);
@@ -148,6 +153,7 @@ void Agent::reap() {
       if (attempt->reaped(pid, status)) break;
     }
   }
+  replace_keeper();  // at once: an agent that is killed next has nobody to hold its pipes
   step_attempts();
 }
 
@@ -169,8 +175,7 @@ void Agent::tick() {
                           : "had no controller for the lease");
   }
   if (!is_accepting_ && acceptor_.is_open()) accept_next();
-  const auto needs_keeper = [](const auto& item) { return item.second->needs_keeper(); };
-  if (std::any_of(attempts_.begin(), attempts_.end(), needs_keeper)) keep_keeper();
+  replace_keeper();
   staging_.poll(boot_time());
   for (const auto& [key, attempt] : attempts_) {
     attempt->output().move();

@@ -76,6 +76,7 @@ class Agent {
   AttemptStop::Find finder(const LocalAttempt& attempt) const;
   void restore_attempts();
   void keep_keeper();
+  void replace_keeper();  // one that was killed, while there is something to keep
   void watch_children();
   void reap();
   void tick();

@@ -136,12 +136,18 @@ bool move_last_output(const RunDirectory& run) {
 }
 
 // What a next agent would do; whoever has the lock does it. True when there is no more to do.
-bool end_and_move(const RunDirectory& run) {
-  const auto lock = wait_for_agent_lock(run);
+bool end_and_move(const RunDirectory& agents) {
+  if (::access(agents.path.c_str(), F_OK) != 0) {  // the home was removed: nothing to lock or fill
+    static_cast<void>(end_leftovers(agents));
+    return true;
+  }
+  const auto run = open_run_directory(agents.home, agents.controller, agents.node);
+  if (!run) return false;
+  const auto lock = wait_for_agent_lock(*run);
   if (!lock) return false;
   if (!*lock) return true;  // another agent is there
-  const bool are_dead = static_cast<bool>(end_leftovers(run));
-  return move_last_output(run) || !are_dead;
+  const bool are_dead = static_cast<bool>(end_leftovers(*run));
+  return move_last_output(*run) || !are_dead;
 }
 
 // In the forked child, which has the agent's descriptors: its sockets and its lock must go.
@@ -156,10 +162,8 @@ bool end_and_move(const RunDirectory& run) {
   // Children of the dead agent that had not exec'd yet hold its lock and socket for a moment
   // longer.
   ::poll(nullptr, 0, last_children_ms);
-  const auto run = open_run_directory(agents.home, agents.controller, agents.node);
-  if (!run) ::_exit(1);
   const auto deadline = SteadyClock::now() + room_limit;
-  while (!end_and_move(*run)) {
+  while (!end_and_move(agents)) {
     if (SteadyClock::now() > deadline) ::_exit(1);
     ::poll(nullptr, 0, room_pause_ms);
   }

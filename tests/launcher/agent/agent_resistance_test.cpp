@@ -6,7 +6,9 @@
 
 #include <boost/asio/io_context.hpp>
 #include <charconv>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "launcher/agent/child_tasks.h"
@@ -79,6 +81,44 @@ TEST_CASE("a keeper that is killed is replaced while there are ranks") {
   REQUIRE(is_running(orphan));
   node.kill_agent();
   CHECK(eventually([&] { return !is_running(orphan); }));
+}
+
+TEST_CASE("keepers that are killed again and again are replaced at once, not with the next tick") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_start("exec sleep 1000"));
+  REQUIRE(client.await<StartDone>());
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 7; ++i) {
+    pid_t keeper = 0;
+    REQUIRE(eventually([&] { return (keeper = node.keeper_pid()) > 0; }));
+    ::kill(keeper, SIGKILL);
+    REQUIRE(eventually([&] { return !is_running(keeper); }));
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{2000});
+  client.send(a_stop(std::chrono::milliseconds{0}));
+  CHECK(client.await<AttemptClean>());
+}
+
+TEST_CASE("a keeper whose home was removed ends what the agent left, and makes no home") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_start("echo $$; exec sleep 1000"));
+  REQUIRE(client.await<StartDone>());
+  REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
+  const pid_t rank = pid_in(client.output(0));
+  const pid_t agent = node.agent_pid();
+  const pid_t keeper = node.keeper_pid();
+  REQUIRE(keeper > 0);
+  REQUIRE(::kill(agent, SIGSTOP) == 0);  // it would write into its home
+  std::filesystem::remove_all(node.home());
+  ::kill(agent, SIGKILL);
+  CHECK(eventually([&] { return !is_running(rank) && !is_running(keeper); }));
+  CHECK_FALSE(std::filesystem::exists(node.home()));
 }
 
 TEST_CASE("a command that does not read its input is ended before it fills the memory") {
