@@ -1,4 +1,5 @@
 // Agent's part that talks: who may connect, who is the controller, what mpirun asks.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "launcher/agent/agent.h"
@@ -23,6 +24,7 @@ void Agent::accept_next() {
     is_accepting_ = false;
     // No descriptor is left, say: the next try is the next tick's, or this would turn in a circle.
     if (error || !acceptor_.is_open()) return;
+    ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);  // no rank can speak to the controller
     auto peer = std::make_shared<PeerConnection>(std::move(socket));
     if (peer->is_of_user(::geteuid())) {
       strangers_.insert(peer);

@@ -104,6 +104,16 @@ TEST_CASE("a program that opens /dev/stderr anew empties nothing") {
   clean(client);
 }
 
+TEST_CASE("a rank has no descriptor of its agent but its input and its output") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = connected(node);
+  start(client, "for fd in /proc/$$/fd/*; do [ -L $fd ] && echo ${fd##*/}; done; exit 0");
+  REQUIRE(client.wait([&] { return client.ended().contains(0); }));
+  CHECK(client.output(0) == "0\n1\n2\n");
+  clean(client);
+}
+
 TEST_CASE("an agent killed while a rank writes loses and repeats no byte") {
   const bool is_frozen_first = GENERATE(false, true);  // then the pipe is full
   const bool is_next_at_once = GENERATE(false, true);  // or the keeper moves the rest
