@@ -32,6 +32,11 @@ bool is_same_user(asio::local::stream_protocol::socket& socket) {
   return peer.uid == ::geteuid() || peer.uid == 0;
 }
 
+// An ssh that outlives the controller must not hold a client's line, nor the name it listens at.
+void close_on_exec(int socket) {
+  ::fcntl(socket, F_SETFD, FD_CLOEXEC);
+}
+
 }  // namespace
 
 Session::Session(asio::local::stream_protocol::socket socket, Request on_request, Closed on_closed)
@@ -126,6 +131,7 @@ Status RequestServer::listen(const std::filesystem::path& socket_path) {
       "/proc/self/fd/" + std::to_string(descriptor) + "/" + socket_path.filename().string();
   boost::system::error_code error;
   acceptor_.open(asio::local::stream_protocol(), error);
+  if (!error) close_on_exec(acceptor_.native_handle());
   const mode_t old_mask = ::umask(0177);
   if (!error) acceptor_.bind(asio::local::stream_protocol::endpoint(name), error);
   ::umask(old_mask);
@@ -142,6 +148,7 @@ void RequestServer::accept() {
   acceptor_.async_accept([this](const boost::system::error_code& error,
                                 asio::local::stream_protocol::socket socket) {
     if (error == asio::error::operation_aborted) return;
+    if (!error) close_on_exec(socket.native_handle());
     if (!error && is_same_user(socket)) {
       ++*sessions_;
       auto closed = [this, count = sessions_](const std::shared_ptr<Session>& session) {
