@@ -45,9 +45,9 @@ Result<std::optional<std::string>> read_file_if_there(const std::filesystem::pat
 
 Status make_folder(const std::filesystem::path& path, mode_t mode) {
   std::error_code code;
-  std::filesystem::create_directories(path, code);
+  const bool is_new = std::filesystem::create_directories(path, code);
   if (code) return Error{"cannot make " + path.string() + ": " + code.message()};
-  if (::chmod(path.c_str(), mode) != 0) return failed("set the mode of", path);
+  if (is_new && ::chmod(path.c_str(), mode) != 0) return failed("set the mode of", path);
   return Done{};
 }
 

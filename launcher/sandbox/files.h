@@ -17,6 +17,7 @@ Status write_file(const std::filesystem::path& path, const std::string& text, mo
 // Nothing: there is no such file.
 Result<std::optional<std::string>> read_file_if_there(const std::filesystem::path& path);
 
+// One that is there keeps its mode: it may be somebody's.
 Status make_folder(const std::filesystem::path& path, mode_t mode);
 
 // With everything in it, without crossing into another file system or following a link.

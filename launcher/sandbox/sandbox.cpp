@@ -78,6 +78,15 @@ Status make_homes(const SandboxLayout& layout, const SandboxState& state, const 
   return make_folder(layout.shared(), 01777);
 }
 
+// What hosts are shown in its place needs a file that is there; the smallest installations have
+// none.
+Status make_hosts_file() {
+  const fs::path file = "/etc/hosts";
+  std::error_code ignored;
+  if (fs::exists(file, ignored)) return Done{};
+  return write_file(file, "127.0.0.1 localhost\n", 0644);
+}
+
 fs::path filler(const SandboxLayout& layout, const std::string& host) {
   return layout.home(host, true) / ".filled";
 }
@@ -169,6 +178,7 @@ Status build(const SandboxLayout& layout, SandboxState& state, const SandboxRequ
   if (auto made = write_access_files(layout, state, request.owner); !made) return made;
   if (auto made = make_homes(layout, state, *account, request.home_mib); !made) return made;
   if (auto made = make_folder("/run/sshd", 0755); !made) return made;
+  if (auto made = make_hosts_file(); !made) return made;
   if (auto on = power_on(layout, state, state.hosts, interrupted); !on) return on;
   state.is_up = true;
   return write_state(layout, state);

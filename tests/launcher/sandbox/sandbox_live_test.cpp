@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "launcher/sandbox/account.h"
+#include "launcher/sandbox/files.h"
 #include "launcher/sandbox/host_processes.h"
 #include "launcher/sandbox/network.h"
 #include "launcher/sandbox/sandbox.h"
@@ -44,6 +45,15 @@ class Box {
   SandboxLayout layout;
   SandboxRequest request;
 };
+
+TEST_CASE("a folder that is there keeps its mode, a new one gets the one asked for") {
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms(01777));
+  REQUIRE(make_folder(folder.path(), 0755));
+  REQUIRE(make_folder(folder.path() / "a" / "b", 0700));
+  CHECK(fs::status(folder.path()).permissions() == fs::perms(01777));
+  CHECK(fs::status(folder.path() / "a" / "b").permissions() == fs::perms(0700));
+}
 
 TEST_CASE("hosts have their own name, processes, /tmp and boot id, and reach each other") {
   if (!TestCluster::permitted()) return;
