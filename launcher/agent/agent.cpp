@@ -179,6 +179,7 @@ void Agent::tick() {
   staging_.poll(boot_time());
   for (const auto& [key, attempt] : attempts_) {
     attempt->output().move();
+    attempt->move_output();
     attempt->poll_progress();
     watch_checkpoints(*attempt);
   }

@@ -40,9 +40,9 @@ void Agent::on(const CheckNode& request, std::string_view) {
       [this, request](Result<std::string> frame) {
         if (frame) return line_.send_encoded(std::move(*frame));
         CheckDone hung{request.job, request.attempt, {}, {}};
-        hung.failures.push_back({"host.mount_stall", "the checks gave no answer: " +
-                                                         frame.error().message +
-                                                         "; a file system may hang"});
+        hung.failures.push_back(
+            {"host.mount_stall",
+             "the checks gave no answer: " + frame.error().message + "; a file system may hang"});
         line_.send(hung);
       });
 }
@@ -103,7 +103,7 @@ void Agent::on(const OutputAck& ack, std::string_view) {
   LocalAttempt* known = find(ack.job, ack.attempt);
   if (known == nullptr) return;
   known->output().acknowledge(ack.rank, ack.offset);
-  known->output().pump(line_);
+  known->move_output();
   tell_clean_if_owed(*known);
 }
 
@@ -122,8 +122,8 @@ void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
   std::vector<std::string> trash;
   const auto discard = [&](const std::string& path) {
     if (!path_exists(path)) return;
-    std::string name = run_.path + "/" + trash_prefix + welcome_.agent_id + "." +
-                       std::to_string(next_trash_++);
+    std::string name =
+        run_.path + "/" + trash_prefix + welcome_.agent_id + "." + std::to_string(next_trash_++);
     std::error_code failed;
     std::filesystem::rename(path, name, failed);
     trash.push_back(failed ? path : std::move(name));

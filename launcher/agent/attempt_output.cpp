@@ -64,19 +64,23 @@ void AttemptOutput::list_pipes(std::vector<int>& pipes) const {
 // ---- into the spools --------------------------------------------------------------------------
 
 bool AttemptOutput::has_room(Source& source, const Status& moved) {
-  if (!moved && !source.is_without_room) {
-    log_line(moved.error().message + ": rank " + std::to_string(source.spool.rank().value) +
-             " of " + key_.job.value + " waits, its output is kept");
+  if (moved) return true;
+  if (!source.is_without_room) {
+    log_line(moved.error().message + ": the output of rank " +
+             std::to_string(source.spool.rank().value) + " of " + key_.job.value +
+             " goes to the controller alone, which it waits for");
   }
-  source.is_without_room = !moved;
-  return static_cast<bool>(moved);
+  source.is_without_room = true;
+  source.spool.look_ahead();
+  return false;
 }
 
 void AttemptOutput::move(Source& source) {
   if (!source.spool.pipe() || source.spool.is_full()) return;
   const auto moved = source.spool.take_in();
-  if (!has_room(source, moved ? Status{Done{}} : moved.error()) || !source.watch) return;
-  source.watch->tell_next(pause_after(*moved, *source.spool.pipe()));
+  if (!has_room(source, moved ? Status{Done{}} : moved.error())) return;
+  if (*moved > 0) source.is_without_room = false;
+  if (source.watch) source.watch->tell_next(pause_after(*moved, *source.spool.pipe()));
 }
 
 void AttemptOutput::move() {
@@ -124,9 +128,10 @@ void AttemptOutput::pump(ControllerLine& line) {
 void AttemptOutput::acknowledge(RankId rank, std::int64_t offset) {
   const auto found = sources_.find(rank);
   if (found == sources_.end()) return;
-  const bool was_full = found->second.spool.is_full();
-  found->second.spool.acknowledge(offset);
-  if (was_full) move(found->second);
+  Source& source = found->second;
+  const bool was_full = source.spool.is_full() || source.is_without_room;
+  source.spool.acknowledge(offset);
+  if (was_full) move(source);
 }
 
 void AttemptOutput::rewind() {

@@ -1,8 +1,8 @@
 // The output of one attempt: from the pipes of its ranks into their spools, and from there to the
 // controller chunk by chunk, the ranks in turn. Owned by the attempt, on the agent's thread. A pipe
 // is left alone, so that its rank waits, while its spool is too far ahead of the controller or the
-// disk is full; `move` tries again. Sends only what the line has room for; whoever sees room again
-// calls `pump`.
+// disk is full; `move` tries again. On a full disk what a pipe holds is sent from there. Sends only
+// what the line has room for; whoever sees room again calls `pump`.
 #pragma once
 
 #include <functional>
@@ -54,7 +54,7 @@ class AttemptOutput {
 
   Result<Source*> add(RankId rank);
   void move(Source& source);
-  bool has_room(Source& source, const Status& moved);
+  bool has_room(Source& source, const Status& moved);  // or looks ahead
 
   boost::asio::io_context& io_;
   AttemptKey key_;

@@ -137,7 +137,8 @@ bool move_last_output(const RunDirectory& run) {
 
 // What a next agent would do; whoever has the lock does it. True when there is no more to do.
 bool end_and_move(const RunDirectory& agents) {
-  if (::access(agents.path.c_str(), F_OK) != 0) {  // the home was removed: nothing to lock or fill
+  // The home was removed: there is nothing to lock or to fill.
+  if (::access(agents.path.c_str(), F_OK) != 0 && errno == ENOENT) {
     static_cast<void>(end_leftovers(agents));
     return true;
   }

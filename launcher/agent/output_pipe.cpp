@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "launcher/agent/system_error_text.h"
@@ -17,7 +18,6 @@ constexpr std::size_t copy_bytes = 64u << 10;
 // Below this the kernel's own size is as good.
 constexpr std::int64_t least_pipe_bytes = 128 << 10;
 
-// A user without privileges has 64 MiB of pipes in all: then smaller ones are allowed.
 std::int64_t enlarge(int fd) {
   for (std::int64_t size = output_pipe_bytes; size >= least_pipe_bytes; size /= 2) {
     if (::fcntl(fd, F_SETPIPE_SZ, static_cast<int>(size)) >= 0) break;
@@ -73,6 +73,35 @@ Result<std::int64_t> OutputPipe::copy_to(int file, std::int64_t offset) {
   if (put < 0) return system_error("write output from " + path_);
   copied_.erase(0, static_cast<std::size_t>(put));
   return put;
+}
+
+// tee(2) fills another pipe and leaves this one as it is.
+std::string OutputPipe::peek() const {
+  if (!copied_.empty()) return copied_;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return "";
+  const Fd out(ends[0]);
+  const Fd in(ends[1]);
+  ::fcntl(in.get(), F_SETPIPE_SZ, static_cast<int>(capacity_));
+  const ssize_t there =
+      ::tee(fd_.get(), in.get(), static_cast<std::size_t>(capacity_), SPLICE_F_NONBLOCK);
+  std::string bytes(there > 0 ? static_cast<std::size_t>(there) : 0, '\0');
+  const ssize_t got = ::read(out.get(), bytes.data(), bytes.size());
+  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return bytes;
+}
+
+void OutputPipe::drop(std::int64_t bytes) {
+  auto left = static_cast<std::size_t>(bytes);
+  const std::size_t copied = std::min(left, copied_.size());
+  copied_.erase(0, copied);
+  left -= copied;
+  std::string dropped(std::min(left, copy_bytes), '\0');
+  while (left > 0) {
+    const ssize_t got = ::read(fd_.get(), dropped.data(), std::min(left, dropped.size()));
+    if (got <= 0) return;  // somebody else has taken it
+    left -= static_cast<std::size_t>(got);
+  }
 }
 
 void OutputPipe::unlink() const {

@@ -17,8 +17,9 @@
 
 namespace muster {
 
-// The most that the kernel gives a user by default, a millisecond of the fastest writer.
-inline constexpr std::int64_t output_pipe_bytes = 1 << 20;
+// All pipes of a user together have 64 MiB by default (pipe(7)), and the smallest size beyond: that
+// is room for 256 ranks.
+inline constexpr std::int64_t output_pipe_bytes = 256 << 10;
 
 class OutputPipe {
  public:
@@ -33,6 +34,10 @@ class OutputPipe {
   // Moves what is there, at most `limit_bytes`, to `offset` of `file`; 0 when there is nothing.
   // After an Error (no space, say) every byte is still here.
   Result<std::int64_t> move_to(int file, std::int64_t offset, std::int64_t limit_bytes);
+  // The first bytes of what is there, which stays there; as many as one look gives.
+  std::string peek() const;
+  // Takes the first bytes out: `bytes`, which were peeked.
+  void drop(std::int64_t bytes);
   // The end of a name; whoever has the pipe open goes on.
   void unlink() const;
 

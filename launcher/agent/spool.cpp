@@ -59,6 +59,7 @@ Result<Spool> Spool::open(const std::string& directory, RankId rank) {
   Fd acks(::open((path + ".acked").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!acks) return system_error("open " + path + ".acked");
   Spool spool(rank, std::move(path), std::move(file), std::move(acks));
+  if (spool.acked_ == 0) spool.save_acked();  // has its space before the disk is full
   if (::access(pipe_path(spool.path_).c_str(), F_OK) == 0) {
     if (Status opened = spool.make_pipe(); !opened) return opened.error();
   }
@@ -92,8 +93,30 @@ void Spool::remove_pipe() {
 Result<std::int64_t> Spool::take_in() {
   if (!pipe_) return 0;
   auto moved = pipe_->move_to(file_.get(), size_, output_pipe_bytes);
-  if (moved) size_ += *moved;
+  if (!moved || *moved == 0) return moved;
+  size_ += *moved;
+  ahead_.clear();
+  passed_.clear();
   return moved;
+}
+
+bool Spool::look_ahead() {
+  if (!pipe_ || !ahead_.empty()) return false;
+  ahead_ = pipe_->peek();
+  return !ahead_.empty();
+}
+
+// The file becomes longer without taking space. An agent that is killed before the pipe has let go
+// repeats the bytes.
+void Spool::pass(std::int64_t bytes) {
+  size_ += bytes;
+  [[maybe_unused]] const int longer = ::ftruncate(file_.get(), size_);
+  save_acked();
+  pipe_->drop(bytes);
+  const auto count = static_cast<std::size_t>(bytes);
+  passed_.append(ahead_, 0, count);
+  ahead_.erase(0, count);
+  if (passed_.size() > kept_tail_bytes) passed_.erase(0, passed_.size() - kept_tail_bytes);
 }
 
 Status Spool::take_in_to(std::int64_t size) {
@@ -107,10 +130,18 @@ Status Spool::take_in_to(std::int64_t size) {
 
 std::string Spool::take_chunk() {
   const std::int64_t room = acked_ + output_window_bytes - sent_;
-  const std::int64_t wanted = std::min({room, output_chunk_bytes, size_ - sent_});
+  const bool is_ahead = sent_ >= size_;
+  const auto ahead = static_cast<std::int64_t>(ahead_.size());
+  const std::int64_t end = is_ahead ? size_ + ahead : size_;
+  const std::int64_t wanted = std::min({room, output_chunk_bytes, end - sent_});
   std::string chunk;
   if (wanted <= 0) return chunk;
-  if (!read_at(file_.get(), sent_, static_cast<std::size_t>(wanted), chunk)) chunk.clear();
+  if (is_ahead) {
+    chunk =
+        ahead_.substr(static_cast<std::size_t>(sent_ - size_), static_cast<std::size_t>(wanted));
+  } else if (!read_at(file_.get(), sent_, static_cast<std::size_t>(wanted), chunk)) {
+    chunk.clear();
+  }
   sent_ += static_cast<std::int64_t>(chunk.size());
   return chunk;
 }
@@ -124,11 +155,14 @@ void Spool::save_acked() const {
 }
 
 void Spool::acknowledge(std::int64_t offset) {
-  offset = std::min(offset, size_);
+  offset = std::min(offset, size_ + static_cast<std::int64_t>(ahead_.size()));
   if (offset <= acked_) return;
   acked_ = offset;
   sent_ = std::max(sent_, acked_);
-  save_acked();
+  if (acked_ > size_)
+    pass(acked_ - size_);
+  else
+    save_acked();
   const std::int64_t free_to = (acked_ - kept_tail_bytes) / 4096 * 4096;
   if (free_to - freed_ < free_step_bytes) return;
   ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, freed_, free_to - freed_);
@@ -137,8 +171,8 @@ void Spool::acknowledge(std::int64_t offset) {
 
 std::vector<std::string> Spool::last_lines(std::size_t count) const {
   const std::int64_t start = std::max<std::int64_t>(freed_, size_ - kept_tail_bytes);
-  std::string text;
-  if (!read_at(file_.get(), start, kept_tail_bytes, text)) text.clear();
+  std::string text = passed_;
+  if (text.empty() && !read_at(file_.get(), start, kept_tail_bytes, text)) text.clear();
   return last_utf8_lines(text, count);
 }
 

@@ -4,6 +4,8 @@
 // keeper.
 //
 //   0 ──── acked ──── sent ──── size ──── in the pipe        acked is kept in `<file>.acked`
+//
+// While the disk is full, bytes go from the pipe to the controller: the file has a hole there.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +54,9 @@ class Spool {
   Result<std::int64_t> take_in();
   // Moves until the file is that large or the pipe empty, however full the spool is.
   Status take_in_to(std::int64_t size);
+  // Where the disk has no room: what the pipe holds is sent from there, and taken out of it when it
+  // is acknowledged. False when there is nothing more to see for now.
+  bool look_ahead();
 
   // The next bytes to send, empty when there are none or the window is full; counts them as sent.
   std::string take_chunk();
@@ -65,6 +70,7 @@ class Spool {
  private:
   Spool(RankId rank, std::string path, Fd file, Fd ack_file);
   void save_acked() const;
+  void pass(std::int64_t bytes);
 
   RankId rank_;
   std::string path_;
@@ -75,6 +81,8 @@ class Spool {
   std::int64_t sent_ = 0;
   std::int64_t size_ = 0;
   std::int64_t freed_ = 0;
+  std::string ahead_;   // behind `size_`: still in the pipe
+  std::string passed_;  // the last that was acknowledged and never came into the file
 };
 
 }  // namespace muster
