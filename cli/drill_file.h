@@ -92,9 +92,8 @@ struct UndrainNode {
   std::string node;
 };
 struct CancelDrilled {};
-using DrillAction =
-    std::variant<KillProcess, StopProcess, PartitionHost, HealHost, FillDisk, CrashHost, BootHost,
-                 DrainNode, UndrainNode, CancelDrilled>;
+using DrillAction = std::variant<KillProcess, StopProcess, PartitionHost, HealHost, FillDisk,
+                                 CrashHost, BootHost, DrainNode, UndrainNode, CancelDrilled>;
 
 // "kill rank 1 with KILL": for reports.
 std::string describe(const DrillAction& action);

@@ -44,7 +44,9 @@ Session::Session(asio::local::stream_protocol::socket socket, Request on_request
       on_request_(std::move(on_request)),
       on_closed_(std::move(on_closed)) {}
 
-void Session::start() { read(); }
+void Session::start() {
+  read();
+}
 
 void Session::read() {
   socket_.async_read_some(
@@ -55,8 +57,10 @@ void Session::read() {
           return;
         }
         if (!self->finishing_) self->reader_.feed(std::span(self->buffer_).first(count));
-        if (self->deliver_frames()) self->read();
-        else self->close();
+        if (self->deliver_frames())
+          self->read();
+        else
+          self->close();
       });
 }
 
@@ -88,18 +92,20 @@ void Session::send(const FromController& message, std::string_view payload) {
 }
 
 void Session::write() {
-  asio::async_write(socket_, asio::buffer(queue_.front()),
-                    [self = shared_from_this()](const boost::system::error_code& error,
-                                                std::size_t) {
-                      if (error || self->queue_.empty()) {
-                        self->close();
-                        return;
-                      }
-                      self->queued_bytes_ -= self->queue_.front().size();
-                      self->queue_.pop_front();
-                      if (!self->queue_.empty()) self->write();
-                      else if (self->finishing_) self->close();
-                    });
+  asio::async_write(
+      socket_, asio::buffer(queue_.front()),
+      [self = shared_from_this()](const boost::system::error_code& error, std::size_t) {
+        if (error || self->queue_.empty()) {
+          self->close();
+          return;
+        }
+        self->queued_bytes_ -= self->queue_.front().size();
+        self->queue_.pop_front();
+        if (!self->queue_.empty())
+          self->write();
+        else if (self->finishing_)
+          self->close();
+      });
 }
 
 void Session::finish() {
@@ -145,24 +151,24 @@ Status RequestServer::listen(const std::filesystem::path& socket_path) {
 }
 
 void RequestServer::accept() {
-  acceptor_.async_accept([this](const boost::system::error_code& error,
-                                asio::local::stream_protocol::socket socket) {
-    if (error == asio::error::operation_aborted) return;
-    if (!error) close_on_exec(socket.native_handle());
-    if (!error && is_same_user(socket)) {
-      ++*sessions_;
-      auto closed = [this, count = sessions_](const std::shared_ptr<Session>& session) {
-        --*count;
-        on_closed_(session);
-      };
-      std::make_shared<Session>(std::move(socket), on_request_, closed)->start();
-    }
-    if (!error) return accept();
-    pause_.expires_after(accept_pause);
-    pause_.async_wait([this](const boost::system::error_code& cancelled) {
-      if (!cancelled) accept();
-    });
-  });
+  acceptor_.async_accept(
+      [this](const boost::system::error_code& error, asio::local::stream_protocol::socket socket) {
+        if (error == asio::error::operation_aborted) return;
+        if (!error) close_on_exec(socket.native_handle());
+        if (!error && is_same_user(socket)) {
+          ++*sessions_;
+          auto closed = [this, count = sessions_](const std::shared_ptr<Session>& session) {
+            --*count;
+            on_closed_(session);
+          };
+          std::make_shared<Session>(std::move(socket), on_request_, closed)->start();
+        }
+        if (!error) return accept();
+        pause_.expires_after(accept_pause);
+        pause_.async_wait([this](const boost::system::error_code& cancelled) {
+          if (!cancelled) accept();
+        });
+      });
 }
 
 }  // namespace muster

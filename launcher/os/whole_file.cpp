@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::size_t read_step_bytes = 64u << 10;
 
-// The name in its directory is on the disk too.
+// The name in its directory is on the disk too; some file systems have no such thing.
 bool sync_directory(const std::filesystem::path& path) {
   const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
   const Fd directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return directory && ::fsync(directory.get()) == 0;
+  return directory && (::fsync(directory.get()) == 0 || errno == EINVAL);
 }
 
 bool fill(const Fd& file, std::string_view bytes, mode_t mode, Durable durable) {

@@ -82,7 +82,8 @@ TEST_CASE("every action is written in one way and says what it does") {
   CHECK(describe(step_of("kill: {rank: random, signal: SIGSEGV}").action) ==
         "kill a rank with SEGV");
   CHECK(describe(step_of("kill: agent").action) == "kill an agent with KILL");
-  CHECK(describe(step_of("kill: {agent: local-1}").action) == "kill the agent of local-1 with KILL");
+  CHECK(describe(step_of("kill: {agent: local-1}").action) ==
+        "kill the agent of local-1 with KILL");
   CHECK(describe(step_of("kill: controller").action) == "kill the controller with KILL");
   CHECK(describe(step_of("kill: {controller: true, signal: TERM}").action) ==
         "kill the controller with TERM");

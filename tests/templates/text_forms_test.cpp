@@ -33,9 +33,8 @@ TEST_CASE("host lists expand with their padding, in order") {
   REQUIRE(hosts);
   CHECK(*hosts ==
         std::vector<std::string>{"n08", "n09", "n10", "n2", "m3", "a1b0", "a1b1", "a2b0", "a2b1"});
-  for (const char* wrong :
-       {"", "a,,b", "n[1-", "n1]", "n[2-1]", "n[x]", "a,a", "-x", "a b", "n[1 2]", "a;c", "n[0-65536]",
-        "$(id)"}) {
+  for (const char* wrong : {"", "a,,b", "n[1-", "n1]", "n[2-1]", "n[x]", "a,a", "-x", "a b",
+                            "n[1 2]", "a;c", "n[0-65536]", "$(id)"}) {
     INFO(wrong);
     CHECK(!expand_hosts(wrong));
   }
