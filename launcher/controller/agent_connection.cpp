@@ -1,8 +1,6 @@
 #include "launcher/controller/agent_connection.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 
 #include "launcher/wire/message_codec.h"
 
@@ -10,25 +8,16 @@ namespace muster {
 
 namespace {
 
-using Steady = std::chrono::steady_clock;
-
 // An agent answers a ping within milliseconds; ten seconds of silence is a dead network or a
 // stopped agent, well before the default lease of 60 s.
 constexpr auto silence_limit = std::chrono::seconds(10);
 constexpr auto slowest_beat = std::chrono::milliseconds(2000);
 
-std::int64_t wall_ms() {
-  return std::chrono::duration_cast<Milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
 
-AgentConnection::AgentConnection(boost::asio::io_context& io, Transport& transport,
-                                 NodeAddress address, AgentLaunch launch, Milliseconds lease,
-                                 Events events)
-    : heartbeat_(io),
+AgentConnection::AgentConnection(Timers& timers, Transport& transport, NodeAddress address,
+                                 AgentLaunch launch, Milliseconds lease, Events events)
+    : timers_(timers),
       transport_(transport),
       address_(std::move(address)),
       launch_(std::move(launch)),
@@ -57,7 +46,7 @@ void AgentConnection::connected(ConnectResult result) {
   profile_ = std::move(opened.profile);
   reader_ = FrameReader{};
   phase_ = Phase::greeting;
-  last_heard_ = Steady::now();
+  last_heard_ = timers_.now();
   link_->start({[this](std::span<const std::byte> bytes) { receive(bytes); },
                 [this](LinkFailure failure) { went_down(std::move(failure)); }});
   Hello hello;
@@ -74,7 +63,7 @@ void AgentConnection::send(const ToAgent& message, std::string_view payload) {
 
 void AgentConnection::receive(std::span<const std::byte> bytes) {
   // One that talks but does not greet is no agent of ours.
-  if (phase_ == Phase::up) last_heard_ = Steady::now();
+  if (phase_ == Phase::up) last_heard_ = timers_.now();
   reader_.feed(bytes);
   while (link_) {
     auto frame = reader_.next();
@@ -103,7 +92,7 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
       return;
     }
     phase_ = Phase::up;
-    last_heard_ = Steady::now();
+    last_heard_ = timers_.now();
     welcome_ = *welcome;
     events_.on_up(*welcome);
     return;
@@ -119,26 +108,22 @@ void AgentConnection::drop(LinkFailure why) {
 
 // The link is destroyed later: this may run inside one of its callbacks.
 void AgentConnection::went_down(LinkFailure failure) {
-  heartbeat_.cancel();
+  heartbeat_.reset();
   phase_ = Phase::idle;
   if (link_) {
-    boost::asio::post(heartbeat_.get_executor(),
-                      [dead = std::shared_ptr<Link>(std::move(link_))] {});
+    timers_.post([dead = std::shared_ptr<Link>(std::move(link_))] {});
   }
   events_.on_down(std::move(failure));
 }
 
 void AgentConnection::beat() {
-  if (Steady::now() - last_heard_ > silence_limit) {
+  if (timers_.now() - last_heard_ > silence_limit) {
     drop({LinkFailureKind::lost, "node " + address_.id.value + " has been silent for " +
                                      std::to_string(silence_limit.count()) + " s"});
     return;
   }
-  send(Ping{wall_ms()});
-  heartbeat_.expires_after(std::min<Milliseconds>(lease_ / 5, slowest_beat));
-  heartbeat_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
-    if (!error && *alive && link_) beat();
-  });
+  send(Ping{to_ms(timers_.wall_now())});
+  heartbeat_ = timers_.after(std::min<Milliseconds>(lease_ / 5, slowest_beat), [this] { beat(); });
 }
 
 }  // namespace muster

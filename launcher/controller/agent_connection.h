@@ -5,12 +5,12 @@
 //   idle -> connecting -> greeting -> up -> idle (failed or lost)
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "launcher/os/timers.h"
 #include "launcher/transport/transport.h"
 #include "launcher/wire/agent_message.h"
 #include "launcher/wire/frame.h"
@@ -25,8 +25,8 @@ class AgentConnection {
     std::function<void(LinkFailure)> on_down;
   };
 
-  AgentConnection(boost::asio::io_context& io, Transport& transport, NodeAddress address,
-                  AgentLaunch launch, Milliseconds lease, Events events);
+  AgentConnection(Timers& timers, Transport& transport, NodeAddress address, AgentLaunch launch,
+                  Milliseconds lease, Events events);
   ~AgentConnection();
 
   void connect();  // only when idle
@@ -55,7 +55,8 @@ class AgentConnection {
   void went_down(LinkFailure failure);
   void beat();
 
-  boost::asio::steady_timer heartbeat_;
+  Timers& timers_;
+  std::unique_ptr<Alarm> heartbeat_;
   Transport& transport_;
   NodeAddress address_;
   AgentLaunch launch_;
@@ -66,7 +67,7 @@ class AgentConnection {
   FrameReader reader_;
   ConnectProfile profile_;
   Welcome welcome_;
-  std::chrono::steady_clock::time_point last_heard_;
+  SteadyTime last_heard_;
   int tries_ = 0;  // an answer of the transport to an earlier one is not wanted any more
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards callbacks of the transport
 };

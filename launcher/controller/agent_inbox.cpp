@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "launcher/controller/wall_clock.h"
 #include "scheduler/lookup.h"
 
 namespace muster {
@@ -28,9 +27,10 @@ const Rank* known_rank(const State& state, const JobId& job, AttemptId attempt, 
 
 }  // namespace
 
-AgentInbox::AgentInbox(Home home, const State& state, AgentPool& pool, RankLogs& logs,
-                       Outlets outlets)
-    : home_(std::move(home)),
+AgentInbox::AgentInbox(Timers& timers, Home home, const State& state, AgentPool& pool,
+                       RankLogs& logs, Outlets outlets)
+    : timers_(timers),
+      home_(std::move(home)),
       state_(state),
       pool_(pool),
       logs_(logs),
@@ -135,7 +135,7 @@ void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   exited.rank = ended.rank;
   exited.status = ended.status;
   exited.asked_to_stop = ended.asked_to_stop;
-  exited.at_ms = to_ms(wall_now()) - ended.age_us / 1000;
+  exited.at_ms = to_ms(timers_.wall_now()) - ended.age_us / 1000;
   exited.last_lines = ended.last_lines;
   outlets_.observe(exited);
 }
@@ -143,7 +143,7 @@ void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
 void AgentInbox::journal_step(const JobId& job, AttemptId attempt,
                               const std::optional<CheckpointRef>& checkpoint) {
   Seen& seen = seen_[job];
-  seen.journaled = wall_now();
+  seen.journaled = timers_.wall_now();
   seen.journaled_step = seen.step;
   outlets_.observe(ProgressSeen{job, attempt, seen.step.value_or(0), checkpoint});
 }
@@ -154,7 +154,7 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
   if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
   const bool sealed = progress.checkpoint && progress.checkpoint->step != seen.checkpoint_step;
   if (progress.checkpoint) seen.checkpoint_step = progress.checkpoint->step;
-  const bool due = !seen.journaled || wall_now() - *seen.journaled >= progress_interval;
+  const bool due = !seen.journaled || timers_.wall_now() - *seen.journaled >= progress_interval;
   if (sealed || (seen.step && due)) {
     journal_step(progress.job, progress.attempt, progress.checkpoint);
   }
@@ -204,7 +204,7 @@ void AgentInbox::file(const NodeId& node, const FileData& piece, std::string_vie
   const auto done = sink->accept(index, piece.entry, piece.offset, payload, piece.last);
   if (!done && arrival.trouble.empty()) arrival.trouble = done.error().message;
   arrival.bytes += static_cast<std::int64_t>(payload.size());
-  const Time now = wall_now();
+  const Time now = timers_.wall_now();
   if (arrival.told && now - *arrival.told < collection_interval) return;
   arrival.told = now;
   outlets_.observe(CollectionSeen{piece.job, piece.attempt, node, arrival.bytes});

@@ -27,7 +27,8 @@ class AgentInbox {
     std::function<bool(const NodeId&, const JobId&, AttemptId)> is_over;  // over_attempt.h
   };
 
-  AgentInbox(Home home, const State& state, AgentPool& pool, RankLogs& logs, Outlets outlets);
+  AgentInbox(Timers& timers, Home home, const State& state, AgentPool& pool, RankLogs& logs,
+             Outlets outlets);
 
   // Messages about attempts; false: not one of these.
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload);
@@ -65,6 +66,7 @@ class AgentInbox {
   Status settle_if_last(const NodeId& node, const CollectDone& collected);
   int node_index(const JobId& job, AttemptId attempt, const NodeId& node) const;
 
+  Timers& timers_;
   Home home_;
   const State& state_;
   AgentPool& pool_;

@@ -1,13 +1,10 @@
 #include "launcher/controller/agent_pool.h"
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
 
 namespace muster {
 
 namespace {
-
-using Steady = std::chrono::steady_clock;
 
 // The first retry is at once for an agent that was restarted; five seconds spares a rebooting node.
 constexpr Milliseconds first_backoff{50};
@@ -23,14 +20,16 @@ bool is_same_place(const NodeAddress& a, const NodeAddress& b) {
 
 }  // namespace
 
-AgentPool::AgentPool(boost::asio::io_context& io, Transport& transport, AgentLaunch launch,
-                     Events events)
-    : io_(io), transport_(transport), launch_(std::move(launch)), events_(std::move(events)) {}
+AgentPool::AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events)
+    : timers_(timers),
+      transport_(transport),
+      launch_(std::move(launch)),
+      events_(std::move(events)) {}
 
 AgentConnection::Events AgentPool::events_of(const NodeId& node) {
   return {[this, node](const Welcome& welcome) {
             Entry& entry = entries_.at(node);
-            entry.up_since = Steady::now();
+            entry.up_since = timers_.now();
             entry.reported.reset();
             events_.on_up(node, welcome);
           },
@@ -45,9 +44,8 @@ void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::
   if (!entry.connection) {
     AgentLaunch launch = launch_;
     launch.home = home;
-    entry.connection = std::make_unique<AgentConnection>(io_, transport_, address, launch, lease,
-                                                         events_of(address.id));
-    entry.retry = std::make_unique<boost::asio::steady_timer>(io_);
+    entry.connection = std::make_unique<AgentConnection>(timers_, transport_, address, launch,
+                                                         lease, events_of(address.id));
   }
   entry.wanted = true;
   // The agent learns its lease when it is greeted.
@@ -57,34 +55,30 @@ void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::
     entry.connection->move_to(address, home, lease);
     entry.connection->drop({LinkFailureKind::lost, "node " + address.id.value +
                                                        " has another address or lease now"});
-    entry.retry->cancel();
-    entry.waiting = false;
+    entry.retry.reset();
     entry.reported.reset();
   }
-  if (!entry.connection->is_idle() || entry.waiting) return;
+  if (!entry.connection->is_idle() || entry.retry) return;
   entry.connection->connect();
 }
 
 void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
   for (auto& [node, entry] : entries_) {
     entry.wanted = nodes.contains(node);
-    if (entry.wanted && entry.connection->is_idle() && !entry.waiting) entry.connection->connect();
+    if (entry.wanted && entry.connection->is_idle() && !entry.retry) entry.connection->connect();
   }
 }
 
 void AgentPool::failed(const NodeId& node, LinkFailure failure) {
   Entry& entry = entries_.at(node);
-  if (entry.up_since && Steady::now() - *entry.up_since >= steady_link) entry.backoff = {};
+  if (entry.up_since && timers_.now() - *entry.up_since >= steady_link) entry.backoff = {};
   entry.up_since.reset();
   const bool news = entry.reported != failure.kind;
   entry.reported = failure.kind;
   entry.backoff = std::clamp(entry.backoff * 2, first_backoff, longest_backoff);
-  entry.waiting = true;
-  entry.retry->expires_after(entry.backoff);
-  entry.retry->async_wait([this, node](const boost::system::error_code& error) {
-    if (error) return;
+  entry.retry = timers_.after(entry.backoff, [this, node] {
     Entry& again = entries_.at(node);
-    again.waiting = false;
+    again.retry.reset();
     if (again.wanted && again.connection->is_idle()) again.connection->connect();
   });
   if (news) events_.on_down(node, std::move(failure));

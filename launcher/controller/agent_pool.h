@@ -2,7 +2,6 @@
 // change once: repeated failures of the same kind are not reported again.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,7 +22,7 @@ class AgentPool {
     std::function<void(const NodeId&, LinkFailure)> on_down;
   };
 
-  AgentPool(boost::asio::io_context& io, Transport& transport, AgentLaunch launch, Events events);
+  AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events);
 
   // Starts connecting unless connected, connecting, or waiting after a failure.
   void want(const NodeAddress& address, Milliseconds lease, const std::string& home);
@@ -38,18 +37,17 @@ class AgentPool {
  private:
   struct Entry {
     std::unique_ptr<AgentConnection> connection;
-    std::unique_ptr<boost::asio::steady_timer> retry;
+    std::unique_ptr<Alarm> retry;  // while it waits after a failure
     Milliseconds backoff{0};
-    std::optional<std::chrono::steady_clock::time_point> up_since;
+    std::optional<SteadyTime> up_since;
     bool wanted = false;
-    bool waiting = false;  // for the retry timer
     std::optional<LinkFailureKind> reported;
   };
 
   AgentConnection::Events events_of(const NodeId& node);
   void failed(const NodeId& node, LinkFailure failure);
 
-  boost::asio::io_context& io_;
+  Timers& timers_;
   Transport& transport_;
   AgentLaunch launch_;
   Events events_;

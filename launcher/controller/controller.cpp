@@ -1,12 +1,10 @@
 #include "launcher/controller/controller.h"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 
 #include "launcher/controller/announcer.h"
 #include "launcher/controller/controller_log.h"
 #include "launcher/controller/over_attempt.h"
-#include "launcher/controller/wall_clock.h"
 #include "launcher/controller/work_message.h"
 #include "scheduler/apply.h"
 #include "scheduler/decide.h"
@@ -19,6 +17,8 @@ namespace {
 
 // A full disk is looked at again after a second; nothing is performed meanwhile.
 constexpr Milliseconds store_retry{1000};
+
+constexpr Milliseconds idle_look{1000};
 
 // One decision can open the way to the next; a core that never settles is a bug, not a long turn.
 constexpr int decide_rounds_limit = 10000;
@@ -38,17 +38,17 @@ bool runs_on(const State& state, const RemoteStartAsked& asked, const NodeId& no
 
 }  // namespace
 
-Controller::Controller(boost::asio::io_context& io, ControllerSettings settings,
-                       std::unique_ptr<Store> store, std::unique_ptr<Transport> transport)
-    : io_(io),
+Controller::Controller(Timers& timers, ControllerSettings settings,
+                       std::unique_ptr<Journal> journal, std::unique_ptr<Transport> transport,
+                       Process process)
+    : timers_(timers),
       settings_(std::move(settings)),
-      store_(std::move(store)),
+      journal_(std::move(journal)),
       transport_(std::move(transport)),
-      wake_(io),
-      idle_(io),
-      last_busy_(std::chrono::steady_clock::now()),
+      process_(std::move(process)),
+      last_busy_(timers.now()),
       logs_(settings_.home),
-      pool_(io, *transport_, settings_.launch,
+      pool_(timers, *transport_, settings_.launch,
             {[this](const NodeId& node, const Welcome& welcome) { agent_up(node, welcome); },
              [this](const NodeId& node, FromAgent message, std::string payload) {
                agent_said(node, message, payload);
@@ -58,13 +58,13 @@ Controller::Controller(boost::asio::io_context& io, ControllerSettings settings,
                relay_.node_down(node);
                observe(LinkDown{node, std::move(failure)});
              }}),
-      sender_(io, settings_.home, pool_,
+      sender_(timers, settings_.home, pool_,
               {[this](const NodeWork& work, const std::string& error) {
                 observe(NodeStaged{work.job, work.attempt, work.node, error});
               },
                [this](StagingSeen seen) { observe(std::move(seen)); }}),
       relay_(pool_),
-      inbox_of_agents_(settings_.home, state_, pool_, logs_,
+      inbox_of_agents_(timers, settings_.home, state_, pool_, logs_,
                        {[this](Observation what) { observe(std::move(what)); },
                         [this](const JobId& job, const JobEvent& event) { progress(job, event); },
                         [this](const JobId& job, const std::string& sentence) {
@@ -72,24 +72,19 @@ Controller::Controller(boost::asio::io_context& io, ControllerSettings settings,
                         },
                         [this](const NodeId& node, const JobId& job, AttemptId attempt) {
                           return state_is_journal_ &&
-                                 is_over(state_, *store_, node, job, attempt);
-                        }}),
-      requests_({state_, *store_, rows_, pool_, relay_, watchers_, settings_.launch.build_id,
-                 [this](Observation what, Answer answer) {
-                   observe(std::move(what), std::move(answer));
-                 },
-                 [this] { shut_down(); }}),
-      server_(
-          io,
-          [this](const std::shared_ptr<Session>& session, ToController request,
-                 std::string payload) {
-            requests_.handle(session, std::move(request), payload);
+                                 is_over(state_, *journal_, node, job, attempt);
+                        }}) {}
+
+Requests::Desk Controller::desk() {
+  return {state_, *journal_, rows_, pool_, relay_, watchers_, settings_.launch.build_id,
+          [this](Observation what, Answer answer) {
+            observe(std::move(what), std::move(answer));
           },
-          [this](const std::shared_ptr<Session>& session) { relay_.client_gone(session); }) {}
+          [this] { shut_down(); }};
+}
 
 Status Controller::start() {
   if (auto done = replay(); !done) return done;
-  if (auto done = server_.listen(settings_.home.socket()); !done) return done;
   for (const auto& [id, node] : state_.nodes) {
     if (!std::holds_alternative<Linked>(node.link)) continue;
     observe(LinkDown{id, {LinkFailureKind::lost, "the controller was restarted"}});
@@ -117,7 +112,7 @@ void Controller::ask_for_outputs_again() {
 void Controller::hold_unclean_nodes() {
   for (const auto& [id, node] : state_.nodes) {
     if (!node.unclean || find_job(state_, node.unclean->job) != nullptr) continue;
-    const auto records = store_->records_of(node.unclean->job);
+    const auto records = journal_->records_of(node.unclean->job);
     if (!records) continue;
     for (const Record& record : *records) {
       if (const auto* job = record_as<JobSubmitted>(record)) sender_.want(job->target, id);
@@ -128,7 +123,7 @@ void Controller::hold_unclean_nodes() {
 
 Status Controller::replay() {
   state_is_journal_ = false;
-  auto records = store_->load_live();
+  auto records = journal_->load_live();
   if (!records) return records.error();
   state_ = State{};
   rows_.clear();
@@ -148,14 +143,13 @@ void Controller::observe(Observation what, Answer answer) {
 }
 
 void Controller::post_turn() {
-  if (turn_posted_) return;
-  turn_posted_ = true;
-  boost::asio::post(io_, [this] { turn(); });
+  if (turn_alarm_) return;
+  turn_alarm_ = timers_.after(Milliseconds{0}, [this] { turn(); });
 }
 
 // The loop: journal what was observed with what it leads to, then perform.
 void Controller::turn() {
-  turn_posted_ = false;
+  turn_alarm_.reset();
   std::deque<Incoming> batch = std::move(inbox_);
   inbox_.clear();
   Status written = state_is_journal_ ? Status(Done{}) : replay();
@@ -173,7 +167,7 @@ void Controller::turn() {
 
 Status Controller::journal(const std::deque<Incoming>& batch) {
   fresh_.clear();
-  const Time now = wall_now();
+  const Time now = timers_.wall_now();
   const auto take = [&](Record record) {
     apply(state_, record);
     rows_.note(record, state_);
@@ -187,7 +181,7 @@ Status Controller::journal(const std::deque<Incoming>& batch) {
     for (const Decision& decision : decisions) take({now, decision});
   }
   if (fresh_.empty()) return Done{};
-  return store_->append(fresh_, rows_.take_changed());
+  return journal_->append(fresh_, rows_.take_changed());
 }
 
 // Clients are told that their request failed; what agents said waits for room.
@@ -201,11 +195,7 @@ void Controller::turn_failed(std::deque<Incoming> batch, const Error& why) {
     else again.push_back(std::move(incoming));
   }
   inbox_.insert(inbox_.begin(), again.begin(), again.end());
-  turn_posted_ = true;
-  wake_.expires_after(store_retry);
-  wake_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) turn();
-  });
+  turn_alarm_ = timers_.after(store_retry, [this] { turn(); });
 }
 
 void Controller::perform() {
@@ -249,41 +239,31 @@ void Controller::forget(const Record& record) {
 }
 
 void Controller::schedule_wake() {
-  const auto next = next_wake(state_, wall_now());
-  if (!next) {
-    wake_.cancel();
-    return;
-  }
-  wake_.expires_after(std::max(Milliseconds{1}, *next - wall_now()));
-  wake_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) post_turn();
-  });
+  wake_.reset();
+  const Time now = timers_.wall_now();
+  const auto next = next_wake(state_, now);
+  if (next) wake_ = timers_.after(std::max(Milliseconds{1}, *next - now), [this] { post_turn(); });
 }
 
 void Controller::watch_idleness() {
-  const auto now = std::chrono::steady_clock::now();
-  if (!state_.jobs.empty() || server_.sessions() > 0) last_busy_ = now;
+  const auto now = timers_.now();
+  if (!state_.jobs.empty() || process_.has_clients()) last_busy_ = now;
   if (settings_.idle_limit == Seconds{0}) return;
   if (now - last_busy_ >= settings_.idle_limit) {
     shut_down();
     return;
   }
-  idle_.expires_after(Milliseconds{1000});
-  idle_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) watch_idleness();
-  });
+  idle_ = timers_.after(idle_look, [this] { watch_idleness(); });
 }
 
 void Controller::shut_down() {
-  end_when_sent(std::chrono::steady_clock::now() + last_words_limit);
+  end_when_sent(timers_.now() + last_words_limit);
 }
 
-void Controller::end_when_sent(std::chrono::steady_clock::time_point deadline) {
-  idle_.expires_after(last_words_pause);
-  idle_.async_wait([this, deadline](const boost::system::error_code& error) {
-    if (error) return;
-    const bool late = std::chrono::steady_clock::now() >= deadline;
-    if (late || pool_.queued_bytes() == 0) io_.stop();
+void Controller::end_when_sent(SteadyTime deadline) {
+  idle_ = timers_.after(last_words_pause, [this, deadline] {
+    const bool late = timers_.now() >= deadline;
+    if (late || pool_.queued_bytes() == 0) process_.end();
     else end_when_sent(deadline);
   });
 }

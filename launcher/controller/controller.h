@@ -1,12 +1,10 @@
 // The controller: one loop around the core. Observations wait in an inbox; `turn` journals them
 // with the decisions they lead to in one transaction and only then performs. When the store cannot
 // be written, State is rebuilt from the journal and the turn is tried again: nothing is performed
-// that is not on disk, and nothing at all while the journal cannot be read. One thread, one
-// io_context.
+// that is not on disk, and nothing at all while the journal cannot be read. One thread. Time, the
+// network, the journal and the clients are given to it: a simulation gives others.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -19,9 +17,8 @@
 #include "launcher/controller/job_rows.h"
 #include "launcher/controller/rank_logs.h"
 #include "launcher/controller/relay.h"
-#include "launcher/controller/request_server.h"
 #include "launcher/controller/requests.h"
-#include "launcher/controller/store.h"
+#include "launcher/controller/journal.h"
 #include "launcher/controller/watchers.h"
 #include "launcher/controller/work_sender.h"
 #include "scheduler/model/state.h"
@@ -38,11 +35,19 @@ struct ControllerSettings {
 
 class Controller {
  public:
-  Controller(boost::asio::io_context& io, ControllerSettings settings,
-             std::unique_ptr<Store> store, std::unique_ptr<Transport> transport);
+  // What the process around it provides.
+  struct Process {
+    std::function<bool()> has_clients;
+    std::function<void()> end;  // asked for by a client, or idle for long enough
+  };
 
-  // Replays the journal, listens, takes up the work that is pending.
+  Controller(Timers& timers, ControllerSettings settings, std::unique_ptr<Journal> journal,
+             std::unique_ptr<Transport> transport, Process process);
+
+  // Replays the journal and takes up the work that is pending.
   Status start();
+  Requests::Desk desk();
+  void client_gone(const std::shared_ptr<Session>& session) { relay_.client_gone(session); }
   // A request of a client journals first and answers with the outcome.
   using Answer = std::function<void(Status)>;
   void observe(Observation what, Answer answer = {});
@@ -67,26 +72,27 @@ class Controller {
   void schedule_wake();
   void watch_idleness();
   void shut_down();
-  void end_when_sent(std::chrono::steady_clock::time_point deadline);
+  void end_when_sent(SteadyTime deadline);
 
   void agent_up(const NodeId& node, const Welcome& welcome);
   void agent_said(const NodeId& node, const FromAgent& message, std::string_view payload);
   void progress(const JobId& job, const JobEvent& event);
   void note(const JobId& job, const std::string& sentence);
 
-  boost::asio::io_context& io_;
+  Timers& timers_;
   ControllerSettings settings_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<Journal> journal_;
   std::unique_ptr<Transport> transport_;
+  Process process_;
   State state_;
   bool state_is_journal_ = false;
   JobRows rows_;
   std::deque<Incoming> inbox_;
-  bool turn_posted_ = false;
+  std::unique_ptr<Alarm> turn_alarm_;  // while a turn is due
   std::vector<Record> fresh_;  // of this turn, not yet performed
-  boost::asio::steady_timer wake_;
-  boost::asio::steady_timer idle_;
-  std::chrono::steady_clock::time_point last_busy_;
+  std::unique_ptr<Alarm> wake_;
+  std::unique_ptr<Alarm> idle_;
+  SteadyTime last_busy_;
   RankLogs logs_;
   Watchers watchers_;
   AgentPool pool_;
@@ -94,8 +100,6 @@ class Controller {
   Relay relay_;
   AgentInbox inbox_of_agents_;
   std::map<JobId, std::vector<NodeId>> attempt_nodes_;  // who may forget the attempt when it ends
-  Requests requests_;
-  RequestServer server_;
 };
 
 }  // namespace muster

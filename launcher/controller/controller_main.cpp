@@ -16,8 +16,11 @@
 #include <iostream>
 #include <system_error>
 
+#include "launcher/controller/asio_timers.h"
 #include "launcher/controller/controller.h"
 #include "launcher/controller/controller_log.h"
+#include "launcher/controller/request_server.h"
+#include "launcher/controller/store.h"
 #include "launcher/os/whole_file.h"
 #include "launcher/transport/transport_selector.h"
 
@@ -120,6 +123,33 @@ Result<std::string> controller_id(const Home& home) {
   return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
 }
 
+// The controller with its socket: clients come in here.
+struct Service {
+  Service(boost::asio::io_context& io, Timers& timers, const ControllerSettings& settings,
+          std::unique_ptr<Store> store, std::unique_ptr<Transport> transport)
+      : controller(timers, settings, std::move(store), std::move(transport),
+                   {[this] { return server.sessions() > 0; }, [&io] { io.stop(); }}),
+        requests(controller.desk()),
+        server(
+            io,
+            [this](const std::shared_ptr<Session>& session, ToController request,
+                   std::string payload) {
+              requests.handle(session, std::move(request), payload);
+            },
+            [this](const std::shared_ptr<Session>& session) { controller.client_gone(session); }),
+        socket(settings.home.socket()) {}
+
+  Status start() {
+    if (auto started = controller.start(); !started) return started;
+    return server.listen(socket);
+  }
+
+  Controller controller;
+  Requests requests;
+  RequestServer server;
+  std::filesystem::path socket;
+};
+
 // `started` is called once the controller listens.
 Status serve(const ControllerOptions& options, mode_t users_mask,
              const std::function<void()>& started) {
@@ -137,8 +167,9 @@ Status serve(const ControllerOptions& options, mode_t users_mask,
   settings.idle_limit = Seconds{options.idle_limit_s};
   auto transport =
       make_transport(io, transport_settings_from_environment(options.home.root.string()));
-  Controller controller(io, settings, std::move(*store), std::move(transport));
-  if (auto listening = controller.start(); !listening) return listening.error();
+  AsioTimers timers(io);
+  Service service(io, timers, settings, std::move(*store), std::move(transport));
+  if (auto listening = service.start(); !listening) return listening.error();
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&io](const boost::system::error_code& error, int) {
     if (!error) io.stop();

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "launcher/controller/store.h"
+#include "launcher/controller/journal.h"
 #include "scheduler/model/state.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 
 namespace muster {
 
-bool is_over(const State& state, const Store& store, const NodeId& node, const JobId& job,
+bool is_over(const State& state, const Journal& journal, const NodeId& node, const JobId& job,
              AttemptId attempt) {
   if (attempt.value < 0) return false;
   const Node* known = find_node(state, node);
@@ -15,7 +15,7 @@ bool is_over(const State& state, const Store& store, const NodeId& node, const J
     const Attempt* active = active_attempt(*live);
     return attempt.value < live->next_attempt && (active == nullptr || active->id != attempt);
   }
-  const auto row = store.job(job);
+  const auto row = journal.job(job);
   return row && *row && (*row)->ended_at && attempt.value < (*row)->attempts;
 }
 

@@ -1,14 +1,14 @@
-// Which attempts a node may forget. Pure but for the store, which it reads.
+// Which attempts a node may forget. Pure but for the journal, which it reads.
 #pragma once
 
-#include "launcher/controller/store.h"
+#include "launcher/controller/journal.h"
 #include "scheduler/model/state.h"
 
 namespace muster {
 
 // The journal knows the attempt and that it has ended, and nothing of it is owed by the node. False
 // for jobs that the journal does not know: another copy of the state directory may own them.
-bool is_over(const State& state, const Store& store, const NodeId& node, const JobId& job,
+bool is_over(const State& state, const Journal& journal, const NodeId& node, const JobId& job,
              AttemptId attempt);
 
 }  // namespace muster

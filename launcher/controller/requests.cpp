@@ -71,7 +71,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Submit& reque
     return refuse(session, "compute target " + request.target.name + " of job " + job.value +
                                " has no nodes", ExitCode::invalid_job);
   }
-  const auto known = desk_.store.job(job);
+  const auto known = desk_.journal.job(job);
   if (!known) return refuse(session, known.error().message, ExitCode::internal);
   if (*known || find_job(desk_.state, job) != nullptr || !arriving_.insert(job).second) {
     return refuse(session, "a job called " + job.value + " exists already: choose another name",
@@ -83,7 +83,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Submit& reque
 
 void Requests::take(const std::shared_ptr<Session>& session, const Cancel& request) {
   if (find_job(desk_.state, request.job) == nullptr) {
-    const auto row = desk_.store.job(request.job);
+    const auto row = desk_.journal.job(request.job);
     const bool ended = row && *row;
     return refuse(session,
                   ended ? "job " + request.job.value + " has already ended: " + (*row)->state
@@ -99,8 +99,8 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
                   "job " + request.job.value + " has not ended: there is nothing to resume",
                   ExitCode::failure);
   }
-  const auto row = desk_.store.job(request.job);
-  const auto records = desk_.store.records_of(request.job);
+  const auto row = desk_.journal.job(request.job);
+  const auto records = desk_.journal.records_of(request.job);
   if (!row || !records) {
     return refuse(session, !row ? row.error().message : records.error().message,
                   ExitCode::internal);
@@ -135,7 +135,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
     session->send(event);
     return;
   }
-  const auto row = desk_.store.job(request.job);
+  const auto row = desk_.journal.job(request.job);
   if (!row || !*row) {
     return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
   }

@@ -12,7 +12,7 @@
 #include "launcher/controller/job_rows.h"
 #include "launcher/controller/relay.h"
 #include "launcher/controller/request_server.h"
-#include "launcher/controller/store.h"
+#include "launcher/controller/journal.h"
 #include "launcher/controller/watchers.h"
 #include "scheduler/model/state.h"
 
@@ -25,7 +25,7 @@ class Requests {
   // The parts of the controller that requests read or change.
   struct Desk {
     const State& state;
-    Store& store;
+    Journal& journal;
     JobRows& rows;
     AgentPool& pool;
     Relay& relay;

@@ -17,33 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/model/record.h"
-#include "scheduler/model/result.h"
+#include "launcher/controller/journal.h"
 
 namespace muster {
-
-// One line of `muster list`: a job as the store knows it.
-struct JobRow {
-  std::string name;
-  std::string display_name;
-  std::string experiment;
-  std::string compute;
-  std::string user;
-  std::string state;               // Azure's job state names
-  std::string reason;              // why it waits, or why it ended
-  std::int64_t order = 0;          // submission order
-  Time submitted_at;
-  std::optional<Time> started_at;  // first attempt running
-  std::optional<Time> ended_at;
-  std::optional<int> exit_code;
-  std::int64_t attempts = 0;
-  std::optional<std::int64_t> step;
-  std::optional<std::int64_t> checkpoint_step;
-  std::string nodes;               // of the newest attempt, joined by ','
-  std::string tags;                // JSON object
-  bool archived = false;
-  bool unclean = false;            // it has ended and holds nodes with processes that do not die
-};
 
 struct JobFilter {
   std::optional<int> limit = 50;  // newest first
@@ -58,7 +34,7 @@ struct JobFilter {
   bool include_archived = false;
 };
 
-class Store {
+class Store : public Journal {
  public:
   // Only the controller migrates. read_only: an absent file is an empty store. annotate: for what
   // people write about jobs; the file must be there and current.
@@ -66,19 +42,13 @@ class Store {
 
   // Errors name the file and the cure.
   static Result<std::unique_ptr<Store>> open(const std::filesystem::path& home, Mode mode);
-  ~Store();
+  ~Store() override;
 
-  // All or nothing, durable when it returns. `rows` replace the derived rows of their jobs, but for
-  // the tags and the archive mark of a job that is there already.
-  Status append(const std::vector<Record>& records, const std::vector<JobRow>& rows);
-
-  // What State is rebuilt from, in journal order: the records of jobs that have not ended or are
-  // unclean, everything said about nodes since the first of these jobs came, and the newest record
-  // of each kind about each node before.
-  Result<std::vector<Record>> load_live() const;
-  Result<std::vector<Record>> records_of(const JobId& job) const;
+  Status append(const std::vector<Record>& records, const std::vector<JobRow>& rows) override;
+  Result<std::vector<Record>> load_live() const override;
+  Result<std::vector<Record>> records_of(const JobId& job) const override;
   Result<std::vector<JobRow>> jobs(const JobFilter& filter) const;
-  Result<std::optional<JobRow>> job(const JobId& job) const;
+  Result<std::optional<JobRow>> job(const JobId& job) const override;
   // A unique job's full name from a prefix of it, for people who type.
   Result<std::vector<std::string>> names_starting_with(const std::string& prefix, int limit) const;
   // Only of a job that has ended.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "launcher/controller/interpreter.h"
-#include "launcher/controller/wall_clock.h"
 #include "scheduler/lookup.h"
 #include "scheduler/rank_variables.h"
 
@@ -49,11 +48,11 @@ Environment common_part(const std::vector<Environment>& all) {
   return common;
 }
 
-CheckNode check_message(const Job& job, const NodeWork& work, const Home& home) {
+CheckNode check_message(const Job& job, const NodeWork& work, Time now, const Home& home) {
   CheckNode check;
   check.job = work.job;
   check.attempt = work.attempt;
-  check.now_ms = to_ms(wall_now());
+  check.now_ms = to_ms(now);
   if (!job.spec.environment_variables.contains("PATH")) {
     check.programs = interpreters_of(job.spec.command);
     if (runs_mpirun(job.spec)) check.programs.push_back("mpirun");
@@ -118,7 +117,8 @@ std::string shared_outputs_of(const Job& job, const Home& home) {
   return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
 }
 
-ToAgent work_message(const State& state, const NodeWork& work, AgentPool& pool, const Home& home) {
+ToAgent work_message(const State& state, const NodeWork& work, Time now, AgentPool& pool,
+                     const Home& home) {
   const Job* job = find_job(state, work.job);
   if (const auto* stop = std::get_if<StopWork>(&work.work)) {
     StopAttempt message{work.job, work.attempt, "SIGTERM", stop->why.grace};
@@ -126,7 +126,7 @@ ToAgent work_message(const State& state, const NodeWork& work, AgentPool& pool, 
     return message;
   }
   check(job != nullptr && active_attempt(*job) != nullptr, "work for a job that is not active");
-  if (std::holds_alternative<CheckWork>(work.work)) return check_message(*job, work, home);
+  if (std::holds_alternative<CheckWork>(work.work)) return check_message(*job, work, now, home);
   if (const auto* reserve = std::get_if<ReserveWork>(&work.work)) {
     return ReservePorts{work.job, work.attempt, reserve->count, job->target.port_min,
                         job->target.port_max};

@@ -12,7 +12,8 @@
 namespace muster {
 
 // For every kind of work but staging, which needs the job's trees.
-ToAgent work_message(const State& state, const NodeWork& work, AgentPool& pool, const Home& home);
+ToAgent work_message(const State& state, const NodeWork& work, Time now, AgentPool& pool,
+                     const Home& home);
 
 bool runs_mpirun(const JobSpec& spec);
 

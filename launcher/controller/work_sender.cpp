@@ -1,7 +1,5 @@
 #include "launcher/controller/work_sender.h"
 
-#include <boost/asio/io_context.hpp>
-
 #include "launcher/controller/work_message.h"
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/message_codec.h"
@@ -34,8 +32,8 @@ std::string key_of(const NodeWork& work) {
 
 }  // namespace
 
-WorkSender::WorkSender(boost::asio::io_context& io, Home home, AgentPool& pool, Staging staging)
-    : pump_timer_(io), home_(std::move(home)), pool_(pool), staging_(std::move(staging)) {}
+WorkSender::WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging)
+    : timers_(timers), home_(std::move(home)), pool_(pool), staging_(std::move(staging)) {}
 
 // Pretend nodes keep everything in the state directory: removing it removes all.
 std::string WorkSender::home_on_node(const ComputeTarget& target,
@@ -75,7 +73,7 @@ void WorkSender::send(const State& state, const NodeWork& work) {
     send_stage(work);
     return;
   }
-  pool_.send(work.node, work_message(state, work, pool_, home_));
+  pool_.send(work.node, work_message(state, work, timers_.wall_now(), pool_, home_));
 }
 
 void WorkSender::send_stage(const NodeWork& work) {
@@ -129,15 +127,17 @@ void WorkSender::node_down(const NodeId& node) {
 }
 
 void WorkSender::blobs_wanted(const NodeId& node, const WantBlobs& wanted) {
-  Feed& feed = feeds_[node];
+  const auto [entry, is_new] = feeds_.try_emplace(node);
+  Feed& feed = entry->second;
+  if (is_new) feed.told = timers_.now();
   feed.hashes.assign(wanted.hashes.begin(), wanted.hashes.end());
   feed.offset = 0;
   feed.seen = {wanted.job, wanted.attempt, node, feed.seen.bytes};
-  if (!pumping_) pump();
+  if (!pump_alarm_) pump();
 }
 
 void WorkSender::tell_progress(Feed& feed) {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = timers_.now();
   if (now - feed.told < progress_interval) return;
   feed.told = now;
   staging_.moves(feed.seen);
@@ -175,7 +175,7 @@ Status WorkSender::feed(const NodeId& node, Feed& feed) {
 
 // One piece a node in turn, so that a slow node delays nobody but itself.
 void WorkSender::pump() {
-  pumping_ = false;
+  pump_alarm_.reset();
   for (auto it = feeds_.begin(); it != feeds_.end();) {
     auto& [node, pending] = *it;
     const auto fed = feed(node, pending);
@@ -186,11 +186,7 @@ void WorkSender::pump() {
     it = !fed || pending.hashes.empty() ? feeds_.erase(it) : std::next(it);
   }
   if (feeds_.empty()) return;
-  pumping_ = true;
-  pump_timer_.expires_after(pump_interval);
-  pump_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) pump();
-  });
+  pump_alarm_ = timers_.after(pump_interval, [this] { pump(); });
 }
 
 }  // namespace muster

@@ -3,8 +3,6 @@
 // never holds more than a few of them. Owned by the Controller.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -27,7 +25,7 @@ class WorkSender {
     std::function<void(StagingSeen)> moves;  // once a minute while bytes go to a node
   };
 
-  WorkSender(boost::asio::io_context& io, Home home, AgentPool& pool, Staging staging);
+  WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging);
 
   // Connects the nodes of live attempts and sends what is pending to those that answer.
   void perform(const State& state);
@@ -43,7 +41,7 @@ class WorkSender {
     std::deque<std::string> hashes;
     std::int64_t offset = 0;
     StagingSeen seen;
-    std::chrono::steady_clock::time_point told = std::chrono::steady_clock::now();
+    SteadyTime told;
   };
 
   std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
@@ -53,8 +51,8 @@ class WorkSender {
   void pump();
   Status feed(const NodeId& node, Feed& feed);
 
-  boost::asio::steady_timer pump_timer_;
-  bool pumping_ = false;
+  Timers& timers_;
+  std::unique_ptr<Alarm> pump_alarm_;  // while a feed waits for its link
   Home home_;
   AgentPool& pool_;
   Staging staging_;

@@ -19,7 +19,7 @@ templates: templates scheduler/model
 runtime/protocol: runtime/protocol
 runtime/checkpoint: runtime/checkpoint runtime/protocol
 runtime: runtime
-launcher/os: launcher/os
+launcher/os: launcher/os scheduler/model
 launcher/wire: launcher/wire scheduler/model
 launcher/stage: launcher/stage launcher/wire launcher/os scheduler/model
 launcher/transport: launcher/transport launcher/os scheduler/model

@@ -3,7 +3,9 @@
 #include <sstream>
 
 #include "launcher/controller/agent_inbox.h"
+#include "launcher/controller/asio_timers.h"
 #include "launcher/controller/over_attempt.h"
+#include "launcher/controller/store.h"
 #include "launcher/controller/work_sender.h"
 #include "scheduler/apply.h"
 #include "tests/catch.h"
@@ -38,15 +40,16 @@ struct Agents {
   State state;
   std::vector<Observation> observed;
   std::unique_ptr<Store> store = std::move(*Store::open(home.root, Store::Mode::read_write));
-  AgentPool pool{io, transport, AgentLaunch{}, {[](const NodeId&, const Welcome&) {},
+  AsioTimers timers{io};
+  AgentPool pool{timers, transport, AgentLaunch{}, {[](const NodeId&, const Welcome&) {},
                  [this](const NodeId& node, FromAgent message, std::string payload) {
                    inbox.take(node, message, payload);
                  },
                  [](const NodeId&, LinkFailure) {}}};
   RankLogs logs{home};
-  WorkSender sender{io, home, pool, {[](const NodeWork&, const std::string&) {},
-                                    [](StagingSeen) {}}};
-  AgentInbox inbox{home, state, pool, logs,
+  WorkSender sender{timers, home, pool,
+                    {[](const NodeWork&, const std::string&) {}, [](StagingSeen) {}}};
+  AgentInbox inbox{timers, home, state, pool, logs,
                    {[this](Observation what) { observed.push_back(std::move(what)); },
                     [](const JobId&, const JobEvent&) {},
                     [](const JobId&, const std::string&) {},

@@ -1,0 +1,32 @@
+// Time as an input of code that waits: what it is now and what is called later. In production it is
+// the io_context's (launcher/controller/asio_timers.h), in a simulation a queue of events. One
+// thread; nothing is ever called from inside `after` or `post`.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+// Something that will be called once. Destroying it, also from inside the call, means never.
+class Alarm {
+ public:
+  virtual ~Alarm() = default;
+};
+
+class Timers {
+ public:
+  virtual ~Timers() = default;
+  virtual SteadyTime now() const = 0;  // never goes back
+  virtual Time wall_now() const = 0;   // what stamps records and is told to people
+  [[nodiscard]] virtual std::unique_ptr<Alarm> after(Milliseconds delay,
+                                                     std::function<void()> call) = 0;
+  virtual void post(std::function<void()> call) = 0;  // soon, whatever happens to the caller
+};
+
+}  // namespace muster
