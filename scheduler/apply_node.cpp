@@ -44,9 +44,8 @@ void release(State& state, const NodeId& id, const JobId& owner) {
 }
 
 void lose_ranks(Attempt& attempt, const NodeId& id, Time at) {
-  for (Rank& rank : attempt.ranks) {
-    const bool here = attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id == id;
-    if (here && is_unfinished(rank)) rank.state = RankGone{at};
+  for (Rank& rank : ranks_on(attempt, id)) {
+    if (is_unfinished(rank)) rank.state = RankGone{at};
   }
 }
 

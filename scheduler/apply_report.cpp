@@ -16,17 +16,16 @@ AttemptNode* reporting(State& state, const Report& report) {
 }
 
 Rank* find_rank(Attempt& attempt, const RankExited& exit) {
-  for (Rank& rank : attempt.ranks) {
-    const NodeId& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id;
-    if (rank.id == exit.rank && node == exit.node) return &rank;
-  }
-  return nullptr;
+  const auto count = static_cast<std::int64_t>(attempt.ranks.size());
+  if (exit.rank.value < 0 || exit.rank.value >= count) return nullptr;
+  Rank& rank = attempt.ranks[static_cast<std::size_t>(exit.rank.value)];
+  const NodeId& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id;
+  return node == exit.node ? &rank : nullptr;
 }
 
 void start_ranks(Attempt& attempt, const NodeId& id, Time at) {
-  for (Rank& rank : attempt.ranks) {
-    const bool here = attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id == id;
-    if (here && std::holds_alternative<RankWaiting>(rank.state)) rank.state = RankRunning{at};
+  for (Rank& rank : ranks_on(attempt, id)) {
+    if (std::holds_alternative<RankWaiting>(rank.state)) rank.state = RankRunning{at};
   }
 }
 

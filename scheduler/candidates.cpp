@@ -33,23 +33,30 @@ Time entered_queue(const Job& job) {
   return job.past.empty() ? job.submitted_at : job.past.back().ended_at;
 }
 
+const LinkFailure* permanent_failure(const Unlinked* link, const Job& job) {
+  const bool counts =
+      link && is_permanent(link->failure.kind) && link->failed_at >= entered_queue(job);
+  return counts ? &link->failure : nullptr;
+}
+
 Candidate judge(const State& state, const Job& job, const std::set<NodeId>& taken,
                 const NodeId& id) {
   if (is_placed_out(job, id)) return {id, Unusable{}, ""};
   if (job.excluded.count(id)) {
     return {id, Unusable{}, id.value + " was excluded from this job after a failure"};
   }
-  if (const LinkFailure* failure = permanent_failure(state, job, id)) {
+  const Node* node = find_node(state, id);
+  const Unlinked* lost = node ? std::get_if<Unlinked>(&node->link) : nullptr;
+  if (const LinkFailure* failure = permanent_failure(lost, job)) {
     return {id, Unusable{true}, link_text(id, *failure)};
   }
-  const Node* node = find_node(state, id);
   if (node && node->drained) {
     return {id, Drained{}, id.value + " is drained: " + node->drain_reason};
   }
   if (node && node->owner) return {id, Busy{}, owner_text(*node)};
   if (taken.count(id)) return {id, Busy{}, id.value + " is kept for a job ahead of it"};
   if (has(job.avoid, id)) return {id, Usable{2}, ""};
-  return {id, Usable{unlinked(state, id) ? 1 : 0}, ""};
+  return {id, Usable{lost ? 1 : 0}, ""};
 }
 
 struct Pick {
@@ -79,15 +86,13 @@ std::vector<Pick> best_picks(const std::vector<Candidate>& candidates, std::size
 }  // namespace
 
 const LinkFailure* permanent_failure(const State& state, const Job& job, const NodeId& node) {
-  const Unlinked* link = unlinked(state, node);
-  const bool counts =
-      link && is_permanent(link->failure.kind) && link->failed_at >= entered_queue(job);
-  return counts ? &link->failure : nullptr;
+  return permanent_failure(unlinked(state, node), job);
 }
 
 std::vector<Candidate> candidates(const State& state, const Job& job,
                                   const std::set<NodeId>& taken) {
   std::vector<Candidate> all;
+  all.reserve(job.target.nodes.size());
   for (const NodeAddress& node : job.target.nodes) {
     all.push_back(judge(state, job, taken, node.id));
   }

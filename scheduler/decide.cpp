@@ -64,13 +64,13 @@ void take_turn(Turn& turn) {
 }
 
 std::vector<Decision> decide(const State& state, Time now) {
-  Turn turn{state, Moment{now}, {}, {}, {}};
+  Turn turn(state, now);
   take_turn(turn);
   return std::move(turn.decisions);
 }
 
 std::optional<Time> next_wake(const State& state, Time now) {
-  Turn turn{state, Moment{now}, {}, {}, {}};
+  Turn turn(state, now);
   take_turn(turn);
   return turn.moment.next();
 }

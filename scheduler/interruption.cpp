@@ -12,15 +12,22 @@ namespace muster {
 namespace {
 
 bool has_unfinished_ranks(const Attempt& attempt, std::size_t node_index) {
-  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [&](const Rank& rank) {
-    return static_cast<std::size_t>(rank.node_index) == node_index && is_unfinished(rank);
-  });
+  const auto ranks = ranks_on(attempt, node_index);
+  return std::any_of(ranks.begin(), ranks.end(), is_unfinished);
 }
 
 bool all_succeeded(const Attempt& attempt) {
   return std::all_of(attempt.ranks.begin(), attempt.ranks.end(), [](const Rank& rank) {
     const auto* done = std::get_if<RankDone>(&rank.state);
     return done && done->exit.status.ok();
+  });
+}
+
+// Neither runs nor ended well. One look at each rank spares the two that tell what happened.
+bool has_troubled_ranks(const Attempt& attempt) {
+  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [](const Rank& rank) {
+    const auto* done = std::get_if<RankDone>(&rank.state);
+    return done ? !done->exit.status.ok() : std::holds_alternative<RankGone>(rank.state);
   });
 }
 
@@ -40,8 +47,9 @@ std::optional<StopBegun> canceled(const Job& job, const Attempt& attempt) {
 // Before the launch a drained node is given back at once; later only when its owner says so.
 std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& attempt) {
   for (const AttemptNode& node : attempt.nodes) {
+    if (!turn.troubled.contains(node.id)) continue;
     const Node* known = find_node(turn.state, node.id);
-    if (!known || !known->drained) continue;
+    if (!known->drained) continue;
     const bool moves = known->move_at && turn.moment.reached(*known->move_at);
     if (attempt.launched && !moves) continue;
     const std::string when = attempt.launched ? "" : " before the ranks started";
@@ -70,6 +78,7 @@ std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt) {
 std::optional<StopBegun> unreachable(Turn& turn, const Job& job, const Attempt& attempt) {
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
     const NodeId& id = attempt.nodes[i].id;
+    if (!turn.troubled.contains(id)) continue;
     const Unlinked* link = unlinked(turn.state, id);
     if (!link || !has_unfinished_ranks(attempt, i)) continue;
     if (!turn.moment.reached(link->since + job.target.unreachable)) continue;
@@ -102,6 +111,15 @@ std::optional<StopBegun> finished(const Job& job, const Attempt& attempt) {
 
 }  // namespace
 
+std::set<NodeId> drained_or_unlinked(const State& state) {
+  std::set<NodeId> troubled;
+  for (const auto& [id, node] : state.nodes) {
+    const bool is_lost = std::holds_alternative<Unlinked>(node.link);
+    if (node.drained || is_lost) troubled.insert(troubled.end(), id);
+  }
+  return troubled;
+}
+
 std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt& attempt) {
   if (auto why = finished(job, attempt)) return why;
   if (auto why = canceled(job, attempt)) return why;
@@ -110,8 +128,10 @@ std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt&
     if (auto why = drained(turn, job, attempt)) return why;
     return unreachable(turn, job, attempt);
   }
-  if (auto why = rank_failed(job, attempt)) return why;
-  if (auto why = agent_lost(job, attempt)) return why;
+  if (has_troubled_ranks(attempt)) {
+    if (auto why = rank_failed(job, attempt)) return why;
+    if (auto why = agent_lost(job, attempt)) return why;
+  }
   if (auto why = unreachable(turn, job, attempt)) return why;
   if (auto why = over_time(turn, job, attempt)) return why;
   return drained(turn, job, attempt);

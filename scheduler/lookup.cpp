@@ -1,5 +1,7 @@
 #include "scheduler/lookup.h"
 
+#include <algorithm>
+
 #include "scheduler/limits.h"
 
 namespace muster {
@@ -10,6 +12,12 @@ template <class Map, class Key>
 auto* find_in(Map& map, const Key& key) {
   const auto found = map.find(key);
   return found == map.end() ? nullptr : &found->second;
+}
+
+template <class Ranks>
+auto ranks_at(Ranks& ranks, std::ptrdiff_t node_index) {
+  const auto here = std::ranges::equal_range(ranks, node_index, {}, &Rank::node_index);
+  return std::span(here.begin(), here.end());
 }
 
 }  // namespace
@@ -42,6 +50,15 @@ AttemptNode* find_node(Attempt& attempt, const NodeId& id) {
     if (node.id == id) return &node;
   }
   return nullptr;
+}
+
+std::span<Rank> ranks_on(Attempt& attempt, const NodeId& id) {
+  const AttemptNode* node = find_node(attempt, id);
+  return node ? ranks_at(attempt.ranks, node - attempt.nodes.data()) : std::span<Rank>{};
+}
+
+std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index) {
+  return ranks_at(attempt.ranks, static_cast<std::ptrdiff_t>(node_index));
 }
 
 const Node* find_node(const State& state, const NodeId& id) {

@@ -1,6 +1,8 @@
 // Finding things in State. Pointers live until the next `apply`; null: no such thing.
 #pragma once
 
+#include <span>
+
 #include "scheduler/model/state.h"
 
 namespace muster {
@@ -14,6 +16,9 @@ Attempt* active_attempt(Job& job);
 // The same, only if it has this number: late news about an older attempt find nothing.
 Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt);
 AttemptNode* find_node(Attempt& attempt, const NodeId& node);
+// Ranks lie node by node.
+std::span<Rank> ranks_on(Attempt& attempt, const NodeId& node);
+std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index);
 
 const Node* find_node(const State& state, const NodeId& id);
 // The agent that answers there now.

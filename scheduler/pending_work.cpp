@@ -34,21 +34,41 @@ std::optional<Work> work_of(const Job& job, const Attempt& attempt, std::size_t 
   return std::nullopt;
 }
 
+bool is_linked(const Node& node) { return std::holds_alternative<Linked>(node.link); }
+
+NodeWork clean_up_of(const Node& node) {
+  const Unclean& unclean = *node.unclean;
+  return {unclean.job, unclean.attempt, node.id, 0, StopWork{unclean.why}};
+}
+
+std::optional<NodeWork> owed_at(const Job& job, const Attempt& attempt, std::size_t index) {
+  auto work = work_of(job, attempt, index);
+  if (!work) return std::nullopt;
+  return NodeWork{job.id, attempt.id, attempt.nodes[index].id, static_cast<int>(index),
+                  std::move(*work)};
+}
+
 std::optional<NodeWork> owed_by(const State& state, const Node& node) {
-  if (node.unclean) {
-    const Unclean& unclean = *node.unclean;
-    return NodeWork{unclean.job, unclean.attempt, node.id, 0, StopWork{unclean.why}};
-  }
+  if (node.unclean) return clean_up_of(node);
   const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
   const Attempt* attempt = job ? active_attempt(*job) : nullptr;
   if (!attempt) return std::nullopt;
   for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
-    if (attempt->nodes[i].id != node.id) continue;
-    auto work = work_of(*job, *attempt, i);
-    if (!work) return std::nullopt;
-    return NodeWork{job->id, attempt->id, node.id, static_cast<int>(i), std::move(*work)};
+    if (attempt->nodes[i].id == node.id) return owed_at(*job, *attempt, i);
   }
   return std::nullopt;
+}
+
+void add_work_of(const State& state, const Job& job, std::vector<NodeWork>& all) {
+  const Attempt* attempt = active_attempt(job);
+  if (!attempt) return;
+  for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
+    auto work = owed_at(job, *attempt, i);
+    if (!work) continue;
+    const Node* node = find_node(state, work->node);
+    const bool is_its = node && node->owner == job.id && !node->unclean;
+    if (is_its && is_linked(*node)) all.push_back(std::move(*work));
+  }
 }
 
 }  // namespace
@@ -56,15 +76,15 @@ std::optional<NodeWork> owed_by(const State& state, const Node& node) {
 std::vector<NodeWork> pending_work(const State& state) {
   std::vector<NodeWork> all;
   for (const auto& [id, node] : state.nodes) {
-    if (!std::holds_alternative<Linked>(node.link)) continue;
-    if (auto work = owed_by(state, node)) all.push_back(std::move(*work));
+    if (node.unclean && is_linked(node)) all.push_back(clean_up_of(node));
   }
+  for (const auto& [id, job] : state.jobs) add_work_of(state, job, all);
   return all;
 }
 
 std::optional<NodeWork> pending_work(const State& state, const NodeId& id) {
   const Node* node = find_node(state, id);
-  if (!node || !std::holds_alternative<Linked>(node->link)) return std::nullopt;
+  if (!node || !is_linked(*node)) return std::nullopt;
   return owed_by(state, *node);
 }
 

@@ -1,23 +1,19 @@
 #include "scheduler/rank_variables.h"
 
+#include <algorithm>
+
 #include "scheduler/model/result.h"
-#include "scheduler/rank_map.h"
 
 namespace muster {
 
 namespace {
 
-using Environment = std::map<std::string, std::string>;
-
 // Azure Batch's own port: part of the variable's value, never bound.
 constexpr int azure_batch_port = 6000;
 
-struct View {
-  const JobSpec& spec;
-  const JobId& job;
-  AttemptId attempt;
-  const std::vector<NodeFacts>& nodes;
-  std::vector<RankPlace> map;
+using View = GangVariables;
+
+struct OneRank {
   const RankPlace& place;
   int local_size;
 };
@@ -43,16 +39,18 @@ void add_torch(const View& view, Environment& env) {
   env["MASTER_ADDR"] = node_at(view, 0).address;
   if (const auto port = master_port(view)) env["MASTER_PORT"] = std::to_string(*port);
   env["WORLD_SIZE"] = std::to_string(view.map.size());
-  env["RANK"] = std::to_string(view.place.rank.value);
-  env["LOCAL_RANK"] = std::to_string(view.place.local_rank);
-  env["LOCAL_WORLD_SIZE"] = std::to_string(view.local_size);
 }
 
-void add_ompi(const View& view, Environment& env) {
-  env["OMPI_COMM_WORLD_RANK"] = std::to_string(view.place.rank.value);
-  env["OMPI_COMM_WORLD_SIZE"] = std::to_string(view.map.size());
-  env["OMPI_COMM_WORLD_LOCAL_RANK"] = std::to_string(view.place.local_rank);
-  env["OMPI_COMM_WORLD_LOCAL_SIZE"] = std::to_string(view.local_size);
+void add_torch(const OneRank& rank, Environment& env) {
+  env["RANK"] = std::to_string(rank.place.rank.value);
+  env["LOCAL_RANK"] = std::to_string(rank.place.local_rank);
+  env["LOCAL_WORLD_SIZE"] = std::to_string(rank.local_size);
+}
+
+void add_ompi(const OneRank& rank, Environment& env) {
+  env["OMPI_COMM_WORLD_RANK"] = std::to_string(rank.place.rank.value);
+  env["OMPI_COMM_WORLD_LOCAL_RANK"] = std::to_string(rank.place.local_rank);
+  env["OMPI_COMM_WORLD_LOCAL_SIZE"] = std::to_string(rank.local_size);
 }
 
 std::string joined(const View& view, const char* separator, std::string NodeFacts::*field) {
@@ -71,10 +69,13 @@ void add_slurm(const View& view, Environment& env) {
   env["SLURM_JOB_NODELIST"] = env["SLURM_NODELIST"] = names;
   env["SLURM_JOB_NUM_NODES"] = env["SLURM_NNODES"] = nodes;
   env["SLURM_NTASKS"] = env["SLURM_NPROCS"] = std::to_string(view.map.size());
-  env["SLURM_NTASKS_PER_NODE"] = std::to_string(view.local_size);
-  env["SLURM_PROCID"] = std::to_string(view.place.rank.value);
-  env["SLURM_LOCALID"] = std::to_string(view.place.local_rank);
-  env["SLURM_NODEID"] = std::to_string(view.place.node_index);
+}
+
+void add_slurm(const OneRank& rank, Environment& env) {
+  env["SLURM_NTASKS_PER_NODE"] = std::to_string(rank.local_size);
+  env["SLURM_PROCID"] = std::to_string(rank.place.rank.value);
+  env["SLURM_LOCALID"] = std::to_string(rank.place.local_rank);
+  env["SLURM_NODEID"] = std::to_string(rank.place.node_index);
 }
 
 std::string json_string(const std::string& text) {
@@ -103,13 +104,13 @@ std::string members(const View& view, TaskRole role) {
   return list.empty() ? "" : "[" + list + "]";
 }
 
-void add_tensorflow(const View& view, Environment& env) {
+void add_tensorflow(const View& view, const OneRank& rank, Environment& env) {
   const std::string servers = members(view, TaskRole::parameter_server);
   std::string cluster = "{\"worker\": " + members(view, TaskRole::worker);
   if (!servers.empty()) cluster += ", \"ps\": " + servers;
-  const char* type = view.place.role == TaskRole::worker ? "worker" : "ps";
+  const char* type = rank.place.role == TaskRole::worker ? "worker" : "ps";
   env["TF_CONFIG"] = "{\"cluster\": " + cluster + "}, \"task\": {\"type\": \"" + type +
-                     "\", \"index\": " + std::to_string(view.place.role_index) +
+                     "\", \"index\": " + std::to_string(rank.place.role_index) +
                      "}, \"environment\": \"cloud\"}";
 }
 
@@ -123,14 +124,17 @@ void add_azure(const View& view, Environment& env) {
     nodes += " " + node.address + " " + std::to_string(node.cores);
   }
   env["CCP_NODES"] = nodes;
-  env["AZ_BATCH_IS_CURRENT_NODE_MASTER"] = view.place.node_index == 0 ? "true" : "false";
   env["AZ_BATCH_NODE_IS_DEDICATED"] = view.spec.muster.preemptible ? "false" : "true";
   env["AZ_BATCHAI_MPI_MASTER_NODE"] = master;
   env["AZ_BATCHAI_JOB_MASTER_NODE_IP"] = master;
   env["AZUREML_RUN_ID"] = view.job.value;
   env["AZUREML_EXPERIMENT_ID"] = view.spec.experiment_name;
-  env["AZUREML_CR_NODE_RANK"] = std::to_string(view.place.node_index);
-  env["AZUREML_PROCESS_NAME"] = "rank_" + std::to_string(view.place.rank.value);
+}
+
+void add_azure(const OneRank& rank, Environment& env) {
+  env["AZ_BATCH_IS_CURRENT_NODE_MASTER"] = rank.place.node_index == 0 ? "true" : "false";
+  env["AZUREML_CR_NODE_RANK"] = std::to_string(rank.place.node_index);
+  env["AZUREML_PROCESS_NAME"] = "rank_" + std::to_string(rank.place.rank.value);
 }
 
 void add_muster(const View& view, Environment& env) {
@@ -139,31 +143,50 @@ void add_muster(const View& view, Environment& env) {
   env["MUSTER_EPOCH"] = std::to_string(epoch_of(view.attempt).value);
 }
 
-Environment all_families(const View& view) {
+}  // namespace
+
+GangVariables::GangVariables(const JobSpec& job_spec, const JobId& job_id, AttemptId attempt_id,
+                             std::vector<NodeFacts> facts)
+    : spec(job_spec),
+      job(job_id),
+      attempt(attempt_id),
+      nodes(std::move(facts)),
+      map(rank_map(spec.distribution, static_cast<int>(nodes.size()))) {}
+
+Environment GangVariables::shared() const {
   Environment env;
-  add_azure(view, env);
-  env["NODE_RANK"] = std::to_string(view.place.node_index);
-  if (exports_family(view.spec, "torch")) add_torch(view, env);
-  if (exports_family(view.spec, "ompi")) add_ompi(view, env);
-  if (exports_family(view.spec, "slurm")) add_slurm(view, env);
-  if (view.spec.distribution.type == DistributionType::tensorflow) add_tensorflow(view, env);
-  add_muster(view, env);
-  for (const auto& [name, value] : view.spec.environment_variables) env[name] = value;
+  add_azure(*this, env);
+  if (exports_family(spec, "torch")) add_torch(*this, env);
+  if (exports_family(spec, "ompi")) env["OMPI_COMM_WORLD_SIZE"] = std::to_string(map.size());
+  if (exports_family(spec, "slurm")) add_slurm(*this, env);
+  add_muster(*this, env);
+  for (const auto& [name, value] : spec.environment_variables) env[name] = value;
   return env;
 }
 
-}  // namespace
+Environment GangVariables::own(RankId id) const {
+  const auto index = static_cast<std::size_t>(id.value);
+  check(index < map.size(), "rank variables are asked for of a rank that the job does not have");
+  const RankPlace& place = map[index];
+  const auto here = std::ranges::equal_range(map, place.node_index, {}, &RankPlace::node_index);
+  const OneRank rank{place, static_cast<int>(here.size())};
+  Environment env;
+  add_azure(rank, env);
+  env["NODE_RANK"] = std::to_string(place.node_index);
+  if (exports_family(spec, "torch")) add_torch(rank, env);
+  if (exports_family(spec, "ompi")) add_ompi(rank, env);
+  if (exports_family(spec, "slurm")) add_slurm(rank, env);
+  if (spec.distribution.type == DistributionType::tensorflow) add_tensorflow(*this, rank, env);
+  for (const auto& [name, value] : spec.environment_variables) env.erase(name);
+  return env;
+}
 
-std::map<std::string, std::string> rank_variables(const JobSpec& spec, const JobId& job,
-                                                  AttemptId attempt,
-                                                  const std::vector<NodeFacts>& nodes,
-                                                  RankId rank) {
-  auto map = rank_map(spec.distribution, static_cast<int>(nodes.size()));
-  const auto index = static_cast<std::size_t>(rank.value);
-  check(index < map.size(), "rank_variables is asked about a rank that the job does not have");
-  const RankPlace place = map[index];
-  const int local_size = ranks_on_node(map, place.node_index);
-  return all_families({spec, job, attempt, nodes, std::move(map), place, local_size});
+Environment rank_variables(const JobSpec& spec, const JobId& job, AttemptId attempt,
+                           const std::vector<NodeFacts>& nodes, RankId rank) {
+  const GangVariables variables(spec, job, attempt, nodes);
+  Environment env = variables.shared();
+  env.merge(variables.own(rank));
+  return env;
 }
 
 }  // namespace muster

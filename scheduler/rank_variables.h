@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scheduler/model/state.h"
+#include "scheduler/rank_map.h"
 
 namespace muster {
 
@@ -20,10 +21,25 @@ struct NodeFacts {
   std::vector<int> ports;  // held for the attempt: see `ports_on_node`
 };
 
-// `nodes`: index = node rank. `rank` must be one of the job's.
-std::map<std::string, std::string> rank_variables(const JobSpec& spec, const JobId& job,
-                                                  AttemptId attempt,
-                                                  const std::vector<NodeFacts>& nodes,
-                                                  RankId rank);
+using Environment = std::map<std::string, std::string>;
+
+// The variables of all ranks of an attempt. `nodes`: index = node rank. What names every node is as
+// long as the gang, so it is made once. Refers to `spec` and `job`.
+struct GangVariables {
+  GangVariables(const JobSpec& job_spec, const JobId& job_id, AttemptId attempt_id,
+                std::vector<NodeFacts> facts);
+  Environment shared() const;        // the same for every rank
+  Environment own(RankId id) const;  // the rest; it must be one of the job's
+
+  const JobSpec& spec;
+  const JobId& job;
+  AttemptId attempt;
+  std::vector<NodeFacts> nodes;
+  std::vector<RankPlace> map;
+};
+
+// Both parts of one rank.
+Environment rank_variables(const JobSpec& spec, const JobId& job, AttemptId attempt,
+                           const std::vector<NodeFacts>& nodes, RankId rank);
 
 }  // namespace muster

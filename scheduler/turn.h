@@ -31,9 +31,16 @@ class Moment {
   std::optional<Time> next_;
 };
 
+// Nodes of which an attempt that runs there may have to hear.
+std::set<NodeId> drained_or_unlinked(const State& state);  // interruption.cpp
+
 struct Turn {
+  Turn(const State& snapshot, Time now)
+      : state(snapshot), moment(now), troubled(drained_or_unlinked(snapshot)) {}
+
   const State& state;
   Moment moment;
+  std::set<NodeId> troubled;  // so that a healthy cluster costs no look at each of its nodes
   std::set<NodeId> taken;  // given out or kept for somebody in this turn
   std::map<std::string, JobId>
       closed;  // targets of which no node is left, and for whom they are kept

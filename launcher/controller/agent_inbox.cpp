@@ -87,9 +87,17 @@ void AgentInbox::clean(const NodeId& node, const AttemptClean& clean) {
   }
   const Node* known = find_node(state_, node);
   const bool was_stuck = known != nullptr && known->unclean && known->unclean->job == clean.job;
+  if (was_stuck && !clean.unkillable.empty()) return;  // which is known
   if (!was_stuck && node_index(clean.job, clean.attempt, node) < 0) return;
   outlets_.observe(NodeClean{clean.job, clean.attempt, node, clean.newest_checkpoint,
                              clean.unkillable});
+}
+
+// The attempt may be over while processes of it are still held by the kernel there.
+bool AgentInbox::still_stops(const NodeId& node, const JobId& job, AttemptId attempt) const {
+  const Node* known = find_node(state_, node);
+  return known != nullptr && known->unclean && known->unclean->job == job &&
+         known->unclean->attempt == attempt;
 }
 
 // The name in the message becomes a path: only names that the journal holds get this far.
@@ -98,7 +106,8 @@ bool AgentInbox::is_rank_of(const NodeId& node, const JobId& job, AttemptId atte
   const int index = node_index(job, attempt, node);
   if (index < 0) {
     const bool is_rank = rank >= mpirun_log && rank.value < late_ranks_limit;
-    return is_rank && outlets_.is_over(node, job, attempt);
+    const bool is_late = still_stops(node, job, attempt) || outlets_.is_over(node, job, attempt);
+    return is_rank && is_late;
   }
   if (rank == mpirun_log) return index == 0;
   const Rank* known = known_rank(state_, job, attempt, rank);
@@ -176,10 +185,15 @@ int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& no
   const Job* found = find_job(state_, job);
   const Attempt* active = found == nullptr ? nullptr : active_attempt(*found);
   if (active == nullptr || active->id != attempt) return -1;
-  for (std::size_t i = 0; i < active->nodes.size(); ++i) {
-    if (active->nodes[i].id == node) return static_cast<int>(i);
+  std::size_t& place = places_[node];
+  if (place < active->nodes.size() && active->nodes[place].id == node) {
+    return static_cast<int>(place);
   }
-  return -1;
+  const auto is_it = [&node](const AttemptNode& one) { return one.id == node; };
+  const auto at = std::find_if(active->nodes.begin(), active->nodes.end(), is_it);
+  if (at == active->nodes.end()) return -1;
+  place = static_cast<std::size_t>(at - active->nodes.begin());
+  return static_cast<int>(place);
 }
 
 FileSink* AgentInbox::sink_of(const JobId& job, Arrival& arrival) {
@@ -230,6 +244,7 @@ void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
 
 // Before the record that ends the collection: a controller that dies here collects again.
 Status AgentInbox::settle_if_last(const NodeId& node, const CollectDone& collected) {
+  if (!sinks_.contains(collected.job)) return Done{};
   for (const AttemptNode& other : active_attempt(*find_job(state_, collected.job))->nodes) {
     if (other.id != node && may_deliver(other)) return Done{};
   }

@@ -52,6 +52,7 @@ class AgentInbox {
   };
 
   bool is_rank_of(const NodeId& node, const JobId& job, AttemptId attempt, RankId rank) const;
+  bool still_stops(const NodeId& node, const JobId& job, AttemptId attempt) const;
   void clean(const NodeId& node, const AttemptClean& clean);
   template <class Message>
   void observe_if_ours(const NodeId& node, const Message& message, Observation what);
@@ -72,6 +73,7 @@ class AgentInbox {
   AgentPool& pool_;
   RankLogs& logs_;
   Outlets outlets_;
+  mutable std::map<NodeId, std::size_t> places_;  // where a node was last found in its attempt
   std::map<JobId, Seen> seen_;
   std::map<JobId, std::unique_ptr<FileSink>> sinks_;
   std::map<std::pair<JobId, NodeId>, Arrival> arrivals_;

@@ -285,6 +285,10 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
 
 void Controller::agent_said(const NodeId& node, const FromAgent& message,
                             std::string_view payload) {
+  const auto* clean = std::get_if<AttemptClean>(&message);
+  if (clean != nullptr && !clean->unkillable.empty()) {
+    sender_.ask_again(node, [this] { post_turn(); });
+  }
   if (inbox_of_agents_.take(node, message, payload)) return;
   if (const auto* wanted = std::get_if<WantBlobs>(&message)) {
     sender_.blobs_wanted(node, *wanted);

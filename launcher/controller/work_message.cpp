@@ -4,13 +4,10 @@
 
 #include "launcher/controller/interpreter.h"
 #include "scheduler/lookup.h"
-#include "scheduler/rank_variables.h"
 
 namespace muster {
 
 namespace {
-
-using Environment = std::map<std::string, std::string>;
 
 bool is_on_this_machine(const Job& job) {
   return std::all_of(job.target.nodes.begin(), job.target.nodes.end(), [](const auto& node) {
@@ -63,40 +60,6 @@ CheckNode check_message(const Job& job, const NodeWork& work, Time now, const Ho
   return check;
 }
 
-StartRanks start_message(const State& state, const Job& job, const Attempt& attempt,
-                         const NodeWork& work, AgentPool& pool, const Home& home) {
-  StartRanks start;
-  start.job = work.job;
-  start.attempt = work.attempt;
-  start.node_index = work.node_index;
-  start.command = job.spec.command;
-  start.resume_argument = job.spec.muster.resume_argument;
-  start.resume_from = attempt.resume_from;
-  start.checkpoint_path = checkpoint_path_of(job, home);
-  start.inputs = job.spec.inputs;
-  start.outputs = job.spec.outputs;
-  start.shared_outputs = shared_outputs_of(job, home);
-  const auto facts = facts_of(state, attempt, pool);
-  std::vector<Environment> environments;
-  for (const Rank& rank : attempt.ranks) {
-    if (rank.node_index != work.node_index) continue;
-    start.ranks.push_back({rank.id, rank.local_rank, {}});
-    environments.push_back(rank_variables(job.spec, job.id, attempt.id, facts, rank.id));
-  }
-  start.environment = common_part(environments);
-  for (std::size_t i = 0; i < environments.size(); ++i) {
-    for (auto& [name, value] : environments[i]) {
-      if (!start.environment.contains(name)) start.ranks[i].environment[name] = value;
-    }
-  }
-  if (runs_mpirun(job.spec)) {
-    start.mpi.emplace();
-    start.mpi->processes_per_node = job.spec.distribution.processes_per_node;
-    for (const AttemptNode& node : attempt.nodes) start.mpi->hosts.push_back(node.id.value);
-  }
-  return start;
-}
-
 }  // namespace
 
 bool runs_mpirun(const JobSpec& spec) {
@@ -117,22 +80,65 @@ std::string shared_outputs_of(const Job& job, const Home& home) {
   return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
 }
 
-ToAgent work_message(const State& state, const NodeWork& work, Time now, AgentPool& pool,
-                     const Home& home) {
-  const Job* job = find_job(state, work.job);
+StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
+                                       const NodeWork& work) {
+  StartRanks start;
+  start.job = work.job;
+  start.attempt = work.attempt;
+  start.node_index = work.node_index;
+  start.command = job.spec.command;
+  start.resume_argument = job.spec.muster.resume_argument;
+  start.resume_from = attempt.resume_from;
+  start.checkpoint_path = checkpoint_path_of(job, home_);
+  start.inputs = job.spec.inputs;
+  start.outputs = job.spec.outputs;
+  start.shared_outputs = shared_outputs_of(job, home_);
+  const Gang& gang = gang_of(job, attempt);
+  std::vector<Environment> own;
+  for (const Rank& rank : ranks_on(attempt, static_cast<std::size_t>(work.node_index))) {
+    start.ranks.push_back({rank.id, rank.local_rank, {}});
+    own.push_back(gang.variables.own(rank.id));
+  }
+  start.environment = common_part(own);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    for (auto& [name, value] : own[i]) {
+      if (!start.environment.contains(name)) start.ranks[i].environment[name] = value;
+    }
+  }
+  start.environment.insert(gang.shared.begin(), gang.shared.end());
+  if (runs_mpirun(job.spec)) {
+    start.mpi.emplace();
+    start.mpi->processes_per_node = job.spec.distribution.processes_per_node;
+    for (const AttemptNode& node : attempt.nodes) start.mpi->hosts.push_back(node.id.value);
+  }
+  return start;
+}
+
+const WorkMessages::Gang& WorkMessages::gang_of(const Job& job, const Attempt& attempt) {
+  auto found = gangs_.find(job.id);
+  if (found == gangs_.end()) {
+    GangVariables variables(job.spec, job.id, attempt.id, facts_of(state_, attempt, pool_));
+    Environment shared = variables.shared();
+    found = gangs_.emplace(job.id, Gang{std::move(variables), std::move(shared)}).first;
+  }
+  return found->second;
+}
+
+ToAgent WorkMessages::message(const NodeWork& work) {
+  const Job* job = find_job(state_, work.job);
   if (const auto* stop = std::get_if<StopWork>(&work.work)) {
     StopAttempt message{work.job, work.attempt, "SIGTERM", stop->why.grace};
     if (job != nullptr) message.signal = job->spec.muster.stop.signal;
     return message;
   }
   check(job != nullptr && active_attempt(*job) != nullptr, "work for a job that is not active");
-  if (std::holds_alternative<CheckWork>(work.work)) return check_message(*job, work, now, home);
+  if (std::holds_alternative<CheckWork>(work.work)) return check_message(*job, work, now_, home_);
   if (const auto* reserve = std::get_if<ReserveWork>(&work.work)) {
     return ReservePorts{work.job, work.attempt, reserve->count, job->target.port_min,
                         job->target.port_max};
   }
   if (std::holds_alternative<StartWork>(work.work)) {
-    return start_message(state, *job, *active_attempt(*job), work, pool, home);
+    return start_message(*job, *active_attempt(*job), work);
   }
   check(std::holds_alternative<CollectWork>(work.work), "staging is sent by the work sender");
   return CollectOutputs{work.job, work.attempt};

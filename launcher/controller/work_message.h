@@ -2,18 +2,42 @@
 // the job and what is known of the other nodes. Makes no decision.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "launcher/controller/agent_pool.h"
 #include "launcher/controller/home.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/decide.h"
+#include "scheduler/rank_variables.h"
 
 namespace muster {
 
-// For every kind of work but staging, which needs the job's trees.
-ToAgent work_message(const State& state, const NodeWork& work, Time now, AgentPool& pool,
-                     const Home& home);
+// Makes the messages of one turn; remembers what the nodes of an attempt have in common. Refers to
+// all that it is given.
+class WorkMessages {
+ public:
+  WorkMessages(const State& state, Time now, AgentPool& pool, const Home& home)
+      : state_(state), now_(now), pool_(pool), home_(home) {}
+
+  // For every kind of work but staging, which needs the job's trees.
+  ToAgent message(const NodeWork& work);
+
+ private:
+  struct Gang {
+    GangVariables variables;
+    Environment shared;
+  };
+
+  StartRanks start_message(const Job& job, const Attempt& attempt, const NodeWork& work);
+  const Gang& gang_of(const Job& job, const Attempt& attempt);
+
+  const State& state_;
+  Time now_;
+  AgentPool& pool_;
+  const Home& home_;
+  std::map<JobId, Gang> gangs_;
+};
 
 bool runs_mpirun(const JobSpec& spec);
 

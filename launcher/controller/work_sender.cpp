@@ -1,5 +1,7 @@
 #include "launcher/controller/work_sender.h"
 
+#include <algorithm>
+
 #include "launcher/controller/work_message.h"
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/message_codec.h"
@@ -16,6 +18,8 @@ constexpr std::size_t piece_bytes = 256u << 10;
 constexpr Milliseconds pump_interval{2};
 // Far below the core's limit for a node that receives nothing, and few records in a long staging.
 constexpr Milliseconds progress_interval{60'000};
+// An agent tries for a minute to end what the kernel holds, and it looks at every process for that.
+constexpr Milliseconds ask_again_interval{60'000};
 
 std::string key_of(const NodeWork& work) {
   std::string key = work.job.value + "/" + std::to_string(work.attempt.value) + "/" +
@@ -43,37 +47,50 @@ std::string WorkSender::home_on_node(const ComputeTarget& target,
 }
 
 void WorkSender::perform(const State& state) {
-  const std::set<NodeId> wanted = nodes_to_connect(state);
-  for (const auto& [id, job] : state.jobs) {
-    for (const NodeAddress& address : job.target.nodes) {
-      const Node* node = find_node(state, address.id);
-      // Other jobs may give the node another address or lease: theirs counts when it is their turn.
-      if (!wanted.contains(address.id) || node->owner != id) continue;
-      pool_.want(address, job.target.lease, home_on_node(job.target, address));
-    }
-  }
-  pool_.set_wanted(wanted);
+  hold(state);
+  WorkMessages messages(state, timers_.wall_now(), pool_, home_);
   for (const NodeWork& work : pending_work(state)) {
     if (pool_.up(work.node) == nullptr) continue;
     std::string key = key_of(work);
     if (sent_[work.node] == key) continue;
     sent_[work.node] = std::move(key);
-    send(state, work);
+    if (std::holds_alternative<StageWork>(work.work)) send_stage(work);
+    else pool_.send(work.node, messages.message(work));
   }
+}
+
+// Jobs may give a node different addresses or leases: its owner's count.
+void WorkSender::hold(const State& state) {
+  const std::set<NodeId> wanted = nodes_to_connect(state);
+  std::erase_if(held_, [&wanted](const auto& item) { return !wanted.contains(item.first); });
+  for (const NodeId& id : wanted) {
+    const JobId& owner = *find_node(state, id)->owner;
+    const auto held = held_.find(id);
+    if (held != held_.end() && held->second == owner) continue;
+    const Job* job = find_job(state, owner);
+    const NodeAddress* address = job == nullptr ? nullptr : address_of(*job, id);
+    if (address == nullptr) continue;
+    held_[id] = owner;
+    pool_.want(*address, job->target.lease, home_on_node(job->target, *address));
+  }
+  pool_.set_wanted(wanted);
+}
+
+const NodeAddress* WorkSender::address_of(const Job& job, const NodeId& node) {
+  auto& places = places_[job.id];
+  if (places.empty()) {
+    for (std::size_t i = 0; i < job.target.nodes.size(); ++i) {
+      places.emplace(job.target.nodes[i].id, i);
+    }
+  }
+  const auto found = places.find(node);
+  return found == places.end() ? nullptr : &job.target.nodes[found->second];
 }
 
 void WorkSender::want(const ComputeTarget& target, const NodeId& node) {
   for (const NodeAddress& address : target.nodes) {
     if (address.id == node) pool_.want(address, target.lease, home_on_node(target, address));
   }
-}
-
-void WorkSender::send(const State& state, const NodeWork& work) {
-  if (std::holds_alternative<StageWork>(work.work)) {
-    send_stage(work);
-    return;
-  }
-  pool_.send(work.node, work_message(state, work, timers_.wall_now(), pool_, home_));
 }
 
 void WorkSender::send_stage(const NodeWork& work) {
@@ -104,26 +121,26 @@ void WorkSender::send_stage(const NodeWork& work) {
 void WorkSender::node_up(const State& state, const NodeId& node, RankLogs& logs) {
   sent_.erase(node);
   feeds_.erase(node);
-  for (const auto& [id, job] : state.jobs) {
-    const Attempt* attempt = active_attempt(job);
-    if (attempt == nullptr || std::holds_alternative<Gathering>(attempt->phase)) continue;
-    const auto acknowledge = [&, job_id = id](RankId rank) {
-      if (auto size = logs.size(job_id, attempt->id, rank)) {
-        pool_.send(node, OutputAck{job_id, attempt->id, rank, *size});
-      }
-    };
-    for (const Rank& rank : attempt->ranks) {
-      if (attempt->nodes[static_cast<std::size_t>(rank.node_index)].id == node) {
-        acknowledge(rank.id);
-      }
+  const Node* known = find_node(state, node);
+  const Job* job = known != nullptr && known->owner ? find_job(state, *known->owner) : nullptr;
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  if (attempt == nullptr || std::holds_alternative<Gathering>(attempt->phase)) return;
+  const auto acknowledge = [&](RankId rank) {
+    if (auto size = logs.size(job->id, attempt->id, rank)) {
+      pool_.send(node, OutputAck{job->id, attempt->id, rank, *size});
     }
-    if (runs_mpirun(job.spec) && attempt->nodes.front().id == node) acknowledge(mpirun_log);
-  }
+  };
+  const auto is_it = [&node](const AttemptNode& one) { return one.id == node; };
+  const auto place = std::find_if(attempt->nodes.begin(), attempt->nodes.end(), is_it);
+  const auto index = static_cast<std::size_t>(place - attempt->nodes.begin());
+  for (const Rank& rank : ranks_on(*attempt, index)) acknowledge(rank.id);
+  if (runs_mpirun(job->spec) && index == 0) acknowledge(mpirun_log);
 }
 
 void WorkSender::node_down(const NodeId& node) {
   sent_.erase(node);
   feeds_.erase(node);
+  again_.erase(node);
 }
 
 void WorkSender::blobs_wanted(const NodeId& node, const WantBlobs& wanted) {
@@ -143,8 +160,17 @@ void WorkSender::tell_progress(Feed& feed) {
   staging_.moves(feed.seen);
 }
 
+void WorkSender::ask_again(const NodeId& node, std::function<void()> then_perform) {
+  again_[node] = timers_.after(ask_again_interval, [this, node, perform = std::move(then_perform)] {
+    sent_.erase(node);
+    perform();
+  });
+}
+
 void WorkSender::job_over(const JobId& job) {
   trees_.erase(job);
+  places_.erase(job);
+  std::erase_if(held_, [&job](const auto& item) { return item.second == job; });
 }
 
 // As much as the node's link takes now.

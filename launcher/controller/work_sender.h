@@ -34,6 +34,8 @@ class WorkSender {
   void node_up(const State& state, const NodeId& node, RankLogs& logs);
   void node_down(const NodeId& node);
   void blobs_wanted(const NodeId& node, const WantBlobs& wanted);
+  // Processes there survive SIGKILL: in a while the node is told once more to end them.
+  void ask_again(const NodeId& node, std::function<void()> then_perform);
   void job_over(const JobId& job);
 
  private:
@@ -44,8 +46,9 @@ class WorkSender {
     SteadyTime told;
   };
 
+  void hold(const State& state);
+  const NodeAddress* address_of(const Job& job, const NodeId& node);
   std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
-  void send(const State& state, const NodeWork& work);
   void send_stage(const NodeWork& work);
   void tell_progress(Feed& feed);
   void pump();
@@ -57,7 +60,10 @@ class WorkSender {
   AgentPool& pool_;
   Staging staging_;
   std::unique_ptr<BlobStore> blobs_;
+  std::map<NodeId, JobId> held_;  // for whom a node is kept connected
+  std::map<JobId, std::map<NodeId, std::size_t>> places_;  // of the nodes in their targets
   std::map<NodeId, std::string> sent_;  // what the node was last told, on this connection
+  std::map<NodeId, std::unique_ptr<Alarm>> again_;
   std::map<NodeId, Feed> feeds_;
   std::map<JobId, std::shared_ptr<const std::vector<Tree>>> trees_;
 };

@@ -142,6 +142,21 @@ TEST_CASE("output is taken from the node of the rank and from no other, under no
   CHECK(log.str() == "true");
 }
 
+TEST_CASE("output of an attempt that is over is taken while the kernel holds its processes") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto wire = agents.connect(address_of("n1", "a"));
+  agents.know(Decision{StagingBegun{{"j"}, {0}}});
+  agents.know(Decision{LaunchBegun{{"j"}, {0}, {}, "", false}});
+  agents.know(Decision{StopBegun{{"j"}, {0}, StopReason::canceled, "", Milliseconds{0}, {}}});
+  agents.know(Observation{NodeClean{{"j"}, {0}, {"n1"}, {}, {"python (pid 7)"}}});
+  agents.know(Decision{AttemptEnded{{"j"}, {0}, {}, {}}});
+  REQUIRE(agents.state.nodes.at({"n1"}).unclean);
+  wire->say(output_of("j", 0), "last words");
+  CHECK(wire->take<OutputAck>().size() == 1);
+}
+
 TEST_CASE("reports about attempts that are not the node's do not reach the journal") {
   Agents agents;
   agents.know(Observation{a_job("j", "a")});
