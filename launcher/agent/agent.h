@@ -112,7 +112,7 @@ class Agent {
   std::map<std::string, RemoteAsk> remote_asks_;  // by ticket, until the daemon has ended
   std::uint64_t next_ticket_ = 1;
   std::uint64_t next_trash_ = 1;
-  BootTime heard_at_;
+  BootTime heard_at_;  // when it sent the newest word that the controller is known to have got
   std::chrono::milliseconds lease_;
   bool is_accepting_ = false;
   bool leaving_ = false;

@@ -61,7 +61,6 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
     line_lost();
   }
   lease_ = hello.lease;
-  heard_at_ = boot_time();
   line_.attach(peer);
   peer->set_handlers({[this](Frame frame) { controller_frame(std::move(frame)); },
                       [this] { move_output(); },
@@ -72,6 +71,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   welcome_.holds_attempts = !attempts_.empty();
   welcome_.held.clear();
   for (const auto& [key, attempt] : attempts_) welcome_.held.push_back({key.job, key.attempt});
+  welcome_.boot_ms = boot_ms();
   line_.send(welcome_);
   for (const auto& [key, attempt] : attempts_) attempt->tell_known();
   // The controller may not have got what was asked over an earlier connection. The other node knows
@@ -87,7 +87,6 @@ void Agent::line_lost() {
 }
 
 void Agent::controller_frame(Frame frame) {
-  heard_at_ = boot_time();
   auto received = decode_to_agent(std::move(frame));
   if (!received) return log_line(received.error().message);
   std::visit(

@@ -1,4 +1,5 @@
 // Agent's part that answers the controller, one function per message.
+#include <algorithm>
 #include <filesystem>
 
 #include "launcher/agent/agent.h"
@@ -24,7 +25,10 @@ std::int64_t wall_clock_ms() {
 }  // namespace
 
 void Agent::on(const Ping& ping, std::string_view) {
-  line_.send(Pong{ping.sent_ms, wall_clock_ms()});
+  if (ping.heard_ms) {
+    heard_at_ = std::max<BootTime>(heard_at_, std::chrono::milliseconds(*ping.heard_ms));
+  }
+  line_.send(Pong{ping.sent_ms, wall_clock_ms(), boot_ms()});
 }
 
 void Agent::on(const CheckNode& request, std::string_view) {

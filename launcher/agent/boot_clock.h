@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <chrono>
+#include <cstdint>
 
 namespace muster {
 
@@ -15,6 +16,10 @@ inline BootTime boot_time() {
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   return std::chrono::seconds(now.tv_sec) +
          std::chrono::duration_cast<BootTime>(std::chrono::nanoseconds(now.tv_nsec));
+}
+
+inline std::int64_t boot_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(boot_time()).count();
 }
 
 }  // namespace muster

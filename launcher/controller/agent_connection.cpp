@@ -46,6 +46,7 @@ void AgentConnection::connected(ConnectResult result) {
   profile_ = std::move(opened.profile);
   reader_ = FrameReader{};
   phase_ = Phase::greeting;
+  renews_ = false;
   last_heard_ = timers_.now();
   link_->start({[this](std::span<const std::byte> bytes) { receive(bytes); },
                 [this](LinkFailure failure) { went_down(std::move(failure)); }});
@@ -94,10 +95,15 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
     phase_ = Phase::up;
     last_heard_ = timers_.now();
     welcome_ = *welcome;
+    heard_ms_ = welcome->boot_ms;
     events_.on_up(*welcome);
     return;
   }
-  if (std::holds_alternative<Pong>(message) || phase_ != Phase::up) return;
+  if (phase_ != Phase::up) return;
+  if (const auto* pong = std::get_if<Pong>(&message)) {
+    heard_ms_ = pong->boot_ms;
+    return;
+  }
   events_.on_message(std::move(message), std::move(payload));
 }
 
@@ -116,13 +122,24 @@ void AgentConnection::went_down(LinkFailure failure) {
   events_.on_down(std::move(failure));
 }
 
+void AgentConnection::renew_lease() {
+  renews_ = true;
+  ping();
+}
+
+void AgentConnection::ping() {
+  Ping ping{to_ms(timers_.wall_now())};
+  if (renews_) ping.heard_ms = heard_ms_;
+  send(ping);
+}
+
 void AgentConnection::beat() {
   if (timers_.now() - last_heard_ > silence_limit) {
     drop({LinkFailureKind::lost, "node " + address_.id.value + " has been silent for " +
                                      std::to_string(silence_limit.count()) + " s"});
     return;
   }
-  send(Ping{to_ms(timers_.wall_now())});
+  ping();
   heartbeat_ = timers_.after(std::min<Milliseconds>(lease_ / 5, slowest_beat), [this] { beat(); });
 }
 

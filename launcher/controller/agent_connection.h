@@ -32,6 +32,8 @@ class AgentConnection {
   void connect();  // only when idle
   void send(const ToAgent& message, std::string_view payload = {});
   void drop(LinkFailure why);  // closes; on_down follows
+  // The journal knows that the agent answers: from here on its lease is renewed.
+  void renew_lease();
   bool is_idle() const { return phase_ == Phase::idle; }
   bool is_up() const { return phase_ == Phase::up; }
   std::size_t queued_bytes() const { return link_ ? link_->queued_bytes() : 0; }
@@ -54,6 +56,7 @@ class AgentConnection {
   void handle(FromAgent message, std::string payload);
   void went_down(LinkFailure failure);
   void beat();
+  void ping();
 
   Timers& timers_;
   std::unique_ptr<Alarm> heartbeat_;
@@ -68,6 +71,8 @@ class AgentConnection {
   ConnectProfile profile_;
   Welcome welcome_;
   SteadyTime last_heard_;
+  std::int64_t heard_ms_ = 0;  // the agent's stamp of its newest word
+  bool renews_ = false;
   int tries_ = 0;  // an answer of the transport to an earlier one is not wanted any more
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards callbacks of the transport
 };

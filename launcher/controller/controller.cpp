@@ -204,6 +204,7 @@ void Controller::perform() {
   for (const Record& record : records) close_attempt(record);
   announce(records, state_, rows_, watchers_);
   for (const Record& record : records) forget(record);
+  for (const Record& record : records) renew_lease(record);
   sender_.perform(state_);
 }
 
@@ -236,6 +237,14 @@ void Controller::forget(const Record& record) {
   } else if (const auto* over = record_as<JobEnded>(record)) {
     sender_.job_over(over->job);
   }
+}
+
+// Not before: a controller that died between Welcome and the journal leaves a node that is fenced
+// as if it had not answered.
+void Controller::renew_lease(const Record& record) {
+  const auto* up = record_as<LinkUp>(record);
+  AgentConnection* connection = up == nullptr ? nullptr : pool_.up(up->node);
+  if (connection != nullptr) connection->renew_lease();
 }
 
 void Controller::schedule_wake() {

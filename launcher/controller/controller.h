@@ -67,6 +67,7 @@ class Controller {
   void close_attempt(const Record& record);
   void note_nodes(const Record& record);
   void forget(const Record& record);
+  void renew_lease(const Record& record);
   void ask_for_outputs_again();
   void hold_unclean_nodes();
   void schedule_wake();

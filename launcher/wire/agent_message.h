@@ -4,6 +4,7 @@
 // once.
 //
 // Conversation: Hello -> Welcome, then requests in any order; Ping at least every lease/4.
+// What renews the agent's lease is said at Ping.
 #pragma once
 
 #include "launcher/wire/agent_report.h"

@@ -38,6 +38,7 @@ struct Welcome {
   std::string build_id;
   bool holds_attempts = false;
   std::vector<HeldAttempt> held;  // all of them, so that those that are over can be forgotten
+  std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -51,6 +52,7 @@ struct Welcome {
     visit("build_id", self.build_id);
     visit("holds_attempts", self.holds_attempts);
     visit("held", self.held);
+    visit("boot_ms", self.boot_ms);
   }
 };
 
@@ -58,11 +60,13 @@ struct Pong {
   static constexpr const char* kind = "pong";
   std::int64_t sent_ms = 0;
   std::int64_t now_ms = 0;  // the node's wall clock
+  std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("sent_ms", self.sent_ms);
     visit("now_ms", self.now_ms);
+    visit("boot_ms", self.boot_ms);
   }
 };
 

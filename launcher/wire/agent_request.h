@@ -32,13 +32,18 @@ struct Hello {
   }
 };
 
+// The lease counts from `heard_ms`: when the agent sent the newest word that the controller has got
+// from it. Absent until the controller's journal knows that the agent answers. A Ping itself renews
+// nothing: the network may deliver it long after the controller gave the node up.
 struct Ping {
   static constexpr const char* kind = "ping";
   std::int64_t sent_ms = 0;  // controller's wall clock, echoed
+  std::optional<std::int64_t> heard_ms{};  // Welcome::boot_ms or Pong::boot_ms, given back
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("sent_ms", self.sent_ms);
+    visit("heard_ms", self.heard_ms);
   }
 };
 

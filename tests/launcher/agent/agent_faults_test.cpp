@@ -176,11 +176,32 @@ TEST_CASE("a silent controller's lease ends its ranks and the agent") {
   REQUIRE(node.serve() == 0);
   const pid_t agent = node.agent_pid();
   AgentClient client = node.connect();
-  client.hello(node.controller(), node.name(), Milliseconds{700});
+  const Welcome welcome = client.hello(node.controller(), node.name(), Milliseconds{3000});
+  client.send(Ping{1, welcome.boot_ms});
   start(client, a_start("trap '' TERM; echo $$; while :; do sleep 1000; done"));
   const pid_t rank = printed_pids(client, 1)[0];
   CHECK(eventually([&] { return !is_running(rank); }));
   CHECK(eventually([&] { return !is_running(agent); }));
+}
+
+TEST_CASE("frames that the network held back do not renew the lease, words that were heard do") {
+  const bool is_heard = GENERATE(false, true);
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const pid_t agent = node.agent_pid();
+  AgentClient client = node.connect();
+  std::int64_t heard_ms =
+      client.hello(node.controller(), node.name(), Milliseconds{1500}).boot_ms;
+  CHECK(heard_ms > 0);
+  const auto over = std::chrono::steady_clock::now() + std::chrono::seconds{4};
+  while (std::chrono::steady_clock::now() < over && is_running(agent)) {
+    client.send(is_heard ? Ping{1, heard_ms} : Ping{1});
+    if (const auto pong = client.await<Pong>(std::chrono::milliseconds{100})) {
+      heard_ms = pong->boot_ms;
+    }
+    client.take(std::chrono::milliseconds{50});
+  }
+  CHECK(is_running(agent) == is_heard);
 }
 
 TEST_CASE("a second serve on the same directory is quiet and changes nothing") {

@@ -105,6 +105,21 @@ TEST_CASE("an agent is greeted anew when the next job on its node has another le
   CHECK(agents.transport.answer(1)->take<Hello>().at(0).lease == Milliseconds{10000});
 }
 
+TEST_CASE("a lease is renewed once the journal knows the agent, with the agent's own time") {
+  Agents agents;
+  agents.pool.want(address_of("n1", "a"), Milliseconds{60000}, "");
+  const auto wire = agents.transport.answer(0);
+  Welcome welcome;
+  welcome.boot_ms = 5;
+  wire->say(welcome);
+  CHECK_FALSE(wire->take<Ping>().at(0).heard_ms);
+  agents.pool.up({"n1"})->renew_lease();
+  CHECK(wire->take<Ping>().at(0).heard_ms == 5);
+  wire->say(Pong{0, 0, 9});
+  agents.pool.up({"n1"})->renew_lease();
+  CHECK(wire->take<Ping>().at(0).heard_ms == 9);
+}
+
 TEST_CASE("of two jobs that give a node different addresses the owner's counts") {
   Agents agents;
   agents.know(Observation{a_job("first", "a")});
