@@ -1,0 +1,250 @@
+#include "tests/sim/model_node.h"
+
+#include <utility>
+
+#include "launcher/wire/message_codec.h"
+
+namespace muster::sim {
+
+namespace {
+
+// An agent looks at its lease twice a second.
+constexpr Milliseconds lease_look{500};
+constexpr Milliseconds start_fast{20};
+constexpr Milliseconds start_slow{1500};
+
+}  // namespace
+
+// ---- the host ---------------------------------------------------------------------------------
+
+Milliseconds ModelNode::start_time() {
+  return serving_ ? Milliseconds{1} : cluster_.dice.time(start_fast, start_slow);
+}
+
+std::shared_ptr<Connection> ModelNode::accept() {
+  if (!is_on_ || leaving_) return nullptr;
+  if (!serving_) {
+    // What an earlier agent left has to be gone before the next one answers.
+    if (has_ranks()) return nullptr;
+    start_agent();
+  }
+  const auto pipe = [this](const bool& blocked) {
+    return std::make_shared<Pipe>(cluster_.events, cluster_.dice, weather, blocked);
+  };
+  auto connection = std::make_shared<Connection>(
+      Connection{pipe(weather.to_node_blocked), pipe(weather.to_controller_blocked)});
+  std::erase_if(connections_, [](const auto& old) { return old.expired(); });
+  connections_.push_back(connection);
+  const std::weak_ptr<Connection> weak = connection;
+  const auto reader = std::make_shared<FrameReader>();
+  connection->to_node->set_reader({[this, weak, reader, agent = agents_](const std::string& bytes) {
+                                     const auto from = weak.lock();
+                                     if (from && serving_ && agent == agents_) {
+                                       receive(from, *reader, bytes);
+                                     }
+                                   },
+                                   [this, weak](const std::string&) {
+                                     const auto from = weak.lock();
+                                     if (!from) return;
+                                     from->to_controller->close("the other side closed it");
+                                     if (line_ == from) line_lost();
+                                   }});
+  return connection;
+}
+
+void ModelNode::power_off() {
+  if (!is_on_) return;
+  is_on_ = false;
+  cut_connections();
+  processes_stick = false;
+  agent_is_gone();
+  for (auto& [name, attempt] : attempts_) {
+    for (ModelRank& rank : attempt.ranks) end_rank(name, rank, std::nullopt);
+  }
+}
+
+void ModelNode::power_on() {
+  if (is_on_) return;
+  is_on_ = true;
+  boot_ += 1;
+}
+
+void ModelNode::heal() {
+  power_on();
+  weather = Weather{};
+  is_healthy = true;
+  lies = disk_full = ports_taken = false;
+  go_on();
+  if (!processes_stick) return;
+  processes_stick = false;
+  for (auto& [name, attempt] : attempts_) {
+    if (attempt.stop != ModelAttempt::Stop::idle || !serving_) kill(name, attempt);
+  }
+}
+
+void ModelNode::reset_connections() {
+  for (const auto& weak : connections_) {
+    if (const auto connection = weak.lock()) connection->reset("connection reset by peer");
+  }
+}
+
+void ModelNode::cut_connections() {
+  for (const auto& weak : connections_) {
+    if (const auto connection = weak.lock()) connection->vanish();
+  }
+}
+
+bool ModelNode::has_ranks() const {
+  for (const auto& [name, attempt] : attempts_) {
+    if (attempt.has_alive()) return true;
+  }
+  return false;
+}
+
+bool ModelNode::has_started(const AttemptName& name) const {
+  const auto found = attempts_.find(name);
+  return found != attempts_.end() && found->second.started;
+}
+
+// ---- the agent's life -------------------------------------------------------------------------
+
+void ModelNode::later(Milliseconds delay, std::function<void()> call) {
+  cluster_.events.after(delay, [this, agent = agents_, call = std::move(call)] {
+    if (serving_ && agent == agents_) call();
+  });
+}
+
+void ModelNode::start_agent() {
+  agents_ += 1;
+  serving_ = true;
+  leaving_ = false;
+  heard_at_ = cluster_.events.now();
+  restore();
+  watch_lease();
+}
+
+// Of attempts that ran the output is still there; what was only prepared is not.
+void ModelNode::restore() {
+  std::erase_if(attempts_, [](const auto& item) { return !item.second.started; });
+  for (auto& [name, attempt] : attempts_) {
+    attempt.start_error = "an earlier agent of this node ran the attempt and died";
+    attempt.stop = ModelAttempt::Stop::clean;
+    attempt.clean_wanted = false;
+    attempt.to_forget = false;
+    attempt.unkillable.clear();
+    attempt.ports.clear();
+  }
+}
+
+void ModelNode::watch_lease() {
+  const Milliseconds left = heard_at_ + lease_ - cluster_.events.now();
+  if (left < Milliseconds{0} && !cluster_.planted.ignores_lease) return leave();
+  later(std::max(left, Milliseconds{0}) + cluster_.dice.time(Milliseconds{1}, lease_look),
+        [this, watch = ++lease_watch_] {
+          if (watch == lease_watch_) watch_lease();
+        });
+}
+
+// The lease is over: all ranks are ended, and the agent with them.
+void ModelNode::leave() {
+  if (leaving_) return;
+  leaving_ = true;
+  cluster_.promises.event(id_.value + ": the agent's lease is over");
+  for (auto& [name, attempt] : attempts_) kill(name, attempt);
+  later(has_ranks() ? Milliseconds{60'000} : Milliseconds{100}, [this] {
+    reset_connections();
+    agent_is_gone();
+  });
+}
+
+void ModelNode::agent_is_gone() {
+  serving_ = leaving_ = false;
+  line_.reset();
+  staging_.reset();
+}
+
+void ModelNode::crash_agent(const std::string& why) {
+  if (!serving_) return;
+  cluster_.promises.event(id_.value + ": the agent " + why);
+  reset_connections();
+  agent_is_gone();
+  // Its keeper ends what it ran.
+  cluster_.events.after(cluster_.dice.time(Milliseconds{0}, Milliseconds{300}),
+                        [this, agents = agents_] {
+                          if (agents != agents_) return;
+                          for (auto& [name, attempt] : attempts_) kill_ranks(name, attempt);
+                        });
+}
+
+// ---- its connections --------------------------------------------------------------------------
+
+void ModelNode::receive(const std::shared_ptr<Connection>& from, FrameReader& reader,
+                        const std::string& bytes) {
+  reader.feed(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  while (true) {
+    auto frame = reader.next();
+    if (!frame) return cluster_.promises.broken("wire: " + frame.error().message);
+    if (!*frame) return;
+    auto received = decode_to_agent(std::move(**frame));
+    if (!received) return cluster_.promises.broken("wire: " + received.error().message);
+    if (const auto* hello = std::get_if<Hello>(&received->message)) {
+      greet(from, *hello);
+      continue;
+    }
+    if (from != line_) return;  // a newer connection has taken over
+    if (cluster_.planted.lease_by_arrival) heard_at_ = cluster_.events.now();
+    std::visit([this](const auto& message) { on(message); }, received->message);
+  }
+}
+
+void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hello) {
+  if (leaving_) return from->to_controller->close("the agent is leaving");
+  if (line_) {
+    line_->to_controller->close("another connection of the controller took over");
+    line_lost();
+  }
+  if (cluster_.planted.lease_by_arrival) heard_at_ = cluster_.events.now();
+  if (std::exchange(lease_, hello.lease) != hello.lease) watch_lease();
+  if (leaving_) return;
+  line_ = from;
+  Welcome welcome;
+  welcome.agent_id = id_.value + "-agent" + std::to_string(agents_);
+  welcome.boot_id = id_.value + "-boot" + std::to_string(boot_);
+  welcome.host_name = id_.value;
+  welcome.address = "10.0.0.1";
+  welcome.cores = 8;
+  welcome.boot_ms = cluster_.events.now().count();
+  welcome.holds_attempts = !attempts_.empty();
+  for (const auto& [name, attempt] : attempts_) welcome.held.push_back({name.first, name.second});
+  send(welcome);
+  for (auto& [name, attempt] : attempts_) {
+    for (ModelRank& rank : attempt.ranks) {
+      rank.sent = rank.acked;
+      if (cluster_.planted.skips_output && rank.sent > 0) rank.sent += line_bytes;
+      if (rank.exit) tell_end(name, rank);
+    }
+    pump(name, attempt);
+    tell_clean(name);
+  }
+}
+
+void ModelNode::line_lost() {
+  line_.reset();
+  generation_ += 1;
+  staging_.reset();
+}
+
+void ModelNode::send(const FromAgent& message, std::string_view payload) {
+  if (line_) line_->to_controller->write(encode(message, payload));
+}
+
+void ModelNode::reply(Milliseconds delay, FromAgent message) {
+  const int times = cluster_.dice.one_in(30) ? 2 : 1;
+  for (int i = 1; i <= times; ++i) {
+    later(delay * i, [this, message, asked_on = generation_] {
+      if (asked_on == generation_) send(message);
+    });
+  }
+}
+
+}  // namespace muster::sim

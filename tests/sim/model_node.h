@@ -1,0 +1,145 @@
+// A simulated host and the agent on it. The host keeps its disk (spools, blobs) and its boot; an
+// agent keeps its attempts in memory, greets, answers, ends ranks when it is told to or when its
+// lease is over, and restores what an earlier one left. Speaks the real wire.
+//
+//   host:  up <-> off (power), each start is another boot
+//   agent: none -> serving -> leaving (lease) -> none; crashed at any time
+#pragma once
+
+#include <memory>
+#include <set>
+
+#include "launcher/wire/frame.h"
+#include "tests/sim/model_rank.h"
+#include "tests/sim/network.h"
+#include "tests/sim/promises.h"
+
+namespace muster::sim {
+
+// Mistakes that the simulation must notice; all off in a real run.
+struct Planted {
+  bool ignores_lease = false;    // agents go on without a controller
+  bool lease_by_arrival = false;  // any frame renews the lease, however late it comes
+  bool lies_clean = false;       // agents say that they are clean at once
+  bool skips_output = false;   // agents leave out a line after a reconnection
+  bool forgets_writes = false;   // the journal says that it has written
+};
+
+class ModelNode {
+ public:
+  // What all nodes share.
+  struct Cluster {
+    EventQueue& events;
+    Dice& dice;
+    Promises& promises;
+    const Planted& planted;
+    std::map<JobId, CheckpointRef> checkpoints;  // on storage that all see
+    std::function<Program(const AttemptName&)> program;
+    int speaking_every = 1;  // one rank in so many writes output
+    Milliseconds progress_interval{10'000};
+    // Every byte that a rank wrote, for comparison with the logs.
+    std::map<std::pair<AttemptName, RankId>, std::int64_t> written;
+    std::map<std::pair<AttemptName, RankId>, NodeId> node_of;  // of the ranks that write
+  };
+
+  ModelNode(Cluster& cluster, NodeId id) : cluster_(cluster), id_(std::move(id)) {}
+  ModelNode(const ModelNode&) = delete;
+
+  // Somebody connects: the agent is started if there is none. Null: nobody answers.
+  std::shared_ptr<Connection> accept();
+  Milliseconds start_time();  // how long that takes
+
+  void crash_agent(const std::string& why);
+  void power_off();
+  void power_on();
+  void kill_a_rank();
+  void heal();  // and whatever hangs goes on
+  void reset_connections();
+  void cut_connections();  // neither end notices
+
+  const NodeId& id() const { return id_; }
+  bool is_on() const { return is_on_; }
+  bool has_ranks() const;
+  bool has_started(const AttemptName& attempt) const;
+
+  Weather weather;
+  bool is_healthy = true;
+  bool lies = false;  // its checks say this and that
+  bool disk_full = false;
+  bool ports_taken = false;
+  bool processes_stick = false;  // SIGKILL does not end them
+
+ private:
+  // model_node.cpp: the host, the agent's life, its connections
+  void start_agent();
+  void restore();
+  void receive(const std::shared_ptr<Connection>& from, FrameReader& reader,
+               const std::string& bytes);
+  void greet(const std::shared_ptr<Connection>& from, const Hello& hello);
+  void line_lost();
+  void watch_lease();
+  void leave();
+  void agent_is_gone();
+  void send(const FromAgent& message, std::string_view payload = {});
+  void reply(Milliseconds delay, FromAgent message);  // on this connection, perhaps twice
+  void later(Milliseconds delay, std::function<void()> call);  // while this agent lives
+
+  // model_requests.cpp: one function per message
+  void on(const Hello&) {}
+  void on(const Ping& ping);
+  void on(const CheckNode& request);
+  void on(const StageTrees& request);
+  void on(const BlobData& piece);
+  void on(const ReservePorts& request);
+  void on(const StartRanks& request);
+  void on(const StopAttempt& request);
+  void on(const CollectOutputs& request);
+  void on(const OutputAck& ack);
+  void on(const ForgetAttempt& request);
+  void on(const Retire&);
+  template <class Other>
+  void on(const Other&) {}
+  void stage_if_complete();
+
+  // model_processes.cpp: ranks and their end
+  void run(const AttemptName& name, ModelAttempt& attempt);
+  void plan_end(const AttemptName& name, RankId rank, Milliseconds delay, ExitStatus status);
+  void end_rank(const AttemptName& name, ModelRank& rank, std::optional<ExitStatus> seen);
+  void speak(const AttemptName& name, RankId rank);
+  void go_on();
+  void make_progress(const AttemptName& name);
+  void pump(const AttemptName& name, ModelAttempt& attempt);
+  void tell_end(const AttemptName& name, const ModelRank& rank);
+  void begin_stop(const AttemptName& name, ModelAttempt& attempt, Milliseconds grace);
+  void kill(const AttemptName& name, ModelAttempt& attempt);
+  void kill_ranks(const AttemptName& name, ModelAttempt& attempt);
+  void prove(const AttemptName& name, int round);
+  void tell_clean(const AttemptName& name);
+  void forget_if_clean(const AttemptName& name);
+  ModelRank* find_rank(const AttemptName& name, RankId rank);
+  ModelAttempt* find(const AttemptName& name);
+
+  struct Staging {
+    StageTrees request;
+    std::set<std::string> missing;
+  };
+
+  Cluster& cluster_;
+  NodeId id_;
+  bool is_on_ = true;
+  int boot_ = 1;
+  int agents_ = 0;    // started so far
+  bool serving_ = false;
+  bool leaving_ = false;
+  Milliseconds heard_at_{0};
+  Milliseconds lease_{60'000};
+  int lease_watch_ = 0;  // an older watch's events are void
+  std::shared_ptr<Connection> line_;
+  int generation_ = 0;  // of the line
+  std::vector<std::weak_ptr<Connection>> connections_;
+  std::map<AttemptName, ModelAttempt> attempts_;
+  std::optional<Staging> staging_;
+  std::set<std::string> blobs_;
+};
+
+}  // namespace muster::sim
