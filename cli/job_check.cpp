@@ -76,7 +76,8 @@ ReadOptions read_options(std::vector<std::string> sets) {
   return ReadOptions{working_directory(), std::move(sets), real_files()};
 }
 
-void append(std::vector<Finding>& to, std::vector<Finding> from) {
+template <class T>
+void append(std::vector<T>& to, std::vector<T> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
@@ -91,6 +92,7 @@ void check_against_targets(CheckedJob& job, const KnownTargets& known) {
   append(job.file.findings, std::move(resolved.findings));
   append(job.file.findings, cannot_run_yet(job.file));
   if (resolved.target != nullptr) job.target = *resolved.target;
+  job.file.spec.muster.site_rules = known.rules;
 }
 
 }  // namespace
@@ -104,6 +106,7 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
     ClusterFile file = read_cluster_file(path, *text, read_options({}));
     append(known.findings, std::move(file.findings));
     for (ComputeTarget& target : file.targets) known.targets.push_back(std::move(target));
+    append(known.rules, std::move(file.rules));
     // Jobs go to the sandbox when they, or a file that was asked for, say so.
     const bool is_asked_for = !common.cluster_files.empty() || path != sandbox_cluster_file();
     if (known.default_target.empty() && is_asked_for) known.default_target = file.default_target;

@@ -16,7 +16,8 @@ namespace muster {
 struct KnownTargets {
   std::vector<ComputeTarget> targets;  // the built-in ones first
   std::string default_target;
-  std::vector<Finding> findings;  // about the cluster files
+  std::vector<RestartRule> rules;  // of the cluster files, in their order
+  std::vector<Finding> findings;   // about the cluster files
 };
 
 // From --cluster, else $MUSTER_CONFIG (files, separated by `:`), else

@@ -42,6 +42,7 @@ void add_cause(Document& out, const AttemptSummary& attempt) {
   const AttemptCause cause = attempt.cause.value_or(AttemptCause{});
   out["cause"] = text_or_null(attempt.abandoned.value_or(cause.sentence));
   out["class"] = failed ? Document(word(cause.failure_class)) : Document(nullptr);
+  out["rule"] = failed && cause.rules.rule ? Document(cause.rules.rule->id) : Document(nullptr);
   out["first_rank"] = failed && cause.first_rank ? Document(cause.first_rank->value) : nullptr;
   out["first_node"] = failed && cause.first_node ? Document(cause.first_node->value) : nullptr;
   out["rank_exit"] = failed ? exit_document(cause) : Document(nullptr);

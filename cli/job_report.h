@@ -12,10 +12,11 @@
 //   tags           {key: text}
 //   attempts       [{number, nodes: [name], status, placed_at, started_at, ended_at,
 //                    resumed_from_step, last_step, checkpoint,
-//                    cause, class, first_rank, first_node, rank_exit: {code, signal}, followed_by}]
-//     status is `running`, `succeeded`, `failed` or `abandoned` (before it started); class, first_*
-//     and rank_exit only for `failed`; rank_exit is the first failed rank's own end, one member
-//     null
+//                    cause, class, rule, first_rank, first_node, rank_exit: {code, signal},
+//                    followed_by}]
+//     status is `running`, `succeeded`, `failed` or `abandoned` (before it started); class, rule,
+//     first_* and rank_exit only for `failed`; rank_exit is the first failed rank's own end, one
+//     member null
 #pragma once
 
 #include <string>

@@ -55,12 +55,16 @@ bool made_progress(const Attempt& attempt) {
 }
 
 void blame_rank(AttemptCause& cause, const FirstFailure& first) {
-  const RankExited& earliest = first.ranks.front();
-  cause.status = earliest.status;
-  cause.last_lines = earliest.last_lines;
+  const RankExited& telling = telling_rank(first);
+  cause.status = telling.status;
+  cause.last_lines = telling.last_lines;
+  cause.rules = telling.rules;
+  if (const auto& rule = cause.rules.rule) {
+    cause.failure_class = rule->failure_class.value_or(cause.failure_class);
+  }
   if (first.ranks.size() > 1) return;
-  cause.first_rank = earliest.rank;
-  cause.first_node = earliest.node;
+  cause.first_rank = telling.rank;
+  cause.first_node = telling.node;
 }
 
 void blame_failed_rank(AttemptCause& cause, const Attempt& attempt, const FirstFailure& first) {
@@ -71,6 +75,7 @@ void blame_failed_rank(AttemptCause& cause, const Attempt& attempt, const FirstF
   }
   if (const AttemptNode* lost = lost_node(attempt)) {
     cause.failure_class = FailureClass::infra;
+    cause.rules = {};
     cause.first_rank.reset();
     cause.first_node = lost->id;
     cause.sentence = fence_text(*lost) + "; then " + cause.sentence;
@@ -117,7 +122,7 @@ std::string failure_sentence(const FirstFailure& failure) {
   return rank_on_node(first) + " " + exit_text(first.status);
 }
 
-AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why) {
+AttemptCause cause_of(const Attempt& attempt, const StopBegun& why) {
   AttemptCause cause;
   cause.reason = why.reason;
   cause.succeeded = why.reason == StopReason::finished;
@@ -128,9 +133,6 @@ AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& w
     blame_failed_rank(cause, attempt, first_failure(attempt));
   } else {
     cause.first_node = why.blamed;
-  }
-  if (const RuleMatch rule = match_rules(job.spec.muster, cause); rule.rule) {
-    cause.failure_class = rule.rule->failure_class.value_or(cause.failure_class);
   }
   return cause;
 }

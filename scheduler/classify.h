@@ -20,7 +20,7 @@ FirstFailure first_failure(const Attempt& attempt);
 // "rank 1 on local-1 was killed by SIGKILL", "rank 3 on h01 and rank 9 on h02 failed together: …"
 std::string failure_sentence(const FirstFailure& failure);
 
-// The attempt as a whole, once it is quiet. `muster.rules` may change the class.
-AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why);
+// The attempt as a whole, once it is quiet. The rule that fits the exit may change the class.
+AttemptCause cause_of(const Attempt& attempt, const StopBegun& why);
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "scheduler/model/names.h"
+#include "scheduler/restart_rules.h"
 #include "scheduler/sentences.h"
 
 namespace muster {
@@ -121,7 +122,7 @@ class Explainer {
   void tell(const AttemptEnded& record) {
     const AttemptCause& cause = record.cause;
     std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence + after_step();
-    if (!cause.succeeded) text += "; class " + std::string(word(cause.failure_class));
+    if (!cause.succeeded) text += "; " + said_by_rules(cause);
     if (record.newest_checkpoint) {
       text += "; newest checkpoint: step " + std::to_string(record.newest_checkpoint->step);
     }

@@ -11,9 +11,6 @@ namespace muster {
 
 namespace {
 
-constexpr int code_not_executable = 126;  // as shells report it
-constexpr int code_not_found = 127;
-
 const PastAttempt& last(const Job& job) {
   return job.past.back();
 }
@@ -50,7 +47,7 @@ JobEnded end_with_own_code(const Job& job, const std::string& reason) {
 
 struct Verdict {
   Reaction action = Reaction::backoff;
-  std::string said_by;  // "rule 1 (exit_code 3)", "class user"
+  bool asked_for = false;  // by a rule that knows the failure to pass: two alike prove nothing
 };
 
 Reaction default_action(const AttemptCause& cause) {
@@ -69,30 +66,35 @@ Reaction default_action(const AttemptCause& cause) {
   return Reaction::backoff;
 }
 
-bool is_shell_refusal(const AttemptCause& cause) {
-  const int code = cause.status.code;
-  return cause.failure_class == FailureClass::user && cause.status.signal == 0 &&
-         (code == code_not_executable || code == code_not_found);
+// A built-in rule does not stop for good what has worked.
+Reaction built_in_action(const AttemptCause& cause, Reaction action) {
+  return action == Reaction::stop && cause.made_progress ? Reaction::backoff : action;
 }
 
+// The job's and the site's rules, then the job's word on the class, then what muster ships.
 Verdict verdict_on(const Job& job) {
   const AttemptCause& cause = last(job).cause;
-  const RuleMatch match = match_rules(job.spec.muster, cause);
-  const std::string class_name{word(cause.failure_class)};
-  std::string said_by = match.rule ? match.text + ", class " + class_name : "class " + class_name;
-  for (const std::string& logged : match.only_logged) said_by += "; " + logged + " only logs";
-  if (match.rule && match.rule->action) return {*match.rule->action, said_by};
+  const auto& rule = cause.rules.rule;
+  const bool acts = rule && rule->action;
+  if (acts && rule->origin != RuleOrigin::built_in) return {*rule->action, true};
   const auto& actions = job.spec.muster.class_actions;
-  const auto found = actions.find(class_name);
-  if (found != actions.end()) return {found->second, said_by};
-  if (!match.rule && is_shell_refusal(cause)) return {Reaction::stop, said_by};
-  return {default_action(cause), said_by};
+  const auto found = actions.find(std::string(word(cause.failure_class)));
+  if (found != actions.end()) return {found->second, false};
+  if (acts) return {built_in_action(cause, *rule->action), rule->delay.has_value()};
+  return {default_action(cause), false};
+}
+
+std::string said(const AttemptCause& cause, Reaction action) {
+  return said_by_rules(cause) + ": " + std::string(word(action)) + advice_of(cause);
 }
 
 // ---- budgets ----------------------------------------------------------------------------------
 
-bool is_charged(FailureClass failure_class) {
-  return failure_class != FailureClass::preempted;
+// A rank's own word for its preemption is free only after progress, or a program that prints it at
+// once would be started for ever.
+bool is_charged(const AttemptCause& cause) {
+  if (cause.failure_class != FailureClass::preempted) return true;
+  return cause.reason == StopReason::rank_failed && !cause.made_progress;
 }
 
 // Excluding a node moves the job, whatever the class; else only a user's failure restarts in place.
@@ -167,7 +169,7 @@ bool failed_early_twice(const Job& job) {
 bool counts_as_cycle(const Job& job, const PastAttempt& past) {
   const bool bounded_elsewhere =
       past.cause.reason == StopReason::start_failed && !job.spec.muster.reschedule.unlimited;
-  return is_charged(past.cause.failure_class) && !bounded_elsewhere;
+  return is_charged(past.cause) && !bounded_elsewhere;
 }
 
 // Attempts in a row, up to the latest, that sealed nothing newer than what they began with. The
@@ -228,15 +230,15 @@ std::optional<Decision> end_of_hope(const Job& job, const Verdict& verdict) {
     return end(job, ExitCode::gave_up, what + ", which asks not to be restarted");
   }
   if (verdict.action == Reaction::stop) {
-    return end_with_own_code(job, what + " (" + verdict.said_by + ": stop)");
+    return end_with_own_code(job, what + " (" + said(cause, verdict.action) + ")");
   }
   if (hangs_in_a_row(job) >= 3) return end(job, ExitCode::hang, what + ", three times in a row");
   const Budget budget = budget_of(job, is_rescheduled(cause, verdict.action));
-  const bool charged = is_charged(cause.failure_class);
+  const bool charged = is_charged(cause);
   if (charged && budget.attempts == 0 && !budget.unlimited) {
     return end_with_own_code(job, what + " (muster." + budget.name + ".attempts is 0)");
   }
-  if (failed_early_twice(job)) {
+  if (!verdict.asked_for && failed_early_twice(job)) {
     return end(job, ExitCode::gave_up, what + ", twice in the same way before any progress");
   }
   const int cycles = cycles_without_progress(job);
@@ -253,17 +255,26 @@ std::optional<Decision> end_of_hope(const Job& job, const Verdict& verdict) {
   return std::nullopt;
 }
 
+RestartSettings delays_of(const Job& job) {
+  RestartSettings delays = job.spec.muster.restart;
+  const auto& rule = last(job).cause.rules.rule;
+  if (rule && rule->delay) {
+    delays.delay = *rule->delay;
+    delays.max_delay = std::max(delays.delay, delays.max_delay);
+  }
+  return delays;
+}
+
 Milliseconds delay_of(const Job& job, Reaction action) {
   const AttemptCause& cause = last(job).cause;
-  if (!is_charged(cause.failure_class)) return Milliseconds{0};
+  if (!is_charged(cause)) return Milliseconds{0};
   const int n = action == Reaction::backoff ? failures_without_progress(job) : 1;
-  const RestartSettings& settings = job.spec.muster.restart;
-  return std::min(with_jitter(retry_delay(settings, n), job.id, last(job).id), settings.max_delay);
+  const RestartSettings delays = delays_of(job);
+  return std::min(with_jitter(retry_delay(delays, n), job.id, last(job).id), delays.max_delay);
 }
 
 RetryScheduled retry(const Job& job, const Verdict& verdict) {
   const PastAttempt& past = last(job);
-  const FailureClass failure_class = past.cause.failure_class;
   RetryScheduled retry;
   retry.job = job.id;
   retry.attempt = past.id;
@@ -271,9 +282,9 @@ RetryScheduled retry(const Job& job, const Verdict& verdict) {
   retry.at = past.ended_at + delay;
   retry.exclude = verdict.action == Reaction::exclude_node && past.cause.first_node.has_value();
   retry.reschedule = is_rescheduled(past.cause, verdict.action);
-  retry.charged = is_charged(failure_class);
+  retry.charged = is_charged(past.cause);
   if (retry.reschedule && past.cause.first_node) retry.avoid = {*past.cause.first_node};
-  retry.rule = verdict.said_by + ": " + std::string(word(verdict.action));
+  retry.rule = said(past.cause, verdict.action);
   if (retry.charged) {
     retry.rule +=
         "; " + budget_text(budget_of(job, retry.reschedule)) + ", after " + duration_text(delay);

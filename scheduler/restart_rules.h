@@ -1,21 +1,24 @@
-// The user's `muster.rules`: the first enforced rule whose every given condition matches decides. A
-// pattern that is no regular expression matches nothing; patterns and lines are cut to a size that
-// cannot hold up the controller.
+// What the rules say of an attempt's failure. Each failed rank's exit carries its verdict, made
+// where patterns may be asked (policy/rule_book.h); here it is chosen and put into words.
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "scheduler/model/record.h"
+#include "scheduler/classify.h"
 
 namespace muster {
 
-struct RuleMatch {
-  const RestartRule* rule = nullptr;     // points into the settings; null: none matched
-  std::string text;                      // "rule 2 (exit_code 42)"
-  std::vector<std::string> only_logged;  // rules of `mode: log` that matched before it
-};
+// Of ranks that failed together, the one whose words count: the earliest that does not merely echo
+// another's failure, else the earliest of all. `first` has at least one rank.
+const RankExited& telling_rank(const FirstFailure& first);
 
-RuleMatch match_rules(const MusterSettings& settings, const AttemptCause& cause);
+// "rule cuda-oom (default)"
+std::string rule_name(const MatchedRule& rule);
+
+// "rule 2 (job): class user"; without a rule "class user". Then the rules that only log.
+std::string said_by_rules(const AttemptCause& cause);
+
+// ": reduce the batch size"; empty without a rule or advice.
+std::string advice_of(const AttemptCause& cause);
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include "templates/host_list.h"
 #include "templates/parse.h"
+#include "templates/rule_list.h"
 #include "templates/spelling.h"
 #include "templates/target.h"
 #include "templates/value.h"
@@ -189,6 +190,9 @@ ClusterFile read_cluster(const Value& root) {
     for (const Value& each : targets) file.targets.push_back(read_target(each));
   }
   check_default(map.take("default"), file);
+  MapReader policy(map.take("policy"));
+  file.rules = read_rule_list(policy.take("rules"));
+  policy.finish();
   map.finish();
   return file;
 }

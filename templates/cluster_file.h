@@ -15,6 +15,8 @@
 //       lease: 60s                    # silence after which an agent kills its ranks
 //       unreachable: 30s              # silence after which a job is stopped
 //       ports: 20000-29999            # for MASTER_PORT
+//   policy:                           # of all jobs that are submitted with this file
+//     rules: []                       # after the job's own, as rule_list.h has them
 #pragma once
 
 #include <string>
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "scheduler/model/compute.h"
+#include "scheduler/model/job_spec.h"
 #include "templates/job_file.h"
 
 namespace muster {
@@ -31,6 +34,7 @@ class Value;
 struct ClusterFile {
   std::vector<ComputeTarget> targets;  // in file order
   std::string default_target;          // empty: `local`
+  std::vector<RestartRule> rules;      // `policy.rules`
   std::vector<Finding> findings;
 };
 

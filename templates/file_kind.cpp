@@ -93,12 +93,13 @@ FileKind job_or_component(FileKind kind, std::optional<FileKind> schema, const V
   return marked ? component : kind;
 }
 
-// A map of targets; a job's `compute` is a name, or in the old spelling a map with `target`.
+// A map of targets, or a policy. A job's `compute` is a name, or in the old spelling a map with
+// `target`.
 bool looks_like_cluster(const YamlNode& root) {
   const YamlNode* compute = root.find("compute");
   const bool has_targets =
       compute && compute->kind == YamlNode::Kind::map && !compute->find("target");
-  return has_targets || (!compute && root.find("default"));
+  return has_targets || (!compute && (root.find("default") || root.find("policy")));
 }
 
 FileKind kind_from_shape(const YamlNode& root) {

@@ -6,6 +6,7 @@
 #include "templates/host_list.h"
 #include "templates/path_form.h"
 #include "templates/reading.h"
+#include "templates/rule_list.h"
 #include "templates/spelling.h"
 
 namespace muster {
@@ -280,7 +281,8 @@ std::vector<Setting> restart_settings() {
       {"classes.hang.action", scalar, read_class_action<FailureClass::hang>},
       {"classes.sdc.action", scalar, read_class_action<FailureClass::sdc>},
       {"classes.preempted.action", scalar, read_class_action<FailureClass::preempted>},
-      {"rules", SettingShape::structure, read_rules},
+      {"rules", SettingShape::structure,
+       [](V v, S s) { s.muster.rules = read_rule_list(v); }},
       {"stop.signal", scalar, read_signal},
       {"stop.grace", scalar, [](V v, S s) { store(s.muster.stop.grace, v.duration()); }},
       {"stop.grace_max", scalar, [](V v, S s) { store(s.muster.stop.grace_max, v.duration()); }},

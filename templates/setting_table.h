@@ -24,7 +24,4 @@ struct Setting {
 
 const std::vector<Setting>& setting_table();
 
-// `muster.rules`.
-void read_rules(const Value& value, JobSpec& spec);
-
 }  // namespace muster

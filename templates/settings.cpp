@@ -25,6 +25,12 @@ bool is_group(std::string_view path) {
                      [&](const Setting& setting) { return setting.path.starts_with(prefix); });
 }
 
+// A setting that goes by the same name elsewhere: `rules` for `restart.rules`.
+std::string namesake(std::string_view path) {
+  const std::string_view last = path.substr(path.rfind('.') + 1);
+  return last != path && find_setting(last) ? std::string(last) : "";
+}
+
 std::vector<std::string> all_paths() {
   std::vector<std::string> out;
   for (const Setting& setting : setting_table()) out.push_back(setting.path);
@@ -122,7 +128,8 @@ class SettingsReader {
 
   void unknown(const Value& value, const std::string& path) {
     const bool shown = !reading_.findings.full();
-    const std::string found = shown ? nearest(path, all_paths()) : "";
+    std::string found = shown ? nearest(path, all_paths()) : "";
+    if (found.empty()) found = namesake(path);
     reading_.findings.add(Severity::error, value.key_place(), value.path(),
                           "unknown setting " + quoted("muster." + path),
                           found.empty() ? "" : "did you mean 'muster." + found + "'?");

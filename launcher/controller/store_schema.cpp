@@ -49,7 +49,10 @@ UPDATE job SET unclean = 1 WHERE name IN (
   WHERE kind = 'node_clean' AND json_array_length(payload, '$.unkillable') > 0);
 DROP INDEX job_live;
 CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
-)sql"};
+)sql",
+    // Records say what the restart rules say of a rank's exit, submitted jobs carry the rules of
+    // their site; and what of an attempt was left behind or could not be proven.
+    ""};
 
 static_assert(std::size(migrations) == store_version);
 

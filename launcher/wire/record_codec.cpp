@@ -1,6 +1,7 @@
 #include "launcher/wire/record_codec.h"
 
 #include "launcher/wire/json_fields.h"
+#include "launcher/wire/older_records.h"
 
 namespace muster {
 
@@ -42,7 +43,8 @@ Result<Record> decode_record(std::string_view kind, std::string_view payload, Ti
   const std::string newer = ": it was written by a newer muster; use that version, or set "
                             "MUSTER_HOME elsewhere";
   try {
-    const Json json = Json::parse(payload);
+    Json json = Json::parse(payload);
+    bring_up_to_date(kind, json);
     const auto record = record_from(kind, json, at);
     if (!record) {
       return Error{"the journal holds a record of the unknown kind '" + std::string(kind) + "'" +

@@ -135,25 +135,46 @@ struct RescheduleSettings {
 enum class FailureClass { user, infra, hw, hang, sdc, preempted };
 enum class Reaction { retry, backoff, stop, exclude_node };
 
-// One entry of `muster.rules`: the first whose every given condition matches decides.
-struct RestartRule {
-  std::optional<int> exit_code;
-  std::optional<int> signal;
-  std::string stderr_regex;
-  std::optional<int> xid;
-  std::optional<FailureClass> failure_class;
-  std::optional<Reaction> action;
-  bool enforce = true;  // false: `mode: log`
+struct NumberRange {
+  int low = 0;
+  int high = 0;  // included
+  bool holds(int number) const { return low <= number && number <= high; }
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
-    visit("exit_code", self.exit_code);
-    visit("signal", self.signal);
+    visit("low", self.low);
+    visit("high", self.high);
+  }
+};
+
+// One entry of `muster.rules`, of a site's `policy.rules` or of the built-in table: the first whose
+// every given condition holds for a rank's exit decides. Without a condition it never holds.
+struct RestartRule {
+  std::string id;                       // unique in its list: "cuda-oom", "rule-2"
+  std::vector<NumberRange> exit_codes;  // one of them; empty: not asked
+  std::vector<int> signals;
+  std::string stderr_regex;             // found in one of the last lines (policy/pattern.h)
+  std::vector<NumberRange> xids;        // an Xid of the GPU driver that the last lines name
+  std::optional<FailureClass> failure_class;
+  std::optional<Reaction> action;
+  std::optional<Milliseconds> delay;    // instead of `restart.delay`
+  std::string advice;                   // one sentence for the user
+  bool enforce = true;                  // false: `mode: log`
+  bool cascade = false;                 // what the rank says is an echo of another's failure
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("exit_codes", self.exit_codes);
+    visit("signals", self.signals);
     visit("stderr_regex", self.stderr_regex);
-    visit("xid", self.xid);
+    visit("xids", self.xids);
     visit("failure_class", self.failure_class);
     visit("action", self.action);
+    visit("delay", self.delay);
+    visit("advice", self.advice);
     visit("enforce", self.enforce);
+    visit("cascade", self.cascade);
   }
 };
 
@@ -198,6 +219,7 @@ struct MusterSettings {
   int no_progress_cycles = 3;
   std::map<std::string, Reaction> class_actions;  // class name -> reaction
   std::vector<RestartRule> rules;
+  std::vector<RestartRule> site_rules;       // `policy.rules` of the cluster files, when submitted
   StopSettings stop;
   std::optional<int> master_port;            // absent: auto
   MpiLauncher mpi_launcher = MpiLauncher::mpirun;
@@ -228,6 +250,7 @@ struct MusterSettings {
     visit("no_progress_cycles", self.no_progress_cycles);
     visit("class_actions", self.class_actions);
     visit("rules", self.rules);
+    visit("site_rules", self.site_rules);
     visit("stop", self.stop);
     visit("master_port", self.master_port);
     visit("mpi_launcher", self.mpi_launcher);

@@ -32,6 +32,7 @@ MUSTER_WORDS(PathKind, "none", "local", "http", "datastore", "asset", "job_outpu
 MUSTER_WORDS(DelayFunction, "constant", "exponential", "fibonacci");
 MUSTER_WORDS(FailureClass, "user", "infra", "hw", "hang", "sdc", "preempted");
 MUSTER_WORDS(Reaction, "retry", "backoff", "stop", "exclude_node");
+MUSTER_WORDS(RuleOrigin, "job", "site", "default");
 MUSTER_WORDS(ResumeFrom, "latest", "certified", "none", "path");
 MUSTER_WORDS(MpiLauncher, "mpirun", "direct");
 MUSTER_WORDS(HealthLevel, "off", "quick", "full");

@@ -79,6 +79,43 @@ enum class StopReason {
 
 enum class JobEndState { completed, failed, canceled };
 
+enum class RuleOrigin { job, site, built_in };
+
+// The rule that decides about an exit, with all that follows from it: what the journal holds stays
+// true when the tables change.
+struct MatchedRule {
+  std::string id;
+  RuleOrigin origin = RuleOrigin::built_in;
+  std::optional<FailureClass> failure_class;
+  std::optional<Reaction> action;
+  std::optional<Milliseconds> delay;
+  std::string advice;
+  bool cascade = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("origin", self.origin);
+    visit("failure_class", self.failure_class);
+    visit("action", self.action);
+    visit("delay", self.delay);
+    visit("advice", self.advice);
+    visit("cascade", self.cascade);
+  }
+};
+
+// What the rules in force say of one exit (policy/judge.h).
+struct RuleVerdict {
+  std::optional<MatchedRule> rule;
+  std::vector<std::string> only_logged;  // names of rules of `mode: log` that hold and come before
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("rule", self.rule);
+    visit("only_logged", self.only_logged);
+  }
+};
+
 // Why an attempt ended, for `explain` and the report: the class and the evidence in one sentence.
 struct AttemptCause {
   bool succeeded = false;
@@ -92,6 +129,7 @@ struct AttemptCause {
   StopReason reason = StopReason::rank_failed;  // what stopped the attempt
   std::string left_behind{};             // outputs that are still on nodes; empty: none
   std::vector<NodeId> unproven{};        // nodes on which it may still run
+  RuleVerdict rules{};                  // of the rank whose exit is the cause
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -106,6 +144,7 @@ struct AttemptCause {
     visit("reason", self.reason);
     visit("left_behind", self.left_behind);
     visit("unproven", self.unproven);
+    visit("rules", self.rules);
   }
 };
 

@@ -225,6 +225,7 @@ struct RankExited {
   bool asked_to_stop = false;           // muster had signalled it before
   std::int64_t at_ms = 0;               // controller's wall clock, from the agent's age of the exit
   std::vector<std::string> last_lines;  // UTF-8, at most 20, only when it failed
+  RuleVerdict rules{};                  // of its failure; `decide` asks no pattern
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -236,6 +237,7 @@ struct RankExited {
     visit("asked_to_stop", self.asked_to_stop);
     visit("at_ms", self.at_ms);
     visit("last_lines", self.last_lines);
+    visit("rules", self.rules);
   }
 };
 

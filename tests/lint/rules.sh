@@ -6,7 +6,7 @@
 #   tests/lint/rules.sh list            the names of all rules
 set -uo pipefail
 
-readonly code_folders=(scheduler health templates runtime launcher cli)
+readonly code_folders=(scheduler policy health templates runtime launcher cli)
 
 # What may include what: `folder: folders`, on several lines where one is too short. Of the folders
 # around a file the innermost one that is listed counts.
@@ -14,8 +14,9 @@ layers() {
   cat <<'TABLE'
 scheduler/model: scheduler/model
 scheduler: scheduler
+policy: policy scheduler/model
 health: health scheduler/model
-templates: templates scheduler/model
+templates: templates policy scheduler/model
 runtime/protocol: runtime/protocol
 runtime/checkpoint: runtime/checkpoint runtime/protocol
 runtime: runtime
@@ -28,10 +29,10 @@ launcher/agent: launcher/agent launcher/wire launcher/stage scheduler/model heal
 launcher/agent: launcher/os runtime/protocol runtime/checkpoint
 launcher/sandbox: launcher/sandbox launcher/agent launcher/transport launcher/os scheduler/model
 launcher/controller: launcher/controller launcher/wire launcher/stage launcher/transport
-launcher/controller: launcher/os launcher/provision scheduler health
+launcher/controller: launcher/os launcher/provision scheduler policy health
 launcher/controller: runtime/protocol runtime/checkpoint
-cli: cli launcher templates scheduler health runtime/protocol
-tests: tests cli launcher templates scheduler health runtime
+cli: cli launcher templates scheduler policy health runtime/protocol
+tests: tests cli launcher templates scheduler policy health runtime
 TABLE
 }
 
@@ -44,6 +45,7 @@ sqlite3: launcher/controller tests
 openssl: launcher/stage launcher/transport
 spdlog: launcher cli
 yaml-cpp: templates
+re2: policy
 CLI: cli runtime
 mpi.h: runtime
 dnnl: runtime

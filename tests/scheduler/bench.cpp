@@ -1,5 +1,6 @@
 #include "tests/scheduler/bench.h"
 
+#include "policy/rule_book.h"
 #include "scheduler/lookup.h"
 #include "tests/catch.h"
 
@@ -113,7 +114,8 @@ void Bench::finish(const std::string& name) {
   obey();
 }
 
-void Bench::exit_rank(int rank, ExitStatus status, Milliseconds ago, const std::string& name) {
+void Bench::exit_rank(int rank, ExitStatus status, Milliseconds ago, const std::string& name,
+                      const std::string& last_line) {
   const Attempt& active = attempt(name);
   const Rank& known = active.ranks.at(static_cast<std::size_t>(rank));
   RankExited exit;
@@ -123,12 +125,15 @@ void Bench::exit_rank(int rank, ExitStatus status, Milliseconds ago, const std::
   exit.rank = RankId{rank};
   exit.status = status;
   exit.at_ms = to_ms(now - ago);
-  if (!status.ok()) exit.last_lines = {"Traceback", "CUDA out of memory"};
+  if (!status.ok()) {
+    exit.last_lines = {"Traceback", last_line};
+    exit.rules = judge_exit(job(name).spec.muster, {exit.status, exit.last_lines});
+  }
   observe(exit);
 }
 
-void Bench::fail_and_retry(int rank, ExitStatus status) {
-  exit_rank(rank, status);
+void Bench::fail_and_retry(int rank, ExitStatus status, const std::string& last_line) {
+  exit_rank(rank, status, {}, "train", last_line);
   obey();
   pass(Seconds{600});
   obey();

@@ -18,6 +18,9 @@ namespace muster::test {
 // What a healthy agent says when it has done its work.
 Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& on_disk);
 
+// The last line of a rank that failed in a way that no rule knows.
+inline constexpr const char* ordinary = "ValueError: no such batch";
+
 class Bench {
  public:
   State state;
@@ -43,8 +46,9 @@ class Bench {
   void start(const JobSubmitted& job);            // submit, link its whole target, obey: it runs
   void finish(const std::string& job = "train");  // every rank exits 0; obey
   void exit_rank(int rank, ExitStatus status, Milliseconds ago = {},
-                 const std::string& job = "train");
-  void fail_and_retry(int rank, ExitStatus status);  // fails, is stopped, backs off, runs again
+                 const std::string& job = "train", const std::string& last_line = ordinary);
+  // Fails, is stopped, backs off, runs again.
+  void fail_and_retry(int rank, ExitStatus status, const std::string& last_line = ordinary);
   void progress(std::int64_t step, std::optional<CheckpointRef> checkpoint = {});
   void cancel(const std::string& job = "train");
 

@@ -59,7 +59,7 @@ const std::map<std::string, std::string>& legal_values() {
       {"classes.hang.action", "backoff"},
       {"classes.sdc.action", "stop"},
       {"classes.preempted.action", "retry"},
-      {"rules", R"([{"when": {"exit_code": 3, "signal": 9}, "class": "infra", "mode": "log"}])"},
+      {"rules", R"([{"when": {"exit_code": [3, "40-49"]}, "class": "infra", "mode": "log"}])"},
       {"hang.timeout", "5m"},
       {"hang.first_step", "10m"},
       {"hang.watch", "output"},
@@ -104,8 +104,9 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.class_actions.size() == 6);
   CHECK(muster.class_actions.at("hw") == Reaction::exclude_node);
   REQUIRE(muster.rules.size() == 1);
-  CHECK(muster.rules[0].exit_code == 3);
-  CHECK(muster.rules[0].signal == 9);
+  REQUIRE(muster.rules[0].exit_codes.size() == 2);
+  CHECK(muster.rules[0].exit_codes[0].holds(3));
+  CHECK(muster.rules[0].exit_codes[1].holds(44));
   CHECK(muster.rules[0].failure_class == FailureClass::infra);
   CHECK(!muster.rules[0].enforce);
   CHECK(muster.stop.signal == "SIGUSR1");

@@ -1,12 +1,15 @@
-// Stores of other versions of muster. `store_v1.sql` was written by one that knew only version 1.
+// Stores of other versions of muster. `store_v1.sql` was written by one that knew only version 1,
+// `store_v2.sql` by one that knew version 2.
 #include <sqlite3.h>
 
 #include <fstream>
 #include <sstream>
 
 #include "launcher/controller/store.h"
+#include "launcher/controller/store_schema.h"
 #include "scheduler/apply.h"
 #include "scheduler/lookup.h"
+#include "scheduler/record_subject.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
 
@@ -41,10 +44,20 @@ class Database {
 constexpr const char* all_records =
     "SELECT seq || at_ms || job || node || kind || payload FROM record ORDER BY seq";
 
-void write_version_1(const Scratch& scratch) {
+void write_version(int version, const Scratch& scratch) {
   std::ostringstream sql;
-  sql << std::ifstream(MUSTER_SOURCE_DIR "/tests/launcher/controller/store_v1.sql").rdbuf();
+  sql << std::ifstream(MUSTER_SOURCE_DIR "/tests/launcher/controller/store_v" +
+                       std::to_string(version) + ".sql")
+             .rdbuf();
   Database(scratch).run(sql.str());
+}
+
+void write_version_1(const Scratch& scratch) {
+  write_version(1, scratch);
+}
+
+std::string current_version() {
+  return std::to_string(store_version) + "\n";
 }
 
 TEST_CASE("readers read a store of version 1 as it is") {
@@ -67,7 +80,7 @@ TEST_CASE("a store of version 1 becomes a current one and no record is lost or c
   const std::string before = Database(scratch).text(all_records);
   auto store = Store::open(scratch.path(), Store::Mode::read_write);
   REQUIRE(store);
-  CHECK(Database(scratch).text("PRAGMA user_version") == "2\n");
+  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
   CHECK(Database(scratch).text(all_records) == before);
   const auto row = (*store)->job({"finished"});
   REQUIRE(row);
@@ -111,6 +124,42 @@ TEST_CASE("a migration that fails leaves the file as it was") {
   CHECK_FALSE(Store::open(scratch.path(), Store::Mode::read_write));
   CHECK(Database(scratch).text("PRAGMA user_version") == "1\n");
   CHECK(Database(scratch).text("SELECT count(*) FROM pragma_table_info('job')") == "18\n");
+}
+
+TEST_CASE("a store of version 2 is read as it is, and its rules as they were meant") {
+  Scratch scratch;
+  write_version(2, scratch);
+  auto store = Store::open(scratch.path(), Store::Mode::read_only);
+  REQUIRE(store);
+  const auto records = (*store)->records_of({"failed"});
+  REQUIRE(records);
+  const auto& rules = record_as<JobSubmitted>(records->front())->spec.muster.rules;
+  REQUIRE(rules.size() == 4);
+  REQUIRE(rules[1].exit_codes.size() == 1);
+  CHECK(rules[1].exit_codes[0].low == 42);
+  CHECK(rules[1].exit_codes[0].high == 42);
+  CHECK(rules[1].stderr_regex == "no tokens");
+  CHECK(rules[1].enforce);
+  CHECK(rules[2].signals == std::vector<int>{9});
+  REQUIRE(rules[3].xids.size() == 1);
+  CHECK(rules[3].xids[0].holds(79));
+  CHECK(Database(scratch).text("PRAGMA user_version") == "2\n");
+}
+
+TEST_CASE("a store of version 2 becomes a current one and its job goes on") {
+  Scratch scratch;
+  write_version(2, scratch);
+  const std::string before = Database(scratch).text(all_records);
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
+  CHECK(Database(scratch).text(all_records) == before);
+  const auto records = (*store)->load_live();
+  REQUIRE(records);
+  State state;
+  for (const Record& record : *records) apply(state, record);
+  CHECK(state.jobs.at({"running"}).spec.muster.rules.size() == 1);
+  CHECK(active_attempt(state.jobs.at({"running"})));
 }
 
 TEST_CASE("people's notes wait until a controller has migrated the file") {

@@ -14,7 +14,7 @@ JobSubmitted a_submission() {
   submitted.spec.distribution.type = DistributionType::pytorch;
   submitted.spec.timeout = Seconds{900};
   submitted.spec.muster.rules.push_back({});
-  submitted.spec.muster.rules.back().signal = 9;
+  submitted.spec.muster.rules.back().signals = {9};
   submitted.target.name = "lab";
   NodeAddress node;
   node.id = {"h01"};
@@ -39,7 +39,7 @@ TEST_CASE("a submitted job reads back from the journal as it was") {
   REQUIRE(submitted.spec.timeout);
   CHECK(submitted.spec.timeout->count() == 900);
   REQUIRE(submitted.spec.muster.rules.size() == 1);
-  CHECK(submitted.spec.muster.rules[0].signal == 9);
+  CHECK(submitted.spec.muster.rules[0].signals == std::vector<int>{9});
   REQUIRE(submitted.target.nodes.size() == 1);
   CHECK(submitted.target.nodes[0].transport == TransportKind::ssh);
 }
@@ -65,6 +65,24 @@ TEST_CASE("a field of a newer muster in a record is named, not dropped") {
   CHECK_THAT(record.error().message, ContainsSubstring("rank_exited"));
   CHECK_THAT(record.error().message, ContainsSubstring("status.core_dumped"));
   CHECK_THAT(record.error().message, ContainsSubstring("newer muster"));
+}
+
+TEST_CASE("a rule of a version that knew one number for each condition is read as it was meant") {
+  const auto record = decode_record(
+      "resume_requested",
+      R"({"job":"a","spec":{"muster":{"rules":[{"exit_code":3,"action":"retry","enforce":true},)"
+      R"({"signal":9,"xid":79}]}}})",
+      from_ms(1));
+  REQUIRE(record);
+  const auto& observation = std::get<Observation>(record->what);
+  const auto& rules = std::get<ResumeRequested>(observation).spec.muster.rules;
+  REQUIRE(rules.size() == 2);
+  CHECK(rules[0].exit_codes.at(0).low == 3);
+  CHECK(rules[0].exit_codes.at(0).high == 3);
+  CHECK(rules[0].action == Reaction::retry);
+  CHECK(rules[1].exit_codes.empty());
+  CHECK(rules[1].signals == std::vector<int>{9});
+  CHECK(rules[1].xids.at(0).holds(79));
 }
 
 TEST_CASE("last words that are not UTF-8 are kept readable") {
