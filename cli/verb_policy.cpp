@@ -131,7 +131,7 @@ OtherPolicy other_policy(const PolicySubject& subject) {
     settings.site_rules = subject.site_rules;
   };
   policy.judge = [](const MusterSettings& settings, const RankExited& exit) {
-    return judge_exit(settings, {exit.status, exit.last_lines});
+    return judge_exit(settings, known_exit(exit));
   };
   return policy;
 }

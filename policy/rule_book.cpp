@@ -60,6 +60,11 @@ bool signal_fits(const RestartRule& rule, const ExitStatus& status) {
          std::find(rule.signals.begin(), rule.signals.end(), signal) != rule.signals.end();
 }
 
+bool status_fits(const RestartRule& rule, const KnownExit& evidence) {
+  if (evidence.was_stopped) return rule.exit_codes.empty() && rule.signals.empty();
+  return code_fits(rule, evidence.status) && signal_fits(rule, evidence.status);
+}
+
 bool xid_fits(const RestartRule& rule, const std::vector<int>& xids) {
   return rule.xids.empty() || std::any_of(xids.begin(), xids.end(), [&](int xid) {
            return any_holds(rule.xids, xid);
@@ -81,8 +86,7 @@ std::optional<std::size_t> line_of(const Pattern& pattern, const KnownExit& evid
 std::optional<RuleHit> hit(const RuleEntry& entry, const KnownExit& evidence,
                            const std::vector<int>& xids) {
   const RestartRule& rule = entry.rule;
-  const bool fits = has_condition(rule) && code_fits(rule, evidence.status) &&
-                    signal_fits(rule, evidence.status) && xid_fits(rule, xids);
+  const bool fits = has_condition(rule) && status_fits(rule, evidence) && xid_fits(rule, xids);
   if (!fits) return std::nullopt;
   RuleHit found{&entry, std::nullopt};
   if (rule.stderr_regex.empty()) return found;
@@ -125,6 +129,10 @@ std::string ranges_text(const std::vector<NumberRange>& ranges) {
 }
 
 }  // namespace
+
+KnownExit known_exit(const RankExited& exit) {
+  return {exit.status, exit.last_lines, exit.asked_to_stop};
+}
 
 RuleBook::RuleBook(const MusterSettings& settings)
     : own_(compiled(settings.rules, RuleOrigin::job)) {

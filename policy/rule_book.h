@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policy/pattern.h"
-#include "scheduler/model/outcome.h"
+#include "scheduler/model/record.h"
 
 namespace muster {
 
@@ -20,7 +20,10 @@ constexpr int evidence_lines = 20;
 struct KnownExit {
   ExitStatus status;
   std::vector<std::string> last_lines;
+  bool was_stopped = false;  // by muster, so that its status says nothing
 };
+
+KnownExit known_exit(const RankExited& exit);
 
 struct RuleEntry {
   RestartRule rule;  // its id is never empty

@@ -24,10 +24,25 @@ void meet_agent(Attempt& attempt, const LinkUp& up, bool is_fresh, Time at) {
   AttemptNode* node = find_node(attempt, up.node);
   if (!node) return;
   if (!attempt.launched && is_fresh) ask_again(attempt, *node);
-  if (node->agent_id.empty() || node->agent_id == up.agent_id) return;
+  if (node->agent_id.empty()) return;
+  if (node->agent_id == up.agent_id) {
+    node->link_lost_at.reset();
+    node->silent_since.reset();
+    return;
+  }
   node->agent_changed = true;
   node->boot_changed = node->boot_changed || node->boot_id != up.boot_id;
   lose_ranks(attempt, up.node, at);
+}
+
+// The first break counts: tries to connect again fail later.
+void hear_nothing(State& state, const Node& known, const LinkDown& down, Time at) {
+  Job* job = known.owner ? find_job(state, *known.owner) : nullptr;
+  Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  AttemptNode* node = attempt ? find_node(*attempt, down.node) : nullptr;
+  if (!node || !attempt->launched || node->link_lost_at) return;
+  node->link_lost_at = at;
+  node->silent_since = down.silent_since;
 }
 
 }  // namespace
@@ -74,7 +89,9 @@ void apply_one(State& state, Time at, const LinkUp& record) {
 }
 
 void apply_one(State& state, Time at, const LinkDown& record) {
-  LinkState& link = node_at(state, record.node).link;
+  Node& known = node_at(state, record.node);
+  hear_nothing(state, known, record, at);
+  LinkState& link = known.link;
   if (auto* unlinked = std::get_if<Unlinked>(&link)) {
     unlinked->failure = record.failure;
     unlinked->failed_at = at;

@@ -2,50 +2,13 @@
 
 #include <algorithm>
 
-#include "scheduler/limits.h"
-#include "scheduler/lookup.h"
-#include "scheduler/restart_rules.h"
+#include "scheduler/first_failure.h"
+#include "scheduler/rank_map.h"
 #include "scheduler/sentences.h"
 
 namespace muster {
 
 namespace {
-
-std::string rank_on_node(const RankExited& exit) {
-  return "rank " + std::to_string(exit.rank.value) + " on " + exit.node.value;
-}
-
-std::string together_sentence(const std::vector<RankExited>& ranks) {
-  std::string names;
-  std::vector<std::string> exits;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const bool is_last = i + 1 == ranks.size();
-    if (i < static_cast<std::size_t>(nodes_named) || is_last) {
-      names += (i == 0 ? "" : is_last ? " and " : ", ") + rank_on_node(ranks[i]);
-    }
-    exits.push_back("rank " + std::to_string(ranks[i].rank.value) + " " +
-                    exit_text(ranks[i].status));
-  }
-  return names + " failed together: " + list_text(exits);
-}
-
-// A node that never answered again, or came back empty, while its ranks had not ended: the other
-// ranks' failures follow from it.
-const AttemptNode* lost_node(const Attempt& attempt) {
-  for (const Rank& rank : attempt.ranks) {
-    const AttemptNode& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
-    const bool lost =
-        node.fenced && node.fenced->proof != FenceProof::never_started && !node.unkillable_since;
-    if (lost && !std::holds_alternative<RankDone>(rank.state)) return &node;
-  }
-  return nullptr;
-}
-
-std::string fence_text(const AttemptNode& node) {
-  if (node.boot_changed) return node.id.value + " rebooted";
-  if (node.agent_changed) return node.id.value + " lost its ranks: its agent started anew";
-  return node.id.value + " was lost";
-}
 
 bool made_progress(const Attempt& attempt) {
   const std::int64_t base = attempt.resume_from ? attempt.resume_from->step : 0;
@@ -54,32 +17,81 @@ bool made_progress(const Attempt& attempt) {
   return newer || attempt.last_step.value_or(0) > base;
 }
 
-void blame_rank(AttemptCause& cause, const FirstFailure& first) {
-  const RankExited& telling = telling_rank(first);
-  cause.status = telling.status;
-  cause.last_lines = telling.last_lines;
-  cause.rules = telling.rules;
-  if (const auto& rule = cause.rules.rule) {
-    cause.failure_class = rule->failure_class.value_or(cause.failure_class);
+const RankExited* exit_of(const Attempt& attempt, const RankId& id) {
+  for (const Rank& rank : attempt.ranks) {
+    const auto* done = std::get_if<RankDone>(&rank.state);
+    if (done && rank.id == id) return &done->exit;
   }
-  if (first.ranks.size() > 1) return;
-  cause.first_rank = telling.rank;
-  cause.first_node = telling.node;
+  return nullptr;
 }
 
-void blame_failed_rank(AttemptCause& cause, const Attempt& attempt, const FirstFailure& first) {
-  cause.failure_class = FailureClass::user;
-  if (!first.ranks.empty()) {
-    blame_rank(cause, first);
-    cause.sentence = failure_sentence(first);
+const RankExited* first_by_itself(const Attempt& attempt) {
+  for (const Rank& rank : attempt.ranks) {
+    const auto* done = std::get_if<RankDone>(&rank.state);
+    if (done && !done->exit.status.ok() && !done->exit.asked_to_stop) return &done->exit;
   }
-  if (const AttemptNode* lost = lost_node(attempt)) {
-    cause.failure_class = FailureClass::infra;
-    cause.rules = {};
-    cause.first_rank.reset();
-    cause.first_node = lost->id;
-    cause.sentence = fence_text(*lost) + "; then " + cause.sentence;
+  return nullptr;
+}
+
+// Whose words count: the rank that is named, or of those that may have been first the earliest that
+// does not merely echo another's failure.
+const RankExited* telling_rank(const Attempt& attempt, const Attribution& attribution) {
+  const RankExited* earliest = nullptr;
+  for (const Failure& failure : attribution.first) {
+    const RankExited* exit = failure.rank ? exit_of(attempt, *failure.rank) : nullptr;
+    if (exit == nullptr) continue;
+    if (!is_echo(*exit)) return exit;
+    if (earliest == nullptr) earliest = exit;
   }
+  return earliest;
+}
+
+// A rank that was stopped on its way out has the status of the stop, and another's is taken.
+void take_words(AttemptCause& cause, const Attempt& attempt, const Attribution& attribution) {
+  const RankExited* telling = telling_rank(attempt, attribution);
+  if (telling == nullptr) return;
+  cause.last_lines = telling->last_lines;
+  cause.rules = telling->rules;
+  const RankExited* ended = telling->asked_to_stop ? first_by_itself(attempt) : telling;
+  if (ended != nullptr) cause.status = ended->status;
+}
+
+// When a node was lost no rank's words count.
+void take_class(AttemptCause& cause, bool is_loss) {
+  cause.failure_class = is_loss ? FailureClass::infra : FailureClass::user;
+  if (is_loss) cause.rules = {};
+  const auto& rule = cause.rules.rule;
+  if (rule) cause.failure_class = rule->failure_class.value_or(cause.failure_class);
+}
+
+std::optional<NodeId> common_node(const std::vector<Failure>& failures) {
+  const bool is_one = std::all_of(failures.begin(), failures.end(), [&](const Failure& failure) {
+    return failure.node == failures.front().node;
+  });
+  return is_one ? std::optional(failures.front().node) : std::nullopt;
+}
+
+bool has_node(const std::vector<Failure>& failures) {
+  return std::any_of(failures.begin(), failures.end(),
+                     [](const Failure& failure) { return !failure.rank; });
+}
+
+bool is_failure(StopReason reason) {
+  return reason == StopReason::rank_failed || reason == StopReason::node_lost;
+}
+
+// A loss that stopped the attempt is told in its own words, unless a rank had failed before it.
+void blame(AttemptCause& cause, const Attempt& attempt, const Attribution& attribution) {
+  if (attribution.first.empty()) return;
+  cause.first_failure = journal_form(attribution);
+  const bool is_loss = has_node(attribution.first);
+  const bool loss_was_told = cause.reason == StopReason::node_lost;
+  if (loss_was_told && (is_loss || !attribution.is_named)) return;
+  take_words(cause, attempt, attribution);
+  take_class(cause, is_loss);
+  cause.sentence = attribution_sentence(attribution);
+  cause.first_node = common_node(attribution.first);
+  if (attribution.is_named) cause.first_rank = attribution.first.front().rank;
 }
 
 FailureClass class_of(StopReason reason) {
@@ -100,39 +112,27 @@ FailureClass class_of(StopReason reason) {
 
 }  // namespace
 
-FirstFailure first_failure(const Attempt& attempt) {
-  std::vector<RankExited> failed;
+std::string failures_so_far(const Attempt& attempt) {
+  std::vector<std::string> ends;
   for (const Rank& rank : attempt.ranks) {
     const auto* done = std::get_if<RankDone>(&rank.state);
-    if (done && !done->exit.status.ok() && !done->exit.asked_to_stop) failed.push_back(done->exit);
+    if (!done || done->exit.status.ok() || done->exit.asked_to_stop) continue;
+    ends.push_back("rank " + std::to_string(rank.id.value) + " on " + done->exit.node.value + " " +
+                   exit_text(done->exit.status));
   }
-  std::stable_sort(failed.begin(), failed.end(),
-                   [](const RankExited& a, const RankExited& b) { return a.at_ms < b.at_ms; });
-  const auto later = std::find_if(failed.begin(), failed.end(), [&](const RankExited& exit) {
-    return exit.at_ms - failed.front().at_ms >= together_window.count();
-  });
-  failed.erase(later, failed.end());
-  return {failed};
+  return list_text(ends);
 }
 
-std::string failure_sentence(const FirstFailure& failure) {
-  if (failure.ranks.empty()) return "";
-  const RankExited& first = failure.ranks.front();
-  if (failure.ranks.size() > 1) return together_sentence(failure.ranks);
-  return rank_on_node(first) + " " + exit_text(first.status);
-}
-
-AttemptCause cause_of(const Attempt& attempt, const StopBegun& why) {
+AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why) {
   AttemptCause cause;
   cause.reason = why.reason;
   cause.succeeded = why.reason == StopReason::finished;
   cause.failure_class = class_of(why.reason);
   cause.sentence = why.sentence;
   cause.made_progress = made_progress(attempt);
-  if (why.reason == StopReason::rank_failed) {
-    blame_failed_rank(cause, attempt, first_failure(attempt));
-  } else {
-    cause.first_node = why.blamed;
+  cause.first_node = why.blamed;
+  if (is_failure(why.reason)) {
+    blame(cause, attempt, attribute(failures_of(attempt, runs_mpirun(job.spec))));
   }
   return cause;
 }

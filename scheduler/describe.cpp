@@ -124,6 +124,8 @@ void put_node(Text& text, const std::string& at, const AttemptNode& node) {
   text.line(at + ".agent", node.agent_id + " " + node.boot_id);
   text.line(at + ".agent_changed", node.agent_changed);
   text.line(at + ".boot_changed", node.boot_changed);
+  text.line(at + ".link_lost_at", node.link_lost_at);
+  text.line(at + ".silent_since", node.silent_since);
   text.line(at + ".joined_at", node.joined_at);
   text.line(at + ".unkillable_since", node.unkillable_since);
 }

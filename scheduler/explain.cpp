@@ -128,7 +128,15 @@ class Explainer {
     }
     if (!cause.left_behind.empty()) text += "; " + cause.left_behind;
     say(text);
+    if (cause.first_failure) tell(*cause.first_failure);
     for (const std::string& line : cause.last_lines) say("  | " + line);
+  }
+  void tell(const FirstFailure& first) {
+    for (const std::string& evidence : first.evidence) say("  evidence: " + evidence);
+    for (const FailureCandidate& one : first.candidates) {
+      const std::string rank = one.rank ? "rank " + std::to_string(one.rank->value) + " on " : "";
+      say("  candidate: " + rank + one.node.value + " " + one.how);
+    }
   }
   void tell(const RetryScheduled& record) {
     const char* where = record.reschedule ? "with replacement: " : "in place: ";

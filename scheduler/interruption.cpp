@@ -99,9 +99,9 @@ std::optional<StopBegun> over_time(Turn& turn, const Job& job, const Attempt& at
 }
 
 std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt) {
-  const FirstFailure first = first_failure(attempt);
-  if (first.ranks.empty()) return std::nullopt;
-  return stop_for(job, attempt, StopReason::rank_failed, failure_sentence(first));
+  std::string failures = failures_so_far(attempt);
+  if (failures.empty()) return std::nullopt;
+  return stop_for(job, attempt, StopReason::rank_failed, std::move(failures));
 }
 
 std::optional<StopBegun> finished(const Job& job, const Attempt& attempt) {

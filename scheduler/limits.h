@@ -2,6 +2,9 @@
 // spec.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "scheduler/model/clock.h"
 
 namespace muster {
@@ -51,8 +54,12 @@ inline constexpr Milliseconds retry_collection_most{30'000};
 // After its lease an agent needs a moment to kill and reap; clocks of two hosts drift by far less.
 inline constexpr Milliseconds lease_margin{5'000};
 
-// Exits closer than this cannot be ordered across hosts: all are named.
-inline constexpr Milliseconds together_window{2};
+// From a program's last words to its end: an interpreter that unloads its libraries, flushes its
+// logs and says goodbye to services.
+inline constexpr std::int64_t exit_lag_limit_us = 30'000'000;
+
+// A journal record holds this many candidates for the first failure; more say no more.
+inline constexpr std::size_t candidates_kept = 64;
 
 // A sentence names this many nodes, then counts the rest.
 inline constexpr int nodes_named = 8;

@@ -2,6 +2,7 @@
 
 #include "scheduler/apply.h"
 #include "scheduler/classify.h"
+#include "scheduler/failure_evidence.h"
 #include "scheduler/lookup.h"
 #include "scheduler/restart_policy.h"
 #include "scheduler/sentences.h"
@@ -63,7 +64,8 @@ class PolicyReplayer {
   void change(ResumeRequested& record) { policy_.change(record.spec.muster); }
   void change(RankExited& record) {
     const Job* job = find_job(state_, record.job);
-    if (!job || record.status.ok() || record.asked_to_stop) return;
+    record.rules = {};
+    if (!job || !counts_as_failure(record)) return;
     record.rules = policy_.judge(job->spec.muster, record);
   }
   void change(AttemptEnded& record) {
@@ -71,7 +73,7 @@ class PolicyReplayer {
     const Attempt* attempt = job ? active_attempt(*job) : nullptr;
     const StopBegun* why = attempt ? stopped_by(*attempt) : nullptr;
     if (!why) return;
-    AttemptCause cause = cause_of(*attempt, *why);
+    AttemptCause cause = cause_of(*job, *attempt, *why);
     cause.left_behind = record.cause.left_behind;
     cause.unproven = record.cause.unproven;
     record.cause = std::move(cause);
@@ -81,7 +83,8 @@ class PolicyReplayer {
   void note(const T&) {}
   void note(const AttemptEnded& record) {
     const Job* job = find_job(state_, record.job);
-    if (!job || job->past.empty() || record.cause.reason != StopReason::rank_failed) return;
+    const bool by_rank = record.cause.reason == StopReason::rank_failed || record.cause.first_rank;
+    if (!job || job->past.empty() || !by_rank) return;
     const Decision proposed = after_attempt(*job);
     PolicyStep step{record.job, record.attempt, at_, record.cause, "", "", "", false, false};
     step.proposed = outcome_of(proposed, at_);

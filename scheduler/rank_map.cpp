@@ -56,6 +56,11 @@ int ranks_on_node(const std::vector<RankPlace>& map, int node_index) {
   }));
 }
 
+bool runs_mpirun(const JobSpec& spec) {
+  return spec.distribution.type == DistributionType::mpi &&
+         spec.muster.mpi_launcher == MpiLauncher::mpirun;
+}
+
 bool exports_family(const JobSpec& spec, const char* family) {
   const auto& asked = spec.muster.env_export;
   if (std::find(asked.begin(), asked.end(), family) != asked.end()) return true;

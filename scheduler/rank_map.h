@@ -24,6 +24,9 @@ std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes);
 
 int ranks_on_node(const std::vector<RankPlace>& map, int node_index);
 
+// mpirun starts the ranks, and ends those that are left when one fails.
+bool runs_mpirun(const JobSpec& spec);
+
 // The variable family is there by the distribution's type or by `muster.env.export` (`torch`,
 // `ompi`, `slurm`).
 bool exports_family(const JobSpec& spec, const char* family);

@@ -94,7 +94,7 @@ std::string said(const AttemptCause& cause, Reaction action) {
 // once would be started for ever.
 bool is_charged(const AttemptCause& cause) {
   if (cause.failure_class != FailureClass::preempted) return true;
-  return cause.reason == StopReason::rank_failed && !cause.made_progress;
+  return cause.rules.rule && !cause.made_progress;
 }
 
 // Excluding a node moves the job, whatever the class; else only a user's failure restarts in place.

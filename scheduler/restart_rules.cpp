@@ -1,17 +1,8 @@
 #include "scheduler/restart_rules.h"
 
-#include <algorithm>
-
 #include "scheduler/model/names.h"
 
 namespace muster {
-
-const RankExited& telling_rank(const FirstFailure& first) {
-  const auto own = std::find_if(first.ranks.begin(), first.ranks.end(), [](const auto& exit) {
-    return !exit.rules.rule || !exit.rules.rule->cascade;
-  });
-  return own == first.ranks.end() ? first.ranks.front() : *own;
-}
 
 std::string rule_name(const MatchedRule& rule) {
   return "rule " + rule.id + " (" + std::string(word(rule.origin)) + ")";

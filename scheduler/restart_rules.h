@@ -4,13 +4,9 @@
 
 #include <string>
 
-#include "scheduler/classify.h"
+#include "scheduler/model/outcome.h"
 
 namespace muster {
-
-// Of ranks that failed together, the one whose words count: the earliest that does not merely echo
-// another's failure, else the earliest of all. `first` has at least one rank.
-const RankExited& telling_rank(const FirstFailure& first);
 
 // "rule cuda-oom (default)"
 std::string rule_name(const MatchedRule& rule);

@@ -67,7 +67,7 @@ std::string left_behind_text(const Turn& turn, const Attempt& attempt) {
 }
 
 void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopBegun& why) {
-  AttemptCause cause = cause_of(attempt, why);
+  AttemptCause cause = cause_of(job, attempt, why);
   cause.left_behind = left_behind_text(turn, attempt);
   for (const AttemptNode& node : attempt.nodes) {
     if (node.is_unproven()) cause.unproven.push_back(node.id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policy/rule_book.h"
+#include "scheduler/failure_evidence.h"
 #include "scheduler/lookup.h"
 
 namespace muster {
@@ -147,9 +148,9 @@ void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   exited.asked_to_stop = ended.asked_to_stop;
   exited.at_ms = to_ms(timers_.wall_now()) - ended.age_us / 1000;
   exited.last_lines = ended.last_lines;
-  if (!ended.status.ok() && !ended.asked_to_stop) {
+  if (counts_as_failure(exited)) {
     const Job* job = find_job(state_, ended.job);
-    exited.rules = judge_exit(job->spec.muster, {ended.status, ended.last_lines});
+    exited.rules = judge_exit(job->spec.muster, known_exit(exited));
   }
   outlets_.observe(exited);
 }

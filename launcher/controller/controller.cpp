@@ -9,6 +9,7 @@
 #include "scheduler/apply.h"
 #include "scheduler/decide.h"
 #include "scheduler/lookup.h"
+#include "scheduler/rank_map.h"
 #include "scheduler/record_subject.h"
 
 namespace muster {

@@ -52,6 +52,9 @@ CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
 )sql",
     // Records say what the restart rules say of a rank's exit, submitted jobs carry the rules of
     // their site; and what of an attempt was left behind or could not be proven.
+    "",
+    // Records say when on the controller's monotonic clock a rank ended or a node fell silent, and
+    // who failed first.
     ""};
 
 static_assert(std::size(migrations) == store_version);

@@ -4,6 +4,7 @@
 
 #include "launcher/controller/interpreter.h"
 #include "scheduler/lookup.h"
+#include "scheduler/rank_map.h"
 
 namespace muster {
 
@@ -61,11 +62,6 @@ CheckNode check_message(const Job& job, const NodeWork& work, Time now, const Ho
 }
 
 }  // namespace
-
-bool runs_mpirun(const JobSpec& spec) {
-  return spec.distribution.type == DistributionType::mpi &&
-         spec.muster.mpi_launcher == MpiLauncher::mpirun;
-}
 
 std::string checkpoint_path_of(const Job& job, const Home& home) {
   if (!job.spec.muster.checkpoint_path.empty()) return job.spec.muster.checkpoint_path;

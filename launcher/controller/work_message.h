@@ -39,8 +39,6 @@ class WorkMessages {
   std::map<JobId, Gang> gangs_;
 };
 
-bool runs_mpirun(const JobSpec& spec);
-
 // Where the job's checkpoints lie on a node: muster.checkpoint.path, a directory that all nodes
 // see, or empty for the job's own directory on each node.
 std::string checkpoint_path_of(const Job& job, const Home& home);

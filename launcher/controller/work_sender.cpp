@@ -6,6 +6,7 @@
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/message_codec.h"
 #include "scheduler/lookup.h"
+#include "scheduler/rank_map.h"
 
 namespace muster {
 

@@ -16,12 +16,43 @@ namespace muster {
 struct ExitStatus {
   int code = 0;    // meaningful when signal is 0
   int signal = 0;  // 0: exited by itself
+  bool core_dumped = false;
   bool ok() const { return code == 0 && signal == 0; }
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("code", self.code);
     visit("signal", self.signal);
+    visit("core_dumped", self.core_dumped);
+  }
+};
+
+// When something happened: not before the one, not after the other, on the monotonic clock of the
+// controller's host. Comparable with another only when `clock`, the host's boot, is the same.
+struct ClockInterval {
+  std::int64_t earliest_us = 0;
+  std::int64_t latest_us = 0;
+  std::string clock;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("earliest_us", self.earliest_us);
+    visit("latest_us", self.latest_us);
+    visit("clock", self.clock);
+  }
+};
+
+// What the agent found about a rank's end beside its status and its output.
+struct ExitEvidence {
+  std::string oom;                        // what the kernel says of memory; empty: nothing
+  std::optional<std::int64_t> last_step;  // of this rank's heartbeat
+  bool with_mpirun = false;               // left no record: it went when mpirun or its daemon did
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("oom", self.oom);
+    visit("last_step", self.last_step);
+    visit("with_mpirun", self.with_mpirun);
   }
 };
 
@@ -104,7 +135,7 @@ struct MatchedRule {
   }
 };
 
-// What the rules in force say of one exit (policy/judge.h).
+// What the rules in force say of one exit (policy/rule_book.h).
 struct RuleVerdict {
   std::optional<MatchedRule> rule;
   std::vector<std::string> only_logged;  // names of rules of `mode: log` that hold and come before
@@ -113,6 +144,46 @@ struct RuleVerdict {
   static void fields(Self& self, Visit visit) {
     visit("rule", self.rule);
     visit("only_logged", self.only_logged);
+  }
+};
+
+// Somebody who may have failed first.
+struct FailureCandidate {
+  std::optional<RankId> rank;  // absent: the node itself
+  NodeId node;
+  std::string how;  // "was killed by SIGSEGV"
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("rank", self.rank);
+    visit("node", self.node);
+    visit("how", self.how);
+  }
+};
+
+// Who failed first, or why that cannot be told: see first_failure.h.
+struct FirstFailure {
+  std::optional<RankId> rank;  // absent: a node, or nobody is named
+  std::optional<NodeId> node;  // absent: nobody is named
+  std::optional<std::int64_t> at_ms;  // controller's wall clock
+  // The next failure of any kind came this much later, give or take the uncertainty. Absent: there
+  // was none, or the order in time is not known and the evidence decided.
+  std::optional<std::int64_t> margin_us;
+  std::optional<std::int64_t> uncertainty_us;
+  int followed = 0;                          // failures beside the one named or the candidates
+  std::vector<FailureCandidate> candidates;  // when nobody is named
+  std::vector<std::string> evidence;         // about the one named
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("rank", self.rank);
+    visit("node", self.node);
+    visit("at_ms", self.at_ms);
+    visit("margin_us", self.margin_us);
+    visit("uncertainty_us", self.uncertainty_us);
+    visit("followed", self.followed);
+    visit("candidates", self.candidates);
+    visit("evidence", self.evidence);
   }
 };
 
@@ -129,7 +200,8 @@ struct AttemptCause {
   StopReason reason = StopReason::rank_failed;  // what stopped the attempt
   std::string left_behind{};             // outputs that are still on nodes; empty: none
   std::vector<NodeId> unproven{};        // nodes on which it may still run
-  RuleVerdict rules{};                  // of the rank whose exit is the cause
+  RuleVerdict rules{};                   // of the rank whose exit is the cause
+  std::optional<FirstFailure> first_failure{};  // of an attempt in which something failed
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -145,6 +217,7 @@ struct AttemptCause {
     visit("left_behind", self.left_behind);
     visit("unproven", self.unproven);
     visit("rules", self.rules);
+    visit("first_failure", self.first_failure);
   }
 };
 

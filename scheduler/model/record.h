@@ -118,11 +118,13 @@ struct LinkDown {
   static constexpr const char* kind = "link_down";
   NodeId node;
   LinkFailure failure;
+  std::optional<ClockInterval> silent_since{};  // between its last word and the notice of its loss
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("failure", self.failure);
+    visit("silent_since", self.silent_since);
   }
 };
 
@@ -226,6 +228,8 @@ struct RankExited {
   std::int64_t at_ms = 0;               // controller's wall clock, from the agent's age of the exit
   std::vector<std::string> last_lines;  // UTF-8, at most 20, only when it failed
   RuleVerdict rules{};                  // of its failure; `decide` asks no pattern
+  std::optional<ClockInterval> when{};  // absent: the node's clock was not known yet
+  ExitEvidence evidence{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -238,6 +242,8 @@ struct RankExited {
     visit("at_ms", self.at_ms);
     visit("last_lines", self.last_lines);
     visit("rules", self.rules);
+    visit("when", self.when);
+    visit("evidence", self.evidence);
   }
 };
 

@@ -53,6 +53,8 @@ struct AttemptNode {
   std::string boot_id;
   bool agent_changed = false;  // another agent answers now: the ranks here are gone
   bool boot_changed = false;   // and the host has rebooted
+  std::optional<Time> link_lost_at;           // until the same agent answers again
+  std::optional<ClockInterval> silent_since;  // between its last word and then
   Time joined_at;              // when it was placed, or took another node's place
   std::optional<Time> unkillable_since;  // since when processes here survive SIGKILL
   bool is_clean() const { return clean && clean->unkillable.empty(); }

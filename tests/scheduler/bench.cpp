@@ -71,6 +71,12 @@ void Bench::fail_check(int node, const std::string& name) {
       JobId{name}, attempt(name).id, node_id(node), {{"gpu_count", "found 7 GPUs, wanted 8"}}, {}});
 }
 
+ClockInterval around(Time time, Milliseconds uncertainty) {
+  const std::int64_t middle_us = to_ms(time) * 1000;
+  const std::int64_t uncertainty_us = uncertainty.count() * 1000;
+  return {middle_us - uncertainty_us, middle_us + uncertainty_us, "boot"};
+}
+
 Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& on_disk) {
   const auto& [job_id, attempt_id, node, index, what] = work;
   if (std::holds_alternative<CheckWork>(what)) {
@@ -125,9 +131,10 @@ void Bench::exit_rank(int rank, ExitStatus status, Milliseconds ago, const std::
   exit.rank = RankId{rank};
   exit.status = status;
   exit.at_ms = to_ms(now - ago);
+  exit.when = around(now - ago);
   if (!status.ok()) {
     exit.last_lines = {"Traceback", last_line};
-    exit.rules = judge_exit(job(name).spec.muster, {exit.status, exit.last_lines});
+    exit.rules = judge_exit(job(name).spec.muster, known_exit(exit));
   }
   observe(exit);
 }

@@ -15,6 +15,9 @@
 
 namespace muster::test {
 
+// On the controller's clock, which began with its wall clock here.
+ClockInterval around(Time time, Milliseconds uncertainty = Milliseconds{2});
+
 // What a healthy agent says when it has done its work.
 Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& on_disk);
 

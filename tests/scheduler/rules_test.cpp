@@ -1,7 +1,10 @@
 // What follows from the rule that fits a rank's exit, and what other rules would have made of a
 // recorded run. Rules are matched by the real rule book, as the controller does.
+#include <csignal>
+
 #include "policy/rule_book.h"
 #include "scheduler/explain.h"
+#include "scheduler/failure_evidence.h"
 #include "scheduler/policy_replay.h"
 #include "scheduler/record_subject.h"
 #include "scheduler/restart_rules.h"
@@ -42,7 +45,7 @@ constexpr const char* peer_is_gone = "ncclRemoteError: a peer is gone";
 OtherPolicy with_rules(std::vector<RestartRule> rules) {
   return {[rules](MusterSettings& settings) { settings.rules = rules; },
           [](const MusterSettings& settings, const RankExited& exit) {
-            return judge_exit(settings, {exit.status, exit.last_lines});
+            return judge_exit(settings, known_exit(exit));
           }};
 }
 
@@ -139,6 +142,34 @@ TEST_CASE("of ranks that failed together the one that does not echo another is t
   REQUIRE(cause.rules.rule);
   CHECK(cause.rules.rule->id == "cuda-oom");
   CHECK(cause.last_lines.back() == out_of_memory);
+}
+
+TEST_CASE("a rank that was stopped after it had said why is heard by its words, not its status") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.exit_rank(0, {1, 0}, Milliseconds{0}, "train", peer_is_gone);
+  RankExited stopped;
+  stopped.job = JobId{"train"};
+  stopped.node = NodeId{"h02"};
+  stopped.rank = RankId{1};
+  stopped.status = {0, SIGTERM};
+  stopped.asked_to_stop = true;
+  stopped.when = around(bench.now + Milliseconds{50});
+  SECTION("with words of its own") {
+    stopped.last_lines = {out_of_memory};
+    CHECK(counts_as_failure(stopped));
+    stopped.rules = judge_exit({}, known_exit(stopped));
+    bench.observe(stopped);
+    bench.obey();
+    const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
+    CHECK(cause.first_rank == RankId{1});
+    REQUIRE(cause.rules.rule);
+    CHECK(cause.rules.rule->id == "cuda-oom");
+  }
+  SECTION("without") {
+    CHECK_FALSE(counts_as_failure(stopped));
+    CHECK_FALSE(judge_exit({}, known_exit(stopped)).rule);
+  }
 }
 
 TEST_CASE("the words of ranks that outlived a lost node are no cause") {
