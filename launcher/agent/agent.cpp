@@ -25,6 +25,9 @@ constexpr std::chrono::milliseconds calm_tick{500};
 constexpr std::chrono::milliseconds busy_tick{25};
 // For a controller that has not said yet how long its lease is.
 constexpr std::chrono::milliseconds first_lease{60000};
+// How exactly the end of a rank is known: since the last look at which it lived, however long the
+// agent was held up meanwhile. A look costs a core a few microseconds.
+constexpr std::chrono::milliseconds look_interval{5};
 // Reading checkpoint manifests from a slow shared file system.
 constexpr Milliseconds probe_limit{20000};
 
@@ -49,12 +52,14 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       acceptor_(io),
       signals_(io, SIGCHLD, SIGTERM, SIGINT),
       tick_timer_(io),
-      site_{run, line_, keeper, io, [this] { move_output(); }, own_environment(), {}},
+      look_timer_(io),
+      site_{run, line_, keeper, io, [this] { move_output(); }, own_environment(), {}, oom_},
       welcome_(describe_node()),
       tasks_(io),
       staging_(run, line_, tasks_),
       execs_(io, line_),
       collection_(line_),
+      nobody_dead_at_(raw_time()),
       heard_at_(boot_time()),
       lease_(first_lease) {
   site_.host_name = welcome_.host_name;
@@ -139,22 +144,56 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
 void Agent::watch_children() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
-    if (signal == SIGCHLD) reap();
+    if (signal == SIGCHLD) look_for_dead();
     if (signal == SIGTERM || signal == SIGINT) leave("was told to end by a signal");
     watch_children();
   });
 }
 
-void Agent::reap() {
-  int status = 0;
-  for (pid_t pid = 0; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-    if (keeper_.reaped(pid) || tasks_.reaped(pid) || execs_.reaped(pid, status)) continue;
+// True: somebody was dead.
+bool Agent::reap() {
+  DeadChild child;
+  child.earliest = nobody_dead_at_;
+  bool found = false;
+  while (true) {
+    const RawTime now = raw_time();
+    child.pid = ::waitpid(-1, &child.wait_status, WNOHANG);
+    if (child.pid <= 0) {
+      nobody_dead_at_ = now;
+      return found;
+    }
+    found = true;
+    child.latest = raw_time();
+    const pid_t pid = child.pid;
+    if (keeper_.reaped(pid) || tasks_.reaped(pid)) continue;
+    if (execs_.reaped(pid, child.wait_status)) continue;
     for (const auto& [key, attempt] : attempts_) {
-      if (attempt->reaped(pid, status)) break;
+      if (attempt->reaped(child)) break;
     }
   }
+}
+
+void Agent::look_for_dead() {
+  if (!reap()) return;
   replace_keeper();  // at once: an agent that is killed next has nobody to hold its pipes
   step_attempts();
+}
+
+// While ranks run the agent looks for dead ones even if it is told of none, so that it can say of
+// each since when at most it has been dead, however long the agent itself was held up.
+void Agent::schedule_look() {
+  const bool is_needed = std::any_of(attempts_.begin(), attempts_.end(), [](const auto& item) {
+    return item.second->has_live_ranks() && !item.second->is_stopping();
+  });
+  if (is_looking_ || !is_needed) return;
+  is_looking_ = true;
+  look_timer_.expires_after(look_interval);
+  look_timer_.async_wait([this](const boost::system::error_code& error) {
+    is_looking_ = false;
+    if (error) return;
+    look_for_dead();
+    schedule_look();
+  });
 }
 
 void Agent::schedule_tick() {

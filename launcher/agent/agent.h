@@ -23,10 +23,12 @@
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exec_sessions.h"
 #include "launcher/agent/leftovers.h"
+#include "launcher/agent/oom_evidence.h"
 #include "launcher/agent/output_collection.h"
 #include "launcher/agent/peer_connection.h"
 #include "launcher/agent/staging.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/raw_clock.h"
 
 namespace muster {
 
@@ -45,6 +47,7 @@ class Agent {
   // agent_connections.cpp
   void accept_next();
   void first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame);
+  static std::optional<ClockStamps> clock_stamps(std::optional<std::int64_t> sent_us);
   void greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hello);
   void controller_frame(Frame frame);
   void line_lost();
@@ -78,7 +81,9 @@ class Agent {
   void keep_keeper();
   void replace_keeper();  // one that was killed, while there is something to keep
   void watch_children();
-  void reap();
+  bool reap();
+  void look_for_dead();
+  void schedule_look();
   void tick();
   void schedule_tick();
   void step_attempts();
@@ -94,7 +99,9 @@ class Agent {
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer tick_timer_;
+  boost::asio::steady_timer look_timer_;
   ControllerLine line_;
+  OomWatch oom_;
   AgentSite site_;
   Welcome welcome_;
   ChildTasks tasks_;
@@ -112,6 +119,8 @@ class Agent {
   std::map<std::string, RemoteAsk> remote_asks_;  // by ticket, until the daemon has ended
   std::uint64_t next_ticket_ = 1;
   std::uint64_t next_trash_ = 1;
+  RawTime nobody_dead_at_;  // every child that has ended since is still to be reaped
+  bool is_looking_ = false;
   BootTime heard_at_;  // when it sent the newest word that the controller is known to have got
   std::chrono::milliseconds lease_;
   bool is_accepting_ = false;

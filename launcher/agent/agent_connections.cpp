@@ -18,6 +18,12 @@ bool is_job_name(const std::string& name) {
 
 }  // namespace
 
+std::optional<ClockStamps> Agent::clock_stamps(std::optional<std::int64_t> sent_us) {
+  if (!sent_us) return std::nullopt;
+  const std::int64_t now_us = raw_time().count();
+  return ClockStamps{*sent_us, now_us, now_us};
+}
+
 void Agent::accept_next() {
   is_accepting_ = true;
   acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
@@ -72,6 +78,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   welcome_.held.clear();
   for (const auto& [key, attempt] : attempts_) welcome_.held.push_back({key.job, key.attempt});
   welcome_.boot_ms = boot_ms();
+  welcome_.clock = clock_stamps(hello.sent_us);
   line_.send(welcome_);
   for (const auto& [key, attempt] : attempts_) attempt->tell_known();
   // The controller may not have got what was asked over an earlier connection. The other node knows

@@ -17,18 +17,13 @@ constexpr Milliseconds check_limit{10000};
 // A job's directory of a million files on a slow disk.
 constexpr Milliseconds removal_limit{30 * 60 * 1000};
 
-std::int64_t wall_clock_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<Milliseconds>(now).count();
-}
-
 }  // namespace
 
 void Agent::on(const Ping& ping, std::string_view) {
   if (ping.heard_ms) {
     heard_at_ = std::max<BootTime>(heard_at_, std::chrono::milliseconds(*ping.heard_ms));
   }
-  line_.send(Pong{ping.sent_ms, wall_clock_ms(), boot_ms()});
+  line_.send(Pong{boot_ms(), clock_stamps(ping.sent_us)});
 }
 
 void Agent::on(const CheckNode& request, std::string_view) {
@@ -87,12 +82,15 @@ void Agent::on(const StartRanks& request, std::string_view) {
     return line_.send(StartDone{request.job, request.attempt, why});
   }
   keep_keeper();
+  reap();  // the first look: whoever dies from here on lived now
   attempt({request.job, request.attempt}).start(request);
   move_output();
+  schedule_look();
 }
 
 void Agent::on(const StopAttempt& request, std::string_view) {
   staging_.cancel({request.job, request.attempt});
+  reap();  // those who died before they were asked to stop did so by themselves
   attempt({request.job, request.attempt}).stop(request);
   step_attempts();
   schedule_tick();

@@ -19,6 +19,11 @@ constexpr std::size_t reported_lines = 20;
 // mpirun's daemon explains a failed start in about a screen of text.
 constexpr std::size_t daemon_words_limit = 16u << 10;
 
+// Also where a shell tells of its child.
+bool was_killed(const ExitStatus& status) {
+  return status.signal == SIGKILL || status.code == 128 + SIGKILL;
+}
+
 }  // namespace
 
 LocalAttempt::LocalAttempt(const AgentSite& site, AttemptKey key)
@@ -74,7 +79,7 @@ void LocalAttempt::stop(const StopAttempt& request) {
   clean_wanted_ = true;
   std::vector<ProcessInfo> targets;
   if (stop_.is_idle()) {
-    read_exit_log();
+    read_exit_log();  // those who ended before did so by themselves
     targets = signal_targets();
     asked_to_stop_ = true;
     const int signal = signal_number(request.signal).value_or(SIGTERM);
@@ -116,8 +121,9 @@ void LocalAttempt::rank_started(RankId rank, pid_t pid) {
   local.process->pid = pid;
 }
 
-bool LocalAttempt::reaped(pid_t pid, int wait_status) {
-  const ExitStatus status = exit_status_of(wait_status);
+bool LocalAttempt::reaped(const DeadChild& child) {
+  const pid_t pid = child.pid;
+  const ExitStatus status = exit_status_of(child.wait_status);
   if (mpirun_ == pid) {
     mpirun_.reset();
     mpi_process_ended(status, true);
@@ -130,7 +136,7 @@ bool LocalAttempt::reaped(pid_t pid, int wait_status) {
   }
   for (auto& [id, rank] : ranks_) {
     if (!rank.process || rank.process->pid != pid || rank.exit || (start_ && start_->mpi)) continue;
-    const RankExit exit{id, status, boot_time(), asked_to_stop_};
+    const RankExit exit{id, status, child.latest, child.earliest, asked_to_stop_};
     append_exit_log(exit_log_path(layout_.spool), exit);
     rank_ended(exit);
     return true;
@@ -170,9 +176,9 @@ void LocalAttempt::mpi_process_ended(ExitStatus status, bool is_mpirun) {
   for (auto& [id, rank] : ranks_) {
     if (rank.exit) continue;
     if (rank.process) {
-      rank_ended({id, ExitStatus{0, SIGKILL}, boot_time(), asked_to_stop_});
+      rank_ended({id, ExitStatus{0, SIGKILL}, raw_time(), RawTime{0}, asked_to_stop_, true});
     } else if (is_mpirun) {
-      rank_ended({id, status, boot_time(), asked_to_stop_});
+      rank_ended({id, status, raw_time(), RawTime{0}, asked_to_stop_, true});
     }
   }
 }
@@ -190,6 +196,9 @@ void LocalAttempt::note_end(RankExit exit) {
   const Spool* spool = output_.find(exit.rank);
   LocalRank& rank = ranks_[exit.rank];
   rank.told_at = spool != nullptr ? spool->end() : 0;
+  if (was_killed(exit.status) && rank.process) {
+    rank.oom = site_.oom.evidence_of(rank.process->pid);
+  }
   rank.exit = std::move(exit);
 }
 
@@ -216,7 +225,8 @@ void LocalAttempt::tell_end(const RankExit& exit) {
   ended.rank = exit.rank;
   ended.status = exit.status;
   ended.asked_to_stop = exit.asked_to_stop;
-  ended.age_us = (boot_time() - exit.at).count();
+  ended.age_us = (raw_time() - exit.latest).count();
+  ended.span = ExitSpan{exit.earliest.count(), exit.latest.count()};
   Spool* spool = output_.find(exit.rank);
   if (spool != nullptr && !exit.status.ok()) {
     ended.last_lines = spool->last_lines(reported_lines);
@@ -227,6 +237,7 @@ void LocalAttempt::tell_end(const RankExit& exit) {
     }
   }
   poll_progress();  // its last steps are news that comes before its end
+  ended.evidence = {ranks_.at(exit.rank).oom, progress_.step_of(exit.rank), exit.with_mpirun};
   site_.line.send(ended);
 }
 

@@ -20,6 +20,7 @@
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exit_log.h"
 #include "launcher/agent/leftovers.h"
+#include "launcher/agent/oom_evidence.h"
 #include "launcher/agent/port_reservation.h"
 #include "launcher/agent/progress_watch.h"
 #include "launcher/agent/rank_environment.h"
@@ -35,6 +36,15 @@ struct AgentSite {
   std::function<void()> on_output;  // something can be sent
   Environment environment;          // the agent's own
   std::string host_name;
+  OomWatch& oom;
+};
+
+// A child of the agent that has ended: it lived at `earliest` and was dead at `latest`.
+struct DeadChild {
+  pid_t pid = 0;
+  int wait_status = 0;
+  RawTime earliest{0};
+  RawTime latest{0};
 };
 
 class LocalAttempt {
@@ -65,7 +75,7 @@ class LocalAttempt {
 
   // Anything that can bring an attempt forward: time, a dead child.
   void step(const AttemptStop::Find& find);
-  bool reaped(pid_t pid, int wait_status);
+  bool reaped(const DeadChild& child);
   void read_exit_log();
   void poll_progress();
   void move_output();  // as far as it goes: what the ranks wrote, then how they ended
@@ -84,6 +94,7 @@ class LocalAttempt {
     std::optional<ProcessInfo> process;
     std::optional<RankExit> exit;
     std::optional<std::int64_t> told_at;  // the end is told when so much output has been moved
+    std::string oom;                      // the kernel's word on it; empty: none
   };
 
   // A daemon of mpirun that was started here. Its command tells it from others: the same one asked

@@ -18,15 +18,21 @@ std::optional<ExitLogLine> parse_line(const std::string& line) {
     return RankStart{RankId{rank}, static_cast<pid_t>(pid)};
   }
   RankExit exit;
-  long long at = 0;
+  long long latest = 0;
+  long long earliest = 0;
   int asked = 0;
-  if (std::sscanf(line.c_str(), "ended %lld %d %d %lld %d", &rank, &exit.status.code,
-                  &exit.status.signal, &at, &asked) != 5) {
-    return {};
-  }
+  int core = 0;
+  int with_mpirun = 0;
+  const int found = std::sscanf(line.c_str(), "ended %lld %d %d %lld %d %lld %d %d", &rank,
+                                &exit.status.code, &exit.status.signal, &latest, &asked, &earliest,
+                                &core, &with_mpirun);
+  if (found < 5) return {};
   exit.rank = RankId{rank};
-  exit.at = BootTime(at);
+  exit.latest = RawTime(latest);
+  exit.earliest = RawTime(earliest);
   exit.asked_to_stop = asked != 0;
+  exit.status.core_dumped = core != 0;
+  exit.with_mpirun = with_mpirun != 0;
   return exit;
 }
 
@@ -45,9 +51,11 @@ void append_exit_log(const std::string& path, const ExitLogLine& line) {
   } else {
     const RankExit& exit = std::get<RankExit>(line);
     length =
-        std::snprintf(text, sizeof text, "ended %lld %d %d %lld %d\n",
+        std::snprintf(text, sizeof text, "ended %lld %d %d %lld %d %lld %d %d\n",
                       static_cast<long long>(exit.rank.value), exit.status.code, exit.status.signal,
-                      static_cast<long long>(exit.at.count()), exit.asked_to_stop ? 1 : 0);
+                      static_cast<long long>(exit.latest.count()), exit.asked_to_stop ? 1 : 0,
+                      static_cast<long long>(exit.earliest.count()),
+                      exit.status.core_dumped ? 1 : 0, exit.with_mpirun ? 1 : 0);
   }
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   [[maybe_unused]] const ssize_t put = ::write(file.get(), text, static_cast<std::size_t>(length));
@@ -75,6 +83,7 @@ ExitStatus exit_status_of(int wait_status) {
   ExitStatus status;
   if (WIFSIGNALED(wait_status)) {
     status.signal = WTERMSIG(wait_status);
+    status.core_dumped = WCOREDUMP(wait_status);
   } else {
     status.code = WEXITSTATUS(wait_status);
   }

@@ -2,7 +2,11 @@
 // by the agent or by the `mpi-rank` wrapper; read by the agent and by the agent after it.
 //
 //   started <rank> <pid>
-//   ended <rank> <exit code> <signal> <boot time in us> <1: muster had asked it to stop>
+//   ended <rank> <exit code> <signal> <latest> <1: muster had asked it to stop>
+//     <earliest> <1: core dumped> <1: with mpirun>
+//
+// The rank was alive at `earliest` and dead at `latest`, both raw_time() in us. A line of an older
+// agent ends after its fifth number.
 #pragma once
 
 #include <sys/types.h>
@@ -11,8 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include "launcher/agent/boot_clock.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/raw_clock.h"
 #include "scheduler/model/record.h"
 
 namespace muster {
@@ -25,8 +29,10 @@ struct RankStart {
 struct RankExit {
   RankId rank;
   ExitStatus status;
-  BootTime at{0};
+  RawTime latest{0};
+  RawTime earliest{0};
   bool asked_to_stop = false;
+  bool with_mpirun = false;  // it left no record of its own
 };
 
 using ExitLogLine = std::variant<RankStart, RankExit>;

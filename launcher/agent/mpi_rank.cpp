@@ -24,6 +24,9 @@ namespace {
 
 constexpr int not_startable = 127;
 
+// How exactly the end of a rank is known; each look costs a core some microseconds.
+constexpr timespec look_interval{0, 100'000'000};
+
 int fail(const std::string& message) {
   std::fprintf(stderr, "muster agent mpi-rank: %s\n", message.c_str());
   return not_startable;
@@ -73,6 +76,33 @@ Status redirect(const MpiRankFile& rank) {
   return Done{};
 }
 
+struct End {
+  int wait_status = 0;
+  RawTime earliest{0};
+};
+
+// SIGCHLD is blocked: it ends the pause.
+End wait_for(pid_t child) {
+  sigset_t child_ended;
+  ::sigemptyset(&child_ended);
+  ::sigaddset(&child_ended, SIGCHLD);
+  End end{0, raw_time()};
+  while (true) {
+    const RawTime now = raw_time();
+    const pid_t found = ::waitpid(child, &end.wait_status, WNOHANG);
+    if (found == child || (found < 0 && errno != EINTR)) return end;
+    end.earliest = now;
+    ::sigtimedwait(&child_ended, nullptr, &look_interval);
+  }
+}
+
+void block_child_signal() {
+  sigset_t child_ended;
+  ::sigemptyset(&child_ended);
+  ::sigaddset(&child_ended, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &child_ended, nullptr);
+}
+
 // The wrapper ends like the rank: mpirun reports what it sees.
 int end_like(int wait_status) {
   const ExitStatus status = exit_status_of(wait_status);
@@ -100,15 +130,15 @@ int agent_mpi_rank() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     ::signal(signal, SIG_IGN);
   }
+  block_child_signal();
   const pid_t wrapper = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return fail("could not start a process");
   if (child == 0) become_rank(*rank, wrapper, id);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  append_exit_log(rank->exit_log_path, RankExit{id, exit_status_of(status), boot_time(), false});
-  return end_like(status);
+  const End end = wait_for(child);
+  append_exit_log(rank->exit_log_path,
+                  RankExit{id, exit_status_of(end.wait_status), raw_time(), end.earliest});
+  return end_like(end.wait_status);
 }
 
 }  // namespace muster

@@ -37,6 +37,11 @@ void ProgressWatch::add(RankId rank, std::string heartbeat, std::string metrics)
   ranks_.emplace(rank, Watched{std::move(heartbeat), std::move(metrics), {}, 0});
 }
 
+std::optional<std::int64_t> ProgressWatch::step_of(RankId rank) const {
+  const auto found = ranks_.find(rank);
+  return found == ranks_.end() ? std::nullopt : found->second.step;
+}
+
 void ProgressWatch::poll(const JobId& job, AttemptId attempt, ControllerLine& line) {
   if (!line.has_room()) return;
   for (auto& [rank, watched] : ranks_) {

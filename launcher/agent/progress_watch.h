@@ -15,6 +15,7 @@ namespace muster {
 class ProgressWatch {
  public:
   void add(RankId rank, std::string heartbeat, std::string metrics);
+  std::optional<std::int64_t> step_of(RankId rank) const;  // the last one that was read
   // Sends Progress for each rank that has news. Without a line nothing is read, so nothing is lost.
   void poll(const JobId& job, AttemptId attempt, ControllerLine& line);
 

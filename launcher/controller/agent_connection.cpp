@@ -54,6 +54,7 @@ void AgentConnection::connected(ConnectResult result) {
   hello.controller_id = launch_.controller_id;
   hello.node = address_.id;
   hello.lease = lease_;
+  hello.sent_us = timers_.raw_now().count();
   send(hello);
   beat();
 }
@@ -94,6 +95,8 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
     }
     phase_ = Phase::up;
     last_heard_ = timers_.now();
+    if (welcome->boot_id != welcome_.boot_id) clock_.forget();
+    learn_clock(welcome->clock);
     welcome_ = *welcome;
     heard_ms_ = welcome->boot_ms;
     events_.on_up(*welcome);
@@ -102,9 +105,20 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
   if (phase_ != Phase::up) return;
   if (const auto* pong = std::get_if<Pong>(&message)) {
     heard_ms_ = pong->boot_ms;
+    learn_clock(pong->clock);
     return;
   }
   events_.on_message(std::move(message), std::move(payload));
+}
+
+void AgentConnection::learn_clock(const std::optional<ClockStamps>& stamps) {
+  if (!stamps) return;
+  clock_.add({stamps->sent_us, stamps->received_us, stamps->replied_us, timers_.raw_now().count()});
+}
+
+std::optional<Interval> AgentConnection::silence() const {
+  const auto heard = clock_.last_answer_us();
+  return heard ? std::optional(Interval{*heard, timers_.raw_now().count()}) : std::nullopt;
 }
 
 void AgentConnection::drop(LinkFailure why) {
@@ -115,11 +129,12 @@ void AgentConnection::drop(LinkFailure why) {
 // The link is destroyed later: this may run inside one of its callbacks.
 void AgentConnection::went_down(LinkFailure failure) {
   heartbeat_.reset();
+  const auto silent = phase_ == Phase::up ? silence() : std::nullopt;
   phase_ = Phase::idle;
   if (link_) {
     timers_.post([dead = std::shared_ptr<Link>(std::move(link_))] {});
   }
-  events_.on_down(std::move(failure));
+  events_.on_down(std::move(failure), silent);
 }
 
 void AgentConnection::renew_lease() {
@@ -128,7 +143,7 @@ void AgentConnection::renew_lease() {
 }
 
 void AgentConnection::ping() {
-  Ping ping{to_ms(timers_.wall_now())};
+  Ping ping{timers_.raw_now().count()};
   if (renews_) ping.heard_ms = heard_ms_;
   send(ping);
 }

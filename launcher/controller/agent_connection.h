@@ -7,9 +7,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "launcher/controller/clock_offset.h"
 #include "launcher/os/timers.h"
 #include "launcher/transport/transport.h"
 #include "launcher/wire/agent_message.h"
@@ -22,7 +24,7 @@ class AgentConnection {
   struct Events {
     std::function<void(const Welcome&)> on_up;
     std::function<void(FromAgent, std::string payload)> on_message;
-    std::function<void(LinkFailure)> on_down;
+    std::function<void(LinkFailure, std::optional<Interval> silent_us)> on_down;
   };
 
   AgentConnection(Timers& timers, Transport& transport, NodeAddress address, AgentLaunch launch,
@@ -47,6 +49,7 @@ class AgentConnection {
   }
   const ConnectProfile& profile() const { return profile_; }
   const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
+  const ClockOffset& clock() const { return clock_; }
 
  private:
   enum class Phase { idle, connecting, greeting, up };
@@ -57,6 +60,8 @@ class AgentConnection {
   void went_down(LinkFailure failure);
   void beat();
   void ping();
+  void learn_clock(const std::optional<ClockStamps>& stamps);
+  std::optional<Interval> silence() const;
 
   Timers& timers_;
   std::unique_ptr<Alarm> heartbeat_;
@@ -70,6 +75,7 @@ class AgentConnection {
   FrameReader reader_;
   ConnectProfile profile_;
   Welcome welcome_;
+  ClockOffset clock_;
   SteadyTime last_heard_;
   std::int64_t heard_ms_ = 0;  // the agent's stamp of its newest word
   bool renews_ = false;

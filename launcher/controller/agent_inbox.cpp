@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "launcher/controller/host_clock.h"
 #include "policy/rule_book.h"
 #include "scheduler/failure_evidence.h"
 #include "scheduler/lookup.h"
@@ -148,11 +149,20 @@ void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   exited.asked_to_stop = ended.asked_to_stop;
   exited.at_ms = to_ms(timers_.wall_now()) - ended.age_us / 1000;
   exited.last_lines = ended.last_lines;
+  exited.when = when_of(node, ended);
+  exited.evidence = ended.evidence;
   if (counts_as_failure(exited)) {
     const Job* job = find_job(state_, ended.job);
     exited.rules = judge_exit(job->spec.muster, known_exit(exited));
   }
   outlets_.observe(exited);
+}
+
+std::optional<ClockInterval> AgentInbox::when_of(const NodeId& node, const RankEnded& ended) {
+  const AgentConnection* connection = pool_.find(node);
+  if (connection == nullptr || !ended.span) return std::nullopt;
+  return on_this_host(
+      connection->clock().to_controller({ended.span->earliest_us, ended.span->latest_us}));
 }
 
 void AgentInbox::journal_step(const JobId& job, AttemptId attempt,

@@ -58,6 +58,7 @@ class AgentInbox {
   void observe_if_ours(const NodeId& node, const Message& message, Observation what);
   void output(const NodeId& node, const RankOutput& piece, std::string_view payload);
   void rank_ended(const NodeId& node, const RankEnded& ended);
+  std::optional<ClockInterval> when_of(const NodeId& node, const RankEnded& ended);
   void progress(const NodeId& node, const Progress& progress);
   void journal_step(const JobId& job, AttemptId attempt,
                     const std::optional<CheckpointRef>& checkpoint);

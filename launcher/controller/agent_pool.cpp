@@ -36,7 +36,9 @@ AgentConnection::Events AgentPool::events_of(const NodeId& node) {
           [this, node](FromAgent message, std::string payload) {
             events_.on_message(node, std::move(message), std::move(payload));
           },
-          [this, node](LinkFailure failure) { failed(node, std::move(failure)); }};
+          [this, node](LinkFailure failure, std::optional<Interval> silent_us) {
+            failed(node, std::move(failure), silent_us);
+          }};
 }
 
 void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::string& home) {
@@ -69,7 +71,8 @@ void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
   }
 }
 
-void AgentPool::failed(const NodeId& node, LinkFailure failure) {
+void AgentPool::failed(const NodeId& node, LinkFailure failure,
+                       std::optional<Interval> silent_us) {
   Entry& entry = entries_.at(node);
   if (entry.up_since && timers_.now() - *entry.up_since >= steady_link) entry.backoff = {};
   entry.up_since.reset();
@@ -81,7 +84,7 @@ void AgentPool::failed(const NodeId& node, LinkFailure failure) {
     again.retry.reset();
     if (again.wanted && again.connection->is_idle()) again.connection->connect();
   });
-  if (news) events_.on_down(node, std::move(failure));
+  if (news) events_.on_down(node, std::move(failure), silent_us);
 }
 
 AgentConnection* AgentPool::find(const NodeId& node) {

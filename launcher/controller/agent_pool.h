@@ -19,7 +19,8 @@ class AgentPool {
   struct Events {
     std::function<void(const NodeId&, const Welcome&)> on_up;
     std::function<void(const NodeId&, FromAgent, std::string payload)> on_message;
-    std::function<void(const NodeId&, LinkFailure)> on_down;
+    // `silent_us`: between its last word and now, on this host's raw_time(); of a link that was up.
+    std::function<void(const NodeId&, LinkFailure, std::optional<Interval> silent_us)> on_down;
   };
 
   AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events);
@@ -45,7 +46,7 @@ class AgentPool {
   };
 
   AgentConnection::Events events_of(const NodeId& node);
-  void failed(const NodeId& node, LinkFailure failure);
+  void failed(const NodeId& node, LinkFailure failure, std::optional<Interval> silent_us);
 
   Timers& timers_;
   Transport& transport_;

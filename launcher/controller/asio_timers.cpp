@@ -35,6 +35,8 @@ Time AsioTimers::wall_now() const {
   return std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now());
 }
 
+RawTime AsioTimers::raw_now() const { return raw_time(); }
+
 std::unique_ptr<Alarm> AsioTimers::after(Milliseconds delay, std::function<void()> what) {
   auto call = std::make_shared<Call>(io_);
   call->what = std::move(what);

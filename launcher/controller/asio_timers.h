@@ -12,6 +12,7 @@ class AsioTimers : public Timers {
   explicit AsioTimers(boost::asio::io_context& io) : io_(io) {}
   SteadyTime now() const override;
   Time wall_now() const override;
+  RawTime raw_now() const override;
   std::unique_ptr<Alarm> after(Milliseconds delay, std::function<void()> call) override;
   void post(std::function<void()> call) override;
 

@@ -4,6 +4,7 @@
 
 #include "launcher/controller/announcer.h"
 #include "launcher/controller/controller_log.h"
+#include "launcher/controller/host_clock.h"
 #include "launcher/controller/over_attempt.h"
 #include "launcher/controller/work_message.h"
 #include "scheduler/apply.h"
@@ -54,10 +55,10 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
              [this](const NodeId& node, FromAgent message, std::string payload) {
                agent_said(node, message, payload);
              },
-             [this](const NodeId& node, LinkFailure failure) {
+             [this](const NodeId& node, LinkFailure failure, std::optional<Interval> silent_us) {
                sender_.node_down(node);
                relay_.node_down(node);
-               observe(LinkDown{node, std::move(failure)});
+               observe(LinkDown{node, std::move(failure), on_this_host(silent_us)});
              }}),
       sender_(timers, settings_.home, pool_,
               {[this](const NodeWork& work, const std::string& error) {

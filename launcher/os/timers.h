@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "launcher/os/raw_clock.h"
 #include "scheduler/model/clock.h"
 
 namespace muster {
@@ -22,8 +23,9 @@ class Alarm {
 class Timers {
  public:
   virtual ~Timers() = default;
-  virtual SteadyTime now() const = 0;  // never goes back
-  virtual Time wall_now() const = 0;   // what stamps records and is told to people
+  virtual SteadyTime now() const = 0;   // never goes back
+  virtual Time wall_now() const = 0;    // what stamps records and is told to people
+  virtual RawTime raw_now() const = 0;  // to be compared with the clocks of other machines
   [[nodiscard]] virtual std::unique_ptr<Alarm> after(Milliseconds delay,
                                                      std::function<void()> call) = 0;
   virtual void post(std::function<void()> call) = 0;  // soon, whatever happens to the caller

@@ -26,6 +26,21 @@ struct HeldAttempt {
   }
 };
 
+// An exchange that shows how far apart two clocks are: T1 is the controller's, the others the
+// node's raw_time(). T4 is when the controller gets it. Absent in what older agents say.
+struct ClockStamps {
+  std::int64_t sent_us = 0;      // T1
+  std::int64_t received_us = 0;  // T2
+  std::int64_t replied_us = 0;   // T3
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("sent_us", self.sent_us);
+    visit("received_us", self.received_us);
+    visit("replied_us", self.replied_us);
+  }
+};
+
 struct Welcome {
   static constexpr const char* kind = "welcome";
   int version = wire_version;
@@ -39,6 +54,7 @@ struct Welcome {
   bool holds_attempts = false;
   std::vector<HeldAttempt> held;  // all of them, so that those that are over can be forgotten
   std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
+  std::optional<ClockStamps> clock{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -53,20 +69,19 @@ struct Welcome {
     visit("holds_attempts", self.holds_attempts);
     visit("held", self.held);
     visit("boot_ms", self.boot_ms);
+    visit("clock", self.clock);
   }
 };
 
 struct Pong {
   static constexpr const char* kind = "pong";
-  std::int64_t sent_ms = 0;
-  std::int64_t now_ms = 0;  // the node's wall clock
   std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
+  std::optional<ClockStamps> clock{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
-    visit("sent_ms", self.sent_ms);
-    visit("now_ms", self.now_ms);
     visit("boot_ms", self.boot_ms);
+    visit("clock", self.clock);
   }
 };
 
@@ -163,6 +178,18 @@ struct RankOutput {  // payload: bytes of the rank's output (stdout and stderr a
   }
 };
 
+// On the node's raw_time(): it was alive at the one and dead at the other.
+struct ExitSpan {
+  std::int64_t earliest_us = 0;
+  std::int64_t latest_us = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("earliest_us", self.earliest_us);
+    visit("latest_us", self.latest_us);
+  }
+};
+
 // Sent when reaped and again after every reconnection, until the attempt is forgotten.
 struct RankEnded {
   static constexpr const char* kind = "rank_ended";
@@ -173,6 +200,8 @@ struct RankEnded {
   bool asked_to_stop = false;
   std::int64_t age_us = 0;  // since it was reaped, on the node's monotonic clock
   std::vector<std::string> last_lines;
+  std::optional<ExitSpan> span;
+  ExitEvidence evidence;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -183,6 +212,8 @@ struct RankEnded {
     visit("asked_to_stop", self.asked_to_stop);
     visit("age_us", self.age_us);
     visit("last_lines", self.last_lines);
+    visit("span", self.span);
+    visit("evidence", self.evidence);
   }
 };
 

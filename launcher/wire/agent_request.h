@@ -22,6 +22,7 @@ struct Hello {
   std::string controller_id;
   NodeId node;
   Milliseconds lease{60000};
+  std::optional<std::int64_t> sent_us;  // controller's raw_time(), echoed
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -29,6 +30,7 @@ struct Hello {
     visit("controller_id", self.controller_id);
     visit("node", self.node);
     visit("lease", self.lease);
+    visit("sent_us", self.sent_us);
   }
 };
 
@@ -37,12 +39,12 @@ struct Hello {
 // nothing: the network may deliver it long after the controller gave the node up.
 struct Ping {
   static constexpr const char* kind = "ping";
-  std::int64_t sent_ms = 0;  // controller's wall clock, echoed
+  std::optional<std::int64_t> sent_us;     // controller's raw_time(), echoed
   std::optional<std::int64_t> heard_ms{};  // Welcome::boot_ms or Pong::boot_ms, given back
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
-    visit("sent_ms", self.sent_ms);
+    visit("sent_us", self.sent_us);
     visit("heard_ms", self.heard_ms);
   }
 };

@@ -44,6 +44,7 @@ class VirtualTimers : public Timers {
 
   SteadyTime now() const override { return SteadyTime{} + events_.now(); }
   Time wall_now() const override { return events_.wall_now(); }
+  RawTime raw_now() const override { return events_.now(); }
   std::unique_ptr<Alarm> after(Milliseconds delay, std::function<void()> call) override;
   void post(std::function<void()> call) override;
 

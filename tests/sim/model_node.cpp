@@ -12,6 +12,8 @@ namespace {
 constexpr Milliseconds lease_look{500};
 constexpr Milliseconds start_fast{20};
 constexpr Milliseconds start_slow{1500};
+// No node's own clock is the controller's.
+constexpr Milliseconds clock_ahead{3'600'000};
 
 }  // namespace
 
@@ -197,6 +199,16 @@ void ModelNode::receive(const std::shared_ptr<Connection>& from, FrameReader& re
   }
 }
 
+std::int64_t ModelNode::raw_us(Milliseconds at) const {
+  return std::chrono::microseconds(clock_ahead + at).count();
+}
+
+std::optional<ClockStamps> ModelNode::clock_stamps(std::optional<std::int64_t> sent_us) const {
+  if (!sent_us) return std::nullopt;
+  const std::int64_t now_us = raw_us(cluster_.events.now());
+  return ClockStamps{*sent_us, now_us, now_us};
+}
+
 void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hello) {
   if (leaving_) return from->to_controller->close("the agent is leaving");
   if (line_) {
@@ -214,6 +226,7 @@ void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hell
   welcome.address = "10.0.0.1";
   welcome.cores = 8;
   welcome.boot_ms = cluster_.events.now().count();
+  welcome.clock = clock_stamps(hello.sent_us);
   welcome.holds_attempts = !attempts_.empty();
   for (const auto& [name, attempt] : attempts_) welcome.held.push_back({name.first, name.second});
   send(welcome);

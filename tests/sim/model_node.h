@@ -83,6 +83,8 @@ class ModelNode {
   void send(const FromAgent& message, std::string_view payload = {});
   void reply(Milliseconds delay, FromAgent message);  // on this connection, perhaps twice
   void later(Milliseconds delay, std::function<void()> call);  // while this agent lives
+  std::int64_t raw_us(Milliseconds at) const;  // the node's own clock at that time
+  std::optional<ClockStamps> clock_stamps(std::optional<std::int64_t> sent_us) const;
 
   // model_requests.cpp: one function per message
   void on(const Hello&) {}

@@ -75,6 +75,7 @@ void ModelNode::tell_end(const AttemptName& name, const ModelRank& rank) {
   ended.status = *rank.exit;
   ended.asked_to_stop = rank.asked_to_stop;
   ended.age_us = (cluster_.events.now() - rank.ended_at).count() * 1000;
+  ended.span = ExitSpan{raw_us(rank.ended_at), raw_us(rank.ended_at)};
   send(ended);
 }
 

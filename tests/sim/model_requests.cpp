@@ -19,7 +19,7 @@ ModelAttempt* ModelNode::find(const AttemptName& name) {
 
 void ModelNode::on(const Ping& ping) {
   if (ping.heard_ms) heard_at_ = std::max(heard_at_, Milliseconds{*ping.heard_ms});
-  send(Pong{ping.sent_ms, to_ms(cluster_.events.wall_now()), cluster_.events.now().count()});
+  send(Pong{cluster_.events.now().count(), clock_stamps(ping.sent_us)});
 }
 
 void ModelNode::on(const CheckNode& request) {

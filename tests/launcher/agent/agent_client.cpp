@@ -22,7 +22,7 @@ AgentClient::AgentClient(const std::string& socket_path) {
 
 Welcome AgentClient::hello(const std::string& controller, const std::string& node,
                            Milliseconds lease) {
-  send(Hello{wire_version, controller, NodeId{node}, lease});
+  send(Hello{wire_version, controller, NodeId{node}, lease, {}});
   const auto welcome = await<Welcome>();
   REQUIRE(welcome);
   return *welcome;

@@ -233,7 +233,25 @@ TEST_CASE("the exit log is read line by line as it grows") {
   lines = reader.read_new();
   REQUIRE(lines.size() == 1);
   CHECK(std::get<RankExit>(lines[0]).status.signal == 9);
-  CHECK(std::get<RankExit>(lines[0]).at == BootTime{55});
+  CHECK(std::get<RankExit>(lines[0]).latest == RawTime{55});
+  CHECK(std::get<RankExit>(lines[0]).earliest == RawTime{0});
+}
+
+TEST_CASE("the exit log keeps all of how a rank ended") {
+  Directory directory;
+  const std::string path = exit_log_path(directory.path);
+  const RankExit written{RankId{3}, {0, SIGSEGV, true}, RawTime{70}, RawTime{60}, true, true};
+  append_exit_log(path, written);
+  const auto lines = ExitLogReader(path).read_new();
+  REQUIRE(lines.size() == 1);
+  const auto& read = std::get<RankExit>(lines[0]);
+  CHECK(read.rank == written.rank);
+  CHECK(read.status.signal == SIGSEGV);
+  CHECK(read.status.core_dumped);
+  CHECK(read.latest == RawTime{70});
+  CHECK(read.earliest == RawTime{60});
+  CHECK(read.asked_to_stop);
+  CHECK(read.with_mpirun);
 }
 
 TEST_CASE("what a wrapper must start survives its file byte for byte") {

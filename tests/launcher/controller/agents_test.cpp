@@ -7,6 +7,7 @@
 #include "launcher/controller/over_attempt.h"
 #include "launcher/controller/store.h"
 #include "launcher/controller/work_sender.h"
+#include "launcher/os/raw_clock.h"
 #include "scheduler/apply.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/fake_transport.h"
@@ -39,13 +40,16 @@ struct Agents {
   FakeTransport transport;
   State state;
   std::vector<Observation> observed;
+  std::optional<Interval> silent_us;
   std::unique_ptr<Store> store = std::move(*Store::open(home.root, Store::Mode::read_write));
   AsioTimers timers{io};
   AgentPool pool{timers, transport, AgentLaunch{}, {[](const NodeId&, const Welcome&) {},
                  [this](const NodeId& node, FromAgent message, std::string payload) {
                    inbox.take(node, message, payload);
                  },
-                 [](const NodeId&, LinkFailure) {}}};
+                 [this](const NodeId&, LinkFailure, std::optional<Interval> silent) {
+                   silent_us = silent;
+                 }}};
   RankLogs logs{home};
   WorkSender sender{timers, home, pool,
                     {[](const NodeWork&, const std::string&) {}, [](StagingSeen) {}}};
@@ -115,7 +119,7 @@ TEST_CASE("a lease is renewed once the journal knows the agent, with the agent's
   CHECK_FALSE(wire->take<Ping>().at(0).heard_ms);
   agents.pool.up({"n1"})->renew_lease();
   CHECK(wire->take<Ping>().at(0).heard_ms == 5);
-  wire->say(Pong{0, 0, 9});
+  wire->say(Pong{9});
   agents.pool.up({"n1"})->renew_lease();
   CHECK(wire->take<Ping>().at(0).heard_ms == 9);
 }
@@ -200,6 +204,65 @@ TEST_CASE("an attempt that ended while its node was away is stopped, heard out a
   REQUIRE(forgotten.size() == 1);
   CHECK(forgotten[0].job.value == "j");
   CHECK(agents.observed.empty());
+}
+
+// A node whose clock is 5 s ahead answers the newest ping.
+void answer_ping(FakeWire& wire) {
+  const auto pings = wire.take<Ping>();
+  REQUIRE_FALSE(pings.empty());
+  REQUIRE(pings.back().sent_us);
+  const std::int64_t node_us = raw_time().count() + 5'000'000;
+  wire.say(Pong{0, ClockStamps{*pings.back().sent_us, node_us, node_us}});
+}
+
+TEST_CASE("the end of a rank is journaled on the controller's clock") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto wire = agents.connect(address_of("n1", "a"));
+  const std::int64_t before_us = raw_time().count();
+  answer_ping(*wire);
+  RankEnded ended;
+  ended.job = {"j"};
+  ended.status.signal = 11;
+  ended.evidence.last_step = 7;
+  ended.span = ExitSpan{before_us + 5'000'000, raw_time().count() + 5'000'000};
+  wire->say(ended);
+  REQUIRE(agents.observed.size() == 1);
+  const auto& exited = std::get<RankExited>(agents.observed[0]);
+  REQUIRE(exited.when);
+  CHECK(exited.when->earliest_us <= before_us);
+  CHECK(exited.when->latest_us >= before_us);
+  CHECK(exited.when->latest_us - before_us < 4'000'000);
+  CHECK(before_us - exited.when->earliest_us < 4'000'000);
+  CHECK_FALSE(exited.when->clock.empty());
+  CHECK(exited.evidence.last_step == 7);
+}
+
+TEST_CASE("without stamps of an agent's clock the time of an end is not known") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto wire = agents.connect(address_of("n1", "a"));
+  RankEnded ended;
+  ended.job = {"j"};
+  ended.span = ExitSpan{1, 2};
+  wire->say(ended);
+  wire->say(Pong{});
+  CHECK_FALSE(std::get<RankExited>(agents.observed.at(0)).when);
+}
+
+TEST_CASE("a link that is lost tells between which moments the node fell silent") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  const std::int64_t before_us = raw_time().count();
+  answer_ping(*wire);
+  wire->handlers.on_closed({LinkFailureKind::lost, "gone"});
+  REQUIRE(agents.silent_us);
+  CHECK(agents.silent_us->most >= before_us);
+  CHECK(agents.silent_us->most <= raw_time().count());
+  CHECK(agents.silent_us->least <= agents.silent_us->most);
+  CHECK(before_us - agents.silent_us->least < 4'000'000);
 }
 
 TEST_CASE("an attempt that runs is never cleared away") {
