@@ -37,6 +37,35 @@ Document exit_document(const AttemptCause& cause) {
   return exit;
 }
 
+Document ms_or_null(const std::optional<std::int64_t>& us) {
+  return us ? Document(static_cast<double>(*us) / 1000) : Document(nullptr);
+}
+
+Document candidate_document(const FailureCandidate& candidate) {
+  return Document{{"rank", candidate.rank ? Document(candidate.rank->value) : Document(nullptr)},
+                  {"node", candidate.node.value},
+                  {"how", candidate.how}};
+}
+
+Document first_failure_document(const AttemptCause& cause) {
+  if (!cause.first_failure) return nullptr;
+  const FirstFailure& first = *cause.first_failure;
+  Document out;
+  out["rank"] = first.rank ? Document(first.rank->value) : Document(nullptr);
+  out["node"] = first.node ? Document(first.node->value) : Document(nullptr);
+  out["when"] = first.at_ms ? Document(utc_text(from_ms(*first.at_ms))) : Document(nullptr);
+  out["margin_ms"] = ms_or_null(first.margin_us);
+  out["uncertainty_ms"] = ms_or_null(first.uncertainty_us);
+  out["followed"] = first.followed;
+  out["candidates"] = Document::array();
+  for (const auto& candidate : first.candidates) {
+    out["candidates"].push_back(candidate_document(candidate));
+  }
+  out["evidence"] = first.evidence;
+  for (const std::string& line : cause.last_lines) out["evidence"].push_back("output: " + line);
+  return out;
+}
+
 void add_cause(Document& out, const AttemptSummary& attempt) {
   const bool failed = attempt.cause && !attempt.cause->succeeded;
   const AttemptCause cause = attempt.cause.value_or(AttemptCause{});
@@ -46,6 +75,7 @@ void add_cause(Document& out, const AttemptSummary& attempt) {
   out["first_rank"] = failed && cause.first_rank ? Document(cause.first_rank->value) : nullptr;
   out["first_node"] = failed && cause.first_node ? Document(cause.first_node->value) : nullptr;
   out["rank_exit"] = failed ? exit_document(cause) : Document(nullptr);
+  out["first_failure"] = failed ? first_failure_document(cause) : Document(nullptr);
 }
 
 const char* attempt_status(const AttemptSummary& attempt) {

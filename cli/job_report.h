@@ -13,7 +13,10 @@
 //   attempts       [{number, nodes: [name], status, placed_at, started_at, ended_at,
 //                    resumed_from_step, last_step, checkpoint,
 //                    cause, class, rule, first_rank, first_node, rank_exit: {code, signal},
-//                    followed_by}]
+//                    first_failure: {rank, node, when, margin_ms, uncertainty_ms, followed,
+//                    candidates: [{rank, node, how}], evidence: [text]}, followed_by}]
+//     first_failure: rank and node are null when nobody can be named, then `candidates` lists who
+//     may have been it; rank alone is null when a node was lost
 //     status is `running`, `succeeded`, `failed` or `abandoned` (before it started); class, rule,
 //     first_* and rank_exit only for `failed`; rank_exit is the first failed rank's own end, one
 //     member null

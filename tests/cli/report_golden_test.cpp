@@ -1,11 +1,13 @@
 // The JSON report of a job that failed, was retried and completed, against the text beside this
 // file: its schema is a promise. MUSTER_UPDATE_GOLDEN=1 writes the text anew; read the difference.
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/job_report.h"
+#include "scheduler/record_subject.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -43,6 +45,16 @@ AttemptEnded first_end() {
   ended.cause.first_rank = RankId{1};
   ended.cause.first_node = NodeId{"n2"};
   ended.cause.status.signal = 9;
+  FirstFailure first;
+  first.rank = RankId{1};
+  first.node = NodeId{"n2"};
+  first.at_ms = 3900;
+  first.margin_us = 212'000;
+  first.uncertainty_us = 400;
+  first.followed = 1;
+  first.evidence = {"signal 9 (SIGKILL)"};
+  ended.cause.first_failure = first;
+  ended.cause.last_lines = {"step 45"};
   ended.newest_checkpoint = CheckpointRef{40, "/ckpt/s40-g1"};
   return ended;
 }
@@ -117,6 +129,23 @@ void compare(const std::string& name, const std::string& text) {
 
 TEST_CASE("the report of a job that was retried has the documented schema") {
   compare("report.json", report_document(row(), story(), "/home/jobs/calm_kite").dump(2) + "\n");
+}
+
+TEST_CASE("the report lists who may have failed first when nobody can be named") {
+  AttemptEnded ended = first_end();
+  FirstFailure unknown;
+  unknown.candidates = {{RankId{0}, NodeId{"n1"}, "exited with code 1"},
+                        {std::nullopt, NodeId{"n2"}, "was lost"}};
+  ended.cause.first_rank.reset();
+  ended.cause.first_node.reset();
+  ended.cause.last_lines.clear();
+  ended.cause.first_failure = unknown;
+  std::vector<Record> records = story();
+  const auto is_end = [](const Record& record) { return record_as<AttemptEnded>(record); };
+  records.erase(std::find_if(records.begin(), records.end(), is_end), records.end());
+  decide_at(records, 4000, ended);
+  const Document report = report_document(row(), records, "/d");
+  compare("report_undecided.json", report["attempts"][0].dump(2) + "\n");
 }
 
 TEST_CASE("the report of a job that waits has nulls where nothing is known") {
