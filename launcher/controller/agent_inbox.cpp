@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "launcher/controller/host_clock.h"
-#include "policy/rule_book.h"
 #include "scheduler/failure_evidence.h"
 #include "scheduler/lookup.h"
 
@@ -151,11 +150,13 @@ void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   exited.last_lines = ended.last_lines;
   exited.when = when_of(node, ended);
   exited.evidence = ended.evidence;
-  if (counts_as_failure(exited)) {
-    const Job* job = find_job(state_, ended.job);
-    exited.rules = judge_exit(job->spec.muster, known_exit(exited));
-  }
+  if (counts_as_failure(exited)) exited.rules = rules_of(ended.job).judge(known_exit(exited));
   outlets_.observe(exited);
+}
+
+// Kept, because a thousand ranks that fail together ask the same patterns.
+const RuleBook& AgentInbox::rules_of(const JobId& job) {
+  return rules_.try_emplace(job, find_job(state_, job)->spec.muster).first->second;
 }
 
 std::optional<ClockInterval> AgentInbox::when_of(const NodeId& node, const RankEnded& ended) {
@@ -280,6 +281,7 @@ Status AgentInbox::settle_files(const JobId& job) {
 void AgentInbox::attempt_over(const JobId& job, AttemptId attempt) {
   logs_.close_attempt(job, attempt);
   seen_.erase(job);
+  rules_.erase(job);
   std::erase_if(arrivals_, [&](const auto& arrival) { return arrival.first.first == job; });
 }
 

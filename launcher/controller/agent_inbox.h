@@ -13,6 +13,7 @@
 #include "launcher/controller/home.h"
 #include "launcher/controller/rank_logs.h"
 #include "launcher/stage/file_sink.h"
+#include "policy/rule_book.h"
 #include "scheduler/model/state.h"
 
 namespace muster {
@@ -58,6 +59,7 @@ class AgentInbox {
   void observe_if_ours(const NodeId& node, const Message& message, Observation what);
   void output(const NodeId& node, const RankOutput& piece, std::string_view payload);
   void rank_ended(const NodeId& node, const RankEnded& ended);
+  const RuleBook& rules_of(const JobId& job);
   std::optional<ClockInterval> when_of(const NodeId& node, const RankEnded& ended);
   void progress(const NodeId& node, const Progress& progress);
   void journal_step(const JobId& job, AttemptId attempt,
@@ -76,6 +78,7 @@ class AgentInbox {
   Outlets outlets_;
   mutable std::map<NodeId, std::size_t> places_;  // where a node was last found in its attempt
   std::map<JobId, Seen> seen_;
+  std::map<JobId, RuleBook> rules_;  // of attempts in which a rank failed
   std::map<JobId, std::unique_ptr<FileSink>> sinks_;
   std::map<std::pair<JobId, NodeId>, Arrival> arrivals_;
 };

@@ -239,6 +239,41 @@ TEST_CASE("the end of a rank is journaled on the controller's clock") {
   CHECK(exited.evidence.last_step == 7);
 }
 
+TEST_CASE("what the job's rules say of a rank's end is journaled with it") {
+  Agents agents;
+  JobSubmitted job = a_job("j", "a");
+  RestartRule rule;
+  rule.id = "no-tokens";
+  rule.stderr_regex = "no tokens";
+  job.spec.muster.rules = {rule};
+  agents.know(Observation{job});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto wire = agents.connect(address_of("n1", "a"));
+  RankEnded ended;
+  ended.job = {"j"};
+  ended.status.code = 1;
+  ended.last_lines = {"ValueError: no tokens"};
+  SECTION("of a failure") {
+    wire->say(ended);
+    const auto& exited = std::get<RankExited>(agents.observed.at(0));
+    REQUIRE(exited.rules.rule);
+    CHECK(exited.rules.rule->id == "no-tokens");
+  }
+  SECTION("of a rank that was stopped after it had said why it would end") {
+    ended.status = {0, 15};
+    ended.asked_to_stop = true;
+    wire->say(ended);
+    CHECK(std::get<RankExited>(agents.observed.at(0)).rules.rule);
+  }
+  SECTION("not of one that was stopped and had said nothing") {
+    ended.status = {0, 15};
+    ended.asked_to_stop = true;
+    ended.last_lines = {"step 17: no tokens left in this shard, next"};
+    wire->say(ended);
+    CHECK_FALSE(std::get<RankExited>(agents.observed.at(0)).rules.rule);
+  }
+}
+
 TEST_CASE("without stamps of an agent's clock the time of an end is not known") {
   Agents agents;
   agents.know(Observation{a_job("j", "a")});
