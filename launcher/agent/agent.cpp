@@ -53,7 +53,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       signals_(io, SIGCHLD, SIGTERM, SIGINT),
       tick_timer_(io),
       look_timer_(io),
-      site_{run, line_, keeper, io, [this] { move_output(); }, own_environment(), {}, oom_},
+      site_{run, line_, keeper, io, [this] { move_output(); }, own_environment(), {}, {}, oom_},
       welcome_(describe_node()),
       tasks_(io),
       staging_(run, line_, tasks_),
@@ -63,6 +63,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       heard_at_(boot_time()),
       lease_(first_lease) {
   site_.host_name = welcome_.host_name;
+  site_.boot_id = welcome_.boot_id;
   welcome_.build_id = std::move(build_id);
   welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" + std::to_string(heard_at_.count()) +
                       "-" + std::to_string(::getpid());

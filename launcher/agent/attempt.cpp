@@ -136,7 +136,8 @@ bool LocalAttempt::reaped(const DeadChild& child) {
   }
   for (auto& [id, rank] : ranks_) {
     if (!rank.process || rank.process->pid != pid || rank.exit || (start_ && start_->mpi)) continue;
-    const RankExit exit{id, status, child.latest, child.earliest, asked_to_stop_};
+    RankExit exit{id, status, child.latest, child.earliest, asked_to_stop_};
+    exit.boot = site_.boot_id;
     append_exit_log(exit_log_path(layout_.spool), exit);
     rank_ended(exit);
     return true;
@@ -168,6 +169,10 @@ void LocalAttempt::read_exit_log() {
   }
 }
 
+RankExit LocalAttempt::ended_by_now(RankId rank, ExitStatus status) const {
+  return {rank, status, raw_time(), RawTime{0}, asked_to_stop_, true, site_.boot_id};
+}
+
 // mpirun or this node's daemon of it is gone, and with it every rank it had here: those that left
 // no record were killed, those that never began ended like it.
 void LocalAttempt::mpi_process_ended(ExitStatus status, bool is_mpirun) {
@@ -176,9 +181,9 @@ void LocalAttempt::mpi_process_ended(ExitStatus status, bool is_mpirun) {
   for (auto& [id, rank] : ranks_) {
     if (rank.exit) continue;
     if (rank.process) {
-      rank_ended({id, ExitStatus{0, SIGKILL}, raw_time(), RawTime{0}, asked_to_stop_, true});
+      rank_ended(ended_by_now(id, ExitStatus{0, SIGKILL}));
     } else if (is_mpirun) {
-      rank_ended({id, status, raw_time(), RawTime{0}, asked_to_stop_, true});
+      rank_ended(ended_by_now(id, status));
     }
   }
 }
@@ -225,8 +230,10 @@ void LocalAttempt::tell_end(const RankExit& exit) {
   ended.rank = exit.rank;
   ended.status = exit.status;
   ended.asked_to_stop = exit.asked_to_stop;
-  ended.age_us = (raw_time() - exit.latest).count();
-  ended.span = ExitSpan{exit.earliest.count(), exit.latest.count()};
+  if (exit.boot == site_.boot_id) {
+    ended.age_us = (raw_time() - exit.latest).count();
+    ended.span = ExitSpan{exit.earliest.count(), exit.latest.count()};
+  }
   Spool* spool = output_.find(exit.rank);
   if (spool != nullptr && !exit.status.ok()) {
     ended.last_lines = spool->last_lines(reported_lines);

@@ -36,6 +36,7 @@ struct AgentSite {
   std::function<void()> on_output;  // something can be sent
   Environment environment;          // the agent's own
   std::string host_name;
+  std::string boot_id;
   OomWatch& oom;
 };
 
@@ -113,6 +114,7 @@ class LocalAttempt {
   RankSetting setting() const;
   void rank_started(RankId rank, pid_t pid);
   void rank_ended(RankExit exit);
+  RankExit ended_by_now(RankId rank, ExitStatus status) const;  // with mpirun or its daemon
   void mpi_process_ended(ExitStatus status, bool is_mpirun);
   void daemon_ended(RemoteDaemon& daemon, ExitStatus status);
   void note_end(RankExit exit);

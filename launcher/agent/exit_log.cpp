@@ -23,9 +23,10 @@ std::optional<ExitLogLine> parse_line(const std::string& line) {
   int asked = 0;
   int core = 0;
   int with_mpirun = 0;
-  const int found = std::sscanf(line.c_str(), "ended %lld %d %d %lld %d %lld %d %d", &rank,
+  char boot[64] = "";
+  const int found = std::sscanf(line.c_str(), "ended %lld %d %d %lld %d %lld %d %d %63s", &rank,
                                 &exit.status.code, &exit.status.signal, &latest, &asked, &earliest,
-                                &core, &with_mpirun);
+                                &core, &with_mpirun, boot);
   if (found < 5) return {};
   exit.rank = RankId{rank};
   exit.latest = RawTime(latest);
@@ -33,6 +34,7 @@ std::optional<ExitLogLine> parse_line(const std::string& line) {
   exit.asked_to_stop = asked != 0;
   exit.status.core_dumped = core != 0;
   exit.with_mpirun = with_mpirun != 0;
+  exit.boot = boot;
   return exit;
 }
 
@@ -43,7 +45,7 @@ std::string exit_log_path(const std::string& spool_directory) {
 }
 
 void append_exit_log(const std::string& path, const ExitLogLine& line) {
-  char text[160];
+  char text[256];
   int length = 0;
   if (const auto* start = std::get_if<RankStart>(&line)) {
     length = std::snprintf(text, sizeof text, "started %lld %d\n",
@@ -51,11 +53,12 @@ void append_exit_log(const std::string& path, const ExitLogLine& line) {
   } else {
     const RankExit& exit = std::get<RankExit>(line);
     length =
-        std::snprintf(text, sizeof text, "ended %lld %d %d %lld %d %lld %d %d\n",
+        std::snprintf(text, sizeof text, "ended %lld %d %d %lld %d %lld %d %d %s\n",
                       static_cast<long long>(exit.rank.value), exit.status.code, exit.status.signal,
                       static_cast<long long>(exit.latest.count()), exit.asked_to_stop ? 1 : 0,
                       static_cast<long long>(exit.earliest.count()),
-                      exit.status.core_dumped ? 1 : 0, exit.with_mpirun ? 1 : 0);
+                      exit.status.core_dumped ? 1 : 0, exit.with_mpirun ? 1 : 0,
+                      exit.boot.c_str());
   }
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   [[maybe_unused]] const ssize_t put = ::write(file.get(), text, static_cast<std::size_t>(length));

@@ -3,10 +3,10 @@
 //
 //   started <rank> <pid>
 //   ended <rank> <exit code> <signal> <latest> <1: muster had asked it to stop>
-//     <earliest> <1: core dumped> <1: with mpirun>
+//     <earliest> <1: core dumped> <1: with mpirun> <boot id>
 //
-// The rank was alive at `earliest` and dead at `latest`, both raw_time() in us. A line of an older
-// agent ends after its fifth number.
+// The rank was alive at `earliest` and dead at `latest`, both raw_time() in us of that boot, which
+// counts anew in the next. A line of an older agent ends after its fifth number, its time unknown.
 #pragma once
 
 #include <sys/types.h>
@@ -33,6 +33,7 @@ struct RankExit {
   RawTime earliest{0};
   bool asked_to_stop = false;
   bool with_mpirun = false;  // it left no record of its own
+  std::string boot{};        // whose raw_time() it is; empty: not known
 };
 
 using ExitLogLine = std::variant<RankStart, RankExit>;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "health/host_facts.h"
 #include "launcher/agent/agent_main.h"
 #include "launcher/agent/exit_log.h"
 #include "launcher/agent/mpi_launch.h"
@@ -136,8 +137,9 @@ int agent_mpi_rank() {
   if (child < 0) return fail("could not start a process");
   if (child == 0) become_rank(*rank, wrapper, id);
   const End end = wait_for(child);
-  append_exit_log(rank->exit_log_path,
-                  RankExit{id, exit_status_of(end.wait_status), raw_time(), end.earliest});
+  RankExit exit{id, exit_status_of(end.wait_status), raw_time(), end.earliest};
+  exit.boot = read_boot_id();
+  append_exit_log(rank->exit_log_path, exit);
   return end_like(end.wait_status);
 }
 

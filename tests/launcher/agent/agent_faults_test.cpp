@@ -1,6 +1,7 @@
 // What must hold when ranks resist, connections break and agents die.
 #include <unistd.h>
 #include <csignal>
+#include <fstream>
 
 #include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
@@ -170,6 +171,32 @@ TEST_CASE("a killed agent takes its ranks along and the next one delivers their 
   CHECK(client.await<AttemptClean>());
   client.send(ForgetAttempt{JobId{"job"}, AttemptId{}, true});
   CHECK(eventually([&] { return ::access(node.job_directory("job").c_str(), F_OK) != 0; }));
+}
+
+TEST_CASE("an end from before a reboot has no time on the clock of this boot") {
+  const bool is_same_boot = GENERATE(true, false);
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  {
+    AgentClient client = node.connect();
+    client.hello(node.controller(), node.name());
+    start(client, a_start("exit 3"));
+    REQUIRE(client.await<RankEnded>());
+    node.kill_agent();
+  }
+  const std::string exits = node.run_directory() + "/attempts/job/0/exits";
+  if (!is_same_boot) {
+    std::string line = read_file(exits);
+    line.replace(line.rfind(' '), std::string::npos, " another-boot\n");
+    std::ofstream(exits) << line;
+  }
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  const auto ended = client.await<RankEnded>();
+  REQUIRE(ended);
+  CHECK(ended->status.code == 3);
+  CHECK(ended->span.has_value() == is_same_boot);
 }
 
 TEST_CASE("a silent controller's lease ends its ranks and the agent") {

@@ -240,7 +240,8 @@ TEST_CASE("the exit log is read line by line as it grows") {
 TEST_CASE("the exit log keeps all of how a rank ended") {
   Directory directory;
   const std::string path = exit_log_path(directory.path);
-  const RankExit written{RankId{3}, {0, SIGSEGV, true}, RawTime{70}, RawTime{60}, true, true};
+  const RankExit written{RankId{3}, {0, SIGSEGV, true}, RawTime{70}, RawTime{60}, true, true,
+                         "1b2c-boot"};
   append_exit_log(path, written);
   const auto lines = ExitLogReader(path).read_new();
   REQUIRE(lines.size() == 1);
@@ -252,6 +253,7 @@ TEST_CASE("the exit log keeps all of how a rank ended") {
   CHECK(read.earliest == RawTime{60});
   CHECK(read.asked_to_stop);
   CHECK(read.with_mpirun);
+  CHECK(read.boot == "1b2c-boot");
 }
 
 TEST_CASE("what a wrapper must start survives its file byte for byte") {
