@@ -102,4 +102,9 @@ void apply_one(State& state, Time at, const LinkDown& record) {
   link = Unlinked{record.failure, at, last, at};
 }
 
+void apply_one(State&, Time, const NodeNotice&) {}
+void apply_one(State&, Time, const NodeSetAside&) {}
+void apply_one(State&, Time, const BreakerOpened&) {}
+void apply_one(State&, Time, const BreakerReset&) {}
+
 }  // namespace muster

@@ -18,10 +18,15 @@ void apply_one(State& state, Time at, const JobEnded& record);
 void apply_one(State& state, Time at, const NodeDrainSet& record);
 void apply_one(State& state, Time at, const LinkUp& record);
 void apply_one(State& state, Time at, const LinkDown& record);
+void apply_one(State& state, Time at, const NodeNotice& record);
+void apply_one(State& state, Time at, const NodeSetAside& record);
+void apply_one(State& state, Time at, const BreakerOpened& record);
+void apply_one(State& state, Time at, const BreakerReset& record);
 
 // apply_placement.cpp: which nodes an attempt has, from its placement to its end
 void apply_one(State& state, Time at, const AttemptPlaced& record);
 void apply_one(State& state, Time at, const NodeReplaced& record);
+void apply_one(State& state, Time at, const SpareDropped& record);
 void apply_one(State& state, Time at, const PlacementAbandoned& record);
 void apply_one(State& state, Time at, const AttemptEnded& record);
 
@@ -44,6 +49,8 @@ void apply_one(State& state, Time at, const ProgressSeen& record);
 void apply_one(State& state, Time at, const NodeClean& record);
 void apply_one(State& state, Time at, const CollectionSeen& record);
 void apply_one(State& state, Time at, const OutputsCollected& record);
+void apply_one(State& state, Time at, const FirstOutputSeen& record);
+void apply_one(State& state, Time at, const StallSeen& record);
 
 // Shared by them.
 Node& node_at(State& state, const NodeId& id);  // made when first heard of

@@ -120,4 +120,6 @@ void apply_one(State& state, Time at, const AttemptEnded& record) {
   job.phase = Queued{};
 }
 
+void apply_one(State&, Time, const SpareDropped&) {}
+
 }  // namespace muster

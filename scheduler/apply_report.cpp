@@ -136,4 +136,9 @@ void apply_one(State& state, Time at, const OutputsCollected& record) {
   node->collect_failed_at = at;
 }
 
+// For the report alone.
+void apply_one(State&, Time, const FirstOutputSeen&) {}
+
+void apply_one(State&, Time, const StallSeen&) {}
+
 }  // namespace muster

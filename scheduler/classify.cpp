@@ -99,7 +99,10 @@ FailureClass class_of(StopReason reason) {
     case StopReason::node_lost:
     case StopReason::start_failed:
       return FailureClass::infra;
+    case StopReason::hung:
+      return FailureClass::hang;
     case StopReason::drained:
+    case StopReason::preempted:
       return FailureClass::preempted;
     case StopReason::canceled:
     case StopReason::time_limit:

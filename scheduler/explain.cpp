@@ -62,6 +62,18 @@ class Explainer {
   void tell(const PortsReserved& record) { tell_error(record.node, "reserve ports", record.error); }
   void tell(const NodeStarted& record) { tell_error(record.node, "start ranks", record.error); }
   void tell(const CollectionSeen&) {}
+  void tell(const FirstOutputSeen&) {}
+  void tell(const StallSeen& record) {
+    say(record.sentence);
+    for (const std::string& evidence : record.evidence) say("  evidence: " + evidence);
+  }
+  void tell(const NodeNotice& record) {
+    if (record.over) return say(record.node.value + " stays after all: " + record.source);
+    say(record.node.value + " will be taken away" +
+        (record.leaves_in ? " in " + duration_text(*record.leaves_in) : std::string()) + ": " +
+        record.source);
+  }
+  void tell(const BreakerReset&) { say("nodes may be set aside again"); }
   void tell(const OutputsCollected& record) {
     tell_error(record.node, "collect outputs", record.error);
   }
@@ -85,6 +97,14 @@ class Explainer {
     say(attempt_text(record.attempt) + ": " + record.new_node.value + " instead of " +
         record.old_node.value + ": " + record.reason);
   }
+  void tell(const SpareDropped& record) {
+    say(attempt_text(record.attempt) + " gives up its spare " + record.node.value + ": " +
+        record.reason);
+  }
+  void tell(const NodeSetAside& record) {
+    say(record.node.value + " is set aside: " + record.reason);
+  }
+  void tell(const BreakerOpened& record) { say(record.reason); }
   void tell(const PlacementAbandoned& record) {
     say(attempt_text(record.attempt) + " given up before it started: " + record.reason +
         "; next try after " + duration_text(record.retry_at - at_));

@@ -55,6 +55,9 @@ CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
     "",
     // Records say when on the controller's monotonic clock a rank ended or a node fell silent, and
     // who failed first.
+    "",
+    // Records tell of spares, of nodes set aside, of notices, of stalls and of how long a launch
+    // took, with the limits of the target.
     ""};
 
 static_assert(std::size(migrations) == store_version);

@@ -289,6 +289,21 @@ struct CollectDone {
   }
 };
 
+// The host says that it is about to be taken away, or (`over`) that it stays.
+struct NoticeSeen {
+  static constexpr const char* kind = "notice_seen";
+  std::optional<Milliseconds> leaves_in;  // absent: not said
+  std::string source;
+  bool over = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("leaves_in", self.leaves_in);
+    visit("source", self.source);
+    visit("over", self.over);
+  }
+};
+
 struct ExecOutput {  // payload: bytes
   static constexpr const char* kind = "exec_output";
   std::string id;
@@ -337,6 +352,6 @@ struct RemoteStartAsked {
 using FromAgent =
     std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
                  RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
-                 RemoteStartAsked, RemoteStartEnded>;
+                 RemoteStartAsked, RemoteStartEnded, NoticeSeen>;
 
 }  // namespace muster

@@ -23,6 +23,7 @@ struct Hello {
   NodeId node;
   Milliseconds lease{60000};
   std::optional<std::int64_t> sent_us;  // controller's raw_time(), echoed
+  std::string notice_file{};            // ComputeTarget::notice_file
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -31,6 +32,7 @@ struct Hello {
     visit("node", self.node);
     visit("lease", self.lease);
     visit("sent_us", self.sent_us);
+    visit("notice_file", self.notice_file);
   }
 };
 
@@ -186,6 +188,7 @@ struct StopAttempt {
   AttemptId attempt;
   std::string signal = "SIGTERM";
   Milliseconds grace{30000};
+  Milliseconds grace_max{0};  // the grace grows this far while the job's checkpoint does
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -193,6 +196,7 @@ struct StopAttempt {
     visit("attempt", self.attempt);
     visit("signal", self.signal);
     visit("grace", self.grace);
+    visit("grace_max", self.grace_max);
   }
 };
 

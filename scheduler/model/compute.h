@@ -34,6 +34,40 @@ struct NodeAddress {
   }
 };
 
+// Limits on reaching the nodes of a target. Each is a key of `connect` in the cluster file.
+struct ConnectSettings {
+  // One thread completes several hundred handshakes a second; 64 at once keep it busy over 80 ms of
+  // round trip and still let each finish well within login_timeout.
+  int handshakes = 64;
+  // sshd's default MaxStartups 10:30:100 drops at random from the eleventh on, and we are not the
+  // only ones who log in.
+  int unauthenticated_per_host = 8;
+  // Connections dropped during the handshake are tried again this often, 0.1 s to 3 s apart.
+  int retries = 6;
+  Milliseconds resolve_timeout{30000};  // two name servers that are silent, twice
+  Milliseconds tcp_timeout{10000};      // three lost SYNs
+  Milliseconds login_timeout{45000};    // below sshd's LoginGraceTime, above a slow DNS
+  Milliseconds silence{15000};  // unanswered TCP probes for this long: the link is lost
+  // With more nodes than this, agents reach further agents. Below, one process has them all within
+  // a second, and a tree only adds what can break.
+  int fan_out_above = 128;
+  // Nodes under one agent: two levels hold 272 nodes, three 4368; the loss of one moves few.
+  int fan_out_radix = 16;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("handshakes", self.handshakes);
+    visit("unauthenticated_per_host", self.unauthenticated_per_host);
+    visit("retries", self.retries);
+    visit("resolve_timeout", self.resolve_timeout);
+    visit("tcp_timeout", self.tcp_timeout);
+    visit("login_timeout", self.login_timeout);
+    visit("silence", self.silence);
+    visit("fan_out_above", self.fan_out_above);
+    visit("fan_out_radix", self.fan_out_radix);
+  }
+};
+
 struct ComputeTarget {
   std::string name;
   std::vector<NodeAddress> nodes;  // in order of preference
@@ -43,6 +77,8 @@ struct ComputeTarget {
   std::string remote_home;         // muster's directory on a node; empty: ~/.muster
   int port_min = 20000;            // MASTER_PORT range, below Linux's ephemeral ports
   int port_max = 29999;
+  ConnectSettings connect;
+  std::string notice_file;  // on each node: while it exists the node is about to be taken away
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -54,6 +90,8 @@ struct ComputeTarget {
     visit("remote_home", self.remote_home);
     visit("port_min", self.port_min);
     visit("port_max", self.port_max);
+    visit("connect", self.connect);
+    visit("notice_file", self.notice_file);
   }
 };
 

@@ -191,6 +191,24 @@ struct StopSettings {
   }
 };
 
+enum class HangWatch { heartbeat, output };
+
+// When a run that no longer moves counts as hung.
+struct HangSettings {
+  bool off = false;
+  std::optional<Milliseconds> timeout;  // absent: learned from the run's own steps
+  Milliseconds first_step{20 * 60'000};
+  HangWatch watch = HangWatch::heartbeat;  // `output`: any new byte of a rank is progress
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("off", self.off);
+    visit("timeout", self.timeout);
+    visit("first_step", self.first_step);
+    visit("watch", self.watch);
+  }
+};
+
 enum class ResumeFrom { latest, certified, none, path };
 enum class MpiLauncher { mpirun, direct };
 enum class HealthLevel { off, quick, full };
@@ -221,6 +239,7 @@ struct MusterSettings {
   std::vector<RestartRule> rules;
   std::vector<RestartRule> site_rules;       // `policy.rules` of the cluster files, when submitted
   StopSettings stop;
+  HangSettings hang;
   std::optional<int> master_port;            // absent: auto
   MpiLauncher mpi_launcher = MpiLauncher::mpirun;
   std::vector<std::string> env_export;       // `torch`, `ompi`, `slurm` families asked for
@@ -252,6 +271,7 @@ struct MusterSettings {
     visit("rules", self.rules);
     visit("site_rules", self.site_rules);
     visit("stop", self.stop);
+    visit("hang", self.hang);
     visit("master_port", self.master_port);
     visit("mpi_launcher", self.mpi_launcher);
     visit("env_export", self.env_export);

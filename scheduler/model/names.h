@@ -40,6 +40,8 @@ MUSTER_WORDS(TransportKind, "local", "ssh", "openssh");
 MUSTER_WORDS(LinkFailureKind, "unknown_host", "unreachable", "refused_key", "changed_host_key",
              "shell", "disk_full", "wrong_build", "lost");
 MUSTER_WORDS(Unfitness, "drained", "unreachable", "unhealthy", "lasting");
+MUSTER_WORDS(HangWatch, "heartbeat", "output");
+MUSTER_WORDS(StallKind, "slow", "suspect", "hung", "over");
 MUSTER_WORDS(JobEndState, "Completed", "Failed", "Canceled");
 MUSTER_WORDS(FenceProof, "lease_expired", "boot_id_changed", "agent_restarted", "never_started",
              "none");
@@ -51,7 +53,7 @@ template <>
 struct EnumWords<StopReason> {
   static constexpr auto words = std::to_array<std::string_view>(
       {"canceled", "time_limit", "rank_failed", "node_lost", "start_failed", "drained",
-       "finished"});
+       "finished", "hung", "preempted"});
 };
 
 template <class Enum>

@@ -106,6 +106,28 @@ enum class StopReason {
   start_failed,
   drained,
   finished,
+  hung,
+  preempted,
+};
+
+// How the pace of a run changed.
+enum class StallKind {
+  slow,     // far from the pace it had: a warning
+  suspect,  // nothing moves for longer than its pace allows: evidence is collected
+  hung,     // it does not go on by itself
+  over,     // it moves again
+};
+
+// Time spent in one phase of reaching a node.
+struct PhaseTime {
+  std::string phase;
+  std::int64_t us = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("phase", self.phase);
+    visit("us", self.us);
+  }
 };
 
 enum class JobEndState { completed, failed, canceled };

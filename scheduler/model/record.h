@@ -103,6 +103,9 @@ struct LinkUp {
   std::string agent_id;
   std::string host_name;
   std::string job_address;  // address other nodes reach this one at
+  std::vector<PhaseTime> profile{};  // how it was reached; empty: its connection was kept
+  std::string methods{};             // key exchange, cipher and MAC as negotiated
+  std::optional<NodeId> through{};   // the node whose agent reached it
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -111,6 +114,9 @@ struct LinkUp {
     visit("agent_id", self.agent_id);
     visit("host_name", self.host_name);
     visit("job_address", self.job_address);
+    visit("profile", self.profile);
+    visit("methods", self.methods);
+    visit("through", self.through);
   }
 };
 
@@ -264,6 +270,78 @@ struct ProgressSeen {
   }
 };
 
+// The first byte of any rank of the node has arrived.
+struct FirstOutputSeen {
+  static constexpr const char* kind = "first_output_seen";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+  }
+};
+
+// The run's pace changed: see hang_watch.h.
+struct StallSeen {
+  static constexpr const char* kind = "stall_seen";
+  JobId job;
+  AttemptId attempt;
+  StallKind stall = StallKind::suspect;
+  std::optional<RankId> rank;  // the one that holds up the others, when it is known
+  std::optional<NodeId> blamed;
+  std::optional<std::int64_t> step;  // the last one of the run
+  Milliseconds silent_for{0};
+  Milliseconds limit{0};  // what it was measured against
+  std::string sentence;
+  std::vector<std::string> evidence;  // what the ranks were doing
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("stall", self.stall);
+    visit("rank", self.rank);
+    visit("blamed", self.blamed);
+    visit("step", self.step);
+    visit("silent_for", self.silent_for);
+    visit("limit", self.limit);
+    visit("sentence", self.sentence);
+    visit("evidence", self.evidence);
+  }
+};
+
+// The node will be taken away, or (`over`) stays after all.
+struct NodeNotice {
+  static constexpr const char* kind = "node_notice";
+  NodeId node;
+  std::optional<Milliseconds> leaves_in;  // absent: not said
+  std::string source;                     // who said so
+  bool over = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("leaves_in", self.leaves_in);
+    visit("source", self.source);
+    visit("over", self.over);
+  }
+};
+
+// Somebody has looked at why so many nodes were set aside: older findings count no more.
+struct BreakerReset {
+  static constexpr const char* kind = "breaker_reset";
+  std::string target;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("target", self.target);
+  }
+};
+
 // The agent proved from /proc that no process of the attempt exists on the node any more, and every
 // byte its ranks wrote has arrived.
 struct NodeClean {
@@ -322,7 +400,8 @@ struct OutputsCollected {
 using Observation =
     std::variant<JobSubmitted, CancelRequested, ResumeRequested, NodeDrainSet, LinkUp, LinkDown,
                  NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
-                 ProgressSeen, NodeClean, CollectionSeen, OutputsCollected>;
+                 ProgressSeen, NodeClean, CollectionSeen, OutputsCollected, FirstOutputSeen,
+                 StallSeen, NodeNotice, BreakerReset>;
 
 // ---- decisions --------------------------------------------------------------------------------
 
@@ -346,6 +425,7 @@ struct AttemptPlaced {
   AttemptId attempt;
   std::vector<NodeId> nodes;  // index = node rank
   std::string why;            // why these nodes
+  std::vector<NodeId> spares{};  // held ready to take the place of one of them
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -353,6 +433,52 @@ struct AttemptPlaced {
     visit("attempt", self.attempt);
     visit("nodes", self.nodes);
     visit("why", self.why);
+    visit("spares", self.spares);
+  }
+};
+
+// A spare is given back: it is not fit, or somebody else needs it more.
+struct SpareDropped {
+  static constexpr const char* kind = "spare_dropped";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("reason", self.reason);
+  }
+};
+
+// A node that breaks one job after another gets nothing new for a while.
+struct NodeSetAside {
+  static constexpr const char* kind = "node_set_aside";
+  NodeId node;
+  std::string reason;
+  Time until;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("reason", self.reason);
+    visit("until", self.until);
+  }
+};
+
+// So many nodes would be set aside that the cause is hardly theirs: none is, until somebody looks.
+struct BreakerOpened {
+  static constexpr const char* kind = "breaker_opened";
+  std::string target;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("target", self.target);
+    visit("reason", self.reason);
   }
 };
 
@@ -447,6 +573,7 @@ struct StopBegun {
   std::string sentence;
   Milliseconds grace{30000};
   std::optional<NodeId> blamed{};  // the node that the sentence is about
+  Milliseconds grace_max{0};  // how far the grace may grow while a checkpoint does; 0: not at all
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -456,6 +583,7 @@ struct StopBegun {
     visit("sentence", self.sentence);
     visit("grace", self.grace);
     visit("blamed", self.blamed);
+    visit("grace_max", self.grace_max);
   }
 };
 
@@ -558,7 +686,7 @@ struct JobEnded {
 using Decision =
     std::variant<JobWaits, AttemptPlaced, NodeReplaced, PlacementAbandoned, StagingBegun,
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
-                 RetryScheduled, JobEnded>;
+                 RetryScheduled, JobEnded, SpareDropped, NodeSetAside, BreakerOpened>;
 
 struct Record {
   Time at;
