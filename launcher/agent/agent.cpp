@@ -124,6 +124,7 @@ LocalAttempt* Agent::find(const JobId& job, AttemptId id) {
 AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
   return [this, &attempt] {
     ProcessMarks marks;
+    if (attempt.group()) marks.members = attempt.group()->members();
     const std::string token = token_of(run_, attempt.key());
     marks.is_token = [&token](const std::string& other) { return other == token; };
     marks.socket_path = run_.socket_path();

@@ -35,6 +35,7 @@ LocalAttempt::LocalAttempt(const AgentSite& site, AttemptKey key)
 
 void LocalAttempt::restore() {
   start_ = load_start(layout_);
+  group_ = AttemptGroup::noted(layout_.spool);
   start_error_ = "an earlier agent of this node ran the attempt and died";
   output_.open_existing();
   for (const ExitLogLine& line : exit_log_.read_new()) {
@@ -98,8 +99,10 @@ void LocalAttempt::kill_now() {
 
 void LocalAttempt::step(const AttemptStop::Find& find) {
   if (!is_stopping()) return;
+  if (group_ && stop_.is_killing()) group_->kill();
   stop_.step(AttemptStop::Clock::now(), find);
   if (!is_clean()) return;
+  if (group_) group_->remove();
   read_exit_log();
   ports_ = {};
   if (start_ && start_->mpi) remove_mpi_scratch(layout_);

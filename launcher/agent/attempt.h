@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/agent/attempt_group.h"
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/attempt_output.h"
 #include "launcher/agent/attempt_processes.h"
@@ -55,6 +56,7 @@ class LocalAttempt {
   const AttemptKey& key() const { return key_; }
   const AttemptLayout& layout() const { return layout_; }
   const std::optional<StartRanks>& start_request() const { return start_; }
+  const std::optional<AttemptGroup>& group() const { return group_; }
   AttemptOutput& output() { return output_; }
 
   // What a dead agent left on disk; its processes are gone.
@@ -112,6 +114,7 @@ class LocalAttempt {
   Status write_mpi_rank(const RankLaunch& rank);
   Result<std::vector<std::string>> shell_command(const Environment& environment) const;
   RankSetting setting() const;
+  std::optional<std::string> group_path() const;
   void rank_started(RankId rank, pid_t pid);
   void rank_ended(RankExit exit);
   RankExit ended_by_now(RankId rank, ExitStatus status) const;  // with mpirun or its daemon
@@ -133,6 +136,7 @@ class LocalAttempt {
   std::optional<pid_t> mpirun_;
   std::map<std::string, RemoteDaemon> remote_daemons_;  // by command
   std::set<pid_t> sessions_;
+  std::optional<AttemptGroup> group_;
   AttemptOutput output_;
   ExitLogReader exit_log_;
   ProgressWatch progress_;

@@ -29,6 +29,10 @@ RankSetting LocalAttempt::setting() const {
   return {*start_, layout_, paths_, token_of(site_.run, key_), site_.run.socket_path()};
 }
 
+std::optional<std::string> LocalAttempt::group_path() const {
+  return group_ ? std::optional(group_->path()) : std::nullopt;
+}
+
 Result<Environment> LocalAttempt::environment_of(RankId rank) const {
   if (!start_) return Error{"attempt " + std::to_string(key_.attempt.value) + " is not running"};
   for (const RankLaunch& launch : start_->ranks) {
@@ -53,6 +57,7 @@ Status LocalAttempt::launch() {
   if (Status made = prepare_code(layout_); !made) return made;
   if (Status made = prepare_attempt(*start_, layout_, paths_); !made) return made;
   if (Status saved = save_start(layout_, *start_); !saved) return saved;
+  group_ = AttemptGroup::make(token_of(site_.run, key_), layout_.spool);
   for (const RankLaunch& rank : start_->ranks) {
     ranks_[rank.rank];
     progress_.add(rank.rank, heartbeat_path(layout_, rank.rank), metrics_path(layout_, rank.rank));
@@ -88,6 +93,7 @@ Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   if (!argv) return argv.error();
   request.argv = std::move(*argv);
   request.directory = layout_.code;
+  request.group = group_path();
   auto output = open_for_writing(output_.find(rank.rank)->pipe()->path(), 0);
   if (!output) return output.error();
   request.output = request.errors = output->get();
@@ -131,6 +137,7 @@ Status LocalAttempt::launch_mpi() {
   request.environment = mpi_environment(
       layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
   request.directory = layout_.code;
+  request.group = group_path();
   request.output = request.errors = output->get();
   auto pid = spawn(request);
   if (!pid) return Error{pid.error().message + "; install Open MPI or set mpi.launcher: direct"};
@@ -159,6 +166,7 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
   request.environment = mpi_environment(
       layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
   request.directory = layout_.code;
+  request.group = group_path();
   request.output = request.errors = output->get();
   auto pid = spawn(request);
   if (!pid) return refuse(pid.error().message);

@@ -52,6 +52,7 @@ class Ownership {
  private:
   Owner decide(const ProcessInfo& process) {
     if (process.pid == agent_ || process.pid == 1) return Owner::unknown;
+    if (marks_.members.contains(process.pid)) return Owner::ours;
     if (const Owner owner = owner_by_token(process, marks_); owner != Owner::unknown) return owner;
     if (!marks_.spool_prefix.empty() && writes_to(living_thread(process), marks_.spool_prefix)) {
       return Owner::ours;

@@ -1,5 +1,6 @@
 // Which processes belong to an attempt, and how they are all ended. A process belongs when it
-//   - carries the attempt's token in the environment it was started with,
+//   - is in the attempt's control group,
+//   - or carries the attempt's token in the environment it was started with,
 //   - or descends from the agent (the agent is a sub-reaper: orphans come back to it) and no other
 //     attempt owns it by token or session,
 //   - or writes to an output pipe of the attempt (cleared its environment, lost its agent).
@@ -16,6 +17,7 @@
 namespace muster {
 
 struct ProcessMarks {
+  std::set<pid_t> members;  // of the control groups of these attempts
   std::function<bool(const std::string& token)> is_token;  // of these attempts
   std::string socket_path;         // of the agent: the same token may exist below another home
   std::string spool_prefix;        // paths of pipes begin so

@@ -34,6 +34,7 @@ class AttemptStop {
   // Goes as far as it can at `now`.
   void step(Clock::time_point now, const Find& find);
 
+  bool is_killing() const { return std::holds_alternative<Killing>(phase_); }
   bool is_idle() const { return std::holds_alternative<Idle>(phase_); }
   bool is_active() const { return !is_idle() && proven() == nullptr; }
   const Proven* proven() const { return std::get_if<Proven>(&phase_); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "launcher/agent/attempt_files.h"
+#include "launcher/agent/attempt_group.h"
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/attempt_processes.h"
 #include "launcher/agent/spawn.h"
@@ -45,6 +46,14 @@ constexpr std::size_t control_bytes = CMSG_SPACE(pipes_at_once * sizeof(int));
 constexpr char hold_word = 'h';
 constexpr char leave_word = 'l';
 
+std::vector<AttemptGroup> groups_of_run(const RunDirectory& run) {
+  std::vector<AttemptGroup> groups;
+  for (const AttemptKey& key : attempts_below(spools_root(run))) {
+    if (auto group = AttemptGroup::noted(layout_of(run, key).spool)) groups.push_back(*group);
+  }
+  return groups;
+}
+
 ProcessMarks marks_of_run(const RunDirectory& run) {
   ProcessMarks marks;
   marks.is_token = [&run](const std::string& token) { return is_token_of_run(run, token); };
@@ -52,6 +61,12 @@ ProcessMarks marks_of_run(const RunDirectory& run) {
   marks.spool_prefix = spools_root(run) + "/";
   marks.takes_orphans = false;  // the caller has not started anything yet
   return marks;
+}
+
+std::set<pid_t> members_of(const std::vector<AttemptGroup>& groups) {
+  std::set<pid_t> members;
+  for (const AttemptGroup& group : groups) members.merge(group.members());
+  return members;
 }
 
 // A word to the keeper, with pipes to hold or without.
@@ -174,9 +189,11 @@ bool end_and_move(const RunDirectory& agents) {
 }  // namespace
 
 Status end_leftovers(const RunDirectory& run) {
-  const ProcessMarks marks = marks_of_run(run);
+  const std::vector<AttemptGroup> groups = groups_of_run(run);
+  ProcessMarks marks = marks_of_run(run);
   const auto deadline = SteadyClock::now() + reap_limit;
   for (int empty_scans = 0; empty_scans < empty_scans_wanted;) {
+    marks.members = members_of(groups);
     const auto found = find_attempt_processes(marks);
     if (found.empty()) {
       ++empty_scans;
@@ -187,10 +204,12 @@ Status end_leftovers(const RunDirectory& run) {
       return Error{"processes of an earlier agent survive SIGKILL: " + describe(found.front()) +
                    " and " + std::to_string(found.size() - 1) + " more; the node needs a reboot"};
     }
+    for (const AttemptGroup& group : groups) group.kill();
     kill_processes(found);
     const timespec pause{0, scan_pause_ns};
     ::nanosleep(&pause, nullptr);
   }
+  for (const AttemptGroup& group : groups) group.remove();
   return Done{};
 }
 

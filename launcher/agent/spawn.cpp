@@ -1,6 +1,7 @@
 #include "launcher/agent/spawn.h"
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -58,6 +59,20 @@ Result<Done> check_lengths(const SpawnRequest& request) {
   const int error = errno;
   [[maybe_unused]] const ssize_t told = ::write(report, &error, sizeof error);
   ::_exit(127);
+}
+
+// Born into the group: moving a process there later holds up the forks of the whole machine, and
+// what it starts meanwhile would stay outside. Kernels before 5.7 cannot.
+pid_t fork_into(const std::optional<std::string>& group) {
+  if (!group) return ::fork();
+  const Fd place(::open(group->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!place) return ::fork();
+  clone_args how{};
+  how.flags = CLONE_INTO_CGROUP;
+  how.exit_signal = SIGCHLD;
+  how.cgroup = static_cast<std::uint64_t>(place.get());
+  const long child = ::syscall(SYS_clone3, &how, sizeof how);
+  return child < 0 ? ::fork() : static_cast<pid_t>(child);
 }
 
 }  // namespace
@@ -118,7 +133,7 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   Fd read_end(report[0]);
   Fd write_end(report[1]);
   const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
+  const pid_t child = fork_into(request.group);
   if (child < 0) return system_error("start a process");
   if (child == 0) become(request, exec, parent, report[1]);
   write_end.reset();

@@ -21,6 +21,7 @@ struct SpawnRequest {
   std::optional<int> input;  // absent: /dev/null
   int output = 1;
   int errors = 2;
+  std::optional<std::string> group{};  // directory of a control group, as far as that works
 };
 
 // The process has exec'd when this returns a pid.

@@ -10,6 +10,7 @@
 
 #include "health/host_facts.h"
 #include "health/start_gate.h"
+#include "launcher/agent/attempt_group.h"
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/checkpoint_probe.h"
 #include "launcher/agent/exit_log.h"
@@ -338,4 +339,17 @@ TEST_CASE("checkpoints that cannot be looked at fail the check, absent ones do n
   const auto failures = failures_with(home.path + "/ckpt");
   CHECK(std::any_of(failures.begin(), failures.end(), is_about_checkpoints));
   CHECK(failures_with(home.path + "/absent").size() + 1 == failures.size());
+}
+
+TEST_CASE("a process's control group is found wherever version 2 is mounted") {
+  const std::string v1 = "40 35 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n";
+  const std::string v2 = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
+  const std::string hybrid = "41 35 0:37 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+  const std::string of_user = "0::/user.slice/user-1000.slice/session-3.scope\n";
+  CHECK(own_group(v2, of_user) == "/sys/fs/cgroup/user.slice/user-1000.slice/session-3.scope");
+  CHECK(own_group(v1 + hybrid, "8:pids:/\n0::/\n") == "/sys/fs/cgroup/unified");
+  CHECK_FALSE(own_group(v1, of_user));
+  CHECK_FALSE(own_group(v2, "8:pids:/\n"));
+  CHECK_FALSE(own_group(v2, "0::/../other\n"));
+  CHECK_FALSE(own_group("30 25 0:26 /part /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", of_user));
 }

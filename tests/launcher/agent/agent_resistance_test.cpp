@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "launcher/agent/attempt_group.h"
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/peer_connection.h"
 #include "launcher/agent/process_scan.h"
@@ -62,6 +63,48 @@ TEST_CASE("stopping ends a rank whose main thread has ended before the others") 
   client.send(a_stop(std::chrono::milliseconds{200}));
   REQUIRE(client.await<AttemptClean>());
   CHECK_FALSE(is_running(rank));
+}
+
+// New session, empty environment, no pipe of ours, dead parent: only the kernel's list has it.
+constexpr const char* unmarked =
+    "(env -i /usr/bin/setsid /bin/sh -c 'echo $$; exec >/dev/null 2>&1; exec /bin/sleep 1000' &); "
+    "exec sleep 1000";
+
+bool has_control_groups() {
+  char pattern[] = "/tmp/muster-agent-group.XXXXXX";
+  REQUIRE(::mkdtemp(pattern) != nullptr);
+  const auto group = AttemptGroup::make("test-" + std::to_string(::getpid()), pattern);
+  if (group) group->remove();
+  std::filesystem::remove_all(pattern);
+  return group.has_value();
+}
+
+TEST_CASE("a process without any mark is ended with its control group, the agent dead or not") {
+  if (!has_control_groups()) {
+    WARN("skipped: no control group may be made here");
+    return;
+  }
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_start(unmarked));
+  client.send(a_start("exec sleep 1000", 1, "other"));  // so that nobody takes orphans
+  REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
+  const pid_t hidden = pid_in(client.output(0));
+  const auto group = AttemptGroup::noted(node.run_directory() + "/attempts/job/0");
+  REQUIRE(group);
+  CHECK(group->members().contains(hidden));
+  SECTION("stopped") {
+    client.send(a_stop(std::chrono::milliseconds{100}));
+    REQUIRE(client.await<AttemptClean>());
+    CHECK_FALSE(is_running(hidden));
+  }
+  SECTION("by the keeper") {
+    node.kill_agent();
+    CHECK(eventually([&] { return !is_running(hidden); }));
+  }
+  CHECK(eventually([&] { return !std::filesystem::exists(group->path()); }));
 }
 
 TEST_CASE("a keeper that is killed is replaced while there are ranks") {
