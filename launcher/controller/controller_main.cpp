@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -21,6 +22,7 @@
 #include "launcher/controller/controller_log.h"
 #include "launcher/controller/request_server.h"
 #include "launcher/controller/store.h"
+#include "launcher/os/fd.h"
 #include "launcher/os/whole_file.h"
 #include "launcher/transport/transport_selector.h"
 
@@ -36,16 +38,46 @@ int fail(const std::string& sentence) {
   return cannot_work;
 }
 
-// Held for the life of the process; the kernel lets go when it dies, however it dies.
-Result<bool> take_lock(const Home& home) {
-  const int descriptor = ::open(home.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor < 0) {
+// Held for the life of the process; the kernel lets go when it dies, however it dies. Nothing:
+// another process has it.
+Result<std::optional<Fd>> take_lock(const Home& home) {
+  Fd lock(::open(home.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock) {
     return Error{"cannot write the state directory " + home.root.string() + ": " +
                  std::strerror(errno) + " (set MUSTER_HOME to a directory you can write)"};
   }
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) return false;
-  return true;
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return std::optional<Fd>();
+  return std::optional(std::move(lock));
 }
+
+// Nobody finds a controller whose state directory was removed, and what it journals is lost. It
+// ends; the ranks end with their leases.
+class HomeWatch {
+ public:
+  HomeWatch(boost::asio::io_context& io, const Fd& lock) : io_(io), timer_(io), lock_(lock) {
+    look_later();
+  }
+  bool is_gone() const {
+    struct stat facts {};
+    return ::fstat(lock_.get(), &facts) == 0 && facts.st_nlink == 0;
+  }
+
+ private:
+  static constexpr std::chrono::seconds interval{5};
+
+  void look_later() {
+    timer_.expires_after(interval);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+      if (error) return;
+      if (is_gone()) return io_.stop();
+      look_later();
+    });
+  }
+
+  boost::asio::io_context& io_;
+  boost::asio::steady_timer timer_;
+  const Fd& lock_;
+};
 
 // What the process that was called waits for: it ends as the start of the daemon does.
 constexpr char is_ready = 'R';
@@ -133,9 +165,7 @@ struct Service {
         server(
             io,
             [this](const std::shared_ptr<Session>& session, ToController request,
-                   std::string payload) {
-              requests.handle(session, std::move(request), payload);
-            },
+                   std::string payload) { requests.handle(session, std::move(request), payload); },
             [this](const std::shared_ptr<Session>& session) { controller.client_gone(session); }),
         socket(settings.home.socket()) {}
 
@@ -151,7 +181,7 @@ struct Service {
 };
 
 // `started` is called once the controller listens.
-Status serve(const ControllerOptions& options, mode_t users_mask,
+Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask,
              const std::function<void()>& started) {
   auto id = controller_id(options.home);
   if (!id) return id.error();
@@ -174,35 +204,36 @@ Status serve(const ControllerOptions& options, mode_t users_mask,
   signals.async_wait([&io](const boost::system::error_code& error, int) {
     if (!error) io.stop();
   });
+  const HomeWatch watch(io, lock);
   log_info("controller " + std::to_string(::getpid()) + " serves " + options.home.root.string());
   started();
   io.run();
-  ::unlink(options.home.socket().c_str());
+  if (!watch.is_gone()) ::unlink(options.home.socket().c_str());
   log_info("controller " + std::to_string(::getpid()) + " ends");
   return Done{};
 }
 
-Status serve_without_throwing(const ControllerOptions& options, mode_t users_mask,
+Status serve_without_throwing(const ControllerOptions& options, const Fd& lock, mode_t users_mask,
                               const std::function<void()>& started) {
   try {
-    return serve(options, users_mask, started);
+    return serve(options, lock, users_mask, started);
   } catch (const std::exception& failure) {
     return Error{std::string("the controller stopped: ") + failure.what()};
   }
 }
 
-int serve_in_foreground(const ControllerOptions& options, mode_t users_mask) {
-  const auto served = serve_without_throwing(options, users_mask, [] {});
+int serve_in_foreground(const ControllerOptions& options, const Fd& lock, mode_t users_mask) {
+  const auto served = serve_without_throwing(options, lock, users_mask, [] {});
   return served ? 0 : fail(served.error().message);
 }
 
-int serve_detached(const ControllerOptions& options, mode_t users_mask) {
+int serve_detached(const ControllerOptions& options, const Fd& lock, mode_t users_mask) {
   const auto line = detach(options.home);
   if (!line) return fail(line.error().message);
   const auto tell = [&line](char word) {
     [[maybe_unused]] const ssize_t told = ::write(*line, &word, 1);
   };
-  const auto served = serve_without_throwing(options, users_mask, [&] { tell(is_ready); });
+  const auto served = serve_without_throwing(options, lock, users_mask, [&] { tell(is_ready); });
   if (served) return 0;
   log_error(served.error().message);
   tell(has_failed);
@@ -225,8 +256,8 @@ int controller_main(const ControllerOptions& options) {
     return 0;
   }
   raise_descriptor_limit();
-  return options.detached ? serve_detached(options, users_mask)
-                          : serve_in_foreground(options, users_mask);
+  return options.detached ? serve_detached(options, **locked, users_mask)
+                          : serve_in_foreground(options, **locked, users_mask);
 }
 
 }  // namespace muster

@@ -28,6 +28,20 @@ if command -v sqlite3 >/dev/null; then
   expect 0 "$MUSTER" run "$work/true.yml"
 fi
 
+# A controller whose home is removed leaves, and does not touch what takes its place.
+first_home=$MUSTER_HOME
+export MUSTER_HOME="$work/removed"
+expect 0 "$MUSTER" run "$work/true.yml"
+removed=$(controller_pids)
+rm -rf "$MUSTER_HOME"
+expect 0 "$MUSTER" run "$work/true.yml"
+gone() { ! kill -0 "$removed" 2>/dev/null; }
+until_true 15 gone
+[ -S "$MUSTER_HOME/controller.sock" ] || fail "the next controller has lost its socket"
+kill $(controller_pids)
+until_true 10 no_controller
+export MUSTER_HOME=$first_home
+
 # A home that is a file is no empty store.
 MUSTER_HOME="$work/true.yml" expect 99 "$MUSTER" list
 has err "true.yml"
