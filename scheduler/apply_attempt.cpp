@@ -56,9 +56,11 @@ void apply_one(State& state, Time at, const StopBegun& record) {
   if (!attempt || phase_of<Collecting>(*attempt)) return;
   if (auto* stopping = std::get_if<Stopping>(&attempt->phase)) {
     stopping->why.grace = std::min(stopping->why.grace, record.grace);
+    stopping->why.grace_max = std::min(stopping->why.grace_max, record.grace_max);
     return;
   }
   attempt->phase = Stopping{at, record};
+  attempt->stopped_at = at;
   if (attempt->running_since) {
     find_job(state, record.job)->ran_for += at - *attempt->running_since;
   }

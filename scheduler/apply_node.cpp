@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "scheduler/apply_parts.h"
 #include "scheduler/lookup.h"
 
@@ -19,8 +21,18 @@ void ask_again(const Attempt& attempt, AttemptNode& node) {
   if (phase_of<Reserving>(attempt)) node.ports.reset();
 }
 
+// Nothing that another agent said of it counts.
+AttemptNode spare_of(const NodeId& id, Time at) {
+  AttemptNode spare;
+  spare.id = id;
+  spare.joined_at = at;
+  return spare;
+}
+
 // A fresh agent has proven its predecessor's ranks gone before it answers.
 void meet_agent(Attempt& attempt, const LinkUp& up, bool is_fresh, Time at) {
+  AttemptNode* spare = find_spare(attempt, up.node);
+  if (spare && is_fresh) *spare = spare_of(up.node, at);
   AttemptNode* node = find_node(attempt, up.node);
   if (!node) return;
   if (!attempt.launched && is_fresh) ask_again(attempt, *node);
@@ -43,6 +55,13 @@ void hear_nothing(State& state, const Node& known, const LinkDown& down, Time at
   if (!node || !attempt->launched || node->link_lost_at) return;
   node->link_lost_at = at;
   node->silent_since = down.silent_since;
+}
+
+// Somebody has looked at it. What was set aside stays counted among those of the last minutes.
+void call_sound(Node& node, Time at) {
+  node.sound_since = at;
+  node.evidence.clear();
+  if (node.set_aside) node.set_aside->until = std::min(node.set_aside->until, at);
 }
 
 }  // namespace
@@ -70,6 +89,7 @@ void apply_one(State& state, Time at, const NodeDrainSet& record) {
   node.drain_reason = record.drained ? record.reason : "";
   node.move_at.reset();
   if (record.drained && record.move_after) node.move_at = at + *record.move_after;
+  if (!record.drained) call_sound(node, at);
 }
 
 void apply_one(State& state, Time at, const LinkUp& record) {
@@ -77,6 +97,7 @@ void apply_one(State& state, Time at, const LinkUp& record) {
   const LinkUp* last = last_agent(node.link);
   const bool fresh_agent = last && last->agent_id != record.agent_id;
   node.link = Linked{record};
+  if (node.notice && node.notice->boot_id != record.boot_id) node.notice.reset();
   if (node.unclean && fresh_agent) {
     node.unclean.reset();
     node.owner.reset();
@@ -102,9 +123,30 @@ void apply_one(State& state, Time at, const LinkDown& record) {
   link = Unlinked{record.failure, at, last, at};
 }
 
-void apply_one(State&, Time, const NodeNotice&) {}
-void apply_one(State&, Time, const NodeSetAside&) {}
-void apply_one(State&, Time, const BreakerOpened&) {}
-void apply_one(State&, Time, const BreakerReset&) {}
+void apply_one(State& state, Time at, const NodeNotice& record) {
+  Node& node = node_at(state, record.node);
+  node.notice.reset();
+  if (record.over) return;
+  node.notice = LeaveNotice{at, std::nullopt, record.source, record.boot_id};
+  if (record.leaves_in) node.notice->leaves_at = at + *record.leaves_in;
+}
+
+void apply_one(State& state, Time, const NodeSuspected& record) {
+  node_at(state, record.node).evidence = record.evidence;
+}
+
+void apply_one(State& state, Time at, const NodeSetAside& record) {
+  node_at(state, record.node).set_aside = SetAside{at, record.until, record.reason};
+}
+
+void apply_one(State& state, Time at, const BreakerOpened& record) {
+  Breaker& breaker = state.breakers[record.target];
+  breaker.open_since = at;
+  breaker.reason = record.reason;
+}
+
+void apply_one(State& state, Time at, const BreakerReset& record) {
+  state.breakers[record.target] = Breaker{std::nullopt, "", at};
+}
 
 }  // namespace muster

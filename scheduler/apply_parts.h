@@ -19,6 +19,7 @@ void apply_one(State& state, Time at, const NodeDrainSet& record);
 void apply_one(State& state, Time at, const LinkUp& record);
 void apply_one(State& state, Time at, const LinkDown& record);
 void apply_one(State& state, Time at, const NodeNotice& record);
+void apply_one(State& state, Time at, const NodeSuspected& record);
 void apply_one(State& state, Time at, const NodeSetAside& record);
 void apply_one(State& state, Time at, const BreakerOpened& record);
 void apply_one(State& state, Time at, const BreakerReset& record);
@@ -27,6 +28,7 @@ void apply_one(State& state, Time at, const BreakerReset& record);
 void apply_one(State& state, Time at, const AttemptPlaced& record);
 void apply_one(State& state, Time at, const NodeReplaced& record);
 void apply_one(State& state, Time at, const SpareDropped& record);
+void apply_one(State& state, Time at, const SpareAdded& record);
 void apply_one(State& state, Time at, const PlacementAbandoned& record);
 void apply_one(State& state, Time at, const AttemptEnded& record);
 

@@ -22,10 +22,12 @@ bool is_free(const State& state, const NodeId& id) {
   return !node || !node->owner;
 }
 
-bool are_free(const State& state, const std::vector<NodeId>& nodes) {
-  const std::set<NodeId> distinct(nodes.begin(), nodes.end());
-  return !nodes.empty() && distinct.size() == nodes.size() &&
-         std::all_of(nodes.begin(), nodes.end(),
+bool are_free(const State& state, const AttemptPlaced& placed) {
+  std::set<NodeId> distinct(placed.nodes.begin(), placed.nodes.end());
+  distinct.insert(placed.spares.begin(), placed.spares.end());
+  return !placed.nodes.empty() &&
+         distinct.size() == placed.nodes.size() + placed.spares.size() &&
+         std::all_of(distinct.begin(), distinct.end(),
                      [&](const NodeId& node) { return is_free(state, node); });
 }
 
@@ -43,6 +45,14 @@ std::vector<Rank> fresh_ranks(const JobSpec& spec, std::size_t nodes) {
   return ranks;
 }
 
+// A program that tells no steps is believed to have saved where it was.
+bool is_last_step_saved(const Attempt& attempt, bool newer_checkpoint,
+                        const std::optional<CheckpointRef>& newest) {
+  if (!attempt.last_step) return newer_checkpoint;
+  const auto& last = newest ? newest : attempt.resume_from;
+  return last && last->step >= *attempt.last_step;
+}
+
 PastAttempt past_of(const Attempt& attempt, const AttemptEnded& record, Time at) {
   PastAttempt past;
   past.id = attempt.id;
@@ -51,10 +61,20 @@ PastAttempt past_of(const Attempt& attempt, const AttemptEnded& record, Time at)
   past.newest_checkpoint = record.newest_checkpoint;
   past.started_at = attempt.running_since.value_or(attempt.placed_at);
   for (const AttemptNode& node : attempt.nodes) past.nodes.push_back(node.id);
+  for (const AttemptNode& spare : attempt.spares) past.spares.push_back(spare.id);
   const auto& newest = record.newest_checkpoint;
   past.newer_checkpoint =
       newest && (!attempt.resume_from || newest->step > attempt.resume_from->step);
+  past.saved_last_step = is_last_step_saved(attempt, past.newer_checkpoint, newest);
   return past;
+}
+
+void release_spares(State& state, const Job& job, const Attempt& attempt) {
+  for (const AttemptNode& spare : attempt.spares) release(state, spare.id, job.id);
+}
+
+void forget_spare(Attempt& attempt, const NodeId& id) {
+  std::erase_if(attempt.spares, [&](const AttemptNode& spare) { return spare.id == id; });
 }
 
 // A node whose processes do not die stays the job's, whatever becomes of the job.
@@ -70,6 +90,7 @@ void give_back(State& state, const Job& job, const Attempt& attempt) {
     }
     release(state, node.id, job.id);
   }
+  release_spares(state, job, attempt);
 }
 
 }  // namespace
@@ -78,12 +99,16 @@ void apply_one(State& state, Time at, const AttemptPlaced& record) {
   Job* job = find_job(state, record.job);
   const bool waits = job && !active_attempt(*job) && !is_undecided(*job);
   if (!waits || record.attempt.value < job->next_attempt) return;
-  if (!are_free(state, record.nodes)) return;
+  if (!are_free(state, record)) return;
   Attempt attempt;
   attempt.id = record.attempt;
   attempt.placed_at = at;
   for (const NodeId& id : record.nodes) {
     attempt.nodes.push_back(fresh_node(id, at));
+    node_at(state, id).owner = record.job;
+  }
+  for (const NodeId& id : record.spares) {
+    attempt.spares.push_back(fresh_node(id, at));
     node_at(state, id).owner = record.job;
   }
   attempt.ranks = fresh_ranks(job->spec, record.nodes.size());
@@ -94,11 +119,28 @@ void apply_one(State& state, Time at, const AttemptPlaced& record) {
 void apply_one(State& state, Time at, const NodeReplaced& record) {
   Attempt* attempt = gathering(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.old_node) : nullptr;
-  if (!node || !is_free(state, record.new_node)) return;
+  const AttemptNode* spare = attempt ? find_spare(*attempt, record.new_node) : nullptr;
+  if (!node || !(spare || is_free(state, record.new_node))) return;
   attempt->passed_over.push_back(record);
   release(state, record.old_node, record.job);
-  *node = fresh_node(record.new_node, at);
+  *node = spare ? *spare : fresh_node(record.new_node, at);
+  if (spare) forget_spare(*attempt, record.new_node);
   node_at(state, record.new_node).owner = record.job;
+}
+
+void apply_one(State& state, Time, const SpareDropped& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  if (!attempt || !find_spare(*attempt, record.node)) return;
+  forget_spare(*attempt, record.node);
+  attempt->spares_dropped.push_back(record.node);
+  release(state, record.node, record.job);
+}
+
+void apply_one(State& state, Time at, const SpareAdded& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  if (!attempt || is_ending(*attempt) || !is_free(state, record.node)) return;
+  attempt->spares.push_back(fresh_node(record.node, at));
+  node_at(state, record.node).owner = record.job;
 }
 
 void apply_one(State& state, Time, const PlacementAbandoned& record) {
@@ -106,6 +148,7 @@ void apply_one(State& state, Time, const PlacementAbandoned& record) {
   if (!attempt) return;
   Job& job = *find_job(state, record.job);
   for (const AttemptNode& node : attempt->nodes) release(state, node.id, record.job);
+  release_spares(state, job, *attempt);
   if (!job.waiting_since) job.waiting_since = attempt->placed_at;
   job.abandoned += 1;
   job.phase = Queued{record.reason, record.retry_at};
@@ -119,7 +162,5 @@ void apply_one(State& state, Time at, const AttemptEnded& record) {
   give_back(state, job, *attempt);
   job.phase = Queued{};
 }
-
-void apply_one(State&, Time, const SpareDropped&) {}
 
 }  // namespace muster

@@ -15,6 +15,15 @@ AttemptNode* reporting(State& state, const Report& report) {
   return attempt && phase_of<P>(*attempt) ? find_node(*attempt, report.node) : nullptr;
 }
 
+// Or one of its spares, which is checked and given files whenever it was added.
+template <class P, class Report>
+AttemptNode* reporting_or_spare(State& state, const Report& report) {
+  Attempt* attempt = find_attempt(state, report.job, report.attempt);
+  if (!attempt || is_ending(*attempt)) return nullptr;
+  if (AttemptNode* spare = find_spare(*attempt, report.node)) return spare;
+  return reporting<P>(state, report);
+}
+
 Rank* find_rank(Attempt& attempt, const RankExited& exit) {
   const auto count = static_cast<std::int64_t>(attempt.ranks.size());
   if (exit.rank.value < 0 || exit.rank.value >= count) return nullptr;
@@ -54,7 +63,7 @@ void clean_up(State& state, const NodeClean& report) {
 }  // namespace
 
 void apply_one(State& state, Time, const NodeChecked& record) {
-  AttemptNode* node = reporting<Gathering>(state, record);
+  AttemptNode* node = reporting_or_spare<Gathering>(state, record);
   if (!node || node->checked) return;
   node->checked = record;
   Job& job = *find_job(state, record.job);
@@ -65,11 +74,11 @@ void apply_one(State& state, Time, const NodeChecked& record) {
 }
 
 void apply_one(State& state, Time at, const StagingSeen& record) {
-  if (AttemptNode* node = reporting<Staging>(state, record)) node->staging_seen = at;
+  if (AttemptNode* node = reporting_or_spare<Staging>(state, record)) node->staging_seen = at;
 }
 
 void apply_one(State& state, Time, const NodeStaged& record) {
-  AttemptNode* node = reporting<Staging>(state, record);
+  AttemptNode* node = reporting_or_spare<Staging>(state, record);
   if (node && !node->staged) node->staged = record;
 }
 
@@ -96,9 +105,10 @@ void apply_one(State& state, Time, const RankExited& record) {
   if (rank && !std::holds_alternative<RankDone>(rank->state)) rank->state = RankDone{record};
 }
 
-void apply_one(State& state, Time, const ProgressSeen& record) {
+void apply_one(State& state, Time at, const ProgressSeen& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   if (!attempt || !attempt->launched) return;
+  if (!attempt->last_step || record.step > *attempt->last_step) attempt->stepped_at = at;
   attempt->last_step = std::max(attempt->last_step.value_or(record.step), record.step);
   see_checkpoint(*find_job(state, record.job), *attempt, record.checkpoint);
 }

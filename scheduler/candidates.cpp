@@ -1,9 +1,13 @@
 #include "scheduler/candidates.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "scheduler/lookup.h"
+#include "scheduler/node_standing.h"
 #include "scheduler/sentences.h"
+#include "scheduler/suspicion.h"
 
 namespace muster {
 
@@ -23,9 +27,10 @@ bool is_placed_out(const Job& job, const NodeId& id) {
   return left_out || has(settings.exclude_nodes, id);
 }
 
-std::string owner_text(const Node& node) {
+std::string owner_text(const State& state, const Node& node) {
   const std::string& owner = node.owner->value;
   if (node.unclean) return node.id.value + " has processes of job " + owner + " that do not die";
+  if (is_spare(state, node)) return node.id.value + " is a spare of job " + owner;
   return node.id.value + " is running job " + owner;
 }
 
@@ -39,47 +44,77 @@ const LinkFailure* permanent_failure(const Unlinked* link, const Job& job) {
   return counts ? &link->failure : nullptr;
 }
 
-Candidate judge(const State& state, const Job& job, const std::set<NodeId>& taken,
-                const NodeId& id) {
+// What a job restarts on is kept for it, but a preemptible one gives way to a higher priority.
+bool is_kept_from(const Turn& turn, const Job& job, const NodeId& id) {
+  const auto kept = turn.kept.find(id);
+  if (kept == turn.kept.end() || kept->second == job.id) return false;
+  const Job* other = find_job(turn.state, kept->second);
+  const bool gives_way = other && std::holds_alternative<Backoff>(other->phase) &&
+                         other->spec.muster.preemptible &&
+                         other->spec.muster.priority < job.spec.muster.priority;
+  return !gives_way;
+}
+
+Reluctance reluctance_of(const Job& job, const NodeId& id, const Node* node, Time now) {
+  if (has(job.avoid, id)) return Reluctance::avoided;
+  if (!node) return Reluctance::none;
+  if (std::holds_alternative<Unlinked>(node->link)) return Reluctance::link_down;
+  return is_suspect(*node, now) ? Reluctance::suspect : Reluctance::none;
+}
+
+Candidate judge(Turn& turn, const Job& job, const NodeId& id) {
   if (is_placed_out(job, id)) return {id, Unusable{}, ""};
   if (job.excluded.count(id)) {
     return {id, Unusable{}, id.value + " was excluded from this job after a failure"};
   }
-  const Node* node = find_node(state, id);
+  const Node* node = find_node(turn.state, id);
   const Unlinked* lost = node ? std::get_if<Unlinked>(&node->link) : nullptr;
   if (const LinkFailure* failure = permanent_failure(lost, job)) {
     return {id, Unusable{true}, link_text(id, *failure)};
   }
-  if (node && node->drained) {
-    return {id, Drained{}, id.value + " is drained: " + node->drain_reason};
+  if (auto refusal = refusal_of(node, turn.moment)) return {id, Drained{}, std::move(*refusal)};
+  if (node && node->owner) return {id, Busy{}, owner_text(turn.state, *node)};
+  if (turn.given.count(id) || is_kept_from(turn, job, id)) {
+    return {id, Busy{}, id.value + " is kept for a job ahead of it"};
   }
-  if (node && node->owner) return {id, Busy{}, owner_text(*node)};
-  if (taken.count(id)) return {id, Busy{}, id.value + " is kept for a job ahead of it"};
-  if (has(job.avoid, id)) return {id, Usable{2}, ""};
-  return {id, Usable{lost ? 1 : 0}, ""};
+  return {id, Usable{reluctance_of(job, id, node, turn.moment.now())}, ""};
 }
 
 struct Pick {
-  int reluctance;
-  bool is_new;           // was not in the previous attempt
+  Reluctance reluctance;
+  int novelty;           // 0: was in the previous gang, 1: was a spare of it, 2: neither
   std::size_t position;  // in the target
   NodeId id;
-  auto key() const { return std::tuple{reluctance, is_new, position}; }
+  auto key() const { return std::tuple{reluctance, novelty, position}; }
 };
 
-std::vector<Pick> best_picks(const std::vector<Candidate>& candidates, std::size_t count,
-                             const std::vector<NodeId>& previous) {
+int novelty_of(const Previous& previous, const NodeId& id) {
+  if (has(previous.nodes, id)) return 0;
+  return has(previous.spares, id) ? 1 : 2;
+}
+
+// The best first.
+std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates,
+                               const Previous& previous) {
   std::vector<Pick> picks;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const auto* usable = std::get_if<Usable>(&candidates[i].standing);
     const NodeId& id = candidates[i].id;
-    if (usable) picks.push_back({usable->reluctance, !has(previous, id), i, id});
+    if (usable) picks.push_back({usable->reluctance, novelty_of(previous, id), i, id});
   }
   std::sort(picks.begin(), picks.end(),
             [](const Pick& a, const Pick& b) { return a.key() < b.key(); });
+  return picks;
+}
+
+// In the order in which they fill gaps: a former spare has the job's files already.
+std::vector<Pick> best_picks(const std::vector<Candidate>& candidates, std::size_t count,
+                             const Previous& previous) {
+  std::vector<Pick> picks = ranked_picks(candidates, previous);
   picks.resize(std::min(picks.size(), count));
-  std::sort(picks.begin(), picks.end(),
-            [](const Pick& a, const Pick& b) { return a.position < b.position; });
+  std::sort(picks.begin(), picks.end(), [](const Pick& a, const Pick& b) {
+    return std::pair{a.novelty, a.position} < std::pair{b.novelty, b.position};
+  });
   return picks;
 }
 
@@ -89,26 +124,43 @@ const LinkFailure* permanent_failure(const State& state, const Job& job, const N
   return permanent_failure(unlinked(state, node), job);
 }
 
-std::vector<Candidate> candidates(const State& state, const Job& job,
-                                  const std::set<NodeId>& taken) {
+Previous previous_of(const Job& job) {
+  if (job.past.empty()) return {};
+  return {job.past.back().nodes, job.past.back().spares};
+}
+
+std::size_t spares_wanted(const Job& job) {
+  return static_cast<std::size_t>(std::max(0, job.spec.muster.nodes_spares));
+}
+
+std::vector<Candidate> candidates(Turn& turn, const Job& job) {
   std::vector<Candidate> all;
   all.reserve(job.target.nodes.size());
-  for (const NodeAddress& node : job.target.nodes) {
-    all.push_back(judge(state, job, taken, node.id));
-  }
+  for (const NodeAddress& node : job.target.nodes) all.push_back(judge(turn, job, node.id));
   return all;
 }
 
+std::vector<NodeId> choose_spares(const std::vector<Candidate>& candidates, std::size_t count,
+                                  const std::vector<NodeId>& gang, const Previous& previous) {
+  std::vector<NodeId> spares;
+  if (count == 0) return spares;
+  for (const Pick& pick : ranked_picks(candidates, previous)) {
+    if (spares.size() == count) break;
+    if (pick.reluctance != Reluctance::avoided && !has(gang, pick.id)) spares.push_back(pick.id);
+  }
+  return spares;
+}
+
 std::vector<NodeId> choose_nodes(const std::vector<Candidate>& candidates, std::size_t count,
-                                 const std::vector<NodeId>& previous) {
+                                 const Previous& previous) {
   std::vector<Pick> picks = best_picks(candidates, count, previous);
   std::vector<NodeId> chosen(picks.size());
   std::vector<bool> filled(picks.size(), false);
   std::vector<NodeId> movable;
   for (const Pick& pick : picks) {
-    const auto place = std::find(previous.begin(), previous.end(), pick.id);
-    const auto index = static_cast<std::size_t>(place - previous.begin());
-    if (place != previous.end() && index < chosen.size()) {
+    const auto place = std::find(previous.nodes.begin(), previous.nodes.end(), pick.id);
+    const auto index = static_cast<std::size_t>(place - previous.nodes.begin());
+    if (place != previous.nodes.end() && index < chosen.size()) {
       chosen[index] = pick.id;
       filled[index] = true;
     } else {

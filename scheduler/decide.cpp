@@ -2,6 +2,7 @@
 
 #include "scheduler/lookup.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/node_standing.h"
 #include "scheduler/restart_policy.h"
 #include "scheduler/sentences.h"
 #include "scheduler/turn.h"
@@ -14,8 +15,12 @@ void act(Turn& turn, const Job& job, const Attempt& attempt) {
   if (phase_of<Stopping>(attempt)) return stop(turn, job, attempt);
   if (phase_of<Collecting>(attempt)) return collect(turn, job, attempt);
   if (auto why = interruption(turn, job, attempt)) return turn.decide(std::move(*why));
-  if (phase_of<Gathering>(attempt)) return gather(turn, job, attempt);
-  launch(turn, job, attempt);
+  const std::size_t decided = turn.decisions.size();
+  if (phase_of<Gathering>(attempt)) gather(turn, job, attempt);
+  else launch(turn, job, attempt);
+  if (turn.decisions.size() != decided) return;
+  mind_spares(turn, job, attempt);
+  remember_bad_start(turn, job, attempt);
 }
 
 void cancel_waiting(Turn& turn, const Job& job) {

@@ -147,14 +147,20 @@ void put_attempt(Text& text, const std::string& at, const Attempt& attempt) {
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
     put_node(text, at + ".node" + std::to_string(i), attempt.nodes[i]);
   }
+  for (std::size_t i = 0; i < attempt.spares.size(); ++i) {
+    put_node(text, at + ".spare" + std::to_string(i), attempt.spares[i]);
+  }
+  text.line(at + ".spares_dropped", attempt.spares_dropped);
   for (const Rank& rank : attempt.ranks) {
     put_rank(text, at + ".rank" + std::to_string(rank.id.value), rank);
   }
   text.line(at + ".resume_from", attempt.resume_from);
   text.line(at + ".newest_checkpoint", attempt.newest_checkpoint);
   text.line(at + ".last_step", attempt.last_step);
+  text.line(at + ".stepped_at", attempt.stepped_at);
   text.line(at + ".passed_over", attempt.passed_over);
   text.line(at + ".running_since", attempt.running_since);
+  text.line(at + ".stopped_at", attempt.stopped_at);
   text.line(at + ".launched", attempt.launched);
 }
 
@@ -165,8 +171,10 @@ void put_past(Text& text, const std::string& at, const PastAttempt& past) {
   text.line(at + ".newest_checkpoint", past.newest_checkpoint);
   text.line(at + ".reschedule", past.reschedule);
   text.line(at + ".nodes", past.nodes);
+  text.line(at + ".spares", past.spares);
   text.line(at + ".charged", past.charged);
   text.line(at + ".newer_checkpoint", past.newer_checkpoint);
+  text.line(at + ".saved_last_step", past.saved_last_step);
 }
 
 void put_job_phase(Text& text, const std::string& at, const JobPhase& phase) {
@@ -220,6 +228,18 @@ void put_known_node(Text& text, const Node& node) {
   }
   text.line(at + ".drained", node.drained ? "yes " + node.drain_reason : std::string("no"));
   text.line(at + ".owner", node.owner);
+  text.line(at + ".evidence", node.evidence);
+  text.line(at + ".sound_since", node.sound_since);
+  if (node.set_aside) {
+    text.line(at + ".set_aside", node.set_aside->reason);
+    text.line(at + ".set_aside.times",
+              std::vector<Time>{node.set_aside->since, node.set_aside->until});
+  }
+  if (node.notice) {
+    text.line(at + ".notice", node.notice->source + " " + node.notice->boot_id);
+    text.line(at + ".notice.since", node.notice->since);
+    text.line(at + ".notice.leaves_at", node.notice->leaves_at);
+  }
   if (node.unclean) {
     text.line(at + ".unclean", node.unclean->job);
     text.line(at + ".unclean.attempt", node.unclean->attempt);
@@ -238,6 +258,11 @@ std::string describe(const State& state) {
   Text text;
   text.line("next_order", state.next_order);
   for (const auto& [id, node] : state.nodes) put_known_node(text, node);
+  for (const auto& [target, breaker] : state.breakers) {
+    text.line(target + ".breaker", breaker.reason);
+    text.line(target + ".breaker.open_since", breaker.open_since);
+    text.line(target + ".breaker.reset_at", breaker.reset_at);
+  }
   for (const auto& [id, job] : state.jobs) put_job(text, job);
   return text.take();
 }

@@ -91,7 +91,9 @@ class Explainer {
   void tell(const JobWaits& record) { say(record.reason); }
   void tell(const AttemptPlaced& record) {
     step_.reset();
-    say(attempt_text(record.attempt) + " placed on " + node_list(record.nodes) + ": " + record.why);
+    const std::string spares = record.spares.empty() ? "" : ", spares " + node_list(record.spares);
+    say(attempt_text(record.attempt) + " placed on " + node_list(record.nodes) + spares + ": " +
+        record.why);
   }
   void tell(const NodeReplaced& record) {
     say(attempt_text(record.attempt) + ": " + record.new_node.value + " instead of " +
@@ -101,6 +103,10 @@ class Explainer {
     say(attempt_text(record.attempt) + " gives up its spare " + record.node.value + ": " +
         record.reason);
   }
+  void tell(const SpareAdded& record) {
+    say(attempt_text(record.attempt) + " holds " + record.node.value + " as a spare");
+  }
+  void tell(const NodeSuspected&) {}
   void tell(const NodeSetAside& record) {
     say(record.node.value + " is set aside: " + record.reason);
   }

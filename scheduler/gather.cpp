@@ -3,69 +3,39 @@
 #include <algorithm>
 
 #include "scheduler/candidates.h"
+#include "scheduler/fitness.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/sentences.h"
+#include "scheduler/spares.h"
 #include "scheduler/turn.h"
 
 namespace muster {
 
 namespace {
 
-struct Unfit {
-  NodeId node;
-  Unfitness unfitness;
-  std::string reason;
-};
-
-std::string failures_text(const NodeChecked& checked) {
-  std::vector<std::string> parts;
-  for (const CheckFailure& failure : checked.failures) {
-    parts.push_back(failure.check + ": " + failure.message);
-  }
-  return checked.node.value + " failed its start checks: " + list_text(parts);
+bool has_tried(const Attempt& attempt, const NodeId& id) {
+  const auto is_it = [&](const AttemptNode& node) { return node.id == id; };
+  const auto was_it = [&](const NodeReplaced& passed) { return passed.old_node == id; };
+  return std::any_of(attempt.nodes.begin(), attempt.nodes.end(), is_it) ||
+         std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(), was_it);
 }
 
-std::optional<Unfit> unlinked_too_long(Turn& turn, const AttemptNode& node) {
-  const Unlinked* link = unlinked(turn.state, node.id);
-  const Time since = link ? std::max(link->since, node.joined_at) : node.joined_at;
-  if (!turn.moment.reached(since + link_limit)) return std::nullopt;
-  const std::string silence = node.id.value + " gave no answer for " + duration_text(link_limit);
-  return Unfit{node.id, Unfitness::unreachable, link ? link_text(node.id, link->failure) : silence};
-}
-
-Unfit failed_checks(const NodeChecked& checked) {
-  const bool lasting = std::any_of(checked.failures.begin(), checked.failures.end(),
-                                   [](const CheckFailure& failure) { return failure.lasting; });
-  return {checked.node, lasting ? Unfitness::lasting : Unfitness::unhealthy,
-          failures_text(checked)};
-}
-
-std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) {
-  const Node* known = find_node(turn.state, node.id);
-  if (known && known->drained) {
-    return Unfit{node.id, Unfitness::drained,
-                 node.id.value + " is drained: " + known->drain_reason};
-  }
-  if (const LinkFailure* failure = permanent_failure(turn.state, job, node.id)) {
-    return Unfit{node.id, Unfitness::unreachable, link_text(node.id, *failure)};
-  }
-  if (node.checked && !node.checked->failures.empty()) return failed_checks(*node.checked);
-  if (!linked_agent(turn.state, node.id)) return unlinked_too_long(turn, node);
-  if (!node.checked && turn.moment.reached(node.joined_at + check_limit)) {
-    return Unfit{
-        node.id, Unfitness::unhealthy,
-        node.id.value + " did not finish its start checks within " + duration_text(check_limit)};
-  }
-  return std::nullopt;
-}
-
-std::vector<NodeId> replacements(const Turn& turn, const Job& job, const Attempt& attempt,
+// Spares first, those that have passed their gate before others; then nodes that are free.
+std::vector<NodeId> replacements(Turn& turn, const Job& job, const Attempt& attempt,
                                  std::size_t count) {
-  std::set<NodeId> taken = turn.taken;
-  for (const NodeReplaced& passed : attempt.passed_over) taken.insert(passed.old_node);
-  return choose_nodes(candidates(turn.state, job, taken), count, {});
+  std::vector<NodeId> chosen;
+  for (const bool passed : {true, false}) {
+    for (const AttemptNode& spare : attempt.spares) {
+      if (has_passed_gate(turn.state, spare) != passed || unfit(turn, job, spare)) continue;
+      if (chosen.size() < count) chosen.push_back(spare.id);
+    }
+  }
+  if (chosen.size() == count) return chosen;
+  const auto free = choose_nodes(new_candidates(turn, job, attempt), count - chosen.size(), {});
+  chosen.insert(chosen.end(), free.begin(), free.end());
+  return chosen;
 }
 
 std::string abandon_text(const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
@@ -81,15 +51,8 @@ Milliseconds retry_delay(const Job& job) {
   return std::min(retry_placement_most, retry_placement_first * (1 << doublings));
 }
 
-bool has_tried(const Attempt& attempt, const NodeId& id) {
-  const auto is_it = [&](const AttemptNode& node) { return node.id == id; };
-  const auto was_it = [&](const NodeReplaced& passed) { return passed.old_node == id; };
-  return std::any_of(attempt.nodes.begin(), attempt.nodes.end(), is_it) ||
-         std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(), was_it);
-}
-
-bool has_more_to_try(const Turn& turn, const Job& job, const Attempt& attempt) {
-  const auto all = candidates(turn.state, job, turn.taken);
+bool has_more_to_try(Turn& turn, const Job& job, const Attempt& attempt) {
+  const auto all = candidates(turn, job);
   return std::any_of(all.begin(), all.end(), [&](const Candidate& candidate) {
     return !std::holds_alternative<Unusable>(candidate.standing) &&
            !has_tried(attempt, candidate.id);
@@ -97,7 +60,7 @@ bool has_more_to_try(const Turn& turn, const Job& job, const Attempt& attempt) {
 }
 
 // Every node of the target fails a check that waiting does not mend.
-bool is_hopeless(const Turn& turn, const Job& job, const Attempt& attempt,
+bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
                  const std::vector<Unfit>& unfits) {
   const auto lasts = [](const auto& failed) { return failed.unfitness == Unfitness::lasting; };
   return std::all_of(unfits.begin(), unfits.end(), lasts) &&
@@ -141,7 +104,7 @@ void gather(Turn& turn, const Job& job, const Attempt& attempt) {
   const auto others = replacements(turn, job, attempt, unfits.size());
   if (others.size() < unfits.size()) return abandon(turn, job, attempt, unfits);
   for (std::size_t i = 0; i < unfits.size(); ++i) {
-    turn.taken.insert(others[i]);
+    turn.given.insert(others[i]);
     turn.decide(NodeReplaced{job.id, attempt.id, unfits[i].node, others[i], unfits[i].reason,
                              unfits[i].unfitness});
   }

@@ -1,10 +1,13 @@
-// What stops an attempt before its time: the user, a failed rank, a lost node, the time limit.
+// What stops an attempt before its time: the user, a failed rank, a node that is lost or leaves,
+// the time limit.
 #include <algorithm>
 
 #include "scheduler/classify.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
+#include "scheduler/node_standing.h"
 #include "scheduler/sentences.h"
+#include "scheduler/spares.h"
 #include "scheduler/turn.h"
 
 namespace muster {
@@ -31,16 +34,33 @@ bool has_troubled_ranks(const Attempt& attempt) {
   });
 }
 
-StopBegun stop_for(const Job& job, const Attempt& attempt, StopReason reason, std::string sentence,
-                   std::optional<NodeId> blamed = std::nullopt) {
-  return {job.id,           attempt.id, reason, std::move(sentence), job.spec.muster.stop.grace,
-          std::move(blamed)};
-}
-
 std::optional<StopBegun> canceled(const Job& job, const Attempt& attempt) {
   if (!job.cancel) return std::nullopt;
   StopBegun why = stop_for(job, attempt, StopReason::canceled, "cancelled by the user");
-  why.grace = job.cancel->grace.value_or(why.grace);
+  if (job.cancel->grace) why.grace = why.grace_max = *job.cancel->grace;
+  return why;
+}
+
+// What its ranks can still save, they save before the first host of it goes.
+std::optional<StopBegun> leaving(Turn& turn, const Job& job, const Attempt& attempt) {
+  const Node* first = nullptr;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!turn.troubled.contains(node.id)) continue;
+    const Node* known = find_node(turn.state, node.id);
+    if (!is_leaving(*known, turn.moment)) continue;
+    const auto& when = known->notice->leaves_at;
+    const bool sooner = !first || (when && (!first->notice->leaves_at ||
+                                            *when < *first->notice->leaves_at));
+    if (sooner) first = known;
+  }
+  if (!first) return std::nullopt;
+  const Time now = turn.moment.now();
+  StopBegun why = stop_for(job, attempt, StopReason::preempted,
+                           notice_text(first->id, *first->notice, now), first->id);
+  if (!first->notice->leaves_at) return why;
+  const Milliseconds left = *first->notice->leaves_at - notice_margin - now;
+  why.grace = std::clamp(left, Milliseconds{0}, why.grace);
+  why.grace_max = std::clamp(left, why.grace, std::max(why.grace, why.grace_max));
   return why;
 }
 
@@ -49,6 +69,9 @@ std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& atte
   for (const AttemptNode& node : attempt.nodes) {
     if (!turn.troubled.contains(node.id)) continue;
     const Node* known = find_node(turn.state, node.id);
+    if (!attempt.launched && !known->drained && is_set_aside(*known, turn.moment)) {
+      return stop_for(job, attempt, StopReason::drained, *refusal_of(known, turn.moment), node.id);
+    }
     if (!known->drained) continue;
     const bool moves = known->move_at && turn.moment.reached(*known->move_at);
     if (attempt.launched && !moves) continue;
@@ -75,15 +98,25 @@ std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt) {
   return std::nullopt;
 }
 
+// Until when a lost node is waited for. With a spare at hand a run that stands still moves on
+// sooner.
+Time end_of_patience(Turn& turn, const Job& job, const Attempt& attempt, const Unlinked& link) {
+  const Time latest = link.since + job.target.unreachable;
+  if (!has_ready_spare(turn, job, attempt)) return latest;
+  const Time moved = std::max(link.since, attempt.stepped_at.value_or(link.since));
+  return std::min(latest, moved + lost_with_spare);
+}
+
 std::optional<StopBegun> unreachable(Turn& turn, const Job& job, const Attempt& attempt) {
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
     const NodeId& id = attempt.nodes[i].id;
     if (!turn.troubled.contains(id)) continue;
     const Unlinked* link = unlinked(turn.state, id);
     if (!link || !has_unfinished_ranks(attempt, i)) continue;
-    if (!turn.moment.reached(link->since + job.target.unreachable)) continue;
+    const Time end = end_of_patience(turn, job, attempt, *link);
+    if (!turn.moment.reached(end)) continue;
     return stop_for(job, attempt, StopReason::node_lost,
-                    id.value + " was lost for " + duration_text(job.target.unreachable) + ": " +
+                    id.value + " was lost for " + duration_text(end - link->since) + ": " +
                         link->failure.message,
                     id);
   }
@@ -111,11 +144,20 @@ std::optional<StopBegun> finished(const Job& job, const Attempt& attempt) {
 
 }  // namespace
 
+StopBegun stop_for(const Job& job, const Attempt& attempt, StopReason reason, std::string sentence,
+                   std::optional<NodeId> blamed) {
+  const StopSettings& stop = job.spec.muster.stop;
+  StopBegun why{job.id, attempt.id, reason, std::move(sentence), stop.grace, std::move(blamed)};
+  why.grace_max = stop.grace_max;
+  return why;
+}
+
 std::set<NodeId> drained_or_unlinked(const State& state) {
   std::set<NodeId> troubled;
   for (const auto& [id, node] : state.nodes) {
     const bool is_lost = std::holds_alternative<Unlinked>(node.link);
-    if (node.drained || is_lost) troubled.insert(troubled.end(), id);
+    const bool is_refused = node.drained || node.notice || node.set_aside;
+    if (is_refused || is_lost) troubled.insert(troubled.end(), id);
   }
   return troubled;
 }
@@ -124,6 +166,7 @@ std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt&
   if (auto why = finished(job, attempt)) return why;
   if (auto why = canceled(job, attempt)) return why;
   if (phase_of<Gathering>(attempt)) return std::nullopt;
+  if (auto why = leaving(turn, job, attempt)) return why;
   if (!attempt.launched) {
     if (auto why = drained(turn, job, attempt)) return why;
     return unreachable(turn, job, attempt);

@@ -4,6 +4,7 @@
 
 #include "scheduler/apply.h"
 #include "scheduler/lookup.h"
+#include "scheduler/node_standing.h"
 #include "scheduler/record_subject.h"
 
 namespace muster {
@@ -12,7 +13,9 @@ namespace {
 
 void check_ownership(const State& state, const Job& job, const Attempt& attempt,
                      std::map<NodeId, JobId>& holders, std::vector<std::string>& found) {
-  for (const AttemptNode& node : attempt.nodes) {
+  std::vector<AttemptNode> held = attempt.nodes;
+  held.insert(held.end(), attempt.spares.begin(), attempt.spares.end());
+  for (const AttemptNode& node : held) {
     const auto [holder, is_first] = holders.emplace(node.id, job.id);
     if (!is_first) {
       found.push_back("I1: " + node.id.value + " is in attempts of " + holder->second.value +
@@ -29,8 +32,10 @@ void check_owner(const State& state, const Node& node, std::vector<std::string>&
   if (!node.owner || node.unclean) return;
   const Job* job = find_job(state, *node.owner);
   const Attempt* attempt = job ? active_attempt(*job) : nullptr;
-  const bool holds = attempt && std::any_of(attempt->nodes.begin(), attempt->nodes.end(),
-                                            [&](const AttemptNode& n) { return n.id == node.id; });
+  const auto is_it = [&](const AttemptNode& n) { return n.id == node.id; };
+  const bool holds =
+      attempt && (std::any_of(attempt->nodes.begin(), attempt->nodes.end(), is_it) ||
+                  std::any_of(attempt->spares.begin(), attempt->spares.end(), is_it));
   if (!holds) {
     found.push_back("I1: " + node.id.value + " is owned by " + node.owner->value +
                     ", which does not use it");
@@ -112,24 +117,36 @@ void RecordAudit::check(const State&, Time, const NodeFenced& record) {
   if (record.proof != FenceProof::none) quieten(record.job, record.attempt, record.node);
 }
 
-void RecordAudit::check(const State& before, Time, const AttemptPlaced& record) {
+void RecordAudit::check(const State& before, Time at, const AttemptPlaced& record) {
   History& history = jobs_[record.job];
   if (record.attempt <= history.newest) {
     fail(record.job, "I2: attempt " + std::to_string(record.attempt.value) + " is used again");
   }
   history.newest = record.attempt;
   std::set<NodeId> nodes;
-  for (const NodeId& node : record.nodes) {
-    check_free(before, record.job, node);
-    if (!nodes.insert(node).second) fail(record.job, "I1: " + node.value + " is placed twice");
+  for (const auto* held : {&record.nodes, &record.spares}) {
+    for (const NodeId& node : *held) {
+      check_free(before, at, record.job, node);
+      if (!nodes.insert(node).second) fail(record.job, "I1: " + node.value + " is placed twice");
+    }
   }
 }
 
-void RecordAudit::check(const State& before, Time, const NodeReplaced& record) {
-  check_free(before, record.job, record.new_node);
+// By a spare of its own, or by a node that is free.
+void RecordAudit::check(const State& before, Time at, const NodeReplaced& record) {
+  const Job* job = find_job(before, record.job);
+  const Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  if (!attempt || !find_spare(*attempt, record.new_node)) {
+    return check_free(before, at, record.job, record.new_node);
+  }
+  check_usable(before, at, record.job, record.new_node);
 }
 
-void RecordAudit::check(const State& before, Time, const LaunchBegun& record) {
+void RecordAudit::check(const State& before, Time at, const SpareAdded& record) {
+  check_free(before, at, record.job, record.node);
+}
+
+void RecordAudit::check(const State& before, Time at, const LaunchBegun& record) {
   History& history = jobs_[record.job];
   for (const Launched& earlier : history.launched) {
     for (const NodeId& node : earlier.loud) {
@@ -145,9 +162,8 @@ void RecordAudit::check(const State& before, Time, const LaunchBegun& record) {
   Launched launched{record.attempt, {}};
   for (const AttemptNode& node : attempt->nodes) {
     launched.loud.insert(node.id);
-    const Node* known = find_node(before, node.id);
     if (!passed_gate(node)) fail(record.job, "I5: " + node.id.value + " did not pass its checks");
-    if (known && known->drained) fail(record.job, "I5: " + node.id.value + " is drained");
+    check_usable(before, at, record.job, node.id);
   }
   history.launched.push_back(std::move(launched));
 }
@@ -188,9 +204,14 @@ void RecordAudit::check(const State&, Time, const JobEnded& record) {
   jobs_[record.job].ended = true;
 }
 
-void RecordAudit::check_free(const State& before, const JobId& job, const NodeId& id) {
+void RecordAudit::check_usable(const State& before, Time at, const JobId& job, const NodeId& id) {
+  Moment moment(at);
+  if (const auto why = refusal_of(find_node(before, id), moment)) fail(job, "I5: " + *why);
+}
+
+void RecordAudit::check_free(const State& before, Time at, const JobId& job, const NodeId& id) {
+  check_usable(before, at, job, id);
   const Node* node = find_node(before, id);
-  if (node && node->drained) fail(job, "I5: " + id.value + " is drained");
   if (node && node->owner) {
     fail(job, "I1: " + id.value + " already belongs to " + node->owner->value);
   }

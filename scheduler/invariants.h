@@ -46,14 +46,16 @@ class RecordAudit {
   void check(const State&, Time, const ProgressSeen& record);
   void check(const State&, Time, const NodeClean& record);
   void check(const State&, Time, const NodeFenced& record);
-  void check(const State& before, Time, const AttemptPlaced& record);
-  void check(const State& before, Time, const NodeReplaced& record);
-  void check(const State& before, Time, const LaunchBegun& record);
+  void check(const State& before, Time at, const AttemptPlaced& record);
+  void check(const State& before, Time at, const NodeReplaced& record);
+  void check(const State& before, Time at, const SpareAdded& record);
+  void check(const State& before, Time at, const LaunchBegun& record);
   void check(const State& before, Time, const RetryScheduled& record);
   void check(const State&, Time, const JobEnded& record);
 
   void check_resume_point(const State& before, History& history, const LaunchBegun& record);
-  void check_free(const State& before, const JobId& job, const NodeId& node);
+  void check_free(const State& before, Time at, const JobId& job, const NodeId& node);
+  void check_usable(const State& before, Time at, const JobId& job, const NodeId& node);
   void quieten(const JobId& job, AttemptId attempt, const NodeId& node);
   void fail(const JobId& job, const std::string& what);
 

@@ -13,6 +13,33 @@ namespace muster {
 // a first push of the agent's binary takes about 10 s on a slow link.
 inline constexpr Milliseconds link_limit{20'000};
 
+// With a spare at hand, waiting for a lost node soon costs more than moving on: ten heartbeats.
+inline constexpr Milliseconds lost_with_spare{10'000};
+
+// Told in advance, a host goes a little before its time: the proof and the last output have to be
+// gone by then.
+inline constexpr Milliseconds notice_margin{2'000};
+
+// A host that should have gone this long ago and does not say that it stays is tried again: its
+// agent says so if it is still to go, before anything starts there.
+inline constexpr Milliseconds notice_outlives{10 * 60'000};
+inline constexpr Milliseconds endless_notice{60 * 60'000};  // of a notice that names no time
+
+// Faults come back within days: a card that fails under load, a cable, a disk that fills.
+inline constexpr Milliseconds suspicion_half_life{7 * 24 * 3'600'000};
+
+// In thousandths of a job: three different jobs within days. The first of three has faded a little
+// by the third, so the limit lies between two and three.
+inline constexpr std::int64_t suspicion_limit = 2'500;
+
+// More pieces than that in a few weeks are a drained node.
+inline constexpr std::size_t evidence_kept = 16;
+
+// More nodes of a target than both of these within the window have one cause, and it is not theirs.
+inline constexpr int breaker_nodes = 2;
+inline constexpr int breaker_percent = 5;
+inline constexpr Milliseconds breaker_window{10 * 60'000};
+
 // A start gate that has not answered by then is broken: the longest gate (`full`) takes minutes.
 inline constexpr Milliseconds check_limit{15 * 60'000};
 

@@ -14,6 +14,13 @@ auto* find_in(Map& map, const Key& key) {
   return found == map.end() ? nullptr : &found->second;
 }
 
+template <class Nodes>
+auto* find_among(Nodes& nodes, const NodeId& id) {
+  const auto found = std::find_if(nodes.begin(), nodes.end(),
+                                  [&](const AttemptNode& node) { return node.id == id; });
+  return found == nodes.end() ? nullptr : &*found;
+}
+
 template <class Ranks>
 auto ranks_at(Ranks& ranks, std::ptrdiff_t node_index) {
   const auto here = std::ranges::equal_range(ranks, node_index, {}, &Rank::node_index);
@@ -46,10 +53,19 @@ Attempt* find_attempt(State& state, const JobId& job_id, AttemptId attempt_id) {
 }
 
 AttemptNode* find_node(Attempt& attempt, const NodeId& id) {
-  for (AttemptNode& node : attempt.nodes) {
-    if (node.id == id) return &node;
-  }
-  return nullptr;
+  return find_among(attempt.nodes, id);
+}
+
+AttemptNode* find_spare(Attempt& attempt, const NodeId& id) {
+  return find_among(attempt.spares, id);
+}
+
+const AttemptNode* find_spare(const Attempt& attempt, const NodeId& id) {
+  return find_among(attempt.spares, id);
+}
+
+bool is_ending(const Attempt& attempt) {
+  return phase_of<Stopping>(attempt) || phase_of<Collecting>(attempt);
 }
 
 std::span<Rank> ranks_on(Attempt& attempt, const NodeId& id) {
@@ -63,6 +79,12 @@ std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index) {
 
 const Node* find_node(const State& state, const NodeId& id) {
   return find_in(state.nodes, id);
+}
+
+bool is_spare(const State& state, const Node& node) {
+  const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
+  const Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  return attempt && find_spare(*attempt, node.id);
 }
 
 const LinkUp* linked_agent(const State& state, const NodeId& id) {

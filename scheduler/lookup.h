@@ -16,11 +16,14 @@ Attempt* active_attempt(Job& job);
 // The same, only if it has this number: late news about an older attempt find nothing.
 Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt);
 AttemptNode* find_node(Attempt& attempt, const NodeId& node);
+AttemptNode* find_spare(Attempt& attempt, const NodeId& node);
+const AttemptNode* find_spare(const Attempt& attempt, const NodeId& node);
 // Ranks lie node by node.
 std::span<Rank> ranks_on(Attempt& attempt, const NodeId& node);
 std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index);
 
 const Node* find_node(const State& state, const NodeId& id);
+bool is_spare(const State& state, const Node& node);  // of the job that owns it
 // The agent that answers there now.
 const LinkUp* linked_agent(const State& state, const NodeId& id);
 const Unlinked* unlinked(const State& state, const NodeId& id);
@@ -29,6 +32,9 @@ template <class T>
 const T* phase_of(const Attempt& attempt) {
   return std::get_if<T>(&attempt.phase);
 }
+
+// It is being ended: its nodes prove themselves quiet, outputs are collected.
+bool is_ending(const Attempt& attempt);
 
 bool is_unfinished(const Rank& rank);  // waiting or running
 

@@ -34,6 +34,15 @@ std::optional<Work> work_of(const Job& job, const Attempt& attempt, std::size_t 
   return std::nullopt;
 }
 
+// A spare gets what the gang gets, a little later.
+std::optional<Work> work_of_spare(const Attempt& attempt, const AttemptNode& spare) {
+  if (is_ending(attempt)) return std::nullopt;
+  if (!spare.checked) return CheckWork{};
+  const bool is_fit = spare.checked->failures.empty();
+  if (is_fit && !spare.staged && !phase_of<Gathering>(attempt)) return StageWork{};
+  return std::nullopt;
+}
+
 bool is_linked(const Node& node) { return std::holds_alternative<Linked>(node.link); }
 
 NodeWork clean_up_of(const Node& node) {
@@ -41,11 +50,23 @@ NodeWork clean_up_of(const Node& node) {
   return {unclean.job, unclean.attempt, node.id, 0, StopWork{unclean.why}};
 }
 
+// Spares count on from the gang.
 std::optional<NodeWork> owed_at(const Job& job, const Attempt& attempt, std::size_t index) {
-  auto work = work_of(job, attempt, index);
+  const std::size_t gang = attempt.nodes.size();
+  const bool is_spare = index >= gang;
+  const AttemptNode& node = is_spare ? attempt.spares[index - gang] : attempt.nodes[index];
+  auto work = is_spare ? work_of_spare(attempt, node) : work_of(job, attempt, index);
   if (!work) return std::nullopt;
-  return NodeWork{job.id, attempt.id, attempt.nodes[index].id, static_cast<int>(index),
-                  std::move(*work)};
+  return NodeWork{job.id, attempt.id, node.id, static_cast<int>(index), std::move(*work)};
+}
+
+std::size_t held_nodes(const Attempt& attempt) {
+  return attempt.nodes.size() + attempt.spares.size();
+}
+
+const NodeId& held_node(const Attempt& attempt, std::size_t index) {
+  const std::size_t gang = attempt.nodes.size();
+  return index < gang ? attempt.nodes[index].id : attempt.spares[index - gang].id;
 }
 
 std::optional<NodeWork> owed_by(const State& state, const Node& node) {
@@ -53,8 +74,8 @@ std::optional<NodeWork> owed_by(const State& state, const Node& node) {
   const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
   const Attempt* attempt = job ? active_attempt(*job) : nullptr;
   if (!attempt) return std::nullopt;
-  for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
-    if (attempt->nodes[i].id == node.id) return owed_at(*job, *attempt, i);
+  for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
+    if (held_node(*attempt, i) == node.id) return owed_at(*job, *attempt, i);
   }
   return std::nullopt;
 }
@@ -62,7 +83,7 @@ std::optional<NodeWork> owed_by(const State& state, const Node& node) {
 void add_work_of(const State& state, const Job& job, std::vector<NodeWork>& all) {
   const Attempt* attempt = active_attempt(job);
   if (!attempt) return;
-  for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
+  for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
     auto work = owed_at(job, *attempt, i);
     if (!work) continue;
     const Node* node = find_node(state, work->node);
@@ -91,7 +112,7 @@ std::optional<NodeWork> pending_work(const State& state, const NodeId& id) {
 std::set<NodeId> nodes_to_connect(const State& state) {
   std::set<NodeId> wanted;
   for (const auto& [id, node] : state.nodes) {
-    if (node.owner) wanted.insert(id);
+    if (node.owner || node.notice) wanted.insert(id);
   }
   return wanted;
 }

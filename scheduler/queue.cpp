@@ -1,25 +1,45 @@
-// The queue: by priority, then first in, first out; gangs whole or not at all; no backfill.
+// The queue: by priority, then first in, first out; gangs whole or not at all; no backfill. A job
+// between two attempts keeps its nodes; one that is preemptible gives way to a higher priority.
 #include <algorithm>
+#include <tuple>
 
 #include "scheduler/candidates.h"
 #include "scheduler/lookup.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/sentences.h"
 #include "scheduler/turn.h"
+#include "scheduler/victims.h"
 
 namespace muster {
 
 namespace {
+
+// It had to make room for another job: only its priority counts now.
+bool has_given_way(const Job& job) {
+  const AttemptCause& cause = job.past.back().cause;
+  return cause.reason == StopReason::preempted && !cause.first_node;
+}
+
+// Between two attempts: its nodes stay its own.
+bool is_restarting(const Job& job) {
+  return std::holds_alternative<Backoff>(job.phase) && !has_given_way(job);
+}
+
+bool goes_before(const Job* a, const Job* b) {
+  const auto key = [](const Job& job) {
+    const bool restarts = is_restarting(job);
+    const bool yields = !restarts || job.spec.muster.preemptible;
+    return std::tuple{yields, -job.spec.muster.priority, !restarts, job.order};
+  };
+  return key(*a) < key(*b);
+}
 
 std::vector<const Job*> queued_jobs(const State& state) {
   std::vector<const Job*> jobs;
   for (const auto& [id, job] : state.jobs) {
     if (!active_attempt(job) && !is_undecided(job)) jobs.push_back(&job);
   }
-  std::sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
-    const int pa = a->spec.muster.priority, pb = b->spec.muster.priority;
-    return pa != pb ? pa > pb : a->order < b->order;
-  });
+  std::sort(jobs.begin(), jobs.end(), goes_before);
   return jobs;
 }
 
@@ -32,9 +52,9 @@ struct Supply {
   bool link_failed = false;
 };
 
-Supply survey(const Turn& turn, const Job& job) {
+Supply survey(Turn& turn, const Job& job) {
   Supply supply;
-  supply.nodes = candidates(turn.state, job, turn.taken);
+  supply.nodes = candidates(turn, job);
   supply.wanted = static_cast<std::size_t>(std::max(1, job.spec.instance_count));
   for (const Candidate& node : supply.nodes) {
     if (std::holds_alternative<Usable>(node.standing)) supply.usable += 1;
@@ -69,31 +89,41 @@ std::string waiting_text(const Job& job, const Supply& supply) {
          count_text(supply.wanted, "node") + " of " + job.target.name + ": " + reasons(supply);
 }
 
-void keep(Turn& turn, const std::vector<Candidate>& nodes) {
+void keep(Turn& turn, const Job& job, const std::vector<Candidate>& nodes) {
   for (const Candidate& node : nodes) {
-    if (std::holds_alternative<Usable>(node.standing)) turn.taken.insert(node.id);
+    if (std::holds_alternative<Usable>(node.standing)) turn.kept.emplace(node.id, job.id);
   }
-}
-
-std::vector<NodeId> previous_nodes(const Job& job) {
-  return job.past.empty() ? std::vector<NodeId>{} : job.past.back().nodes;
 }
 
 std::string why_these(const Job& job, const std::vector<NodeId>& nodes) {
   if (job.past.empty()) return "first free nodes of " + job.target.name;
-  const std::vector<NodeId> before = previous_nodes(job);
-  if (before == nodes) return "the same nodes as before";
+  const Previous before = previous_of(job);
+  if (before.nodes == nodes) return "the same nodes as before";
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < nodes.size() && i < before.size(); ++i) {
-    if (nodes[i] != before[i]) parts.push_back(nodes[i].value + " instead of " + before[i].value);
+  for (std::size_t i = 0; i < nodes.size() && i < before.nodes.size(); ++i) {
+    if (nodes[i] == before.nodes[i]) continue;
+    const auto& spares = before.spares;
+    const bool was_spare = std::find(spares.begin(), spares.end(), nodes[i]) != spares.end();
+    parts.push_back((was_spare ? "spare " : "") + nodes[i].value + " instead of " +
+                    before.nodes[i].value);
   }
   return list_text(parts);
 }
 
+std::string too_few_text(std::size_t found, std::size_t wanted) {
+  if (found >= wanted) return "";
+  const std::string number = found == 0 ? "none" : "only " + std::to_string(found);
+  return "; " + number + " of " + count_text(wanted, "spare") + " is free";
+}
+
 void place(Turn& turn, const Job& job, const Supply& supply) {
-  auto nodes = choose_nodes(supply.nodes, supply.wanted, previous_nodes(job));
-  const std::string why = why_these(job, nodes);
-  turn.decide(AttemptPlaced{job.id, AttemptId{job.next_attempt}, std::move(nodes), why});
+  const Previous previous = previous_of(job);
+  auto nodes = choose_nodes(supply.nodes, supply.wanted, previous);
+  const std::size_t wanted = spares_wanted(job);
+  auto spares = choose_spares(supply.nodes, wanted, nodes, previous);
+  const std::string why = why_these(job, nodes) + too_few_text(spares.size(), wanted);
+  turn.decide(AttemptPlaced{job.id, AttemptId{job.next_attempt}, std::move(nodes), why,
+                            std::move(spares)});
 }
 
 void say_waits(Turn& turn, const Job& job, const std::string& reason) {
@@ -105,7 +135,8 @@ void wait(Turn& turn, const Job& job, const Supply& supply) {
   const bool comes_free = supply.usable + supply.busy >= supply.wanted;
   say_waits(turn, job, waiting_text(job, supply));
   if (!comes_free) return;
-  keep(turn, supply.nodes);
+  make_room(turn, job, supply.nodes, supply.wanted - supply.usable);
+  keep(turn, job, supply.nodes);
   const bool takes_all = std::none_of(
       supply.nodes.begin(), supply.nodes.end(),
       [](const Candidate& node) { return std::holds_alternative<Unusable>(node.standing); });
@@ -127,10 +158,25 @@ bool is_due(Turn& turn, const Job& job) {
   return !backoff || turn.moment.reached(backoff->retry.at);
 }
 
-// Nodes of a job that is about to restart on them are not given away to jobs behind it.
-void keep_for_restart(Turn& turn, const Job& job, const Supply& supply) {
-  for (const NodeId& id : choose_nodes(supply.nodes, supply.wanted, previous_nodes(job))) {
-    turn.taken.insert(id);
+// Nodes that a job restarts on are given to nobody else, whoever is served first. Those that it
+// shall avoid are anybody's.
+void keep_for_restarts(Turn& turn) {
+  for (const auto& [id, job] : turn.state.jobs) {
+    if (!is_restarting(job)) continue;
+    const Previous previous = previous_of(job);
+    for (const auto* nodes : {&previous.nodes, &previous.spares}) {
+      for (const NodeId& node : *nodes) {
+        const bool avoided = std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
+        if (!avoided) turn.kept.emplace(node, id);
+      }
+    }
+  }
+}
+
+// And what takes the place of one that it lost.
+void keep_replacements(Turn& turn, const Job& job, const Supply& supply) {
+  for (const NodeId& id : choose_nodes(supply.nodes, supply.wanted, previous_of(job))) {
+    turn.kept.emplace(id, job.id);
   }
 }
 
@@ -148,7 +194,7 @@ bool serve(Turn& turn, const Job& job) {
     return true;
   }
   if (!due) {
-    if (std::holds_alternative<Backoff>(job.phase)) keep_for_restart(turn, job, supply);
+    if (is_restarting(job)) keep_replacements(turn, job, supply);
     return false;
   }
   if (supply.usable < supply.wanted) {
@@ -162,6 +208,7 @@ bool serve(Turn& turn, const Job& job) {
 }  // namespace
 
 void serve_queue(Turn& turn) {
+  keep_for_restarts(turn);
   for (const Job* job : queued_jobs(turn.state)) {
     if (serve(turn, *job)) return;
   }

@@ -25,7 +25,7 @@ ExitCode code_of_class(const PastAttempt& past) {
     case FailureClass::hang:
       return ExitCode::hang;
     case FailureClass::preempted:
-      return past.newer_checkpoint ? ExitCode::preempted_saved : ExitCode::preempted_unsaved;
+      return past.saved_last_step ? ExitCode::preempted_saved : ExitCode::preempted_unsaved;
     case FailureClass::user:
     case FailureClass::infra:
     case FailureClass::hw:
@@ -37,7 +37,8 @@ ExitCode code_of_class(const PastAttempt& past) {
 
 JobEnded end_with_own_code(const Job& job, const std::string& reason) {
   const AttemptCause& cause = last(job).cause;
-  if (cause.status.ok()) return end(job, code_of_class(last(job)), reason);
+  const bool is_preempted = cause.failure_class == FailureClass::preempted;
+  if (cause.status.ok() || is_preempted) return end(job, code_of_class(last(job)), reason);
   const int code = cause.status.signal ? exit_code_of_signal(cause.status.signal)
                                        : exit_code_of_rank_code(cause.status.code);
   return {job.id, JobEndState::failed, code, reason};

@@ -5,12 +5,17 @@
 #include "scheduler/classify.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
+#include "scheduler/node_standing.h"
 #include "scheduler/sentences.h"
 #include "scheduler/turn.h"
 
 namespace muster {
 
 namespace {
+
+Milliseconds longest_grace(const StopBegun& why) {
+  return std::max(why.grace, why.grace_max);
+}
 
 // Stuck processes can still finish a write when the kernel lets go of them, so they are given the
 // time of a lost node.
@@ -26,7 +31,7 @@ bool lease_is_over(Turn& turn, const Job& job, const AttemptNode& node) {
 
 bool never_proves(Turn& turn, const Attempt& attempt) {
   const Stopping& stopping = *phase_of<Stopping>(attempt);
-  return turn.moment.reached(stopping.since + stopping.why.grace + proof_limit);
+  return turn.moment.reached(stopping.since + longest_grace(stopping.why) + proof_limit);
 }
 
 std::optional<FenceProof> fence_proof(Turn& turn, const Job& job, const Attempt& attempt,
@@ -72,6 +77,7 @@ void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopB
   for (const AttemptNode& node : attempt.nodes) {
     if (node.is_unproven()) cause.unproven.push_back(node.id);
   }
+  remember_failure(turn, job, attempt, cause);
   turn.decide(AttemptEnded{job.id, attempt.id, std::move(cause), attempt.newest_checkpoint});
 }
 
@@ -105,9 +111,9 @@ bool awaits_outputs(Turn& turn, const Job& job, const Attempt& attempt, const At
 // A user who cancels what is already stopping need not wait for the grace it was given.
 bool hurry(Turn& turn, const Job& job, const Attempt& attempt) {
   const StopBegun& why = phase_of<Stopping>(attempt)->why;
-  if (!job.cancel || !job.cancel->grace || *job.cancel->grace >= why.grace) return false;
+  if (!job.cancel || !job.cancel->grace || *job.cancel->grace >= longest_grace(why)) return false;
   StopBegun sooner = why;
-  sooner.grace = *job.cancel->grace;
+  sooner.grace = sooner.grace_max = *job.cancel->grace;
   turn.decide(std::move(sooner));
   return true;
 }

@@ -57,6 +57,7 @@ class Summarizer {
     AttemptSummary attempt;
     attempt.number = record.attempt;
     attempt.nodes = record.nodes;
+    attempt.spares = record.spares;
     attempt.placed = at;
     summary_.attempts.push_back(std::move(attempt));
   }
@@ -64,7 +65,14 @@ class Summarizer {
     if (AttemptSummary* attempt = find(record.attempt)) {
       auto& nodes = attempt->nodes;
       std::replace(nodes.begin(), nodes.end(), record.old_node, record.new_node);
+      std::erase(attempt->spares, record.new_node);
     }
+  }
+  void take(Time, const SpareDropped& record) {
+    if (AttemptSummary* attempt = find(record.attempt)) std::erase(attempt->spares, record.node);
+  }
+  void take(Time, const SpareAdded& record) {
+    if (AttemptSummary* attempt = find(record.attempt)) attempt->spares.push_back(record.node);
   }
   void take(Time at, const PlacementAbandoned& record) {
     summary_.reason = record.reason;

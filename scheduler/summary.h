@@ -12,6 +12,7 @@ namespace muster {
 struct AttemptSummary {
   AttemptId number;
   std::vector<NodeId> nodes;             // as launched: replacements included
+  std::vector<NodeId> spares;            // still held at its end
   std::optional<AttemptCause> cause;     // when it ended
   std::optional<std::string> abandoned;  // why it was given up before it started
   std::optional<std::int64_t> resumed_from_step;

@@ -41,7 +41,8 @@ struct Turn {
   const State& state;
   Moment moment;
   std::set<NodeId> troubled;  // so that a healthy cluster costs no look at each of its nodes
-  std::set<NodeId> taken;  // given out or kept for somebody in this turn
+  std::set<NodeId> given;         // given out in this turn
+  std::map<NodeId, JobId> kept;   // and for whom others are kept
   std::map<std::string, JobId>
       closed;  // targets of which no node is left, and for whom they are kept
   std::vector<Decision> decisions;
@@ -55,6 +56,7 @@ struct Turn {
 // The rules, by what a job is doing. Each adds what is to be done now, if anything.
 void take_turn(Turn& turn);                                        // decide.cpp
 void gather(Turn& turn, const Job& job, const Attempt& attempt);   // gather.cpp
+void mind_spares(Turn& turn, const Job& job, const Attempt& attempt);  // spares.cpp
 void launch(Turn& turn, const Job& job, const Attempt& attempt);   // launch.cpp
 void stop(Turn& turn, const Job& job, const Attempt& attempt);     // stop.cpp
 void collect(Turn& turn, const Job& job, const Attempt& attempt);  // stop.cpp
@@ -62,5 +64,9 @@ void serve_queue(Turn& turn);                                      // queue.cpp
 
 // Why an attempt that is being prepared or runs must stop now.                interruption.cpp
 std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt& attempt);
+
+// With the job's own grace.                                                   interruption.cpp
+StopBegun stop_for(const Job& job, const Attempt& attempt, StopReason reason, std::string sentence,
+                   std::optional<NodeId> blamed = std::nullopt);
 
 }  // namespace muster

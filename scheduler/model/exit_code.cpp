@@ -12,8 +12,8 @@ const char* exit_code_meaning(ExitCode code) {
     case ExitCode::gave_up: return "gave up, do not requeue";
     case ExitCode::health_gate: return "stopped by a health check";
     case ExitCode::hang: return "no progress in time";
-    case ExitCode::preempted_saved: return "preempted after a checkpoint";
-    case ExitCode::preempted_unsaved: return "preempted before a checkpoint";
+    case ExitCode::preempted_saved: return "preempted, with a checkpoint at the last step";
+    case ExitCode::preempted_unsaved: return "preempted, without a checkpoint at the last step";
     case ExitCode::time_limit: return "time limit reached";
     case ExitCode::internal: return "internal error";
     case ExitCode::canceled: return "cancelled by the user";

@@ -12,8 +12,8 @@ enum class ExitCode : int {
   gave_up = 93,               // restarting would not help: do not requeue
   health_gate = 94,           // a health check stopped the job
   hang = 95,                  // no progress in time, repeatedly
-  preempted_saved = 96,       // preempted after a checkpoint
-  preempted_unsaved = 97,     // preempted before one
+  preempted_saved = 96,       // preempted with a checkpoint at the last step
+  preempted_unsaved = 97,     // preempted without one
   time_limit = 98,            // limits.timeout reached
   internal = 99,              // a bug in muster, or its own state is unusable
   canceled = 143,             // cancelled by the user (128 + SIGTERM)

@@ -73,6 +73,20 @@ struct CheckFailure {
 // What was wrong with a node that was passed over while gathering.
 enum class Unfitness { drained, unreachable, unhealthy, lasting };
 
+// A failure that a node is blamed for, kept beyond the job that it broke.
+struct NodeEvidence {
+  JobId job;
+  Time at;
+  std::string what;  // the cause of the attempt's end, in a sentence
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("at", self.at);
+    visit("what", self.what);
+  }
+};
+
 // A sealed checkpoint as an agent found it on its node.
 struct CheckpointRef {
   std::int64_t step = 0;

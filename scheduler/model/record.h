@@ -321,6 +321,7 @@ struct NodeNotice {
   std::optional<Milliseconds> leaves_in;  // absent: not said
   std::string source;                     // who said so
   bool over = false;
+  std::string boot_id{};  // of the host then: after a reboot it is over
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -328,6 +329,7 @@ struct NodeNotice {
     visit("leaves_in", self.leaves_in);
     visit("source", self.source);
     visit("over", self.over);
+    visit("boot_id", self.boot_id);
   }
 };
 
@@ -451,6 +453,35 @@ struct SpareDropped {
     visit("attempt", self.attempt);
     visit("node", self.node);
     visit("reason", self.reason);
+  }
+};
+
+// A free node is held as a spare in place of one that was used or given back.
+struct SpareAdded {
+  static constexpr const char* kind = "spare_added";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+  }
+};
+
+// A node is blamed for a failure. Says all that is known against it, because the records of jobs
+// that have ended are read no more.
+struct NodeSuspected {
+  static constexpr const char* kind = "node_suspected";
+  NodeId node;
+  std::vector<NodeEvidence> evidence;  // one of each job, the newest last
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("evidence", self.evidence);
   }
 };
 
@@ -686,7 +717,8 @@ struct JobEnded {
 using Decision =
     std::variant<JobWaits, AttemptPlaced, NodeReplaced, PlacementAbandoned, StagingBegun,
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
-                 RetryScheduled, JobEnded, SpareDropped, NodeSetAside, BreakerOpened>;
+                 RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
+                 BreakerOpened>;
 
 struct Record {
   Time at;

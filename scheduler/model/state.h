@@ -98,12 +98,16 @@ struct Attempt {
   AttemptId id;
   Time placed_at;
   std::vector<AttemptNode> nodes;  // index = node rank
+  std::vector<AttemptNode> spares;  // gate-checked and given the job's files; nothing runs there
   std::vector<Rank> ranks;         // index = rank; filled at placement
   std::optional<CheckpointRef> resume_from;
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<std::int64_t> last_step;
+  std::optional<Time> stepped_at;  // when a later step than before was last seen
   std::vector<NodeReplaced> passed_over;  // nodes that failed this attempt's gate, and why
+  std::vector<NodeId> spares_dropped;     // not taken as spares again
   std::optional<Time> running_since;  // every rank was started; kept while stopping
+  std::optional<Time> stopped_at;     // when its ranks were told to stop
   bool launched = false;         // StartWork may have been sent: a node must prove itself quiet
   AttemptPhase phase;
 };
@@ -117,8 +121,10 @@ struct PastAttempt {
   std::optional<bool> reschedule;  // how its successor was charged; absent: no successor
   Time started_at;
   std::vector<NodeId> nodes;      // index = node rank: a replacement keeps the others' places
+  std::vector<NodeId> spares;     // the first to replace one of them
   bool charged = true;            // false: its successor counts in no budget
   bool newer_checkpoint = false;  // it sealed a checkpoint newer than the one it resumed from
+  bool saved_last_step = false;   // no step that is known to have been made is lost
 };
 
 // A job:  Queued -> Active -> Backoff -> Active … -> (leaves State)
@@ -180,19 +186,46 @@ struct Unclean {
   StopBegun why;
 };
 
+// The host will be taken away.
+struct LeaveNotice {
+  Time since;
+  std::optional<Time> leaves_at;
+  std::string source;
+  std::string boot_id;
+};
+
+// muster gives the node nothing new, until then or until somebody undrains it.
+struct SetAside {
+  Time since;
+  Time until;
+  std::string reason;
+};
+
 struct Node {
   NodeId id;
   LinkState link;
   bool drained = false;
   std::string drain_reason;
   std::optional<Time> move_at;  // when what still runs there is moved away
+  std::optional<LeaveNotice> notice;
+  std::vector<NodeEvidence> evidence;  // jobs that it broke, the newest last
+  std::optional<SetAside> set_aside;
+  std::optional<Time> sound_since;  // somebody undrained it: nothing older speaks against it
   std::optional<JobId> owner;  // whose attempt holds it
   std::optional<Unclean> unclean;  // then `owner` stays, though its attempt is over
+};
+
+// Of one target: keeps a common fault from setting aside one node after another.
+struct Breaker {
+  std::optional<Time> open_since;
+  std::string reason;
+  std::optional<Time> reset_at;  // older findings set no node aside
 };
 
 struct State {
   std::map<JobId, Job> jobs;
   std::map<NodeId, Node> nodes;
+  std::map<std::string, Breaker> breakers;  // by target
   std::int64_t next_order = 0;
 };
 

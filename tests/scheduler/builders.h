@@ -54,6 +54,14 @@ class JobBuilder {
     submitted_.spec.distribution.type = DistributionType::none;
     return *this;
   }
+  JobBuilder& spares(int count) {
+    submitted_.spec.muster.nodes_spares = count;
+    return *this;
+  }
+  JobBuilder& preemptible() {
+    submitted_.spec.muster.preemptible = true;
+    return *this;
+  }
   JobBuilder& priority(int value) {
     submitted_.spec.muster.priority = value;
     return *this;

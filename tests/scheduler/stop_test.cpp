@@ -237,7 +237,7 @@ TEST_CASE("an agent that never proves its ranks gone is not waited for, nor is t
   bench.start(a_job().on_nodes(2));
   bench.exit_rank(0, {1, 0});
   bench.obey(*pending_work(bench.state, NodeId{"h01"}));
-  bench.pass(Seconds{30 * 60 + 29});
+  bench.pass(Seconds{30 * 60 + 299});  // stop.grace_max, and half an hour
   REQUIRE(bench.is_in<Stopping>());
   bench.pass(Seconds{1});
   bench.obey(*pending_work(bench.state, NodeId{"h01"}));

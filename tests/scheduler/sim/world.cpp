@@ -72,6 +72,8 @@ void World::submit_some(int percent) {
   job.nodes_wait(30 + dice_.upto(600)).ranks_per_node(1 + dice_.upto(2));
   if (dice_.chance(10)) job.timeout(20 + dice_.upto(60));
   if (dice_.chance(20)) job.without_distribution();
+  if (dice_.chance(50)) job.spares(dice_.upto(3));
+  if (dice_.chance(30)) job.preemptible();
   observe(job);
 }
 
@@ -86,8 +88,15 @@ void World::break_something() {
   break_node(nodes_[static_cast<std::size_t>(dice_.upto(hosts))]);
 }
 
+// Hosts say that they go, go or stay, and come back or do not.
+void World::give_notice(const FakeNode& node) {
+  const auto leaves_in = dice_.chance(70) ? std::optional(dice_.time(0, 120'000)) : std::nullopt;
+  observe(NodeNotice{node.id, leaves_in, "/run/leave", dice_.chance(40),
+                     "boot" + std::to_string(node.boot)});
+}
+
 void World::break_node(FakeNode& victim) {
-  switch (dice_.upto(10)) {
+  switch (dice_.upto(11)) {
     case 0:
       victim.kill_agent();
       break;
@@ -118,6 +127,9 @@ void World::break_node(FakeNode& victim) {
       victim.stages_never = dice_.chance(20);
       victim.processes_stick = dice_.chance(30);
       break;
+    case 10:
+      give_notice(victim);
+      break;
   }
   if (!victim.host_up) victim.kill_agent();
 }
@@ -133,7 +145,9 @@ void World::heal() {
     each.refuses_key = each.stages_badly = each.processes_stick = false;
     each.stages_never = false;
     observe(NodeDrainSet{each.id, false, "", {}});
+    observe(NodeNotice{each.id, {}, "/run/leave", true, ""});
   }
+  observe(BreakerReset{"lab"});
 }
 
 // All that a new controller knows is the journal; its links are gone.

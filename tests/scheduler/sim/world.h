@@ -34,6 +34,7 @@ class World {
   void submit_some(int percent);
   void break_something();
   void break_node(FakeNode& node);
+  void give_notice(const FakeNode& node);
   std::optional<Milliseconds> move_after();
   void heal();
   void restart_controller();

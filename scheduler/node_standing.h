@@ -1,0 +1,32 @@
+// Why a node gets nothing new: somebody drained it, it said that it leaves, or muster set it aside
+// because it broke jobs; and what muster remembers of a failure that a node is blamed for.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scheduler/turn.h"
+
+namespace muster {
+
+// A whole sentence, "h02 is drained: fan"; absent: the node may be used. A pointer that is null: a
+// node nobody has heard of.
+std::optional<std::string> refusal_of(const Node* node, Moment& moment);
+
+// "h02 leaves in 25 s (notice by /run/leave)"
+std::string notice_text(const NodeId& node, const LeaveNotice& notice, Time now);
+
+// It said that it leaves, and that still holds: it is over when the node says so or has rebooted,
+// and is not believed for ever when nobody can say so.
+bool is_leaving(const Node& node, Moment& moment);
+
+bool is_set_aside(const Node& node, Moment& moment);
+
+// The attempt's end speaks against a node: decides what is remembered, and what follows from it.
+void remember_failure(Turn& turn, const Job& job, const Attempt& attempt,
+                      const AttemptCause& cause);
+
+// Ranks run now elsewhere that could not be started on a node before: it was the node.
+void remember_bad_start(Turn& turn, const Job& job, const Attempt& attempt);
+
+}  // namespace muster
