@@ -147,7 +147,8 @@ void Agent::watch_children() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
     if (signal == SIGCHLD) look_for_dead();
-    if (signal == SIGTERM || signal == SIGINT) leave("was told to end by a signal");
+    if (signal == SIGTERM) host_shuts_down();
+    if (signal == SIGINT) leave("was told to end by a signal");
     watch_children();
   });
 }
@@ -218,13 +219,16 @@ void Agent::tick() {
   if (!is_accepting_ && acceptor_.is_open()) accept_next();
   replace_keeper();
   staging_.poll(boot_time());
+  look_for_notice();
   for (const auto& [key, attempt] : attempts_) {
     attempt->output().move();
     attempt->move_output();
     attempt->poll_progress();
     watch_checkpoints(*attempt);
+    watch_saving(*attempt);
   }
   step_attempts();
+  go_on_ending();
 }
 
 void Agent::step_attempts() {
@@ -241,6 +245,7 @@ void Agent::step_attempts() {
     }
     remove_files(layout_of(run_, at->first), at->second);
     checkpoints_.erase(at->first);
+    growths_.erase(at->first);
     attempts_.erase(at->first);
     at = forget_when_clean_.erase(at);
   }
@@ -297,6 +302,15 @@ void Agent::watch_checkpoints(LocalAttempt& attempt) {
   };
   checkpoints_.try_emplace(key, tasks_, attempt.checkpoint_directory(), tell)
       .first->second.poll(CheckpointWatch::Clock::now());
+}
+
+// Ranks that were told to stop are given longer while they save.
+void Agent::watch_saving(LocalAttempt& attempt) {
+  if (!attempt.is_in_grace()) return;
+  CheckpointGrowth& growth =
+      growths_.try_emplace(attempt.key(), tasks_, attempt.checkpoint_directory()).first->second;
+  growth.poll(CheckpointGrowth::Clock::now());
+  if (const auto until = growth.saving_until()) attempt.extend_grace(*until);
 }
 
 void Agent::leave(const char* why) {

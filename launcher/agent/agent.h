@@ -1,7 +1,8 @@
 // The agent of one node: hears the controller, owns the attempts, keeps the lease. One thread, one
 // io_context; every handler runs there. The work on each noun is in the classes below.
 //
-//   serving -> leaving (lease over, SIGTERM): ranks killed and proven gone -> gone
+//   serving -> leaving (lease over, SIGINT): ranks killed and proven gone -> gone
+//   serving -> ending (SIGTERM: the host shuts down): ranks stopped, then leaving
 //   serving -> gone (Retire, and no attempt is held)
 #pragma once
 
@@ -18,11 +19,13 @@
 
 #include "launcher/agent/attempt.h"
 #include "launcher/agent/boot_clock.h"
+#include "launcher/agent/checkpoint_growth.h"
 #include "launcher/agent/checkpoint_watch.h"
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exec_sessions.h"
 #include "launcher/agent/leftovers.h"
+#include "launcher/agent/notice_watch.h"
 #include "launcher/agent/oom_evidence.h"
 #include "launcher/agent/output_collection.h"
 #include "launcher/agent/peer_connection.h"
@@ -91,7 +94,12 @@ class Agent {
   void tell_clean_if_owed(LocalAttempt& attempt);
   void tell_clean(LocalAttempt& attempt);
   void watch_checkpoints(LocalAttempt& attempt);
+  void watch_saving(LocalAttempt& attempt);
   void leave(const char* why);
+  // agent_shutdown.cpp
+  void host_shuts_down();
+  void go_on_ending();
+  void look_for_notice();
 
   boost::asio::io_context& io_;
   const RunDirectory& run_;
@@ -110,6 +118,7 @@ class Agent {
   OutputCollection collection_;
   std::map<AttemptKey, std::unique_ptr<LocalAttempt>> attempts_;
   std::map<AttemptKey, CheckpointWatch> checkpoints_;
+  std::map<AttemptKey, CheckpointGrowth> growths_;
   std::map<AttemptKey, bool> forget_when_clean_;  // true: the job's directory too
   std::set<std::shared_ptr<PeerConnection>> strangers_;
   struct RemoteAsk {
@@ -125,6 +134,12 @@ class Agent {
   std::chrono::milliseconds lease_;
   bool is_accepting_ = false;
   bool leaving_ = false;
+  NoticeWatch notices_;
+  struct Ending {
+    BootTime stops_at;   // ranks that nobody has told to stop by then are told by the agent
+    BootTime leaves_at;
+  };
+  std::optional<Ending> ending_;  // since the host told its processes to end
 };
 
 }  // namespace muster

@@ -80,6 +80,9 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   welcome_.boot_ms = boot_ms();
   welcome_.clock = clock_stamps(hello.sent_us);
   line_.send(welcome_);
+  notices_.watch(hello.notice_file);
+  notices_.poll();
+  if (const auto notice = notices_.state()) line_.send(*notice);
   for (const auto& [key, attempt] : attempts_) attempt->tell_known();
   // The controller may not have got what was asked over an earlier connection. The other node knows
   // a daemon that it has started already.

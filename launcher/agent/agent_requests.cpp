@@ -93,6 +93,8 @@ void Agent::on(const StopAttempt& request, std::string_view) {
   reap();  // those who died before they were asked to stop did so by themselves
   attempt({request.job, request.attempt}).stop(request);
   step_attempts();
+  // What there is before they save.
+  if (LocalAttempt* saving = find(request.job, request.attempt)) watch_saving(*saving);
   schedule_tick();
 }
 

@@ -89,7 +89,7 @@ void LocalAttempt::stop(const StopAttempt& request) {
       signal_process(target, SIGCONT);
     }
   }
-  stop_.begin(std::move(targets), request.grace, AttemptStop::Clock::now());
+  stop_.begin(std::move(targets), {request.grace, request.grace_max}, AttemptStop::Clock::now());
 }
 
 void LocalAttempt::kill_now() {

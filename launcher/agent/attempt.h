@@ -69,6 +69,8 @@ class LocalAttempt {
   void kill_now();
   bool is_clean() const { return stop_.proven() != nullptr; }
   bool is_stopping() const { return stop_.is_active(); }
+  bool is_in_grace() const { return stop_.is_in_grace(); }
+  void extend_grace(AttemptStop::Clock::time_point until) { stop_.extend(until); }
   // StopAttempt wants AttemptClean, and everything it has to wait for has happened.
   bool owes_clean() const { return clean_wanted_ && is_clean() && output_.has_sent_everything(); }
   void clean_told() { clean_wanted_ = false; }

@@ -19,15 +19,22 @@ constexpr int empty_scans_wanted = 2;
 
 }  // namespace
 
-void AttemptStop::begin(std::vector<ProcessInfo> signalled, std::chrono::milliseconds grace,
-                        Clock::time_point now) {
+void AttemptStop::begin(std::vector<ProcessInfo> signalled, Limits limits, Clock::time_point now) {
+  const Clock::time_point deadline = now + limits.grace;
+  const Clock::time_point limit = now + std::max(limits.grace, limits.grace_max);
   if (auto* running = std::get_if<Grace>(&phase_)) {
-    running->deadline = std::min(running->deadline, now + grace);
+    running->deadline = std::min(running->deadline, deadline);
+    running->limit = std::min(running->limit, limit);
     return;
   }
   const Proven* before = proven();
   if (before != nullptr && !before->unkillable.empty()) return kill_now(now);
-  if (is_idle()) phase_ = Grace{std::move(signalled), now + grace};
+  if (is_idle()) phase_ = Grace{std::move(signalled), deadline, limit};
+}
+
+void AttemptStop::extend(Clock::time_point until) {
+  auto* grace = std::get_if<Grace>(&phase_);
+  if (grace != nullptr) grace->deadline = std::max(grace->deadline, std::min(until, grace->limit));
 }
 
 void AttemptStop::kill_now(Clock::time_point now) {

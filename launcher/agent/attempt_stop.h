@@ -2,7 +2,8 @@
 // is given; time is an input.
 //
 //   Idle -> Grace -> Terminating -> Killing -> Proven
-//     Grace:        the ranks were signalled and may save; their workers are left alone
+//     Grace:        the ranks were signalled and may save; their workers are left alone. It is
+//                   extended while they save, up to its limit
 //     Terminating:  SIGTERM to everything that is left
 //     Killing:      SIGKILL until no process is found, or the kernel does not let them go
 //   kill_now goes to Killing from anywhere.
@@ -27,14 +28,21 @@ class AttemptStop {
     std::vector<std::string> unkillable;
   };
 
-  // `signalled`: the ranks, already told to stop. Again: the sooner deadline counts.
-  void begin(std::vector<ProcessInfo> signalled, std::chrono::milliseconds grace,
-             Clock::time_point now);
+  struct Limits {
+    std::chrono::milliseconds grace{0};
+    std::chrono::milliseconds grace_max{0};  // less than `grace` counts as `grace`
+  };
+
+  // `signalled`: the ranks, already told to stop. Again: the sooner ends count.
+  void begin(std::vector<ProcessInfo> signalled, Limits limits, Clock::time_point now);
+  // The ranks are saving: they have at least until then, as far as `grace_max` allows.
+  void extend(Clock::time_point until);
   void kill_now(Clock::time_point now);
   // Goes as far as it can at `now`.
   void step(Clock::time_point now, const Find& find);
 
   bool is_killing() const { return std::holds_alternative<Killing>(phase_); }
+  bool is_in_grace() const { return std::holds_alternative<Grace>(phase_); }
   bool is_idle() const { return std::holds_alternative<Idle>(phase_); }
   bool is_active() const { return !is_idle() && proven() == nullptr; }
   const Proven* proven() const { return std::get_if<Proven>(&phase_); }
@@ -44,6 +52,7 @@ class AttemptStop {
   struct Grace {
     std::vector<ProcessInfo> signalled;
     Clock::time_point deadline;
+    Clock::time_point limit;  // of every extension
   };
   struct Terminating {
     Clock::time_point deadline;

@@ -16,6 +16,7 @@
 #include "launcher/agent/exit_log.h"
 #include "launcher/agent/mpi_launch.h"
 #include "launcher/agent/node_check.h"
+#include "launcher/agent/notice_watch.h"
 #include "launcher/agent/output_pipe.h"
 #include "launcher/agent/port_reservation.h"
 #include "launcher/agent/process_scan.h"
@@ -352,4 +353,20 @@ TEST_CASE("a process's control group is found wherever version 2 is mounted") {
   CHECK_FALSE(own_group(v2, "8:pids:/\n"));
   CHECK_FALSE(own_group(v2, "0::/../other\n"));
   CHECK_FALSE(own_group("30 25 0:26 /part /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", of_user));
+}
+
+TEST_CASE("a notice names its time as seconds or as a time of day, in whatever it is wrapped") {
+  const Time now = from_ms(1'772'359'200'000);  // 2026-03-01T10:00:00Z
+  const Milliseconds fresh{0};
+  CHECK_FALSE(time_left("", fresh, now));
+  CHECK_FALSE(time_left("TRUE", fresh, now));
+  CHECK(time_left("90\n", fresh, now) == Milliseconds{90'000});
+  CHECK(time_left("90", Milliseconds{30'000}, now) == Milliseconds{60'000});
+  CHECK(time_left("10", Milliseconds{30'000}, now) == Milliseconds{0});
+  CHECK(time_left("2026-03-01T10:02:00Z", fresh, now) == Milliseconds{120'000});
+  CHECK(time_left("2026-03-01T12:02:00+02:00", fresh, now) == Milliseconds{120'000});
+  CHECK(time_left(R"({"action": "terminate", "time": "2026-03-01T10:00:30.5Z"})", fresh, now) ==
+        Milliseconds{30'000});
+  CHECK(time_left("2026-02-30T10:02:00Z", fresh, now) == std::nullopt);
+  CHECK(time_left("99999999999999999999", fresh, now) == std::nullopt);
 }

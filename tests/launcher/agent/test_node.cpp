@@ -30,7 +30,7 @@ TestNode::TestNode(std::string node) : node_(std::move(node)) {
 TestNode::~TestNode() {
   const pid_t pid = agent_pid();
   if (pid > 0) {
-    ::kill(pid, SIGTERM);
+    ::kill(pid, SIGINT);  // at once: SIGTERM gives the ranks time
     eventually([pid] { return !is_running(pid); });
   }
   std::error_code ignored;
