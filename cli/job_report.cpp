@@ -89,6 +89,8 @@ Document attempt_document(const AttemptSummary& attempt) {
   out["number"] = attempt.number.value;
   out["nodes"] = Document::array();
   for (const NodeId& node : attempt.nodes) out["nodes"].push_back(node.value);
+  out["spares"] = Document::array();
+  for (const NodeId& spare : attempt.spares) out["spares"].push_back(spare.value);
   out["status"] = attempt_status(attempt);
   out["placed_at"] = utc_text(attempt.placed);
   out["started_at"] = time_or_null(attempt.started);

@@ -23,10 +23,44 @@ std::string connect_time(const NodeLine& node) {
   return elapsed_text(total);
 }
 
+std::string job_text(const NodeLine& node) {
+  return node.spare ? node.owner + " (spare)" : node.owner;
+}
+
+// Why it gets nothing new, or what speaks against it.
+std::string standing_text(const NodeLine& node) {
+  if (node.drained) return node.drain_reason.empty() ? "yes" : node.drain_reason;
+  if (!node.leaves.empty()) return node.leaves;
+  if (!node.set_aside.empty()) {
+    return "set aside by muster until " + local_text(*node.set_aside_until) + ": " + node.set_aside;
+  }
+  if (node.evidence.empty()) return "";
+  const NodeEvidence& latest = node.evidence.back();
+  const std::string jobs = node.evidence.size() == 1 ? " job, " : " jobs, ";
+  return "no; broke " + std::to_string(node.evidence.size()) + jobs + latest.job.value + " at " +
+         local_text(latest.at);
+}
+
+Document set_aside_document(const NodeLine& node) {
+  if (node.set_aside.empty()) return nullptr;
+  return {{"reason", node.set_aside},
+          {"since", utc_text(*node.set_aside_since)},
+          {"until", utc_text(*node.set_aside_until)}};
+}
+
+Document evidence_document(const NodeLine& node) {
+  Document all = Document::array();
+  for (const NodeEvidence& piece : node.evidence) {
+    all.push_back({{"job", piece.job.value}, {"at", utc_text(piece.at)}, {"what", piece.what}});
+  }
+  return all;
+}
+
 }  // namespace
 
 bool is_worth_showing(const NodeLine& node) {
-  return node.link != "not connected" || node.drained || !node.owner.empty();
+  return node.link != "not connected" || node.drained || !node.owner.empty() ||
+         !node.leaves.empty() || !node.evidence.empty();
 }
 
 void sort_by_name(std::vector<NodeLine>& nodes) {
@@ -52,8 +86,8 @@ std::vector<NodeLine> nodes_if_running(const Home& home) {
 void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
   Table table({"NODE", "LINK", "HOST", "JOB", "CONNECTED IN", "DRAINED"});
   for (const NodeLine& node : nodes) {
-    table.add({node.node, node.link, node.host_name, node.owner, connect_time(node),
-               node.drained ? (node.drain_reason.empty() ? "yes" : node.drain_reason) : ""});
+    table.add({node.node, node.link, node.host_name, job_text(node), connect_time(node),
+               standing_text(node)});
   }
   const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
   write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
@@ -67,8 +101,13 @@ Document nodes_document(const std::vector<NodeLine>& nodes) {
     one["link"] = node.link;
     one["host_name"] = node.host_name;
     one["job"] = node.owner.empty() ? Document(nullptr) : Document(node.owner);
+    one["spare"] = node.spare;
     one["drained"] = node.drained;
     one["drain_reason"] = node.drain_reason;
+    one["leaves"] = node.leaves.empty() ? Document(nullptr) : Document(node.leaves);
+    one["set_aside"] = set_aside_document(node);
+    one["suspicion"] = static_cast<double>(node.suspicion) / 1000;
+    one["evidence"] = evidence_document(node);
     one["connect_ms"] = Document::object();
     for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
     out.push_back(std::move(one));

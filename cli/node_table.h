@@ -22,7 +22,8 @@ void sort_by_name(std::vector<NodeLine>& nodes);
 
 void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common);
 
-// [{name, link, host_name, job, drained, drain_reason, connect_ms: {phase: milliseconds}}]
+// [{name, link, host_name, job, spare, drained, drain_reason, leaves, set_aside: {reason, since,
+// until}, suspicion, evidence: [{job, at, what}], connect_ms: {phase: milliseconds}}]
 Document nodes_document(const std::vector<NodeLine>& nodes);
 
 }  // namespace muster

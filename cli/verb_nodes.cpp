@@ -7,6 +7,7 @@
 #include "cli/job_check.h"
 #include "cli/node_table.h"
 #include "cli/terminal.h"
+#include "cli/time_text.h"
 #include "cli/verbs.h"
 #include "scheduler/model/exit_code.h"
 #include "templates/spelling.h"
@@ -22,11 +23,30 @@ int failed(const std::string& sentence, int code, const CommonOptions& common) {
   return code;
 }
 
-Result<std::vector<NodeLine>> known_to_controller(const Home& home, const CommonOptions& common) {
+Result<NodesAnswer> known_to_controller(const Home& home, const CommonOptions& common) {
   const auto answer = ask_controller(home, AskNodes{}, common);
   if (!answer) return answer.error();
-  if (const auto* nodes = std::get_if<NodesAnswer>(&*answer)) return nodes->nodes;
+  if (const auto* nodes = std::get_if<NodesAnswer>(&*answer)) return *nodes;
   return Error{"the controller gave an unexpected answer"};
+}
+
+void tell_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions& common) {
+  for (const BreakerLine& breaker : breakers) {
+    notice("since " + local_text(breaker.since) + " muster sets no node of " + breaker.target +
+               " aside: " + breaker.reason + "; when that is mended: muster nodes --rearm " +
+               breaker.target,
+           common);
+  }
+}
+
+int rearm(const std::string& target, const CommonOptions& common) {
+  const auto answer = ask_controller(Home::from_environment(), ResetBreaker{target}, common);
+  if (!answer) return failed(answer.error().message, internal, common);
+  if (const auto* no = std::get_if<Refused>(&*answer)) {
+    return failed(no->message, no->exit_code, common);
+  }
+  notice("nodes of " + target + " that break jobs from now on are set aside again", common);
+  return 0;
 }
 
 // The pretend nodes of this machine are only shown once they have been used.
@@ -35,8 +55,10 @@ bool is_built_in(const ComputeTarget& target) {
 }
 
 int show_nodes(const CommonOptions& common) {
-  auto nodes = known_to_controller(Home::from_environment(), common);
-  if (!nodes) return failed(nodes.error().message, internal, common);
+  auto known = known_to_controller(Home::from_environment(), common);
+  if (!known) return failed(known.error().message, internal, common);
+  tell_breakers(known->breakers, common);
+  std::vector<NodeLine>* nodes = &known->nodes;
   const auto targets = find_targets(common);
   if (!targets) return failed(targets.error().message, internal, common);
   print_findings(targets->findings, common);
@@ -65,13 +87,14 @@ int show_nodes(const CommonOptions& common) {
 struct DrainOptions {
   std::string node;
   std::string reason;
+  std::optional<Milliseconds> move_after;
 };
 
 Status check_node_name(const std::string& node, const Home& home, const CommonOptions& common) {
   std::vector<std::string> names;
   const auto nodes = known_to_controller(home, common);
   if (!nodes) return nodes.error();
-  for (const NodeLine& known : *nodes) names.push_back(known.node);
+  for (const NodeLine& known : nodes->nodes) names.push_back(known.node);
   const auto targets = find_targets(common);
   if (!targets) return targets.error();
   for (const ComputeTarget& target : targets->targets) {
@@ -90,7 +113,7 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
   if (const auto known = check_node_name(options.node, home, common); !known) {
     return failed(known.error().message, 2, common);
   }
-  const SetDrain request{NodeId{options.node}, drained, options.reason};
+  const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
   const auto answer = ask_controller(home, request, common);
   if (!answer) return failed(answer.error().message, internal, common);
   if (const auto* no = std::get_if<Refused>(&*answer)) {
@@ -106,20 +129,25 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
 }  // namespace
 
 void add_nodes(CommandLine& line) {
-  line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments&) {
-    return [](const CommonOptions& common) { return show_nodes(common); };
+  line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments& of) {
+    auto target = std::make_shared<std::string>();
+    of.option("--rearm", *target, "Let muster set nodes of this target aside again");
+    return [target](const CommonOptions& common) {
+      return target->empty() ? show_nodes(common) : rearm(*target, common);
+    };
   });
 }
 
 void add_drain(CommandLine& line) {
-  line.verb({"drain", "Give a node nothing new; what runs there goes on"}, [](Arguments& of) {
+  line.verb({"drain", "Give a node nothing new; what runs there may go on"}, [](Arguments& of) {
     auto options = std::make_shared<DrainOptions>();
     of.argument("NODE", options->node, "Node name");
     of.option("--reason", options->reason, "Why, for whoever asks later");
     of.require("--reason");
+    of.option("--move-after", options->move_after, "Then move what still runs there (0: now)");
     return [options](const CommonOptions& common) { return set_drain(*options, true, common); };
   });
-  line.verb({"undrain", "Let a drained node take jobs again"}, [](Arguments& of) {
+  line.verb({"undrain", "Let a drained node, or one set aside, take jobs"}, [](Arguments& of) {
     auto options = std::make_shared<DrainOptions>();
     of.argument("NODE", options->node, "Node name");
     return [options](const CommonOptions& common) { return set_drain(*options, false, common); };

@@ -131,9 +131,6 @@ void check_shape(const JobSpec& spec, Refusals& out) {
                "jobs that grow beyond instance_count are not run yet; leave "
                "muster.nodes.max and resources.max_instance_count out");
   }
-  if (spec.muster.nodes_spares > 0) {
-    out.refuse("muster.nodes.spares", "spare nodes are not held yet; leave it out");
-  }
   const std::string& checkpoint = spec.muster.checkpoint_path;
   if (const auto form = path_form(checkpoint); form && is_remote(form->kind)) {
     out.refuse("muster.checkpoint.path", std::string(what_is(form->kind)) +

@@ -161,6 +161,9 @@ ComputeTarget read_target(const Value& value) {
   read_silence(map.take("lease"), target.lease);
   read_silence(map.take("unreachable"), target.unreachable);
   read_ports(map.take("ports"), target);
+  const Value notice = map.take("notice_file");
+  target.notice_file = read_path(notice);
+  if (target.notice_file.starts_with('~')) notice.error("expected an absolute path");
   map.finish();
   if (!value.is_map() && value.is_null()) value.error("expected a map with 'nodes'");
   return target;

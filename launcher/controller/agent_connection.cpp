@@ -55,6 +55,7 @@ void AgentConnection::connected(ConnectResult result) {
   hello.node = address_.id;
   hello.lease = lease_;
   hello.sent_us = timers_.raw_now().count();
+  hello.notice_file = notice_file_;
   send(hello);
   beat();
 }

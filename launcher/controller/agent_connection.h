@@ -47,6 +47,7 @@ class AgentConnection {
     launch_.home = std::move(home);
     lease_ = lease;
   }
+  void watch_notice(std::string file) { notice_file_ = std::move(file); }  // from the next greeting
   const ConnectProfile& profile() const { return profile_; }
   const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
   const ClockOffset& clock() const { return clock_; }
@@ -69,6 +70,7 @@ class AgentConnection {
   NodeAddress address_;
   AgentLaunch launch_;
   Milliseconds lease_;
+  std::string notice_file_;
   Events events_;
   Phase phase_ = Phase::idle;
   std::unique_ptr<Link> link_;

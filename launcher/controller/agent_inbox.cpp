@@ -13,6 +13,12 @@ namespace {
 // One record of progress in thirty seconds keeps a week's run below 20,000 records.
 constexpr Milliseconds progress_interval{30000};
 
+// Whether a run that misses a node still moves decides within ten seconds.
+constexpr Milliseconds progress_in_doubt{2000};
+
+// The same notice, told again after a reconnection, names its end a little differently.
+constexpr Milliseconds same_notice{3000};
+
 // Far below the core's limit for a node that sends nothing, and few records in a long collection.
 constexpr Milliseconds collection_interval{60'000};
 
@@ -40,7 +46,9 @@ AgentInbox::AgentInbox(Timers& timers, Home home, const State& state, AgentPool&
 
 template <class Message>
 void AgentInbox::observe_if_ours(const NodeId& node, const Message& message, Observation what) {
-  if (node_index(message.job, message.attempt, node) >= 0) outlets_.observe(std::move(what));
+  const bool is_ours = node_index(message.job, message.attempt, node) >= 0 ||
+                       is_spare(message.job, message.attempt, node);
+  if (is_ours) outlets_.observe(std::move(what));
 }
 
 bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_view payload) {
@@ -68,6 +76,8 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
     clean(node, *clean_now);
   } else if (const auto* collected = std::get_if<CollectDone>(&message)) {
     outputs_sent(node, *collected);
+  } else if (const auto* notice = std::get_if<NoticeSeen>(&message)) {
+    notice_seen(node, *notice);
   } else {
     return false;
   }
@@ -180,7 +190,9 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
   if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
   const bool sealed = progress.checkpoint && progress.checkpoint->step != seen.checkpoint_step;
   if (progress.checkpoint) seen.checkpoint_step = progress.checkpoint->step;
-  const bool due = !seen.journaled || timers_.wall_now() - *seen.journaled >= progress_interval;
+  const Milliseconds interval =
+      misses_a_node(progress.job) ? progress_in_doubt : progress_interval;
+  const bool due = !seen.journaled || timers_.wall_now() - *seen.journaled >= interval;
   if (sealed || (seen.step && due)) {
     journal_step(progress.job, progress.attempt, progress.checkpoint);
   }
@@ -196,6 +208,34 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
   event.step = seen.step;
   if (!progress.metrics.empty()) event.metrics = progress.metrics.back();
   outlets_.progress(progress.job, event);
+}
+
+bool AgentInbox::misses_a_node(const JobId& job) const {
+  const Attempt* active = active_attempt(*find_job(state_, job));
+  return std::any_of(active->nodes.begin(), active->nodes.end(),
+                     [](const AttemptNode& node) { return node.link_lost_at.has_value(); });
+}
+
+bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const {
+  const Job* found = find_job(state_, job);
+  const Attempt* active = found == nullptr ? nullptr : active_attempt(*found);
+  return active != nullptr && active->id == attempt && find_spare(*active, node) != nullptr;
+}
+
+// Agents tell it again after every greeting: what is known is no news.
+void AgentInbox::notice_seen(const NodeId& node, const NoticeSeen& seen) {
+  const Node* known = find_node(state_, node);
+  const LeaveNotice* notice = known != nullptr && known->notice ? &*known->notice : nullptr;
+  const bool is_same = notice != nullptr && notice->source == seen.source;
+  if (seen.over && !is_same) return;
+  if (!seen.over && is_same && notice->leaves_at.has_value() == seen.leaves_in.has_value()) {
+    if (!seen.leaves_in) return;
+    const Milliseconds apart = timers_.wall_now() + *seen.leaves_in - *notice->leaves_at;
+    if (std::chrono::abs(apart) < same_notice) return;
+  }
+  const AgentConnection* connection = pool_.find(node);
+  const std::string boot = connection == nullptr ? "" : connection->welcome().boot_id;
+  outlets_.observe(NodeNotice{node, seen.leaves_in, seen.source, seen.over, boot});
 }
 
 int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& node) const {

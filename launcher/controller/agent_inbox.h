@@ -68,6 +68,9 @@ class AgentInbox {
   FileSink* sink_of(const JobId& job, Arrival& arrival);
   void outputs_sent(const NodeId& node, const CollectDone& sent);
   Status settle_if_last(const NodeId& node, const CollectDone& collected);
+  bool is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const;
+  void notice_seen(const NodeId& node, const NoticeSeen& seen);
+  bool misses_a_node(const JobId& job) const;
   int node_index(const JobId& job, AttemptId attempt, const NodeId& node) const;
 
   Timers& timers_;

@@ -41,7 +41,8 @@ AgentConnection::Events AgentPool::events_of(const NodeId& node) {
           }};
 }
 
-void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::string& home) {
+void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::string& home,
+                     const std::string& notice_file) {
   Entry& entry = entries_[address.id];
   if (!entry.connection) {
     AgentLaunch launch = launch_;
@@ -50,6 +51,7 @@ void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::
                                                          lease, events_of(address.id));
   }
   entry.wanted = true;
+  entry.connection->watch_notice(notice_file);
   // The agent learns its lease when it is greeted.
   const bool moved = !is_same_place(entry.connection->address(), address) ||
                      entry.connection->home() != home || entry.connection->lease() != lease;

@@ -26,7 +26,8 @@ class AgentPool {
   AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events);
 
   // Starts connecting unless connected, connecting, or waiting after a failure.
-  void want(const NodeAddress& address, Milliseconds lease, const std::string& home);
+  void want(const NodeAddress& address, Milliseconds lease, const std::string& home,
+            const std::string& notice_file = {});
   // Nodes nobody wants keep their link but are not connected again.
   void set_wanted(const std::set<NodeId>& nodes);
   AgentConnection* up(const NodeId& node);  // null: not connected

@@ -82,7 +82,8 @@ Requests::Desk Controller::desk() {
           [this](Observation what, Answer answer) {
             observe(std::move(what), std::move(answer));
           },
-          [this] { shut_down(); }};
+          [this] { shut_down(); },
+          [this] { return timers_.wall_now(); }};
 }
 
 Status Controller::start() {
@@ -221,9 +222,13 @@ void Controller::close_attempt(const Record& record) {
 
 void Controller::note_nodes(const Record& record) {
   if (const auto* placed = record_as<AttemptPlaced>(record)) {
-    attempt_nodes_[placed->job] = placed->nodes;
+    auto& held = attempt_nodes_[placed->job];
+    held = placed->nodes;
+    held.insert(held.end(), placed->spares.begin(), placed->spares.end());
   } else if (const auto* replaced = record_as<NodeReplaced>(record)) {
     attempt_nodes_[replaced->job].push_back(replaced->new_node);
+  } else if (const auto* added = record_as<SpareAdded>(record)) {
+    attempt_nodes_[added->job].push_back(added->node);
   } else if (const auto* over = record_as<JobEnded>(record)) {
     attempt_nodes_.erase(over->job);
   }

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "scheduler/lookup.h"
+#include "scheduler/node_standing.h"
 #include "scheduler/resume_request.h"
+#include "scheduler/suspicion.h"
 
 namespace muster {
 
@@ -20,6 +22,19 @@ std::string link_state_text(const LinkState& link) {
   if (std::holds_alternative<Linked>(link)) return "up";
   const auto* down = std::get_if<Unlinked>(&link);
   return down == nullptr ? "not connected" : "down: " + down->failure.message;
+}
+
+// What muster itself holds against the node, and what the node says of itself.
+void tell_memory(NodeLine& line, const State& state, const Node& node, Time now) {
+  Moment moment(now);
+  line.spare = is_spare(state, node);
+  line.evidence = node.evidence;
+  line.suspicion = suspicion_of(node.evidence, now);
+  if (is_leaving(node, moment)) line.leaves = notice_text(node.id, *node.notice, now);
+  if (!is_set_aside(node, moment)) return;
+  line.set_aside = node.set_aside->reason;
+  line.set_aside_since = node.set_aside->since;
+  line.set_aside_until = node.set_aside->until;
 }
 
 // It names directories here and on the nodes.
@@ -123,6 +138,16 @@ void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& req
                 answering(session, {}));
 }
 
+void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker& request) {
+  const auto& breakers = desk_.state.breakers;
+  const auto known = breakers.find(request.target);
+  if (known == breakers.end() || !known->second.open_since) {
+    return refuse(session, "nodes of " + request.target + " are set aside when they have to be: " +
+                               "there is nothing to reset", ExitCode::failure);
+  }
+  desk_.observe(BreakerReset{request.target}, answering(session, {}));
+}
+
 void Requests::take(const std::shared_ptr<Session>& session, const Watch& request) {
   const JobRow* live = desk_.rows.find(request.job);
   if (live != nullptr) {
@@ -151,6 +176,11 @@ void Requests::take(const std::shared_ptr<Session>& session, const Exec& request
 
 void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
   NodesAnswer answer;
+  const Time now = desk_.wall_now();
+  for (const auto& [target, breaker] : desk_.state.breakers) {
+    if (!breaker.open_since) continue;
+    answer.breakers.push_back({target, breaker.reason, *breaker.open_since});
+  }
   for (const auto& [id, node] : desk_.state.nodes) {
     NodeLine line;
     line.node = id.value;
@@ -159,6 +189,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
     if (node.owner) line.owner = node.owner->value;
     line.drained = node.drained;
     line.drain_reason = node.drain_reason;
+    tell_memory(line, desk_.state, node, now);
     if (const AgentConnection* connection = desk_.pool.find(id)) {
       for (const auto& [phase, time] : connection->profile()) line.profile[phase] = time;
     }

@@ -33,6 +33,7 @@ class Requests {
     std::string build_id;
     std::function<void(Observation, Answer)> observe;
     std::function<void()> shut_down;
+    std::function<Time()> wall_now;
   };
 
   explicit Requests(Desk desk) : desk_(std::move(desk)) {}
@@ -44,6 +45,7 @@ class Requests {
   void take(const std::shared_ptr<Session>& session, const Cancel& request);
   void take(const std::shared_ptr<Session>& session, const Resume& request);
   void take(const std::shared_ptr<Session>& session, const SetDrain& request);
+  void take(const std::shared_ptr<Session>& session, const ResetBreaker& request);
   void take(const std::shared_ptr<Session>& session, const Watch& request);
   void take(const std::shared_ptr<Session>& session, const Exec& request);
   void take(const std::shared_ptr<Session>& session, const AskNodes& request);

@@ -219,7 +219,14 @@ Result<std::vector<Record>> Store::load_live() const {
           " SELECT seq FROM live"
           " UNION ALL SELECT seq FROM record WHERE job = '' AND seq > (SELECT seq FROM since)"
           " UNION ALL SELECT max(seq) FROM record WHERE job = '' AND seq < (SELECT seq FROM since)"
-          " GROUP BY node, kind) ORDER BY seq");
+          " GROUP BY node, kind"
+          // Of these, what a later one of the kind does not make void: each target has a breaker,
+          // and whoever undrained a node cleared it of what spoke against it.
+          " UNION ALL SELECT max(seq) FROM record WHERE job = ''"
+          " AND kind IN ('node_drain_set', 'breaker_opened', 'breaker_reset')"
+          " AND seq < (SELECT seq FROM since) GROUP BY node, kind,"
+          " json_extract(payload, '$.target'), json_extract(payload, '$.drained'))"
+          " ORDER BY seq");
   return read_records(sqlite_->connection, query);
 }
 

@@ -123,7 +123,7 @@ const WorkMessages::Gang& WorkMessages::gang_of(const Job& job, const Attempt& a
 ToAgent WorkMessages::message(const NodeWork& work) {
   const Job* job = find_job(state_, work.job);
   if (const auto* stop = std::get_if<StopWork>(&work.work)) {
-    StopAttempt message{work.job, work.attempt, "SIGTERM", stop->why.grace};
+    StopAttempt message{work.job, work.attempt, "SIGTERM", stop->why.grace, stop->why.grace_max};
     if (job != nullptr) message.signal = job->spec.muster.stop.signal;
     return message;
   }

@@ -27,7 +27,8 @@ std::string key_of(const NodeWork& work) {
                     std::to_string(work.work.index());
   if (const auto* stop = std::get_if<StopWork>(&work.work)) {
     key += "/" + std::to_string(static_cast<int>(stop->why.reason)) + "/" +
-           std::to_string(stop->why.grace.count());
+           std::to_string(stop->why.grace.count()) + "/" +
+           std::to_string(stop->why.grace_max.count());
   }
   if (const auto* collect = std::get_if<CollectWork>(&work.work)) {
     key += "/" + std::to_string(collect->failures);
@@ -65,6 +66,7 @@ void WorkSender::hold(const State& state) {
   const std::set<NodeId> wanted = nodes_to_connect(state);
   std::erase_if(held_, [&wanted](const auto& item) { return !wanted.contains(item.first); });
   for (const NodeId& id : wanted) {
+    if (!find_node(state, id)->owner) continue;  // as it was reached before
     const JobId& owner = *find_node(state, id)->owner;
     const auto held = held_.find(id);
     if (held != held_.end() && held->second == owner) continue;
@@ -72,7 +74,8 @@ void WorkSender::hold(const State& state) {
     const NodeAddress* address = job == nullptr ? nullptr : address_of(*job, id);
     if (address == nullptr) continue;
     held_[id] = owner;
-    pool_.want(*address, job->target.lease, home_on_node(job->target, *address));
+    pool_.want(*address, job->target.lease, home_on_node(job->target, *address),
+               job->target.notice_file);
   }
   pool_.set_wanted(wanted);
 }
@@ -90,7 +93,8 @@ const NodeAddress* WorkSender::address_of(const Job& job, const NodeId& node) {
 
 void WorkSender::want(const ComputeTarget& target, const NodeId& node) {
   for (const NodeAddress& address : target.nodes) {
-    if (address.id == node) pool_.want(address, target.lease, home_on_node(target, address));
+    if (address.id != node) continue;
+    pool_.want(address, target.lease, home_on_node(target, address), target.notice_file);
   }
 }
 

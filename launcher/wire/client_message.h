@@ -99,6 +99,17 @@ struct Exec {
   }
 };
 
+// Somebody has looked at why so many nodes of a target were set aside: muster may go on.
+struct ResetBreaker {
+  static constexpr const char* kind = "reset_breaker";
+  std::string target;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("target", self.target);
+  }
+};
+
 struct AskNodes {
   static constexpr const char* kind = "ask_nodes";
 
@@ -124,7 +135,7 @@ struct Shutdown {  // ends the controller; agents and ranks go on until their le
 };
 
 using ToController = std::variant<Submit, Cancel, Resume, SetDrain, Watch, Exec, ExecInput,
-                                  AskNodes, AskVersion, Shutdown>;
+                                  AskNodes, AskVersion, Shutdown, ResetBreaker>;
 
 struct Accepted {
   static constexpr const char* kind = "accepted";
@@ -192,6 +203,13 @@ struct NodeLine {
   bool drained = false;
   std::string drain_reason;
   std::map<std::string, Milliseconds> profile;  // time per phase of the last connection
+  bool spare = false;       // held by the job as one
+  std::string leaves{};     // why it will be taken away; empty: it stays
+  std::string set_aside{};  // why muster gives it nothing new; empty: it does
+  std::optional<Time> set_aside_since{};
+  std::optional<Time> set_aside_until{};
+  std::vector<NodeEvidence> evidence{};  // jobs that it broke, the newest last
+  std::int64_t suspicion = 0;            // what they weigh now, in thousandths of a job
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -202,16 +220,39 @@ struct NodeLine {
     visit("drained", self.drained);
     visit("drain_reason", self.drain_reason);
     visit("profile", self.profile);
+    visit("spare", self.spare);
+    visit("leaves", self.leaves);
+    visit("set_aside", self.set_aside);
+    visit("set_aside_since", self.set_aside_since);
+    visit("set_aside_until", self.set_aside_until);
+    visit("evidence", self.evidence);
+    visit("suspicion", self.suspicion);
+  }
+};
+
+// Of a target whose nodes muster sets aside no more.
+struct BreakerLine {
+  std::string target;
+  std::string reason;
+  Time since;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("target", self.target);
+    visit("reason", self.reason);
+    visit("since", self.since);
   }
 };
 
 struct NodesAnswer {
   static constexpr const char* kind = "nodes_answer";
   std::vector<NodeLine> nodes;
+  std::vector<BreakerLine> breakers;  // that are open
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("nodes", self.nodes);
+    visit("breakers", self.breakers);
   }
 };
 

@@ -100,7 +100,7 @@ void World::hold_back(ModelNode& node, Milliseconds lasts) {
 
 void World::break_host(ModelNode& node) {
   const Milliseconds lasts = dice_.time(second, dice_.chance(30) ? 5 * minute : 40 * second);
-  const int what = dice_.upto(10);
+  const int what = dice_.upto(11);
   promises_.event(node.id().value + ": host fault " + std::to_string(what) + " for " +
                   std::to_string(lasts.count()) + " ms");
   switch (what) {
@@ -115,6 +115,9 @@ void World::break_host(ModelNode& node) {
     case 6: node.disk_full = true; break;
     case 7: node.ports_taken = true; break;
     case 8: node.processes_stick = true; break;
+    case 9:
+      node.give_notice(dice_.chance(70) ? std::optional(lasts) : std::nullopt);
+      return events_.after(lasts, [&node] { node.withdraw_notice(); });
     default:
       node.crash_agent("is killed");
       return node.kill_a_rank();
@@ -136,8 +139,8 @@ void World::heal() {
   for (const auto& node : nodes_) {
     node->heal();
     const auto known = promises_.state().nodes.find(node->id());
-    if (known == promises_.state().nodes.end() || !known->second.drained) continue;
-    undrain(node->id());
+    if (known == promises_.state().nodes.end()) continue;
+    if (known->second.drained || known->second.set_aside) undrain(node->id());
   }
 }
 

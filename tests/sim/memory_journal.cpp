@@ -10,6 +10,15 @@ namespace {
 
 Error full() { return Error{"cannot write the simulated journal: no space left on device"}; }
 
+// What the newest record of makes older ones void.
+std::string kind_and_subject(const Record& record) {
+  std::string text = kind_of(record);
+  if (const auto* drain = record_as<NodeDrainSet>(record)) text += drain->drained ? "+" : "-";
+  if (const auto* opened = record_as<BreakerOpened>(record)) text += opened->target;
+  if (const auto* reset = record_as<BreakerReset>(record)) text += reset->target;
+  return text;
+}
+
 }  // namespace
 
 Status MemoryJournal::append(const std::vector<Record>& records,
@@ -36,7 +45,7 @@ Result<std::vector<Record>> MemoryJournal::load_live() const {
     if (job_of(all[i]) != nullptr) continue;
     const NodeId* node = node_of(all[i]);
     const NodeId id = node == nullptr ? NodeId{} : *node;
-    if (seen.emplace(id, kind_of(all[i])).second) newest_before.insert(i);
+    if (seen.emplace(id, kind_and_subject(all[i])).second) newest_before.insert(i);
   }
   std::vector<Record> live;
   for (std::size_t i = 0; i < all.size(); ++i) {

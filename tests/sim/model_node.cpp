@@ -57,6 +57,7 @@ std::shared_ptr<Connection> ModelNode::accept() {
 void ModelNode::power_off() {
   if (!is_on_) return;
   is_on_ = false;
+  is_leaving_ = false;
   cut_connections();
   processes_stick = false;
   agent_is_gone();
@@ -71,8 +72,29 @@ void ModelNode::power_on() {
   boot_ += 1;
 }
 
+void ModelNode::give_notice(std::optional<Milliseconds> leaves_in) {
+  is_leaving_ = is_on_;
+  leaves_at_.reset();
+  if (leaves_in) leaves_at_ = cluster_.events.now() + *leaves_in;
+  tell_notice();
+}
+
+void ModelNode::withdraw_notice() {
+  is_leaving_ = false;
+  tell_notice();
+}
+
+void ModelNode::tell_notice() {
+  NoticeSeen seen{std::nullopt, "/run/leave", !is_leaving_};
+  if (is_leaving_ && leaves_at_) {
+    seen.leaves_in = std::max(Milliseconds{0}, *leaves_at_ - cluster_.events.now());
+  }
+  send(seen);
+}
+
 void ModelNode::heal() {
   power_on();
+  withdraw_notice();
   weather = Weather{};
   is_healthy = true;
   lies = disk_full = ports_taken = false;
@@ -230,6 +252,7 @@ void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hell
   welcome.holds_attempts = !attempts_.empty();
   for (const auto& [name, attempt] : attempts_) welcome.held.push_back({name.first, name.second});
   send(welcome);
+  tell_notice();
   for (auto& [name, attempt] : attempts_) {
     for (ModelRank& rank : attempt.ranks) {
       rank.sent = rank.acked;

@@ -54,6 +54,8 @@ class ModelNode {
   void power_on();
   void kill_a_rank();
   void heal();  // and whatever hangs goes on
+  void give_notice(std::optional<Milliseconds> leaves_in);  // the host says that it will go
+  void withdraw_notice();                                   // and that it stays
   void reset_connections();
   void cut_connections();  // neither end notices
 
@@ -77,6 +79,7 @@ class ModelNode {
                const std::string& bytes);
   void greet(const std::shared_ptr<Connection>& from, const Hello& hello);
   void line_lost();
+  void tell_notice();
   void watch_lease();
   void leave();
   void agent_is_gone();
@@ -130,6 +133,8 @@ class ModelNode {
   NodeId id_;
   bool is_on_ = true;
   int boot_ = 1;
+  bool is_leaving_ = false;
+  std::optional<Milliseconds> leaves_at_;
   int agents_ = 0;    // started so far
   bool serving_ = false;
   bool leaving_ = false;

@@ -69,6 +69,8 @@ JobSubmitted World::make_job() {
   muster.restart.attempts = dice_.upto(5);
   muster.reschedule.attempts = dice_.upto(8);
   muster.stop.grace = dice_.time(second, 30 * second);
+  if (dice_.chance(40)) muster.nodes_spares = 1 + dice_.upto(std::max(1, settings_.nodes / 4));
+  muster.preemptible = dice_.chance(30);
   muster.nodes_wait = dice_.time(minute, 15 * minute);
   if (dice_.chance(10)) job.spec.timeout = Seconds{60 + dice_.upto(300)};
   job.target.name = "lab";

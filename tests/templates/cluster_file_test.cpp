@@ -25,6 +25,7 @@ compute:
     remote_home: ~/muster
     lease: 2m
     unreachable: 45
+    notice_file: /run/leave
     ports: 21000-21999
   bench:
     transport: local
@@ -50,6 +51,7 @@ compute:
   CHECK(lab.remote_home == "~/muster");
   CHECK(lab.lease == Milliseconds{120000});
   CHECK(lab.unreachable == Milliseconds{45000});
+  CHECK(lab.notice_file == "/run/leave");
   CHECK(lab.port_min == 21000);
   CHECK(lab.port_max == 21999);
   CHECK(file.targets[1].nodes[0].transport == TransportKind::local);

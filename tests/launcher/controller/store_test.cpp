@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "scheduler/apply.h"
 #include "scheduler/record_subject.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
@@ -106,6 +107,38 @@ TEST_CASE("the agent that started a job's ranks is replayed, however often other
     if (const auto* up = record_as<LinkUp>(record)) agents += up->agent_id + " ";
   }
   CHECK(agents == "a1 a1 a2 a2 ");
+}
+
+TEST_CASE("what is remembered of nodes and targets outlives the jobs, and so does who cleared them") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  const auto suspected = [](const char* node) {
+    const std::vector<NodeEvidence> evidence{{{"a"}, from_ms(1), "was lost"}};
+    return Record{from_ms(1), Decision{NodeSuspected{{node}, evidence}}};
+  };
+  const auto aside = [](const char* node) {
+    return Record{from_ms(1), Decision{NodeSetAside{{node}, "why", from_ms(1'000'000'000)}}};
+  };
+  const auto drain = [](const char* node, bool drained) {
+    return Record{from_ms(2), Observation{NodeDrainSet{{node}, drained, "why"}}};
+  };
+  REQUIRE(store->append({suspected("h01"), aside("h01"), suspected("h02"), aside("h02")}, {}));
+  REQUIRE(store->append({drain("h02", false), drain("h02", true), drain("h02", true)}, {}));
+  const Decision one{BreakerOpened{"lab", "storage"}}, other{BreakerOpened{"farm", "power"}};
+  REQUIRE(store->append({{from_ms(3), one}, {from_ms(3), other}}, {}));
+  REQUIRE(store->append({{from_ms(4), Observation{BreakerReset{"farm"}}}}, {}));
+  const auto records = store->load_live();
+  REQUIRE(records);
+  State state;
+  for (const Record& record : *records) apply(state, record);
+  CHECK(state.nodes.at({"h01"}).evidence.size() == 1);
+  CHECK(state.nodes.at({"h01"}).set_aside->until == from_ms(1'000'000'000));
+  CHECK(state.nodes.at({"h02"}).drained);
+  CHECK(state.nodes.at({"h02"}).evidence.empty());
+  CHECK(state.nodes.at({"h02"}).set_aside->until == from_ms(2));
+  CHECK(state.breakers.at("lab").open_since);
+  CHECK_FALSE(state.breakers.at("farm").open_since);
+  CHECK(state.breakers.at("farm").reset_at == from_ms(4));
 }
 
 TEST_CASE("an ended job that still holds nodes is replayed") {
