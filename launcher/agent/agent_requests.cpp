@@ -77,7 +77,7 @@ void Agent::on(const ReservePorts& request, std::string_view) {
 }
 
 void Agent::on(const StartRanks& request, std::string_view) {
-  if (leaving_) {
+  if (leaving_ || ending_) {
     const std::string why = "the agent of node " + run_.node.value + " is leaving";
     return line_.send(StartDone{request.job, request.attempt, why});
   }

@@ -99,6 +99,19 @@ TEST_CASE("a spare takes a lost node's place with its rank, the others keep thei
   CHECK(bench.last<LaunchBegun>()->resume_from->step == 20);
 }
 
+TEST_CASE("a spare goes before a node that would be the first choice otherwise") {
+  Bench bench;
+  bench.drain(1);
+  bench.start(a_job().on_nodes(2).spares(1));
+  REQUIRE(spares(bench) == Names{"h04"});
+  bench.drain(1, false);
+  lose_agent_of_h02(bench);
+  bench.obey();
+  bench.pass(Seconds{10});
+  CHECK(bench.nodes() == Names{"h04", "h03"});
+  CHECK(spares(bench) == Names{"h01"});
+}
+
 TEST_CASE("a node that was lost is not its job's next spare") {
   Bench bench;
   bench.start(a_job().on_nodes(2).spares(1).of_cluster(3));
