@@ -224,6 +224,7 @@ void Agent::tick() {
     attempt->output().move();
     attempt->move_output();
     attempt->poll_progress();
+    attempt->poll_activity();
     watch_checkpoints(*attempt);
     watch_saving(*attempt);
   }

@@ -66,6 +66,7 @@ class Agent {
   void on(const StartRanks& request, std::string_view);
   void on(const StopAttempt& request, std::string_view);
   void on(const CollectOutputs& request, std::string_view);
+  void on(const LookAtRanks& request, std::string_view);
   void on(const OutputAck& ack, std::string_view);
   void on(const ForgetAttempt& request, std::string_view);
   void on(const ExecStart& request, std::string_view);

@@ -5,6 +5,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/agent/attempt_files.h"
 #include "launcher/agent/node_check.h"
+#include "launcher/agent/rank_look.h"
 #include "launcher/stage/remove_tree.h"
 #include "launcher/wire/message_codec.h"
 
@@ -14,6 +15,9 @@ namespace {
 
 // The gate is passive and quick; what takes longer hangs, and that is the finding.
 constexpr Milliseconds check_limit{10000};
+// A second to see what moves, then debuggers with five seconds each; a process in the kernel's hold
+// can hold up who reads its /proc.
+constexpr Milliseconds look_limit{20000};
 // A job's directory of a million files on a slow disk.
 constexpr Milliseconds removal_limit{30 * 60 * 1000};
 
@@ -101,6 +105,28 @@ void Agent::on(const StopAttempt& request, std::string_view) {
 void Agent::on(const CollectOutputs& request, std::string_view) {
   const AttemptKey key{request.job, request.attempt};
   collection_.begin(key, layout_of(run_, key));
+}
+
+void Agent::on(const LookAtRanks& request, std::string_view) {
+  const LocalAttempt* known = find(request.job, request.attempt);
+  if (known == nullptr || known->is_stopping()) return;
+  std::vector<RankProcesses> ranks;
+  for (const RankId rank : request.ranks) ranks.push_back({rank, known->processes_of(rank)});
+  RanksLookedAt seen{request.job, request.attempt, {}};
+  tasks_.run(
+      [seen, ranks, path = base_environment(site_.environment).at("PATH")](
+          const ChildTasks::Tell&) mutable {
+        seen.ranks = look_at_ranks(ranks, path);
+        return encode(FromAgent{seen});
+      },
+      look_limit,
+      [this, seen, ranks](Result<std::string> frame) mutable {
+        if (frame) return line_.send_encoded(std::move(*frame));
+        for (const RankProcesses& one : ranks) {
+          seen.ranks.push_back({one.rank, {"a closer look failed: " + frame.error().message}});
+        }
+        line_.send(seen);
+      });
 }
 
 void Agent::on(const OutputAck& ack, std::string_view) {

@@ -122,6 +122,7 @@ void LocalAttempt::rank_started(RankId rank, pid_t pid) {
   LocalRank& local = ranks_[rank];
   local.process = read_process(pid).value_or(ProcessInfo{});
   local.process->pid = pid;
+  activity_.add(rank, pid, ActivityWatch::Clock::now());
 }
 
 bool LocalAttempt::reaped(const DeadChild& child) {
@@ -207,6 +208,7 @@ void LocalAttempt::note_end(RankExit exit) {
   if (was_killed(exit.status) && rank.process) {
     rank.oom = site_.oom.evidence_of(rank.process->pid);
   }
+  activity_.remove(exit.rank);
   rank.exit = std::move(exit);
 }
 
@@ -253,6 +255,8 @@ void LocalAttempt::tell_end(const RankExit& exit) {
 
 void LocalAttempt::tell_known() {
   output_.rewind();
+  progress_.tell_again();
+  activity_.tell_again();
   for (const auto& [id, rank] : ranks_) {
     if (rank.exit && !rank.told_at) tell_end(*rank.exit);
   }
@@ -260,6 +264,23 @@ void LocalAttempt::tell_known() {
 
 void LocalAttempt::poll_progress() {
   if (start_ && !is_clean()) progress_.poll(key_.job, key_.attempt, site_.line);
+}
+
+// A rank that prints or steps is at work, however little it takes.
+void LocalAttempt::poll_activity() {
+  if (is_stopping() || !has_live_ranks()) return;
+  const auto now = ActivityWatch::Clock::now();
+  for (const auto& [id, rank] : ranks_) {
+    const Spool* spool = output_.find(id);
+    activity_.produced(id, (spool ? spool->end() : 0) + progress_.step_of(id).value_or(0), now);
+  }
+  activity_.poll(now);
+  if (!site_.line.has_room()) return;
+  if (auto news = activity_.news(now)) {
+    news->job = key_.job;
+    news->attempt = key_.attempt;
+    site_.line.send(*news);
+  }
 }
 
 }  // namespace muster

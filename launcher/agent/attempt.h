@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/agent/activity_watch.h"
 #include "launcher/agent/attempt_group.h"
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/attempt_output.h"
@@ -83,12 +84,14 @@ class LocalAttempt {
   bool reaped(const DeadChild& child);
   void read_exit_log();
   void poll_progress();
+  void poll_activity();
   void move_output();  // as far as it goes: what the ranks wrote, then how they ended
   void tell_known();   // after Welcome
 
   void remote_start(const RemoteStart& request);
   // For a command beside a rank: its environment and directory; an Error when it is not here.
   Result<Environment> environment_of(RankId rank) const;
+  std::vector<pid_t> processes_of(RankId rank) const { return activity_.processes_of(rank); }
   void add_session(pid_t session) { sessions_.insert(session); }
   const std::set<pid_t>& sessions() const { return sessions_; }
   bool has_live_ranks() const;
@@ -142,6 +145,7 @@ class LocalAttempt {
   AttemptOutput output_;
   ExitLogReader exit_log_;
   ProgressWatch progress_;
+  ActivityWatch activity_;
   PortReservation ports_;
   AttemptStop stop_;
   bool asked_to_stop_ = false;

@@ -45,13 +45,15 @@ std::optional<ProcessInfo> read_process(pid_t pid) {
   ProcessInfo info;
   info.pid = pid;
   info.name = text.substr(open + 1, close - open - 1);
-  unsigned long long start = 0;
+  unsigned long long start = 0, user = 0, system = 0;
   const int fields =
       std::sscanf(text.c_str() + close + 1,
-                  " %c %d %d %d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
+                  " %c %d %d %d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %d %*d "
+                  "%llu",
                   &info.state, &info.parent, &info.group, &info.session, &info.flags,
-                  &info.threads, &start);
-  if (fields != 7) return {};
+                  &user, &system, &info.threads, &start);
+  if (fields != 9) return {};
+  info.cpu_ticks = user + system;
   info.start_ticks = start;
   return info;
 }

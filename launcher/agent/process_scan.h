@@ -18,6 +18,7 @@ struct ProcessInfo {
   pid_t session = 0;
   char state = '?';
   std::uint64_t start_ticks = 0;  // since boot: with the pid, the identity of a process
+  std::uint64_t cpu_ticks = 0;    // used so far, of sysconf(_SC_CLK_TCK) a second
   unsigned flags = 0;             // the kernel's PF_…
   int threads = 0;                // 0: nothing runs any more
   std::string name;               // as the kernel cuts it, 15 bytes

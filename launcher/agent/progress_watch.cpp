@@ -34,12 +34,16 @@ std::vector<std::string> read_new_lines(const std::string& path, std::int64_t& o
 }
 
 void ProgressWatch::add(RankId rank, std::string heartbeat, std::string metrics) {
-  ranks_.emplace(rank, Watched{std::move(heartbeat), std::move(metrics), {}, 0});
+  ranks_.emplace(rank, Watched{std::move(heartbeat), std::move(metrics), {}, {}, 0});
 }
 
 std::optional<std::int64_t> ProgressWatch::step_of(RankId rank) const {
   const auto found = ranks_.find(rank);
   return found == ranks_.end() ? std::nullopt : found->second.step;
+}
+
+void ProgressWatch::tell_again() {
+  for (auto& [rank, watched] : ranks_) watched.told.reset();
 }
 
 void ProgressWatch::poll(const JobId& job, AttemptId attempt, ControllerLine& line) {
@@ -51,7 +55,8 @@ void ProgressWatch::poll(const JobId& job, AttemptId attempt, ControllerLine& li
     news.rank = rank;
     if (const auto step = read_heartbeat(watched.heartbeat)) {
       const auto value = static_cast<std::int64_t>(*step);
-      if (watched.step != value) news.step = watched.step = value;
+      watched.step = value;
+      if (watched.told != value) news.step = watched.told = value;
     }
     news.metrics = read_new_lines(watched.metrics, watched.metrics_offset, metrics_limit_bytes);
     if (news.step || !news.metrics.empty()) line.send(news);

@@ -16,6 +16,8 @@ class ProgressWatch {
  public:
   void add(RankId rank, std::string heartbeat, std::string metrics);
   std::optional<std::int64_t> step_of(RankId rank) const;  // the last one that was read
+  // To a controller that may not have heard them: the steps as they are now.
+  void tell_again();
   // Sends Progress for each rank that has news. Without a line nothing is read, so nothing is lost.
   void poll(const JobId& job, AttemptId attempt, ControllerLine& line);
 
@@ -24,6 +26,7 @@ class ProgressWatch {
     std::string heartbeat;
     std::string metrics;
     std::optional<std::int64_t> step;
+    std::optional<std::int64_t> told;
     std::int64_t metrics_offset = 0;
   };
 

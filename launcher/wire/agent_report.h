@@ -10,6 +10,7 @@
 
 #include "launcher/wire/agent_request.h"
 #include "launcher/wire/tree.h"
+#include "scheduler/model/rank_doing.h"
 #include "scheduler/model/record.h"
 
 namespace muster {
@@ -238,6 +239,50 @@ struct Progress {
   }
 };
 
+// What the ranks of the node do has changed: only those that do something else than was told before
+// this connection's Welcome or since.
+struct RankActivity {
+  static constexpr const char* kind = "rank_activity";
+  JobId job;
+  AttemptId attempt;
+  std::vector<RankDoing> ranks;
+  std::optional<bool> network_moves;  // more than idle talk, on any interface of the node
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("ranks", self.ranks);
+    visit("network_moves", self.network_moves);
+  }
+};
+
+// The answer to LookAtRanks: what /proc and, where there are such, debuggers say of a rank.
+struct RankLook {
+  RankId rank;
+  std::vector<std::string> lines;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("rank", self.rank);
+    visit("lines", self.lines);
+  }
+};
+
+struct RanksLookedAt {
+  static constexpr const char* kind = "ranks_looked_at";
+  JobId job;
+  AttemptId attempt;
+  std::vector<RankLook> ranks;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("ranks", self.ranks);
+  }
+};
+
 struct AttemptClean {
   static constexpr const char* kind = "attempt_clean";
   JobId job;
@@ -352,6 +397,6 @@ struct RemoteStartAsked {
 using FromAgent =
     std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
                  RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
-                 RemoteStartAsked, RemoteStartEnded, NoticeSeen>;
+                 RemoteStartAsked, RemoteStartEnded, NoticeSeen, RankActivity, RanksLookedAt>;
 
 }  // namespace muster

@@ -200,6 +200,21 @@ struct StopAttempt {
   }
 };
 
+// A closer look at ranks that seem to hang; answered by RanksLookedAt. Changes nothing about them.
+struct LookAtRanks {
+  static constexpr const char* kind = "look_at_ranks";
+  JobId job;
+  AttemptId attempt;
+  std::vector<RankId> ranks;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("ranks", self.ranks);
+  }
+};
+
 // Send every file below the job's outputs and logs directories of this node; answered by FileData…,
 // then CollectDone.
 struct CollectOutputs {
@@ -327,6 +342,6 @@ struct Retire {  // exit if no attempt is held
 using ToAgent =
     std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
                  StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
-                 ExecStop, RemoteStart, RemoteStartEnded, Retire>;
+                 ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks>;
 
 }  // namespace muster

@@ -26,6 +26,12 @@ struct EnumWords<TreeEntry::Kind> {
   static constexpr auto words = std::to_array<std::string_view>({"directory", "file", "link"});
 };
 
+template <>
+struct EnumWords<Doing> {
+  static constexpr auto words =
+      std::to_array<std::string_view>({"moving", "working", "quiet", "stuck", "stopped"});
+};
+
 template <class T>
 struct is_chrono : std::false_type {};
 template <class R, class P>
