@@ -29,7 +29,7 @@ Document checkpoint_document(const std::optional<CheckpointRef>& checkpoint) {
 }
 
 Document exit_document(const AttemptCause& cause) {
-  if (!cause.first_rank) return nullptr;
+  if (!cause.first_rank || cause.reason == StopReason::hung) return nullptr;
   const bool killed = cause.status.signal != 0;
   Document exit;
   exit["code"] = killed ? Document(nullptr) : Document(cause.status.code);
@@ -78,6 +78,18 @@ void add_cause(Document& out, const AttemptSummary& attempt) {
   out["first_failure"] = failed ? first_failure_document(cause) : Document(nullptr);
 }
 
+Document stall_document(const std::optional<StallSeen>& stall) {
+  if (!stall) return nullptr;
+  Document out;
+  out["kind"] = word(stall->stall);
+  out["rank"] = stall->rank ? Document(stall->rank->value) : Document(nullptr);
+  out["node"] = stall->blamed ? Document(stall->blamed->value) : Document(nullptr);
+  out["step"] = or_null(stall->step);
+  out["sentence"] = stall->sentence;
+  out["evidence"] = stall->evidence;
+  return out;
+}
+
 const char* attempt_status(const AttemptSummary& attempt) {
   if (attempt.abandoned) return "abandoned";
   if (!attempt.cause) return "running";
@@ -98,6 +110,7 @@ Document attempt_document(const AttemptSummary& attempt) {
   out["resumed_from_step"] = or_null(attempt.resumed_from_step);
   out["last_step"] = or_null(attempt.last_step);
   out["checkpoint"] = checkpoint_document(attempt.newest_checkpoint);
+  out["stall"] = stall_document(attempt.stall);
   add_cause(out, attempt);
   out["followed_by"] = text_or_null(attempt.next);
   return out;

@@ -80,6 +80,13 @@ std::string progress(const JobRow& row, const Home& home) {
   return numbers.step ? progress_line("", numbers, std::nullopt, 80) : "";
 }
 
+// What is wrong with the pace of a running attempt.
+std::string stall(const JobRow& row, const JobSummary& job) {
+  if (row.ended_at || job.attempts.empty() || !job.attempts.back().stall) return "";
+  const StallSeen& seen = *job.attempts.back().stall;
+  return std::string(word(seen.stall)) + ": " + seen.sentence;
+}
+
 std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Time now) {
   std::string text = line("job", row.name);
   if (row.display_name != row.name) text += line("display name", row.display_name);
@@ -93,6 +100,7 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
   text += line("ended", moment(row.ended_at, now));
   if (row.step) text += line("step", std::to_string(*row.step));
   text += line("progress", progress(row, home));
+  text += line("pace", stall(row, job));
   if (job.checkpoint) {
     text += line("checkpoint", "step " + std::to_string(job.checkpoint->step) + " in " +
                                    job.checkpoint->directory);

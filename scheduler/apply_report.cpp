@@ -149,6 +149,11 @@ void apply_one(State& state, Time at, const OutputsCollected& record) {
 // For the report alone.
 void apply_one(State&, Time, const FirstOutputSeen&) {}
 
-void apply_one(State&, Time, const StallSeen&) {}
+void apply_one(State& state, Time, const StallSeen& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  if (!attempt || !phase_of<Running>(*attempt)) return;
+  attempt->stall = record;
+  if (record.stall == StallKind::over) attempt->stall.reset();
+}
 
 }  // namespace muster

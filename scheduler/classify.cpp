@@ -94,6 +94,15 @@ void blame(AttemptCause& cause, const Attempt& attempt, const Attribution& attri
   if (attribution.is_named) cause.first_rank = attribution.first.front().rank;
 }
 
+// Nobody failed: one or all did not go on. Who held the others up is the one to be named.
+void blame_stall(AttemptCause& cause, const StallSeen& stall) {
+  cause.first_rank = stall.rank;
+  cause.first_failure.emplace();
+  cause.first_failure->rank = stall.rank;
+  cause.first_failure->node = stall.blamed;
+  cause.first_failure->evidence = stall.evidence;
+}
+
 FailureClass class_of(StopReason reason) {
   switch (reason) {
     case StopReason::node_lost:
@@ -134,6 +143,7 @@ AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& w
   cause.sentence = why.sentence;
   cause.made_progress = made_progress(attempt);
   cause.first_node = why.blamed;
+  if (why.reason == StopReason::hung && attempt.stall) blame_stall(cause, *attempt.stall);
   if (is_failure(why.reason)) {
     blame(cause, attempt, attribute(failures_of(attempt, runs_mpirun(job.spec))));
   }

@@ -64,7 +64,8 @@ class Explainer {
   void tell(const CollectionSeen&) {}
   void tell(const FirstOutputSeen&) {}
   void tell(const StallSeen& record) {
-    say(record.sentence);
+    const bool is_over = record.stall == StallKind::over;
+    say((is_over ? "" : std::string(word(record.stall)) + ": ") + record.sentence);
     for (const std::string& evidence : record.evidence) say("  evidence: " + evidence);
   }
   void tell(const NodeNotice& record) {

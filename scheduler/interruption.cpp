@@ -1,5 +1,5 @@
 // What stops an attempt before its time: the user, a failed rank, a node that is lost or leaves,
-// the time limit.
+// a hang, the time limit.
 #include <algorithm>
 
 #include "scheduler/classify.h"
@@ -131,6 +131,16 @@ std::optional<StopBegun> over_time(Turn& turn, const Job& job, const Attempt& at
   return stop_for(job, attempt, StopReason::time_limit, "limits.timeout of " + limit + " is over");
 }
 
+// Who hangs saves nothing, and his peers wait for him: they are given the time to say where they
+// are, not to finish.
+std::optional<StopBegun> hung(const Job& job, const Attempt& attempt) {
+  if (!attempt.stall || attempt.stall->stall != StallKind::hung) return std::nullopt;
+  StopBegun why = stop_for(job, attempt, StopReason::hung, attempt.stall->sentence,
+                           attempt.stall->blamed);
+  why.grace = std::min(why.grace, hang_grace);
+  return why;
+}
+
 std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt) {
   std::string failures = failures_so_far(attempt);
   if (failures.empty()) return std::nullopt;
@@ -176,6 +186,7 @@ std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt&
     if (auto why = agent_lost(job, attempt)) return why;
   }
   if (auto why = unreachable(turn, job, attempt)) return why;
+  if (auto why = hung(job, attempt)) return why;
   if (auto why = over_time(turn, job, attempt)) return why;
   return drained(turn, job, attempt);
 }

@@ -66,6 +66,9 @@ inline constexpr Milliseconds unkillable_limit{60'000};
 // ranks' last output first: 2 GB of it on a link of 1 MB/s take half an hour.
 inline constexpr Milliseconds proof_limit{30 * 60'000};
 
+// What a hung attempt is given to stop: a stack dump takes a second, a save needs every rank.
+inline constexpr Milliseconds hang_grace{10'000};
+
 // A node that sends its outputs, and from which nothing has come for this long: as for staging.
 inline constexpr Milliseconds collect_limit{20 * 60'000};
 

@@ -112,6 +112,7 @@ class Summarizer {
     attempt->started = active->running_since;
     attempt->last_step = active->last_step;
     attempt->newest_checkpoint = active->newest_checkpoint;
+    attempt->stall = active->stall;
     if (active->last_step) summary_.last_step = active->last_step;
     if (!summary_.started) summary_.started = active->running_since;
   }

@@ -18,6 +18,7 @@ struct AttemptSummary {
   std::optional<std::int64_t> resumed_from_step;
   std::optional<std::int64_t> last_step;
   std::optional<CheckpointRef> newest_checkpoint;
+  std::optional<StallSeen> stall;  // what is wrong with its pace, or was when it ended
   Time placed;
   std::optional<Time> started;  // every rank was running
   std::optional<Time> ended;

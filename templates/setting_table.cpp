@@ -211,14 +211,16 @@ std::vector<Setting> health_settings() {
       {"health.only", words, [](V v, S s) { s.muster.health_only = texts(v); }},
       {"hang.timeout", scalar,
        [](V v, S s) {
-         const bool word = is_word(v, "auto") || is_word(v, "off");
-         keep(v, s, "hang.timeout", word || v.duration().has_value());
+         s.muster.hang.off = is_word(v, "off") || is_word(v, "false");
+         const bool learned = s.muster.hang.off || is_word(v, "auto");
+         s.muster.hang.timeout = learned ? std::nullopt : v.duration();
        }},
       {"hang.first_step", scalar,
-       [](V v, S s) { keep(v, s, "hang.first_step", v.duration().has_value()); }},
+       [](V v, S s) { store(s.muster.hang.first_step, v.duration()); }},
       {"hang.watch", scalar,
        [](V v, S s) {
-         keep(v, s, "hang.watch", v.word({"heartbeat", "output"}).has_value());
+         store(s.muster.hang.watch, v.choice<HangWatch>({{"heartbeat", HangWatch::heartbeat},
+                                                         {"output", HangWatch::output}}));
        }},
   };
 }

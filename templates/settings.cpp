@@ -146,10 +146,8 @@ void read_settings(const Value& muster, const Value& properties, Reading& readin
   SettingsReader reader(reading, spec);
   reader.read_map(muster, "");
   reader.read_properties(properties);
-  const auto& other = spec.muster.other;
-  const auto watch = other.find("hang.watch");
-  const bool needs_timeout = watch != other.end() && watch->second == "output";
-  if (needs_timeout && !other.count("hang.timeout")) {
+  const HangSettings& hang = spec.muster.hang;
+  if (hang.watch == HangWatch::output && !hang.timeout && !hang.off) {
     const YamlNode* in_map = muster.is_map() ? muster.node().find_path("hang.watch") : nullptr;
     const YamlNode* found = in_map ? in_map : properties.node().find("muster.hang.watch");
     Value(*found, "muster.hang.watch", reading.findings)

@@ -285,7 +285,7 @@ struct FirstOutputSeen {
   }
 };
 
-// The run's pace changed: see hang_watch.h.
+// The run's pace changed: see stall_watch.h.
 struct StallSeen {
   static constexpr const char* kind = "stall_seen";
   JobId job;

@@ -108,6 +108,7 @@ struct Attempt {
   std::vector<NodeId> spares_dropped;     // not taken as spares again
   std::optional<Time> running_since;  // every rank was started; kept while stopping
   std::optional<Time> stopped_at;     // when its ranks were told to stop
+  std::optional<StallSeen> stall;  // what is wrong with the pace, as it was told last
   bool launched = false;         // StartWork may have been sent: a node must prove itself quiet
   AttemptPhase phase;
 };

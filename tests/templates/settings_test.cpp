@@ -112,6 +112,10 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.stop.signal == "SIGUSR1");
   CHECK(muster.stop.grace == Milliseconds{1000});
   CHECK(muster.stop.grace_max == Milliseconds{2000});
+  CHECK(!muster.hang.off);
+  CHECK(muster.hang.timeout == Milliseconds{300000});
+  CHECK(muster.hang.first_step == Milliseconds{600000});
+  CHECK(muster.hang.watch == HangWatch::output);
   CHECK(muster.master_port == 29500);
   CHECK(muster.mpi_launcher == MpiLauncher::direct);
   CHECK(muster.env_export == std::vector<std::string>{"torch", "slurm"});
@@ -127,10 +131,7 @@ const std::set<std::string> kept_as_text = {"elastic.micro_batches",
                                             "checkpoint.format",
                                             "checkpoint.marker",
                                             "checkpoint.every",
-                                            "checkpoint.keep",
-                                            "hang.timeout",
-                                            "hang.first_step",
-                                            "hang.watch"};
+                                            "checkpoint.keep"};
 
 TEST_CASE("every setting is accepted among the properties and reaches the JobSpec") {
   std::string text = head + "properties:\n";
@@ -162,6 +163,23 @@ TEST_CASE("every setting is accepted in the map and reaches the JobSpec") {
   INFO(printed(job.findings));
   CHECK(!has_errors(job.findings));
   check_all_arrived(job.spec.muster, job.spec.distribution);
+}
+
+TEST_CASE("muster.hang.timeout is a time, learned, or off") {
+  const HangSettings by_default = read_job(head).spec.muster.hang;
+  CHECK(!by_default.off);
+  CHECK(!by_default.timeout);
+  CHECK(by_default.first_step == Milliseconds{20 * 60'000});
+  const auto hang = [](const std::string& value) {
+    return read_job(head + "muster: {hang.timeout: " + value + "}\n").spec.muster.hang;
+  };
+  CHECK(!hang("auto").timeout);
+  CHECK(!hang("auto").off);
+  CHECK(hang("off").off);
+  CHECK(hang("'off'").off);
+  CHECK(hang("90s").timeout == Milliseconds{90'000});
+  CHECK(has_errors(read_job(head + "muster: {hang.timeout: soon}\n").findings));
+  CHECK(has_errors(read_job(head + "muster: {hang: {timeout: auto, watch: output}}\n").findings));
 }
 
 TEST_CASE("the test above covers the whole table of settings") {

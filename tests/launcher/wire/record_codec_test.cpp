@@ -85,6 +85,23 @@ TEST_CASE("a rule of a version that knew one number for each condition is read a
   CHECK(rules[1].xids.at(0).holds(79));
 }
 
+TEST_CASE("hang settings of a version that did not act on them are not acted on now") {
+  const auto hang = [](const std::string& other) {
+    auto record = decode_record("job_submitted",
+                                R"({"job":"a","spec":{"muster":{"other":{)" + other + "}}}}",
+                                from_ms(1));
+    REQUIRE(record);
+    const auto& muster =
+        std::get<JobSubmitted>(std::get<Observation>(record->what)).spec.muster;
+    CHECK(!muster.other.contains("hang.timeout"));
+    return muster.hang;
+  };
+  CHECK(hang(R"("hang.timeout":"off")").off);
+  CHECK(hang(R"("hang.timeout":"2h","hang.watch":"output")").off);
+  CHECK(!hang(R"("hang.timeout":"auto")").off);
+  CHECK(!hang(R"("checkpoint.keep":"3")").off);
+}
+
 TEST_CASE("last words that are not UTF-8 are kept readable") {
   RankExited exited;
   exited.job = {"a"};
