@@ -57,6 +57,7 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
              },
              [this](const NodeId& node, LinkFailure failure, std::optional<Interval> silent_us) {
                sender_.node_down(node);
+               stalls_.node_down(node);
                relay_.node_down(node);
                observe(LinkDown{node, std::move(failure), on_this_host(silent_us)});
              }}),
@@ -75,7 +76,12 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
                         [this](const NodeId& node, const JobId& job, AttemptId attempt) {
                           return state_is_journal_ &&
                                  is_over(state_, *journal_, node, job, attempt);
-                        }}) {}
+                        }}),
+      stalls_(timers, state_,
+              {[this](Observation what) { observe(std::move(what)); },
+               [this](const NodeId& node, const LookAtRanks& request) {
+                 pool_.send(node, request);
+               }}) {}
 
 Requests::Desk Controller::desk() {
   return {state_, *journal_, rows_, pool_, relay_, watchers_, settings_.launch.build_id,
@@ -209,6 +215,7 @@ void Controller::perform() {
   for (const Record& record : records) forget(record);
   for (const Record& record : records) renew_lease(record);
   sender_.perform(state_);
+  stalls_.follow();
 }
 
 // Before anybody hears of the end: the files that nodes sent are put in place.
@@ -218,6 +225,7 @@ void Controller::close_attempt(const Record& record) {
   const Status settled = inbox_of_agents_.settle_files(ended->job);
   if (!settled) note(ended->job, settled.error().message);
   inbox_of_agents_.attempt_over(ended->job, ended->attempt);
+  stalls_.attempt_over(ended->job);
 }
 
 void Controller::note_nodes(const Record& record) {
@@ -295,6 +303,7 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
                                                               : welcome.address;
   sender_.node_up(state_, node, logs_);
   inbox_of_agents_.clear_away(node, welcome);
+  stalls_.node_up(node);
   relay_.node_up(node);
   observe(std::move(up));
 }
@@ -305,6 +314,7 @@ void Controller::agent_said(const NodeId& node, const FromAgent& message,
   if (clean != nullptr && !clean->unkillable.empty()) {
     sender_.ask_again(node, [this] { post_turn(); });
   }
+  if (stalls_.take(node, message)) return;
   if (inbox_of_agents_.take(node, message, payload)) return;
   if (const auto* wanted = std::get_if<WantBlobs>(&message)) {
     sender_.blobs_wanted(node, *wanted);

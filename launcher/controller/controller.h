@@ -19,6 +19,7 @@
 #include "launcher/controller/relay.h"
 #include "launcher/controller/requests.h"
 #include "launcher/controller/journal.h"
+#include "launcher/controller/stall_watchers.h"
 #include "launcher/controller/watchers.h"
 #include "launcher/controller/work_sender.h"
 #include "scheduler/model/state.h"
@@ -100,6 +101,7 @@ class Controller {
   WorkSender sender_;
   Relay relay_;
   AgentInbox inbox_of_agents_;
+  StallWatchers stalls_;
   std::map<JobId, std::vector<NodeId>> attempt_nodes_;  // who may forget the attempt when it ends
 };
 

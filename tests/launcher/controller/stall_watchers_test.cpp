@@ -1,0 +1,165 @@
+#include "launcher/controller/stall_watchers.h"
+
+#include <map>
+
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+const JobId job{"train"};
+const NodeId h1{"h1"}, h2{"h2"};
+
+// Time that the test moves.
+class HandTimers : public Timers {
+ public:
+  SteadyTime now() const override { return SteadyTime{at_}; }
+  Time wall_now() const override { return from_ms(at_.count()); }
+  RawTime raw_now() const override { return RawTime{at_.count() * 1000}; }
+  std::unique_ptr<Alarm> after(Milliseconds delay, std::function<void()> call) override {
+    const auto key = std::pair{at_ + delay, next_++};
+    due_[key] = std::move(call);
+    return std::make_unique<Entry>(*this, key);
+  }
+  void post(std::function<void()> call) override { call(); }
+  bool is_idle() const { return due_.empty(); }
+  void pass(Milliseconds duration) {
+    const Milliseconds end = at_ + duration;
+    while (!due_.empty() && due_.begin()->first.first <= end) {
+      at_ = due_.begin()->first.first;
+      const auto call = std::move(due_.begin()->second);
+      due_.erase(due_.begin());
+      call();
+    }
+    at_ = end;
+  }
+
+ private:
+  using Key = std::pair<Milliseconds, int>;
+  struct Entry : Alarm {
+    Entry(HandTimers& of, Key which) : timers(of), key(which) {}
+    ~Entry() override { timers.due_.erase(key); }
+    HandTimers& timers;
+    Key key;
+  };
+  Milliseconds at_{1'000'000};
+  int next_ = 0;
+  std::map<Key, std::function<void()>> due_;
+};
+
+// Two nodes with two ranks each, which step once a second.
+struct Cluster {
+  HandTimers timers;
+  State state;
+  std::vector<StallSeen> told;
+  std::vector<std::pair<NodeId, LookAtRanks>> asked;
+  std::int64_t step = 0;
+  StallWatchers stalls{timers, state,
+                       {[this](Observation what) {
+                          told.push_back(std::get<StallSeen>(what));
+                        },
+                        [this](const NodeId& node, const LookAtRanks& request) {
+                          asked.emplace_back(node, request);
+                        }}};
+
+  explicit Cluster(HangSettings settings = {}) {
+    Attempt attempt;
+    attempt.launched = true;
+    attempt.phase = Running{timers.wall_now()};
+    for (const NodeId& node : {h1, h2}) attempt.nodes.emplace_back().id = node;
+    for (int i = 0; i < 4; ++i) attempt.ranks.push_back({RankId{i}, i / 2, i % 2, RankWaiting{}});
+    Job& known = state.jobs[job];
+    known.id = job;
+    known.spec.muster.hang = settings;
+    known.phase = Active{std::move(attempt)};
+    stalls.node_up(h1);
+    stalls.node_up(h2);
+    stalls.follow();
+  }
+  void say(const NodeId& node, const FromAgent& message) { stalls.take(node, message); }
+  void run(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      timers.pass(Seconds{1});
+      ++step;
+      for (int rank = 0; rank < 4; ++rank) {
+        say(rank < 2 ? h1 : h2, Progress{job, {}, RankId{rank}, step, {}, {}});
+      }
+    }
+  }
+  void stop(int rank, const NodeId& from) {
+    say(from, RankActivity{job, {}, {{RankId{rank}, Doing::stopped, 500, "7 (python)"}}, {}});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a stopped rank is told of, looked at on its node, and told of with what was seen") {
+  Cluster cluster;
+  cluster.run(20);
+  CHECK(cluster.told.empty());
+  cluster.stop(2, h2);
+  cluster.timers.pass(Seconds{3});
+  REQUIRE(cluster.told.size() == 1);
+  CHECK(cluster.told.back().stall == StallKind::suspect);
+  CHECK(cluster.told.back().rank == RankId{2});
+  CHECK(cluster.told.back().blamed == h2);
+  REQUIRE(cluster.asked.size() == 2);
+  CHECK(cluster.asked.back().first == h2);
+  CHECK(cluster.asked.back().second.ranks.front() == RankId{2});
+  cluster.say(h2, RanksLookedAt{job, {}, {{RankId{2}, {"waits in do_signal_stop"}}}});
+  cluster.timers.pass(Seconds{1});
+  REQUIRE(cluster.told.size() == 2);
+  CHECK(cluster.told.back().evidence.size() == 1);
+  cluster.timers.pass(Seconds{20});
+  REQUIRE(cluster.told.size() == 3);
+  CHECK(cluster.told.back().stall == StallKind::hung);
+  CHECK(cluster.asked.size() == 2);
+}
+
+TEST_CASE("a node speaks of its own ranks only") {
+  Cluster cluster;
+  cluster.run(20);
+  cluster.stop(2, h1);
+  cluster.stop(99, h1);
+  cluster.run(5);
+  CHECK(cluster.told.empty());
+}
+
+TEST_CASE("while a node is not heard nobody is named") {
+  Cluster cluster;
+  cluster.run(20);
+  cluster.stalls.node_down(h2);
+  cluster.timers.pass(Seconds{3600});
+  CHECK(cluster.told.empty());
+  cluster.stalls.node_up(h2);
+  cluster.timers.pass(Seconds{4});
+  CHECK(cluster.told.empty());
+  cluster.timers.pass(Seconds{5});
+  CHECK(!cluster.told.empty());
+}
+
+TEST_CASE("nothing is looked at while nothing runs, and never with muster.hang.timeout: off") {
+  HangSettings off;
+  off.off = true;
+  CHECK(Cluster(off).timers.is_idle());
+  Cluster cluster;
+  CHECK(!cluster.timers.is_idle());
+  cluster.state.jobs.clear();
+  cluster.stalls.attempt_over(job);
+  cluster.stalls.follow();
+  CHECK(cluster.timers.is_idle());
+}
+
+TEST_CASE("the next attempt is watched anew") {
+  Cluster cluster;
+  cluster.run(20);
+  cluster.stop(2, h2);
+  cluster.timers.pass(Seconds{30});
+  CHECK(cluster.told.back().stall == StallKind::hung);
+  cluster.stalls.attempt_over(job);
+  std::get<Active>(cluster.state.jobs[job].phase).attempt.id = AttemptId{1};
+  cluster.told.clear();
+  cluster.timers.pass(Seconds{600});
+  CHECK(cluster.told.empty());
+}
