@@ -361,7 +361,7 @@ std::optional<StallSeen> StallWatch::tell(const std::optional<Finding>& found) {
   const bool has_evidence = is_same && found->kind == StallKind::suspect && evidence_is_news_;
   if (is_same && !has_evidence) return std::nullopt;
   const bool is_hung = found && found->kind == StallKind::hung;
-  if (!is_hung && tellings_ >= tellings_limit) return std::nullopt;
+  if (found && !is_hung && tellings_ >= tellings_limit) return std::nullopt;
   ++tellings_;
   is_over_ = is_hung;
   StallSeen record;

@@ -68,6 +68,7 @@ class ActivityWatch {
   static RankDoing doing_of(RankId id, const Watched& rank, Moment now);
 
   std::map<RankId, Watched> ranks_;
+  Moment next_look_{};
   Moment next_tree_look_{};
   std::optional<std::uint64_t> network_bytes_;
   std::optional<Moment> network_at_;

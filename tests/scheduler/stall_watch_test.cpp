@@ -325,6 +325,25 @@ TEST_CASE("what a closer look shows is told with the suspicion and with the hang
   CHECK(then.back().what.evidence.size() == 1);
 }
 
+TEST_CASE("an odd run is not told of for ever, and its last telling is that all is well") {
+  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(2, NodeId{"h"}), false},
+                   Milliseconds{0});
+  int tellings = 0;
+  StallKind last = StallKind::over;
+  for (int t = 0; t < 20'000'000; t += 500) {
+    const bool is_stopped = t / 8000 % 2 == 1;  // eight seconds of every sixteen
+    if (t % 8000 == 0) {
+      watch.does({RankId{0}, is_stopped ? Doing::stopped : Doing::working, 0, ""}, Milliseconds{t});
+    }
+    const auto told = watch.look(Milliseconds{t});
+    tellings += told ? 1 : 0;
+    if (told) last = told->stall;
+  }
+  CHECK(tellings >= 99);
+  CHECK(tellings <= 101);
+  CHECK(last == StallKind::over);
+}
+
 TEST_CASE("a watch that takes over from another says when its stall is over") {
   StallSeen before;
   before.stall = StallKind::suspect;

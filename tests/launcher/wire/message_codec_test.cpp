@@ -57,6 +57,26 @@ TEST_CASE("a value that is absent stays absent") {
   CHECK_FALSE(std::get<Progress>(received->message).checkpoint);
 }
 
+TEST_CASE("what ranks do survives the wire") {
+  RankActivity news{{"job"}, {3}, {{{7}, Doing::stopped, 1500, "12 (python)"}}, {}};
+  auto received = decode_from_agent(only_frame(encode(FromAgent{news})));
+  REQUIRE(received);
+  const auto& read = std::get<RankActivity>(received->message);
+  REQUIRE(read.ranks.size() == 1);
+  CHECK(read.ranks[0].rank == RankId{7});
+  CHECK(read.ranks[0].doing == Doing::stopped);
+  CHECK(read.ranks[0].age_ms == 1500);
+  CHECK(read.ranks[0].process == "12 (python)");
+  CHECK_FALSE(read.network_moves);
+  RanksLookedAt seen{{"job"}, {3}, {{{7}, {"waits in futex"}}}};
+  received = decode_from_agent(only_frame(encode(FromAgent{seen})));
+  REQUIRE(received);
+  CHECK(std::get<RanksLookedAt>(received->message).ranks.at(0).lines.at(0) == "waits in futex");
+  auto asked = decode_to_agent(only_frame(encode(ToAgent{LookAtRanks{{"job"}, {3}, {{7}, {9}}}})));
+  REQUIRE(asked);
+  CHECK(std::get<LookAtRanks>(asked->message).ranks.at(1) == RankId{9});
+}
+
 TEST_CASE("a message of an unknown kind is refused by name") {
   Frame frame = only_frame(encode(ToController{Watch{{"job"}}}));
   const auto received = decode_to_agent(frame);
