@@ -14,6 +14,7 @@
 //   bytes move, output comes, a checkpoint comes  the run lives: nothing is done
 //   no rank ever said a step                      only the first row can act: a program may sleep
 //                                                 for an hour by design, a stopped one may not
+//   a rank is far behind most others and steps on told: a straggler
 //   every rank is stopped                         somebody paused the run: told, not acted on,
 //                                                 unless its steps are known
 //
@@ -90,6 +91,7 @@ class StallWatch {
   std::optional<Finding> before_first_step(Milliseconds t) const;
   std::optional<Finding> without_step(Milliseconds t) const;
   std::optional<Finding> slow() const;
+  std::optional<Finding> straggling() const;
   std::optional<Finding> asleep(Milliseconds t) const;
   Milliseconds act_after(const std::optional<RankId>& culprit) const;
   std::optional<RankId> culprit() const;
@@ -119,6 +121,7 @@ class StallWatch {
   Milliseconds printed_at_{0};
   Milliseconds life_at_{0};
   std::optional<std::int64_t> step_;  // of the foremost rank
+  std::int64_t first_step_ = 0;       // that was told
   int advances_ = 0;
   bool is_unheard_ = false;
   bool has_ended_ranks_ = false;

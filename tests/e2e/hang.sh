@@ -19,7 +19,6 @@ YAML
 }
 asked() { "$MUSTER" status "$1" -o tsv --query "$2" 2>/dev/null; }
 is() { [ "$(asked "$1" "$2")" = "$3" ]; }
-at_step() { local step; step=$(asked "$1" 'attempts[-1].last_step'); [ "${step:-0}" -ge "$2" ]; }
 heartbeats() {  # of all ranks of the newest attempt
   cat "$MUSTER_HOME"/run/*/*/attempts/"$1"/"$2"/vitals/*heartbeat* 2>/dev/null
 }
@@ -31,9 +30,9 @@ pid_of() { # JOB RANK
   done
 }
 
-hang_job stopped 200 'nodes: {}'
+hang_job stopped 200 'no_progress: {cycles: 9}'
 hang_job off 200 'hang: {timeout: "off"}'
-hang_job slow 200 'nodes: {}'
+hang_job slow 200 'no_progress: {cycles: 9}'
 until_true 60 reached stopped 0 30
 kill -STOP "$(pid_of stopped 1)"
 until_true 60 reached off 0 5
@@ -50,7 +49,7 @@ until_true 60 is stopped status Completed
 expect 0 "$MUSTER" explain stopped
 has out "hung: rank 1 on"
 has out "is stopped by a signal (state T"
-has out "do_signal_stop"
+has out "evidence: rank 1 on"
 
 until_true 60 is slow 'attempts[0].stall.kind' slow
 expect 0 "$MUSTER" status slow
@@ -67,7 +66,7 @@ touch "$work/off.stop"
 until_true 60 is off status Completed
 
 # No step ever again, three times.
-hang_job thrice "200" 'hang: {timeout: 3s, first_step: 6s}, no_progress: {cycles: 9}'
+hang_job thrice "200" 'hang: {timeout: 3s, first_step: 30s}, no_progress: {cycles: 9}'
 for attempt in 0 1 2; do
   until_true 60 reached thrice $attempt 3
   for r in 0 1 2 3; do kill -STOP "$(pid_of thrice $r)"; done

@@ -217,6 +217,30 @@ TEST_CASE("a first step that never comes is no hang where nobody knows that step
   CHECK(StallWorld(plan, 12).run(20 * hour).empty());
 }
 
+TEST_CASE("a rank that falls behind ranks that do not wait for it is named as a straggler") {
+  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(8, NodeId{"h"}), false},
+                   Milliseconds{0});
+  std::vector<StallSeen> told;
+  const auto go = [&](int from, int to, int every) {
+    for (int step = from; step < to; ++step) {
+      for (int rank = 0; rank < 8; ++rank) {
+        const int its = rank == 3 ? 1000 + (step - 1000) / every : step;
+        watch.stepped(RankId{rank}, its, Milliseconds{step * 1000});
+      }
+      if (auto what = watch.look(Milliseconds{step * 1000})) told.push_back(*what);
+    }
+  };
+  go(1000, 1300, 2);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].stall == StallKind::slow);
+  CHECK(told[0].rank == RankId{3});
+  CHECK_THAT(told[0].sentence, ContainsSubstring("rank 3 on h is at step 10"));
+  CHECK(told[0].step < 1060);
+  go(1300, 1400, 1);
+  REQUIRE(told.size() == 2);
+  CHECK(told[1].stall == StallKind::over);
+}
+
 TEST_CASE("a rank that writes all the time is not called hung, whatever its steps do") {
   RunPlan plan = with_fault(0, Doing::moving);
   const auto told = StallWorld(plan, 13).run(10 * hour);

@@ -244,3 +244,32 @@ TEST_CASE("the start gate names what is missing") {
   CHECK(done->failures[0].check == "host.name");
   CHECK_THAT(done->failures[1].message, ContainsSubstring("no-such-interpreter"));
 }
+
+TEST_CASE("a stopped rank is told of within seconds, looked at when asked, and told again") {
+  TestNode node;
+  Running agent(node);
+  agent.start(a_start("echo $$; exec sleep 1000", 2));
+  REQUIRE(agent.client->wait([&] { return !agent.client->output(1).empty(); }));
+  const auto pid = static_cast<pid_t>(std::stoi(agent.client->output(1)));
+  REQUIRE(::kill(pid, SIGSTOP) == 0);
+  const auto news = agent.client->await<RankActivity>();
+  REQUIRE(news);
+  REQUIRE(news->ranks.size() == 1);
+  CHECK(news->ranks[0].rank == RankId{1});
+  CHECK(news->ranks[0].doing == Doing::stopped);
+  CHECK(news->ranks[0].process == std::to_string(pid) + " (sleep)");
+  agent.client->send(LookAtRanks{JobId{"job"}, AttemptId{0}, {RankId{1}, RankId{0}}});
+  const auto seen = agent.client->await<RanksLookedAt>();
+  REQUIRE(seen);
+  REQUIRE(seen->ranks.size() == 2);
+  CHECK_THAT(seen->ranks[0].lines.at(0), ContainsSubstring("is stopped by a signal (T)"));
+  CHECK_THAT(seen->ranks[1].lines.at(0), ContainsSubstring("is asleep (S)"));
+
+  agent.client.emplace(node.socket_path());
+  agent.client->hello(node.controller(), node.name());
+  const auto again = agent.client->await<RankActivity>();
+  REQUIRE(again);
+  CHECK(again->ranks.size() == 2);
+  agent.clean(a_stop(std::chrono::seconds{5}));
+  CHECK(agent.client->ended().at(1).status.signal == SIGTERM);
+}
