@@ -3,6 +3,7 @@
 #include <csignal>
 #include <set>
 
+#include "launcher/agent/process_scan.h"
 #include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
 
@@ -251,6 +252,7 @@ TEST_CASE("a stopped rank is told of within seconds, looked at when asked, and t
   agent.start(a_start("echo $$; exec sleep 1000", 2));
   REQUIRE(agent.client->wait([&] { return !agent.client->output(1).empty(); }));
   const auto pid = static_cast<pid_t>(std::stoi(agent.client->output(1)));
+  REQUIRE(eventually([&] { return read_process(pid)->name == "sleep"; }));
   REQUIRE(::kill(pid, SIGSTOP) == 0);
   const auto news = agent.client->await<RankActivity>();
   REQUIRE(news);
