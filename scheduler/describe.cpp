@@ -162,6 +162,7 @@ void put_attempt(Text& text, const std::string& at, const Attempt& attempt) {
   text.line(at + ".running_since", attempt.running_since);
   text.line(at + ".stopped_at", attempt.stopped_at);
   text.line(at + ".launched", attempt.launched);
+  text.line(at + ".stall", attempt.stall);
 }
 
 void put_past(Text& text, const std::string& at, const PastAttempt& past) {

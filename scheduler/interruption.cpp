@@ -138,6 +138,7 @@ std::optional<StopBegun> hung(const Job& job, const Attempt& attempt) {
   StopBegun why = stop_for(job, attempt, StopReason::hung, attempt.stall->sentence,
                            attempt.stall->blamed);
   why.grace = std::min(why.grace, hang_grace);
+  why.grace_max = Milliseconds{0};
   return why;
 }
 

@@ -1,0 +1,329 @@
+// The half of the journal's vocabulary that `decide` says: see record.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "scheduler/model/clock.h"
+#include "scheduler/model/ids.h"
+#include "scheduler/model/outcome.h"
+
+namespace muster {
+
+// Why a queued job does not start; said again only when the sentence changes.
+struct JobWaits {
+  static constexpr const char* kind = "job_waits";
+  JobId job;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("reason", self.reason);
+  }
+};
+
+// The gang is chosen: every node of it is this job's until the attempt ends. Checks begin.
+struct AttemptPlaced {
+  static constexpr const char* kind = "attempt_placed";
+  JobId job;
+  AttemptId attempt;
+  std::vector<NodeId> nodes;  // index = node rank
+  std::string why;            // why these nodes
+  std::vector<NodeId> spares{};  // held ready to take the place of one of them
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("nodes", self.nodes);
+    visit("why", self.why);
+    visit("spares", self.spares);
+  }
+};
+
+// A spare is given back: it is not fit, or somebody else needs it more.
+struct SpareDropped {
+  static constexpr const char* kind = "spare_dropped";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("reason", self.reason);
+  }
+};
+
+// A free node is held as a spare in place of one that was used or given back.
+struct SpareAdded {
+  static constexpr const char* kind = "spare_added";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+  }
+};
+
+// A node is blamed for a failure. Says all that is known against it, because the records of jobs
+// that have ended are read no more.
+struct NodeSuspected {
+  static constexpr const char* kind = "node_suspected";
+  NodeId node;
+  std::vector<NodeEvidence> evidence;  // one of each job, the newest last
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("evidence", self.evidence);
+  }
+};
+
+// A node that breaks one job after another gets nothing new for a while.
+struct NodeSetAside {
+  static constexpr const char* kind = "node_set_aside";
+  NodeId node;
+  std::string reason;
+  Time until;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("reason", self.reason);
+    visit("until", self.until);
+  }
+};
+
+// So many nodes would be set aside that the cause is hardly theirs: none is, until somebody looks.
+struct BreakerOpened {
+  static constexpr const char* kind = "breaker_opened";
+  std::string target;
+  std::string reason;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("target", self.target);
+    visit("reason", self.reason);
+  }
+};
+
+// A node was passed over while gathering; another takes its index.
+struct NodeReplaced {
+  static constexpr const char* kind = "node_replaced";
+  JobId job;
+  AttemptId attempt;
+  NodeId old_node;
+  NodeId new_node;
+  std::string reason;
+  Unfitness unfitness = Unfitness::unhealthy;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("old_node", self.old_node);
+    visit("new_node", self.new_node);
+    visit("reason", self.reason);
+    visit("unfitness", self.unfitness);
+  }
+};
+
+// Too few nodes passed: the gang is given back and the job waits (until muster.nodes.wait is over).
+struct PlacementAbandoned {
+  static constexpr const char* kind = "placement_abandoned";
+  JobId job;
+  AttemptId attempt;
+  std::string reason;
+  Time retry_at;  // not placed again before
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("reason", self.reason);
+    visit("retry_at", self.retry_at);
+  }
+};
+
+struct StagingBegun {
+  static constexpr const char* kind = "staging_begun";
+  JobId job;
+  AttemptId attempt;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+  }
+};
+
+struct PortsAsked {
+  static constexpr const char* kind = "ports_asked";
+  JobId job;
+  AttemptId attempt;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+  }
+};
+
+struct LaunchBegun {
+  static constexpr const char* kind = "launch_begun";
+  JobId job;
+  AttemptId attempt;
+  // Absent: a fresh start. An empty directory: the agent finds the newest seal of that step.
+  std::optional<CheckpointRef> resume_from;
+  std::string why;          // why this checkpoint, in words
+  bool went_back = false;   // a newer one was known; `why` says what became of it
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("resume_from", self.resume_from);
+    visit("why", self.why);
+    visit("went_back", self.went_back);
+  }
+};
+
+// The ranks are told to stop: signal, grace, then SIGKILL, then the proof. Again for an attempt
+// that stops: only the grace counts, and only to shorten it.
+struct StopBegun {
+  static constexpr const char* kind = "stop_begun";
+  JobId job;
+  AttemptId attempt;
+  StopReason reason = StopReason::canceled;
+  std::string sentence;
+  Milliseconds grace{30000};
+  std::optional<NodeId> blamed{};  // the node that the sentence is about
+  Milliseconds grace_max{0};  // how far the grace may grow while a checkpoint does; 0: not at all
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("reason", self.reason);
+    visit("sentence", self.sentence);
+    visit("grace", self.grace);
+    visit("blamed", self.blamed);
+    visit("grace_max", self.grace_max);
+  }
+};
+
+enum class FenceProof {
+  lease_expired,
+  boot_id_changed,
+  agent_restarted,
+  never_started,
+  none,  // its agent answers, but never says that the ranks are gone: no other attempt may follow
+};
+
+// A node that cannot prove itself clean can do no harm any more, or is not waited for any longer.
+struct NodeFenced {
+  static constexpr const char* kind = "node_fenced";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  FenceProof proof = FenceProof::lease_expired;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("proof", self.proof);
+  }
+};
+
+struct CollectionBegun {
+  static constexpr const char* kind = "collection_begun";
+  JobId job;
+  AttemptId attempt;
+  std::optional<NodeId> again_from{};  // it failed before; absent: from all nodes
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("again_from", self.again_from);
+  }
+};
+
+struct AttemptEnded {
+  static constexpr const char* kind = "attempt_ended";
+  JobId job;
+  AttemptId attempt;
+  AttemptCause cause;
+  std::optional<CheckpointRef> newest_checkpoint;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("cause", self.cause);
+    visit("newest_checkpoint", self.newest_checkpoint);
+  }
+};
+
+// Another attempt will start, not before `at`, without the excluded nodes.
+struct RetryScheduled {
+  static constexpr const char* kind = "retry_scheduled";
+  JobId job;
+  AttemptId attempt;  // the one that ended
+  Time at;
+  bool reschedule = false;  // charged to `reschedule`, else to `restart`
+  std::vector<NodeId> avoid;
+  std::string rule;  // which rule or class decided, in words
+  bool charged = true;   // false: counts in no budget (preempted, drained)
+  bool exclude = false;  // the nodes in `avoid` are never this job's again
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("at", self.at);
+    visit("reschedule", self.reschedule);
+    visit("avoid", self.avoid);
+    visit("rule", self.rule);
+    visit("charged", self.charged);
+    visit("exclude", self.exclude);
+  }
+};
+
+struct JobEnded {
+  static constexpr const char* kind = "job_ended";
+  JobId job;
+  JobEndState state = JobEndState::failed;
+  int exit_code = 0;
+  std::string reason;  // one sentence
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("state", self.state);
+    visit("exit_code", self.exit_code);
+    visit("reason", self.reason);
+  }
+};
+
+using Decision =
+    std::variant<JobWaits, AttemptPlaced, NodeReplaced, PlacementAbandoned, StagingBegun,
+                 PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
+                 RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
+                 BreakerOpened>;
+
+}  // namespace muster
