@@ -58,8 +58,11 @@ bool is_kept_from(const Turn& turn, const Job& job, const NodeId& id) {
 Reluctance reluctance_of(const Job& job, const NodeId& id, const Node* node, Time now) {
   if (has(job.avoid, id)) return Reluctance::avoided;
   if (!node) return Reluctance::none;
-  if (std::holds_alternative<Unlinked>(node->link)) return Reluctance::link_down;
-  return is_suspect(*node, now) ? Reluctance::suspect : Reluctance::none;
+  const bool suspect = is_suspect(*node, now);
+  if (!std::holds_alternative<Unlinked>(node->link)) {
+    return suspect ? Reluctance::suspect : Reluctance::none;
+  }
+  return suspect ? Reluctance::suspect_and_down : Reluctance::link_down;
 }
 
 Candidate judge(Turn& turn, const Job& job, const NodeId& id) {

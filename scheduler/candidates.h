@@ -9,7 +9,7 @@
 
 namespace muster {
 
-enum class Reluctance { none, suspect, link_down, avoided };  // the fewer reasons the better
+enum class Reluctance { none, suspect, link_down, suspect_and_down, avoided };  // the fewer reasons the better
 
 struct Usable {
   Reluctance reluctance = Reluctance::none;

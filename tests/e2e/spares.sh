@@ -35,7 +35,7 @@ import sqlite3, sys
 store = sqlite3.connect('file:$MUSTER_HOME/muster.db?mode=ro', uri=True)
 query = 'select count(*) from record where kind = ? and job in (\"\", ?) and node = ?'
 sys.exit(store.execute(query, ('$1', '$2', '$3')).fetchone()[0] == 0)"; }
-agent_of() { pgrep -f "[m]uster.* agent serve .*$MUSTER_HOME/.*--node $1( |\$)"; }
+agent_of() { pgrep -f "[m]uster.* agent serve .*$MUSTER_HOME/.*--node $1( |\$)" | head -n 1; }
 runs() { [ "$(job_pids "$1" | wc -l)" -ge 2 ] && recorded node_staged "$1" "$2"; }
 start() {  # NAME SPARE: runs it until its ranks and its spare are ready
   "$MUSTER" run "$work/job.yml" --name "$1" "${@:3}" >"$work/$1.out" 2>"$work/$1.err" &
@@ -60,12 +60,7 @@ expect 0 "$MUSTER" explain lost
 has out "attempt 0 placed on local-0, local-1, spares local-2"
 has out "attempt 1 placed on local-0, local-2, spares local-3: spare local-2 instead of local-1"
 
-# The node that broke it is remembered when the controller is another one, and used last.
-kill -9 $(controller_pids)
-expect 0 "$MUSTER" nodes
-has out "no; broke 1 job, lost at"
-
-# What is drained is moved at once.
+# The node that broke it is used last. What is drained is moved at once.
 start drained local-3
 is "$(places drained 0)" "local-0 local-2 + local-3"
 expect 0 "$MUSTER" drain local-2 --reason fan --move-after 0
@@ -91,3 +86,12 @@ has out "(notice by SIGTERM to its agent)"
 start ends local-5 --set muster.classes.preempted.action=stop
 kill -TERM "$(agent_of local-3)"
 ends ends 97
+
+# What broke a job is known to the next controller too.
+kill -9 $(controller_pids)
+expect 0 "$MUSTER" nodes
+has out "no; broke 1 job, lost at"
+expect 0 "$MUSTER" undrain local-1
+expect 0 "$MUSTER" nodes
+grep -q "broke 1 job" "$work/out" && fail "undrain did not clear the node"
+true
