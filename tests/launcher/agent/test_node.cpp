@@ -86,6 +86,13 @@ StartRanks a_start(const std::string& command, int ranks, const std::string& job
   return start;
 }
 
+StartRanks a_program(const std::string& script) {
+  StartRanks start =
+      a_start("cp \"$(command -v bash)\" trainer && exec ./trainer -c \"$SCRIPT\"");
+  start.environment["SCRIPT"] = script;
+  return start;
+}
+
 StopAttempt a_stop(std::chrono::milliseconds grace, const std::string& job) {
   return {JobId{job}, AttemptId{}, "SIGTERM", grace};
 }

@@ -42,6 +42,8 @@ class TestNode {
 
 // A job of one rank that runs `command`; builders for the rest.
 StartRanks a_start(const std::string& command, int ranks = 1, const std::string& job = "job");
+// A program that is no shell, whatever it is written in: what it starts are its data workers.
+StartRanks a_program(const std::string& script);
 StopAttempt a_stop(std::chrono::milliseconds grace = std::chrono::milliseconds{10000},
                    const std::string& job = "job");
 
