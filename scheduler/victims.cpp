@@ -38,6 +38,12 @@ bool yields_to(const Job& owner, const Job& job) {
          owner.spec.muster.priority < job.spec.muster.priority;
 }
 
+// Spares most waiting jobs the look at each of their nodes.
+bool somebody_yields(const State& state, const Job& job) {
+  return std::any_of(state.jobs.begin(), state.jobs.end(),
+                     [&](const auto& item) { return yields_to(item.second, job); });
+}
+
 struct Room {
   std::vector<Victim> victims;
   std::size_t coming = 0;  // nodes that are being given back
@@ -102,7 +108,7 @@ std::vector<Victim> choose(std::vector<Victim> victims, std::size_t missing) {
 
 void make_room(Turn& turn, const Job& job, const std::vector<Candidate>& nodes,
                std::size_t missing) {
-  if (!may_preempt(job)) return;
+  if (!may_preempt(job) || !somebody_yields(turn.state, job)) return;
   Room room = survey(turn, job, nodes);
   if (room.coming >= missing) return;
   for (const Victim& victim : choose(std::move(room.victims), missing - room.coming)) {
