@@ -19,6 +19,10 @@ constexpr Milliseconds stop_acted_blindly{30'000};
 constexpr Milliseconds stuck_named{60'000};
 constexpr Milliseconds stuck_acted{600'000};
 
+// Agents tell of idleness after ten seconds, a few sooner than the others: who is idle first is not
+// alone yet.
+constexpr Milliseconds alone_after{25'000};
+
 // A program that does nothing at all for so long is worth a word; sleeping is no crime.
 constexpr Milliseconds asleep_named{600'000};
 
@@ -90,17 +94,19 @@ std::optional<RankId> StallWatch::behind() const {
 }
 
 // Peers that wait in a collective mostly spin: who does nothing is not waiting with them.
-std::optional<RankId> StallWatch::alone_in_quiet() const {
+std::optional<RankId> StallWatch::alone_in_quiet(Milliseconds t) const {
   const std::size_t quiet = alive_and(Doing::quiet) + alive_and(Doing::stuck);
   if (quiet != 1 || alive() < 3 || alive_and(Doing::working) + 1 != alive()) return std::nullopt;
-  return alive_and(Doing::quiet) == 1 ? lowest(Doing::quiet) : lowest(Doing::stuck);
+  const auto rank = alive_and(Doing::quiet) == 1 ? lowest(Doing::quiet) : lowest(Doing::stuck);
+  const bool is_alone = t - ranks_[static_cast<std::size_t>(rank->value)].since >= alone_after;
+  return is_alone ? rank : std::nullopt;
 }
 
-std::optional<RankId> StallWatch::culprit() const {
+std::optional<RankId> StallWatch::culprit(Milliseconds t) const {
   const std::size_t stopped = alive_and(Doing::stopped);
   if (stopped > 0 && stopped < alive()) return lowest(Doing::stopped);
   if (auto rank = behind()) return rank;
-  return alone_in_quiet();
+  return alone_in_quiet(t);
 }
 
 // ---- what is found ----------------------------------------------------------------------------
@@ -156,7 +162,7 @@ std::optional<StallWatch::Finding> StallWatch::over_timeout(Milliseconds t) cons
   found.limit = limit;
   if (found.silent_for < limit * 3 / 4) return std::nullopt;
   found.kind = found.silent_for >= limit ? StallKind::hung : StallKind::suspect;
-  found.rank = culprit();
+  found.rank = culprit(t);
   found.sentence = std::string(is_first ? "no first " : "no new ") +
                    (by_output ? "output" : "step") + where() + " for " +
                    duration_text(found.silent_for) + " (muster.hang." +
@@ -175,7 +181,7 @@ std::optional<StallWatch::Finding> StallWatch::before_first_step(Milliseconds t)
   found.limit = limit;
   if (found.silent_for < limit * 3 / 4) return std::nullopt;
   found.kind = found.silent_for >= limit ? StallKind::hung : StallKind::suspect;
-  found.rank = culprit();
+  found.rank = culprit(t);
   found.sentence = "no " + std::string(step_ ? "further" : "first") + " step" + where() + " for " +
                    duration_text(t - stepped_at_) + " (muster.hang.first_step: " +
                    duration_text(limit) + ")";
@@ -193,7 +199,7 @@ std::optional<StallWatch::Finding> StallWatch::without_step(Milliseconds t) cons
   Finding found;
   found.silent_for = t - stepped_at_;
   if (found.silent_for < pace_.suspect_after()) return std::nullopt;
-  found.rank = culprit();
+  found.rank = culprit(t);
   found.limit = act_after(found.rank);
   const bool acts = t - last_life(t) >= found.limit;
   found.kind = acts ? StallKind::hung : StallKind::suspect;

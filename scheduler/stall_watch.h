@@ -94,9 +94,9 @@ class StallWatch {
   std::optional<Finding> straggling() const;
   std::optional<Finding> asleep(Milliseconds t) const;
   Milliseconds act_after(const std::optional<RankId>& culprit) const;
-  std::optional<RankId> culprit() const;
+  std::optional<RankId> culprit(Milliseconds t) const;
   std::optional<RankId> behind() const;
-  std::optional<RankId> alone_in_quiet() const;
+  std::optional<RankId> alone_in_quiet(Milliseconds t) const;
   std::optional<RankId> lowest(Doing doing) const;
   bool must_have_step() const;
   bool is_quiet(const Watched& rank) const;

@@ -90,7 +90,6 @@ void ActivityWatch::look_at_states(Watched& rank, Moment now) {
     process.cpu_ticks = info->cpu_ticks;
     process.state = info->state;
     process.name = info->name;
-    if (info->state == 't') rank.working_at = now;
   }
   if (used > 0) rank.used_at = now;
   if (used >= working_ticks) rank.working_at = now;
@@ -99,6 +98,11 @@ void ActivityWatch::look_at_states(Watched& rank, Moment now) {
 }
 
 void ActivityWatch::judge_states(Watched& rank, Moment now) {
+  const auto is_traced = [](const auto& item) { return item.second.state == 't'; };
+  if (std::any_of(rank.processes.begin(), rank.processes.end(), is_traced)) {
+    if (!rank.stopped_since) rank.working_at = now;
+    return;
+  }
   std::optional<pid_t> stopped, stuck;
   for (const auto& [pid, process] : rank.processes) {
     const bool counts = pid == rank.root || now - rank.used_at >= idle_beside_stop;

@@ -3,7 +3,8 @@
 // agent's thread. Tells only what has changed, so that healthy ranks cost the controller nothing.
 //
 //   stopped   a process is in state T at two looks in a row; one that is not the rank's own counts
-//             only while the rank uses no processor. A debugger's stop (t) is work of a person.
+//             only while the rank uses no processor. A debugger's stop (t) is work of a
+//             person, or a closer look at one that is stopped, which ends that no sooner.
 //   stuck     in state D for ten seconds, and nothing moves
 //   moving    64 KiB/s through its files, working: 2 % of a core; until ten seconds after
 //   quiet     none of these

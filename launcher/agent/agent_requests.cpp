@@ -111,7 +111,9 @@ void Agent::on(const LookAtRanks& request, std::string_view) {
   const LocalAttempt* known = find(request.job, request.attempt);
   if (known == nullptr || known->is_stopping()) return;
   std::vector<RankProcesses> ranks;
-  for (const RankId rank : request.ranks) ranks.push_back({rank, known->processes_of(rank)});
+  for (const RankId rank : request.ranks) {
+    ranks.push_back({rank, known->processes_of(rank), request.suspect == rank});
+  }
   RanksLookedAt seen{request.job, request.attempt, {}};
   tasks_.run(
       [seen, ranks, path = base_environment(site_.environment).at("PATH")](

@@ -123,13 +123,13 @@ std::string process_text(const ProcessInfo& before, const ProcessInfo& now) {
 
 // ---- debuggers
 
+// Not gdb: it holds a process up for as long as it reads symbols, which may be a minute.
 std::vector<std::string> debugger_for(const ProcessInfo& process, const std::string& programs) {
   const std::string pid = std::to_string(process.pid);
   const auto has = [&](const char* name) { return find_program(name, programs).has_value(); };
   const bool is_python = process.name.find("python") != std::string::npos;
   if (is_python && has("py-spy")) return {"py-spy", "dump", "--nonblocking", "--pid", pid};
   if (has("eu-stack")) return {"eu-stack", "-n", "16", "-p", pid};
-  if (has("gdb")) return {"gdb", "-nx", "-batch", "-p", pid, "-ex", "thread apply all bt 16"};
   return {};
 }
 
@@ -192,9 +192,12 @@ std::vector<RankLook> look_at_ranks(const std::vector<RankProcesses>& ranks,
       look.lines.push_back(process_text(before.at(pid), *now));
       const std::string kernel = kernel_stack(pid);
       if (!kernel.empty()) look.lines.push_back("in the kernel " + describe(*now) + ": " + kernel);
-      if (&rank == &ranks.front() && now->state != 'D') add_stacks(look.lines, *now, programs);
+      // What holds a stopped process is known; one that the kernel holds would hold who asks too.
+      const bool may_attach = now->state == 'S' || now->state == 'R';
+      if (rank.is_suspect && may_attach) add_stacks(look.lines, *now, programs);
     }
-    look.lines.push_back(rounded("the node's network moved %.1f kB in 1 s", moved_kb));
+    const std::string moved = rounded("its node's network moved %.1f kB in 1 s", moved_kb);
+    if (seen.empty()) look.lines.push_back(moved);
     seen.push_back(std::move(look));
   }
   return seen;

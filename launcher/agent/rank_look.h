@@ -1,6 +1,6 @@
 // A close look at the processes of ranks that seem to hang: state, where the kernel holds them,
-// what they use in one second; stacks where a debugger is installed (py-spy, eu-stack, gdb) and may
-// attach. For a child task: takes seconds, may block. Leaves the processes as they are.
+// what they use in one second; stacks where py-spy or eu-stack is installed and may attach. For a
+// child task: takes seconds, may block. Leaves the processes as they are.
 #pragma once
 
 #include <sys/types.h>
@@ -15,10 +15,10 @@ namespace muster {
 struct RankProcesses {
   RankId rank;
   std::vector<pid_t> processes;  // the rank's own first
+  bool is_suspect = false;       // its stacks are wanted, though that holds it up for milliseconds
 };
 
-// `programs`: a PATH. Only the first rank is shown to a debugger: that holds a process up for a
-// moment, and the others are there to compare with.
+// `programs`: a PATH.
 std::vector<RankLook> look_at_ranks(const std::vector<RankProcesses>& ranks,
                                     const std::string& programs);
 

@@ -11,6 +11,9 @@ namespace {
 // As often as agents read heartbeats.
 constexpr Milliseconds look_interval{500};
 
+// A look costs its nodes a fork and a second; suspicions that come and go need not all have one.
+constexpr Seconds ask_interval{30};
+
 bool runs(const Job& job) {
   const Attempt* attempt = active_attempt(job);
   return attempt != nullptr && phase_of<Running>(*attempt) && !job.spec.muster.hang.off;
@@ -52,7 +55,7 @@ StallWatchers::Entry StallWatchers::make_entry(const Job& job, const Attempt& at
   for (const Rank& rank : attempt.ranks) {
     subject.nodes.push_back(attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id);
   }
-  Entry entry{attempt.id, subject.nodes, StallWatch(subject, now()), {}, attempt.stall};
+  Entry entry{attempt.id, subject.nodes, StallWatch(subject, now()), {}, attempt.stall, {}};
   for (const NodeId& node : subject.nodes) {
     if (!up_.contains(node)) entry.unheard.insert(node);
   }
@@ -161,7 +164,9 @@ void StallWatchers::look_at(Entry& entry) {
   outlets_.observe(std::move(*told));
 }
 
-void StallWatchers::ask_for_look(const StallSeen& suspicion, const Entry& entry) const {
+void StallWatchers::ask_for_look(const StallSeen& suspicion, Entry& entry) const {
+  if (entry.asked_at && timers_.now() - *entry.asked_at < ask_interval) return;
+  entry.asked_at = timers_.now();
   std::map<NodeId, LookAtRanks> requests;
   for (const RankId rank : entry.watch.suspects()) {
     const NodeId& node = entry.nodes[static_cast<std::size_t>(rank.value)];
@@ -169,6 +174,7 @@ void StallWatchers::ask_for_look(const StallSeen& suspicion, const Entry& entry)
     request.job = suspicion.job;
     request.attempt = suspicion.attempt;
     request.ranks.push_back(rank);
+    if (rank == suspicion.rank) request.suspect = rank;
   }
   for (const auto& [node, request] : requests) outlets_.ask(node, request);
 }

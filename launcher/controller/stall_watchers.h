@@ -40,6 +40,7 @@ class StallWatchers {
     StallWatch watch;
     std::set<NodeId> unheard;
     std::optional<StallSeen> told;
+    std::optional<SteadyTime> asked_at;  // for a closer look
   };
 
   Milliseconds now() const;
@@ -52,7 +53,7 @@ class StallWatchers {
   void take_progress(const NodeId& node, const Progress& progress);
   void look();
   void look_at(Entry& entry);
-  void ask_for_look(const StallSeen& suspicion, const Entry& entry) const;
+  void ask_for_look(const StallSeen& suspicion, Entry& entry) const;
 
   Timers& timers_;
   const State& state_;

@@ -206,12 +206,14 @@ struct LookAtRanks {
   JobId job;
   AttemptId attempt;
   std::vector<RankId> ranks;
+  std::optional<RankId> suspect;  // the one of them that a debugger may hold up for a moment
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("job", self.job);
     visit("attempt", self.attempt);
     visit("ranks", self.ranks);
+    visit("suspect", self.suspect);
   }
 };
 

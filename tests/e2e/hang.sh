@@ -20,7 +20,7 @@ YAML
 asked() { "$MUSTER" status "$1" -o tsv --query "$2" 2>/dev/null; }
 is() { [ "$(asked "$1" "$2")" = "$3" ]; }
 heartbeats() {  # of all ranks of the newest attempt
-  cat "$MUSTER_HOME"/run/*/*/attempts/"$1"/"$2"/vitals/*heartbeat* 2>/dev/null
+  cat "$MUSTER_HOME"/nodes/run/*/*/attempts/"$1"/"$2"/vitals/heartbeat-* 2>/dev/null
 }
 reached() { [ "$(heartbeats "$1" "$2" | sort -n | tail -n 1)" -ge "$3" ] 2>/dev/null; }
 pid_of() { # JOB RANK

@@ -167,6 +167,24 @@ TEST_CASE("the rank that alone does nothing while its peers spin is named") {
   CHECK(after_fault(first_of(told, StallKind::hung)) <= 2 * minute);
 }
 
+TEST_CASE("of ranks that all fall idle the first is not named") {
+  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(4, NodeId{"h"}), false},
+                   Milliseconds{0});
+  int t = 0;
+  for (int step = 1; step < 40; ++step, t += 1000) {
+    for (int rank = 0; rank < 4; ++rank) watch.stepped(RankId{rank}, step, Milliseconds{t});
+  }
+  for (const int end = t + 60'000; t < end; t += 500) {
+    for (int rank = 0; rank < 4; ++rank) {
+      if (t == end - 60'000 + 10'000 + 1500 * rank) {
+        watch.does({RankId{rank}, Doing::quiet, 10'000, ""}, Milliseconds{t});
+      }
+    }
+    const auto told = watch.look(Milliseconds{t});
+    CHECK(!(told && told->rank));
+  }
+}
+
 TEST_CASE("the rank that is one step behind is named") {
   StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(4, NodeId{"h"}), false},
                    Milliseconds{0});

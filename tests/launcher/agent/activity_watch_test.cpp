@@ -1,6 +1,7 @@
 // Real processes, looked at with a clock that the test moves.
 #include "launcher/agent/activity_watch.h"
 
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,21 @@ TEST_CASE("a rank that is stopped is told of at the second look, with its proces
   CHECK(after->doing != Doing::stopped);
 }
 
+TEST_CASE("a debugger's look at a stopped rank ends its stop no sooner") {
+  const Program program(sleeping);
+  Watch watch(program.pid);
+  ::kill(program.pid, SIGSTOP);
+  REQUIRE(is_in_state(program.pid, 'T'));
+  watch.after(tick);
+  CHECK(watch.after(tick)->doing == Doing::stopped);
+  REQUIRE(::ptrace(PTRACE_SEIZE, program.pid, nullptr, nullptr) == 0);
+  REQUIRE(::ptrace(PTRACE_INTERRUPT, program.pid, nullptr, nullptr) == 0);
+  REQUIRE(is_in_state(program.pid, 't'));
+  CHECK(!watch.after(tick));
+  CHECK(!watch.after(long_enough));
+  REQUIRE(::ptrace(PTRACE_DETACH, program.pid, nullptr, nullptr) == 0);
+}
+
 TEST_CASE("a stopped program behind the shell of its command counts when nothing else runs") {
   const Program program("sleep 1000; true");
   const pid_t child = child_of(program.pid);
@@ -194,5 +210,5 @@ TEST_CASE("a closer look tells state, place and use of each process, stopped one
   CHECK_THAT(looks[0].lines.front(), ContainsSubstring("used 0.00 s of a processor in 1 s"));
   CHECK(looks[1].lines.size() >= 3);
   CHECK_THAT(looks[1].lines.front(), ContainsSubstring("is asleep (S)"));
-  CHECK_THAT(looks[2].lines.front(), ContainsSubstring("network moved"));
+  CHECK_THAT(looks[0].lines.back(), ContainsSubstring("network moved"));
 }

@@ -260,7 +260,7 @@ TEST_CASE("a stopped rank is told of within seconds, looked at when asked, and t
   CHECK(news->ranks[0].rank == RankId{1});
   CHECK(news->ranks[0].doing == Doing::stopped);
   CHECK(news->ranks[0].process == std::to_string(pid) + " (sleep)");
-  agent.client->send(LookAtRanks{JobId{"job"}, AttemptId{0}, {RankId{1}, RankId{0}}});
+  agent.client->send(LookAtRanks{JobId{"job"}, AttemptId{0}, {RankId{1}, RankId{0}}, RankId{1}});
   const auto seen = agent.client->await<RanksLookedAt>();
   REQUIRE(seen);
   REQUIRE(seen->ranks.size() == 2);

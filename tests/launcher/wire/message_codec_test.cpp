@@ -72,7 +72,8 @@ TEST_CASE("what ranks do survives the wire") {
   received = decode_from_agent(only_frame(encode(FromAgent{seen})));
   REQUIRE(received);
   CHECK(std::get<RanksLookedAt>(received->message).ranks.at(0).lines.at(0) == "waits in futex");
-  auto asked = decode_to_agent(only_frame(encode(ToAgent{LookAtRanks{{"job"}, {3}, {{7}, {9}}}})));
+  const LookAtRanks look{{"job"}, {3}, {{7}, {9}}, {}};
+  auto asked = decode_to_agent(only_frame(encode(ToAgent{look})));
   REQUIRE(asked);
   CHECK(std::get<LookAtRanks>(asked->message).ranks.at(1) == RankId{9});
 }
