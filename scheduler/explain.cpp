@@ -66,6 +66,7 @@ class Explainer {
   void tell(const StallSeen& record) {
     const bool is_over = record.stall == StallKind::over;
     say((is_over ? "" : std::string(word(record.stall)) + ": ") + record.sentence);
+    if (record.stall == StallKind::hung) return;  // the end of the attempt tells the evidence
     for (const std::string& evidence : record.evidence) say("  evidence: " + evidence);
   }
   void tell(const NodeNotice& record) {
