@@ -9,7 +9,8 @@
 
 namespace muster {
 
-enum class Reluctance { none, suspect, link_down, suspect_and_down, avoided };  // the fewer reasons the better
+// In the order of preference.
+enum class Reluctance { none, suspect, link_down, suspect_and_down, avoided };
 
 struct Usable {
   Reluctance reluctance = Reluctance::none;

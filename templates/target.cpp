@@ -42,6 +42,17 @@ void check_placement(const JobFile& job, const ComputeTarget& target, const char
       did_you_mean(*unknown, {nodes.begin(), nodes.end()})));
 }
 
+// Too few of them stop no job, but whoever asks for them should know.
+void check_spares(const JobFile& job, const ComputeTarget& target, std::vector<Finding>& out) {
+  const int spares = job.spec.muster.nodes_spares;
+  const int left = static_cast<int>(target.nodes.size()) - job.spec.instance_count;
+  if (spares == 0 || spares <= left) return;
+  out.push_back(finding_about(job, Severity::warning, "muster.nodes.spares",
+                              "muster.nodes.spares: the target " + quoted(target.name) + " has " +
+                                  std::to_string(std::max(0, left)) +
+                                  " beside the job's own nodes, got " + std::to_string(spares)));
+}
+
 // Programs that start the other processes of a node themselves.
 bool starts_its_own_processes(const std::string& command) {
   for (const char* launcher : {"torchrun", "deepspeed", "accelerate", "horovodrun",
@@ -104,6 +115,7 @@ ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarge
                   out.findings);
   check_placement(job, *target, "muster.placement.exclude", job.spec.muster.exclude_nodes,
                   out.findings);
+  check_spares(job, *target, out.findings);
   if (!has_errors(out.findings) && !has_unresolved(out.findings)) out.target = target;
   return out;
 }

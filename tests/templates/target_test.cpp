@@ -43,6 +43,21 @@ TEST_CASE("more nodes than the target has are an error") {
              ContainsSubstring("error: muster.nodes.min: the target 'lab' has 4 nodes, got 5"));
 }
 
+TEST_CASE("more spares than the target has nodes left are a warning") {
+  const auto warnings = [](const std::string& spares) {
+    ClusterFile cluster =
+        read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
+    const auto job = read_job(head + "compute: lab\nresources: {instance_count: 3}\n"
+                                     "muster: {nodes: {spares: " + spares + "}}");
+    const ResolvedTarget resolved = resolve_target(job, known_targets(cluster), "");
+    return printed(resolved.findings);
+  };
+  CHECK(warnings("1") == "");
+  CHECK_THAT(warnings("2"),
+             ContainsSubstring("warning: muster.nodes.spares: the target 'lab' has 1 beside the "
+                               "job's own nodes, got 2"));
+}
+
 TEST_CASE("the target local takes one node only") {
   CHECK_THAT(findings_for(head + "compute: local\nresources: {instance_count: 2}"),
              ContainsSubstring("'local' is one node, got 2; 'compute: local-cluster'"));

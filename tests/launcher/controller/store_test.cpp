@@ -109,7 +109,7 @@ TEST_CASE("the agent that started a job's ranks is replayed, however often other
   CHECK(agents == "a1 a1 a2 a2 ");
 }
 
-TEST_CASE("what is remembered of nodes and targets outlives the jobs, and so does who cleared them") {
+TEST_CASE("what is remembered of nodes and targets outlives jobs, and so does who cleared them") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);
   const auto suspected = [](const char* node) {
