@@ -98,15 +98,21 @@ std::string what_it_broke(const std::vector<NodeEvidence>& evidence) {
   return "it broke " + count_text(evidence.size(), "job") + " (" + list_text(jobs) + ")";
 }
 
-// The only node of its target stays in use: nothing could take its place.
+// One that nothing could take the place of stays in use.
+bool has_another(Turn& turn, const ComputeTarget& target, const NodeId& id) {
+  return std::any_of(target.nodes.begin(), target.nodes.end(), [&](const NodeAddress& other) {
+    return other.id != id && !refusal_of(find_node(turn.state, other.id), turn.moment);
+  });
+}
+
 void set_aside_if_bad(Turn& turn, const Job& job, const NodeId& id,
                       const std::vector<NodeEvidence>& all) {
   const Time now = turn.moment.now();
   const Node* node = find_node(turn.state, id);
-  if (job.target.nodes.size() < 2 || (node && is_set_aside(*node, turn.moment))) return;
+  if (node && is_set_aside(*node, turn.moment)) return;
   const Breaker* breaker = breaker_of(turn.state, job.target);
   const auto evidence = since(breaker ? breaker->reset_at : std::nullopt, all);
-  if (suspicion_of(evidence, now) < suspicion_limit) return;
+  if (suspicion_of(evidence, now) < suspicion_limit || !has_another(turn, job.target, id)) return;
   if ((breaker && breaker->open_since) || opens_breaker(turn)) return;
   if (set_aside_lately(turn, job.target) >= set_aside_most(job.target)) {
     return open_breaker(turn, job, id);
