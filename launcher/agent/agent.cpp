@@ -26,8 +26,10 @@ constexpr std::chrono::milliseconds busy_tick{25};
 // For a controller that has not said yet how long its lease is.
 constexpr std::chrono::milliseconds first_lease{60000};
 // How exactly the end of a rank is known: since the last look at which it lived, however long the
-// agent was held up meanwhile. A look costs a core a few microseconds.
+// agent was held up meanwhile. A look costs about 50 us of a core, with waking up for it. One that
+// comes a whole interval late says that there are not enough of them: then half as many follow.
 constexpr std::chrono::milliseconds look_interval{5};
+constexpr std::chrono::milliseconds rarest_look{40};
 // Reading checkpoint manifests from a slow shared file system.
 constexpr Milliseconds probe_limit{20000};
 
@@ -60,6 +62,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       execs_(io, line_),
       collection_(line_),
       nobody_dead_at_(raw_time()),
+      look_interval_(look_interval),
       heard_at_(boot_time()),
       lease_(first_lease) {
   site_.host_name = welcome_.host_name;
@@ -84,12 +87,11 @@ bool Agent::run(Fd listener) {
 
 void Agent::restore_attempts() {
   std::error_code ignored;
-  std::vector<std::string> trash;
   for (const auto& entry : std::filesystem::directory_iterator(run_.path, ignored)) {
     const auto name = entry.path().filename().string();
-    if (name.starts_with(trash_prefix)) trash.push_back(entry.path().string());
+    if (name.starts_with(trash_prefix)) trash_.push_back(entry.path().string());
   }
-  if (!trash.empty()) remove_in_child(std::move(trash));
+  if (!trash_.empty()) sweep();
   for (const AttemptKey& key : attempts_below(spools_root(run_))) {
     LocalAttempt& restored = attempt(key);
     restored.restore();
@@ -190,10 +192,14 @@ void Agent::schedule_look() {
   });
   if (is_looking_ || !is_needed) return;
   is_looking_ = true;
-  look_timer_.expires_after(look_interval);
+  // All agents of a machine look at the same moments, so that it is woken once for all of them.
+  const auto now = LookClock::now().time_since_epoch();
+  look_timer_.expires_at(LookClock::time_point((now / look_interval_ + 1) * look_interval_));
   look_timer_.async_wait([this](const boost::system::error_code& error) {
     is_looking_ = false;
     if (error) return;
+    const bool is_late = LookClock::now() - look_timer_.expiry() > look_interval;
+    look_interval_ = is_late ? std::min(2 * look_interval_, rarest_look) : look_interval;
     look_for_dead();
     schedule_look();
   });
@@ -220,6 +226,7 @@ void Agent::tick() {
   replace_keeper();
   staging_.poll(boot_time());
   look_for_notice();
+  if (!trash_.empty() && boot_time() >= sweep_at_) sweep();
   for (const auto& [key, attempt] : attempts_) {
     attempt->output().move();
     attempt->move_output();
@@ -275,6 +282,10 @@ void Agent::tell_clean(LocalAttempt& attempt) {
   if (const auto watch = checkpoints_.find(attempt.key()); watch != checkpoints_.end()) {
     clean.newest_checkpoint = watch->second.newest();
   }
+  if (attempt.has_near_checkpoints()) {
+    clean.newest_checkpoint = probe_checkpoints(attempt.checkpoint_directory()).newest;
+    return line_.send(clean);
+  }
   tasks_.run(
       [clean, directory = attempt.checkpoint_directory()](const ChildTasks::Tell&) mutable {
         clean.newest_checkpoint = probe_checkpoints(directory).newest;
@@ -301,7 +312,9 @@ void Agent::watch_checkpoints(LocalAttempt& attempt) {
     progress.checkpoint = newest;
     line_.send(progress);
   };
-  checkpoints_.try_emplace(key, tasks_, attempt.checkpoint_directory(), tell)
+  checkpoints_
+      .try_emplace(key, tasks_, attempt.checkpoint_directory(), attempt.has_near_checkpoints(),
+                   tell)
       .first->second.poll(CheckpointWatch::Clock::now());
 }
 

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/agent/attempt.h"
 #include "launcher/agent/boot_clock.h"
@@ -46,6 +47,7 @@ class Agent {
 
  private:
   using Socket = boost::asio::local::stream_protocol::socket;
+  using LookClock = boost::asio::steady_timer::clock_type;
 
   // agent_connections.cpp
   void accept_next();
@@ -76,7 +78,7 @@ class Agent {
   void on(const RemoteStartEnded& ended, std::string_view);
   void on(const Retire&, std::string_view);
   void remove_files(const AttemptLayout& layout, bool job_too);
-  void remove_in_child(std::vector<std::string> trash);
+  void sweep();
 
   LocalAttempt& attempt(const AttemptKey& key);
   LocalAttempt* find(const JobId& job, AttemptId attempt);
@@ -129,7 +131,10 @@ class Agent {
   std::map<std::string, RemoteAsk> remote_asks_;  // by ticket, until the daemon has ended
   std::uint64_t next_ticket_ = 1;
   std::uint64_t next_trash_ = 1;
+  std::vector<std::string> trash_;  // what attempts left, to be removed
+  BootTime sweep_at_{0};
   RawTime nobody_dead_at_;  // every child that has ended since is still to be reaped
+  std::chrono::milliseconds look_interval_;
   bool is_looking_ = false;
   BootTime heard_at_;  // when it sent the newest word that the controller is known to have got
   std::chrono::milliseconds lease_;

@@ -1,6 +1,7 @@
 // Agent's part that answers the controller, one function per message.
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "launcher/agent/agent.h"
 #include "launcher/agent/attempt_files.h"
@@ -18,6 +19,8 @@ constexpr Milliseconds check_limit{10000};
 // A second to see what moves, then debuggers with five seconds each; a process in the kernel's hold
 // can hold up who reads its /proc.
 constexpr Milliseconds look_limit{20000};
+// What an attempt leaves is removed when the next one, which often follows at once, is under way.
+constexpr std::chrono::seconds sweep_pause{5};
 // A job's directory of a million files on a slow disk.
 constexpr Milliseconds removal_limit{30 * 60 * 1000};
 
@@ -149,27 +152,28 @@ void Agent::on(const ForgetAttempt& request, std::string_view) {
   schedule_tick();
 }
 
-// Renamed at once, so that the name is free, and removed by a child.
+// Renamed at once, so that the name is free, and removed by a child: soon, or at once when the job
+// is over.
 void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
-  std::vector<std::string> trash;
   const auto discard = [&](const std::string& path) {
     if (!path_exists(path)) return;
     std::string name =
         run_.path + "/" + trash_prefix + welcome_.agent_id + "." + std::to_string(next_trash_++);
     std::error_code failed;
     std::filesystem::rename(path, name, failed);
-    trash.push_back(failed ? path : std::move(name));
+    trash_.push_back(failed ? path : std::move(name));
   };
   discard(layout.spool);
   std::error_code not_empty;  // other attempts of the job are there
   std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
   discard(job_too ? layout.job : layout.code);
-  remove_in_child(std::move(trash));
+  sweep_at_ = boot_time() + sweep_pause;
+  if (job_too) sweep();
 }
 
-void Agent::remove_in_child(std::vector<std::string> trash) {
+void Agent::sweep() {
   tasks_.run(
-      [trash = std::move(trash)](const ChildTasks::Tell&) {
+      [trash = std::exchange(trash_, {})](const ChildTasks::Tell&) {
         for (const std::string& path : trash) static_cast<void>(remove_tree(path));
         return std::string();
       },

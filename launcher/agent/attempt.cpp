@@ -53,6 +53,11 @@ std::string LocalAttempt::checkpoint_directory() const {
   return start_ ? muster::checkpoint_directory(*start_, layout_) : layout_.checkpoints;
 }
 
+// On the file system that the agent itself lives on: if that hangs, so does the agent.
+bool LocalAttempt::has_near_checkpoints() const {
+  return checkpoint_directory() == layout_.checkpoints;
+}
+
 std::string LocalAttempt::daemon_log_path() const {
   return layout_.spool + "/mpi-daemon.log";
 }
@@ -85,8 +90,7 @@ void LocalAttempt::stop(const StopAttempt& request) {
     asked_to_stop_ = true;
     const int signal = signal_number(request.signal).value_or(SIGTERM);
     for (const ProcessInfo& target : targets) {
-      signal_process(target, signal);
-      signal_process(target, SIGCONT);
+      signal_process(target, signal, SIGCONT);
     }
   }
   stop_.begin(std::move(targets), {request.grace, request.grace_max}, AttemptStop::Clock::now());

@@ -96,6 +96,7 @@ class LocalAttempt {
   const std::set<pid_t>& sessions() const { return sessions_; }
   bool has_live_ranks() const;
   std::string checkpoint_directory() const;
+  bool has_near_checkpoints() const;
 
  private:
   struct LocalRank {

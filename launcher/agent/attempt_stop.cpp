@@ -52,16 +52,16 @@ bool AttemptStop::step_once(Clock::time_point now, const Find& find) {
   if (auto* grace = std::get_if<Grace>(&phase_)) {
     std::erase_if(grace->signalled, [](const ProcessInfo& rank) { return !is_alive(rank); });
     if (!grace->signalled.empty() && now < grace->deadline) return false;
-    for (const ProcessInfo& process : find()) {
-      signal_process(process, SIGTERM);
-      signal_process(process, SIGCONT);
-    }
-    phase_ = Terminating{now + terminate_limit};
+    const auto left = find();
+    for (const ProcessInfo& process : left) signal_process(process, SIGTERM, SIGCONT);
+    if (left.empty()) phase_ = Killing{now + reap_limit, 1};
+    else phase_ = Terminating{now + terminate_limit};
     return true;
   }
   if (auto* terminating = std::get_if<Terminating>(&phase_)) {
-    if (!find().empty() && now < terminating->deadline) return false;
-    phase_ = Killing{now + reap_limit};
+    const bool is_empty = find().empty();
+    if (!is_empty && now < terminating->deadline) return false;
+    phase_ = Killing{now + reap_limit, is_empty ? 1 : 0};
     return true;
   }
   auto& killing = std::get<Killing>(phase_);

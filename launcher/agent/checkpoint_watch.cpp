@@ -10,7 +10,8 @@ namespace muster {
 
 namespace {
 
-// A checkpoint is news within a second; a look costs a fork and one stat when nothing changed.
+// A checkpoint is news within a second; a look costs one stat when nothing changed, and a fork
+// unless the directory is near.
 constexpr std::chrono::seconds look_interval{1};
 // A look that takes longer waits for a file system that hangs; another is tried then.
 constexpr Milliseconds look_limit{20000};
@@ -32,32 +33,42 @@ std::string look(const std::string& directory, const std::string& seen_change) {
 
 }  // namespace
 
-CheckpointWatch::CheckpointWatch(ChildTasks& tasks, std::string directory, Found found)
-    : tasks_(tasks), directory_(std::move(directory)), facts_(std::make_shared<Facts>()) {
+CheckpointWatch::CheckpointWatch(ChildTasks& tasks, std::string directory, bool is_near,
+                                 Found found)
+    : tasks_(tasks),
+      directory_(std::move(directory)),
+      is_near_(is_near),
+      facts_(std::make_shared<Facts>()) {
   facts_->found = std::move(found);
 }
 
 void CheckpointWatch::poll(Clock::time_point now) {
-  if (now < next_look_ || facts_->is_looking) return;
+  if (!next_look_) next_look_ = now + look_interval;  // its ranks are just being started
+  if (now < *next_look_ || facts_->is_looking) return;
   next_look_ = now + look_interval;
+  if (is_near_) return facts_->take(look(directory_, facts_->seen_change));
   facts_->is_looking = true;
   tasks_.run(
       [directory = directory_, seen = facts_->seen_change](const ChildTasks::Tell&) {
         return look(directory, seen);
       },
       look_limit,
-      [facts = facts_](Result<std::string> answer) {
+      [facts = facts_](const Result<std::string>& answer) {
         facts->is_looking = false;
-        if (!answer || answer->empty()) return;
-        const std::size_t first = answer->find('\n');
-        facts->seen_change = answer->substr(0, first);
-        if (first == std::string::npos) return;
-        const std::size_t second = answer->find('\n', first + 1);
-        CheckpointRef ref{std::atoll(answer->c_str() + first + 1), answer->substr(second + 1)};
-        if (facts->newest && facts->newest->directory == ref.directory) return;
-        facts->newest = ref;
-        facts->found(ref);
+        if (answer) facts->take(*answer);
       });
+}
+
+void CheckpointWatch::Facts::take(const std::string& answer) {
+  if (answer.empty()) return;
+  const std::size_t first = answer.find('\n');
+  seen_change = answer.substr(0, first);
+  if (first == std::string::npos) return;
+  const std::size_t second = answer.find('\n', first + 1);
+  CheckpointRef ref{std::atoll(answer.c_str() + first + 1), answer.substr(second + 1)};
+  if (newest && newest->directory == ref.directory) return;
+  newest = ref;
+  found(ref);
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 // The newest sealed checkpoint of a running attempt, looked for in child tasks because the
-// directory may lie on a file system that hangs. Owned by Agent, one per running attempt.
+// directory may lie on a file system that hangs, unless it is near: on the agent's own. Owned by
+// Agent, one per running attempt.
 #pragma once
 
 #include <chrono>
@@ -19,7 +20,7 @@ class CheckpointWatch {
   using Clock = std::chrono::steady_clock;
   using Found = std::function<void(const CheckpointRef&)>;  // a newer one than before
 
-  CheckpointWatch(ChildTasks& tasks, std::string directory, Found found);
+  CheckpointWatch(ChildTasks& tasks, std::string directory, bool is_near, Found found);
   void poll(Clock::time_point now);
   const std::optional<CheckpointRef>& newest() const { return facts_->newest; }
 
@@ -29,12 +30,15 @@ class CheckpointWatch {
     std::optional<CheckpointRef> newest;
     bool is_looking = false;
     Found found;
+
+    void take(const std::string& answer);
   };
 
   ChildTasks& tasks_;
   std::string directory_;
+  bool is_near_;
   std::shared_ptr<Facts> facts_;
-  Clock::time_point next_look_{};
+  std::optional<Clock::time_point> next_look_;  // absent: never asked
 };
 
 }  // namespace muster

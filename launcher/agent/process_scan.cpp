@@ -20,14 +20,18 @@ namespace {
 // The kernel's own limit of an environment is a quarter of the stack limit, at most 6 MiB.
 constexpr std::size_t environment_limit_bytes = 8u << 20;
 
-std::string read_proc_file(pid_t pid, const char* name, std::size_t limit_bytes) {
+// The kernel gives the line of `stat` in one piece: with the first byte all are there.
+constexpr std::size_t stat_wanted_bytes = 1;
+
+// In pieces, until so many bytes are there or no more come.
+std::string read_proc_file(pid_t pid, const char* name, std::size_t wanted_bytes) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
   const Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
   std::string text;
   if (!fd) return text;
   char buffer[16384];
-  while (text.size() < limit_bytes) {
+  while (text.size() < wanted_bytes) {
     const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
     if (got <= 0) break;
     text.append(buffer, static_cast<std::size_t>(got));
@@ -38,7 +42,7 @@ std::string read_proc_file(pid_t pid, const char* name, std::size_t limit_bytes)
 }  // namespace
 
 std::optional<ProcessInfo> read_process(pid_t pid) {
-  const std::string text = read_proc_file(pid, "stat", 4096);
+  const std::string text = read_proc_file(pid, "stat", stat_wanted_bytes);
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');  // a name may hold parentheses
   if (open == std::string::npos || close == std::string::npos || close < open) return {};
@@ -103,14 +107,19 @@ std::optional<std::string> environment_entry(const std::string& block, const std
   return {};
 }
 
-bool signal_process(const ProcessInfo& process, int signal) {
+bool signal_process(const ProcessInfo& process, int signal, std::optional<int> then) {
   const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   const bool has_handles = handle || errno != ENOSYS;  // kernels before 5.3 have none
   if (has_handles && !handle) return false;
   const auto now = read_process(process.pid);
   if (!now || now->start_ticks != process.start_ticks) return false;
-  if (!has_handles) return ::kill(process.pid, signal) == 0;
-  return ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) == 0;
+  const auto send = [&](int one) {
+    if (!has_handles) return ::kill(process.pid, one) == 0;
+    return ::syscall(SYS_pidfd_send_signal, handle.get(), one, nullptr, 0) == 0;
+  };
+  const bool is_sent = send(signal);
+  if (then) send(*then);
+  return is_sent;
 }
 
 std::string describe(const ProcessInfo& process) {

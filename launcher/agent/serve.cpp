@@ -98,21 +98,20 @@ int agent_serve(const AgentOptions& options) {
   if (::pipe2(line, O_CLOEXEC) != 0) return fail(system_error("make a pipe").message);
   Fd wait_end(line[0]);
   Fd ready_end(line[1]);
-  const pid_t first = ::fork();
-  if (first < 0) return fail(system_error("start the agent").message);
-  if (first > 0) {
+  const pid_t daemon = ::fork();
+  if (daemon < 0) return fail(system_error("start the agent").message);
+  if (daemon > 0) {
     ready_end.reset();
-    while (::waitpid(first, nullptr, 0) < 0 && errno == EINTR) {
-    }
     char byte = 0;
     ssize_t got = 0;
     while ((got = ::read(wait_end.get(), &byte, 1)) < 0 && errno == EINTR) {
     }
-    return got == 1 ? 0 : could_not_start;
+    if (got == 1) return 0;
+    while (::waitpid(daemon, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return could_not_start;
   }
   ::setsid();
-  const pid_t second = ::fork();
-  if (second != 0) ::_exit(second > 0 ? 0 : could_not_start);
   wait_end.reset();
   close_inherited(options.ready_fd);
   if (options.ready_fd >= 0) ::fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);

@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 
 #include "launcher/agent/system_error_text.h"
@@ -43,36 +46,78 @@ Result<Done> check_lengths(const SpawnRequest& request) {
   return Done{};
 }
 
-// Runs in the child, between fork and exec. Reports errno through `report` and never returns.
-[[noreturn]] void become(const SpawnRequest& request, const PreparedExec& exec, pid_t parent,
-                         int report) {
+// A child on its way to its program. `error` is seen by the agent too: why it did not get there.
+struct Birth {
+  const SpawnRequest& request;
+  const PreparedExec& exec;
+  pid_t parent;
+  int* error;
+};
+
+// Enough for the few system calls of `become`.
+constexpr std::size_t child_stack_bytes = 64u << 10;
+
+// One child is born at a time.
+int* shared_word() {
+  static void* const page = ::mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  check(page != MAP_FAILED, "the kernel gives no page of shared memory");
+  return static_cast<int*>(page);
+}
+
+// Runs in the child while the agent stands still, mostly in the agent's memory: nothing is
+// allocated here. Returns only without having become the program.
+int become(void* argument) {
+  Birth& birth = *static_cast<Birth*>(argument);
+  const SpawnRequest& request = birth.request;
   ::setsid();
   reset_signals();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // died before it could be heard
+  if (::getppid() != birth.parent) return 127;  // died before it could be heard
   const int input = request.input ? *request.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const bool placed = input >= 0 && ::dup2(input, 0) >= 0 && ::dup2(request.output, 1) >= 0 &&
                       ::dup2(request.errors, 2) >= 0;
   if (placed && ::chdir(request.directory.c_str()) == 0) {
-    ::execve(exec.program.c_str(), exec.argv.data(), exec.envp.data());
+    ::execve(birth.exec.program.c_str(), birth.exec.argv.data(), birth.exec.envp.data());
   }
-  const int error = errno;
-  [[maybe_unused]] const ssize_t told = ::write(report, &error, sizeof error);
-  ::_exit(127);
+  *birth.error = errno;
+  return 127;
 }
 
-// Born into the group: moving a process there later holds up the forks of the whole machine, and
-// what it starts meanwhile would stay outside. Kernels before 5.7 cannot.
-pid_t fork_into(const std::optional<std::string>& group) {
-  if (!group) return ::fork();
-  const Fd place(::open(group->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!place) return ::fork();
+// Into the group from the first moment: moving a process there later holds up the forks of the
+// whole machine, and what it starts meanwhile would stay outside. Kernels before 5.7 cannot.
+pid_t bear_into(const std::string& group, Birth& birth) {
+  const Fd place(::open(group.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!place) return -1;
   clone_args how{};
-  how.flags = CLONE_INTO_CGROUP;
+  how.flags = CLONE_INTO_CGROUP | CLONE_VFORK;
   how.exit_signal = SIGCHLD;
   how.cgroup = static_cast<std::uint64_t>(place.get());
   const long child = ::syscall(SYS_clone3, &how, sizeof how);
-  return child < 0 ? ::fork() : static_cast<pid_t>(child);
+  if (child == 0) ::_exit(become(&birth));
+  return static_cast<pid_t>(child);
+}
+
+// As posix_spawn does, which knows no PR_SET_PDEATHSIG: the agent's memory is not copied for a
+// child that gives it up at once.
+pid_t bear_lightly(Birth& birth) {
+  alignas(16) static std::array<char, child_stack_bytes> stack;
+  return ::clone(become, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, &birth);
+}
+
+// No handler of the agent's may run in the child.
+pid_t bear(Birth& birth) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const auto& group = birth.request.group;
+  pid_t child = group ? bear_into(*group, birth) : -1;
+  if (child < 0) child = bear_lightly(birth);
+  const int error = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return child;
 }
 
 }  // namespace
@@ -128,24 +173,15 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   exec.argv.push_back(nullptr);
   exec.envp.push_back(nullptr);
 
-  int report[2];
-  if (::pipe2(report, O_CLOEXEC) != 0) return system_error("make a pipe");
-  Fd read_end(report[0]);
-  Fd write_end(report[1]);
-  const pid_t parent = ::getpid();
-  const pid_t child = fork_into(request.group);
+  int* const error = shared_word();
+  *error = 0;
+  Birth birth{request, exec, ::getpid(), error};
+  const pid_t child = bear(birth);
   if (child < 0) return system_error("start a process");
-  if (child == 0) become(request, exec, parent, report[1]);
-  write_end.reset();
-  int error = 0;
-  ssize_t got = 0;
-  // A process that dies meanwhile interrupts the agent: that is no answer of this one.
-  while ((got = ::read(read_end.get(), &error, sizeof error)) < 0 && errno == EINTR) {
-  }
-  if (got <= 0) return child;
+  if (*error == 0) return child;
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return system_error("run " + exec.program + " in " + request.directory, error);
+  return system_error("run " + exec.program + " in " + request.directory, *error);
 }
 
 }  // namespace muster
