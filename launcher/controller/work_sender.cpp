@@ -104,13 +104,13 @@ void WorkSender::send_stage(const NodeWork& work) {
     auto loaded = load_trees(home_.trees(work.job));
     if (!loaded) {
       trees_.erase(work.job);
-      staging_.failed(work, loaded.error().message);
+      staging_.over(work, loaded.error().message);
       return;
     }
     const auto size = encode(StageTrees{work.job, work.attempt, *loaded}).size();
     if (size > frame_header_limit_bytes) {
       trees_.erase(work.job);
-      staging_.failed(work, "job " + work.job.value +
+      staging_.over(work, "job " + work.job.value +
                                 " has too many files to copy: their list of " +
                                 std::to_string(size >> 20) + " MiB is longer than " +
                                 std::to_string(frame_header_limit_bytes >> 20) +
@@ -119,6 +119,7 @@ void WorkSender::send_stage(const NodeWork& work) {
     }
     trees = std::make_shared<const std::vector<Tree>>(std::move(*loaded));
   }
+  if (trees->empty()) return staging_.over(work, "");
   pool_.send(work.node, StageTrees{work.job, work.attempt, *trees});
 }
 
@@ -211,7 +212,7 @@ void WorkSender::pump() {
     auto& [node, pending] = *it;
     const auto fed = feed(node, pending);
     if (!fed) {
-      staging_.failed({pending.seen.job, pending.seen.attempt, node, 0, StageWork{}},
+      staging_.over({pending.seen.job, pending.seen.attempt, node, 0, StageWork{}},
                       fed.error().message);
     }
     it = !fed || pending.hashes.empty() ? feeds_.erase(it) : std::next(it);

@@ -21,7 +21,8 @@ namespace muster {
 class WorkSender {
  public:
   struct Staging {
-    std::function<void(const NodeWork&, const std::string&)> failed;
+    // Without the agent: it failed here, or (no error) there is nothing to bring.
+    std::function<void(const NodeWork&, const std::string& error)> over;
     std::function<void(StagingSeen)> moves;  // once a minute while bytes go to a node
   };
 
