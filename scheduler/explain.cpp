@@ -1,7 +1,9 @@
 #include "scheduler/explain.h"
 
+#include <algorithm>
 #include <map>
 
+#include "scheduler/limits.h"
 #include "scheduler/model/names.h"
 #include "scheduler/restart_rules.h"
 #include "scheduler/sentences.h"
@@ -16,9 +18,14 @@ std::string attempt_text(AttemptId attempt) {
 
 std::string node_list(const std::vector<NodeId>& nodes) {
   std::string text;
-  for (const NodeId& node : nodes) text += (text.empty() ? "" : ", ") + node.value;
+  const std::size_t named = std::min(nodes.size(), static_cast<std::size_t>(nodes_named));
+  for (std::size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + nodes[i].value;
+  if (named < nodes.size()) text += " and " + std::to_string(nodes.size() - named) + " more";
   return text;
 }
+
+// Failed ranks of an attempt that get a line each; the others followed and are counted.
+constexpr std::size_t ranks_told = 4;
 
 class Explainer {
  public:
@@ -28,6 +35,14 @@ class Explainer {
     at_ = record.at;
     std::visit([&](const auto& side) { std::visit([&](const auto& one) { tell(one); }, side); },
                record.what);
+  }
+  // Said once nobody else can follow.
+  void tell_followers() {
+    if (failed_ranks_ > ranks_told) {
+      lines_.push_back({followed_at_, count_text(failed_ranks_ - ranks_told, "other") +
+                                          " followed"});
+    }
+    failed_ranks_ = 0;
   }
 
  private:
@@ -81,6 +96,8 @@ class Explainer {
   }
   void tell(const RankExited& record) {
     if (record.status.ok()) return;
+    followed_at_ = at_;
+    if (++failed_ranks_ > ranks_told) return;
     say("rank " + std::to_string(record.rank.value) + " on " + record.node.value + " " +
         exit_text(record.status) + (record.asked_to_stop ? " (asked to stop)" : "") + after_step());
   }
@@ -148,6 +165,7 @@ class Explainer {
     if (record.again_from) say("the outputs of " + record.again_from->value + " are asked again");
   }
   void tell(const AttemptEnded& record) {
+    tell_followers();
     const AttemptCause& cause = record.cause;
     std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence + after_step();
     if (!cause.succeeded) text += "; " + said_by_rules(cause);
@@ -186,6 +204,8 @@ class Explainer {
   Time at_;
   std::optional<std::int64_t> step_;
   std::optional<AttemptId> stopping_;
+  std::size_t failed_ranks_ = 0;  // of this attempt, so far
+  Time followed_at_;
 };
 
 }  // namespace
@@ -194,6 +214,7 @@ std::vector<ExplainLine> explain(const std::vector<Record>& records) {
   std::vector<ExplainLine> lines;
   Explainer explainer(lines);
   for (const Record& record : records) explainer.see(record);
+  explainer.tell_followers();
   return lines;
 }
 

@@ -47,6 +47,17 @@ TEST_CASE("explain tells what happened, in order, with rule and evidence") {
   CHECK_THAT(text, ContainsSubstring("ended: Completed, exit code 0"));
 }
 
+TEST_CASE("explain names the first ranks that failed and counts those that followed") {
+  Bench bench;
+  bench.start(a_job().on_nodes(4).ranks_per_node(8));
+  for (int rank = 0; rank < 32; ++rank) bench.exit_rank(rank, {1, 0});
+  bench.obey();
+  const std::string text = joined(explain_text(bench.journal));
+  CHECK_THAT(text, ContainsSubstring("rank 3 on h01 exited with code 1"));
+  CHECK_THAT(text, !ContainsSubstring("s  rank 4 on h01"));
+  CHECK_THAT(text, ContainsSubstring("28 others followed"));
+}
+
 TEST_CASE("the summary of a job has its attempts, its end and its newest checkpoint") {
   const Bench bench = a_story();
   const JobSummary summary = summarize(bench.journal);
