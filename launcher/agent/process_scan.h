@@ -45,7 +45,7 @@ std::string read_process_environment(pid_t pid);
 // Value of `name` in such a text.
 std::optional<std::string> environment_entry(const std::string& block, const std::string& name);
 
-// Signals that very process, `then` with another one; false when it is gone or may not be signalled.
+// Signals that very process, `then` once more; false when it is gone or may not be signalled.
 bool signal_process(const ProcessInfo& process, int signal, std::optional<int> then = {});
 
 // "4711 (python)": for a person.
