@@ -127,7 +127,7 @@ void apply_one(State& state, Time at, const NodeNotice& record) {
   Node& node = node_at(state, record.node);
   node.notice.reset();
   if (record.over) return;
-  node.notice = LeaveNotice{at, std::nullopt, record.source, record.boot_id};
+  node.notice = LeaveNotice{at, std::nullopt, record.source, record.boot_id, record.agent_id};
   if (record.leaves_in) node.notice->leaves_at = at + *record.leaves_in;
 }
 

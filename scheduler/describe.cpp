@@ -237,7 +237,8 @@ void put_known_node(Text& text, const Node& node) {
               std::vector<Time>{node.set_aside->since, node.set_aside->until});
   }
   if (node.notice) {
-    text.line(at + ".notice", node.notice->source + " " + node.notice->boot_id);
+    text.line(at + ".notice", node.notice->source);
+    text.line(at + ".notice.agent", node.notice->boot_id + " " + node.notice->agent_id);
     text.line(at + ".notice.since", node.notice->since);
     text.line(at + ".notice.leaves_at", node.notice->leaves_at);
   }

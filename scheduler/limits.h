@@ -25,6 +25,10 @@ inline constexpr Milliseconds notice_margin{2'000};
 inline constexpr Milliseconds notice_outlives{10 * 60'000};
 inline constexpr Milliseconds endless_notice{60 * 60'000};  // of a notice that names no time
 
+// Another agent answers on a host whose time is over, and says nothing of leaving: it would say so
+// within a second of the greeting.
+inline constexpr Milliseconds notice_unsaid{5'000};
+
 // Faults come back within days: a card that fails under load, a cable, a disk that fills.
 inline constexpr Milliseconds suspicion_half_life{7 * 24 * 3'600'000};
 

@@ -160,8 +160,12 @@ void remember_bad_start(Turn& turn, const Job& job, const Attempt& attempt) {
 
 bool is_leaving(const Node& node, Moment& moment) {
   if (!node.notice) return false;
-  const Time ends = node.notice->leaves_at ? *node.notice->leaves_at + notice_outlives
-                                           : node.notice->since + endless_notice;
+  const LeaveNotice& notice = *node.notice;
+  const auto* linked = std::get_if<Linked>(&node.link);
+  if (linked && linked->up.agent_id == notice.agent_id) return true;
+  if (linked) return !moment.reached(notice.leaves_at.value_or(notice.since) + notice_unsaid);
+  const Time ends = notice.leaves_at ? *notice.leaves_at + notice_outlives
+                                     : notice.since + endless_notice;
   return !moment.reached(ends);
 }
 

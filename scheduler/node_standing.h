@@ -16,8 +16,9 @@ std::optional<std::string> refusal_of(const Node* node, Moment& moment);
 // "h02 leaves in 25 s (notice by /run/leave)"
 std::string notice_text(const NodeId& node, const LeaveNotice& notice, Time now);
 
-// It said that it leaves, and that still holds: it is over when the node says so or has rebooted,
-// and is not believed for ever when nobody can say so.
+// It said that it leaves, and that still holds: the agent that said so would say that it is over,
+// the next one on the same boot would say it again, and a host that nobody hears from is tried
+// again after a while.
 bool is_leaving(const Node& node, Moment& moment);
 
 bool is_set_aside(const Node& node, Moment& moment);

@@ -226,16 +226,18 @@ bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& nod
 void AgentInbox::notice_seen(const NodeId& node, const NoticeSeen& seen) {
   const Node* known = find_node(state_, node);
   const LeaveNotice* notice = known != nullptr && known->notice ? &*known->notice : nullptr;
-  const bool is_same = notice != nullptr && notice->source == seen.source;
-  if (seen.over && !is_same) return;
+  const AgentConnection* connection = pool_.find(node);
+  const Welcome agent = connection == nullptr ? Welcome{} : connection->welcome();
+  const bool is_about_it = notice != nullptr && notice->source == seen.source;
+  const bool is_same = is_about_it && notice->agent_id == agent.agent_id;
+  if (seen.over && !is_about_it) return;
   if (!seen.over && is_same && notice->leaves_at.has_value() == seen.leaves_in.has_value()) {
     if (!seen.leaves_in) return;
     const Milliseconds apart = timers_.wall_now() + *seen.leaves_in - *notice->leaves_at;
     if (std::chrono::abs(apart) < same_notice) return;
   }
-  const AgentConnection* connection = pool_.find(node);
-  const std::string boot = connection == nullptr ? "" : connection->welcome().boot_id;
-  outlets_.observe(NodeNotice{node, seen.leaves_in, seen.source, seen.over, boot});
+  outlets_.observe(NodeNotice{node, seen.leaves_in, seen.source, seen.over, agent.boot_id,
+                              agent.agent_id});
 }
 
 int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& node) const {

@@ -315,7 +315,8 @@ struct NodeNotice {
   std::optional<Milliseconds> leaves_in;  // absent: not said
   std::string source;                     // who said so
   bool over = false;
-  std::string boot_id{};  // of the host then: after a reboot it is over
+  std::string boot_id{};   // of the host then: after a reboot it is over
+  std::string agent_id{};  // that said so: the next one has to say it again
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -324,6 +325,7 @@ struct NodeNotice {
     visit("source", self.source);
     visit("over", self.over);
     visit("boot_id", self.boot_id);
+    visit("agent_id", self.agent_id);
   }
 };
 

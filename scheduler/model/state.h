@@ -193,6 +193,7 @@ struct LeaveNotice {
   std::optional<Time> leaves_at;
   std::string source;
   std::string boot_id;
+  std::string agent_id;  // that said so
 };
 
 // muster gives the node nothing new, until then or until somebody undrains it.

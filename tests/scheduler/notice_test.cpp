@@ -11,7 +11,8 @@ using Names = std::vector<std::string>;
 namespace {
 
 void notify(Bench& bench, int number, std::optional<Milliseconds> leaves_in = Seconds{25}) {
-  bench.observe(NodeNotice{NodeId{node_name(number)}, leaves_in, "/run/leave", false, "boot1"});
+  bench.observe(
+      NodeNotice{NodeId{node_name(number)}, leaves_in, "/run/leave", false, "boot1", "agent1"});
 }
 
 }  // namespace
@@ -79,17 +80,30 @@ TEST_CASE("a job with nowhere else to go waits until the notice is over or the h
     CHECK(!active_attempt(bench.job()));
     bench.link(2, 2, 2);
   }
-  SECTION("nothing was heard of it for long") { bench.pass(Seconds{700}); }
+  SECTION("nothing was heard of it for long") {
+    bench.unlink(2);
+    bench.pass(Seconds{600});
+    CHECK(!active_attempt(bench.job()));
+    bench.pass(Seconds{30});
+    bench.link(2, 2);
+  }
+  SECTION("its time passed and another agent answers that says nothing of it") {
+    bench.unlink(2);
+    bench.link(2, 2);
+    bench.pass(Seconds{25});
+    CHECK(!active_attempt(bench.job()));
+    bench.pass(Seconds{6});
+  }
   bench.obey();
   CHECK(bench.is_in<Running>());
 }
 
-TEST_CASE("another agent on the same boot does not end a notice") {
+TEST_CASE("a notice holds while the agent that gave it answers, however long ago its time was") {
   Bench bench;
   bench.start(a_job().on_nodes(2).of_cluster(2));
   notify(bench, 2);
   bench.obey();
-  bench.link(2, 2);
+  bench.pass(Seconds{36'000});
   CHECK(!active_attempt(bench.job()));
 }
 

@@ -92,7 +92,7 @@ void World::break_something() {
 void World::give_notice(const FakeNode& node) {
   const auto leaves_in = dice_.chance(70) ? std::optional(dice_.time(0, 120'000)) : std::nullopt;
   observe(NodeNotice{node.id, leaves_in, "/run/leave", dice_.chance(40),
-                     "boot" + std::to_string(node.boot)});
+                     "boot" + std::to_string(node.boot), "agent" + std::to_string(node.agent)});
 }
 
 void World::break_node(FakeNode& victim) {
