@@ -81,6 +81,10 @@ void Arguments::flag(const std::string& names, bool& value, const std::string& h
   app_->add_flag(names, value, help);
 }
 
+void Arguments::flag(const std::string& names, std::string& value, const std::string& help) {
+  app_->add_flag(names, value, help);
+}
+
 void Arguments::option(const std::string& names, std::string& value, const std::string& help) {
   app_->add_option(names, value, help)->type_name("TEXT");
 }

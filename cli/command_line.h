@@ -30,6 +30,8 @@ class Arguments {
   explicit Arguments(CLI::App& app) : app_(&app) {}
 
   void flag(const std::string& names, bool& value, const std::string& help);
+  // `--name` or `--name=TEXT`: "true", or the text.
+  void flag(const std::string& names, std::string& value, const std::string& help);
   void option(const std::string& names, std::string& value, const std::string& help);
   void option(const std::string& names, std::optional<std::int64_t>& value,
               const std::string& help);

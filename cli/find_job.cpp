@@ -65,6 +65,14 @@ Result<FoundJob> open_job(const Home& home, const std::string& typed) {
   return FoundJob{std::move(*store), std::move(*row)};
 }
 
+Result<JobHistory> history_of(const FoundJob& found) {
+  auto records = found.store->records_of(found.id());
+  if (!records) return records.error();
+  auto links = found.store->links_during(found.id());
+  if (!links) return links.error();
+  return JobHistory{std::move(*records), std::move(*links)};
+}
+
 int without_job(const Home& home, const Error& error, const CommonOptions& common) {
   complain(error.message, common);
   const bool readable = static_cast<bool>(Store::open(home.root, Store::Mode::read_only));

@@ -22,6 +22,13 @@ struct FoundJob {
 };
 Result<FoundJob> open_job(const Home& home, const std::string& typed);
 
+// All that the journal has about a job: its own records, and how its nodes were reached meanwhile.
+struct JobHistory {
+  std::vector<Record> records;
+  std::vector<Record> links;
+};
+Result<JobHistory> history_of(const FoundJob& found);
+
 // What a verb returns when its job is not there.
 inline constexpr int no_such_job = 1;
 

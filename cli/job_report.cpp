@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/launch_report.h"
 #include "cli/time_text.h"
 #include "scheduler/model/names.h"
 #include "scheduler/summary.h"
@@ -141,9 +142,9 @@ Document row_document(const JobRow& row) {
   return out;
 }
 
-Document report_document(const JobRow& row, const std::vector<Record>& records,
+Document report_document(const JobRow& row, const JobHistory& history,
                          const std::string& directory) {
-  const JobSummary summary = summarize(records);
+  const JobSummary summary = summarize(history.records);
   Document out = row_document(row);
   for (const char* key : {"checkpoint_step", "attempt_count", "nodes", "archived"}) out.erase(key);
   out["steps"] = or_null(summary.last_step ? summary.last_step : row.step);
@@ -153,6 +154,7 @@ Document report_document(const JobRow& row, const std::vector<Record>& records,
   for (const AttemptSummary& attempt : summary.attempts) {
     out["attempts"].push_back(attempt_document(attempt));
   }
+  out["launch"] = launch_document(launch_profile(history.records, history.links));
   return out;
 }
 

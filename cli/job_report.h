@@ -20,18 +20,20 @@
 //     status is `running`, `succeeded`, `failed` or `abandoned` (before it started); class, rule,
 //     first_* and rank_exit only for `failed`; rank_exit is the first failed rank's own end, one
 //     member null
+//   launch         where the time of the newest attempt's launch went: see launch_report.h
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "cli/document.h"
+#include "cli/find_job.h"
 #include "launcher/controller/store.h"
 #include "scheduler/model/record.h"
 
 namespace muster {
 
-Document report_document(const JobRow& row, const std::vector<Record>& records,
+Document report_document(const JobRow& row, const JobHistory& history,
                          const std::string& directory);
 
 // A row alone, for lists: the texts and numbers above without attempts.

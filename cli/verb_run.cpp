@@ -7,6 +7,7 @@
 #include "cli/follow.h"
 #include "cli/job_plan.h"
 #include "cli/job_report.h"
+#include "cli/launch_profile_option.h"
 #include "cli/submission.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -37,12 +38,21 @@ int print_report(const Home& home, const JobId& job, const CommonOptions& common
     complain(found.error().message, common);
     return static_cast<int>(ExitCode::internal);
   }
-  const auto records = found->store->records_of(job);
-  if (!records) {
-    complain(records.error().message, common);
+  const auto history = history_of(*found);
+  if (!history) {
+    complain(history.error().message, common);
     return static_cast<int>(ExitCode::internal);
   }
-  return print_document(report_document(found->row, *records, home.job(job).string()), common);
+  return print_document(report_document(found->row, *history, home.job(job).string()), common);
+}
+
+int print_launch(const Home& home, const JobId& job, const RunOptions& options,
+                 const CommonOptions& common) {
+  if (options.profile.empty()) return 0;
+  const auto found = open_job(home, job.value);
+  if (found) return tell_launch(*found, options.profile, common);
+  complain(found.error().message, common);
+  return static_cast<int>(ExitCode::internal);
 }
 
 // A job that was never queued has a report too, so that a pipeline can rely on one.
@@ -117,8 +127,8 @@ int run_job(const RunOptions& options, const CommonOptions& common) {
   const FollowRequest follow = follow_request(*submitted.job, submitted.spec, common);
   const Followed followed = follow_job(home, follow, common);
   if (followed.ended) say_end(*followed.ended, common);
-  if (!wants_document(common)) return followed.exit_code;
-  const int printed = print_report(home, *submitted.job, common);
+  int printed = print_launch(home, *submitted.job, options, common);
+  if (wants_document(common)) printed = print_report(home, *submitted.job, common);
   return followed.exit_code != 0 ? followed.exit_code : printed;
 }
 
@@ -129,6 +139,7 @@ void add_run(CommandLine& line) {
     of.repeated("--set", options->sets, "Change one key of the file: a.b=value (again for more)");
     of.option("--name", options->name, "Name of the job");
     of.flag("-d,--detach", options->detach, "Only submit, as `muster submit`");
+    add_profile_option(of, options->profile);
     return [options](const CommonOptions& common) { return run_job(*options, common); };
   });
 }

@@ -12,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/job_report.h"
 #include "cli/job_table.h"
+#include "cli/launch_profile_option.h"
 #include "cli/log_tail.h"
 #include "cli/node_table.h"
 #include "cli/progress_line.h"
@@ -146,14 +147,14 @@ int show_job(const std::string& typed, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, typed);
   if (!found) return without_job(home, found.error(), common);
-  const auto records = found->store->records_of(found->id());
-  if (!records) return failed(records.error(), internal, common);
+  const auto history = history_of(*found);
+  if (!history) return failed(history.error(), internal, common);
   const std::string directory = home.job(found->id()).string();
   if (!wants_table(common)) {
-    return print_document(report_document(found->row, *records, directory), common);
+    return print_document(report_document(found->row, *history, directory), common);
   }
   const Time now = wall_clock_now();
-  const JobSummary job = summarize(*records);
+  const JobSummary job = summarize(history->records);
   write_all(Stream::out, facts(found->row, job, home, now) + attempts_text(job, now, common));
   return 0;
 }
@@ -162,6 +163,14 @@ namespace {
 
 int show_status(const std::string& job, const CommonOptions& common) {
   return job.empty() ? show_overview(common) : show_job(job, common);
+}
+
+// Of a job that has been launched, at any later time.
+int show_launch(const std::string& typed, const std::string& profile, const CommonOptions& common) {
+  if (profile.empty()) return 0;
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, typed);
+  return found ? tell_launch(*found, profile, common) : without_job(home, found.error(), common);
 }
 
 bool has_ended(const std::string& job) {
@@ -194,9 +203,14 @@ void add_status(CommandLine& line) {
               auto job = std::make_shared<std::string>();
               auto watch = std::make_shared<bool>();
               of.optional_argument("JOB", *job, "Job name, or the beginning of one");
+              auto profile = std::make_shared<std::string>();
               of.flag("-w,--watch", *watch, "Draw it anew each second, to the end of the job");
-              return [job, watch](const CommonOptions& common) {
-                return *watch ? watch_status(*job, common) : show_status(*job, common);
+              add_profile_option(of, *profile);
+              return [job, watch, profile](const CommonOptions& common) {
+                const int shown =
+                    *watch ? watch_status(*job, common) : show_status(*job, common);
+                if (shown != 0 || job->empty()) return shown;
+                return show_launch(*job, *profile, common);
               };
             });
 }

@@ -44,6 +44,7 @@ void AgentConnection::connected(ConnectResult result) {
   auto& opened = std::get<Connected>(result);
   link_ = std::move(opened.link);
   profile_ = std::move(opened.profile);
+  methods_ = std::move(opened.methods);
   reader_ = FrameReader{};
   phase_ = Phase::greeting;
   renews_ = false;
@@ -56,8 +57,8 @@ void AgentConnection::connected(ConnectResult result) {
   hello.lease = lease_;
   hello.sent_us = timers_.raw_now().count();
   hello.notice_file = notice_file_;
-  send(hello);
-  beat();
+  send(hello);  // which asks what a ping asks
+  schedule_beat();
 }
 
 void AgentConnection::send(const ToAgent& message, std::string_view payload) {
@@ -156,6 +157,10 @@ void AgentConnection::beat() {
     return;
   }
   ping();
+  schedule_beat();
+}
+
+void AgentConnection::schedule_beat() {
   heartbeat_ = timers_.after(std::min<Milliseconds>(lease_ / 5, slowest_beat), [this] { beat(); });
 }
 

@@ -49,6 +49,7 @@ class AgentConnection {
   }
   void watch_notice(std::string file) { notice_file_ = std::move(file); }  // from the next greeting
   const ConnectProfile& profile() const { return profile_; }
+  const std::string& methods() const { return methods_; }
   const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
   const ClockOffset& clock() const { return clock_; }
 
@@ -60,6 +61,7 @@ class AgentConnection {
   void handle(FromAgent message, std::string payload);
   void went_down(LinkFailure failure);
   void beat();
+  void schedule_beat();
   void ping();
   void learn_clock(const std::optional<ClockStamps>& stamps);
   std::optional<Interval> silence() const;
@@ -76,6 +78,7 @@ class AgentConnection {
   std::unique_ptr<Link> link_;
   FrameReader reader_;
   ConnectProfile profile_;
+  std::string methods_;
   Welcome welcome_;
   ClockOffset clock_;
   SteadyTime last_heard_;

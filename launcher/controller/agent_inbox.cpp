@@ -139,6 +139,14 @@ void AgentInbox::output(const NodeId& node, const RankOutput& piece, std::string
     return;
   }
   pool_.send(node, OutputAck{piece.job, piece.attempt, piece.rank, *size});
+  note_first_output(node, piece);
+}
+
+// Told again by a rank that begins to write after the controller was restarted: the first counts.
+void AgentInbox::note_first_output(const NodeId& node, const RankOutput& piece) {
+  if (piece.offset != 0 || node_index(piece.job, piece.attempt, node) < 0) return;
+  if (!wrote_[piece.job].insert(node).second) return;
+  outlets_.observe(FirstOutputSeen{piece.job, piece.attempt, node});
 }
 
 void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
@@ -323,6 +331,7 @@ Status AgentInbox::settle_files(const JobId& job) {
 void AgentInbox::attempt_over(const JobId& job, AttemptId attempt) {
   logs_.close_attempt(job, attempt);
   seen_.erase(job);
+  wrote_.erase(job);
   rules_.erase(job);
   std::erase_if(arrivals_, [&](const auto& arrival) { return arrival.first.first == job; });
 }

@@ -58,6 +58,7 @@ class AgentInbox {
   template <class Message>
   void observe_if_ours(const NodeId& node, const Message& message, Observation what);
   void output(const NodeId& node, const RankOutput& piece, std::string_view payload);
+  void note_first_output(const NodeId& node, const RankOutput& piece);
   void rank_ended(const NodeId& node, const RankEnded& ended);
   const RuleBook& rules_of(const JobId& job);
   std::optional<ClockInterval> when_of(const NodeId& node, const RankEnded& ended);
@@ -81,6 +82,7 @@ class AgentInbox {
   Outlets outlets_;
   mutable std::map<NodeId, std::size_t> places_;  // where a node was last found in its attempt
   std::map<JobId, Seen> seen_;
+  std::map<JobId, std::set<NodeId>> wrote_;  // nodes of which output has come
   std::map<JobId, RuleBook> rules_;  // of attempts in which a rank failed
   std::map<JobId, std::unique_ptr<FileSink>> sinks_;
   std::map<std::pair<JobId, NodeId>, Arrival> arrivals_;

@@ -301,6 +301,8 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
   const AgentConnection* connection = pool_.find(node);
   up.job_address = !connection->address().job_address.empty() ? connection->address().job_address
                                                               : welcome.address;
+  up.profile = connection->profile();
+  up.methods = connection->methods();
   sender_.node_up(state_, node, logs_);
   inbox_of_agents_.clear_away(node, welcome);
   stalls_.node_up(node);

@@ -191,7 +191,9 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
     line.drain_reason = node.drain_reason;
     tell_memory(line, desk_.state, node, now);
     if (const AgentConnection* connection = desk_.pool.find(id)) {
-      for (const auto& [phase, time] : connection->profile()) line.profile[phase] = time;
+      for (const auto& [phase, us] : connection->profile()) {
+        line.profile[phase] = Milliseconds{us / 1000};
+      }
     }
     answer.nodes.push_back(std::move(line));
   }

@@ -238,6 +238,16 @@ Result<std::vector<Record>> Store::records_of(const JobId& job) const {
   return read_records(sqlite_->connection, query);
 }
 
+Result<std::vector<Record>> Store::links_during(const JobId& job) const {
+  if (sqlite_->empty) return std::vector<Record>{};
+  Statement query(sqlite_->connection,
+                  "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind = ?"
+                  " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
+                  " AND seq < (SELECT max(seq) FROM record WHERE job = ?) ORDER BY seq");
+  query.bind(std::string(LinkUp::kind)).bind(job.value).bind(job.value);
+  return read_records(sqlite_->connection, query);
+}
+
 Result<std::vector<JobRow>> Store::jobs(const JobFilter& filter) const {
   std::vector<JobRow> rows;
   if (sqlite_->empty) return rows;

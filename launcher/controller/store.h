@@ -48,6 +48,8 @@ class Store : public Journal {
   Status append(const std::vector<Record>& records, const std::vector<JobRow>& rows) override;
   Result<std::vector<Record>> load_live() const override;
   Result<std::vector<Record>> records_of(const JobId& job) const override;
+  // LinkUp records from the job's first record to its last: how its nodes were reached.
+  Result<std::vector<Record>> links_during(const JobId& job) const;
   Result<std::vector<JobRow>> jobs(const JobFilter& filter) const;
   Result<std::optional<JobRow>> job(const JobId& job) const override;
   // A unique job's full name from a prefix of it, for people who type.

@@ -5,13 +5,13 @@
 namespace muster {
 namespace {
 
-void add(ConnectProfile& profile, std::string_view phase, Milliseconds duration) {
-  const auto same = [&](const auto& entry) { return entry.first == phase; };
+void add(ConnectProfile& profile, std::string_view phase, std::int64_t us) {
+  const auto same = [&](const PhaseTime& entry) { return entry.phase == phase; };
   const auto known = std::find_if(profile.begin(), profile.end(), same);
   if (known == profile.end()) {
-    profile.emplace_back(phase, duration);
+    profile.push_back({std::string(phase), us});
   } else {
-    known->second += duration;
+    known->us += us;
   }
 }
 
@@ -19,10 +19,10 @@ void add(ConnectProfile& profile, std::string_view phase, Milliseconds duration)
 
 std::string describe(const ConnectProfile& profile) {
   std::string text;
-  for (const auto& [phase, duration] : profile) {
+  for (const auto& [phase, us] : profile) {
     if (!text.empty()) text += ", ";
-    text += phase + " " + std::to_string(duration.count()) + " ms";
-    if (phase == "shell" && duration > slow_shell) {
+    text += phase + " " + std::to_string(us / 1000) + " ms";
+    if (phase == "shell" && std::chrono::microseconds(us) > slow_shell) {
       text += " (slow: a start file such as ~/.bashrc or ~/.profile holds up every login)";
     }
   }
@@ -31,12 +31,13 @@ std::string describe(const ConnectProfile& profile) {
 
 void PhaseTimer::finish(std::string_view phase) {
   const auto now = std::chrono::steady_clock::now();
-  add(profile_, phase, std::chrono::duration_cast<Milliseconds>(now - since_));
+  add(profile_, phase,
+      std::chrono::duration_cast<std::chrono::microseconds>(now - since_).count());
   since_ = now;
 }
 
 void PhaseTimer::append(const ConnectProfile& earlier) {
-  for (const auto& [phase, duration] : earlier) add(profile_, phase, duration);
+  for (const auto& [phase, us] : earlier) add(profile_, phase, us);
 }
 
 }  // namespace muster

@@ -66,6 +66,7 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   std::function<void(SshConnectResult)> done_;
   boost::asio::steady_timer timer_;
   PhaseTimer phases_;
+  std::string methods_;
   Endpoints endpoints_;
   HandshakeGate::Pass pass_;
   std::shared_ptr<SshSession> session_;
@@ -177,6 +178,7 @@ void Connect::dropped(const std::string& reason) {
 }
 
 void Connect::attach() {
+  methods_ = session_->methods();
   attach_ = attach_agent(
       context_->io, make_ssh_shell(session_), context_->pushes, node_, launch_, nullptr,
       guarded([](Connect& self, AttachResult result) { self.attached(std::move(result)); }));
@@ -192,7 +194,7 @@ void Connect::attached(AttachResult result) {
   phases_.append(agent.profile);
   finish(Connected{make_process_link(context_->io, std::move(agent.process),
                                      std::move(agent.first_bytes), node_),
-                   phases_.profile()});
+                   phases_.profile(), std::move(methods_)});
 }
 
 void Connect::after(Milliseconds delay, void (Connect::*then)()) {

@@ -175,6 +175,15 @@ void SshSession::close(const std::string& reason) {
   socket_.close(ignored);
 }
 
+std::string SshSession::methods() {
+  std::string text;
+  for (const int kind : {LIBSSH2_METHOD_KEX, LIBSSH2_METHOD_CRYPT_CS, LIBSSH2_METHOD_MAC_CS}) {
+    const char* name = libssh2_session_methods(session_, kind);
+    text += (text.empty() ? "" : " ") + std::string(name == nullptr ? "?" : name);
+  }
+  return text;
+}
+
 std::string SshSession::last_error() {
   char* text = nullptr;
   libssh2_session_last_error(session_, &text, nullptr, 0);

@@ -16,6 +16,7 @@
 #include "scheduler/model/clock.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
+#include "scheduler/model/outcome.h"
 
 namespace muster {
 
@@ -28,7 +29,7 @@ struct AgentLaunch {
 };
 
 // Time spent in each phase of reaching a node, in order; phases that did not happen are absent.
-using ConnectProfile = std::vector<std::pair<std::string, Milliseconds>>;
+using ConnectProfile = std::vector<PhaseTime>;
 
 class Link {
  public:
@@ -46,6 +47,7 @@ class Link {
 struct Connected {
   std::unique_ptr<Link> link;
   ConnectProfile profile;
+  std::string methods{};  // key exchange, cipher and MAC as negotiated; empty: none of these
 };
 
 using ConnectResult = std::variant<Connected, LinkFailure>;

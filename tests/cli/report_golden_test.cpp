@@ -84,6 +84,8 @@ std::vector<Record> story() {
   retry.rule = "class user: restart 1 of 3";
   decide_at(records, 4000, retry);
   decide_at(records, 5000, AttemptPlaced{job, AttemptId{1}, {NodeId{"n1"}, NodeId{"n2"}}, "free"});
+  add(records, 5020, NodeChecked{job, AttemptId{1}, NodeId{"n1"}, {}, {}});
+  add(records, 5090, NodeChecked{job, AttemptId{1}, NodeId{"n2"}, {}, {}});
   decide_at(records, 5100, StagingBegun{job, AttemptId{1}});
   decide_at(records, 5500,
             LaunchBegun{job, AttemptId{1}, CheckpointRef{40, "/ckpt/s40-g1"}, "newest"});
@@ -96,6 +98,15 @@ std::vector<Record> story() {
   decide_at(records, 9000, last);
   decide_at(records, 9000, JobEnded{job, JobEndState::completed, 0, "every rank ended with 0"});
   return records;
+}
+
+// n2 lost its link before the second attempt; n1 kept its own.
+std::vector<Record> links() {
+  LinkUp up;
+  up.node = NodeId{"n2"};
+  up.profile = {{"tcp", 800}, {"kex", 4'200}, {"shell", 21'000}};
+  up.methods = "curve25519-sha256 aes128-ctr hmac-sha2-256";
+  return {{from_ms(5040), Observation{up}}};
 }
 
 JobRow row() {
@@ -128,7 +139,7 @@ void compare(const std::string& name, const std::string& text) {
 }  // namespace
 
 TEST_CASE("the report of a job that was retried has the documented schema") {
-  compare("report.json", report_document(row(), story(), "/home/jobs/calm_kite").dump(2) + "\n");
+  compare("report.json", report_document(row(), {story(), links()}, "/home/jobs/calm_kite").dump(2) + "\n");
 }
 
 TEST_CASE("the report lists who may have failed first when nobody can be named") {
@@ -144,7 +155,7 @@ TEST_CASE("the report lists who may have failed first when nobody can be named")
   const auto is_end = [](const Record& record) { return record_as<AttemptEnded>(record); };
   records.erase(std::find_if(records.begin(), records.end(), is_end), records.end());
   decide_at(records, 4000, ended);
-  const Document report = report_document(row(), records, "/d");
+  const Document report = report_document(row(), {records, {}}, "/d");
   compare("report_undecided.json", report["attempts"][0].dump(2) + "\n");
 }
 
@@ -156,5 +167,5 @@ TEST_CASE("the report of a job that waits has nulls where nothing is known") {
   waiting.tags = "";
   std::vector<Record> records;
   add(records, 1000, submission());
-  compare("report_queued.json", report_document(waiting, records, "/d").dump(2) + "\n");
+  compare("report_queued.json", report_document(waiting, {records, {}}, "/d").dump(2) + "\n");
 }
