@@ -27,6 +27,16 @@ begin() { # PROGRAM… that must be there
   trap 'exit 130' INT TERM
 }
 
+# After `begin`, for clusters: $work lies in memory, if there is enough of it and this is root. Hosts
+# have a disk each; on one disk for all of them a measurement is about that disk.
+in_memory() { # MIB
+  local free
+  free=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)
+  [ "$(id -u)" -eq 0 ] && [ "${free:-0}" -ge $(($1 * 2)) ] || return 0
+  mount -t tmpfs -o "size=100%" tmpfs "$work" 2>/dev/null && in_memory=yes
+}
+in_memory=
+
 # Scripts that hold more than processes (a cluster) define this.
 release() { :; }
 
@@ -35,6 +45,7 @@ end() {
   trap - EXIT
   for pid in $(controller_pids) $(agent_pids); do kill -9 "$pid" 2>/dev/null; done
   release
+  [ -z "$in_memory" ] || umount "$work"
   rm -rf "$work"
   exit "$status"
 }
