@@ -27,8 +27,8 @@ begin() { # PROGRAM… that must be there
   trap 'exit 130' INT TERM
 }
 
-# After `begin`, for clusters: $work lies in memory, if there is enough of it and this is root. Hosts
-# have a disk each; on one disk for all of them a measurement is about that disk.
+# After `begin`, for clusters: $work lies in memory, if there is enough of it and this is root.
+# Hosts have a disk each; on one disk for all of them a measurement is about that disk.
 in_memory() { # MIB
   local free
   free=$(awk '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo)

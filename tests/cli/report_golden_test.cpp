@@ -139,7 +139,8 @@ void compare(const std::string& name, const std::string& text) {
 }  // namespace
 
 TEST_CASE("the report of a job that was retried has the documented schema") {
-  compare("report.json", report_document(row(), {story(), links()}, "/home/jobs/calm_kite").dump(2) + "\n");
+  const auto document = report_document(row(), {story(), links()}, "/home/jobs/calm_kite");
+  compare("report.json", document.dump(2) + "\n");
 }
 
 TEST_CASE("the report lists who may have failed first when nobody can be named") {
