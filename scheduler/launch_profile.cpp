@@ -146,12 +146,15 @@ std::string_view cause_of(const std::string& phase) {
 std::int64_t usual_us(const LaunchProfile& profile, const std::string& phase) {
   std::vector<std::int64_t> all;
   for (const NodeLaunch& node : profile.nodes) all.push_back(node.took_us(phase));
-  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
   std::nth_element(all.begin(), middle, all.end());
   return *middle;
 }
 
-std::string took_text(std::int64_t us) { return duration_text(Milliseconds{us / 1000}); }
+std::string took_text(std::int64_t us) {
+  const std::int64_t ms = us / 1000;
+  return ms < 1000 ? std::to_string(ms) + " ms" : duration_text(Milliseconds{ms});
+}
 
 }  // namespace
 

@@ -57,8 +57,8 @@ void AgentConnection::connected(ConnectResult result) {
   hello.lease = lease_;
   hello.sent_us = timers_.raw_now().count();
   hello.notice_file = notice_file_;
-  send(hello);  // which asks what a ping asks
-  schedule_beat();
+  send(hello);
+  beat();
 }
 
 void AgentConnection::send(const ToAgent& message, std::string_view payload) {
@@ -157,10 +157,6 @@ void AgentConnection::beat() {
     return;
   }
   ping();
-  schedule_beat();
-}
-
-void AgentConnection::schedule_beat() {
   heartbeat_ = timers_.after(std::min<Milliseconds>(lease_ / 5, slowest_beat), [this] { beat(); });
 }
 

@@ -61,7 +61,6 @@ class AgentConnection {
   void handle(FromAgent message, std::string payload);
   void went_down(LinkFailure failure);
   void beat();
-  void schedule_beat();
   void ping();
   void learn_clock(const std::optional<ClockStamps>& stamps);
   std::optional<Interval> silence() const;

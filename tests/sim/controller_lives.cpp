@@ -167,7 +167,8 @@ void World::connect(const std::shared_ptr<Life>& life, const NodeAddress& addres
     }
     auto link = std::make_shared<std::unique_ptr<Link>>(
         std::make_unique<VirtualLink>(life, std::move(connection), [this] { maybe_kill(); }));
-    life->enter([&] { done(Connected{std::move(*link), {{"simulated", node.weather.latency}}}); });
+    const std::chrono::microseconds took = node.weather.latency;
+    life->enter([&] { done(Connected{std::move(*link), {{"simulated", took.count()}}}); });
   });
 }
 
