@@ -195,6 +195,11 @@ TEST_CASE("connections that sshd drops are tried again") {
   }
 }
 
+// `port` as the kernel shows it: in hexadecimal.
+std::string until_somebody_listens(const std::string& port) {
+  return "until grep -q ':" + port + " 00000000:0000 0A' /proc/net/tcp; do sleep 0.05; done";
+}
+
 TEST_CASE("something that is not sshd is given up") {
   if (!TestCluster::permitted()) return;
   OneHost one;
@@ -204,7 +209,8 @@ TEST_CASE("something that is not sshd is given up") {
   settings.login_timeout = Milliseconds(1500);
   const std::string listener =
       "setsid python3 -c 'import socket,time\ns=socket.socket()\ns.bind((\"\",2222))\ns.listen()\n"
-      "k=[]\nwhile 1: k.append(s.accept())' >/dev/null 2>&1 & sleep 0.5";
+      "k=[]\nwhile 1: k.append(s.accept())' >/dev/null 2>&1 & " +
+      until_somebody_listens("08AE");
   one.cluster.on(0, listener);
   const auto silent = one.connect(settings);
   CHECK(failed_with(silent, LinkFailureKind::unreachable));
@@ -212,7 +218,8 @@ TEST_CASE("something that is not sshd is given up") {
   one.node.port = 2223;
   const std::string closer =
       "setsid python3 -c 'import socket\ns=socket.socket()\ns.bind((\"\",2223))\ns.listen()\n"
-      "while 1: s.accept()[0].close()' >/dev/null 2>&1 & sleep 0.5";
+      "while 1: s.accept()[0].close()' >/dev/null 2>&1 & " +
+      until_somebody_listens("08AF");
   one.cluster.on(0, closer);
   const auto closing = one.connect(settings);
   CHECK(failed_with(closing, LinkFailureKind::unreachable));
