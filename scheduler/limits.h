@@ -20,9 +20,9 @@ inline constexpr Milliseconds lost_with_spare{10'000};
 // gone by then.
 inline constexpr Milliseconds notice_margin{2'000};
 
-// A host that should have gone this long ago and does not say that it stays is tried again: its
-// agent says so if it is still to go, before anything starts there.
-inline constexpr Milliseconds notice_outlives{10 * 60'000};
+// A host that should have gone this long ago and does not say that it stays is tried again: it may
+// have rebooted, and its agent says so if it is still to go, before anything starts there.
+inline constexpr Milliseconds notice_outlives{15'000};
 inline constexpr Milliseconds endless_notice{60 * 60'000};  // of a notice that names no time
 
 // Another agent answers on a host whose time is over, and says nothing of leaving: it would say so

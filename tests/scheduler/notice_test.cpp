@@ -76,15 +76,15 @@ TEST_CASE("a job with nowhere else to go waits until the notice is over or the h
   }
   SECTION("rebooted") {
     bench.unlink(2);
-    bench.pass(Seconds{90});
+    bench.pass(Seconds{30});
     CHECK(!active_attempt(bench.job()));
     bench.link(2, 2, 2);
   }
   SECTION("nothing was heard of it for long") {
     bench.unlink(2);
-    bench.pass(Seconds{600});
+    bench.pass(Seconds{39});
     CHECK(!active_attempt(bench.job()));
-    bench.pass(Seconds{30});
+    bench.pass(Seconds{2});
     bench.link(2, 2);
   }
   SECTION("its time passed and another agent answers that says nothing of it") {
