@@ -29,9 +29,22 @@ constexpr Milliseconds asleep_named{600'000};
 // Ranks that wait for each other differ by one step; heartbeats are read every half second.
 constexpr std::int64_t straggler_lag = 20;
 
+StallKind kind_if(bool acts) {
+  return acts ? StallKind::hung : StallKind::suspect;
+}
+
+// A limit somebody set is spoken of before it is reached.
+bool is_near(Milliseconds silent_for, Milliseconds limit) {
+  return silent_for >= limit * 3 / 4;
+}
+
 }  // namespace
 
 // ---- what the ranks are like ------------------------------------------------------------------
+
+const StallWatch::Watched& StallWatch::at(RankId rank) const {
+  return ranks_[static_cast<std::size_t>(rank.value)];
+}
 
 std::size_t StallWatch::alive() const {
   return static_cast<std::size_t>(
@@ -98,7 +111,7 @@ std::optional<RankId> StallWatch::alone_in_quiet(Milliseconds t) const {
   const std::size_t quiet = alive_and(Doing::quiet) + alive_and(Doing::stuck);
   if (quiet != 1 || alive() < 3 || alive_and(Doing::working) + 1 != alive()) return std::nullopt;
   const auto rank = alive_and(Doing::quiet) == 1 ? lowest(Doing::quiet) : lowest(Doing::stuck);
-  const bool is_alone = t - ranks_[static_cast<std::size_t>(rank->value)].since >= alone_after;
+  const bool is_alone = t - at(*rank).since >= alone_after;
   return is_alone ? rank : std::nullopt;
 }
 
@@ -115,7 +128,7 @@ std::optional<StallWatch::Finding> StallWatch::stopped(Milliseconds t) const {
   const std::size_t count = alive_and(Doing::stopped);
   if (count == 0 || count == alive()) return std::nullopt;
   const RankId id = *lowest(Doing::stopped);
-  const Watched& rank = ranks_[static_cast<std::size_t>(id.value)];
+  const Watched& rank = at(id);
   const Milliseconds stopped_for = t - rank.since;
   const Milliseconds silent_for = t - (rank.step ? rank.stepped_at : stepped_at_);
   const bool is_learned = pace_.is_learned();
@@ -124,11 +137,11 @@ std::optional<StallWatch::Finding> StallWatch::stopped(Milliseconds t) const {
   const bool is_late = is_learned && silent_for >= pace_.late_after();
   const bool acts = stopped_for >= stop_acted_blindly || (is_late && stopped_for >= stop_acted);
   Finding found;
-  found.kind = acts && !subject_.settings.timeout ? StallKind::hung : StallKind::suspect;
+  found.kind = kind_if(acts && !subject_.settings.timeout);
   found.rank = id;
   found.silent_for = silent_for;
   found.limit = is_learned ? pace_.late_after() : stop_acted_blindly;
-  found.sentence = who(id) + what_it_does(id) + where() + "; " + duration_text(stopped_for) +
+  found.sentence = about(id) + where() + "; " + duration_text(stopped_for) +
                    " so far";
   return found;
 }
@@ -137,16 +150,16 @@ std::optional<StallWatch::Finding> StallWatch::stuck(Milliseconds t) const {
   const std::size_t count = alive_and(Doing::stuck);
   if (count == 0 || count == alive()) return std::nullopt;
   const RankId id = *lowest(Doing::stuck);
-  const Watched& rank = ranks_[static_cast<std::size_t>(id.value)];
+  const Watched& rank = at(id);
   const Milliseconds stuck_for = t - rank.since;
   if (stuck_for < stuck_named) return std::nullopt;
   Finding found;
   const bool acts = stuck_for >= stuck_acted && last_life(t) < rank.since;
-  found.kind = acts && !subject_.settings.timeout ? StallKind::hung : StallKind::suspect;
+  found.kind = kind_if(acts && !subject_.settings.timeout);
   found.rank = id;
   found.silent_for = stuck_for;
   found.limit = stuck_acted;
-  found.sentence = who(id) + what_it_does(id) + " for " + duration_text(stuck_for);
+  found.sentence = about(id) + " for " + duration_text(stuck_for);
   return found;
 }
 
@@ -160,15 +173,15 @@ std::optional<StallWatch::Finding> StallWatch::over_timeout(Milliseconds t) cons
   Finding found;
   found.silent_for = t - last;
   found.limit = limit;
-  if (found.silent_for < limit * 3 / 4) return std::nullopt;
-  found.kind = found.silent_for >= limit ? StallKind::hung : StallKind::suspect;
+  if (!is_near(found.silent_for, limit)) return std::nullopt;
+  found.kind = kind_if(found.silent_for >= limit);
   found.rank = culprit(t);
   found.sentence = std::string(is_first ? "no first " : "no new ") +
                    (by_output ? "output" : "step") + where() + " for " +
                    duration_text(found.silent_for) + " (muster.hang." +
                    (is_first && asked.first_step > *asked.timeout ? "first_step" : "timeout") +
                    ": " + duration_text(limit) + ")";
-  if (found.rank) found.sentence += "; " + who(*found.rank) + what_it_does(*found.rank);
+  if (found.rank) found.sentence += "; " + about(*found.rank);
   return found;
 }
 
@@ -179,18 +192,18 @@ std::optional<StallWatch::Finding> StallWatch::before_first_step(Milliseconds t)
   Finding found;
   found.silent_for = t - last_life(t);
   found.limit = limit;
-  if (found.silent_for < limit * 3 / 4) return std::nullopt;
-  found.kind = found.silent_for >= limit ? StallKind::hung : StallKind::suspect;
+  if (!is_near(found.silent_for, limit)) return std::nullopt;
+  found.kind = kind_if(found.silent_for >= limit);
   found.rank = culprit(t);
   found.sentence = "no " + std::string(step_ ? "further" : "first") + " step" + where() + " for " +
                    duration_text(t - stepped_at_) + " (muster.hang.first_step: " +
                    duration_text(limit) + ")";
-  if (found.rank) found.sentence += "; " + who(*found.rank) + what_it_does(*found.rank);
+  if (found.rank) found.sentence += "; " + about(*found.rank);
   return found;
 }
 
 Milliseconds StallWatch::act_after(const std::optional<RankId>& culprit) const {
-  const bool idle = culprit && is_quiet(ranks_[static_cast<std::size_t>(culprit->value)]);
+  const bool idle = culprit && is_quiet(at(*culprit));
   if (idle || all_quiet()) return pace_.dead_after();
   return pace_.lost_after(subject_.settings.first_step);
 }
@@ -202,10 +215,10 @@ std::optional<StallWatch::Finding> StallWatch::without_step(Milliseconds t) cons
   found.rank = culprit(t);
   found.limit = act_after(found.rank);
   const bool acts = t - last_life(t) >= found.limit;
-  found.kind = acts ? StallKind::hung : StallKind::suspect;
+  found.kind = kind_if(acts);
   found.sentence = "no step" + where() + " for " + duration_text(found.silent_for) + ", " +
                    duration_text(pace_.usual()) + " is usual";
-  found.sentence += found.rank ? "; " + who(*found.rank) + what_it_does(*found.rank)
+  found.sentence += found.rank ? "; " + about(*found.rank)
                     : all_quiet() ? "; no rank does anything"
                                   : "; no rank can be named";
   return found;
@@ -285,12 +298,16 @@ std::string StallWatch::who(RankId rank) const {
          subject_.nodes[static_cast<std::size_t>(rank.value)].value;
 }
 
+std::string StallWatch::about(RankId rank) const {
+  return who(rank) + what_it_does(rank);
+}
+
 std::string StallWatch::where() const {
   return step_ ? " after step " + std::to_string(*step_) : "";
 }
 
 std::string StallWatch::what_it_does(RankId id) const {
-  const Watched& rank = ranks_[static_cast<std::size_t>(id.value)];
+  const Watched& rank = at(id);
   const std::string process = rank.process.empty() ? "" : ", process " + rank.process;
   const bool is_late = rank.step && step_ && *rank.step < *step_;
   const std::string late = is_late ? ", at step " + std::to_string(*rank.step) : "";

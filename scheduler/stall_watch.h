@@ -107,6 +107,8 @@ class StallWatch {
   void inherit(const StallSeen& told);
   std::optional<StallSeen> tell(const std::optional<Finding>& found);
   StallSeen record_of(const Finding& finding) const;
+  const Watched& at(RankId rank) const;
+  std::string about(RankId rank) const;  // who it is and what it does
   std::string who(RankId rank) const;
   std::string what_it_does(RankId rank) const;
   std::string where() const;
