@@ -186,17 +186,19 @@ std::optional<SlowestNode> slowest_node(const LaunchProfile& profile) {
   }
   if (!slowest || slowest->phases.empty()) return std::nullopt;
   const bool alone = profile.nodes.size() == 1;
-  const auto behind_us = [&](const LaunchPhase& phase) {
-    return alone ? phase.took_us : phase.took_us - usual_us(profile, phase.name);
-  };
-  const auto worst = std::max_element(
-      slowest->phases.begin(), slowest->phases.end(),
-      [&](const auto& a, const auto& b) { return behind_us(a) < behind_us(b); });
+  const LaunchPhase* worst = nullptr;
+  std::int64_t behind_us = 0;
+  for (const LaunchPhase& phase : slowest->phases) {
+    const std::int64_t here = alone ? phase.took_us : phase.took_us - usual_us(profile, phase.name);
+    if (worst && here <= behind_us) continue;
+    worst = &phase;
+    behind_us = here;
+  }
   SlowestNode found{slowest->node, slowest->took_us(), *worst, {}};
   found.sentence = found.node.value + " took " + took_text(found.took_us) + ", of which " +
                    took_text(worst->took_us) + " " + worst->name;
   const std::string cause(cause_of(worst->name));
-  if (behind_us(*worst) >= far_behind_us) found.sentence += ": " + cause;
+  if (behind_us >= far_behind_us) found.sentence += ": " + cause;
   else if (!alone) found.sentence += "; no node is far behind the others";
   return found;
 }
