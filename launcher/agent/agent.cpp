@@ -279,12 +279,13 @@ void Agent::tell_clean_if_owed(LocalAttempt& attempt) {
 void Agent::tell_clean(LocalAttempt& attempt) {
   attempt.clean_told();
   AttemptClean clean = attempt.clean_message();
-  if (const auto watch = checkpoints_.find(attempt.key()); watch != checkpoints_.end()) {
-    clean.newest_checkpoint = watch->second.newest();
-  }
   if (attempt.has_near_checkpoints()) {
     clean.newest_checkpoint = probe_checkpoints(attempt.checkpoint_directory()).newest;
     return line_.send(clean);
+  }
+  // Told when the directory cannot be looked at.
+  if (const auto watch = checkpoints_.find(attempt.key()); watch != checkpoints_.end()) {
+    clean.newest_checkpoint = watch->second.newest();
   }
   tasks_.run(
       [clean, directory = attempt.checkpoint_directory()](const ChildTasks::Tell&) mutable {

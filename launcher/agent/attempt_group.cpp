@@ -20,14 +20,6 @@ std::string note_path(const std::string& spool) {
   return spool + "/group";
 }
 
-// Empty when it cannot be read.
-std::string text_of(const std::string& path) {
-  std::string text;
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file || !read_whole(file.get(), text)) text.clear();
-  return text;
-}
-
 // "36 35 98:0 /root /mount/point rw,noatime shared:1 - cgroup2 cgroup2 rw"
 std::optional<std::string> mount_point(const std::string& line) {
   const std::size_t dash = line.find(" - cgroup2 ");
@@ -68,7 +60,7 @@ std::optional<std::string> own_group(const std::string& mounts, const std::strin
 }
 
 std::optional<AttemptGroup> AttemptGroup::make(const std::string& name, const std::string& spool) {
-  const auto parent = own_group(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup"));
+  const auto parent = own_group(text_of_file("/proc/self/mountinfo"), text_of_file("/proc/self/cgroup"));
   if (!parent) return std::nullopt;
   AttemptGroup group(*parent + "/muster-" + name);
   if (::mkdir(group.path_.c_str(), 0755) != 0 && errno != EEXIST) return std::nullopt;
@@ -81,7 +73,7 @@ std::optional<AttemptGroup> AttemptGroup::make(const std::string& name, const st
 }
 
 std::optional<AttemptGroup> AttemptGroup::noted(const std::string& spool) {
-  const std::string note = text_of(note_path(spool));
+  const std::string note = text_of_file(note_path(spool));
   if (note.empty() || note.back() != '\n') return std::nullopt;
   AttemptGroup group(note.substr(0, note.size() - 1));
   if (::access((group.path_ + "/cgroup.procs").c_str(), R_OK) != 0) return std::nullopt;
@@ -91,7 +83,7 @@ std::optional<AttemptGroup> AttemptGroup::noted(const std::string& spool) {
 std::set<pid_t> AttemptGroup::members() const {
   std::set<pid_t> found;
   for (const std::string& path : groups_of(path_)) {
-    std::istringstream list(text_of(path + "/cgroup.procs"));
+    std::istringstream list(text_of_file(path + "/cgroup.procs"));
     for (pid_t pid = 0; list >> pid;) {
       if (pid > 0) found.insert(pid);  // 0: outside of our namespace of processes
     }

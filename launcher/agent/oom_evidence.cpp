@@ -6,9 +6,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <sstream>
 #include <utility>
+
+#include "launcher/os/whole_file.h"
 
 namespace muster {
 
@@ -18,12 +19,6 @@ namespace {
 constexpr std::size_t record_bytes = 8192;
 // Numbers of processes are used again: what is older than so many kills is forgotten.
 constexpr std::size_t kills_kept = 256;
-
-std::string text_of_file(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 std::optional<std::int64_t> number_at(std::string_view text) {
   std::int64_t value = 0;

@@ -53,4 +53,11 @@ bool read_whole(int fd, std::string& out) {
   return true;
 }
 
+std::string text_of_file(const std::filesystem::path& path) {
+  std::string text;
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || !read_whole(file.get(), text)) text.clear();
+  return text;
+}
+
 }  // namespace muster

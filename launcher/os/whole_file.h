@@ -18,5 +18,7 @@ bool replace_file(const std::filesystem::path& path, std::string_view bytes, mod
 
 // From the start to the end, whatever size the system says it has (/proc: none).
 bool read_whole(int fd, std::string& out);
+// Empty when it cannot be read.
+std::string text_of_file(const std::filesystem::path& path);
 
 }  // namespace muster
