@@ -21,18 +21,10 @@ void ask_again(const Attempt& attempt, AttemptNode& node) {
   if (phase_of<Reserving>(attempt)) node.ports.reset();
 }
 
-// Nothing that another agent said of it counts.
-AttemptNode spare_of(const NodeId& id, Time at) {
-  AttemptNode spare;
-  spare.id = id;
-  spare.joined_at = at;
-  return spare;
-}
-
 // A fresh agent has proven its predecessor's ranks gone before it answers.
 void meet_agent(Attempt& attempt, const LinkUp& up, bool is_fresh, Time at) {
   AttemptNode* spare = find_spare(attempt, up.node);
-  if (spare && is_fresh) *spare = spare_of(up.node, at);
+  if (spare && is_fresh) *spare = fresh_node(up.node, at);  // what another agent said counts no more
   AttemptNode* node = find_node(attempt, up.node);
   if (!node) return;
   if (!attempt.launched && is_fresh) ask_again(attempt, *node);
@@ -69,6 +61,13 @@ void call_sound(Node& node, Time at) {
 Node& node_at(State& state, const NodeId& id) {
   Node& node = state.nodes[id];
   node.id = id;
+  return node;
+}
+
+AttemptNode fresh_node(const NodeId& id, Time at) {
+  AttemptNode node;
+  node.id = id;
+  node.joined_at = at;
   return node;
 }
 

@@ -10,13 +10,6 @@ namespace muster {
 
 namespace {
 
-AttemptNode fresh_node(const NodeId& id, Time at) {
-  AttemptNode node;
-  node.id = id;
-  node.joined_at = at;
-  return node;
-}
-
 bool is_free(const State& state, const NodeId& id) {
   const Node* node = find_node(state, id);
   return !node || !node->owner;

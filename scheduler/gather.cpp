@@ -15,13 +15,6 @@ namespace muster {
 
 namespace {
 
-bool has_tried(const Attempt& attempt, const NodeId& id) {
-  const auto is_it = [&](const AttemptNode& node) { return node.id == id; };
-  const auto was_it = [&](const NodeReplaced& passed) { return passed.old_node == id; };
-  return std::any_of(attempt.nodes.begin(), attempt.nodes.end(), is_it) ||
-         std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(), was_it);
-}
-
 // Spares first, those that have passed their gate before others; then nodes that are free.
 std::vector<NodeId> replacements(Turn& turn, const Job& job, const Attempt& attempt,
                                  std::size_t count) {
@@ -55,7 +48,7 @@ bool has_more_to_try(Turn& turn, const Job& job, const Attempt& attempt) {
   const auto all = candidates(turn, job);
   return std::any_of(all.begin(), all.end(), [&](const Candidate& candidate) {
     return !std::holds_alternative<Unusable>(candidate.standing) &&
-           !has_tried(attempt, candidate.id);
+           !find_node(attempt, candidate.id) && !was_passed_over(attempt, candidate.id);
   });
 }
 

@@ -21,6 +21,13 @@ auto* find_among(Nodes& nodes, const NodeId& id) {
   return found == nodes.end() ? nullptr : &*found;
 }
 
+template <class AnyState>
+auto find_attempt_in(AnyState& state, const JobId& job_id, AttemptId attempt_id) {
+  auto* job = find_job(state, job_id);
+  auto* attempt = job ? active_attempt(*job) : nullptr;
+  return attempt && attempt->id == attempt_id ? attempt : nullptr;
+}
+
 template <class Ranks>
 auto ranks_at(Ranks& ranks, std::ptrdiff_t node_index) {
   const auto here = std::ranges::equal_range(ranks, node_index, {}, &Rank::node_index);
@@ -46,10 +53,16 @@ Attempt* active_attempt(Job& job) {
   return active ? &active->attempt : nullptr;
 }
 
-Attempt* find_attempt(State& state, const JobId& job_id, AttemptId attempt_id) {
-  Job* job = find_job(state, job_id);
-  Attempt* attempt = job ? active_attempt(*job) : nullptr;
-  return attempt && attempt->id == attempt_id ? attempt : nullptr;
+const Attempt* find_attempt(const State& state, const JobId& job, AttemptId attempt) {
+  return find_attempt_in(state, job, attempt);
+}
+
+Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt) {
+  return find_attempt_in(state, job, attempt);
+}
+
+const AttemptNode* find_node(const Attempt& attempt, const NodeId& id) {
+  return find_among(attempt.nodes, id);
 }
 
 AttemptNode* find_node(Attempt& attempt, const NodeId& id) {
@@ -64,6 +77,11 @@ const AttemptNode* find_spare(const Attempt& attempt, const NodeId& id) {
   return find_among(attempt.spares, id);
 }
 
+bool was_passed_over(const Attempt& attempt, const NodeId& id) {
+  return std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
+                     [&](const NodeReplaced& passed) { return passed.old_node == id; });
+}
+
 bool is_ending(const Attempt& attempt) {
   return phase_of<Stopping>(attempt) || phase_of<Collecting>(attempt);
 }
@@ -71,6 +89,11 @@ bool is_ending(const Attempt& attempt) {
 std::span<Rank> ranks_on(Attempt& attempt, const NodeId& id) {
   const AttemptNode* node = find_node(attempt, id);
   return node ? ranks_at(attempt.ranks, node - attempt.nodes.data()) : std::span<Rank>{};
+}
+
+std::span<const Rank> ranks_on(const Attempt& attempt, const NodeId& id) {
+  const AttemptNode* node = find_node(attempt, id);
+  return node ? ranks_at(attempt.ranks, node - attempt.nodes.data()) : std::span<const Rank>{};
 }
 
 std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index) {

@@ -14,12 +14,16 @@ Job* find_job(State& state, const JobId& id);
 const Attempt* active_attempt(const Job& job);
 Attempt* active_attempt(Job& job);
 // The same, only if it has this number: late news about an older attempt find nothing.
+const Attempt* find_attempt(const State& state, const JobId& job, AttemptId attempt);
 Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt);
+const AttemptNode* find_node(const Attempt& attempt, const NodeId& node);
 AttemptNode* find_node(Attempt& attempt, const NodeId& node);
 AttemptNode* find_spare(Attempt& attempt, const NodeId& node);
 const AttemptNode* find_spare(const Attempt& attempt, const NodeId& node);
+bool was_passed_over(const Attempt& attempt, const NodeId& node);  // another took its place
 // Ranks lie node by node.
 std::span<Rank> ranks_on(Attempt& attempt, const NodeId& node);
+std::span<const Rank> ranks_on(const Attempt& attempt, const NodeId& node);
 std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index);
 
 const Node* find_node(const State& state, const NodeId& id);

@@ -13,11 +13,6 @@ namespace {
 
 // ---- evidence ---------------------------------------------------------------------------------
 
-bool has_node(const Attempt& attempt, const NodeId& id) {
-  return std::any_of(attempt.nodes.begin(), attempt.nodes.end(),
-                     [&](const AttemptNode& node) { return node.id == id; });
-}
-
 // Its agent ended the ranks before anybody told it to: it had no word from its controller for the
 // lease, and that is more often the controller's fault than the node's.
 bool was_left_alone(const Attempt& attempt, const NodeId& id) {
@@ -26,12 +21,8 @@ bool was_left_alone(const Attempt& attempt, const NodeId& id) {
     return done && done->exit.asked_to_stop && attempt.stopped_at &&
            from_ms(done->exit.at_ms) < *attempt.stopped_at;
   };
-  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (attempt.nodes[i].id != id) continue;
-    const auto ranks = ranks_on(attempt, i);
-    return std::any_of(ranks.begin(), ranks.end(), by_itself);
-  }
-  return false;
+  const auto ranks = ranks_on(attempt, id);
+  return std::any_of(ranks.begin(), ranks.end(), by_itself);
 }
 
 bool is_class_of_nodes(FailureClass failure_class) {
@@ -151,7 +142,7 @@ void remember_bad_start(Turn& turn, const Job& job, const Attempt& attempt) {
   if (past.cause.reason != StopReason::start_failed || !past.cause.first_node) return;
   const NodeId& id = *past.cause.first_node;
   const Node* node = find_node(turn.state, id);
-  if (!node || has_node(attempt, id) || has_evidence_of(*node, job.id)) return;
+  if (!node || find_node(attempt, id) || has_evidence_of(*node, job.id)) return;
   if (node->sound_since && past.ended_at <= *node->sound_since) return;
   remember(turn, job, id, {job.id, past.ended_at, past.cause.sentence});
 }

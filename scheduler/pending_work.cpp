@@ -51,22 +51,21 @@ NodeWork clean_up_of(const Node& node) {
 }
 
 // Spares count on from the gang.
-std::optional<NodeWork> owed_at(const Job& job, const Attempt& attempt, std::size_t index) {
-  const std::size_t gang = attempt.nodes.size();
-  const bool is_spare = index >= gang;
-  const AttemptNode& node = is_spare ? attempt.spares[index - gang] : attempt.nodes[index];
-  auto work = is_spare ? work_of_spare(attempt, node) : work_of(job, attempt, index);
-  if (!work) return std::nullopt;
-  return NodeWork{job.id, attempt.id, node.id, static_cast<int>(index), std::move(*work)};
-}
-
 std::size_t held_nodes(const Attempt& attempt) {
   return attempt.nodes.size() + attempt.spares.size();
 }
 
-const NodeId& held_node(const Attempt& attempt, std::size_t index) {
+const AttemptNode& held_node(const Attempt& attempt, std::size_t index) {
   const std::size_t gang = attempt.nodes.size();
-  return index < gang ? attempt.nodes[index].id : attempt.spares[index - gang].id;
+  return index < gang ? attempt.nodes[index] : attempt.spares[index - gang];
+}
+
+std::optional<NodeWork> owed_at(const Job& job, const Attempt& attempt, std::size_t index) {
+  const bool is_spare = index >= attempt.nodes.size();
+  const AttemptNode& node = held_node(attempt, index);
+  auto work = is_spare ? work_of_spare(attempt, node) : work_of(job, attempt, index);
+  if (!work) return std::nullopt;
+  return NodeWork{job.id, attempt.id, node.id, static_cast<int>(index), std::move(*work)};
 }
 
 std::optional<NodeWork> owed_by(const State& state, const Node& node) {
@@ -75,7 +74,7 @@ std::optional<NodeWork> owed_by(const State& state, const Node& node) {
   const Attempt* attempt = job ? active_attempt(*job) : nullptr;
   if (!attempt) return std::nullopt;
   for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
-    if (held_node(*attempt, i) == node.id) return owed_at(*job, *attempt, i);
+    if (held_node(*attempt, i).id == node.id) return owed_at(*job, *attempt, i);
   }
   return std::nullopt;
 }

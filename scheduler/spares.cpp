@@ -33,9 +33,8 @@ bool has_ready_spare(Turn& turn, const Job& job, const Attempt& attempt) {
 std::vector<Candidate> new_candidates(Turn& turn, const Job& job, const Attempt& attempt) {
   std::vector<Candidate> all = candidates(turn, job);
   std::erase_if(all, [&](const Candidate& candidate) {
-    const auto was_it = [&](const NodeReplaced& passed) { return passed.old_node == candidate.id; };
     const auto& dropped = attempt.spares_dropped;
-    return std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(), was_it) ||
+    return was_passed_over(attempt, candidate.id) ||
            std::find(dropped.begin(), dropped.end(), candidate.id) != dropped.end();
   });
   return all;

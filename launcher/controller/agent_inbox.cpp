@@ -225,9 +225,8 @@ bool AgentInbox::misses_a_node(const JobId& job) const {
 }
 
 bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const {
-  const Job* found = find_job(state_, job);
-  const Attempt* active = found == nullptr ? nullptr : active_attempt(*found);
-  return active != nullptr && active->id == attempt && find_spare(*active, node) != nullptr;
+  const Attempt* active = find_attempt(state_, job, attempt);
+  return active != nullptr && find_spare(*active, node) != nullptr;
 }
 
 // Agents tell it again after every greeting: what is known is no news.
@@ -249,9 +248,8 @@ void AgentInbox::notice_seen(const NodeId& node, const NoticeSeen& seen) {
 }
 
 int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& node) const {
-  const Job* found = find_job(state_, job);
-  const Attempt* active = found == nullptr ? nullptr : active_attempt(*found);
-  if (active == nullptr || active->id != attempt) return -1;
+  const Attempt* active = find_attempt(state_, job, attempt);
+  if (active == nullptr) return -1;
   std::size_t& place = places_[node];
   if (place < active->nodes.size() && active->nodes[place].id == node) {
     return static_cast<int>(place);

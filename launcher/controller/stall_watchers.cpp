@@ -70,12 +70,12 @@ StallWatchers::Entry StallWatchers::make_entry(const Job& job, const Attempt& at
 StallWatchers::Entry* StallWatchers::entry_of(const JobId& job, AttemptId attempt) {
   const auto found = entries_.find(job);
   if (found != entries_.end() && found->second->attempt == attempt) return found->second.get();
-  const Job* known = find_job(state_, job);
-  const Attempt* active = known == nullptr ? nullptr : active_attempt(*known);
-  const bool is_watched = active != nullptr && active->id == attempt && active->launched;
-  if (!is_watched || known->spec.muster.hang.off) return nullptr;
+  const Attempt* active = find_attempt(state_, job, attempt);
+  if (active == nullptr || !active->launched) return nullptr;
+  const Job& owner = *find_job(state_, job);
+  if (owner.spec.muster.hang.off) return nullptr;
   auto& entry = entries_[job];
-  entry = std::make_unique<Entry>(make_entry(*known, *active));
+  entry = std::make_unique<Entry>(make_entry(owner, *active));
   return entry.get();
 }
 
