@@ -19,15 +19,23 @@ void ByteStream::start(Handlers handlers) {
   read();
 }
 
+void ByteStream::pause(bool is_paused) {
+  paused_ = is_paused;
+  read();
+}
+
 void ByteStream::read() {
+  if (paused_ || reading_ || !handlers_) return;
+  reading_ = true;
   socket_.async_read_some(
       boost::asio::buffer(buffer_),
       [self = shared_from_this()](boost::system::error_code error, std::size_t size) {
+        self->reading_ = false;
         const auto handlers = self->handlers_;
         if (!handlers) return;
         if (error) return self->end(error == boost::asio::error::eof ? "" : error.message());
         handlers->on_bytes({self->buffer_.data(), size});
-        if (self->handlers_) self->read();
+        self->read();
       });
 }
 

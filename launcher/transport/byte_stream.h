@@ -26,7 +26,8 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   void start(Handlers handlers);
   void write(std::string bytes);
   void finish_writing();  // after what is queued
-  void close();           // nothing is called any more
+  void pause(bool is_paused);  // while paused nothing more is read
+  void close();                // nothing is called any more
   std::size_t queued_bytes() const { return queued_bytes_; }
 
  private:
@@ -40,6 +41,8 @@ class ByteStream : public std::enable_shared_from_this<ByteStream> {
   std::vector<std::byte> buffer_;
   std::deque<std::string> queue_;
   std::size_t queued_bytes_ = 0;
+  bool reading_ = false;
+  bool paused_ = false;
   bool sending_ = false;
   bool finishing_ = false;
 };

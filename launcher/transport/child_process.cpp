@@ -41,6 +41,9 @@ class Child : public std::enable_shared_from_this<Child> {
     if (stream_) stream_->finish_writing();
   }
   std::size_t queued_bytes() const { return stream_ ? stream_->queued_bytes() : 0; }
+  void pause(bool is_paused) {
+    if (stream_) stream_->pause(is_paused);
+  }
   void abandon();
 
  private:
@@ -155,6 +158,7 @@ class ChildProcess final : public RemoteProcess {
   void handle(Handlers handlers) override { child_->handle(std::move(handlers)); }
   void write(std::string bytes) override { child_->write(std::move(bytes)); }
   void close_stdin() override { child_->close_stdin(); }
+  void pause(bool is_paused) override { child_->pause(is_paused); }
   std::size_t queued_bytes() const override { return child_->queued_bytes(); }
 
  private:

@@ -18,8 +18,9 @@ void HandshakeGate::Pass::release() {
   if (const auto gate = std::exchange(gate_, nullptr)) gate->leave(address_);
 }
 
-void HandshakeGate::enter(const std::string& address, std::function<void(Pass)> granted) {
-  waiting_.push_back({address, std::move(granted)});
+void HandshakeGate::enter(const std::string& address, Limits limits,
+                          std::function<void(Pass)> granted) {
+  waiting_.push_back({address, limits, std::move(granted)});
   grant();
 }
 
@@ -30,15 +31,16 @@ void HandshakeGate::leave(const std::string& address) {
   grant();
 }
 
-bool HandshakeGate::has_room(const std::string& address) const {
-  const auto count = inside_per_address_.find(address);
-  return count == inside_per_address_.end() || count->second < limit_per_address_;
+bool HandshakeGate::has_room(const Waiting& each) const {
+  if (inside_ >= each.limits.all) return false;
+  const auto count = inside_per_address_.find(each.address);
+  return count == inside_per_address_.end() || count->second < each.limits.per_address;
 }
 
 void HandshakeGate::grant() {
-  while (inside_ < limit_) {
+  while (true) {
     const auto next = std::find_if(waiting_.begin(), waiting_.end(),
-                                   [&](const Waiting& each) { return has_room(each.address); });
+                                   [&](const Waiting& each) { return has_room(each); });
     if (next == waiting_.end()) return;
     ++inside_;
     ++inside_per_address_[next->address];

@@ -19,8 +19,13 @@ namespace muster {
 
 class HandshakeGate : public std::enable_shared_from_this<HandshakeGate> {
  public:
-  HandshakeGate(boost::asio::io_context& io, int limit, int limit_per_address)
-      : io_(io), limit_(limit), limit_per_address_(limit_per_address) {}
+  explicit HandshakeGate(boost::asio::io_context& io) : io_(io) {}
+
+  // Whoever enters brings the limits of its compute target: how many may be inside with it.
+  struct Limits {
+    int all = 1;
+    int per_address = 1;
+  };
 
   // Held from before the TCP connection until the login is accepted or has failed.
   class Pass {
@@ -39,21 +44,20 @@ class HandshakeGate : public std::enable_shared_from_this<HandshakeGate> {
   };
 
   // `address` is host:port. First come, first served, but a full address does not hold up others.
-  void enter(const std::string& address, std::function<void(Pass)> granted);
+  void enter(const std::string& address, Limits limits, std::function<void(Pass)> granted);
 
  private:
   struct Waiting {
     std::string address;
+    Limits limits;
     std::function<void(Pass)> granted;
   };
 
   void leave(const std::string& address);
-  bool has_room(const std::string& address) const;
+  bool has_room(const Waiting& each) const;
   void grant();
 
   boost::asio::io_context& io_;
-  int limit_;
-  int limit_per_address_;
   int inside_ = 0;
   std::map<std::string, int> inside_per_address_;
   std::deque<Waiting> waiting_;

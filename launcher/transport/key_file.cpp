@@ -19,16 +19,23 @@ KeyKind kind_named(std::string_view name) {
   return KeyKind::other;
 }
 
-void read_openssh(KeyFile& key, std::string_view text) {
+// Fills in what is public, returns what is not.
+std::string read_openssh(KeyFile& key, std::string_view text) {
   const std::string bytes = decode_base64(text);
-  if (!std::string_view(bytes).starts_with(openssh_magic)) return;
+  if (!std::string_view(bytes).starts_with(openssh_magic)) return {};
   WireReader reader(std::string_view(bytes).substr(openssh_magic.size()));
   key.has_passphrase = reader.string() != "none";
   reader.string();  // key derivation
   reader.string();  // its options
-  if (reader.number() != 1u) return;
+  if (reader.number() != 1u) return {};
   key.public_blob = reader.string();
   key.kind = kind_named(WireReader(key.public_blob).string());
+  return std::string(reader.string());
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace
@@ -48,11 +55,19 @@ KeyFile parse_key_file(std::string path, std::string_view text) {
 }
 
 bool read_key_file(const std::string& path, KeyFile& key) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file || text.empty()) return false;
+  const std::string text = text_of(path);
+  if (text.empty()) return false;
   key = parse_key_file(path, text);
   return true;
+}
+
+std::string read_key_secrets(const std::string& path) {
+  const std::string text = text_of(path);
+  const std::size_t at = text.find(openssh_begin);
+  if (at == text.npos) return {};
+  KeyFile key;
+  std::string secrets = read_openssh(key, std::string_view(text).substr(at + openssh_begin.size()));
+  return key.has_passphrase ? std::string() : secrets;
 }
 
 }  // namespace muster

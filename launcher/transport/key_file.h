@@ -1,5 +1,5 @@
-// What kind of private key a file holds, without its secret: enough to say beforehand whether
-// libssh2 can log in with it. Pure parsing of the OpenSSH and PEM formats, plus one reader.
+// What kind of private key a file holds: enough to say beforehand whether libssh2 can log in with
+// it. Pure parsing of the OpenSSH and PEM formats, plus two readers.
 #pragma once
 
 #include <string>
@@ -21,5 +21,8 @@ KeyFile parse_key_file(std::string path, std::string_view text);
 
 // False when there is no readable file.
 bool read_key_file(const std::string& path, KeyFile& key);
+
+// The secret section of a file in OpenSSH's format; empty: there is none, or it has a passphrase.
+std::string read_key_secrets(const std::string& path);
 
 }  // namespace muster

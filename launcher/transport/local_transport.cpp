@@ -235,7 +235,7 @@ class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
       : io_(io),
         user_home_(std::move(user_home)),
         start_timeout_(start_timeout),
-        gate_(std::make_shared<HandshakeGate>(io, max_starting, max_starting)) {}
+        gate_(std::make_shared<HandshakeGate>(io)) {}
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) {
@@ -249,9 +249,10 @@ class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
           self->active_.erase(place);
           done(std::move(result));
         });
-    gate_->enter(node.id.value, [weak = std::weak_ptr(*place)](HandshakeGate::Pass pass) {
-      if (const auto each = weak.lock()) each->begin(std::move(pass));
-    });
+    gate_->enter(node.id.value, {max_starting, max_starting},
+                 [weak = std::weak_ptr(*place)](HandshakeGate::Pass pass) {
+                   if (const auto each = weak.lock()) each->begin(std::move(pass));
+                 });
   }
 
   void cancel() {

@@ -62,7 +62,7 @@ struct Context {
 
 //   gate ──► attach (a child `ssh` per command) ──► done
 //    ▲          │
-//    └─ pause ◄─┘ dropped by sshd, up to max_drops times
+//    └─ pause ◄─┘ dropped by sshd, up to `retries` times
 class Connect : public std::enable_shared_from_this<Connect> {
  public:
   Connect(std::shared_ptr<Context> context, const SshTarget& target, const AgentLaunch& launch,
@@ -76,7 +76,10 @@ class Connect : public std::enable_shared_from_this<Connect> {
   }
 
   void wait_for_gate() {
+    const ConnectSettings& limits = launch_.connect;
     context_->gate->enter(node_.host + ":" + std::to_string(node_.port),
+                          {std::min(limits.handshakes, max_ssh_children_in_login),
+                           limits.unauthenticated_per_host},
                           [weak = weak_from_this()](HandshakeGate::Pass pass) {
                             const auto self = weak.lock();
                             if (self && self->done_) self->attach(std::move(pass));
@@ -93,8 +96,8 @@ class Connect : public std::enable_shared_from_this<Connect> {
  private:
   void attach(HandshakeGate::Pass pass) {
     pass_ = std::move(pass);
-    auto shell =
-        std::make_shared<OpensshShell>(context_->io, openssh_argv(target_, context_->settings));
+    auto shell = std::make_shared<OpensshShell>(
+        context_->io, openssh_argv(target_, context_->settings, launch_.connect));
     attach_ = attach_agent(
         context_->io, std::move(shell), context_->pushes, node_, launch_,
         [weak = weak_from_this()] {
@@ -117,7 +120,7 @@ class Connect : public std::enable_shared_from_this<Connect> {
 
   void no_shell(const NoShell& none) {
     const bool dropped = openssh_was_dropped(none.exit, none.errors);
-    if (!dropped || ++drops_ > context_->settings.max_drops) {
+    if (!dropped || ++drops_ > launch_.connect.retries) {
       return finish(openssh_failure(node_, none.exit, none.output, none.errors));
     }
     timer_.expires_after(pause_after_drops(drops_, context_->jitter));
@@ -145,14 +148,15 @@ class Connect : public std::enable_shared_from_this<Connect> {
 
 }  // namespace
 
-std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings& settings) {
+std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings& settings,
+                                      const ConnectSettings& limits) {
   const auto seconds = [](Milliseconds time) { return std::to_string(time.count() / 1000); };
   // ControlMaster: a connection that is there is used, but a child that stays as a master would
   // keep its standard error open and never seem to end.
   std::vector<std::string> options{option("BatchMode", "yes"),
                                    option("LogLevel", "ERROR"),
-                                   option("ConnectTimeout", seconds(settings.tcp_timeout)),
-                                   option("ServerAliveInterval", seconds(settings.silence / 3)),
+                                   option("ConnectTimeout", seconds(limits.tcp_timeout)),
+                                   option("ServerAliveInterval", seconds(limits.silence / 3)),
                                    option("ServerAliveCountMax", "3"),
                                    option("ClearAllForwardings", "yes"),
                                    option("ControlMaster", "no"),
@@ -215,8 +219,7 @@ class OpensshTransport::Shared : public std::enable_shared_from_this<Shared> {
 
 OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings settings,
                                    std::shared_ptr<PushGate> pushes) {
-  auto gate = std::make_shared<HandshakeGate>(io, max_ssh_children_in_login,
-                                              settings.max_unauthenticated_per_address);
+  auto gate = std::make_shared<HandshakeGate>(io);
   const std::uint64_t seed = settings.jitter_seed;
   shared_ = std::make_shared<Shared>(std::make_shared<Context>(
       Context{io, std::move(settings), std::move(pushes), std::move(gate), std::mt19937_64(seed)}));

@@ -18,7 +18,8 @@ class io_context;
 namespace muster {
 
 // `ssh` and its options for a node; the remote command follows as one more word.
-std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings& settings);
+std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings& settings,
+                                      const ConnectSettings& limits);
 
 class OpensshTransport final : public Transport {
  public:

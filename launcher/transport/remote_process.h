@@ -31,6 +31,8 @@ class RemoteProcess {
   virtual void handle(Handlers handlers) = 0;  // replaces the handlers, also from inside one
   virtual void write(std::string bytes) = 0;
   virtual void close_stdin() = 0;  // after what is queued
+  // While paused no output is given; the process is held back once the buffers on the way are full.
+  virtual void pause(bool is_paused) = 0;
   virtual std::size_t queued_bytes() const = 0;
 };
 

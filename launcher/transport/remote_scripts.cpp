@@ -14,14 +14,14 @@ constexpr const char* find_home =
     "case $h in \"~\") h=$HOME;; \"~/\"*) h=$HOME/${h#??};; esac; "
     "b=$h/bin/muster-$2; ";
 
-// $3 controller, $4 node. A program that somebody else left under our name is not run. An empty
-// file is what a power failure makes of a fresh one.
+// $3 controller, $4 node, $5 attach or relay. A program that somebody else left under our name is
+// not run. An empty file is what a power failure makes of a fresh one.
 constexpr const char* attach_script =
     "echo MUSTER-SHELL; "
     "if [ -e \"$b\" ] && ! { [ -O \"$h/bin\" ] && [ -O \"$b\" ]; }; then "
     "echo \"muster: $b belongs to another user\" >&2; exit 1; fi; "
     "if [ -x \"$b\" ] && [ -s \"$b\" ]; then "
-    "exec \"$b\" agent attach --home \"$h\" --controller \"$3\" --node \"$4\"; "
+    "exec \"$b\" agent \"$5\" --home \"$h\" --controller \"$3\" --node \"$4\"; "
     "fi; echo MUSTER-PUSH $(uname -s) $(uname -m)";
 
 // $3 size in bytes. Hosts may share the home: the temporary name is nobody else's. Those that a
@@ -37,6 +37,10 @@ constexpr const char* push_script =
     "{ find \"$h/bin\" -name \".tmp.*\" -mtime +0 -exec rm -f {} + 2>/dev/null; "
     "echo MUSTER-PUSHED; exit 0; }; "
     "[ -z \"$t\" ] || rm -f \"$t\"; exit 1";
+
+std::string word_of(AgentService service) {
+  return service == AgentService::relay ? "relay" : "attach";
+}
 
 // A tilde stays outside of the quotes; every login shell expands it.
 std::string home_word(const std::string& home) {
@@ -54,21 +58,22 @@ std::string attach_at_once(const AgentLaunch& launch, const NodeId& node) {
   const std::array<std::string, 2> controller{"--controller", launch.controller_id};
   const std::array<std::string, 2> name{"--node", node.value};
   return "test -O " + home + "/bin && test -O " + binary + " && test -x " + binary +
-         " && test -s " + binary + " && exec " + binary + " agent attach --home " + home + " " +
-         shell_command(controller) + " " + shell_command(name);
+         " && test -s " + binary + " && exec " + binary + " agent " + word_of(launch.service) +
+         " --home " + home + " " + shell_command(controller) + " " + shell_command(name);
 }
 
 }  // namespace
 
 std::string attach_command(const AgentLaunch& launch, const NodeId& node) {
-  const std::array<std::string, 8> argv{"sh",
+  const std::array<std::string, 9> argv{"sh",
                                         "-c",
                                         std::string(find_home) + attach_script,
                                         "muster-attach",
                                         launch.home,
                                         launch.build_id,
                                         launch.controller_id,
-                                        node.value};
+                                        node.value,
+                                        word_of(launch.service)};
   return attach_at_once(launch, node) + "; exec " + shell_command(argv);
 }
 

@@ -1,8 +1,8 @@
 // The two commands that muster runs through a login shell, and the lines they print. Pure.
 //
-// attach: becomes `<home>/bin/muster-<build id> agent attach …`, which prints MUSTER-ATTACHED and
-//         is a byte stream from there; or, where that file is not in order, prints MUSTER-SHELL and
-//         `MUSTER-PUSH <system> <machine>`, or why not, and exits.
+// attach: becomes `<home>/bin/muster-<build id> agent attach …` (or `agent relay …`), which prints
+//         MUSTER-ATTACHED and is a byte stream from there; or, where that file is not in order,
+//         prints MUSTER-SHELL and `MUSTER-PUSH <system> <machine>`, or why not, and exits.
 // push:   reads the binary from standard input, puts it in place atomically, prints MUSTER-PUSHED.
 #pragma once
 

@@ -24,16 +24,6 @@ constexpr std::chrono::seconds list_timeout{5};   // a lookup in memory, perhaps
 constexpr std::chrono::seconds sign_timeout{20};  // a person may have to confirm or touch a key
 constexpr std::size_t max_answer_bytes = 256 * 1024;  // the limit of OpenSSH's agent
 
-std::string number(std::size_t value) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
-  return bytes;
-}
-
-std::string string(std::string_view text) {
-  return number(text.size()).append(text);
-}
-
 // An agent whose queue of connections is full does not hold us up, either.
 Fd connect_to(const std::string& path) {
   sockaddr_un address{};
@@ -104,7 +94,7 @@ class SshAgent::Conversation : public std::enable_shared_from_this<Conversation>
       });
       return;
     }
-    stream_->write(string(question));
+    stream_->write(wire_string(question));
     deadline_.expires_after(timeout);
     deadline_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
       const auto self = weak.lock();
@@ -166,8 +156,8 @@ void SshAgent::list(std::function<void(std::optional<std::vector<AgentKey>>)> do
 
 void SshAgent::sign(const std::string& blob, std::string_view data,
                     std::function<void(std::optional<std::string>)> done) {
-  const std::string question = std::string(1, sign_request) + string(blob) + string(data) +
-                               number(0);  // no flags
+  const std::string question = std::string(1, sign_request) + wire_string(blob) +
+                               wire_string(data) + wire_number(0);  // no flags
   conversation_->ask(question, sign_timeout, [done = std::move(done)](std::string_view answer) {
     done(parse_agent_signature(answer));
   });

@@ -1,6 +1,6 @@
 // The user's ssh agent, asked over its Unix socket without ever holding up the thread: a forwarded
 // agent whose network is gone accepts connections and says nothing. Every question has a deadline.
-// One question at a time; callbacks come from the io_context, and none after the object is gone.
+// Callbacks come from the io_context, and none after the object is gone.
 // Private to launcher/transport; one thread.
 #pragma once
 
@@ -11,32 +11,27 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/transport/login_desk.h"
+
 namespace boost::asio {
 class io_context;
 }
 
 namespace muster {
 
-struct AgentKey {
-  std::string blob;  // the public key in ssh's wire format
-  std::string comment;
-};
-
 // What an agent answers, from behind the length; nothing: it refuses, or the answer is damaged.
 std::optional<std::vector<AgentKey>> parse_agent_keys(std::string_view answer);
 std::optional<std::string> parse_agent_signature(std::string_view answer);
 
-class SshAgent {
+class SshAgent final : public KeyAgent {
  public:
   SshAgent(boost::asio::io_context& io, const std::string& socket);
   SshAgent(const SshAgent&) = delete;
-  ~SshAgent();
+  ~SshAgent() override;
 
-  // Nothing: no answer in time.
-  void list(std::function<void(std::optional<std::vector<AgentKey>>)> done);
-  // The bare signature, without the name of its algorithm.
+  void list(std::function<void(std::optional<std::vector<AgentKey>>)> done) override;
   void sign(const std::string& blob, std::string_view data,
-            std::function<void(std::optional<std::string>)> done);
+            std::function<void(std::optional<std::string>)> done) override;
 
  private:
   class Conversation;

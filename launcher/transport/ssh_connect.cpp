@@ -11,7 +11,6 @@
 
 #include "launcher/transport/agent_attach.h"
 #include "launcher/transport/attach_failure.h"
-#include "launcher/transport/process_link.h"
 #include "launcher/transport/retry_pause.h"
 #include "launcher/transport/ssh_shell.h"
 
@@ -35,6 +34,7 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   void cancel() override;
 
  private:
+  const ConnectSettings& limits() const { return launch_.connect; }
   void resolved(ResolveResult result);
   void wait_for_gate();
   void connect_tcp();
@@ -71,12 +71,13 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   HandshakeGate::Pass pass_;
   std::shared_ptr<SshSession> session_;
   std::unique_ptr<SshLogin> login_;
+  std::shared_ptr<RemoteShell> shell_;
   std::shared_ptr<AgentAttach> attach_;
   int drops_ = 0;
 };
 
 void Connect::begin() {
-  after(context_->settings.resolve_timeout, &Connect::resolve_timed_out);
+  after(limits().resolve_timeout, &Connect::resolve_timed_out);
   context_->resolver.resolve(
       node_.host, node_.port,
       guarded([](Connect& self, ResolveResult result) { self.resolved(std::move(result)); }));
@@ -97,7 +98,8 @@ void Connect::wait_for_gate() {
   const auto& endpoint = endpoints_.front();
   const std::string address =
       endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
-  context_->gate->enter(address, guarded([](Connect& self, HandshakeGate::Pass pass) {
+  context_->gate->enter(address, {limits().handshakes, limits().unauthenticated_per_host},
+                        guarded([](Connect& self, HandshakeGate::Pass pass) {
                           self.pass_ = std::move(pass);
                           self.connect_tcp();
                         }));
@@ -106,7 +108,7 @@ void Connect::wait_for_gate() {
 void Connect::connect_tcp() {
   phases_.restart();
   session_ = std::make_shared<SshSession>(context_->io);
-  after(context_->settings.tcp_timeout, &Connect::tcp_timed_out);
+  after(limits().tcp_timeout, &Connect::tcp_timed_out);
   boost::asio::async_connect(
       session_->socket(), endpoints_,
       guarded([](Connect& self, boost::system::error_code error, const auto&) {
@@ -117,14 +119,14 @@ void Connect::connect_tcp() {
 void Connect::resolve_timed_out() {
   fail(LinkFailureKind::unreachable,
        "the name service did not answer for " + node_.host + " within " +
-           std::to_string(context_->settings.resolve_timeout.count() / 1000) +
+           std::to_string(limits().resolve_timeout.count() / 1000) +
            " s; see /etc/resolv.conf, or give an address in the cluster file");
 }
 
 void Connect::tcp_timed_out() {
   fail(LinkFailureKind::unreachable,
        "no answer on port " + std::to_string(node_.port) + " within " +
-           std::to_string(context_->settings.tcp_timeout.count() / 1000) +
+           std::to_string(limits().tcp_timeout.count() / 1000) +
            " s; is the node on, and is there a firewall in between?");
 }
 
@@ -143,17 +145,17 @@ void Connect::connected(boost::system::error_code error) {
 }
 
 void Connect::log_in() {
-  after(context_->settings.login_timeout, &Connect::login_timed_out);
-  session_->begin(context_->settings.silence);
+  after(limits().login_timeout, &Connect::login_timed_out);
+  session_->begin(limits().silence);
   login_ = begin_login(
-      session_, target_, context_->settings, context_->host_keys, phases_,
+      session_, target_, context_->settings, target_.desk ? target_.desk : context_->desk, phases_,
       guarded([](Connect& self, const LoginResult& result) { self.logged_in(result); }));
 }
 
 void Connect::login_timed_out() {
   fail(LinkFailureKind::unreachable,
        "sshd let nobody in within " +
-           std::to_string(context_->settings.login_timeout.count() / 1000) +
+           std::to_string(limits().login_timeout.count() / 1000) +
            " s; is the node overloaded, or its name service slow?");
 }
 
@@ -169,7 +171,7 @@ void Connect::logged_in(const LoginResult& result) {
 
 void Connect::dropped(const std::string& reason) {
   session_.reset();
-  if (++drops_ > context_->settings.max_drops) {
+  if (++drops_ > limits().retries) {
     return fail(LinkFailureKind::unreachable,
                 "sshd closed " + std::to_string(drops_) + " connections before login (" + reason +
                     "); see its log there, and MaxStartups in sshd_config");
@@ -179,8 +181,9 @@ void Connect::dropped(const std::string& reason) {
 
 void Connect::attach() {
   methods_ = session_->methods();
+  shell_ = make_ssh_shell(session_);
   attach_ = attach_agent(
-      context_->io, make_ssh_shell(session_), context_->pushes, node_, launch_, nullptr,
+      context_->io, shell_, context_->pushes, node_, launch_, nullptr,
       guarded([](Connect& self, AttachResult result) { self.attached(std::move(result)); }));
   session_.reset();  // the shell has it
 }
@@ -192,9 +195,8 @@ void Connect::attached(AttachResult result) {
   }
   auto& agent = std::get<Attached>(result);
   phases_.append(agent.profile);
-  finish(Connected{make_process_link(context_->io, std::move(agent.process),
-                                     std::move(agent.first_bytes), node_),
-                   phases_.profile(), std::move(methods_)});
+  finish(SshConnected{std::move(agent.process), std::move(agent.first_bytes), phases_.profile(),
+                      std::move(methods_), shell_});
 }
 
 void Connect::after(Milliseconds delay, void (Connect::*then)()) {
@@ -221,6 +223,7 @@ void Connect::cancel() {
   if (attach_) std::exchange(attach_, nullptr)->cancel();
   if (session_) session_->close("given up");
   session_.reset();
+  shell_.reset();
   pass_.release();
 }
 
@@ -230,10 +233,9 @@ SshContext::SshContext(boost::asio::io_context& the_io, SshSettings the_settings
                        std::shared_ptr<PushGate> the_pushes)
     : io(the_io),
       settings(std::move(the_settings)),
-      host_keys(settings.own_known_hosts),
+      desk(make_own_desk(the_io, settings.own_known_hosts, settings.agent_socket)),
       resolver(the_io),
-      gate(std::make_shared<HandshakeGate>(the_io, settings.max_handshakes,
-                                           settings.max_unauthenticated_per_address)),
+      gate(std::make_shared<HandshakeGate>(the_io)),
       pushes(std::move(the_pushes)),
       jitter(settings.jitter_seed) {}
 

@@ -2,9 +2,9 @@
 //
 //   resolve ──► gate ──► tcp ──► login ──► attach ──► done
 //                ▲                 │
-//                └── pause ◄───────┘ dropped by sshd, up to max_drops times
+//                └── pause ◄───────┘ dropped by sshd, up to `retries` times
 //
-// Every state can end in a LinkFailure. Private to launcher/transport; one thread.
+// Every state can end in a LinkFailure. For launcher/transport and launcher/relay; one thread.
 #pragma once
 
 #include <functional>
@@ -12,9 +12,10 @@
 #include <random>
 
 #include "launcher/transport/handshake_gate.h"
-#include "launcher/transport/host_key_store.h"
 #include "launcher/transport/host_resolver.h"
+#include "launcher/transport/login_desk.h"
 #include "launcher/transport/push_gate.h"
+#include "launcher/transport/remote_process.h"
 #include "launcher/transport/ssh_login.h"
 #include "launcher/transport/ssh_settings.h"
 #include "launcher/transport/transport.h"
@@ -25,7 +26,7 @@ namespace muster {
 struct SshContext {
   boost::asio::io_context& io;
   SshSettings settings;
-  HostKeyStore host_keys;
+  std::shared_ptr<LoginDesk> desk;
   HostResolver resolver;
   std::shared_ptr<HandshakeGate> gate;
   std::shared_ptr<PushGate> pushes;
@@ -34,7 +35,14 @@ struct SshContext {
   SshContext(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes);
 };
 
-using SshConnectResult = std::variant<Connected, LinkFailure, LoginNeedsOpenssh>;
+struct SshConnected {
+  std::unique_ptr<RemoteProcess> process;
+  std::string first_bytes;  // of the process
+  ConnectProfile profile;
+  std::string methods;
+  std::shared_ptr<RemoteShell> shell;  // for further commands on the same connection
+};
+using SshConnectResult = std::variant<SshConnected, LinkFailure, LoginNeedsOpenssh>;
 
 class SshConnect {
  public:

@@ -22,13 +22,12 @@ bool is_drop(int error) {
 class Login final : public SshLogin {
  public:
   Login(std::shared_ptr<SshSession> session, const SshTarget& target, const SshSettings& settings,
-        HostKeyStore& host_keys, PhaseTimer& phases, std::function<void(LoginResult)> done)
+        std::shared_ptr<LoginDesk> desk, PhaseTimer& phases, std::function<void(LoginResult)> done)
       : session_(std::move(session)),
-        node_(target.node),
-        policy_(target.host_keys),
-        host_keys_(host_keys),
+        target_(target),
+        desk_(std::move(desk)),
         phases_(phases),
-        keys_(std::make_unique<SshKeys>(*session_, node_, settings)),
+        keys_(std::make_unique<SshKeys>(*session_, node_, settings, *desk_)),
         done_(std::make_shared<Done>(std::move(done))) {}
   ~Login() override { session_->on_progress(nullptr); }
 
@@ -39,13 +38,14 @@ class Login final : public SshLogin {
   }
 
  private:
-  enum class Step { kex, auth, over };
+  enum class Step { kex, host_key, auth, over };
   using Done = std::function<void(LoginResult)>;
 
   void prefer_known_host_keys();
   void advance();
   void exchange_keys();
-  bool check_host_key();
+  void ask_about_host_key();
+  void host_key_judged();
   LoginResult host_key_failure(const HostKeyVerdict& verdict) const;
   void authenticate();
   void refused();
@@ -55,18 +55,19 @@ class Login final : public SshLogin {
   }
 
   std::shared_ptr<SshSession> session_;
-  NodeAddress node_;
-  HostKeyPolicy policy_;
-  HostKeyStore& host_keys_;
+  SshTarget target_;
+  const NodeAddress& node_ = target_.node;
+  std::shared_ptr<LoginDesk> desk_;
   PhaseTimer& phases_;
   std::unique_ptr<SshKeys> keys_;
   std::shared_ptr<Done> done_;
   Step step_ = Step::kex;
+  std::optional<HostKeyVerdict> verdict_;
 };
 
 // sshd sends one key; ask for a kind that is on record, so that it can be compared.
 void Login::prefer_known_host_keys() {
-  const auto known = host_keys_.known_types(policy_, node_.host, node_.port);
+  const auto known = desk_->known_types(target_);
   const auto is_known = [&](std::string_view type) {
     return std::find(known.begin(), known.end(), type) != known.end();
   };
@@ -81,6 +82,10 @@ void Login::prefer_known_host_keys() {
 
 void Login::advance() {
   if (step_ == Step::kex) exchange_keys();
+  if (step_ == Step::host_key && verdict_) host_key_judged();
+  if (step_ == Step::host_key && session_->is_closed()) {
+    finish(LoginDropped{session_->close_reason()});
+  }
   if (step_ == Step::auth) authenticate();
 }
 
@@ -99,18 +104,27 @@ void Login::exchange_keys() {
             "an ed25519 host key in its sshd")});
   }
   phases_.finish("kex");
-  if (check_host_key()) step_ = Step::auth;
+  ask_about_host_key();
 }
 
-bool Login::check_host_key() {
+void Login::ask_about_host_key() {
+  step_ = Step::host_key;
   std::size_t size = 0;
   int type = 0;
   const char* key = libssh2_session_hostkey(session_->get(), &size, &type);
-  const auto verdict = host_keys_.check(policy_, node_.host, node_.port,
-                                        key ? std::string_view(key, size) : "");
-  if (std::holds_alternative<HostKeyTrusted>(verdict)) return true;
-  finish(host_key_failure(verdict));
-  return false;
+  desk_->judge(target_, key ? std::string(key, size) : "",
+               [this, weak = std::weak_ptr<Done>(done_)](HostKeyVerdict verdict) {
+                 if (weak.expired()) return;
+                 verdict_ = std::move(verdict);
+                 session_->wake();
+               });
+}
+
+void Login::host_key_judged() {
+  if (!std::holds_alternative<HostKeyTrusted>(*verdict_)) {
+    return finish(host_key_failure(*verdict_));
+  }
+  step_ = Step::auth;
 }
 
 LoginResult Login::host_key_failure(const HostKeyVerdict& verdict) const {
@@ -138,7 +152,9 @@ LoginResult Login::host_key_failure(const HostKeyVerdict& verdict) const {
     return failed("its host key is unknown and could not be recorded: " + unwritable->reason);
   }
   std::string files;
-  for (const std::string& file : policy_.files) files += (files.empty() ? "" : ", ") + file;
+  for (const std::string& file : target_.host_keys.files) {
+    files += (files.empty() ? "" : ", ") + file;
+  }
   return failed("its host key is in none of " + (files.empty() ? "the known_hosts files" : files) +
                 ", and your ssh configuration says StrictHostKeyChecking yes; connect once with "
                 "`ssh " +
@@ -182,10 +198,10 @@ void Login::finish(LoginResult result) {
 }  // namespace
 
 std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
-                                      const SshSettings& settings, HostKeyStore& host_keys,
+                                      const SshSettings& settings, std::shared_ptr<LoginDesk> desk,
                                       PhaseTimer& phases, std::function<void(LoginResult)> done) {
-  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys, phases,
-                                       std::move(done));
+  auto login = std::make_unique<Login>(std::move(session), target, settings, std::move(desk),
+                                       phases, std::move(done));
   login->begin();
   return login;
 }

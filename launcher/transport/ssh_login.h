@@ -16,6 +16,7 @@
 
 #include "launcher/transport/connect_profile.h"
 #include "launcher/transport/host_key_store.h"
+#include "launcher/transport/login_desk.h"
 #include "launcher/transport/ssh_session.h"
 #include "launcher/transport/ssh_settings.h"
 #include "scheduler/model/compute.h"
@@ -39,7 +40,7 @@ class SshLogin {
 
 // `target` has its user filled in. Phases kex and auth go to `phases`, which outlives the login.
 std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
-                                      const SshSettings& settings, HostKeyStore& host_keys,
+                                      const SshSettings& settings, std::shared_ptr<LoginDesk> desk,
                                       PhaseTimer& phases, std::function<void(LoginResult)> done);
 
 }  // namespace muster

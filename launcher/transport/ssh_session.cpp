@@ -175,13 +175,14 @@ void SshSession::close(const std::string& reason) {
   socket_.close(ignored);
 }
 
-std::string SshSession::methods() {
-  std::string text;
-  for (const int kind : {LIBSSH2_METHOD_KEX, LIBSSH2_METHOD_CRYPT_CS, LIBSSH2_METHOD_MAC_CS}) {
-    const char* name = libssh2_session_methods(session_, kind);
-    text += (text.empty() ? "" : " ") + std::string(name == nullptr ? "?" : name);
+std::string SshSession::methods() const {
+  std::string all;
+  for (const int method : {LIBSSH2_METHOD_KEX, LIBSSH2_METHOD_HOSTKEY, LIBSSH2_METHOD_CRYPT_SC,
+                           LIBSSH2_METHOD_MAC_SC}) {
+    const char* name = libssh2_session_methods(session_, method);
+    if (name != nullptr) all += (all.empty() ? "" : " ") + std::string(name);
   }
-  return text;
+  return all;
 }
 
 std::string SshSession::last_error() {

@@ -42,7 +42,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   const std::string& close_reason() const { return close_reason_; }
   std::size_t unsent_bytes() const { return output_.size() + sending_.size(); }
   std::string last_error();
-  std::string methods();  // key exchange, cipher and MAC as negotiated
+  std::string methods() const;  // what was agreed on with the host, for people; after the handshake
   void* allocate(std::size_t bytes) { return memory_.allocate(bytes); }  // libssh2 frees it
 
  private:

@@ -31,6 +31,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::size_t queued_bytes() const {
     return step_ == Step::ended ? 0 : queued_bytes_ + session_->unsent_bytes();
   }
+  void pause(bool is_paused) {
+    paused_ = is_paused;
+    session_->wake();
+  }
   void advance();
   void abandon();
 
@@ -58,6 +62,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::size_t queued_bytes_ = 0;
   bool stdin_ends_ = false;
   bool eof_sent_ = false;
+  bool paused_ = false;
 };
 
 class Shell final : public RemoteShell, public std::enable_shared_from_this<Shell> {
@@ -126,10 +131,12 @@ void Channel::request() {
   step_ = Step::running;
 }
 
+// libssh2 gives the host no more room than it had while nobody reads.
 void Channel::read() {
+  if (paused_) return;
   std::size_t budget_bytes = turn_bytes;
   const bool more_output = read_stream(0, budget_bytes);
-  if (step_ != Step::running) return;
+  if (step_ != Step::running || paused_) return;
   const bool more_errors = read_stream(SSH_EXTENDED_DATA_STDERR, budget_bytes);
   if (step_ != Step::running) return;
   if (more_output || more_errors) return session_->wake();
@@ -153,7 +160,7 @@ bool Channel::read_stream(int stream, std::size_t& budget_bytes) {
     } else if (stream != 0 && handlers->on_stderr) {
       handlers->on_stderr({buffer.data(), count});
     }
-    if (step_ != Step::running) return false;
+    if (step_ != Step::running || paused_) return false;
   }
   return true;
 }
@@ -216,6 +223,7 @@ class SshProcess final : public RemoteProcess {
   void handle(Handlers handlers) override { channel_->handle(std::move(handlers)); }
   void write(std::string bytes) override { channel_->write(std::move(bytes)); }
   void close_stdin() override { channel_->close_stdin(); }
+  void pause(bool is_paused) override { channel_->pause(is_paused); }
   std::size_t queued_bytes() const override { return channel_->queued_bytes(); }
 
  private:

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,12 +21,18 @@
 
 namespace muster {
 
+// attach: joins the stream to the agent, which it starts; relay: goes on to further nodes.
+enum class AgentService { attach, relay };
+
 // What must run at the other end: `<home>/bin/muster-<build_id> agent attach …`, pushed if absent.
 struct AgentLaunch {
   std::string binary;         // path of the executable to push: this one
   std::string build_id;       // hex, names the pushed file
   std::string controller_id;  // [a-z0-9]+, names the agent's run directory
   std::string home;           // muster's directory on the node, "~/…" allowed; empty: ~/.muster
+  AgentService service = AgentService::attach;
+  std::string target{};       // the compute target the node is of; empty: a node by itself
+  ConnectSettings connect{};  // the target's limits on reaching its nodes
 };
 
 // Time spent in each phase of reaching a node, in order; phases that did not happen are absent.
@@ -44,10 +51,17 @@ class Link {
   virtual std::size_t queued_bytes() const = 0;  // accepted and not yet handed to the network
 };
 
+// Starts `agent relay` on the node, over the connection that there is: no second login. One call of
+// what it is given.
+using RelayResult = std::variant<std::unique_ptr<Link>, LinkFailure>;
+using StartRelay = std::function<void(std::function<void(RelayResult)>)>;
+
 struct Connected {
   std::unique_ptr<Link> link;
   ConnectProfile profile;
-  std::string methods{};  // key exchange, cipher and MAC as negotiated; empty: none of these
+  std::string methods{};             // key exchange, host key, cipher and MAC; empty: unknown
+  std::optional<NodeId> through{};   // the node whose relay carries the link; none: direct
+  StartRelay start_relay{};          // empty: this transport cannot
 };
 
 using ConnectResult = std::variant<Connected, LinkFailure>;

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-class TransportSelector final : public Transport {
+class TransportSelector final : public SshRoutes {
  public:
   TransportSelector(boost::asio::io_context& io, const TransportSettings& settings)
       : has_kerberos_ticket_(settings.has_kerberos_ticket),
@@ -26,6 +26,7 @@ class TransportSelector final : public Transport {
                openssh_.connect(target, launch, std::move(done));
              }),
         default_host_keys_(settings.ssh.host_keys),
+        user_(settings.ssh.user),
         config_(io, settings.ssh_config_files, settings.has_kerberos_ticket) {}
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
@@ -35,14 +36,40 @@ class TransportSelector final : public Transport {
         return local_.connect(node, launch, std::move(done));
       case TransportKind::openssh:
       case TransportKind::ssh:
-        return choose(node, launch, std::move(done));
+        return choose(node, [this, launch, done = std::move(done)](const Choice& choice) {
+          if (const auto* failure = std::get_if<LinkFailure>(&choice)) return done(*failure);
+          const auto* openssh = std::get_if<ByOpenssh>(&choice);
+          if (openssh != nullptr) return openssh_.connect(openssh->target, launch, done);
+          ssh_.connect(std::get<SshTarget>(choice), launch, done);
+        });
     }
   }
 
+  void connect(const SshTarget& target, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) override {
+    ssh_.connect(target, launch, std::move(done));
+  }
+
+  void route(const NodeAddress& node, std::function<void(SshRoute)> done) override {
+    choose(node, [user = user_, done = std::move(done)](const Choice& choice) {
+      if (const auto* failure = std::get_if<LinkFailure>(&choice)) return done(*failure);
+      const auto* chosen = std::get_if<SshTarget>(&choice);
+      if (chosen == nullptr) return done(ForOpenssh{});
+      SshTarget target = *chosen;
+      if (target.node.user.empty()) target.node.user = user;
+      if (target.node.host.empty()) target.node.host = target.node.id.value;
+      done(std::move(target));
+    });
+  }
+
  private:
-  void choose(const NodeAddress& node, const AgentLaunch& launch,
-              std::function<void(ConnectResult)> done) {
-    config_.ask(node, [this, alive = std::weak_ptr(alive_), node, launch,
+  struct ByOpenssh {
+    SshTarget target;
+  };
+  using Choice = std::variant<SshTarget, ByOpenssh, LinkFailure>;
+
+  void choose(const NodeAddress& node, std::function<void(const Choice&)> done) {
+    config_.ask(node, [this, alive = std::weak_ptr(alive_), node,
                        done = std::move(done)](const SshConfigAnswer& answer) {
       if (alive.expired()) return;
       if (const auto* failure = std::get_if<LinkFailure>(&answer)) return done(*failure);
@@ -51,9 +78,9 @@ class TransportSelector final : public Transport {
       const bool for_openssh =
           node.transport == TransportKind::openssh ||
           (config != nullptr && !needs_openssh(*config, has_kerberos_ticket_).empty());
-      if (for_openssh) return openssh_.connect(target, launch, done);
+      if (for_openssh) return done(ByOpenssh{std::move(target)});
       if (config != nullptr) target.node = with_ssh_config(node, *config);
-      ssh_.connect(target, launch, done);
+      done(std::move(target));
     });
   }
 
@@ -63,6 +90,7 @@ class TransportSelector final : public Transport {
   OpensshTransport openssh_;
   SshTransport ssh_;
   HostKeyPolicy default_host_keys_;
+  std::string user_;
   SshConfigQuery config_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
@@ -81,7 +109,7 @@ TransportSettings transport_settings_from_environment(const std::string& muster_
   return settings;
 }
 
-std::unique_ptr<Transport> make_transport(boost::asio::io_context& io, TransportSettings settings) {
+std::unique_ptr<SshRoutes> make_transport(boost::asio::io_context& io, TransportSettings settings) {
   return std::make_unique<TransportSelector>(io, settings);
 }
 

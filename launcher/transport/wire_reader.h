@@ -1,12 +1,24 @@
-// Reads the numbers and length-prefixed strings of the ssh wire format, as key files and ssh agents
-// use it. What is cut short reads as nothing, never beyond the end. Private to launcher/transport.
+// The numbers and length-prefixed strings of the ssh wire format, as key files, ssh agents and
+// logins use it. What is cut short reads as nothing, never beyond the end. For launcher/transport
+// and launcher/relay.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace muster {
+
+inline std::string wire_number(std::size_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xff);
+  return bytes;
+}
+
+inline std::string wire_string(std::string_view text) {
+  return wire_number(text.size()).append(text);
+}
 
 class WireReader {
  public:

@@ -43,6 +43,7 @@ class FakeProcess final : public RemoteProcess {
       exit(0);
     });
   }
+  void pause(bool) override {}
   std::size_t queued_bytes() const override { return 0; }
 
  private:

@@ -21,7 +21,7 @@ struct Machine {
   TemporaryFolder folder;
   boost::asio::io_context io;
   LocalTransport transport{io, folder.path().string()};
-  AgentLaunch launch{MUSTER_FAKE_AGENT, "b1", "c1", "~/m"};
+  AgentLaunch launch{MUSTER_FAKE_AGENT, "b1", "c1", "~/m", {}, {}, {}};
   ConnectResult connect(const std::string& node) {
     return connect_one(io, transport, local_node(node), launch);
   }

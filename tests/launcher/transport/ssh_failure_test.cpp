@@ -55,9 +55,8 @@ TEST_CASE("a host that is off is given up at the connect timeout") {
   if (!TestCluster::permitted()) return;
   OneHost one;
   one.cluster.verb("partition", 0);
-  SshSettings settings = one.cluster.settings();
-  settings.tcp_timeout = Milliseconds(500);
-  const auto result = one.connect(settings);
+  one.launch.connect.tcp_timeout = Milliseconds(500);
+  const auto result = one.connect();
   CHECK(failed_with(result, LinkFailureKind::unreachable));
 }
 
@@ -188,9 +187,8 @@ TEST_CASE("thirty connections to one host all get through") {
 TEST_CASE("connections that sshd drops are tried again") {
   if (!TestCluster::permitted()) return;
   OneHost one;
-  SshSettings settings = one.cluster.settings();
-  settings.max_unauthenticated_per_address = 30;  // provoke MaxStartups
-  for (const auto& result : one.connect_burst(settings, 30)) {
+  one.launch.connect.unauthenticated_per_host = 30;  // provoke MaxStartups
+  for (const auto& result : one.connect_burst(one.cluster.settings(), 30)) {
     CHECK(message_of(result) == "connected");
   }
 }
@@ -205,8 +203,8 @@ TEST_CASE("something that is not sshd is given up") {
   OneHost one;
   one.node.port = 2222;
   SshSettings settings = one.cluster.settings();
-  settings.max_drops = 2;
-  settings.login_timeout = Milliseconds(1500);
+  one.launch.connect.retries = 2;
+  one.launch.connect.login_timeout = Milliseconds(1500);
   const std::string listener =
       "setsid python3 -c 'import socket,time\ns=socket.socket()\ns.bind((\"\",2222))\ns.listen()\n"
       "k=[]\nwhile 1: k.append(s.accept())' >/dev/null 2>&1 & " +

@@ -268,10 +268,10 @@ TEST_CASE("the ssh configuration fills in what the cluster file leaves open") {
 
 TEST_CASE("the gate keeps to both limits and lets others pass a full address") {
   boost::asio::io_context io;
-  const auto gate = std::make_shared<HandshakeGate>(io, 3, 2);
+  const auto gate = std::make_shared<HandshakeGate>(io);
   std::vector<std::pair<std::string, HandshakeGate::Pass>> inside;
   for (const std::string name : {"a", "a", "a", "b", "b"}) {
-    gate->enter(name, [&inside, name](HandshakeGate::Pass pass) {
+    gate->enter(name, {3, 2}, [&inside, name](HandshakeGate::Pass pass) {
       inside.emplace_back(name, std::move(pass));
     });
   }

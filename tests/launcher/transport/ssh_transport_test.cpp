@@ -77,12 +77,11 @@ TEST_CASE("a link that loses its network, its host or its agent says so") {
   if (!TestCluster::permitted()) return;
   TestCluster cluster(3);
   TemporaryFolder folder;
-  SshSettings settings = cluster.settings();
-  settings.silence = Milliseconds(4000);
-  Bench bench(settings);
-  auto results =
-      connect_all(bench.io, bench.transport, cluster.nodes(),
-                  fake_agent(folder, "a1", "echo MUSTER-ATTACHED; read x; echo bye >&2; exit 7"));
+  Bench bench(cluster.settings());
+  AgentLaunch launch =
+      fake_agent(folder, "a1", "echo MUSTER-ATTACHED; read x; echo bye >&2; exit 7");
+  launch.connect.silence = Milliseconds(4000);
+  auto results = connect_all(bench.io, bench.transport, cluster.nodes(), launch);
   std::vector<std::string> closed(3);
   for (int i = 0; i < 3; ++i) {
     INFO(message_of(results[i]));
@@ -112,11 +111,10 @@ TEST_CASE("a dead network is noticed while bytes wait to be sent") {
   if (!TestCluster::permitted()) return;
   TestCluster cluster(1);
   TemporaryFolder folder;
-  SshSettings settings = cluster.settings();
-  settings.silence = Milliseconds(3000);
-  Bench bench(settings);
-  auto result =
-      connect_one(bench.io, bench.transport, cluster.nodes()[0], fake_agent(folder, "a1"));
+  Bench bench(cluster.settings());
+  AgentLaunch launch = fake_agent(folder, "a1");
+  launch.connect.silence = Milliseconds(3000);
+  auto result = connect_one(bench.io, bench.transport, cluster.nodes()[0], launch);
   REQUIRE(std::holds_alternative<Connected>(result));
   cluster.verb("partition", 0);
   CHECK_THAT(echo(bench.io, *std::get<Connected>(result).link, std::string(5'000'000, 'z')),

@@ -114,7 +114,11 @@ AgentLaunch fake_agent(const TemporaryFolder& folder, const std::string& build_i
                        const std::string& body) {
   const auto path = folder.path() / ("agent-" + build_id);
   write_text(path, "#!/bin/sh\n" + body + "\n");
-  return {path.string(), build_id, "c0ffee", ""};
+  AgentLaunch launch;
+  launch.binary = path.string();
+  launch.build_id = build_id;
+  launch.controller_id = "c0ffee";
+  return launch;
 }
 
 bool drive(boost::asio::io_context& io, const std::function<bool()>& finished,
