@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "templates/connect_keys.h"
 #include "templates/host_list.h"
 #include "templates/parse.h"
 #include "templates/rule_list.h"
@@ -164,6 +165,7 @@ ComputeTarget read_target(const Value& value) {
   const Value notice = map.take("notice_file");
   target.notice_file = read_path(notice);
   if (target.notice_file.starts_with('~')) notice.error("expected an absolute path");
+  target.connect = read_connect(map.take("connect"));
   map.finish();
   if (!value.is_map() && value.is_null()) value.error("expected a map with 'nodes'");
   return target;

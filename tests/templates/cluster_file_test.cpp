@@ -27,6 +27,15 @@ compute:
     unreachable: 45
     notice_file: /run/leave
     ports: 21000-21999
+    connect:
+      handshakes: 16
+      unauthenticated_per_host: 4
+      retries: 2
+      resolve_timeout: 5s
+      tcp_timeout: 3
+      login_timeout: 1m
+      silence: 9s
+      fan_out: {above: 3, radix: 2}
   bench:
     transport: local
     nodes: a,b
@@ -54,6 +63,16 @@ compute:
   CHECK(lab.notice_file == "/run/leave");
   CHECK(lab.port_min == 21000);
   CHECK(lab.port_max == 21999);
+  CHECK(lab.connect.handshakes == 16);
+  CHECK(lab.connect.unauthenticated_per_host == 4);
+  CHECK(lab.connect.retries == 2);
+  CHECK(lab.connect.resolve_timeout == Milliseconds{5000});
+  CHECK(lab.connect.tcp_timeout == Milliseconds{3000});
+  CHECK(lab.connect.login_timeout == Milliseconds{60000});
+  CHECK(lab.connect.silence == Milliseconds{9000});
+  CHECK(lab.connect.fan_out_above == 3);
+  CHECK(lab.connect.fan_out_radix == 2);
+  CHECK(file.targets[1].connect.fan_out_above == ConnectSettings{}.fan_out_above);
   CHECK(file.targets[1].nodes[0].transport == TransportKind::local);
 }
 
@@ -64,6 +83,7 @@ compute:
     transprot: ssh
     nodes: [a, a]
     ports: 29999-20000
+    connect: {handshakes: 0, tcp_timeout: 0, fan_out: {radix: 1, abvoe: 3}}
   local:
     nodes: x
   empty: {}
@@ -77,6 +97,11 @@ compute:
                                     "did you mean 'transport'?"));
   CHECK_THAT(out, ContainsSubstring("the node 'a' is listed twice"));
   CHECK_THAT(out, ContainsSubstring("compute.lab.ports: expected two ports"));
+  CHECK_THAT(out, ContainsSubstring("compute.lab.connect.handshakes: expected 1 or more, got 0"));
+  CHECK_THAT(out, ContainsSubstring("compute.lab.connect.tcp_timeout: expected 1 second or more"));
+  CHECK_THAT(out, ContainsSubstring("compute.lab.connect.fan_out.radix: expected 2 or more"));
+  CHECK_THAT(out, ContainsSubstring("unknown key 'abvoe' in 'compute.lab.connect.fan_out'; "
+                                    "did you mean 'above'?"));
   CHECK_THAT(out, ContainsSubstring("compute.local: the name is built in"));
   CHECK_THAT(out, ContainsSubstring("'compute.empty.nodes' is required"));
   CHECK_THAT(out, ContainsSubstring("'-oProxyCommand=x' is not a host name"));

@@ -1,0 +1,24 @@
+// The key `connect` of a compute target: limits on reaching its nodes. ConnectSettings has the
+// defaults and their reasons. Pure.
+//
+//   connect:
+//     handshakes: 64                  # logins at once
+//     unauthenticated_per_host: 8
+//     retries: 6                      # of a connection that sshd dropped
+//     resolve_timeout: 30s
+//     tcp_timeout: 10s
+//     login_timeout: 45s
+//     silence: 15s                    # unanswered for so long, a connection counts as lost
+//     fan_out: {above: 128, radix: 16}  # with more nodes than `above`: a tree
+#pragma once
+
+#include "scheduler/model/compute.h"
+#include "templates/value.h"
+
+namespace muster {
+
+ConnectSettings read_connect(const Value& value);
+// `fan_out` alone; the rest is the defaults.
+ConnectSettings read_fan_out(const Value& value);
+
+}  // namespace muster
