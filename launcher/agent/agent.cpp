@@ -218,7 +218,7 @@ void Agent::schedule_tick() {
 }
 
 void Agent::tick() {
-  if (!leaving_ && boot_time() - heard_at_ > lease_) {
+  if (!leaving_ && boot_time() > std::max(heard_at_ + lease_, spared_until_)) {
     leave(line_.is_open() ? "heard nothing from its controller for the lease"
                           : "had no controller for the lease");
   }

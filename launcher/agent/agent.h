@@ -138,6 +138,7 @@ class Agent {
   bool is_looking_ = false;
   BootTime heard_at_;  // when it sent the newest word that the controller is known to have got
   std::chrono::milliseconds lease_;
+  BootTime spared_until_{};  // whatever the lease: a shorter one has just begun to count
   bool is_accepting_ = false;
   bool leaving_ = false;
   NoticeWatch notices_;

@@ -211,6 +211,30 @@ TEST_CASE("a silent controller's lease ends its ranks and the agent") {
   CHECK(eventually([&] { return !is_running(agent); }));
 }
 
+TEST_CASE("a controller that comes with a much shorter lease finds time to renew it") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  auto earlier = node.connect();
+  const Welcome first = earlier.hello(node.controller(), node.name());
+  const auto now_there = [](AgentClient& client) {
+    client.send(Ping{1});
+    const auto pong = client.await<Pong>();
+    return pong ? pong->boot_ms : 0;
+  };
+  REQUIRE(eventually([&] { return now_there(earlier) > first.boot_ms + 2000; }));
+  auto controller = node.connect();
+  const Welcome welcome =
+      controller.hello(node.controller(), node.name(), std::chrono::milliseconds(1500));
+  // The agent looks at its lease twice a second.
+  REQUIRE(eventually([&] {
+    const auto now = now_there(controller);
+    return now == 0 || now > welcome.boot_ms + 700;
+  }));
+  controller.send(Ping{1, welcome.boot_ms + 700});
+  CHECK(now_there(controller) != 0);
+  CHECK(is_running(node.agent_pid()));
+}
+
 TEST_CASE("frames that the network held back do not renew the lease, words that were heard do") {
   const bool is_heard = GENERATE(false, true);
   TestNode node;
