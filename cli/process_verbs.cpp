@@ -7,6 +7,7 @@
 #include "launcher/agent/agent_main.h"
 #include "launcher/controller/controller_main.h"
 #include "launcher/os/own_program.h"
+#include "launcher/relay/relay_main.h"
 
 namespace muster {
 
@@ -50,12 +51,13 @@ int agent_process(const std::vector<std::string>& words) {
   if (verb == "mpi-rank") return agent_mpi_rank();
   AgentOptions options;
   options.build_id = own_build_id();
-  const bool known = verb == "serve" || verb == "attach";
+  const bool known = verb == "serve" || verb == "attach" || verb == "relay";
   if (!known || !read_agent_options(words, options)) {
     return wrong_use(
-        "use: muster agent serve|attach --home DIR --controller ID --node NAME "
+        "use: muster agent serve|attach|relay --home DIR --controller ID --node NAME "
         "[--ready-fd N], or mpi-start, mpi-rank; muster starts agents itself");
   }
+  if (verb == "relay") return agent_relay(options.home);
   return verb == "serve" ? agent_serve(options) : agent_attach(options);
 }
 

@@ -45,6 +45,7 @@ void AgentConnection::connected(ConnectResult result) {
   link_ = std::move(opened.link);
   profile_ = std::move(opened.profile);
   methods_ = std::move(opened.methods);
+  through_ = std::move(opened.through);
   reader_ = FrameReader{};
   phase_ = Phase::greeting;
   renews_ = false;

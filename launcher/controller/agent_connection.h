@@ -42,14 +42,16 @@ class AgentConnection {
   const NodeAddress& address() const { return address_; }
   const std::string& home() const { return launch_.home; }
   Milliseconds lease() const { return lease_; }
-  void move_to(NodeAddress address, std::string home, Milliseconds lease) {  // for the next one
+  void move_to(NodeAddress address, AgentLaunch launch, Milliseconds lease) {  // for the next one
     address_ = std::move(address);
-    launch_.home = std::move(home);
+    launch_ = std::move(launch);
     lease_ = lease;
   }
   void watch_notice(std::string file) { notice_file_ = std::move(file); }  // from the next greeting
+  // How it was reached: of the newest connection.
   const ConnectProfile& profile() const { return profile_; }
   const std::string& methods() const { return methods_; }
+  const std::optional<NodeId>& through() const { return through_; }
   const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
   const ClockOffset& clock() const { return clock_; }
 
@@ -78,6 +80,7 @@ class AgentConnection {
   FrameReader reader_;
   ConnectProfile profile_;
   std::string methods_;
+  std::optional<NodeId> through_;
   Welcome welcome_;
   ClockOffset clock_;
   SteadyTime last_heard_;

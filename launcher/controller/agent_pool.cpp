@@ -41,22 +41,25 @@ AgentConnection::Events AgentPool::events_of(const NodeId& node) {
           }};
 }
 
-void AgentPool::want(const NodeAddress& address, Milliseconds lease, const std::string& home,
-                     const std::string& notice_file) {
+void AgentPool::want(const NodeAddress& address, const ComputeTarget& target,
+                     const std::string& home) {
   Entry& entry = entries_[address.id];
+  AgentLaunch launch = launch_;
+  launch.home = home;
+  launch.target = target.name;
+  launch.connect = target.connect;
   if (!entry.connection) {
-    AgentLaunch launch = launch_;
-    launch.home = home;
     entry.connection = std::make_unique<AgentConnection>(timers_, transport_, address, launch,
-                                                         lease, events_of(address.id));
+                                                         target.lease, events_of(address.id));
   }
   entry.wanted = true;
-  entry.connection->watch_notice(notice_file);
+  entry.connection->watch_notice(target.notice_file);
   // The agent learns its lease when it is greeted.
   const bool moved = !is_same_place(entry.connection->address(), address) ||
-                     entry.connection->home() != home || entry.connection->lease() != lease;
+                     entry.connection->home() != home ||
+                     entry.connection->lease() != target.lease;
+  entry.connection->move_to(address, std::move(launch), target.lease);
   if (moved) {
-    entry.connection->move_to(address, home, lease);
     entry.connection->drop({LinkFailureKind::lost, "node " + address.id.value +
                                                        " has another address or lease now"});
     entry.retry.reset();

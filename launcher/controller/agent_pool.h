@@ -26,8 +26,7 @@ class AgentPool {
   AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events);
 
   // Starts connecting unless connected, connecting, or waiting after a failure.
-  void want(const NodeAddress& address, Milliseconds lease, const std::string& home,
-            const std::string& notice_file = {});
+  void want(const NodeAddress& address, const ComputeTarget& target, const std::string& home);
   // Nodes nobody wants keep their link but are not connected again.
   void set_wanted(const std::set<NodeId>& nodes);
   AgentConnection* up(const NodeId& node);  // null: not connected

@@ -303,6 +303,7 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
                                                               : welcome.address;
   up.profile = connection->profile();
   up.methods = connection->methods();
+  up.through = connection->through();
   sender_.node_up(state_, node, logs_);
   inbox_of_agents_.clear_away(node, welcome);
   stalls_.node_up(node);

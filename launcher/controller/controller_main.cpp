@@ -24,6 +24,7 @@
 #include "launcher/controller/store.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/whole_file.h"
+#include "launcher/relay/fan_out.h"
 #include "launcher/transport/transport_selector.h"
 
 namespace muster {
@@ -195,9 +196,10 @@ Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask
   settings.launch.build_id = options.build_id;
   settings.launch.controller_id = *id;
   settings.idle_limit = Seconds{options.idle_limit_s};
-  auto transport =
-      make_transport(io, transport_settings_from_environment(options.home.root.string()));
   AsioTimers timers(io);
+  const auto reach = transport_settings_from_environment(options.home.root.string());
+  auto transport = std::make_unique<FanOut>(timers, make_transport(io, reach),
+                                            make_login_trust(io, reach.ssh), log_warning);
   Service service(io, timers, settings, std::move(*store), std::move(transport));
   if (auto listening = service.start(); !listening) return listening.error();
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);

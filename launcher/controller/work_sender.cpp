@@ -74,8 +74,7 @@ void WorkSender::hold(const State& state) {
     const NodeAddress* address = job == nullptr ? nullptr : address_of(*job, id);
     if (address == nullptr) continue;
     held_[id] = owner;
-    pool_.want(*address, job->target.lease, home_on_node(job->target, *address),
-               job->target.notice_file);
+    pool_.want(*address, job->target, home_on_node(job->target, *address));
   }
   pool_.set_wanted(wanted);
 }
@@ -93,8 +92,7 @@ const NodeAddress* WorkSender::address_of(const Job& job, const NodeId& node) {
 
 void WorkSender::want(const ComputeTarget& target, const NodeId& node) {
   for (const NodeAddress& address : target.nodes) {
-    if (address.id != node) continue;
-    pool_.want(address, target.lease, home_on_node(target, address), target.notice_file);
+    if (address.id == node) pool_.want(address, target, home_on_node(target, address));
   }
 }
 

@@ -61,6 +61,8 @@ std::string encode(const ToController& m, std::string_view payload) {
 std::string encode(const FromController& m, std::string_view payload) {
   return encode_any(m, payload);
 }
+std::string encode(const ToRelay& m, std::string_view payload) { return encode_any(m, payload); }
+std::string encode(const FromRelay& m, std::string_view payload) { return encode_any(m, payload); }
 
 Result<Received<ToAgent>> decode_to_agent(Frame frame) {
   return decode_any<ToAgent>(std::move(frame));
@@ -73,6 +75,13 @@ Result<Received<ToController>> decode_to_controller(Frame frame) {
 }
 Result<Received<FromController>> decode_from_controller(Frame frame) {
   return decode_any<FromController>(std::move(frame));
+}
+
+Result<Received<ToRelay>> decode_to_relay(Frame frame) {
+  return decode_any<ToRelay>(std::move(frame));
+}
+Result<Received<FromRelay>> decode_from_relay(Frame frame) {
+  return decode_any<FromRelay>(std::move(frame));
 }
 
 }  // namespace muster

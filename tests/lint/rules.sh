@@ -24,12 +24,13 @@ launcher/os: launcher/os scheduler/model
 launcher/wire: launcher/wire scheduler/model
 launcher/stage: launcher/stage launcher/wire launcher/os scheduler/model
 launcher/transport: launcher/transport launcher/os scheduler/model
+launcher/relay: launcher/relay launcher/transport launcher/wire launcher/os scheduler/model
 launcher/provision: launcher/provision launcher/transport launcher/wire scheduler
 launcher/agent: launcher/agent launcher/wire launcher/stage scheduler/model health
 launcher/agent: launcher/os runtime/protocol runtime/checkpoint
 launcher/sandbox: launcher/sandbox launcher/agent launcher/transport launcher/os scheduler/model
 launcher/controller: launcher/controller launcher/wire launcher/stage launcher/transport
-launcher/controller: launcher/os launcher/provision scheduler policy health
+launcher/controller: launcher/os launcher/provision launcher/relay scheduler policy health
 launcher/controller: runtime/protocol runtime/checkpoint
 cli: cli launcher templates scheduler policy health runtime/protocol
 tests: tests cli launcher templates scheduler policy health runtime
@@ -39,7 +40,7 @@ TABLE
 # Libraries that stay in one place: `header prefix: folders`.
 libraries() {
   cat <<'TABLE'
-boost/asio: launcher/transport launcher/agent launcher/controller cli tests
+boost/asio: launcher/transport launcher/relay launcher/agent launcher/controller cli tests
 libssh2: launcher/transport tests
 sqlite3: launcher/controller tests
 openssl: launcher/stage launcher/transport

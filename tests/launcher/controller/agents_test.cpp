@@ -24,6 +24,12 @@ NodeAddress address_of(const std::string& node, const std::string& host) {
   return address;
 }
 
+ComputeTarget target_with(Milliseconds lease) {
+  ComputeTarget target;
+  target.lease = lease;
+  return target;
+}
+
 JobSubmitted a_job(const std::string& name, const std::string& host) {
   JobSubmitted job;
   job.job = {name};
@@ -64,7 +70,7 @@ struct Agents {
   void know(const Observation& what) { apply(state, {from_ms(1), what}); }
   void know(const Decision& what) { apply(state, {from_ms(1), what}); }
   std::shared_ptr<FakeWire> connect(const NodeAddress& address) {
-    pool.want(address, Milliseconds{60000}, "");
+    pool.want(address, target_with(Milliseconds{60000}), "");
     auto wire = transport.answer(transport.asked.size() - 1);
     wire->say(Welcome{});
     return wire;
@@ -88,8 +94,8 @@ RankOutput output_of(const std::string& job, std::int64_t rank) {
 
 TEST_CASE("an answer from an address that was left meanwhile is not used") {
   Agents agents;
-  agents.pool.want(address_of("n1", "old"), Milliseconds{60000}, "");
-  agents.pool.want(address_of("n1", "new"), Milliseconds{60000}, "");
+  agents.pool.want(address_of("n1", "old"), target_with(Milliseconds{60000}), "");
+  agents.pool.want(address_of("n1", "new"), target_with(Milliseconds{60000}), "");
   REQUIRE(agents.transport.asked.size() == 2);
   const auto wire = agents.transport.answer(1);
   wire->say(Welcome{});
@@ -103,7 +109,7 @@ TEST_CASE("an agent is greeted anew when the next job on its node has another le
   Agents agents;
   const auto first = agents.connect(address_of("n1", "a"));
   CHECK(first->take<Hello>().at(0).lease == Milliseconds{60000});
-  agents.pool.want(address_of("n1", "a"), Milliseconds{10000}, "");
+  agents.pool.want(address_of("n1", "a"), target_with(Milliseconds{10000}), "");
   agents.io.poll();
   CHECK(first->is_closed);
   CHECK(agents.transport.answer(1)->take<Hello>().at(0).lease == Milliseconds{10000});
@@ -111,7 +117,7 @@ TEST_CASE("an agent is greeted anew when the next job on its node has another le
 
 TEST_CASE("a lease is renewed once the journal knows the agent, with the agent's own time") {
   Agents agents;
-  agents.pool.want(address_of("n1", "a"), Milliseconds{60000}, "");
+  agents.pool.want(address_of("n1", "a"), target_with(Milliseconds{60000}), "");
   const auto wire = agents.transport.answer(0);
   Welcome welcome;
   welcome.boot_ms = 5;

@@ -1,0 +1,299 @@
+#include "launcher/relay/fan_out_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+namespace {
+
+// A healthy login takes well below a second. Who has waited so long for a parent goes any other
+// way; parents that are slower (a heavy ~/.bashrc, a full disk) are not worth waiting for.
+constexpr std::chrono::seconds patience{5};
+// What keeps nodes from each other (a firewall, missing keys) is mended by people, not by itself.
+constexpr std::chrono::minutes broken_for{10};
+// A relay that is lost is started again after a pause that doubles, for each loss costs records in
+// the journal; one that lasted so long counts as the first.
+constexpr Milliseconds shortest_pause{1000};
+constexpr std::chrono::seconds steady_relay{60};
+
+// Tells the tree of its end.
+class WatchedLink final : public Link {
+ public:
+  WatchedLink(std::unique_ptr<Link> link, std::function<void()> gone)
+      : link_(std::move(link)), gone_(std::move(gone)) {}
+  ~WatchedLink() override { gone_(); }
+  void start(Handlers handlers) override { link_->start(std::move(handlers)); }
+  void write(std::string bytes) override { link_->write(std::move(bytes)); }
+  std::size_t queued_bytes() const override { return link_->queued_bytes(); }
+
+ private:
+  std::unique_ptr<Link> link_;
+  std::function<void()> gone_;
+};
+
+}  // namespace
+
+void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Done done) {
+  limits_ = launch.connect;
+  Member& member = members_[node.id];
+  const std::uint64_t attempt = member.attempt = next_attempt_++;
+  const auto older = std::exchange(member.state, Asked{});
+  if (const auto* waiting = std::get_if<Waiting>(&older)) {
+    timers_.post([done = waiting->want.done, name = node.id.value] {
+      done(LinkFailure{LinkFailureKind::lost, name + ": given up for a newer try"});
+    });
+  }
+  routes_.route(node, [weak = weak_from_this(), node, launch, attempt,
+                       done = std::move(done)](SshRoute route) {
+    const auto self = weak.lock();
+    if (!self) return;
+    Member& asked = self->members_[node.id];
+    auto* target = std::get_if<SshTarget>(&route);
+    if (target == nullptr || asked.attempt != attempt) {
+      if (asked.attempt == attempt) asked.state = Out{};
+      return self->routes_.connect(node, launch, done);
+    }
+    asked.state = Waiting{{std::move(*target), launch, done, attempt}, self->timers_.now()};
+    self->waiting_.push_back(node.id);
+    self->replan();
+  });
+}
+
+RelayClient* FanOutTree::relay_of(const NodeId& node) {
+  const auto* relay = std::get_if<std::shared_ptr<RelayClient>>(&members_[node].relay);
+  return relay == nullptr ? nullptr : relay->get();
+}
+
+bool FanOutTree::can_have_relay(const Member& member) const {
+  const auto* up = std::get_if<Up>(&member.state);
+  return up != nullptr && up->start_relay && std::holds_alternative<NoRelay>(member.relay) &&
+         timers_.now() >= member.no_parent_until;
+}
+
+// Once for all that happens in a turn.
+void FanOutTree::replan() {
+  if (std::exchange(is_planned_, true)) return;
+  timers_.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->plan();
+  });
+}
+
+void FanOutTree::plan() {
+  is_planned_ = false;
+  FanOutView now = view();
+  const int waiting = place(now);
+  if (waiting == 0) return patience_.reset();
+  start_relays(now, waiting);
+  wait_for_patience();
+}
+
+FanOutView FanOutTree::view() const {
+  FanOutView view;
+  const SteadyTime now = timers_.now();
+  view.is_proven = is_proven_;
+  view.is_broken = now < broken_until_;
+  for (const auto& [node, member] : members_) {
+    view.nodes += !std::holds_alternative<Out>(member.state);
+    const auto* connecting = std::get_if<Connecting>(&member.state);
+    const auto* up = std::get_if<Up>(&member.state);
+    view.direct += (connecting != nullptr && !connecting->parent) || (up != nullptr && !up->parent);
+    view.hopeful += (connecting != nullptr && member.is_fresh) ||
+                    std::holds_alternative<StartingRelay>(member.relay);
+    view.idle += can_have_relay(member);
+    const auto* relay = std::get_if<std::shared_ptr<RelayClient>>(&member.relay);
+    if (relay == nullptr || now < member.no_parent_until) continue;
+    view.parents.push_back(
+        {node, member.relay_depth, static_cast<int>((*relay)->streams())});
+  }
+  return view;
+}
+
+// The queue is in order of arrival: behind one that waits on, only others that wait on.
+int FanOutTree::place(FanOutView& view) {
+  std::deque<NodeId> queue = std::exchange(waiting_, {});
+  for (const NodeId& node : queue) {
+    auto* waiting = std::get_if<Waiting>(&members_[node].state);
+    if (waiting == nullptr) continue;
+    view.is_impatient = timers_.now() - waiting->since >= patience;
+    const Member& member = members_[node];
+    const FanOutWay way = member.is_alone ? GoDirectly{} : way_to_node(limits_, view);
+    if (std::holds_alternative<StayWaiting>(way)) {
+      waiting_.push_back(node);
+    } else if (const auto* through = std::get_if<GoThrough>(&way)) {
+      for (FanOutParent& each : view.parents) each.children += each.id == through->parent;
+      go_through(node, through->parent, std::move(waiting->want));
+    } else {
+      ++view.direct;
+      view.hopeful += member.is_fresh;
+      go_directly(node, std::move(waiting->want));
+    }
+  }
+  return static_cast<int>(waiting_.size());
+}
+
+void FanOutTree::start_relays(FanOutView& view, int waiting) {
+  int starting = 0;
+  std::vector<std::pair<int, NodeId>> idle;  // by depth
+  for (const auto& [node, member] : members_) {
+    starting += std::holds_alternative<StartingRelay>(member.relay);
+    if (can_have_relay(member)) idle.emplace_back(std::get<Up>(member.state).depth, node);
+  }
+  std::sort(idle.begin(), idle.end());
+  for (const auto& [depth, node] : idle) {
+    if (!wants_relay(limits_, view, waiting, starting)) return;
+    ++starting;
+    start_relay(node);
+  }
+}
+
+void FanOutTree::wait_for_patience() {
+  const auto* first = std::get_if<Waiting>(&members_[waiting_.front()].state);
+  if (first == nullptr) return replan();
+  const auto left = std::chrono::ceil<Milliseconds>(first->since + patience - timers_.now());
+  patience_ = timers_.after(std::max(left, Milliseconds{1}), [this] { replan(); });
+}
+
+void FanOutTree::go_directly(const NodeId& node, Want want) {
+  members_[node].state = Connecting{};
+  const SshTarget target = want.target;
+  const AgentLaunch launch = want.launch;
+  routes_.connect(target, launch,
+                  [weak = weak_from_this(), node, want = std::move(want)](ConnectResult result) {
+                    const auto self = weak.lock();
+                    if (self) self->arrived(node, want, std::move(result));
+                  });
+}
+
+void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want) {
+  members_[node].state = Connecting{parent};
+  const SshTarget target = want.target;
+  const AgentLaunch launch = want.launch;
+  relay_of(parent)->connect(
+      target, launch,
+      [weak = weak_from_this(), node, parent, want = std::move(want)](ConnectResult result) {
+        const auto self = weak.lock();
+        if (!self) return;
+        const auto* failure = std::get_if<LinkFailure>(&result);
+        if (failure != nullptr) return self->failed_through(node, parent, want, *failure);
+        self->is_proven_ = true;
+        self->arrived(node, want, std::move(result));
+      });
+}
+
+// Directly, once. That this works shows that the parent is at fault, unless it was lost meanwhile.
+void FanOutTree::failed_through(const NodeId& node, const NodeId& parent, const Want& want,
+                                const LinkFailure& failure) {
+  RelayClient* relay = relay_of(parent);
+  const bool is_parent_there = relay != nullptr && !relay->is_lost();
+  Member& member = members_[node];
+  if (member.attempt == want.attempt) {
+    member.state = Connecting{};
+    member.is_fresh = false;
+  }
+  if (!is_proven_) suspect(parent);
+  routes_.connect(want.target, want.launch,
+                  [weak = weak_from_this(), node, parent, want, failure,
+                   is_parent_there](ConnectResult result) {
+                    const auto self = weak.lock();
+                    if (!self) return;
+                    const bool is_there = std::holds_alternative<Connected>(result);
+                    if (is_there && is_parent_there) self->cannot_reach(parent, node, failure);
+                    self->arrived(node, want, std::move(result));
+                  });
+  replan();
+}
+
+// Nobody else tries through it until the direct try has shown whose fault it was.
+void FanOutTree::suspect(const NodeId& parent) {
+  Member& member = members_[parent];
+  member.no_parent_until = std::max(member.no_parent_until, timers_.now() + patience);
+}
+
+void FanOutTree::cannot_reach(const NodeId& parent, const NodeId& node,
+                              const LinkFailure& failure) {
+  const SteadyTime until = timers_.now() + broken_for;
+  const SteadyTime before = std::exchange(members_[parent].no_parent_until, until);
+  const std::string minutes = std::to_string(broken_for.count()) + " min";
+  if (is_proven_) {
+    if (before > timers_.now() + patience) return;  // said for another node
+    return note_("target " + target_ + ": " + parent.value + " cannot reach " + node.value +
+                 ", which this host can; it gets no more nodes for " + minutes + ": " +
+                 failure.message);
+  }
+  if (timers_.now() < broken_until_) return;
+  broken_until_ = until;
+  note_("target " + target_ + ": nodes do not reach each other over ssh, so all are connected "
+        "directly for " + minutes + ": " + failure.message);
+}
+
+void FanOutTree::start_relay(const NodeId& node) {
+  Member& member = members_[node];
+  member.relay = StartingRelay{};
+  member.relay_depth = std::get<Up>(member.state).depth;
+  std::get<Up>(member.state).start_relay([weak = weak_from_this(), node](RelayResult result) {
+    if (const auto self = weak.lock()) self->relay_started(node, std::move(result));
+  });
+}
+
+void FanOutTree::relay_started(const NodeId& node, RelayResult result) {
+  Member& member = members_[node];
+  replan();
+  if (const auto* failure = std::get_if<LinkFailure>(&result)) {
+    member.relay = NoRelay{};
+    member.no_parent_until = timers_.now() + broken_for;
+    return note_("target " + target_ + ": " + node.value + " leads to no other node: " +
+                 failure->message);
+  }
+  auto relay = std::make_shared<RelayClient>(
+      timers_, node, std::get<std::unique_ptr<Link>>(std::move(result)), trust_,
+      [weak = weak_from_this(), node] {
+        if (const auto self = weak.lock()) self->relay_lost(node);
+      });
+  member.relay = relay;
+  member.relay_since = timers_.now();
+  relay->start();
+}
+
+// Later: this is called from inside it.
+void FanOutTree::relay_lost(const NodeId& node) {
+  Member& member = members_[node];
+  timers_.post([dead = std::exchange(member.relay, NoRelay{})] {});
+  const bool was_steady = timers_.now() - member.relay_since >= steady_relay;
+  const Milliseconds longer =
+      std::clamp<Milliseconds>(member.pause * 2, shortest_pause, broken_for);
+  member.pause = was_steady ? shortest_pause : longer;
+  member.no_parent_until = std::max(member.no_parent_until, timers_.now() + member.pause);
+  replan();
+}
+
+void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult result) {
+  Member& member = members_[node];
+  auto* connected = std::get_if<Connected>(&result);
+  if (member.attempt == want.attempt) {
+    member.is_fresh = false;
+    member.is_alone = connected == nullptr;
+    if (connected == nullptr) {
+      member.state = Out{};
+    } else {
+      const int depth = connected->through ? members_[*connected->through].relay_depth + 1 : 1;
+      member.state = Up{connected->through, depth, std::move(connected->start_relay)};
+      connected->link = std::make_unique<WatchedLink>(
+          std::move(connected->link), [weak = weak_from_this(), node, attempt = want.attempt] {
+            if (const auto self = weak.lock()) self->link_gone(node, attempt);
+          });
+    }
+  }
+  replan();
+  want.done(std::move(result));
+}
+
+// A relay without its node's own link goes on while it carries anything.
+void FanOutTree::link_gone(const NodeId& node, std::uint64_t attempt) {
+  Member& member = members_[node];
+  if (member.attempt == attempt) member.state = Out{};
+  const auto* relay = std::get_if<std::shared_ptr<RelayClient>>(&member.relay);
+  if (relay == nullptr || (*relay)->streams() > 0) return;
+  timers_.post([idle = std::exchange(member.relay, NoRelay{})] {});
+}
+
+}  // namespace muster

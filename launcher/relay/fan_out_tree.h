@@ -1,0 +1,105 @@
+// The nodes of one compute target as the fan-out knows them: who is connected how, who waits, whose
+// relay works. Private to launcher/relay; owned by FanOut, on the controller's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/relay/fan_out.h"
+#include "launcher/relay/fan_out_plan.h"
+#include "launcher/relay/relay_client.h"
+
+namespace muster {
+
+class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
+ public:
+  using Done = std::function<void(ConnectResult)>;
+
+  FanOutTree(Timers& timers, SshRoutes& routes, std::shared_ptr<LoginTrust> trust,
+             std::string target, FanOut::Note note)
+      : timers_(timers),
+        routes_(routes),
+        trust_(std::move(trust)),
+        target_(std::move(target)),
+        note_(std::move(note)) {}
+
+  void connect(const NodeAddress& node, const AgentLaunch& launch, Done done);
+  void link_gone(const NodeId& node, std::uint64_t attempt);
+
+ private:
+  struct Want {
+    SshTarget target;
+    AgentLaunch launch;
+    Done done;
+    std::uint64_t attempt = 0;
+  };
+  struct Out {};
+  struct Asked {};
+  struct Waiting {
+    Want want;
+    SteadyTime since;
+  };
+  struct Connecting {
+    std::optional<NodeId> parent;
+  };
+  struct Up {
+    std::optional<NodeId> parent;
+    int depth = 1;
+    StartRelay start_relay;
+  };
+  struct NoRelay {};
+  struct StartingRelay {};
+  struct Member {
+    std::variant<Out, Asked, Waiting, Connecting, Up> state;
+    std::variant<NoRelay, StartingRelay, std::shared_ptr<RelayClient>> relay;
+    int relay_depth = 1;
+    std::uint64_t attempt = 0;      // the newest; an older one's result is not the node's any more
+    bool is_fresh = true;           // nothing has gone wrong with it, or it has not been tried
+    bool is_alone = false;          // the last try failed: the next one is direct
+    SteadyTime no_parent_until{};  // its relay failed, or could not reach a node
+    SteadyTime relay_since{};
+    Milliseconds pause{0};  // after the newest loss of a relay
+  };
+
+  RelayClient* relay_of(const NodeId& node);
+  bool can_have_relay(const Member& member) const;
+  FanOutView view() const;
+  void replan();
+  void plan();
+  int place(FanOutView& view);  // how many still wait
+  void start_relays(FanOutView& view, int waiting);
+  void wait_for_patience();
+  void go_directly(const NodeId& node, Want want);
+  void go_through(const NodeId& node, const NodeId& parent, Want want);
+  void failed_through(const NodeId& node, const NodeId& parent, const Want& want,
+                      const LinkFailure& failure);
+  void start_relay(const NodeId& node);
+  void relay_started(const NodeId& node, RelayResult result);
+  void relay_lost(const NodeId& node);
+  void suspect(const NodeId& parent);
+  void cannot_reach(const NodeId& parent, const NodeId& node, const LinkFailure& failure);
+  void arrived(const NodeId& node, const Want& want, ConnectResult result);
+
+  Timers& timers_;
+  SshRoutes& routes_;
+  std::shared_ptr<LoginTrust> trust_;
+  std::string target_;
+  FanOut::Note note_;
+  ConnectSettings limits_;
+  std::map<NodeId, Member> members_;
+  std::deque<NodeId> waiting_;  // in order of arrival; some may have left the queue since
+  std::uint64_t next_attempt_ = 1;
+  bool is_proven_ = false;
+  SteadyTime broken_until_{};
+  bool is_planned_ = false;
+  std::unique_ptr<Alarm> patience_;
+};
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+// The controller's end of one relay: opens Links that the relay carries, answers what the relay
+// asks about host keys and signatures, and notices when it is gone or stands still. Owned by the
+// fan-out, on the controller's thread; callbacks come from the link's or the timers' handlers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launcher/os/timers.h"
+#include "launcher/relay/login_trust.h"
+#include "launcher/transport/ssh_settings.h"
+#include "launcher/transport/transport.h"
+#include "launcher/wire/frame.h"
+#include "launcher/wire/relay_message.h"
+
+namespace muster {
+
+class RelayStream;
+
+class RelayClient : public std::enable_shared_from_this<RelayClient> {
+ public:
+  // `parent` is the node the relay runs on; `link` leads to it and is not started yet. `on_lost` is
+  // called once, after every link and every connect has heard of it.
+  RelayClient(Timers& timers, NodeId parent, std::unique_ptr<Link> link,
+              std::shared_ptr<LoginTrust> trust, std::function<void()> on_lost);
+  ~RelayClient();
+
+  void start();
+  // As Transport::connect. The link lives as long as its owner, the relay or the node does.
+  void connect(const SshTarget& target, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done);
+  bool is_lost() const { return !link_; }
+  std::size_t streams() const { return streams_.size() + opening_.size(); }
+
+ private:
+  friend class RelayStream;
+  struct Opening {  // a node that is being logged in to, or a relay that is being started on one
+    SshTarget target;
+    std::function<void(ConnectResult)> on_connected;
+    std::function<void(RelayResult)> on_relay;
+    std::vector<std::string> keys;  // that may be used for it
+    int signatures = 0;
+  };
+
+  void receive(std::span<const std::byte> bytes);
+  void on(const RelayConnected& connected, std::string&&);
+  void on(const RelayClosed& closed, std::string&&);
+  void on(const RelayBytes& bytes, std::string&& payload);
+  void on(const RelayRoom& room, std::string&&);
+  void on(const HostKeySeen& seen, std::string&& payload);
+  void on(const SignAsked& asked, std::string&& payload);
+  void on(const RelayPing&, std::string&&) {}
+
+  void send(const ToRelay& message, std::string_view payload = {});
+  void ask(std::int64_t ticket, const AgentLaunch& launch, std::vector<std::string> keys);
+  void refuse(std::int64_t ticket, LinkFailure failure);
+  void deepen(std::int64_t over, const NodeAddress& node, std::function<void(RelayResult)> done);
+  std::unique_ptr<Link> open_link(std::int64_t ticket, const NodeAddress& node);
+  LinkFailure by_way(LinkFailure failure) const;
+  void beat();
+  void lose(const std::string& why);
+
+  Timers& timers_;
+  NodeId parent_;
+  std::unique_ptr<Link> link_;  // null: lost
+  std::shared_ptr<LoginTrust> trust_;
+  std::function<void()> on_lost_;
+  FrameReader reader_;
+  std::unique_ptr<Alarm> heartbeat_;
+  int unanswered_ = 0;  // beats since the relay's last word
+  std::int64_t next_ticket_ = 1;
+  std::map<std::int64_t, Opening> opening_;
+  std::map<std::int64_t, std::shared_ptr<RelayStream>> streams_;
+};
+
+}  // namespace muster

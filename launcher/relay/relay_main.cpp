@@ -1,0 +1,90 @@
+#include "launcher/relay/relay_main.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+#include "launcher/os/own_program.h"
+#include "launcher/relay/frame_pipe.h"
+#include "launcher/relay/relay_server.h"
+#include "launcher/wire/message_codec.h"
+
+namespace muster {
+namespace {
+
+// The controller says something every second. A relay whose controller's host is gone hears it from
+// nobody: sshd may keep the connection for hours.
+constexpr std::chrono::seconds silence_limit{120};
+
+class Relay {
+ public:
+  Relay(boost::asio::io_context& io, const std::string& home)
+      : io_(io),
+        pipe_(io, STDIN_FILENO, STDOUT_FILENO),
+        silence_(io),
+        server_(io, ssh_settings_from_environment(home), own_program(),
+                [this](const FromRelay& message, std::string_view payload) {
+                  pipe_.write(encode(message, payload));
+                }) {}
+
+  int run() {
+    pipe_.start({[this](Frame frame) { take(std::move(frame)); },
+                 [this](const std::string& why) { end(why); }});
+    watch_silence();
+    io_.run();
+    return 0;
+  }
+
+ private:
+  void take(Frame frame) {
+    heard_at_ = std::chrono::steady_clock::now();
+    auto message = decode_to_relay(std::move(frame));
+    if (!message) return end(message.error().message);
+    server_.take(message->message, std::move(message->payload));
+  }
+
+  void watch_silence() {
+    silence_.expires_after(silence_limit);
+    silence_.async_wait([this](const boost::system::error_code& error) {
+      if (error) return;
+      if (std::chrono::steady_clock::now() - heard_at_ > silence_limit) {
+        return end("its controller is silent");
+      }
+      watch_silence();
+    });
+  }
+
+  void end(const std::string& why) {
+    std::fprintf(stderr, "muster agent relay: %s\n", why.c_str());
+    io_.stop();
+  }
+
+  boost::asio::io_context& io_;
+  FramePipe pipe_;
+  boost::asio::steady_timer silence_;
+  RelayServer server_;
+  std::chrono::steady_clock::time_point heard_at_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+int agent_relay(const std::string& home) {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_NAME, "muster-relay");
+  constexpr char marker[] = "MUSTER-ATTACHED\n";
+  if (::write(STDOUT_FILENO, marker, sizeof marker - 1) != sizeof marker - 1) return 1;
+  try {
+    boost::asio::io_context io(1);
+    return Relay(io, home).run();
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "muster agent relay: %s\n", failure.what());
+    return 1;
+  }
+}
+
+}  // namespace muster

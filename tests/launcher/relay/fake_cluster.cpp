@@ -1,0 +1,172 @@
+#include "tests/launcher/relay/fake_cluster.h"
+
+#include "launcher/wire/message_codec.h"
+
+namespace muster {
+namespace {
+
+constexpr Milliseconds tcp_timeout{10000};
+
+// Both ends of a link: what the owner writes goes to `hear`, `cut` ends it from the other side.
+class ModelLink final : public Link {
+ public:
+  struct Wire {
+    Handlers handlers;
+    bool is_over = false;
+    std::function<void(std::string)> hear;
+  };
+
+  ModelLink(VirtualTimers& timers, std::shared_ptr<Wire> wire)
+      : timers_(timers), wire_(std::move(wire)) {}
+  ~ModelLink() override { wire_->is_over = true; }
+  void start(Handlers handlers) override { wire_->handlers = std::move(handlers); }
+  void write(std::string bytes) override {
+    timers_.post([wire = wire_, bytes = std::move(bytes)] {
+      if (!wire->is_over && wire->hear) wire->hear(bytes);
+    });
+  }
+  std::size_t queued_bytes() const override { return 0; }
+
+  static void cut(const std::shared_ptr<Wire>& wire) {
+    if (std::exchange(wire->is_over, true)) return;
+    if (wire->handlers.on_closed) wire->handlers.on_closed({LinkFailureKind::lost, "cut"});
+  }
+
+ private:
+  VirtualTimers& timers_;
+  std::shared_ptr<Wire> wire_;
+};
+
+std::unique_ptr<Link> relay_link(FakeCluster& cluster, const NodeId& node) {
+  auto wire = std::make_shared<ModelLink::Wire>();
+  auto relay = std::make_shared<FakeRelay>(
+      cluster, node, [&cluster, weak = std::weak_ptr(wire)](std::string bytes) {
+        cluster.timers.post([weak, bytes = std::move(bytes)] {
+          const auto open = weak.lock();
+          if (!open || open->is_over) return;
+          open->handlers.on_bytes(std::as_bytes(std::span(bytes)));
+        });
+      });
+  relay->on_death = [weak = std::weak_ptr(wire)] {
+    if (const auto open = weak.lock()) ModelLink::cut(open);
+  };
+  wire->hear = [relay](const std::string& bytes) { relay->hear(bytes); };
+  return std::make_unique<ModelLink>(cluster.timers, std::move(wire));
+}
+
+}  // namespace
+
+void FakeCluster::connect(const SshTarget& target, const AgentLaunch&,
+                          std::function<void(ConnectResult)> done) {
+  const NodeId id = target.node.id;
+  FakeNode& node = nodes.at(id);
+  ++node.direct_tries;
+  timers.plan(node.is_off ? tcp_timeout : node.login, [this, id, done = std::move(done)] {
+    if (nodes.at(id).is_off) {
+      return done(LinkFailure{LinkFailureKind::unreachable, id.value + ": no answer"});
+    }
+    auto wire = std::make_shared<ModelLink::Wire>();
+    cuts[id].insert(std::make_shared<std::function<void()>>([wire] { ModelLink::cut(wire); }));
+    StartRelay start = [this, id](std::function<void(RelayResult)> started) {
+      timers.plan(nodes.at(id).login,
+                  [this, id, started = std::move(started)] { started(relay_link(*this, id)); });
+    };
+    done(Connected{std::make_unique<ModelLink>(timers, std::move(wire)), {}, "", {}, start});
+  });
+}
+
+void FakeCluster::power_off(const NodeId& id) {
+  FakeNode& node = nodes.at(id);
+  node.is_off = true;
+  for (FakeRelay* relay : std::set(*node.relays)) relay->die();
+  for (const auto& cut : std::exchange(cuts[id], {})) (*cut)();
+  for (auto& [other, each] : nodes) {
+    for (FakeRelay* relay : std::set(*each.relays)) relay->close_ticket(id);
+  }
+}
+
+FakeRelay::FakeRelay(FakeCluster& cluster, NodeId node, std::function<void(std::string)> say)
+    : cluster_(cluster),
+      node_(std::move(node)),
+      all_(cluster.nodes.at(node_).relays),
+      say_(std::move(say)) {
+  all_->insert(this);
+}
+
+FakeRelay::~FakeRelay() { all_->erase(this); }
+
+void FakeRelay::die() {
+  const auto self = shared_from_this();
+  say_ = [](const std::string&) {};
+  tickets_.clear();
+  if (on_death) on_death();
+}
+
+void FakeRelay::close_ticket(const NodeId& node) {
+  for (auto at = tickets_.begin(); at != tickets_.end();) {
+    if (at->second.node != node) {
+      ++at;
+      continue;
+    }
+    send(RelayClosed{at->first, {LinkFailureKind::lost, node.value + ": cut"}});
+    at = tickets_.erase(at);
+  }
+}
+
+void FakeRelay::hear(std::string_view bytes) {
+  reader_.feed(std::as_bytes(std::span(bytes)));
+  for (auto frame = reader_.next(); frame && *frame; frame = reader_.next()) {
+    auto message = decode_to_relay(std::move(**frame));
+    if (message && !cluster_.nodes.at(node_).stands_still) {
+      take(message->message, message->payload);
+    }
+  }
+}
+
+void FakeRelay::send(const FromRelay& message, std::string_view payload) {
+  say_(encode(message, payload));
+}
+
+void FakeRelay::take(const ToRelay& message, const std::string& payload) {
+  if (const auto* asked = std::get_if<RelayConnect>(&message)) return log_in(*asked);
+  if (std::holds_alternative<RelayPing>(message)) return send(RelayPing{});
+  if (const auto* over = std::get_if<RelayHangUp>(&message)) {
+    tickets_.erase(over->ticket);
+  } else if (const auto* bytes = std::get_if<RelayBytes>(&message)) {
+    const auto ticket = tickets_.find(bytes->ticket);
+    if (ticket == tickets_.end()) return;
+    send(RelayRoom{bytes->ticket, static_cast<std::int64_t>(payload.size())});
+    if (ticket->second.deeper) std::shared_ptr(ticket->second.deeper)->hear(payload);
+  } else if (const auto* deeper = std::get_if<RelayDeepen>(&message)) {
+    const NodeId node = tickets_.at(deeper->over).node;
+    const auto say = [weak = weak_from_this(), ticket = deeper->ticket](const std::string& said) {
+      if (const auto self = weak.lock()) self->send(RelayBytes{ticket}, said);
+    };
+    tickets_[deeper->ticket] = {node, std::make_shared<FakeRelay>(cluster_, node, say)};
+    RelayConnected connected;
+    connected.ticket = deeper->ticket;
+    send(connected);
+  }
+}
+
+void FakeRelay::log_in(const RelayConnect& asked) {
+  FakeNode& child = cluster_.nodes.at(asked.node.id);
+  ++child.tries_from_nodes;
+  const bool is_refused = cluster_.nodes.at(node_).is_walled;
+  const auto answer = [weak = weak_from_this(), asked, is_refused] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const NodeId& node = asked.node.id;
+    if (is_refused || self->cluster_.nodes.at(node).is_off) {
+      return self->send(RelayClosed{
+          asked.ticket, {LinkFailureKind::unreachable, node.value + ": no answer"}});
+    }
+    self->tickets_[asked.ticket] = {node, nullptr};
+    RelayConnected connected;
+    connected.ticket = asked.ticket;
+    self->send(connected);
+  };
+  cluster_.timers.plan(child.is_off ? tcp_timeout : child.login, answer);
+}
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+// Nodes that can be reached directly and from each other, in virtual time: a stateful model of the
+// hosts, their relays and the network between them. Everything of the fan-out above it is real.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/relay/fan_out.h"
+#include "launcher/wire/frame.h"
+#include "launcher/wire/relay_message.h"
+#include "tests/launcher/relay/virtual_timers.h"
+
+namespace muster {
+
+struct FakeNode {
+  Milliseconds login{100};
+  bool is_off = false;           // connections to it time out
+  bool is_walled = false;        // it reaches no other node
+  bool stands_still = false;     // its relays say nothing any more
+  int direct_tries = 0;
+  int tries_from_nodes = 0;
+  std::shared_ptr<std::set<class FakeRelay*>> relays =
+      std::make_shared<std::set<class FakeRelay*>>();
+};
+
+class FakeCluster;
+
+// What runs on a node at the other end of a relay's link.
+class FakeRelay : public std::enable_shared_from_this<FakeRelay> {
+ public:
+  FakeRelay(FakeCluster& cluster, NodeId node, std::function<void(std::string)> say);
+  ~FakeRelay();
+  void hear(std::string_view bytes);
+  void die();  // says so to whoever listens
+  void close_ticket(const NodeId& node);
+
+  std::function<void()> on_death;
+
+ private:
+  struct Ticket {
+    NodeId node;
+    std::shared_ptr<FakeRelay> deeper;
+  };
+
+  void take(const ToRelay& message, const std::string& payload);
+  void send(const FromRelay& message, std::string_view payload = {});
+  void log_in(const RelayConnect& asked);
+
+  FakeCluster& cluster_;
+  NodeId node_;
+  std::shared_ptr<std::set<FakeRelay*>> all_;  // of the node; outlives the cluster
+  std::function<void(std::string)> say_;
+  FrameReader reader_;
+  std::map<std::int64_t, Ticket> tickets_;
+};
+
+class FakeCluster final : public SshRoutes {
+ public:
+  FakeCluster(VirtualTimers& time, int count) : timers(time) {
+    for (int i = 1; i <= count; ++i) nodes[NodeId{"n" + std::to_string(i)}];
+  }
+
+  void route(const NodeAddress& node, std::function<void(SshRoute)> done) override {
+    timers.post([node, done = std::move(done)] { done(SshTarget{node, {}}); });
+  }
+  void connect(const NodeAddress&, const AgentLaunch&,
+               std::function<void(ConnectResult)>) override {}
+  void connect(const SshTarget& target, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) override;
+
+  // The host goes, with all that leads through it.
+  void power_off(const NodeId& node);
+
+  VirtualTimers& timers;
+  std::map<NodeId, FakeNode> nodes;
+  std::map<NodeId, std::set<std::shared_ptr<std::function<void()>>>> cuts;  // of direct links
+};
+
+}  // namespace muster

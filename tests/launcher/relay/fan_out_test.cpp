@@ -1,0 +1,205 @@
+#include <algorithm>
+
+#include "tests/catch.h"
+#include "tests/launcher/relay/fake_cluster.h"
+
+namespace muster {
+namespace {
+
+class NoTrust final : public LoginTrust {
+ public:
+  std::vector<std::string> known_types(const SshTarget&) override { return {}; }
+  void judge(const SshTarget&, const std::string&, std::function<void(bool)> done) override {
+    done(true);
+  }
+  void keys_for(const NodeAddress&, std::function<void(std::vector<std::string>)> done) override {
+    done({});
+  }
+  void sign(const std::string&, std::string_view,
+            std::function<void(std::optional<std::string>)> done) override {
+    done(std::nullopt);
+  }
+};
+
+// Keeps every node connected, as the controller does: a link that ends is asked for again.
+class Run {
+ public:
+  Run(int nodes, int above, int radix) : cluster_(std::make_unique<FakeCluster>(time, nodes)) {
+    cluster = cluster_.get();
+    launch_.target = "lab";
+    launch_.connect.fan_out_above = above;
+    launch_.connect.fan_out_radix = radix;
+    fan_out = std::make_unique<FanOut>(time, std::move(cluster_), std::make_shared<NoTrust>(),
+                                       [this](const std::string& said) { notes.push_back(said); });
+  }
+  ~Run() {
+    links.clear();
+    fan_out.reset();
+  }
+
+  void start() {
+    for (const auto& [id, node] : cluster->nodes) connect(id);
+  }
+  void connect(const NodeId& id) {
+    NodeAddress address;
+    address.id = id;
+    address.host = id.value;
+    address.transport = TransportKind::ssh;
+    fan_out->connect(address, launch_, [this, id](ConnectResult result) {
+      auto* connected = std::get_if<Connected>(&result);
+      if (connected == nullptr) return again(id);
+      ways[id] = connected->through;
+      came[id] = time.now();
+      links[id] = std::move(connected->link);
+      links[id]->start({[](std::span<const std::byte>) {}, [this, id](const LinkFailure&) {
+                          ++losses[id];
+                          time.post([this, id] { links.erase(id); });
+                          again(id);
+                        }});
+    });
+  }
+  void again(const NodeId& id) {
+    time.plan(Milliseconds{50}, [this, id] { connect(id); });
+  }
+  int up() const { return static_cast<int>(links.size()); }
+  int directly() const {
+    return static_cast<int>(std::count_if(links.begin(), links.end(), [this](const auto& each) {
+      return !ways.at(each.first);
+    }));
+  }
+  int children_of(const NodeId& parent) const {
+    return static_cast<int>(std::count_if(links.begin(), links.end(), [&](const auto& each) {
+      return ways.at(each.first) == parent;
+    }));
+  }
+  int depth(const NodeId& id) const { return ways.at(id) ? depth(*ways.at(id)) + 1 : 1; }
+
+  VirtualTimers time;
+  FakeCluster* cluster = nullptr;
+  std::unique_ptr<FanOut> fan_out;
+  std::map<NodeId, std::unique_ptr<Link>> links;
+  std::map<NodeId, std::optional<NodeId>> ways;
+  std::map<NodeId, SteadyTime> came;
+  std::map<NodeId, int> losses;
+  std::vector<std::string> notes;
+
+ private:
+  std::unique_ptr<FakeCluster> cluster_;
+  AgentLaunch launch_;
+};
+
+}  // namespace
+
+TEST_CASE("up to the limit every node is connected directly, and none waits") {
+  Run run(16, 16, 4);
+  run.start();
+  run.time.pass(Milliseconds{150});
+  CHECK(run.up() == 16);
+  CHECK(run.directly() == 16);
+}
+
+TEST_CASE("above the limit as many nodes as the radix are, and the others evenly through them") {
+  Run run(20, 16, 4);
+  run.start();
+  run.time.pass(Milliseconds{2000});
+  CHECK(run.up() == 20);
+  CHECK(run.directly() == 4);
+  for (const auto& [id, way] : run.ways) {
+    if (!way) CHECK(run.children_of(id) == 4);
+  }
+  int direct_tries = 0;
+  for (const auto& [id, node] : run.cluster->nodes) direct_tries += node.direct_tries;
+  CHECK(direct_tries == 4);
+}
+
+TEST_CASE("a tree grows as deep as it must, the shallowest places first") {
+  Run run(14, 3, 2);
+  run.start();
+  run.time.pass(Milliseconds{4000});
+  CHECK(run.up() == 14);
+  std::map<int, int> levels;
+  for (const auto& [id, link] : run.links) ++levels[run.depth(id)];
+  CHECK(levels == std::map<int, int>{{1, 2}, {2, 4}, {3, 8}});
+}
+
+TEST_CASE("a node that is off delays nobody but itself") {
+  const NodeId off{GENERATE("n1", "n13", "n20")};  // names sort: n1 is among the first, n20 not
+  Run run(20, 16, 4);
+  run.cluster->nodes.at(off).is_off = true;
+  run.start();
+  run.time.pass(Milliseconds{6500});
+  CHECK(run.up() == 19);
+  CHECK(run.links.count(off) == 0);
+}
+
+TEST_CASE("nobody waits longer than its patience for a parent that is slow") {
+  Run run(20, 16, 4);
+  for (const char* slow : {"n1", "n10", "n11", "n12"}) {
+    run.cluster->nodes.at(NodeId{slow}).login = Milliseconds{60000};
+  }
+  run.start();
+  run.time.pass(Milliseconds{6000});
+  CHECK(run.up() == 16);
+}
+
+TEST_CASE("when a node dies those behind it are reached anew at once, through others") {
+  Run run(30, 16, 6);
+  run.start();
+  run.time.pass(Milliseconds{3000});
+  REQUIRE(run.up() == 30);
+  NodeId parent;
+  for (const auto& [id, way] : run.ways) {
+    if (!way) parent = id;
+  }
+  REQUIRE(run.children_of(parent) == 4);
+  run.cluster->power_off(parent);
+  run.time.pass(Milliseconds{400});
+  CHECK(run.up() == 29);
+  CHECK(run.children_of(parent) == 0);
+  int lost = 0;
+  for (const auto& [id, count] : run.losses) lost += count;
+  CHECK(lost == 5);
+  CHECK(run.notes.empty());
+}
+
+TEST_CASE("a relay that stands still is given up before its agents count as silent") {
+  Run run(20, 16, 4);
+  run.start();
+  run.time.pass(Milliseconds{3000});
+  NodeId parent;
+  for (const auto& [id, way] : run.ways) {
+    if (!way) parent = id;
+  }
+  run.cluster->nodes.at(parent).stands_still = true;
+  run.time.pass(Milliseconds{9900});
+  CHECK(run.up() == 20);
+  CHECK(run.children_of(parent) == 0);
+}
+
+TEST_CASE("nodes that do not reach each other are connected directly, and that is said once") {
+  Run run(20, 16, 4);
+  for (auto& [id, node] : run.cluster->nodes) node.is_walled = true;
+  run.start();
+  run.time.pass(Milliseconds{1500});
+  CHECK(run.up() == 20);
+  CHECK(run.directly() == 20);
+  REQUIRE(run.notes.size() == 1);
+  CHECK_THAT(run.notes[0], ContainsSubstring("target lab: nodes do not reach each other"));
+  int from_nodes = 0;
+  for (const auto& [id, node] : run.cluster->nodes) from_nodes += node.tries_from_nodes;
+  CHECK(from_nodes <= 4);  // one a parent
+}
+
+TEST_CASE("a parent that reaches nobody gets no more nodes, the others do") {
+  Run run(40, 16, 6);
+  run.cluster->nodes.at(NodeId{"n1"}).is_walled = true;
+  run.cluster->nodes.at(NodeId{"n1"}).login = Milliseconds{300};  // not the first to try
+  run.start();
+  run.time.pass(Milliseconds{8000});
+  CHECK(run.up() == 40);
+  CHECK(run.children_of(NodeId{"n1"}) == 0);
+  REQUIRE(run.notes.size() == 1);
+  CHECK_THAT(run.notes[0], ContainsSubstring("n1 cannot reach"));
+}
+
+}  // namespace muster
