@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "scheduler/model/clock.h"
+#include "scheduler/model/compute.h"
 #include "templates/finding.h"
 #include "templates/job_file.h"
 
@@ -57,8 +58,12 @@ struct AgentTarget {
 struct ConnectionTarget {
   std::optional<std::string> node;
 };
+struct RelayTarget {
+  std::optional<std::string> node;
+};
 struct ControllerTarget {};
-using DrillTarget = std::variant<RankTarget, AgentTarget, ConnectionTarget, ControllerTarget>;
+using DrillTarget =
+    std::variant<RankTarget, AgentTarget, ConnectionTarget, RelayTarget, ControllerTarget>;
 
 struct KillProcess {
   DrillTarget target;
@@ -109,6 +114,7 @@ struct DrillSandbox {
   int hosts = 2;
   bool private_home = false;
   std::optional<int> home_mib;
+  std::optional<ConnectSettings> connect;  // its `fan_out`; otherwise the defaults
 };
 
 struct DrillExpectations {

@@ -30,6 +30,9 @@ std::vector<DrillVictim> agents_on(const Home& home, const std::vector<std::stri
 // What joins the controller to these agents: the sshd of the connection, or the local process.
 std::vector<DrillVictim> connections_to(const Home& home, const std::vector<DrillVictim>& agents);
 
+// Through which the controller reaches further nodes, where these agents are.
+std::vector<DrillVictim> relays_on(const Home& home, const std::vector<DrillVictim>& agents);
+
 // Every process of the job, living.
 std::vector<ProcessInfo> job_processes(const JobId& job);
 

@@ -18,6 +18,7 @@
 #include "launcher/sandbox/access_files.h"
 #include "launcher/sandbox/command.h"
 #include "launcher/sandbox/layout.h"
+#include "scheduler/model/compute.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -28,6 +29,7 @@ struct SandboxRequest {
   bool private_home = false;    // otherwise one home directory is seen by all hosts
   std::optional<int> home_mib;  // each host's own home, in memory, has this size and no more
   Owner owner;                  // who may use the client's key
+  std::optional<ConnectSettings> connect{};  // for its cluster file: `fan_out`; none: the default
 };
 
 // Asked between steps: true ends the work.

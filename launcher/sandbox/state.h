@@ -12,6 +12,7 @@
 
 #include "launcher/sandbox/layout.h"
 #include "launcher/sandbox/subnet.h"
+#include "scheduler/model/compute.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -22,6 +23,7 @@ struct SandboxState {
   Subnet subnet{0};
   bool is_up = false;
   std::vector<std::string> hosts;
+  std::optional<ConnectSettings> connect{};  // only while it is made: for its cluster file
 
   // Nothing: there is no such host.
   std::optional<Address> address_of(const std::string& host) const;
