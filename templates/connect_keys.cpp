@@ -27,6 +27,9 @@ ConnectSettings read_fan_out(const Value& value) {
   MapReader map(value);
   read_number(map.take("above"), 0, most_hosts, connect.fan_out_above);
   read_number(map.take("radix"), least_radix, most_radix, connect.fan_out_radix);
+  read_time(map.take("patience"), connect.fan_out_patience);
+  read_time(map.take("set_aside"), connect.fan_out_set_aside);
+  read_time(map.take("silence"), connect.fan_out_silence);
   map.finish();
   return connect;
 }

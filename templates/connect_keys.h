@@ -9,7 +9,12 @@
 //     tcp_timeout: 10s
 //     login_timeout: 45s
 //     silence: 15s                    # unanswered for so long, a connection counts as lost
-//     fan_out: {above: 128, radix: 16}  # with more nodes than `above`: a tree
+//     fan_out:                        # with more nodes than `above`: a tree
+//       above: 128
+//       radix: 16
+//       patience: 5s                  # nobody waits longer for a parent
+//       set_aside: 10m                # for so long, who could not reach a node gets no more
+//       silence: 8s                   # unanswered for so long, a parent counts as lost
 #pragma once
 
 #include "scheduler/model/compute.h"

@@ -6,14 +6,9 @@
 namespace muster {
 namespace {
 
-// A healthy login takes well below a second. Who has waited so long for a parent goes any other
-// way; parents that are slower (a heavy ~/.bashrc, a full disk) are not worth waiting for.
-constexpr std::chrono::seconds patience{5};
-// What keeps nodes from each other (a firewall, missing keys) is mended by people, not by itself.
-constexpr std::chrono::minutes broken_for{10};
 // A relay that is lost is started again after a pause that doubles, for each loss costs records in
 // the journal; one that lasted so long counts as the first.
-constexpr Milliseconds shortest_pause{1000};
+constexpr Milliseconds shortest_pause{1000}, longest_pause{600'000};
 constexpr std::chrono::seconds steady_relay{60};
 
 // Tells the tree of its end.
@@ -114,7 +109,7 @@ int FanOutTree::place(FanOutView& view) {
   for (const NodeId& node : queue) {
     auto* waiting = std::get_if<Waiting>(&members_[node].state);
     if (waiting == nullptr) continue;
-    view.is_impatient = timers_.now() - waiting->since >= patience;
+    view.is_impatient = timers_.now() - waiting->since >= limits_.fan_out_patience;
     const Member& member = members_[node];
     const FanOutWay way = member.is_alone ? GoDirectly{} : way_to_node(limits_, view);
     if (std::holds_alternative<StayWaiting>(way)) {
@@ -149,7 +144,8 @@ void FanOutTree::start_relays(FanOutView& view, int waiting) {
 void FanOutTree::wait_for_patience() {
   const auto* first = std::get_if<Waiting>(&members_[waiting_.front()].state);
   if (first == nullptr) return replan();
-  const auto left = std::chrono::ceil<Milliseconds>(first->since + patience - timers_.now());
+  const SteadyTime until = first->since + limits_.fan_out_patience;
+  const auto left = std::chrono::ceil<Milliseconds>(until - timers_.now());
   patience_ = timers_.after(std::max(left, Milliseconds{1}), [this] { replan(); });
 }
 
@@ -206,24 +202,25 @@ void FanOutTree::failed_through(const NodeId& node, const NodeId& parent, const 
 // Nobody else tries through it until the direct try has shown whose fault it was.
 void FanOutTree::suspect(const NodeId& parent) {
   Member& member = members_[parent];
-  member.no_parent_until = std::max(member.no_parent_until, timers_.now() + patience);
+  const SteadyTime until = timers_.now() + limits_.fan_out_patience;
+  member.no_parent_until = std::max(member.no_parent_until, until);
 }
 
 void FanOutTree::cannot_reach(const NodeId& parent, const NodeId& node,
                               const LinkFailure& failure) {
-  const SteadyTime until = timers_.now() + broken_for;
+  const SteadyTime until = timers_.now() + limits_.fan_out_set_aside;
   const SteadyTime before = std::exchange(members_[parent].no_parent_until, until);
-  const std::string minutes = std::to_string(broken_for.count()) + " min";
+  const std::string so_long = std::to_string(limits_.fan_out_set_aside / Seconds{1}) + " s";
   if (is_proven_) {
-    if (before > timers_.now() + patience) return;  // said for another node
+    if (before > timers_.now() + limits_.fan_out_patience) return;  // said for another node
     return note_("target " + target_ + ": " + parent.value + " cannot reach " + node.value +
-                 ", which this host can; it gets no more nodes for " + minutes + ": " +
+                 ", which this host can; it gets no more nodes for " + so_long + ": " +
                  failure.message);
   }
   if (timers_.now() < broken_until_) return;
   broken_until_ = until;
   note_("target " + target_ + ": nodes do not reach each other over ssh, so all are connected "
-        "directly for " + minutes + ": " + failure.message);
+        "directly for " + so_long + ": " + failure.message);
 }
 
 void FanOutTree::start_relay(const NodeId& node) {
@@ -240,12 +237,13 @@ void FanOutTree::relay_started(const NodeId& node, RelayResult result) {
   replan();
   if (const auto* failure = std::get_if<LinkFailure>(&result)) {
     member.relay = NoRelay{};
-    member.no_parent_until = timers_.now() + broken_for;
+    member.no_parent_until = timers_.now() + limits_.fan_out_set_aside;
     return note_("target " + target_ + ": " + node.value + " leads to no other node: " +
                  failure->message);
   }
   auto relay = std::make_shared<RelayClient>(
-      timers_, node, std::get<std::unique_ptr<Link>>(std::move(result)), trust_,
+      timers_, node, limits_.fan_out_silence,
+      std::get<std::unique_ptr<Link>>(std::move(result)), trust_,
       [weak = weak_from_this(), node] {
         if (const auto self = weak.lock()) self->relay_lost(node);
       });
@@ -260,7 +258,7 @@ void FanOutTree::relay_lost(const NodeId& node) {
   timers_.post([dead = std::exchange(member.relay, NoRelay{})] {});
   const bool was_steady = timers_.now() - member.relay_since >= steady_relay;
   const Milliseconds longer =
-      std::clamp<Milliseconds>(member.pause * 2, shortest_pause, broken_for);
+      std::clamp(member.pause * 2, shortest_pause, longest_pause);
   member.pause = was_steady ? shortest_pause : longer;
   member.no_parent_until = std::max(member.no_parent_until, timers_.now() + member.pause);
   replan();

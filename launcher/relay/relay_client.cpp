@@ -12,10 +12,8 @@
 namespace muster {
 namespace {
 
-// A relay that stands still is found out before the agents behind it count as silent (after 10 s):
-// they would be reached through it again. Beats, not seconds: this process may have stood still.
+// Silence is counted in beats, not seconds: this process may have stood still.
 constexpr Milliseconds beat_interval{1000};
-constexpr int beats_limit = 8;
 
 class RelayLink final : public Link {
  public:
@@ -36,10 +34,11 @@ class RelayLink final : public Link {
 
 }  // namespace
 
-RelayClient::RelayClient(Timers& timers, NodeId parent, std::unique_ptr<Link> link,
-                         std::shared_ptr<LoginTrust> trust, std::function<void()> on_lost)
+RelayClient::RelayClient(Timers& timers, NodeId parent, Milliseconds silence,
+                         std::unique_ptr<Link> link, std::shared_ptr<LoginTrust> trust, std::function<void()> on_lost)
     : timers_(timers),
       parent_(std::move(parent)),
+      silence_(silence),
       link_(std::move(link)),
       trust_(std::move(trust)),
       on_lost_(std::move(on_lost)) {}
@@ -58,8 +57,8 @@ void RelayClient::start() {
 
 void RelayClient::beat() {
   if (!link_) return;
-  if (unanswered_++ >= beats_limit) {
-    return lose("it has been silent for " + std::to_string(beats_limit) + " s");
+  if (unanswered_++ >= silence_ / beat_interval) {
+    return lose("it has been silent for " + std::to_string(silence_ / Seconds{1}) + " s");
   }
   send(RelayPing{});
   heartbeat_ = timers_.after(beat_interval, [this] { beat(); });

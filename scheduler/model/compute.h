@@ -53,6 +53,15 @@ struct ConnectSettings {
   int fan_out_above = 128;
   // Nodes under one agent: two levels hold 272 nodes, three 4368; the loss of one moves few.
   int fan_out_radix = 16;
+  // A healthy login takes well below a second. Who has waited so long for a parent goes any other
+  // way; parents that are slower (a heavy ~/.bashrc, a full disk) are not worth waiting for.
+  Milliseconds fan_out_patience{5000};
+  // What keeps nodes from each other (a firewall, missing keys) is mended by people, not by itself:
+  // a node that could not reach another gets none for so long.
+  Milliseconds fan_out_set_aside{600'000};
+  // A relay that stands still is found out before the agents behind it count as silent (after
+  // 10 s): they would be reached through it again.
+  Milliseconds fan_out_silence{8000};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -65,6 +74,9 @@ struct ConnectSettings {
     visit("silence", self.silence);
     visit("fan_out_above", self.fan_out_above);
     visit("fan_out_radix", self.fan_out_radix);
+    visit("fan_out_patience", self.fan_out_patience);
+    visit("fan_out_set_aside", self.fan_out_set_aside);
+    visit("fan_out_silence", self.fan_out_silence);
   }
 };
 

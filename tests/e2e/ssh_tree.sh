@@ -8,7 +8,7 @@ cluster_dir="$work/cluster"
   || { cat "$work/up"; skip "needs root and network namespaces"; }
 export MUSTER_CONFIG="$cluster_dir/cluster.yml"
 target=$(sed -n '/^compute:/{n;s/^ *\([^:]*\):.*/\1/p}' "$MUSTER_CONFIG")
-sed -i "s/^\( *\)nodes:/\1connect: {fan_out: {above: 3, radix: 2}}\n&/" "$MUSTER_CONFIG"
+sed -i "s/^\( *\)nodes:/\1connect: {fan_out: {above: 3, radix: 2, silence: 3s}}\n&/" "$MUSTER_CONFIG"
 address() { sed -n "s/.*name: $1,.*host: \([0-9.]*\).*/\1/p" "$MUSTER_CONFIG"; }
 gateway=$(address h01 | sed 's/\.[0-9]*$//')
 here=$(ip -4 -o address | awk '{print $4}' | sed 's#/.*##' | grep "^$gateway\.")
@@ -29,7 +29,7 @@ is_gone() { ! on "$1" kill -0 "$2" 2>/dev/null; }
 job_file ticks.yml <<YAML
 command: n=0; while [ \$n -lt \$TICKS ]; do n=\$((n + 1)); echo "tick \$n"; sleep 0.02; done
 compute: $target
-environment_variables: {TICKS: "800"}
+environment_variables: {TICKS: "400"}
 resources: {instance_count: 7}
 YAML
 log() { echo "$MUSTER_HOME/jobs/$1/attempt-0/rank-$2.log"; }
@@ -39,7 +39,7 @@ reached() {  # reached JOB TICK: by all ranks
 whole() {
   expect 0 "$MUSTER" logs -f "$1"
   for rank in 0 1 2 3 4 5 6; do
-    seq -f 'tick %.0f' 800 | cmp -s - "$(log "$1" $rank)" || fail "rank $rank of $1: other lines"
+    seq -f 'tick %.0f' 400 | cmp -s - "$(log "$1" $rank)" || fail "rank $rank of $1: other lines"
   done
   [ ! -e "$MUSTER_HOME/jobs/$1/attempt-1" ] || fail "$1 was started again"
 }
@@ -78,12 +78,12 @@ on "$inner" kill -9 "$(process_on "$inner" muster-agent)"
 expect 0 "$MUSTER" logs -f agent
 [ "$(process_on "$inner" muster-relay)" = "$relay" ] || fail "the relay of $inner went as well"
 counts_up() {  # counts_up FILE: a run of ticks from the first, none lost or twice
-  seq -f 'tick %.0f' 800 | head -n "$(wc -l <"$1")" | cmp -s - "$1" || fail "$1: other lines"
+  seq -f 'tick %.0f' 400 | head -n "$(wc -l <"$1")" | cmp -s - "$1" || fail "$1: other lines"
 }
 for rank in 0 1 2 3 4 5 6; do
   counts_up "$MUSTER_HOME/jobs/agent/attempt-0/rank-$rank.log"
   counts_up "$MUSTER_HOME/jobs/agent/attempt-1/rank-$rank.log"
-  [ "$(wc -l <"$MUSTER_HOME/jobs/agent/attempt-1/rank-$rank.log")" -eq 800 ] || fail "not all"
+  [ "$(wc -l <"$MUSTER_HOME/jobs/agent/attempt-1/rank-$rank.log")" -eq 400 ] || fail "not all"
 done
 
 # A relay that stands still: its hosts are reached by another way, long before their leases end.
@@ -106,7 +106,7 @@ expect 0 "$MUSTER" sandbox crash --dir "$cluster_dir" "$inner"
 expect 0 "$MUSTER" logs -f off
 for rank in 0 1 2 3 4 5; do
   counts_up "$MUSTER_HOME/jobs/off/attempt-0/rank-$rank.log"
-  [ "$(wc -l <"$MUSTER_HOME/jobs/off/attempt-1/rank-$rank.log")" -eq 800 ] || fail "not all"
+  [ "$(wc -l <"$MUSTER_HOME/jobs/off/attempt-1/rank-$rank.log")" -eq 400 ] || fail "not all"
 done
 expect 0 "$MUSTER" sandbox boot --dir "$cluster_dir" "$inner"
 
@@ -117,7 +117,7 @@ ssh-keygen -q -t ed25519 -N '' -f "$work/stranger"
 awk -v host="$(address h07)" -v key="$(cut -d' ' -f2 "$work/stranger.pub")" \
   'index($1, host) { print $1, "ssh-ed25519", key; next } { print }' \
   "$MUSTER_HOME/known_hosts" >"$work/changed" && cp "$work/changed" "$MUSTER_HOME/known_hosts"
-sed 's/"800"/"5"/' "$work/ticks.yml" >"$work/short.yml"
+sed 's/"400"/"5"/' "$work/ticks.yml" >"$work/short.yml"
 expect 92 "$MUSTER" run "$work/short.yml" --name changed
 has err "h07"
 has err "host key"

@@ -35,7 +35,7 @@ compute:
       tcp_timeout: 3
       login_timeout: 1m
       silence: 9s
-      fan_out: {above: 3, radix: 2}
+      fan_out: {above: 3, radix: 2, patience: 2s, set_aside: 1m, silence: 4s}
   bench:
     transport: local
     nodes: a,b
@@ -72,6 +72,9 @@ compute:
   CHECK(lab.connect.silence == Milliseconds{9000});
   CHECK(lab.connect.fan_out_above == 3);
   CHECK(lab.connect.fan_out_radix == 2);
+  CHECK(lab.connect.fan_out_patience == Milliseconds{2000});
+  CHECK(lab.connect.fan_out_set_aside == Milliseconds{60000});
+  CHECK(lab.connect.fan_out_silence == Milliseconds{4000});
   CHECK(file.targets[1].connect.fan_out_above == ConnectSettings{}.fan_out_above);
   CHECK(file.targets[1].nodes[0].transport == TransportKind::local);
 }
