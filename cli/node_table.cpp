@@ -23,6 +23,10 @@ std::string connect_time(const NodeLine& node) {
   return elapsed_text(total);
 }
 
+std::string link_text(const NodeLine& node) {
+  return node.through ? node.link + " through " + node.through->value : node.link;
+}
+
 std::string job_text(const NodeLine& node) {
   return node.spare ? node.owner + " (spare)" : node.owner;
 }
@@ -86,7 +90,7 @@ std::vector<NodeLine> nodes_if_running(const Home& home) {
 void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
   Table table({"NODE", "LINK", "HOST", "JOB", "CONNECTED IN", "DRAINED"});
   for (const NodeLine& node : nodes) {
-    table.add({node.node, node.link, node.host_name, job_text(node), connect_time(node),
+    table.add({node.node, link_text(node), node.host_name, job_text(node), connect_time(node),
                standing_text(node)});
   }
   const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
@@ -99,6 +103,7 @@ Document nodes_document(const std::vector<NodeLine>& nodes) {
     Document one;
     one["name"] = node.node;
     one["link"] = node.link;
+    one["through"] = node.through ? Document(node.through->value) : Document(nullptr);
     one["host_name"] = node.host_name;
     one["job"] = node.owner.empty() ? Document(nullptr) : Document(node.owner);
     one["spare"] = node.spare;

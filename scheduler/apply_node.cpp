@@ -24,7 +24,8 @@ void ask_again(const Attempt& attempt, AttemptNode& node) {
 // A fresh agent has proven its predecessor's ranks gone before it answers.
 void meet_agent(Attempt& attempt, const LinkUp& up, bool is_fresh, Time at) {
   AttemptNode* spare = find_spare(attempt, up.node);
-  if (spare && is_fresh) *spare = fresh_node(up.node, at);  // what another agent said counts no more
+  // What another agent said counts no more.
+  if (spare && is_fresh) *spare = fresh_node(up.node, at);
   AttemptNode* node = find_node(attempt, up.node);
   if (!node) return;
   if (!attempt.launched && is_fresh) ask_again(attempt, *node);

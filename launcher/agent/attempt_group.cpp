@@ -60,7 +60,8 @@ std::optional<std::string> own_group(const std::string& mounts, const std::strin
 }
 
 std::optional<AttemptGroup> AttemptGroup::make(const std::string& name, const std::string& spool) {
-  const auto parent = own_group(text_of_file("/proc/self/mountinfo"), text_of_file("/proc/self/cgroup"));
+  const auto parent =
+      own_group(text_of_file("/proc/self/mountinfo"), text_of_file("/proc/self/cgroup"));
   if (!parent) return std::nullopt;
   AttemptGroup group(*parent + "/muster-" + name);
   if (::mkdir(group.path_.c_str(), 0755) != 0 && errno != EEXIST) return std::nullopt;

@@ -185,7 +185,10 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
     NodeLine line;
     line.node = id.value;
     line.link = link_state_text(node.link);
-    if (const LinkUp* agent = linked_agent(desk_.state, id)) line.host_name = agent->host_name;
+    if (const LinkUp* agent = linked_agent(desk_.state, id)) {
+      line.host_name = agent->host_name;
+      line.through = agent->through;
+    }
     if (node.owner) line.owner = node.owner->value;
     line.drained = node.drained;
     line.drain_reason = node.drain_reason;

@@ -35,7 +35,8 @@ class RelayLink final : public Link {
 }  // namespace
 
 RelayClient::RelayClient(Timers& timers, NodeId parent, Milliseconds silence,
-                         std::unique_ptr<Link> link, std::shared_ptr<LoginTrust> trust, std::function<void()> on_lost)
+                         std::unique_ptr<Link> link, std::shared_ptr<LoginTrust> trust,
+                         std::function<void()> on_lost)
     : timers_(timers),
       parent_(std::move(parent)),
       silence_(silence),

@@ -23,9 +23,9 @@ class RelayStream;
 
 class RelayClient : public std::enable_shared_from_this<RelayClient> {
  public:
-  // `parent` is the node the relay runs on; unanswered for `silence` it counts as lost; `link` leads
-  // to it and is not started yet. `on_lost` is called once, after every link and every connect has
-  // heard of it.
+  // `parent` is the node the relay runs on and is lost when it leaves `silence` unanswered; `link`
+  // leads to it and is not started yet. `on_lost` is called once, after every link and every
+  // connect has heard of it.
   RelayClient(Timers& timers, NodeId parent, Milliseconds silence, std::unique_ptr<Link> link,
               std::shared_ptr<LoginTrust> trust, std::function<void()> on_lost);
   ~RelayClient();

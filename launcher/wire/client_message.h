@@ -198,6 +198,7 @@ struct Ended {
 struct NodeLine {
   std::string node;
   std::string link;  // `up`, `down: why`, `not connected`
+  std::optional<NodeId> through{};  // by which other node it is reached; none: directly
   std::string host_name;
   std::string owner;  // job that holds it
   bool drained = false;
@@ -215,6 +216,7 @@ struct NodeLine {
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("link", self.link);
+    visit("through", self.through);
     visit("host_name", self.host_name);
     visit("owner", self.owner);
     visit("drained", self.drained);

@@ -8,7 +8,8 @@ cluster_dir="$work/cluster"
   || { cat "$work/up"; skip "needs root and network namespaces"; }
 export MUSTER_CONFIG="$cluster_dir/cluster.yml"
 target=$(sed -n '/^compute:/{n;s/^ *\([^:]*\):.*/\1/p}' "$MUSTER_CONFIG")
-sed -i "s/^\( *\)nodes:/\1connect: {fan_out: {above: 3, radix: 2, silence: 3s}}\n\1lease: 20s\n\1unreachable: 8s\n&/" "$MUSTER_CONFIG"
+settings='\1connect: {fan_out: {above: 3, radix: 2, silence: 3s}}\n\1lease: 20s\n\1unreachable: 8s'
+sed -i "s/^\( *\)nodes:/$settings\n&/" "$MUSTER_CONFIG"
 address() { sed -n "s/.*name: $1,.*host: \([0-9.]*\).*/\1/p" "$MUSTER_CONFIG"; }
 gateway=$(address h01 | sed 's/\.[0-9]*$//')
 here=$(ip -4 -o address | awk '{print $4}' | sed 's#/.*##' | grep "^$gateway\.")
@@ -49,6 +50,8 @@ whole() {
 expect 0 "$MUSTER" submit "$work/ticks.yml" --name calm
 until_true 60 reached calm 5
 [ "$(direct | wc -l)" -eq 2 ] || fail "reached directly: $(direct)"
+expect 0 "$MUSTER" nodes
+[ "$(grep -c ' up through h0' "$work/out")" -eq 5 ] || fail "not shown which way nodes are reached"
 for host in $(direct); do
   [ "$(logins_from_here $host)" -eq 1 ] || fail "more than one login to $host"
   on $host sh -c '! ls /home/sandbox/.ssh/id_*' >/dev/null 2>&1 || fail "$host has a key"
