@@ -20,6 +20,13 @@ constexpr Milliseconds idle_pause{100};
 constexpr int reconnect_limit = 5;
 constexpr std::int64_t mpirun_lines_shown = 20;
 
+// What mpirun says about being stopped explains nothing.
+bool muster_stopped_it(const Ended& ended) {
+  const auto code = static_cast<ExitCode>(ended.exit_code);
+  return code == ExitCode::canceled || code == ExitCode::preempted_saved ||
+         code == ExitCode::preempted_unsaved || code == ExitCode::time_limit;
+}
+
 class Following {
  public:
   Following(const Home& home, const FollowRequest& request, const CommonOptions& common)
@@ -144,7 +151,7 @@ Followed Following::detached() {
 Followed Following::finished() {
   read_logs();
   display_.finish();
-  if (ended_->exit_code != 0 && logs_.attempt()) {
+  if (ended_->exit_code != 0 && !muster_stopped_it(*ended_) && logs_.attempt()) {
     const auto mpirun = home_.attempt(request_.job, *logs_.attempt()) / "mpirun.log";
     const std::string lines = last_lines_of_file(mpirun, mpirun_lines_shown);
     if (!lines.empty()) complain("mpirun said:\n" + lines, common_);

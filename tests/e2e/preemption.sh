@@ -37,3 +37,25 @@ grep -q "attempt 1" "$work/cheap.out" || fail "it did not go on"
 expect 0 "$MUSTER" explain cheap
 has out "gives its nodes to job dear, whose priority is 100 and not -100"
 has out "class preempted: retry"
+
+# A training run whose host goes away saves its last step and says so.
+train="$(dirname "$MUSTER")/muster-train"
+[ -x "$train" ] || skip "muster-train is not built"
+mkdir "$work/code" && cat "$source"/scheduler/*.cpp >"$work/code/text"
+job_file train.yml <<YAML
+command: >-
+  $train --data text --steps 100000 --layers 1 --width 32 --heads 2 --context 32 --batch 8
+  --checkpoint-every 50000 --step-delay-ms 5
+code: code
+compute: azureml:local-cluster
+distribution: {type: mpi, process_count_per_instance: 2}
+muster: {classes: {preempted: {action: stop}}}
+YAML
+"$MUSTER" run "$work/train.yml" --name train >"$work/train.out" 2>"$work/train.err" &
+train=$!
+until_true 60 grep -qs "step 20/" "$work/train.out"
+kill -TERM $(agent_pids)
+wait $train; [ $? -eq 96 ] || { cat "$work/train.err"; fail "no 96"; }
+grep -q "checkpoint s" "$work/train.out" || fail "the last step was not saved"
+grep -q "mpirun said" "$work/train.err" && fail "mpirun is heard though muster stopped it"
+true
