@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string_view>
 
+#include "launcher/os/whole_file.h"
 #include "runtime/protocol/environment.h"
 
 namespace muster {
@@ -33,8 +33,7 @@ std::optional<int> number_in(const std::string& text) {
 
 // The word after `option` of the command line.
 std::string option_of(pid_t pid, const std::string& option) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
-  const std::string line(std::istreambuf_iterator<char>(file), {});
+  const std::string line = text_of_file("/proc/" + std::to_string(pid) + "/cmdline");
   const std::string key = '\0' + option + '\0';
   const std::size_t at = line.find(key);
   if (at == line.npos) return "";

@@ -2,22 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <sstream>
+
+#include "launcher/os/whole_file.h"
 
 namespace muster {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Paths of regular files, relative.
 std::set<std::string> files_below(const fs::path& folder) {
@@ -73,7 +68,7 @@ std::vector<fs::path> rank_logs(const fs::path& job) {
 Verdict counts_verdict(const std::string& pattern, const fs::path& job) {
   std::int64_t numbers = 0;
   for (const fs::path& log : rank_logs(job)) {
-    const std::string gap = gap_in(bytes_of(job / log), pattern, numbers);
+    const std::string gap = gap_in(text_of_file(job / log), pattern, numbers);
     if (!gap.empty()) return {"log_counts", pattern, log.string() + ": " + gap, false};
   }
   return {"log_counts", pattern, std::to_string(numbers) + " lines", numbers > 0};
@@ -108,7 +103,7 @@ std::string difference(const fs::path& one, const fs::path& other,
   for (const std::string& file : wanted) {
     if (!fs::is_regular_file(one / file, ignored)) return file + " is not in the undisturbed run";
     if (!fs::is_regular_file(other / file, ignored)) return file + " is not in the disturbed run";
-    if (bytes_of(one / file) != bytes_of(other / file)) return file + " differs";
+    if (text_of_file(one / file) != text_of_file(other / file)) return file + " differs";
   }
   return "";
 }

@@ -6,8 +6,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +14,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "launcher/os/whole_file.h"
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
 #include "scheduler/model/exit_code.h"
@@ -51,8 +50,7 @@ SandboxLayout layout_in(const std::string& folder) {
 
 // The line as it was typed, for hands that copy it.
 std::string typed_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string line(std::istreambuf_iterator<char>(file), {});
+  const std::string line = text_of_file("/proc/self/cmdline");
   std::string words;
   for (const char c : line.substr(line.find('\0') + 1)) words += c == '\0' ? ' ' : c;
   while (!words.empty() && words.back() == ' ') words.pop_back();

@@ -1,8 +1,6 @@
 #include "launcher/stage/hash_cache.h"
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 
 #include "launcher/os/whole_file.h"
 #include "launcher/stage/content_hash.h"
@@ -28,8 +26,7 @@ bool take_number(std::string_view& text, Number& number) {
 
 HashCache HashCache::load(const fs::path& file) {
   HashCache cache;
-  std::ifstream in(file, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  const std::string content = text_of_file(file);
   std::string_view text = content;
   if (!text.starts_with(first_line)) return cache;
   text.remove_prefix(first_line.size());

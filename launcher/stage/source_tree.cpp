@@ -1,14 +1,15 @@
 #include "launcher/stage/source_tree.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
+#include "launcher/os/fd.h"
+#include "launcher/os/whole_file.h"
 #include "launcher/stage/ignore_rules.h"
 #include "launcher/stage/source_link.h"
 #include "launcher/stage/stage_error.h"
@@ -98,9 +99,9 @@ Status Walk::enter_scope(const std::string& directory, const std::string& prefix
   const std::string file = directory + "/" + ignore_name_;
   std::error_code code;
   if (!fs::is_regular_file(file, code)) return Done{};
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return stage_error("read", file, errno);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  const Fd in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!in || !read_whole(in.get(), text)) return stage_error("read", file, errno);
   scopes_.push_back({prefix.size(), IgnoreRules(text)});
   return Done{};
 }

@@ -1,8 +1,7 @@
 #include "launcher/transport/key_file.h"
 
-#include <fstream>
-#include <iterator>
 
+#include "launcher/os/whole_file.h"
 #include "launcher/transport/base64.h"
 #include "launcher/transport/wire_reader.h"
 
@@ -33,11 +32,6 @@ std::string read_openssh(KeyFile& key, std::string_view text) {
   return std::string(reader.string());
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 }  // namespace
 
 KeyFile parse_key_file(std::string path, std::string_view text) {
@@ -55,14 +49,14 @@ KeyFile parse_key_file(std::string path, std::string_view text) {
 }
 
 bool read_key_file(const std::string& path, KeyFile& key) {
-  const std::string text = text_of(path);
+  const std::string text = text_of_file(path);
   if (text.empty()) return false;
   key = parse_key_file(path, text);
   return true;
 }
 
 std::string read_key_secrets(const std::string& path) {
-  const std::string text = text_of(path);
+  const std::string text = text_of_file(path);
   const std::size_t at = text.find(openssh_begin);
   if (at == text.npos) return {};
   KeyFile key;

@@ -4,8 +4,8 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+
+#include "launcher/os/whole_file.h"
 
 namespace muster {
 namespace {
@@ -52,10 +52,8 @@ void PushGate::grant(const std::string& build, Granted granted, bool look_again)
 
 Result<Binary> PushGate::read(const std::string& path) {
   if (Binary known = files_[path].lock()) return known;
-  std::ifstream file(path, std::ios::binary);
-  auto bytes = std::make_shared<const std::string>(std::istreambuf_iterator<char>(file),
-                                                   std::istreambuf_iterator<char>());
-  if (!file || bytes->empty()) {
+  auto bytes = std::make_shared<const std::string>(text_of_file(path));
+  if (bytes->empty()) {
     return Error{"cannot read muster's own program " + path + ": " + std::strerror(errno)};
   }
   files_[path] = bytes;

@@ -9,8 +9,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -18,6 +16,7 @@
 
 #include <glob.h>
 
+#include "launcher/os/whole_file.h"
 #include "launcher/transport/attach_failure.h"
 #include "launcher/transport/child_process.h"
 #include "launcher/transport/key_file.h"
@@ -88,11 +87,6 @@ void add_paths(std::vector<std::string>& paths, const std::string& value) {
   for (std::string word; words >> word;) {
     if (is_set(word)) paths.push_back(expand_home(word));
   }
-}
-
-std::string read_all(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace
@@ -223,7 +217,7 @@ class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
     answers_since_ = now;
     answers_.clear();
     is_plain_ = !always_ && std::all_of(files_.begin(), files_.end(), [](const auto& path) {
-      return is_plain_ssh_config(read_all(path));
+      return is_plain_ssh_config(text_of_file(path));
     });
   }
 

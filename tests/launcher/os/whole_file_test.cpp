@@ -84,3 +84,11 @@ TEST_CASE("writers of one file at the same time do not mix") {
 TEST_CASE("a file of the system that says it has no size is read whole") {
   CHECK(content("/proc/self/status").find("Pid:") != std::string::npos);
 }
+
+TEST_CASE("what cannot be read has no text") {
+  const Folder folder;
+  CHECK(text_of_file(folder.path).empty());
+  CHECK(text_of_file(folder.path / "nothing").empty());
+  REQUIRE(replace_file(folder.path / "file", "text", 0600, Durable::in_cache));
+  CHECK(text_of_file(folder.path / "file") == "text");
+}
