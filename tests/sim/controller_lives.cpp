@@ -28,7 +28,7 @@ void forget_the_past(State& state) {
   std::erase_if(state.nodes, [](const auto& item) { return !item.second.owner; });
   for (auto& [id, node] : state.nodes) {
     auto* lost = std::get_if<Unlinked>(&node.link);
-    if (lost != nullptr && lost->since < begin) lost->since = lost->failed_at;
+    if (lost != nullptr && lost->since <= begin) lost->since = lost->failed_at;
   }
 }
 
