@@ -83,6 +83,7 @@ class Explainer {
     say((is_over ? "" : std::string(word(record.stall)) + ": ") + record.sentence);
     if (record.stall == StallKind::hung) return;  // the end of the attempt tells the evidence
     for (const std::string& evidence : record.evidence) say("  evidence: " + evidence);
+    told_ = record.evidence;
   }
   void tell(const NodeNotice& record) {
     if (record.over) return say(record.node.value + " stays after all: " + record.source);
@@ -167,7 +168,8 @@ class Explainer {
   void tell(const AttemptEnded& record) {
     tell_followers();
     const AttemptCause& cause = record.cause;
-    std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence + after_step();
+    std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence;
+    if (cause.reason != StopReason::hung) text += after_step();  // that says its step itself
     if (!cause.succeeded) text += "; " + said_by_rules(cause);
     if (record.newest_checkpoint) {
       text += "; newest checkpoint: step " + std::to_string(record.newest_checkpoint->step);
@@ -178,7 +180,9 @@ class Explainer {
     for (const std::string& line : cause.last_lines) say("  | " + line);
   }
   void tell(const FirstFailure& first) {
-    for (const std::string& evidence : first.evidence) say("  evidence: " + evidence);
+    if (first.evidence != told_) {
+      for (const std::string& evidence : first.evidence) say("  evidence: " + evidence);
+    }
     for (const FailureCandidate& one : first.candidates) {
       const std::string rank = one.rank ? "rank " + std::to_string(one.rank->value) + " on " : "";
       say("  candidate: " + rank + one.node.value + " " + one.how);
@@ -204,6 +208,7 @@ class Explainer {
   Time at_;
   std::optional<std::int64_t> step_;
   std::optional<AttemptId> stopping_;
+  std::vector<std::string> told_;  // evidence of the newest suspicion
   std::size_t failed_ranks_ = 0;  // of this attempt, so far
   Time followed_at_;
 };
