@@ -174,7 +174,9 @@ void StallWatchers::ask_for_look(const StallSeen& suspicion, Entry& entry) const
     request.job = suspicion.job;
     request.attempt = suspicion.attempt;
     request.ranks.push_back(rank);
-    if (rank == suspicion.rank) request.suspect = rank;
+    // Where nobody can be named, one of each node shows where all wait.
+    const bool stands_for_all = !suspicion.rank && !request.suspect;
+    if (rank == suspicion.rank || stands_for_all) request.suspect = rank;
   }
   for (const auto& [node, request] : requests) outlets_.ask(node, request);
 }

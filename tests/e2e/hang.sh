@@ -40,6 +40,30 @@ kill -STOP "$(pid_of off 1)"
 until_true 60 reached slow 0 30
 touch "$work/slow.slow"
 
+# What a rank does that is not stopped, and where in its program.
+hang_job held 200 'no_progress: {cycles: 9}'
+hang_job asleep 200 'no_progress: {cycles: 9}'
+until_true 60 reached held 0 80
+touch "$work/held.held.2"
+until_true 60 reached asleep 0 80
+touch "$work/asleep.asleep.1"
+until_true 60 is asleep 'attempts[0].stall.kind' suspect
+tells() { "$MUSTER" explain "$1" >"$work/out" && grep -q "$2" "$work/out"; }
+until_true 30 tells asleep 'evidence: rank 1 on .*asleep (S)'
+if command -v eu-stack >/dev/null; then until_true 30 tells asleep 'eu-stack: .*sleep'; fi
+rm "$work/asleep.asleep.1"
+until_true 60 is asleep 'attempts[0].stall' ''
+touch "$work/asleep.stop"
+until_true 60 is asleep status Completed
+until_true 90 is held 'attempts[0].stall.rank' 2
+expect 0 "$MUSTER" explain held
+has out "suspect: rank 2 on"
+has out "is held by the kernel (state D"
+rm "$work/held.held.2"
+until_true 60 is held 'attempts[0].stall' ''
+touch "$work/held.stop"
+until_true 60 is held status Completed
+
 until_true 20 is stopped 'attempts[0].stall.rank' 1
 until_true 60 is stopped 'attempts[0].class' hang
 is stopped 'attempts[0].first_failure.rank' 1 || fail "rank 1 is not named"

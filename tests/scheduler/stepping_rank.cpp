@@ -4,10 +4,12 @@
 //   stepping_rank FILE STEP_MS [mute]
 //
 // FILE.<attempt> is shared by the ranks: who has done a step waits there for all. While FILE.slow
-// exists a step takes ten times as long; when FILE.stop exists the ranks end with 0. `mute`: no
-// heartbeat. RANK, WORLD_SIZE, MUSTER_ATTEMPT and MUSTER_HEARTBEAT are its environment.
+// exists a step takes ten times as long; when FILE.stop exists the ranks end with 0. While
+// FILE.asleep.<rank> exists that rank sleeps, while FILE.held.<rank> does the kernel holds it (state
+// D). `mute`: no heartbeat. RANK, WORLD_SIZE, MUSTER_ATTEMPT and MUSTER_HEARTBEAT are its environment.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +43,20 @@ void pause_ms(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds{ms});
 }
 
+bool exists(const std::string& file) {
+  return ::access(file.c_str(), F_OK) == 0;
+}
+
+// A parent is held until its child has memory of its own.
+void be_held_while_there_is(const char* file) {
+  const pid_t child = ::vfork();
+  if (child == 0) {
+    while (::access(file, F_OK) == 0) ::sleep(1);  // it must not be seen to work
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
 }  // namespace
 
 int main(int words, char** word) {
@@ -51,14 +67,18 @@ int main(int words, char** word) {
   const auto rank = static_cast<std::size_t>(std::stoi(variable("RANK")));
   Counter* done = shared_counters(file + "." + variable("MUSTER_ATTEMPT"), world);
   if (done == nullptr || rank >= world) return 2;
+  const std::string asleep = file + ".asleep." + std::to_string(rank);
+  const std::string held = file + ".held." + std::to_string(rank);
   muster::HeartbeatFile heartbeat;
   if (words == 3) heartbeat = muster::HeartbeatFile(variable("MUSTER_HEARTBEAT"));
-  for (std::int64_t step = 1; ::access((file + ".stop").c_str(), F_OK) != 0; ++step) {
-    pause_ms(::access((file + ".slow").c_str(), F_OK) == 0 ? 10 * step_ms : step_ms);
+  for (std::int64_t step = 1; !exists(file + ".stop"); ++step) {
+    pause_ms(exists(file + ".slow") ? 10 * step_ms : step_ms);
+    while (exists(asleep)) pause_ms(10'000);
+    if (exists(held)) be_held_while_there_is(held.c_str());
     done[rank] = step;
     const auto is_late = [step](const Counter& one) { return one < step; };
     while (std::any_of(done, done + world, is_late)) {
-      if (::access((file + ".stop").c_str(), F_OK) == 0) return 0;
+      if (exists(file + ".stop")) return 0;
       pause_ms(10);
     }
     heartbeat.beat(static_cast<std::uint64_t>(step));
