@@ -29,6 +29,7 @@ class RelayDesk::ForwardedKeys final : public KeyAgent {
   void sign(const std::string& blob, std::string_view data,
             std::function<void(std::optional<std::string>)> done) override {
     desk_->on_signature_ = std::move(done);
+    ++desk_->signatures_to_come_;
     desk_->send_(SignAsked{desk_->ticket_, encode_base64(blob)}, data);
   }
 
@@ -51,6 +52,7 @@ std::vector<std::string> RelayDesk::known_types(const SshTarget&) {
 void RelayDesk::judge(const SshTarget&, const std::string& key,
                       std::function<void(HostKeyVerdict)> done) {
   on_judged_ = std::move(done);
+  ++verdicts_to_come_;
   send_(HostKeySeen{ticket_}, key);
 }
 
@@ -59,11 +61,13 @@ std::unique_ptr<KeyAgent> RelayDesk::key_agent() {
 }
 
 void RelayDesk::judged(bool is_trusted) {
+  if (--verdicts_to_come_ > 0) return;
   const auto done = std::exchange(on_judged_, nullptr);
   if (done) done(is_trusted ? HostKeyVerdict(HostKeyTrusted{}) : HostKeyVerdict(HostKeyUnknown{}));
 }
 
 void RelayDesk::signature(std::string bytes) {
+  if (--signatures_to_come_ > 0) return;
   const auto done = std::exchange(on_signature_, nullptr);
   if (done) done(bytes.empty() ? std::nullopt : std::optional(std::move(bytes)));
 }

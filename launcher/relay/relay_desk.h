@@ -43,6 +43,9 @@ class RelayDesk final : public LoginDesk, public std::enable_shared_from_this<Re
   SendToController send_;
   std::function<void(HostKeyVerdict)> on_judged_;
   std::function<void(std::optional<std::string>)> on_signature_;
+  // Answers come in the order of the questions; those to a login that was dropped are nobody's.
+  int verdicts_to_come_ = 0;
+  int signatures_to_come_ = 0;
 };
 
 }  // namespace muster
