@@ -1,6 +1,7 @@
 #include "launcher/relay/relay_client.h"
 
 #include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "launcher/relay/login_request.h"
@@ -14,6 +15,17 @@ namespace {
 
 // Silence is counted in beats, not seconds: this process may have stood still.
 constexpr Milliseconds beat_interval{1000};
+// More than any relay has to say or ask: a login that sshd drops is tried up to a hundred times.
+constexpr std::size_t longest_header_bytes = 64 * 1024;
+constexpr std::size_t longest_reason_bytes = 2000;
+constexpr int most_questions = 1000;
+constexpr const char* lost_relay = ": the relay to it is gone";
+
+std::string readable(std::string text) {
+  std::erase_if(text, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
+  text.resize(std::min(text.size(), longest_reason_bytes));
+  return text;
+}
 
 class RelayLink final : public Link {
  public:
@@ -77,6 +89,7 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
     auto frame = reader_.next();
     if (!frame) return lose(frame.error().message);
     if (!*frame) return;
+    if ((**frame).header.size() > longest_header_bytes) return lose("it says what no relay says");
     auto message = decode_from_relay(std::move(**frame));
     if (!message) return lose(message.error().message);
     std::visit([&](const auto& each) { on(each, std::move(message->payload)); },
@@ -87,7 +100,7 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
 void RelayClient::connect(const SshTarget& target, const AgentLaunch& launch,
                           std::function<void(ConnectResult)> done) {
   const std::int64_t ticket = next_ticket_++;
-  opening_.emplace(ticket, Opening{target, std::move(done), {}, {}});
+  opening_.emplace(ticket, Opening{target, std::move(done), {}});
   trust_->keys_for(target.node, [weak = weak_from_this(), ticket,
                                  launch](std::vector<std::string> keys) {
     if (const auto self = weak.lock()) self->ask(ticket, launch, std::move(keys));
@@ -113,10 +126,19 @@ void RelayClient::ask(std::int64_t ticket, const AgentLaunch& launch,
   send(request);
 }
 
+// A relay that is started on a node asks nothing: the node has been logged in to.
+RelayClient::Opening* RelayClient::login_that_asks(std::int64_t ticket) {
+  const auto found = opening_.find(ticket);
+  if (found == opening_.end() || !found->second.on_connected) return nullptr;
+  if (++found->second.questions <= most_questions) return &found->second;
+  lose("it asks the same again and again");
+  return nullptr;
+}
+
 void RelayClient::on(const HostKeySeen& seen, std::string&& payload) {
-  const auto found = opening_.find(seen.ticket);
-  if (found == opening_.end()) return;
-  trust_->judge(found->second.target, payload,
+  const Opening* opening = login_that_asks(seen.ticket);
+  if (opening == nullptr) return;
+  trust_->judge(opening->target, payload,
                 [weak = weak_from_this(), ticket = seen.ticket](bool is_trusted) {
                   if (const auto self = weak.lock()) self->send(HostKeyJudged{ticket, is_trusted});
                 });
@@ -124,14 +146,11 @@ void RelayClient::on(const HostKeySeen& seen, std::string&& payload) {
 
 // One signature a key: a login needs no more, and a relay that is not what it was gets no more.
 void RelayClient::on(const SignAsked& asked, std::string&& payload) {
-  const auto found = opening_.find(asked.ticket);
-  if (found == opening_.end()) return;
-  Opening& opening = found->second;
+  Opening* opening = login_that_asks(asked.ticket);
+  if (opening == nullptr) return;
   const std::string key = decode_base64(asked.key);
-  const bool is_ours =
-      std::find(opening.keys.begin(), opening.keys.end(), key) != opening.keys.end();
-  const bool is_fine = is_ours && is_login_request(payload, opening.target.node.user, key) &&
-                       ++opening.signatures <= static_cast<int>(opening.keys.size());
+  const bool is_fine = is_login_request(payload, opening->target.node.user, key) &&
+                       std::erase(opening->keys, key) > 0;
   if (!is_fine) return send(Signed{asked.ticket});
   trust_->sign(key, payload,
                [weak = weak_from_this(),
@@ -151,7 +170,7 @@ void RelayClient::on(const RelayConnected& connected, std::string&&) {
                             node = opening.target.node](std::function<void(RelayResult)> done) {
     const auto self = weak.lock();
     if (self) return self->deepen(ticket, node, std::move(done));
-    done(LinkFailure{LinkFailureKind::lost, describe(node) + ": the relay to it is gone"});
+    done(LinkFailure{LinkFailureKind::lost, describe(node) + lost_relay});
   };
   opening.on_connected(Connected{std::move(link), connected.profile, connected.methods, parent_,
                                  std::move(start_relay)});
@@ -172,8 +191,9 @@ std::unique_ptr<Link> RelayClient::open_link(std::int64_t ticket, const NodeAddr
 
 void RelayClient::deepen(std::int64_t over, const NodeAddress& node,
                          std::function<void(RelayResult)> done) {
+  if (!link_) return done(LinkFailure{LinkFailureKind::lost, describe(node) + lost_relay});
   const std::int64_t ticket = next_ticket_++;
-  opening_.emplace(ticket, Opening{SshTarget{node, {}}, {}, std::move(done), {}});
+  opening_.emplace(ticket, Opening{SshTarget{node, {}}, {}, std::move(done)});
   send(RelayDeepen{ticket, over});
 }
 
@@ -181,11 +201,12 @@ void RelayClient::on(const RelayClosed& closed, std::string&&) {
   if (opening_.contains(closed.ticket)) return refuse(closed.ticket, closed.failure);
   const auto stream = streams_.extract(closed.ticket);
   if (stream.empty()) return;
-  stream.mapped()->closed(by_way(closed.failure));
+  // Of a node that was reached, the way is all that a relay can know the end of.
+  stream.mapped()->closed(by_way({LinkFailureKind::lost, closed.failure.message}));
 }
 
 LinkFailure RelayClient::by_way(LinkFailure failure) const {
-  failure.message += " (reached through " + parent_.value + ")";
+  failure.message = readable(failure.message) + " (reached through " + parent_.value + ")";
   return failure;
 }
 
@@ -213,7 +234,7 @@ void RelayClient::lose(const std::string& why) {
   const auto self = shared_from_this();
   timers_.post([dead = std::shared_ptr<Link>(std::move(link_))] {});
   heartbeat_.reset();
-  const std::string reason = ": the relay to it is gone: " + why;
+  const std::string reason = lost_relay + (": " + why);
   const auto streams = std::exchange(streams_, {});
   while (!opening_.empty()) {
     const auto& [ticket, opening] = *opening_.begin();

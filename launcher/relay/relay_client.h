@@ -23,9 +23,9 @@ class RelayStream;
 
 class RelayClient : public std::enable_shared_from_this<RelayClient> {
  public:
-  // `parent` is the node the relay runs on and is lost when it leaves `silence` unanswered; `link`
-  // leads to it and is not started yet. `on_lost` is called once, after every link and every
-  // connect has heard of it.
+  // `parent` is the node the relay runs on; `link` leads to it and is not started yet. Unanswered
+  // for `silence` it counts as lost. `on_lost` is called once, after every link and connect has
+  // heard of it.
   RelayClient(Timers& timers, NodeId parent, Milliseconds silence, std::unique_ptr<Link> link,
               std::shared_ptr<LoginTrust> trust, std::function<void()> on_lost);
   ~RelayClient();
@@ -38,13 +38,12 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   std::size_t streams() const { return streams_.size() + opening_.size(); }
 
  private:
-  friend class RelayStream;
   struct Opening {  // a node that is being logged in to, or a relay that is being started on one
     SshTarget target;
     std::function<void(ConnectResult)> on_connected;
     std::function<void(RelayResult)> on_relay;
-    std::vector<std::string> keys;  // that may be used for it
-    int signatures = 0;
+    std::vector<std::string> keys{};  // that may still be used for it, each once
+    int questions = 0;                // of the relay, about host keys and signatures
   };
 
   void receive(std::span<const std::byte> bytes);
@@ -55,6 +54,8 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   void on(const HostKeySeen& seen, std::string&& payload);
   void on(const SignAsked& asked, std::string&& payload);
   void on(const RelayPing&, std::string&&) {}
+  // Null: not a login that may ask this, or the relay has just been lost for asking too often.
+  Opening* login_that_asks(std::int64_t ticket);
 
   void send(const ToRelay& message, std::string_view payload = {});
   void ask(std::int64_t ticket, const AgentLaunch& launch, std::vector<std::string> keys);
