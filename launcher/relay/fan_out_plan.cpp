@@ -42,7 +42,8 @@ FanOutWay way_to_node(const ConnectSettings& limits, const FanOutView& view) {
     if (best == nullptr || rank(each) < rank(*best)) best = &each;
   }
   if (best != nullptr) return GoThrough{best->id};
-  const bool has_hope = view.hopeful > 0 || view.idle > 0 || is_being_tried(view);
+  const bool has_hope =
+      view.hopeful + view.returning + view.idle > 0 || is_being_tried(view);
   if (has_hope && !view.is_impatient) return StayWaiting{};
   return GoDirectly{};
 }

@@ -26,6 +26,10 @@ class WatchedLink final : public Link {
   std::function<void()> gone_;
 };
 
+LinkFailure given_up(const NodeId& node) {
+  return {LinkFailureKind::lost, node.value + ": given up for a newer try"};
+}
+
 }  // namespace
 
 void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Done done) {
@@ -34,9 +38,7 @@ void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Don
   const std::uint64_t attempt = member.attempt = next_attempt_++;
   const auto older = std::exchange(member.state, Asked{});
   if (const auto* waiting = std::get_if<Waiting>(&older)) {
-    timers_.post([done = waiting->want.done, name = node.id.value] {
-      done(LinkFailure{LinkFailureKind::lost, name + ": given up for a newer try"});
-    });
+    timers_.post([done = waiting->want.done, id = node.id] { done(given_up(id)); });
   }
   routes_.route(node, [weak = weak_from_this(), node, launch, attempt,
                        done = std::move(done)](SshRoute route) {
@@ -44,8 +46,9 @@ void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Don
     if (!self) return;
     Member& asked = self->members_[node.id];
     auto* target = std::get_if<SshTarget>(&route);
-    if (target == nullptr || asked.attempt != attempt) {
-      if (asked.attempt == attempt) asked.state = Out{};
+    if (asked.attempt != attempt) return done(given_up(node.id));
+    if (target == nullptr) {
+      asked.state = Out{};
       return self->routes_.connect(node, launch, done);
     }
     asked.state = Waiting{{std::move(*target), launch, done, attempt}, self->timers_.now()};
@@ -59,10 +62,21 @@ RelayClient* FanOutTree::relay_of(const NodeId& node) {
   return relay == nullptr ? nullptr : relay->get();
 }
 
-bool FanOutTree::can_have_relay(const Member& member) const {
+bool FanOutTree::is_carried_by(const NodeId& relay, const NodeId& node) const {
+  for (std::optional<NodeId> at = relay; at; at = members_.at(*at).relay_through) {
+    if (*at == node) return true;
+  }
+  return false;
+}
+
+bool FanOutTree::can_soon_have_relay(const Member& member) const {
   const auto* up = std::get_if<Up>(&member.state);
   return up != nullptr && up->start_relay && std::holds_alternative<NoRelay>(member.relay) &&
-         timers_.now() >= member.no_parent_until;
+         timers_.now() + limits_.fan_out_patience >= member.no_parent_until;
+}
+
+bool FanOutTree::can_have_relay(const Member& member) const {
+  return can_soon_have_relay(member) && timers_.now() >= member.no_parent_until;
 }
 
 // Once for all that happens in a turn.
@@ -75,11 +89,26 @@ void FanOutTree::replan() {
 
 void FanOutTree::plan() {
   is_planned_ = false;
+  end_idle_relays();
   FanOutView now = view();
   const int waiting = place(now);
   if (waiting == 0) return patience_.reset();
   start_relays(now, waiting);
   wait_for_patience();
+}
+
+// Of nodes that nobody is connected to. One that carries others goes on, and ends after these.
+void FanOutTree::end_idle_relays() {
+  std::multimap<int, Member*, std::greater<>> deepest_first;
+  for (auto& [node, member] : members_) {
+    const bool has_relay = std::holds_alternative<std::shared_ptr<RelayClient>>(member.relay);
+    if (has_relay && std::holds_alternative<Out>(member.state)) {
+      deepest_first.emplace(member.relay_depth, &member);
+    }
+  }
+  for (const auto& [depth, member] : deepest_first) {
+    if (std::get<std::shared_ptr<RelayClient>>(member->relay)->is_idle()) member->relay = NoRelay{};
+  }
 }
 
 FanOutView FanOutTree::view() const {
@@ -95,10 +124,11 @@ FanOutView FanOutTree::view() const {
     view.hopeful += (connecting != nullptr && member.is_fresh) ||
                     std::holds_alternative<StartingRelay>(member.relay);
     view.idle += can_have_relay(member);
+    view.returning += connecting != nullptr ? !member.is_fresh && !member.is_alone
+                                            : can_soon_have_relay(member);
     const auto* relay = std::get_if<std::shared_ptr<RelayClient>>(&member.relay);
     if (relay == nullptr || now < member.no_parent_until) continue;
-    view.parents.push_back(
-        {node, member.relay_depth, static_cast<int>((*relay)->streams())});
+    view.parents.push_back({node, member.relay_depth, (*relay)->nodes()});
   }
   return view;
 }
@@ -110,20 +140,34 @@ int FanOutTree::place(FanOutView& view) {
     auto* waiting = std::get_if<Waiting>(&members_[node].state);
     if (waiting == nullptr) continue;
     view.is_impatient = timers_.now() - waiting->since >= limits_.fan_out_patience;
-    const Member& member = members_[node];
-    const FanOutWay way = member.is_alone ? GoDirectly{} : way_to_node(limits_, view);
+    const FanOutWay way = way_to(node, view);
     if (std::holds_alternative<StayWaiting>(way)) {
       waiting_.push_back(node);
     } else if (const auto* through = std::get_if<GoThrough>(&way)) {
       for (FanOutParent& each : view.parents) each.children += each.id == through->parent;
       go_through(node, through->parent, std::move(waiting->want));
     } else {
+      const Member& member = members_[node];
       ++view.direct;
       view.hopeful += member.is_fresh;
+      view.returning += !member.is_fresh && !member.is_alone;
       go_directly(node, std::move(waiting->want));
     }
   }
   return static_cast<int>(waiting_.size());
+}
+
+// Not through its own relay, which is there still although its link was lost.
+FanOutWay FanOutTree::way_to(const NodeId& node, const FanOutView& view) const {
+  const Member& member = members_.at(node);
+  if (member.is_alone) return GoDirectly{};
+  if (!std::holds_alternative<std::shared_ptr<RelayClient>>(member.relay)) {
+    return way_to_node(limits_, view);
+  }
+  FanOutView others = view;
+  std::erase_if(others.parents,
+                [&](const FanOutParent& each) { return is_carried_by(each.id, node); });
+  return way_to_node(limits_, others);
 }
 
 void FanOutTree::start_relays(FanOutView& view, int waiting) {
@@ -141,10 +185,16 @@ void FanOutTree::start_relays(FanOutView& view, int waiting) {
   }
 }
 
+// Until the first of them has waited long enough, or another relay can be started.
 void FanOutTree::wait_for_patience() {
   const auto* first = std::get_if<Waiting>(&members_[waiting_.front()].state);
   if (first == nullptr) return replan();
-  const SteadyTime until = first->since + limits_.fan_out_patience;
+  SteadyTime until = first->since + limits_.fan_out_patience;
+  for (const auto& [node, member] : members_) {
+    if (can_soon_have_relay(member) && !can_have_relay(member)) {
+      until = std::min(until, member.no_parent_until);
+    }
+  }
   const auto left = std::chrono::ceil<Milliseconds>(until - timers_.now());
   patience_ = timers_.after(std::max(left, Milliseconds{1}), [this] { replan(); });
 }
@@ -227,6 +277,7 @@ void FanOutTree::start_relay(const NodeId& node) {
   Member& member = members_[node];
   member.relay = StartingRelay{};
   member.relay_depth = std::get<Up>(member.state).depth;
+  member.relay_through = std::get<Up>(member.state).parent;
   std::get<Up>(member.state).start_relay([weak = weak_from_this(), node](RelayResult result) {
     if (const auto self = weak.lock()) self->relay_started(node, std::move(result));
   });
@@ -237,6 +288,9 @@ void FanOutTree::relay_started(const NodeId& node, RelayResult result) {
   replan();
   if (const auto* failure = std::get_if<LinkFailure>(&result)) {
     member.relay = NoRelay{};
+    // Once is no fault of the node: the way to it was lost at the same time.
+    const bool is_lost = failure->kind == LinkFailureKind::lost;
+    if (!std::exchange(member.is_start_lost, is_lost) && is_lost) return pause(member);
     member.no_parent_until = timers_.now() + limits_.fan_out_set_aside;
     return note_("target " + target_ + ": " + node.value + " leads to no other node: " +
                  failure->message);
@@ -249,6 +303,7 @@ void FanOutTree::relay_started(const NodeId& node, RelayResult result) {
       });
   member.relay = relay;
   member.relay_since = timers_.now();
+  member.is_start_lost = false;
   relay->start();
 }
 
@@ -256,12 +311,15 @@ void FanOutTree::relay_started(const NodeId& node, RelayResult result) {
 void FanOutTree::relay_lost(const NodeId& node) {
   Member& member = members_[node];
   timers_.post([dead = std::exchange(member.relay, NoRelay{})] {});
+  pause(member);
+  replan();
+}
+
+void FanOutTree::pause(Member& member) {
   const bool was_steady = timers_.now() - member.relay_since >= steady_relay;
-  const Milliseconds longer =
-      std::clamp(member.pause * 2, shortest_pause, longest_pause);
+  const Milliseconds longer = std::clamp(member.pause * 2, shortest_pause, longest_pause);
   member.pause = was_steady ? shortest_pause : longer;
   member.no_parent_until = std::max(member.no_parent_until, timers_.now() + member.pause);
-  replan();
 }
 
 void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult result) {
@@ -285,13 +343,10 @@ void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult res
   want.done(std::move(result));
 }
 
-// A relay without its node's own link goes on while it carries anything.
 void FanOutTree::link_gone(const NodeId& node, std::uint64_t attempt) {
   Member& member = members_[node];
   if (member.attempt == attempt) member.state = Out{};
-  const auto* relay = std::get_if<std::shared_ptr<RelayClient>>(&member.relay);
-  if (relay == nullptr || (*relay)->streams() > 0) return;
-  timers_.post([idle = std::exchange(member.relay, NoRelay{})] {});
+  replan();
 }
 
 }  // namespace muster

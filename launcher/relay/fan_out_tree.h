@@ -60,20 +60,26 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
     std::variant<Out, Asked, Waiting, Connecting, Up> state;
     std::variant<NoRelay, StartingRelay, std::shared_ptr<RelayClient>> relay;
     int relay_depth = 1;
+    std::optional<NodeId> relay_through{};  // whose relay carries the relay
     std::uint64_t attempt = 0;      // the newest; an older one's result is not the node's any more
     bool is_fresh = true;           // nothing has gone wrong with it, or it has not been tried
     bool is_alone = false;          // the last try failed: the next one is direct
     SteadyTime no_parent_until{};  // its relay failed, or could not reach a node
     SteadyTime relay_since{};
     Milliseconds pause{0};  // after the newest loss of a relay
+    bool is_start_lost = false;  // the way to it was lost while its newest relay was started
   };
 
   RelayClient* relay_of(const NodeId& node);
+  bool is_carried_by(const NodeId& relay, const NodeId& node) const;
   bool can_have_relay(const Member& member) const;
+  bool can_soon_have_relay(const Member& member) const;
   FanOutView view() const;
   void replan();
   void plan();
+  void end_idle_relays();
   int place(FanOutView& view);  // how many still wait
+  FanOutWay way_to(const NodeId& node, const FanOutView& view) const;
   void start_relays(FanOutView& view, int waiting);
   void wait_for_patience();
   void go_directly(const NodeId& node, Want want);
@@ -83,6 +89,7 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   void start_relay(const NodeId& node);
   void relay_started(const NodeId& node, RelayResult result);
   void relay_lost(const NodeId& node);
+  void pause(Member& member);
   void suspect(const NodeId& parent);
   void cannot_reach(const NodeId& parent, const NodeId& node, const LinkFailure& failure);
   void arrived(const NodeId& node, const Want& want, ConnectResult result);

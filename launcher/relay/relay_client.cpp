@@ -97,6 +97,16 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
   }
 }
 
+int RelayClient::nodes() const {
+  const auto opening = std::count_if(opening_.begin(), opening_.end(), [](const auto& each) {
+    return each.second.on_connected != nullptr;
+  });
+  return static_cast<int>(opening + std::count_if(carried_.begin(), carried_.end(),
+                                                  [](const auto& each) {
+                                                    return !each.second.is_relay;
+                                                  }));
+}
+
 void RelayClient::connect(const SshTarget& target, const AgentLaunch& launch,
                           std::function<void(ConnectResult)> done) {
   const std::int64_t ticket = next_ticket_++;
@@ -164,7 +174,7 @@ void RelayClient::on(const RelayConnected& connected, std::string&&) {
   auto opened = opening_.extract(connected.ticket);
   if (opened.empty()) return;
   const Opening& opening = opened.mapped();
-  auto link = open_link(connected.ticket, opening.target.node);
+  auto link = open_link(connected.ticket, opening);
   if (opening.on_relay) return opening.on_relay(std::move(link));
   StartRelay start_relay = [weak = weak_from_this(), ticket = connected.ticket,
                             node = opening.target.node](std::function<void(RelayResult)> done) {
@@ -176,16 +186,16 @@ void RelayClient::on(const RelayConnected& connected, std::string&&) {
                                  std::move(start_relay)});
 }
 
-std::unique_ptr<Link> RelayClient::open_link(std::int64_t ticket, const NodeAddress& node) {
+std::unique_ptr<Link> RelayClient::open_link(std::int64_t ticket, const Opening& opening) {
   auto stream = std::make_shared<RelayStream>(
-      timers_, ticket, describe(node),
+      timers_, ticket, describe(opening.target.node),
       [weak = weak_from_this()](const ToRelay& message, std::string_view payload) {
         if (const auto self = weak.lock()) self->send(message, payload);
       });
-  streams_.emplace(ticket, stream);
+  carried_.emplace(ticket, Carried{stream, opening.on_relay != nullptr});
   return std::make_unique<RelayLink>(std::move(stream), [weak = weak_from_this(), ticket] {
     const auto self = weak.lock();
-    if (self && self->streams_.erase(ticket) > 0) self->send(RelayHangUp{ticket});
+    if (self && self->carried_.erase(ticket) > 0) self->send(RelayHangUp{ticket});
   });
 }
 
@@ -199,10 +209,10 @@ void RelayClient::deepen(std::int64_t over, const NodeAddress& node,
 
 void RelayClient::on(const RelayClosed& closed, std::string&&) {
   if (opening_.contains(closed.ticket)) return refuse(closed.ticket, closed.failure);
-  const auto stream = streams_.extract(closed.ticket);
-  if (stream.empty()) return;
+  const auto over = carried_.extract(closed.ticket);
+  if (over.empty()) return;
   // Of a node that was reached, the way is all that a relay can know the end of.
-  stream.mapped()->closed(by_way({LinkFailureKind::lost, closed.failure.message}));
+  over.mapped().stream->closed(by_way({LinkFailureKind::lost, closed.failure.message}));
 }
 
 LinkFailure RelayClient::by_way(LinkFailure failure) const {
@@ -219,13 +229,13 @@ void RelayClient::refuse(std::int64_t ticket, LinkFailure failure) {
 }
 
 void RelayClient::on(const RelayBytes& bytes, std::string&& payload) {
-  const auto stream = streams_.find(bytes.ticket);
-  if (stream != streams_.end()) std::shared_ptr(stream->second)->bytes(std::move(payload));
+  const auto found = carried_.find(bytes.ticket);
+  if (found != carried_.end()) std::shared_ptr(found->second.stream)->bytes(std::move(payload));
 }
 
 void RelayClient::on(const RelayRoom& room, std::string&&) {
-  const auto stream = streams_.find(room.ticket);
-  if (stream != streams_.end()) std::shared_ptr(stream->second)->more_room(room.bytes);
+  const auto found = carried_.find(room.ticket);
+  if (found != carried_.end()) std::shared_ptr(found->second.stream)->more_room(room.bytes);
 }
 
 // The link is destroyed later: this may run inside one of its callbacks.
@@ -235,13 +245,13 @@ void RelayClient::lose(const std::string& why) {
   timers_.post([dead = std::shared_ptr<Link>(std::move(link_))] {});
   heartbeat_.reset();
   const std::string reason = lost_relay + (": " + why);
-  const auto streams = std::exchange(streams_, {});
+  const auto carried = std::exchange(carried_, {});
   while (!opening_.empty()) {
     const auto& [ticket, opening] = *opening_.begin();
     refuse(ticket, {LinkFailureKind::lost, describe(opening.target.node) + reason});
   }
-  for (const auto& [ticket, stream] : streams) {
-    stream->closed(by_way({LinkFailureKind::lost, stream->peer() + reason}));
+  for (const auto& [ticket, each] : carried) {
+    each.stream->closed(by_way({LinkFailureKind::lost, each.stream->peer() + reason}));
   }
   if (on_lost_) std::exchange(on_lost_, nullptr)();
 }

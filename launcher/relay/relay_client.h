@@ -35,7 +35,8 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   void connect(const SshTarget& target, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done);
   bool is_lost() const { return !link_; }
-  std::size_t streams() const { return streams_.size() + opening_.size(); }
+  bool is_idle() const { return carried_.empty() && opening_.empty(); }
+  int nodes() const;  // reached through it or being so; not the relays on these
 
  private:
   struct Opening {  // a node that is being logged in to, or a relay that is being started on one
@@ -44,6 +45,11 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
     std::function<void(RelayResult)> on_relay;
     std::vector<std::string> keys{};  // that may still be used for it, each once
     int questions = 0;                // of the relay, about host keys and signatures
+  };
+
+  struct Carried {
+    std::shared_ptr<RelayStream> stream;
+    bool is_relay = false;
   };
 
   void receive(std::span<const std::byte> bytes);
@@ -61,7 +67,7 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   void ask(std::int64_t ticket, const AgentLaunch& launch, std::vector<std::string> keys);
   void refuse(std::int64_t ticket, LinkFailure failure);
   void deepen(std::int64_t over, const NodeAddress& node, std::function<void(RelayResult)> done);
-  std::unique_ptr<Link> open_link(std::int64_t ticket, const NodeAddress& node);
+  std::unique_ptr<Link> open_link(std::int64_t ticket, const Opening& opening);
   LinkFailure by_way(LinkFailure failure) const;
   void beat();
   void lose(const std::string& why);
@@ -77,7 +83,7 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   int unanswered_ = 0;  // beats since the relay's last word
   std::int64_t next_ticket_ = 1;
   std::map<std::int64_t, Opening> opening_;
-  std::map<std::int64_t, std::shared_ptr<RelayStream>> streams_;
+  std::map<std::int64_t, Carried> carried_;
 };
 
 }  // namespace muster

@@ -78,11 +78,36 @@ void FakeCluster::connect(const SshTarget& target, const AgentLaunch&,
 void FakeCluster::power_off(const NodeId& id) {
   FakeNode& node = nodes.at(id);
   node.is_off = true;
-  for (FakeRelay* relay : std::set(*node.relays)) relay->die();
+  kill_relays(id);
   for (const auto& cut : std::exchange(cuts[id], {})) (*cut)();
   for (auto& [other, each] : nodes) {
-    for (FakeRelay* relay : std::set(*each.relays)) relay->close_ticket(id);
+    for (FakeRelay* relay : std::set(*each.relays)) relay->close_tickets(id, true);
   }
+}
+
+void FakeCluster::cut_link(const NodeId& id) {
+  for (const auto& cut : std::exchange(cuts[id], {})) (*cut)();
+  for (auto& [other, each] : nodes) {
+    for (FakeRelay* relay : std::set(*each.relays)) relay->close_tickets(id, false);
+  }
+}
+
+void FakeCluster::kill_relays(const NodeId& id) {
+  const auto relays = nodes.at(id).relays;
+  for (FakeRelay* relay : std::set(*relays)) {
+    if (relays->contains(relay)) relay->die();
+  }
+}
+
+void FakeCluster::cut_everything() {
+  for (auto& [id, node] : nodes) kill_relays(id);
+  for (auto& [id, node] : nodes) cut_link(id);
+}
+
+int FakeCluster::relays() const {
+  int all = 0;
+  for (const auto& [id, node] : nodes) all += static_cast<int>(node.relays->size());
+  return all;
 }
 
 FakeRelay::FakeRelay(FakeCluster& cluster, NodeId node, std::function<void(std::string)> say)
@@ -102,9 +127,9 @@ void FakeRelay::die() {
   if (on_death) on_death();
 }
 
-void FakeRelay::close_ticket(const NodeId& node) {
+void FakeRelay::close_tickets(const NodeId& node, bool relays_too) {
   for (auto at = tickets_.begin(); at != tickets_.end();) {
-    if (at->second.node != node) {
+    if (at->second.node != node || (at->second.deeper && !relays_too)) {
       ++at;
       continue;
     }
@@ -138,15 +163,26 @@ void FakeRelay::take(const ToRelay& message, const std::string& payload) {
     send(RelayRoom{bytes->ticket, static_cast<std::int64_t>(payload.size())});
     if (ticket->second.deeper) std::shared_ptr(ticket->second.deeper)->hear(payload);
   } else if (const auto* deeper = std::get_if<RelayDeepen>(&message)) {
-    const NodeId node = tickets_.at(deeper->over).node;
-    const auto say = [weak = weak_from_this(), ticket = deeper->ticket](const std::string& said) {
-      if (const auto self = weak.lock()) self->send(RelayBytes{ticket}, said);
-    };
-    tickets_[deeper->ticket] = {node, std::make_shared<FakeRelay>(cluster_, node, say)};
-    RelayConnected connected;
-    connected.ticket = deeper->ticket;
-    send(connected);
+    const auto below = tickets_.find(deeper->over);
+    if (below == tickets_.end()) {
+      return send(RelayClosed{deeper->ticket, {LinkFailureKind::lost, "no such ticket"}});
+    }
+    const NodeId node = below->second.node;
+    cluster_.timers.plan(cluster_.nodes.at(node).login,
+                         [weak = weak_from_this(), node, ticket = deeper->ticket] {
+                           if (const auto self = weak.lock()) self->deepen(ticket, node);
+                         });
   }
+}
+
+void FakeRelay::deepen(std::int64_t ticket, const NodeId& node) {
+  const auto say = [weak = weak_from_this(), ticket](const std::string& said) {
+    if (const auto self = weak.lock()) self->send(RelayBytes{ticket}, said);
+  };
+  tickets_[ticket] = {node, std::make_shared<FakeRelay>(cluster_, node, say)};
+  RelayConnected connected;
+  connected.ticket = ticket;
+  send(connected);
 }
 
 void FakeRelay::log_in(const RelayConnect& asked) {

@@ -35,7 +35,7 @@ class FakeRelay : public std::enable_shared_from_this<FakeRelay> {
   ~FakeRelay();
   void hear(std::string_view bytes);
   void die();  // says so to whoever listens
-  void close_ticket(const NodeId& node);
+  void close_tickets(const NodeId& node, bool relays_too);
 
   std::function<void()> on_death;
 
@@ -48,6 +48,7 @@ class FakeRelay : public std::enable_shared_from_this<FakeRelay> {
   void take(const ToRelay& message, const std::string& payload);
   void send(const FromRelay& message, std::string_view payload = {});
   void log_in(const RelayConnect& asked);
+  void deepen(std::int64_t ticket, const NodeId& node);
 
   FakeCluster& cluster_;
   NodeId node_;
@@ -73,6 +74,12 @@ class FakeCluster final : public SshRoutes {
 
   // The host goes, with all that leads through it.
   void power_off(const NodeId& node);
+  // The agent goes, and with it what leads to it; the host's relay stays.
+  void cut_link(const NodeId& node);
+  void kill_relays(const NodeId& node);
+  // The network of the login node was away for too long.
+  void cut_everything();
+  int relays() const;  // on all nodes
 
   VirtualTimers& timers;
   std::map<NodeId, FakeNode> nodes;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <random>
 
 #include "tests/catch.h"
 #include "tests/launcher/relay/fake_cluster.h"
@@ -71,6 +72,12 @@ class Run {
     return static_cast<int>(std::count_if(links.begin(), links.end(), [&](const auto& each) {
       return ways.at(each.first) == parent;
     }));
+  }
+  NodeId a_parent() const {  // empty: none
+    for (const auto& [id, way] : ways) {
+      if (children_of(id) > 0) return id;
+    }
+    return {};
   }
   int depth(const NodeId& id) const { return ways.at(id) ? depth(*ways.at(id)) + 1 : 1; }
 
@@ -160,6 +167,115 @@ TEST_CASE("when a node dies those behind it are reached anew at once, through ot
   for (const auto& [id, count] : run.losses) lost += count;
   CHECK(lost == 5);
   CHECK(run.notes.empty());
+}
+
+TEST_CASE("a node whose agent died takes its place again, beside the relay that stayed") {
+  Run run(14, 3, 2);
+  run.start();
+  run.time.pass(Milliseconds{4000});
+  REQUIRE(run.up() == 14);
+  NodeId inner;
+  for (const auto& [id, way] : run.ways) {
+    if (run.depth(id) == 2 && run.children_of(id) == 2) inner = id;
+  }
+  REQUIRE(!inner.value.empty());
+  run.cluster->cut_link(inner);
+  run.time.pass(Milliseconds{6000});
+  CHECK(run.up() == 14);
+  CHECK(run.depth(inner) == 2);
+  CHECK(run.losses.size() == 1);
+}
+
+TEST_CASE("whatever is lost and when, every node that is on is reached, and not through itself") {
+  const auto seed = GENERATE(range(1u, 101u));
+  std::mt19937 random(seed);
+  const auto below = [&](int limit) { return static_cast<int>(random() % unsigned(limit)); };
+  Run run(4 + below(16), 3, 2 + below(2));
+  run.start();
+  for (int event = 0; event < 30; ++event) {
+    run.time.pass(Milliseconds{below(2) == 0 ? below(400) : below(15'000)});
+    const NodeId node{"n" + std::to_string(1 + below(static_cast<int>(run.cluster->nodes.size())))};
+    switch (below(8)) {
+      case 0: run.cluster->power_off(node); break;
+      case 1: run.cluster->kill_relays(node); break;
+      case 2: run.cluster->cut_everything(); break;
+      case 3: run.cluster->nodes.at(node).is_off = false; break;
+      default: run.cluster->cut_link(node);
+    }
+    for (const auto& [id, way] : run.ways) CHECK(way != id);
+  }
+  for (auto& [id, node] : run.cluster->nodes) node.is_off = false;
+  run.time.pass(Milliseconds{20'000});
+  CHECK(run.up() == static_cast<int>(run.cluster->nodes.size()));
+  run.links.clear();
+  run.time.pass(Milliseconds{100});
+  CHECK(run.cluster->relays() == 0);
+}
+
+TEST_CASE("when all is lost at once the nodes are a tree again, not all connected directly") {
+  Run run(60, 16, 4);
+  run.start();
+  run.time.pass(Milliseconds{GENERATE(4000, 90'000)});
+  REQUIRE(run.up() == 60);
+  REQUIRE(run.directly() == 4);
+  run.cluster->cut_everything();
+  run.time.pass(Milliseconds{100});
+  REQUIRE(run.up() == 0);
+  run.time.pass(Milliseconds{6000});
+  CHECK(run.up() == 60);
+  CHECK(run.directly() < 8);
+}
+
+TEST_CASE("relays end with the last link that they carry when nobody wants their nodes") {
+  Run run(14, 3, 2);
+  run.start();
+  run.time.pass(Milliseconds{4000});
+  REQUIRE(run.cluster->relays() > 2);
+  SECTION("those in front first") {
+    std::map<int, std::vector<NodeId>> levels;
+    for (const auto& [id, link] : run.links) levels[run.depth(id)].push_back(id);
+    for (const auto& [depth, nodes] : levels) {
+      for (const NodeId& node : nodes) run.links.erase(node);
+      run.time.pass(Milliseconds{100});
+    }
+  }
+  SECTION("all at once") { run.links.clear(); }
+  run.time.pass(Milliseconds{100});
+  CHECK(run.cluster->relays() == 0);
+}
+
+TEST_CASE("whoever's relay was being started when the way to it was lost is not blamed") {
+  for (int at = 200; at < 900; at += 20) {
+    Run run(14, 3, 2);
+    run.start();
+    run.time.pass(Milliseconds{at});
+    const NodeId parent = run.a_parent();
+    if (parent.value.empty()) continue;
+    CAPTURE(at, parent.value);
+    run.cluster->power_off(parent);
+    run.time.pass(Milliseconds{20'000});
+    CHECK(run.up() == 13);
+    CHECK(run.notes.empty());
+  }
+}
+
+TEST_CASE("of two questions for a node the newer one counts, and the older one is answered") {
+  VirtualTimers time;
+  auto cluster = std::make_unique<FakeCluster>(time, 1);
+  const FakeNode& node = cluster->nodes.at(NodeId{"n1"});
+  FanOut fan_out(time, std::move(cluster), std::make_shared<NoTrust>(), [](const std::string&) {});
+  NodeAddress address;
+  address.id = NodeId{"n1"};
+  address.transport = TransportKind::ssh;
+  std::vector<bool> answers;
+  const auto note = [&](const ConnectResult& result) {
+    answers.push_back(std::holds_alternative<Connected>(result));
+  };
+  fan_out.connect(address, {}, note);
+  fan_out.connect(address, {}, note);
+  time.pass(Milliseconds{500});
+  CHECK(answers == std::vector<bool>{false, true});
+  CHECK(node.direct_tries == 1);
 }
 
 TEST_CASE("a relay that stands still is given up before its agents count as silent") {
