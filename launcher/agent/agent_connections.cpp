@@ -67,8 +67,8 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
     line_lost();
   }
   // A shorter lease may be over already, counted from the last word that was heard; it counts from
-  // here, as far as the earlier one lasts.
-  spared_until_ = std::min(heard_at_ + lease_, boot_time() + hello.lease);
+  // here, as far as the earlier one lasts: never longer than without this greeting.
+  spared_until_ = std::min(std::max(heard_at_ + lease_, spared_until_), boot_time() + hello.lease);
   lease_ = hello.lease;
   line_.attach(peer);
   peer->set_handlers({[this](Frame frame) { controller_frame(std::move(frame)); },
