@@ -30,6 +30,8 @@ void decode_everywhere(const Frame& frame) {
   (void)decode_from_agent(frame);
   (void)decode_to_controller(frame);
   (void)decode_from_controller(frame);
+  (void)decode_to_relay(frame);
+  (void)decode_from_relay(frame);
 }
 
 // One message of every kind.
@@ -46,6 +48,8 @@ std::vector<Json> every_header() {
   add_all<FromAgent>(headers, std::make_index_sequence<std::variant_size_v<FromAgent>>{});
   add_all<ToController>(headers, std::make_index_sequence<std::variant_size_v<ToController>>{});
   add_all<FromController>(headers, std::make_index_sequence<std::variant_size_v<FromController>>{});
+  add_all<ToRelay>(headers, std::make_index_sequence<std::variant_size_v<ToRelay>>{});
+  add_all<FromRelay>(headers, std::make_index_sequence<std::variant_size_v<FromRelay>>{});
   return headers;
 }
 
