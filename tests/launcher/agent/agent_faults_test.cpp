@@ -240,6 +240,34 @@ TEST_CASE("a controller that comes with a much shorter lease finds time to renew
   CHECK(is_running(node.agent_pid()));
 }
 
+TEST_CASE("a shorter lease that is brought late does not outlive the earlier one") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const pid_t agent = node.agent_pid();
+  auto earlier = node.connect();
+  const Welcome first =
+      earlier.hello(node.controller(), node.name(), std::chrono::milliseconds(3000));
+  const auto now_there = [](AgentClient& client) {
+    client.send(Ping{1});
+    const auto pong = client.await<Pong>();
+    return pong ? pong->boot_ms : 0;
+  };
+  // Nothing is heard of the agent from the first word on; the next controller comes late.
+  REQUIRE(eventually([&] { return now_there(earlier) > first.boot_ms + 2000; }));
+  auto later = node.connect();
+  const Welcome second =
+      later.hello(node.controller(), node.name(), std::chrono::milliseconds(2900));
+  REQUIRE(second.boot_ms < first.boot_ms + 3000);
+  std::int64_t newest = second.boot_ms;
+  REQUIRE(eventually([&] {
+    const std::int64_t now = now_there(later);
+    newest = std::max(newest, now);
+    return now == 0;
+  }));
+  CHECK(eventually([&] { return !is_running(agent); }));
+  CHECK(newest < first.boot_ms + 3000 + 700);  // it looks twice a second
+}
+
 TEST_CASE("frames that the network held back do not renew the lease, words that were heard do") {
   const bool is_heard = GENERATE(false, true);
   TestNode node;
