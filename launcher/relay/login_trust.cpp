@@ -1,6 +1,8 @@
 #include "launcher/relay/login_trust.h"
 
 #include <algorithm>
+#include <deque>
+#include <utility>
 
 #include "launcher/transport/key_file.h"
 #include "launcher/transport/key_signature.h"
@@ -11,6 +13,8 @@ namespace {
 
 // sshd's MaxAuthTries is 6; the node's own two key files come first.
 constexpr std::size_t most_keys = 3;
+// An ssh agent answers one after the other, and lets 128 wait at its door.
+constexpr int most_at_agent = 16;
 
 // libssh2 1.10 signs with no others.
 bool is_usable(const std::string& key) {
@@ -37,18 +41,12 @@ class OwnTrust final : public LoginTrust, public std::enable_shared_from_this<Ow
 
   void keys_for(const NodeAddress& node,
                 std::function<void(std::vector<std::string>)> done) override {
+    askers_.push_back({node, std::move(done)});
+    if (askers_.size() > 1) return;  // whoever asks meanwhile gets the same answer
     std::shared_ptr<KeyAgent> agent = desk_->key_agent();
-    if (!agent) return done(with_files(node, {}));
-    agent->list([this, weak = weak_from_this(), agent, node,
-                 done = std::move(done)](const std::optional<std::vector<AgentKey>>& listed) {
-      if (weak.expired()) return;
-      std::vector<std::string> keys;
-      if (listed) {
-        for (const AgentKey& each : *listed) {
-          if (is_usable(each.blob)) keys.push_back(each.blob);
-        }
-      }
-      done(with_files(node, std::move(keys)));
+    if (!agent) return tell_keys({});
+    agent->list([weak = weak_from_this(), agent](const Listed& listed) {
+      if (const auto self = weak.lock()) self->tell_keys(listed);
     });
   }
 
@@ -56,15 +54,47 @@ class OwnTrust final : public LoginTrust, public std::enable_shared_from_this<Ow
             std::function<void(std::optional<std::string>)> done) override {
     const auto file = files_.find(public_key);
     if (file != files_.end()) return done(sign_with_key_file(file->second, data));
-    std::shared_ptr<KeyAgent> agent = desk_->key_agent();
-    if (!agent) return done(std::nullopt);
-    agent->sign(public_key, data,
-                [agent, done = std::move(done)](std::optional<std::string> signature) {
-                  done(std::move(signature));
-                });
+    for_agent_.push_back({public_key, std::string(data), std::move(done)});
+    ask_agent();
   }
 
  private:
+  using Listed = std::optional<std::vector<AgentKey>>;
+  struct Asker {
+    NodeAddress node;
+    std::function<void(std::vector<std::string>)> done;
+  };
+  struct Unsigned {
+    std::string public_key;
+    std::string data;
+    std::function<void(std::optional<std::string>)> done;
+  };
+
+  void tell_keys(const Listed& listed) {
+    std::vector<std::string> keys;
+    for (const AgentKey& each : listed.value_or(std::vector<AgentKey>())) {
+      if (is_usable(each.blob)) keys.push_back(each.blob);
+    }
+    for (const Asker& each : std::exchange(askers_, {})) each.done(with_files(each.node, keys));
+  }
+
+  void ask_agent() {
+    if (at_agent_ == most_at_agent || for_agent_.empty()) return;
+    const Unsigned next = std::move(for_agent_.front());
+    for_agent_.pop_front();
+    std::shared_ptr<KeyAgent> agent = desk_->key_agent();
+    if (!agent) return next.done(std::nullopt);
+    ++at_agent_;
+    agent->sign(next.public_key, next.data,
+                [weak = weak_from_this(), agent, done = next.done](const auto& signature) {
+                  done(signature);
+                  const auto self = weak.lock();
+                  if (!self) return;
+                  --self->at_agent_;
+                  self->ask_agent();
+                });
+  }
+
   // A key that the cluster file names goes first, whoever holds it.
   std::vector<std::string> with_files(const NodeAddress& node, std::vector<std::string> keys) {
     if (!node.identity_file.empty()) {
@@ -93,6 +123,9 @@ class OwnTrust final : public LoginTrust, public std::enable_shared_from_this<Ow
 
   SshSettings settings_;
   std::shared_ptr<LoginDesk> desk_;
+  std::vector<Asker> askers_;
+  std::deque<Unsigned> for_agent_;
+  int at_agent_ = 0;
   std::map<std::string, std::string> files_;  // public key to the file of the private one
 };
 

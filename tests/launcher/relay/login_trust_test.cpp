@@ -2,6 +2,7 @@
 #include "launcher/relay/login_trust.h"
 
 #include <boost/asio/io_context.hpp>
+#include <csignal>
 
 #include "launcher/transport/base64.h"
 #include "launcher/transport/wire_reader.h"
@@ -69,6 +70,27 @@ struct Keys {
   }
 };
 
+// An ssh agent that can be held up.
+class KeyAgentProcess {
+ public:
+  explicit KeyAgentProcess(std::string socket) : socket_(std::move(socket)) {
+    const std::string said = run_here({"ssh-agent", "-a", socket_});
+    const std::string mark = "SSH_AGENT_PID=";
+    process_ = std::stoi(said.substr(said.find(mark) + mark.size()));
+  }
+  KeyAgentProcess(const KeyAgentProcess&) = delete;
+  ~KeyAgentProcess() { ::kill(process_, SIGKILL); }
+  void add(const std::string& key) const {
+    run_here({"env", "SSH_AUTH_SOCK=" + socket_, "ssh-add", "-q", key});
+  }
+  void stop() const { ::kill(process_, SIGSTOP); }
+  void go_on() const { ::kill(process_, SIGCONT); }
+
+ private:
+  std::string socket_;
+  pid_t process_ = 0;
+};
+
 }  // namespace
 
 TEST_CASE("what the login node signs with a key file is what OpenSSH would have signed") {
@@ -92,6 +114,40 @@ TEST_CASE("keys that cannot sign are not offered, and one that is named goes fir
   CHECK(WireReader(with_name[0]).string() == "ssh-ed25519");
   CHECK(keys.offered(keys.file("missing")).empty());
   CHECK_FALSE(keys.sign("of nobody", "data"));
+}
+
+TEST_CASE("however many nodes ask at once, an ssh agent that is slow answers them all") {
+  Keys keys;
+  keys.make("held", "ed25519", "256");
+  const KeyAgentProcess agent(keys.file("agent"));
+  agent.add(keys.file("held"));
+  SshSettings settings;
+  settings.key_folder = keys.file("none");
+  settings.own_known_hosts = keys.file("known_hosts");
+  settings.agent_socket = keys.file("agent");
+  const auto trust = make_login_trust(keys.io, settings);
+  constexpr int nodes = 300;  // more than may stand in front of its door
+  std::vector<std::string> offered;
+  agent.stop();
+  for (int i = 0; i < nodes; ++i) {
+    trust->keys_for({}, [&](const std::vector<std::string>& all) {
+      offered.insert(offered.end(), all.begin(), all.end());
+    });
+  }
+  agent.go_on();
+  keys.io.run();
+  REQUIRE(offered.size() == nodes);
+  int signatures = 0;
+  agent.stop();
+  for (int i = 0; i < nodes; ++i) {
+    trust->sign(offered[0], "data", [&](const std::optional<std::string>& signature) {
+      signatures += signature.has_value();
+    });
+  }
+  agent.go_on();
+  keys.io.restart();
+  keys.io.run();
+  CHECK(signatures == nodes);
 }
 
 TEST_CASE("a host key shown by another node is pinned once, and another one is refused") {
