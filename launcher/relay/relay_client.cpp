@@ -27,6 +27,18 @@ std::string readable(std::string text) {
   return text;
 }
 
+// Sums of these are made without another look.
+ConnectProfile believable(ConnectProfile profile) {
+  constexpr std::size_t most_phases = 32;
+  constexpr std::int64_t longest_us = std::chrono::microseconds(std::chrono::hours(24)).count();
+  profile.resize(std::min(profile.size(), most_phases));
+  for (PhaseTime& each : profile) {
+    each.phase = readable(std::move(each.phase));
+    each.us = std::clamp<std::int64_t>(each.us, 0, longest_us);
+  }
+  return profile;
+}
+
 class RelayLink final : public Link {
  public:
   RelayLink(std::shared_ptr<RelayStream> stream, std::function<void()> hang_up)
@@ -182,8 +194,8 @@ void RelayClient::on(const RelayConnected& connected, std::string&&) {
     if (self) return self->deepen(ticket, node, std::move(done));
     done(LinkFailure{LinkFailureKind::lost, describe(node) + lost_relay});
   };
-  opening.on_connected(Connected{std::move(link), connected.profile, connected.methods, parent_,
-                                 std::move(start_relay)});
+  opening.on_connected(Connected{std::move(link), believable(connected.profile),
+                                 readable(connected.methods), parent_, std::move(start_relay)});
 }
 
 std::unique_ptr<Link> RelayClient::open_link(std::int64_t ticket, const Opening& opening) {

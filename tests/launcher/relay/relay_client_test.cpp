@@ -2,6 +2,7 @@
 #include "launcher/relay/relay_client.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "launcher/transport/base64.h"
 #include "launcher/transport/wire_reader.h"
@@ -146,6 +147,26 @@ TEST_CASE("a relay whose messages are longer than any relay's is lost") {
   one.say(connected);
   CHECK(one.lost == "lost");
   CHECK(std::holds_alternative<LinkFailure>(one.result.value()));
+}
+
+TEST_CASE("where a relay says the time went is believed as far as it can be") {
+  Asked one;
+  RelayConnected connected;
+  connected.ticket = 1;
+  connected.methods = "aes\x1b[2J";
+  connected.profile = {{"kex", 1500},
+                       {"auth", std::numeric_limits<std::int64_t>::max()},
+                       {"shell", std::numeric_limits<std::int64_t>::min()}};
+  connected.profile.resize(2000, {"x", 1});
+  one.say(connected);
+  const auto& node = std::get<Connected>(*one.result);
+  CHECK(node.methods == "aes[2J");
+  CHECK(node.profile.size() < 100);
+  CHECK(node.profile[0].us == 1500);
+  for (const PhaseTime& each : node.profile) {
+    CHECK(each.us >= 0);
+    CHECK(each.us <= std::int64_t{24} * 3600 * 1'000'000);
+  }
 }
 
 TEST_CASE("a relay cannot say of a node behind it that it will never be reached") {
