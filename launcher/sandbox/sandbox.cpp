@@ -282,6 +282,9 @@ Status sandbox_up(const SandboxLayout& layout, const SandboxRequest& request,
 
 Status sandbox_down(const SandboxLayout& layout) {
   if (!fs::exists(layout.folder())) return take_down(layout);
+  if (!fs::is_directory(layout.folder())) {
+    return Error{layout.folder().string() + " is no sandbox: it is no directory"};
+  }
   const auto lock = take_lock(layout.folder());
   if (!lock) return lock.error();
   auto down = take_down(layout);
