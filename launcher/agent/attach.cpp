@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <vector>
+#include <memory>
 
 #include "launcher/agent/agent_main.h"
 #include "launcher/agent/run_directory.h"
@@ -27,10 +27,12 @@ int fail(const std::string& message) {
   return 1;
 }
 
-// Bytes on their way from one descriptor to another.
+// Bytes on their way from one descriptor to another. Their buffer is not filled beforehand: mostly
+// a page of it is ever needed.
 class Pump {
  public:
-  Pump(int from, int to) : from_(from), to_(to), buffer_(copy_buffer_bytes) {}
+  Pump(int from, int to)
+      : from_(from), to_(to), buffer_(std::make_unique_for_overwrite<char[]>(copy_buffer_bytes)) {}
 
   bool is_over() const { return is_over_; }
   pollfd read_interest() const { return {has_bytes() || is_over_ ? -1 : from_, POLLIN, 0}; }
@@ -45,7 +47,7 @@ class Pump {
   bool has_bytes() const { return start_ < end_; }
 
   void fill() {
-    const ssize_t got = ::read(from_, buffer_.data(), buffer_.size());
+    const ssize_t got = ::read(from_, buffer_.get(), copy_buffer_bytes);
     if (got > 0) {
       start_ = 0;
       end_ = static_cast<std::size_t>(got);
@@ -55,7 +57,7 @@ class Pump {
   }
 
   void drain() {
-    const ssize_t put = ::write(to_, buffer_.data() + start_, end_ - start_);
+    const ssize_t put = ::write(to_, buffer_.get() + start_, end_ - start_);
     if (put > 0) {
       start_ += static_cast<std::size_t>(put);
     } else if (errno != EAGAIN && errno != EINTR) {
@@ -65,7 +67,7 @@ class Pump {
 
   int from_;
   int to_;
-  std::vector<char> buffer_;
+  std::unique_ptr<char[]> buffer_;
   std::size_t start_ = 0;
   std::size_t end_ = 0;
   bool is_over_ = false;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 
@@ -45,12 +46,13 @@ bool replace_file(const std::filesystem::path& path, std::string_view bytes, mod
 
 bool read_whole(int fd, std::string& out) {
   out.clear();
-  std::string step;
-  do {
-    if (!read_at(fd, static_cast<std::int64_t>(out.size()), read_step_bytes, step)) return false;
-    out += step;
-  } while (step.size() == read_step_bytes);
-  return true;
+  std::array<char, read_step_bytes> step;  // a small file takes a small part of it
+  while (true) {
+    const ssize_t got = ::pread(fd, step.data(), step.size(), static_cast<off_t>(out.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got == 0;
+    out.append(step.data(), static_cast<std::size_t>(got));
+  }
 }
 
 std::string text_of_file(const std::filesystem::path& path) {
