@@ -91,7 +91,7 @@ void Agent::restore_attempts() {
     const auto name = entry.path().filename().string();
     if (name.starts_with(trash_prefix)) trash_.push_back(entry.path().string());
   }
-  if (!trash_.empty()) sweep();
+  sweep_soon();
   for (const AttemptKey& key : attempts_below(spools_root(run_))) {
     LocalAttempt& restored = attempt(key);
     restored.restore();

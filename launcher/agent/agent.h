@@ -78,6 +78,7 @@ class Agent {
   void on(const RemoteStartEnded& ended, std::string_view);
   void on(const Retire&, std::string_view);
   void remove_files(const AttemptLayout& layout, bool job_too);
+  void sweep_soon();
   void sweep();
 
   LocalAttempt& attempt(const AttemptKey& key);

@@ -19,7 +19,8 @@ constexpr Milliseconds check_limit{10000};
 // A second to see what moves, then debuggers with five seconds each; a process in the kernel's hold
 // can hold up who reads its /proc.
 constexpr Milliseconds look_limit{20000};
-// What an attempt leaves is removed when the next one, which often follows at once, is under way.
+// What an attempt leaves is removed when the next one, which often follows at once, is under way;
+// and what an earlier agent left, when whatever this one was started for is.
 constexpr std::chrono::seconds sweep_pause{5};
 // A job's directory of a million files on a slow disk.
 constexpr Milliseconds removal_limit{30 * 60 * 1000};
@@ -167,8 +168,12 @@ void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
   std::error_code not_empty;  // other attempts of the job are there
   std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
   discard(job_too ? layout.job : layout.code);
-  sweep_at_ = boot_time() + sweep_pause;
+  sweep_soon();
   if (job_too) sweep();
+}
+
+void Agent::sweep_soon() {
+  sweep_at_ = boot_time() + sweep_pause;
 }
 
 void Agent::sweep() {

@@ -164,6 +164,14 @@ TEST_CASE("a keeper whose home was removed ends what the agent left, and makes n
   CHECK_FALSE(std::filesystem::exists(node.home()));
 }
 
+TEST_CASE("what an earlier agent left to be removed is removed by the next one") {
+  TestNode node;
+  const std::filesystem::path left = node.run_directory() + "/trash.earlier.1";
+  std::filesystem::create_directories(left / "logs");
+  REQUIRE(node.serve() == 0);
+  CHECK(eventually([&] { return !std::filesystem::exists(left); }));
+}
+
 TEST_CASE("a command that does not read its input is ended before it fills the memory") {
   TestNode node;
   REQUIRE(node.serve() == 0);
