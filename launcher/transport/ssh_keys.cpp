@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "launcher/transport/key_signature.h"
 #include "launcher/transport/wire_reader.h"
 
 namespace muster {
@@ -50,8 +51,7 @@ SshKeys::Progress SshKeys::advance() {
     const bool disconnected =
         result == LIBSSH2_ERROR_SOCKET_DISCONNECT || result == LIBSSH2_ERROR_SOCKET_SEND;
     if (disconnected && next_ == 0) return Progress::cut_off;
-    const bool unsigned_by_agent = std::holds_alternative<Refused>(signature_);
-    note(candidate.name + (unsigned_by_agent ? " not signed by the ssh agent" : " refused"));
+    note(candidate.name + why_not(candidate));
     signature_ = NotAsked{};
     ++next_;
     if (disconnected) break;  // sshd counts attempts, too
@@ -59,9 +59,14 @@ SshKeys::Progress SshKeys::advance() {
   return Progress::refused;
 }
 
+std::string SshKeys::why_not(const Candidate& candidate) const {
+  if (!std::holds_alternative<Refused>(signature_)) return " refused";
+  return candidate.path.empty() ? " not signed by the ssh agent" : " is damaged";
+}
+
 int SshKeys::attempt(const Candidate& candidate) {
   const std::string& user = node_.user;
-  if (candidate.agent_blob.empty()) {
+  if (candidate.blob.empty()) {
     return libssh2_userauth_publickey_fromfile_ex(session_.get(), user.data(),
                                                   static_cast<unsigned>(user.size()), nullptr,
                                                   candidate.path.c_str(), nullptr);
@@ -69,8 +74,8 @@ int SshKeys::attempt(const Candidate& candidate) {
   void* self = this;
   return libssh2_userauth_publickey(
       session_.get(), user.c_str(),
-      reinterpret_cast<const unsigned char*>(candidate.agent_blob.data()),
-      candidate.agent_blob.size(), &SshKeys::sign, &self);
+      reinterpret_cast<const unsigned char*>(candidate.blob.data()), candidate.blob.size(),
+      &SshKeys::sign, &self);
 }
 
 int SshKeys::sign(LIBSSH2_SESSION*, unsigned char** signature, size_t* signature_bytes,
@@ -81,17 +86,7 @@ int SshKeys::sign(LIBSSH2_SESSION*, unsigned char** signature, size_t* signature
 
 // libssh2 calls again after EAGAIN, with the same data.
 int SshKeys::sign(unsigned char** signature, size_t* signature_bytes, std::string_view data) {
-  if (std::holds_alternative<NotAsked>(signature_)) {
-    signature_ = Asked{};
-    agent_->sign(candidates_[next_].agent_blob, data, [this](std::optional<std::string> bytes) {
-      if (bytes) {
-        signature_ = std::move(*bytes);
-      } else {
-        signature_ = Refused{};
-      }
-      session_.wake();
-    });
-  }
+  if (std::holds_alternative<NotAsked>(signature_)) ask_for_signature(data);
   if (std::holds_alternative<Asked>(signature_)) return LIBSSH2_ERROR_EAGAIN;
   const auto* bytes = std::get_if<std::string>(&signature_);
   if (bytes == nullptr) return LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED;
@@ -100,6 +95,24 @@ int SshKeys::sign(unsigned char** signature, size_t* signature_bytes, std::strin
   std::copy(bytes->begin(), bytes->end(), *signature);
   *signature_bytes = bytes->size();
   return 0;
+}
+
+void SshKeys::ask_for_signature(std::string_view data) {
+  const auto signed_as = [this](std::optional<std::string> bytes) {
+    if (bytes) {
+      signature_ = std::move(*bytes);
+    } else {
+      signature_ = Refused{};
+    }
+  };
+  const Candidate& candidate = candidates_[next_];
+  // To read a key file libssh2 has OpenSSL try all formats: 0.4 ms of the controller for each host.
+  if (!candidate.path.empty()) return signed_as(sign_with_key_file(candidate.path, data));
+  signature_ = Asked{};
+  agent_->sign(candidate.blob, data, [this, signed_as](std::optional<std::string> bytes) {
+    signed_as(std::move(bytes));
+    session_.wake();
+  });
 }
 
 void SshKeys::collect() {
@@ -135,7 +148,7 @@ void SshKeys::collect_file(const std::string& path, bool named) {
   if (key.has_passphrase) {
     return note(path + " has a passphrase and no ssh agent holds it: run ssh-add " + path);
   }
-  candidates_.push_back({path, "", path});
+  candidates_.push_back({path, key.public_blob, path});
 }
 
 void SshKeys::collect_agent() {
@@ -154,7 +167,7 @@ void SshKeys::collect_agent() {
 
 void SshKeys::prefer_agent_key(const std::string& blob) {
   std::stable_partition(candidates_.begin(), candidates_.end(), [&](const Candidate& each) {
-    return each.agent_blob.empty() || each.agent_blob == blob;
+    return !each.path.empty() || each.blob == blob;
   });
 }
 

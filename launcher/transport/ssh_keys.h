@@ -39,8 +39,8 @@ class SshKeys {
  private:
   struct Candidate {
     std::string name;
-    std::string agent_blob;  // else a file
-    std::string path;
+    std::string blob;  // the public key; empty: libssh2 reads it from the file
+    std::string path;  // empty: the agent's
   };
   struct NotAsked {};
   struct Asked {};
@@ -53,9 +53,11 @@ class SshKeys {
   void collect_agent();
   void prefer_agent_key(const std::string& blob);
   int attempt(const Candidate& candidate);
+  std::string why_not(const Candidate& candidate) const;
   static int sign(LIBSSH2_SESSION* session, unsigned char** signature, size_t* signature_bytes,
                   const unsigned char* data, size_t data_bytes, void** self);
   int sign(unsigned char** signature, size_t* signature_bytes, std::string_view data);
+  void ask_for_signature(std::string_view data);
   void note(const std::string& text);
 
   SshSession& session_;
@@ -65,7 +67,7 @@ class SshKeys {
   std::unique_ptr<KeyAgent> agent_;  // null: there is none
   bool has_agent_answer_ = false;
   std::optional<std::vector<AgentKey>> agent_keys_;
-  Signature signature_;  // of the agent, for the candidate that is being tried
+  Signature signature_;  // for the candidate that is being tried
   bool collected_ = false;
   std::vector<Candidate> candidates_;
   std::size_t next_ = 0;  // as many were refused

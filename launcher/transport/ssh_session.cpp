@@ -59,7 +59,8 @@ void watch_for_silence(int socket, std::chrono::milliseconds silence) {
 
 }  // namespace
 
-SshSession::SshSession(boost::asio::io_context& io) : io_(io), socket_(io), buffer_(read_bytes) {
+SshSession::SshSession(boost::asio::io_context& io)
+    : io_(io), socket_(io), buffer_(std::make_unique_for_overwrite<char[]>(read_bytes)) {
   initialise_library();
   session_ = libssh2_session_init_ex(
       [](size_t size, void** self) { return memory_of(self).allocate(size); },
@@ -140,7 +141,7 @@ void SshSession::progress() {
 void SshSession::read() {
   reading_ = true;
   socket_.async_read_some(
-      boost::asio::buffer(buffer_),
+      boost::asio::buffer(buffer_.get(), read_bytes),
       [weak = weak_from_this()](boost::system::error_code error, std::size_t size) {
         const auto self = weak.lock();
         if (!self || self->closed_) return;
@@ -149,7 +150,7 @@ void SshSession::read() {
           self->close(error == boost::asio::error::eof ? "the host closed the connection"
                                                        : error.message());
         } else {
-          self->input_.append(self->buffer_.data(), size);
+          self->input_.append(self->buffer_.get(), size);
         }
         self->progress();
       });

@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "launcher/transport/session_memory.h"
 
@@ -62,7 +61,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   LIBSSH2_SESSION* session_;
   libssh2_socket_t handle_ = -1;
   std::shared_ptr<std::function<void()>> on_progress_;
-  std::vector<char> buffer_;
+  std::unique_ptr<char[]> buffer_;
   std::string input_;
   std::size_t input_at_ = 0;
   std::string output_;   // from libssh2, not yet given to the socket

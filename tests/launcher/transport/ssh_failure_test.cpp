@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "launcher/os/whole_file.h"
 #include "launcher/transport/ssh_transport.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
@@ -88,6 +89,36 @@ TEST_CASE("keys that are not accepted, encrypted, RSA or missing are explained")
   };
   connect_one(one.io, *one.transport(one.cluster.settings(), witness), one.node, one.launch);
   CHECK(asked);
+}
+
+TEST_CASE("key files of every kind that sshd and libssh2 share open the door") {
+  if (!TestCluster::permitted()) return;
+  OneHost one;
+  int made = 0;
+  for (const char* options : {"-t ed25519", "-t ecdsa -b 256", "-t ecdsa -b 384", "-t ecdsa -b 521",
+                              "-t ecdsa -b 256 -m PEM"}) {
+    CAPTURE(options);
+    one.node.identity_file = (one.folder.path() / ("key" + std::to_string(made++))).string();
+    run_here({"sh", "-c",
+              "ssh-keygen -q " + std::string(options) + " -N '' -f " + one.node.identity_file +
+                  " && cat " + one.node.identity_file + ".pub >> " +
+                  one.cluster.file("authorized_keys")});
+    CHECK(message_of(one.connect()) == "connected");
+  }
+}
+
+TEST_CASE("a key file whose secret part is damaged is named") {
+  if (!TestCluster::permitted()) return;
+  OneHost one;
+  std::string text = text_of_file(one.node.identity_file);
+  const std::size_t in_secret_part = text.find('\n') + 1 + 71 + 64;  // of an Ed25519 key
+  REQUIRE(text.size() > in_secret_part);
+  text[in_secret_part] = text[in_secret_part] == 'A' ? 'B' : 'A';
+  one.node.identity_file = (one.folder.path() / "damaged").string();
+  REQUIRE(replace_file(one.node.identity_file, text, 0600, Durable::in_cache));
+  const auto result = one.connect();
+  CHECK(failed_with(result, LinkFailureKind::refused_key));
+  CHECK_THAT(message_of(result), ContainsSubstring("damaged is damaged"));
 }
 
 TEST_CASE("a key that only the ssh agent holds opens the door") {
