@@ -44,7 +44,7 @@ touch "$work/slow.slow"
 hang_job held 200 'no_progress: {cycles: 9}'
 hang_job asleep 200 'no_progress: {cycles: 9}'
 until_true 60 reached held 0 80
-touch "$work/held.held.2"
+mkfifo "$work/held.held.2"
 until_true 60 reached asleep 0 80
 touch "$work/asleep.asleep.1"
 until_true 60 is asleep 'attempts[0].stall.kind' suspect
@@ -59,7 +59,7 @@ until_true 90 is held 'attempts[0].stall.rank' 2
 expect 0 "$MUSTER" explain held
 has out "suspect: rank 2 on"
 has out "is held by the kernel (state D"
-rm "$work/held.held.2"
+exec 9<>"$work/held.held.2"; rm "$work/held.held.2"
 until_true 60 is held 'attempts[0].stall' ''
 touch "$work/held.stop"
 until_true 60 is held status Completed

@@ -4,10 +4,12 @@
 //   stepping_rank FILE STEP_MS [mute]
 //
 // FILE.<attempt> is shared by the ranks: who has done a step waits there for all. While FILE.slow
-// exists a step takes ten times as long; when FILE.stop exists the ranks end with 0. While
-// FILE.asleep.<rank> exists that rank sleeps, while FILE.held.<rank> does the kernel holds it (state
-// D). `mute`: no heartbeat. RANK, WORLD_SIZE, MUSTER_ATTEMPT and MUSTER_HEARTBEAT are its environment.
+// exists a step takes ten times as long; when FILE.stop exists the ranks end with 0. A rank sleeps
+// while FILE.asleep.<rank> exists, and the kernel holds it (state D) while FILE.held.<rank> is a
+// pipe that nobody opens. `mute`: no heartbeat. RANK, WORLD_SIZE, MUSTER_ATTEMPT and
+// MUSTER_HEARTBEAT are its environment.
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,14 +49,18 @@ bool exists(const std::string& file) {
   return ::access(file.c_str(), F_OK) == 0;
 }
 
-// A parent is held until its child has memory of its own.
-void be_held_while_there_is(const char* file) {
-  const pid_t child = ::vfork();
-  if (child == 0) {
-    while (::access(file, F_OK) == 0) ::sleep(1);  // it must not be seen to work
-    ::_exit(0);
+// A parent is held until its child has memory of its own: this one opens a pipe before that.
+void be_held_until_written(const std::string& pipe) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, 0, pipe.c_str(), O_RDONLY, 0);
+  char program[] = "/bin/true";
+  char* const words[] = {program, nullptr};
+  pid_t child = 0;
+  if (::posix_spawn(&child, program, &actions, nullptr, words, environ) == 0) {
+    ::waitpid(child, nullptr, 0);
   }
-  ::waitpid(child, nullptr, 0);
+  ::posix_spawn_file_actions_destroy(&actions);
 }
 
 }  // namespace
@@ -74,7 +80,7 @@ int main(int words, char** word) {
   for (std::int64_t step = 1; !exists(file + ".stop"); ++step) {
     pause_ms(exists(file + ".slow") ? 10 * step_ms : step_ms);
     while (exists(asleep)) pause_ms(10'000);
-    if (exists(held)) be_held_while_there_is(held.c_str());
+    if (exists(held)) be_held_until_written(held);
     done[rank] = step;
     const auto is_late = [step](const Counter& one) { return one < step; };
     while (std::any_of(done, done + world, is_late)) {
