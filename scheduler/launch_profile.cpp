@@ -19,6 +19,7 @@ struct PhaseText {
 };
 
 constexpr auto known_phases = std::to_array<PhaseText>({
+    {"way", "the nodes that it is reached through came late, or one of them could not reach it"},
     {"resolve", "the name service is slow to answer for it"},
     {"tcp", "its network or its sshd is slow to accept"},
     {"kex", "its processor is busy, or the network to it is slow"},

@@ -10,6 +10,7 @@ namespace {
 // the journal; one that lasted so long counts as the first.
 constexpr Milliseconds shortest_pause{1000}, longest_pause{600'000};
 constexpr std::chrono::seconds steady_relay{60};
+constexpr Milliseconds shortest_wait{1};  // that is a phase of the launch
 
 // Tells the tree of its end.
 class WatchedLink final : public Link {
@@ -51,7 +52,7 @@ void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Don
       asked.state = Out{};
       return self->routes_.connect(node, launch, done);
     }
-    asked.state = Waiting{{std::move(*target), launch, done, attempt}, self->timers_.now()};
+    asked.state = Waiting{{std::move(*target), launch, done, attempt, self->timers_.now()}};
     self->waiting_.push_back(node.id);
     self->replan();
   });
@@ -139,7 +140,7 @@ int FanOutTree::place(FanOutView& view) {
   for (const NodeId& node : queue) {
     auto* waiting = std::get_if<Waiting>(&members_[node].state);
     if (waiting == nullptr) continue;
-    view.is_impatient = timers_.now() - waiting->since >= limits_.fan_out_patience;
+    view.is_impatient = timers_.now() - waiting->want.since >= limits_.fan_out_patience;
     const FanOutWay way = way_to(node, view);
     if (std::holds_alternative<StayWaiting>(way)) {
       waiting_.push_back(node);
@@ -189,7 +190,7 @@ void FanOutTree::start_relays(FanOutView& view, int waiting) {
 void FanOutTree::wait_for_patience() {
   const auto* first = std::get_if<Waiting>(&members_[waiting_.front()].state);
   if (first == nullptr) return replan();
-  SteadyTime until = first->since + limits_.fan_out_patience;
+  SteadyTime until = first->want.since + limits_.fan_out_patience;
   for (const auto& [node, member] : members_) {
     if (can_soon_have_relay(member) && !can_have_relay(member)) {
       until = std::min(until, member.no_parent_until);
@@ -201,6 +202,7 @@ void FanOutTree::wait_for_patience() {
 
 void FanOutTree::go_directly(const NodeId& node, Want want) {
   members_[node].state = Connecting{};
+  want.under_way = timers_.now();
   const SshTarget target = want.target;
   const AgentLaunch launch = want.launch;
   routes_.connect(target, launch,
@@ -212,6 +214,7 @@ void FanOutTree::go_directly(const NodeId& node, Want want) {
 
 void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want) {
   members_[node].state = Connecting{parent};
+  want.under_way = timers_.now();
   const SshTarget target = want.target;
   const AgentLaunch launch = want.launch;
   relay_of(parent)->connect(
@@ -227,7 +230,7 @@ void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want)
 }
 
 // Directly, once. That this works shows that the parent is at fault, unless it was lost meanwhile.
-void FanOutTree::failed_through(const NodeId& node, const NodeId& parent, const Want& want,
+void FanOutTree::failed_through(const NodeId& node, const NodeId& parent, Want want,
                                 const LinkFailure& failure) {
   RelayClient* relay = relay_of(parent);
   const bool is_parent_there = relay != nullptr && !relay->is_lost();
@@ -237,6 +240,7 @@ void FanOutTree::failed_through(const NodeId& node, const NodeId& parent, const 
     member.is_fresh = false;
   }
   if (!is_proven_) suspect(parent);
+  want.under_way = timers_.now();
   routes_.connect(want.target, want.launch,
                   [weak = weak_from_this(), node, parent, want, failure,
                    is_parent_there](ConnectResult result) {
@@ -322,9 +326,18 @@ void FanOutTree::pause(Member& member) {
   member.no_parent_until = std::max(member.no_parent_until, timers_.now() + member.pause);
 }
 
+// The time that went before a way was found that works.
+void FanOutTree::note_way(ConnectProfile& profile, const Want& want) {
+  const auto took = want.under_way - want.since;
+  if (took < shortest_wait) return;
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+  profile.insert(profile.begin(), {"way", us});
+}
+
 void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult result) {
   Member& member = members_[node];
   auto* connected = std::get_if<Connected>(&result);
+  if (connected != nullptr) note_way(connected->profile, want);
   if (member.attempt == want.attempt) {
     member.is_fresh = false;
     member.is_alone = connected == nullptr;

@@ -39,12 +39,13 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
     AgentLaunch launch;
     Done done;
     std::uint64_t attempt = 0;
+    SteadyTime since;        // asked for
+    SteadyTime under_way{};  // on the way that is tried now
   };
   struct Out {};
   struct Asked {};
   struct Waiting {
     Want want;
-    SteadyTime since;
   };
   struct Connecting {
     std::optional<NodeId> parent;
@@ -84,7 +85,7 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   void wait_for_patience();
   void go_directly(const NodeId& node, Want want);
   void go_through(const NodeId& node, const NodeId& parent, Want want);
-  void failed_through(const NodeId& node, const NodeId& parent, const Want& want,
+  void failed_through(const NodeId& node, const NodeId& parent, Want want,
                       const LinkFailure& failure);
   void start_relay(const NodeId& node);
   void relay_started(const NodeId& node, RelayResult result);
@@ -92,6 +93,7 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   void pause(Member& member);
   void suspect(const NodeId& parent);
   void cannot_reach(const NodeId& parent, const NodeId& node, const LinkFailure& failure);
+  static void note_way(ConnectProfile& profile, const Want& want);
   void arrived(const NodeId& node, const Want& want, ConnectResult result);
 
   Timers& timers_;

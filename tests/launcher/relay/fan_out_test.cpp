@@ -51,6 +51,7 @@ class Run {
       if (connected == nullptr) return again(id);
       ways[id] = connected->through;
       came[id] = time.now();
+      profiles[id] = connected->profile;
       links[id] = std::move(connected->link);
       links[id]->start({[](std::span<const std::byte>) {}, [this, id](const LinkFailure&) {
                           ++losses[id];
@@ -87,6 +88,7 @@ class Run {
   std::map<NodeId, std::unique_ptr<Link>> links;
   std::map<NodeId, std::optional<NodeId>> ways;
   std::map<NodeId, SteadyTime> came;
+  std::map<NodeId, ConnectProfile> profiles;
   std::map<NodeId, int> losses;
   std::vector<std::string> notes;
 
@@ -117,6 +119,10 @@ TEST_CASE("above the limit as many nodes as the radix are, and the others evenly
   int direct_tries = 0;
   for (const auto& [id, node] : run.cluster->nodes) direct_tries += node.direct_tries;
   CHECK(direct_tries == 4);
+  for (const auto& [id, profile] : run.profiles) {
+    const bool has_waited = !profile.empty() && profile.front().phase == "way";
+    CHECK(has_waited == run.ways.at(id).has_value());
+  }
 }
 
 TEST_CASE("a tree grows as deep as it must, the shallowest places first") {
