@@ -260,12 +260,15 @@ void FanOutTree::suspect(const NodeId& parent) {
   member.no_parent_until = std::max(member.no_parent_until, until);
 }
 
+// Before any node was reached through another, one failure may be that of the parent or of a node
+// that just came up; two parents that fail are the network or the keys.
 void FanOutTree::cannot_reach(const NodeId& parent, const NodeId& node,
                               const LinkFailure& failure) {
   const SteadyTime until = timers_.now() + limits_.fan_out_set_aside;
   const SteadyTime before = std::exchange(members_[parent].no_parent_until, until);
   const std::string so_long = std::to_string(limits_.fan_out_set_aside / Seconds{1}) + " s";
-  if (is_proven_) {
+  if (!doubted_) doubted_ = parent;
+  if (is_proven_ || *doubted_ == parent) {
     if (before > timers_.now() + limits_.fan_out_patience) return;  // said for another node
     return note_("target " + target_ + ": " + parent.value + " cannot reach " + node.value +
                  ", which this host can; it gets no more nodes for " + so_long + ": " +

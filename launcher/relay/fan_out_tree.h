@@ -105,6 +105,7 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   std::map<NodeId, Member> members_;
   std::deque<NodeId> waiting_;  // in order of arrival; some may have left the queue since
   std::uint64_t next_attempt_ = 1;
+  std::optional<NodeId> doubted_;  // the first parent that could not reach a node
   bool is_proven_ = false;
   SteadyTime broken_until_{};
   bool is_planned_ = false;
