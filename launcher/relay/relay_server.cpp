@@ -93,7 +93,7 @@ void RelayServer::on(const RelayDeepen& asked, std::string&&) {
 void RelayServer::deepened(std::int64_t ticket, const NodeAddress& node, AttachResult result) {
   if (auto* failure = std::get_if<LinkFailure>(&result)) return close(ticket, std::move(*failure));
   if (const auto* none = std::get_if<NoShell>(&result)) {
-    return close(ticket, attach_failure(node, none->exit, false, none->output, none->errors));
+    return close(ticket, no_shell_failure(node, *none));
   }
   auto& relay = std::get<Attached>(result);
   carry(ticket, node, {},

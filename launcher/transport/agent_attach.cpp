@@ -245,6 +245,10 @@ void Attach::cancel() {
 
 }  // namespace
 
+LinkFailure no_shell_failure(const NodeAddress& node, const NoShell& none) {
+  return attach_failure(node, none.exit, false, none.output, none.errors);
+}
+
 std::shared_ptr<AgentAttach> attach_agent(boost::asio::io_context& io,
                                           std::shared_ptr<RemoteShell> shell,
                                           std::shared_ptr<PushGate> gate, const NodeAddress& node,

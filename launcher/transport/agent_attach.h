@@ -35,6 +35,9 @@ struct NoShell {
   std::string errors;
 };
 
+// The failure of a transport whose own program does not speak: only what the node said is known.
+LinkFailure no_shell_failure(const NodeAddress& node, const NoShell& none);
+
 using AttachResult = std::variant<Attached, LinkFailure, NoShell>;
 
 class AgentAttach {

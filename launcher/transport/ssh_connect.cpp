@@ -190,9 +190,7 @@ void Connect::attach() {
 
 void Connect::attached(AttachResult result) {
   if (auto* failure = std::get_if<LinkFailure>(&result)) return finish(std::move(*failure));
-  if (auto* none = std::get_if<NoShell>(&result)) {
-    return finish(attach_failure(node_, none->exit, false, none->output, none->errors));
-  }
+  if (auto* none = std::get_if<NoShell>(&result)) return finish(no_shell_failure(node_, *none));
   auto& agent = std::get<Attached>(result);
   phases_.append(agent.profile);
   finish(SshConnected{std::move(agent.process), std::move(agent.first_bytes), phases_.profile(),

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "launcher/transport/agent_attach.h"
-#include "launcher/transport/attach_failure.h"
 #include "launcher/transport/process_link.h"
 #include "launcher/transport/ssh_connect.h"
 
@@ -78,9 +77,7 @@ class SshTransport::Shared : public std::enable_shared_from_this<Shared> {
   static RelayResult relay_result(boost::asio::io_context& io, const NodeAddress& node,
                                   AttachResult result) {
     if (auto* failure = std::get_if<LinkFailure>(&result)) return std::move(*failure);
-    if (const auto* none = std::get_if<NoShell>(&result)) {
-      return attach_failure(node, none->exit, false, none->output, none->errors);
-    }
+    if (const auto* none = std::get_if<NoShell>(&result)) return no_shell_failure(node, *none);
     auto& relay = std::get<Attached>(result);
     return make_process_link(io, std::move(relay.process), std::move(relay.first_bytes), node);
   }
