@@ -5,8 +5,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "launcher/agent/system_error_text.h"
 #include "launcher/os/whole_file.h"
@@ -80,10 +78,7 @@ Status save_start(const AttemptLayout& layout, const StartRanks& start) {
 }
 
 std::optional<StartRanks> load_start(const AttemptLayout& layout) {
-  std::ifstream file(layout.spool + "/start.frame", std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  const std::string bytes = text.str();
+  const std::string bytes = text_of_file(layout.spool + "/start.frame");
   FrameReader reader;
   reader.feed(std::as_bytes(std::span(bytes)));
   auto frame = reader.next();
