@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/transport/attach_failure.h"
-
 namespace muster {
 namespace {
-
-constexpr std::size_t kept_error_bytes = 4096;
 
 std::string ending(const RemoteExit& exit, const std::string& errors) {
   const std::string line = last_line(errors);
@@ -30,12 +26,7 @@ RelayCarriage::RelayCarriage(std::int64_t ticket, std::unique_ptr<RemoteProcess>
   process_->handle({[this](std::span<const std::byte> bytes) {
                       take({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
                     },
-                    [this](std::string_view text) {
-                      errors_ += text;
-                      if (errors_.size() > kept_error_bytes) {
-                        errors_.erase(0, errors_.size() - kept_error_bytes);
-                      }
-                    },
+                    [this](std::string_view text) { errors_.add(text); },
                     [this] { drained(); }, [this](const RemoteExit& exit) { ended(exit); }});
   take(first_bytes);
 }
@@ -75,7 +66,7 @@ void RelayCarriage::drained() {
 void RelayCarriage::ended(const RemoteExit& exit) {
   if (!held_.empty()) send_(RelayBytes{ticket_}, held_);
   held_.clear();
-  if (on_end_) std::exchange(on_end_, nullptr)(ending(exit, errors_));
+  if (on_end_) std::exchange(on_end_, nullptr)(ending(exit, errors_.text()));
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/transport/attach_failure.h"
 #include "launcher/transport/remote_process.h"
 #include "launcher/wire/relay_message.h"
 
@@ -38,7 +39,7 @@ class RelayCarriage {
   std::int64_t room_ = relay_window_bytes;
   std::string held_;            // said by the node, no room for it at the controller
   std::int64_t undrained_ = 0;  // from the controller, its room not given back yet
-  std::string errors_;
+  Tail errors_{4096};
   std::unique_ptr<RemoteProcess> process_;
 };
 
