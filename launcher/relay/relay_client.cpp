@@ -1,7 +1,6 @@
 #include "launcher/relay/relay_client.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "launcher/relay/login_request.h"
@@ -21,19 +20,13 @@ constexpr std::size_t longest_reason_bytes = 2000;
 constexpr int most_questions = 1000;
 constexpr const char* lost_relay = ": the relay to it is gone";
 
-std::string readable(std::string text) {
-  std::erase_if(text, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
-  text.resize(std::min(text.size(), longest_reason_bytes));
-  return text;
-}
-
 // Sums of these are made without another look.
 ConnectProfile believable(ConnectProfile profile) {
   constexpr std::size_t most_phases = 32;
   constexpr std::int64_t longest_us = std::chrono::microseconds(std::chrono::hours(24)).count();
   profile.resize(std::min(profile.size(), most_phases));
   for (PhaseTime& each : profile) {
-    each.phase = readable(std::move(each.phase));
+    each.phase = without_controls(each.phase, longest_reason_bytes);
     each.us = std::clamp<std::int64_t>(each.us, 0, longest_us);
   }
   return profile;
@@ -195,7 +188,8 @@ void RelayClient::on(const RelayConnected& connected, std::string&&) {
     done(LinkFailure{LinkFailureKind::lost, describe(node) + lost_relay});
   };
   opening.on_connected(Connected{std::move(link), believable(connected.profile),
-                                 readable(connected.methods), parent_, std::move(start_relay)});
+                                 without_controls(connected.methods, longest_reason_bytes), parent_,
+                                 std::move(start_relay)});
 }
 
 std::unique_ptr<Link> RelayClient::open_link(std::int64_t ticket, const Opening& opening) {
@@ -228,7 +222,8 @@ void RelayClient::on(const RelayClosed& closed, std::string&&) {
 }
 
 LinkFailure RelayClient::by_way(LinkFailure failure) const {
-  failure.message = readable(failure.message) + " (reached through " + parent_.value + ")";
+  failure.message = without_controls(failure.message, longest_reason_bytes) +
+                    " (reached through " + parent_.value + ")";
   return failure;
 }
 

@@ -89,10 +89,9 @@ std::string describe(const NodeAddress& node) {
   return node.id.value + " (" + node.host + ")";
 }
 
-std::string without_controls(std::string_view text) {
+std::string without_controls(std::string_view text, std::size_t longest) {
   std::string line(text);
   std::erase_if(line, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
-  constexpr std::size_t longest = 300;
   return line.substr(0, longest);
 }
 
