@@ -87,14 +87,28 @@ std::vector<NodeLine> nodes_if_running(const Home& home) {
   return shown;
 }
 
-void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
-  Table table({"NODE", "LINK", "HOST", "JOB", "CONNECTED IN", "DRAINED"});
+// GPUs are a column where any node has one.
+Table table_of_nodes(const std::vector<NodeLine>& nodes) {
+  const bool with_gpus = std::any_of(nodes.begin(), nodes.end(), [](const NodeLine& node) {
+    return node.gpus.value_or(0) > 0;
+  });
+  std::vector<std::string> header{"NODE", "LINK", "HOST", "JOB", "CONNECTED IN", "DRAINED"};
+  if (with_gpus) header.insert(header.begin() + 3, "GPUS");
+  Table table(header);
   for (const NodeLine& node : nodes) {
-    table.add({node.node, link_text(node), node.host_name, job_text(node), connect_time(node),
-               standing_text(node)});
+    std::vector<std::string> cells{node.node,      link_text(node),    node.host_name,
+                                   job_text(node), connect_time(node), standing_text(node)};
+    const std::string gpus = node.gpus ? std::to_string(*node.gpus) : "";
+    if (with_gpus) cells.insert(cells.begin() + 3, gpus);
+    table.add(cells);
   }
+  return table;
+}
+
+void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
   const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-  write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
+  write_all(Stream::out,
+            table_of_nodes(nodes).text(width, wants_color(common.color, Stream::out)));
 }
 
 Document nodes_document(const std::vector<NodeLine>& nodes) {
@@ -105,6 +119,7 @@ Document nodes_document(const std::vector<NodeLine>& nodes) {
     one["link"] = node.link;
     one["through"] = node.through ? Document(node.through->value) : Document(nullptr);
     one["host_name"] = node.host_name;
+    one["gpus"] = node.gpus ? Document(*node.gpus) : Document(nullptr);
     one["job"] = node.owner.empty() ? Document(nullptr) : Document(node.owner);
     one["spare"] = node.spare;
     one["drained"] = node.drained;

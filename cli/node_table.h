@@ -5,6 +5,7 @@
 
 #include "cli/common_options.h"
 #include "cli/document.h"
+#include "cli/table.h"
 #include "launcher/controller/home.h"
 #include "launcher/wire/client_message.h"
 
@@ -20,10 +21,11 @@ std::vector<NodeLine> nodes_if_running(const Home& home);
 // Natural order: n2 before n10.
 void sort_by_name(std::vector<NodeLine>& nodes);
 
+Table table_of_nodes(const std::vector<NodeLine>& nodes);
 void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common);
 
-// [{name, link, host_name, job, spare, drained, drain_reason, leaves, set_aside: {reason, since,
-// until}, suspicion, evidence: [{job, at, what}], connect_ms: {phase: milliseconds}}]
+// [{name, link, host_name, gpus, job, spare, drained, drain_reason, leaves, set_aside: {reason,
+// since, until}, suspicion, evidence: [{job, at, what}], connect_ms: {phase: milliseconds}}]
 Document nodes_document(const std::vector<NodeLine>& nodes);
 
 }  // namespace muster

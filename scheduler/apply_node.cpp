@@ -7,13 +7,6 @@ namespace muster {
 
 namespace {
 
-// The agent that answered before the one in `link` now, or that one itself.
-const LinkUp* last_agent(const LinkState& link) {
-  if (const auto* linked = std::get_if<Linked>(&link)) return &linked->up;
-  const auto* unlinked = std::get_if<Unlinked>(&link);
-  return unlinked && unlinked->last ? &*unlinked->last : nullptr;
-}
-
 // Ports die with the agent that held them, and a reboot may have changed what was checked.
 void ask_again(const Attempt& attempt, AttemptNode& node) {
   if (phase_of<Gathering>(attempt)) node.checked.reset();
@@ -94,7 +87,7 @@ void apply_one(State& state, Time at, const NodeDrainSet& record) {
 
 void apply_one(State& state, Time at, const LinkUp& record) {
   Node& node = node_at(state, record.node);
-  const LinkUp* last = last_agent(node.link);
+  const LinkUp* last = last_agent(node);
   const bool fresh_agent = last && last->agent_id != record.agent_id;
   node.link = Linked{record};
   if (node.notice && node.notice->boot_id != record.boot_id) node.notice.reset();
@@ -119,7 +112,7 @@ void apply_one(State& state, Time at, const LinkDown& record) {
     return;
   }
   std::optional<LinkUp> last;
-  if (const LinkUp* agent = last_agent(link)) last = *agent;
+  if (const LinkUp* agent = last_agent(known)) last = *agent;
   link = Unlinked{record.failure, at, last, at};
 }
 

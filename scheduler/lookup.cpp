@@ -116,6 +116,12 @@ const LinkUp* linked_agent(const State& state, const NodeId& id) {
   return linked ? &linked->up : nullptr;
 }
 
+const LinkUp* last_agent(const Node& node) {
+  if (const auto* linked = std::get_if<Linked>(&node.link)) return &linked->up;
+  const auto* lost = std::get_if<Unlinked>(&node.link);
+  return lost && lost->last ? &*lost->last : nullptr;
+}
+
 const Unlinked* unlinked(const State& state, const NodeId& id) {
   const Node* node = find_node(state, id);
   return node ? std::get_if<Unlinked>(&node->link) : nullptr;

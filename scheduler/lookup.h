@@ -30,6 +30,7 @@ const Node* find_node(const State& state, const NodeId& id);
 bool is_spare(const State& state, const Node& node);  // of the job that owns it
 // The agent that answers there now.
 const LinkUp* linked_agent(const State& state, const NodeId& id);
+const LinkUp* last_agent(const Node& node);  // that one, or the one before its link was lost
 const Unlinked* unlinked(const State& state, const NodeId& id);
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include "launcher/agent/agent.h"
 #include "launcher/agent/agent_log.h"
+#include "launcher/agent/gpu_count.h"
 #include "launcher/agent/mpi_launch.h"
 #include "launcher/wire/message_codec.h"
 
@@ -14,6 +15,14 @@ namespace {
 // It names directories, and in a token it ends at the dot before the attempt.
 bool is_job_name(const std::string& name) {
   return is_plain_name(name) && name.find('.') == std::string::npos;
+}
+
+// Anew for each controller: a driver comes and goes.
+int gpus_here(const Environment& own) {
+  const auto root = own.find(system_root_name);
+  const auto count = count_gpus(root == own.end() ? "/" : root->second);
+  if (!count) log_line(count.error().message);
+  return count ? *count : 0;
 }
 
 }  // namespace
@@ -80,6 +89,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   welcome_.holds_attempts = !attempts_.empty();
   welcome_.held.clear();
   for (const auto& [key, attempt] : attempts_) welcome_.held.push_back({key.job, key.attempt});
+  welcome_.gpus = gpus_here(site_.environment);
   welcome_.boot_ms = boot_ms();
   welcome_.clock = clock_stamps(hello.sent_us);
   line_.send(welcome_);

@@ -304,6 +304,7 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
   up.profile = connection->profile();
   up.methods = connection->methods();
   up.through = connection->through();
+  up.gpus = welcome.gpus;
   sender_.node_up(state_, node, logs_);
   inbox_of_agents_.clear_away(node, welcome);
   stalls_.node_up(node);

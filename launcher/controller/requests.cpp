@@ -189,6 +189,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
       line.host_name = agent->host_name;
       line.through = agent->through;
     }
+    if (const LinkUp* agent = last_agent(node)) line.gpus = agent->gpus;
     if (node.owner) line.owner = node.owner->value;
     line.drained = node.drained;
     line.drain_reason = node.drain_reason;

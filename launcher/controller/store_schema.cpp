@@ -58,6 +58,8 @@ CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
     "",
     // Records tell of spares, of nodes set aside, of notices, of stalls and of how long a launch
     // took, with the limits of the target.
+    "",
+    // Records say how many GPUs a node has, and how many ranks were started on each for them.
     ""};
 
 static_assert(std::size(migrations) == store_version);

@@ -51,6 +51,7 @@ struct Welcome {
   std::string address;   // as other nodes reach it, as far as the agent knows; may be empty
   int cores = 1;
   std::int64_t memory_bytes = 0;
+  int gpus = 0;
   std::string build_id;
   bool holds_attempts = false;
   std::vector<HeldAttempt> held;  // all of them, so that those that are over can be forgotten
@@ -66,6 +67,7 @@ struct Welcome {
     visit("address", self.address);
     visit("cores", self.cores);
     visit("memory_bytes", self.memory_bytes);
+    visit("gpus", self.gpus);
     visit("build_id", self.build_id);
     visit("holds_attempts", self.holds_attempts);
     visit("held", self.held);

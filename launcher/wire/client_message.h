@@ -211,6 +211,7 @@ struct NodeLine {
   std::optional<Time> set_aside_until{};
   std::vector<NodeEvidence> evidence{};  // jobs that it broke, the newest last
   std::int64_t suspicion = 0;            // what they weigh now, in thousandths of a job
+  std::optional<int> gpus{};             // as its agent said last
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -229,6 +230,7 @@ struct NodeLine {
     visit("set_aside_until", self.set_aside_until);
     visit("evidence", self.evidence);
     visit("suspicion", self.suspicion);
+    visit("gpus", self.gpus);
   }
 };
 

@@ -100,6 +100,7 @@ struct LinkUp {
   std::vector<PhaseTime> profile{};  // how it was reached; empty: its connection was kept
   std::string methods{};             // key exchange, cipher and MAC as negotiated
   std::optional<NodeId> through{};   // the node whose agent reached it
+  int gpus = 0;                      // that the driver has there
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -111,6 +112,7 @@ struct LinkUp {
     visit("profile", self.profile);
     visit("methods", self.methods);
     visit("through", self.through);
+    visit("gpus", self.gpus);
   }
 };
 

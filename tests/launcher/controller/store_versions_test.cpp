@@ -103,6 +103,9 @@ TEST_CASE("the job that ran when muster was replaced goes on in the State made f
   CHECK(std::holds_alternative<Running>(attempt->phase));
   CHECK_FALSE(attempt->nodes.at(0).agent_id.empty());
   CHECK(state.nodes.at({"local"}).drained);
+  const LinkUp* agent = last_agent(state.nodes.at(attempt->nodes.at(0).id));
+  REQUIRE(agent != nullptr);
+  CHECK(agent->gpus == 0);
 }
 
 TEST_CASE("an ended job of version 1 whose processes did not die is unclean after the migration") {
