@@ -29,11 +29,34 @@ std::string node_of_rank(const JobPlan& plan, const PlannedRank& place) {
   return index < plan.nodes.size() ? plan.nodes[index].value : "-";
 }
 
+bool is_counted_later(const JobSpec& spec, const std::vector<int>& processes) {
+  return spec.distribution.process_per_gpu && processes.empty();
+}
+
+std::vector<RankPlace> ranks_of(const JobSpec& spec, const std::vector<int>& processes) {
+  if (is_counted_later(spec, processes)) return {};
+  return rank_map(spec.distribution, spec.instance_count, processes);
+}
+
+Document ranks_document(const JobPlan& plan) {
+  if (is_counted_later(plan.spec, {})) return nullptr;
+  Document ranks = Document::array();
+  for (const PlannedRank& place : plan.ranks) {
+    Document rank;
+    rank["rank"] = place.rank.value;
+    rank["node_rank"] = place.node_index;
+    rank["local_rank"] = place.local_rank;
+    rank["node"] = node_of_rank(plan, place);
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
 }  // namespace
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target) {
   JobPlan plan{spec, target, eligible_nodes(spec, target), {}, {}};
-  for (const RankPlace& place : rank_map(spec.distribution, spec.instance_count)) {
+  for (const RankPlace& place : ranks_of(spec, {})) {
     plan.ranks.push_back({place.rank, place.node_index, place.local_rank});
   }
   for (SnapshotRequest& request : sources_of(spec, target)) {
@@ -44,13 +67,15 @@ Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target) {
   return plan;
 }
 
-std::size_t rank_count(const JobSpec& spec) {
-  return rank_map(spec.distribution, spec.instance_count).size();
+std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes) {
+  if (is_counted_later(spec, processes)) return std::nullopt;
+  return ranks_of(spec, processes).size();
 }
 
-std::set<RankId> ranks_of_node(const JobSpec& spec, int node_index) {
+std::set<RankId> ranks_of_node(const JobSpec& spec, const std::vector<int>& processes,
+                               int node_index) {
   std::set<RankId> ranks;
-  for (const RankPlace& place : rank_map(spec.distribution, spec.instance_count)) {
+  for (const RankPlace& place : ranks_of(spec, processes)) {
     if (place.node_index == node_index) ranks.insert(place.rank);
   }
   return ranks;
@@ -62,15 +87,7 @@ Document plan_document(const JobPlan& plan) {
   out["compute"] = plan.target.name;
   out["eligible_nodes"] = Document::array();
   for (const NodeId& node : plan.nodes) out["eligible_nodes"].push_back(node.value);
-  out["ranks"] = Document::array();
-  for (const PlannedRank& place : plan.ranks) {
-    Document rank;
-    rank["rank"] = place.rank.value;
-    rank["node_rank"] = place.node_index;
-    rank["local_rank"] = place.local_rank;
-    rank["node"] = node_of_rank(plan, place);
-    out["ranks"].push_back(std::move(rank));
-  }
+  out["ranks"] = ranks_document(plan);
   out["staged"] = Document::array();
   for (const PlannedTree& planned : plan.trees) {
     Document tree;

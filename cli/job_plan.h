@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,14 +32,16 @@ struct JobPlan {
   JobSpec spec;
   ComputeTarget target;
   std::vector<NodeId> nodes;  // in the order they would be tried; free and healthy shows later
-  std::vector<PlannedRank> ranks;
+  std::vector<PlannedRank> ranks;  // none where nodes have to count their GPUs first
   std::vector<PlannedTree> trees;
 };
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target);
 Document plan_document(const JobPlan& plan);
 
-std::size_t rank_count(const JobSpec& spec);
-std::set<RankId> ranks_of_node(const JobSpec& spec, int node_index);
+// `processes` as AttemptSummary has it. Nothing: GPUs have not been counted.
+std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes);
+std::set<RankId> ranks_of_node(const JobSpec& spec, const std::vector<int>& processes,
+                               int node_index);
 
 }  // namespace muster

@@ -27,16 +27,24 @@ const JobSpec* submitted_spec(const std::vector<Record>& records) {
   return nullptr;
 }
 
-// The ranks of one node: its place in the attempt that is asked for, the newest otherwise.
-Result<std::set<RankId>> ranks_on(const std::string& node, const LogsOptions& options,
-                                  const JobSummary& job, const JobSpec& spec) {
+// The attempt that is asked for, the newest otherwise.
+const AttemptSummary* asked_attempt(const LogsOptions& options, const JobSummary& job) {
   const AttemptSummary* attempt = nullptr;
   for (const AttemptSummary& one : job.attempts) {
     if (!options.attempt || one.number.value == *options.attempt) attempt = &one;
   }
+  return attempt;
+}
+
+// The ranks of one node: its place in the attempt.
+Result<std::set<RankId>> ranks_on(const std::string& node, const AttemptSummary* attempt,
+                                  const JobSummary& job, const JobSpec& spec) {
   if (attempt == nullptr) return Error{"job " + job.job.value + " has no such attempt"};
   for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
-    if (attempt->nodes[i].value == node) return ranks_of_node(spec, static_cast<int>(i));
+    if (attempt->nodes[i].value != node) continue;
+    auto ranks = ranks_of_node(spec, attempt->processes, static_cast<int>(i));
+    if (!ranks.empty()) return ranks;
+    return Error{node + " has no ranks of job " + job.job.value + " before its GPUs are counted"};
   }
   return Error{"attempt " + std::to_string(attempt->number.value) + " of job " + job.job.value +
                " did not run on " + node + "; `muster status " + job.job.value +
@@ -44,15 +52,16 @@ Result<std::set<RankId>> ranks_on(const std::string& node, const LogsOptions& op
 }
 
 // A number that the job does not have would wait for output that never comes.
-Status check_numbers(const LogsOptions& options, const JobRow& row, const JobSpec* spec) {
+Status check_numbers(const LogsOptions& options, const JobRow& row,
+                     std::optional<std::size_t> rank_count) {
   const std::string job = "job " + row.name + " has ";
   if (options.attempt && *options.attempt >= row.attempts) {
     const std::string newest = std::to_string(row.attempts - 1);
     return Error{job + (row.attempts == 0 ? "no attempt yet" : "attempts 0 to " + newest) +
                  ", not " + std::to_string(*options.attempt)};
   }
-  const std::int64_t ranks = spec == nullptr ? 0 : static_cast<std::int64_t>(rank_count(*spec));
-  if (options.rank && spec != nullptr && *options.rank >= ranks) {
+  const auto ranks = static_cast<std::int64_t>(rank_count.value_or(0));
+  if (options.rank && rank_count && *options.rank >= ranks) {
     return Error{job + "ranks 0 to " + std::to_string(ranks - 1) + ", not " +
                  std::to_string(*options.rank)};
   }
@@ -66,18 +75,19 @@ Result<Wanted> wanted_logs(const LogsOptions& options, const FoundJob& found) {
   if (options.attempt) wanted.selection.attempt = AttemptId{*options.attempt};
   wanted.selection.tail_lines = options.tail_lines;
   const JobSpec* spec = submitted_spec(*records);
-  if (const auto there = check_numbers(options, found.row, spec); !there) return there.error();
+  const JobSummary job = summarize(*records);
+  const AttemptSummary* attempt = asked_attempt(options, job);
+  const std::vector<int> processes = attempt ? attempt->processes : std::vector<int>{};
+  const auto all = spec ? rank_count(*spec, processes) : std::nullopt;
+  if (const auto there = check_numbers(options, found.row, all); !there) return there.error();
   if (options.rank) {
     wanted.selection.ranks = {RankId{*options.rank}};
   } else if (!options.node.empty() && spec != nullptr) {
-    auto ranks = ranks_on(options.node, options, summarize(*records), *spec);
+    auto ranks = ranks_on(options.node, attempt, job, *spec);
     if (!ranks) return ranks.error();
     wanted.selection.ranks = std::move(*ranks);
   }
-  const std::size_t count = wanted.selection.ranks ? wanted.selection.ranks->size()
-                            : spec                 ? rank_count(*spec)
-                                                   : 1;
-  wanted.several = count > 1;
+  wanted.several = wanted.selection.ranks ? wanted.selection.ranks->size() > 1 : all != 1;
   return wanted;
 }
 

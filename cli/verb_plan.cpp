@@ -17,7 +17,10 @@ namespace muster {
 
 namespace {
 
+constexpr const char* by_gpus = "one for each GPU";
+
 std::string node_ranks_text(const JobPlan& plan, int node_index) {
+  if (plan.spec.distribution.process_per_gpu) return by_gpus;
   std::int64_t first = -1;
   std::int64_t last = -1;
   for (const PlannedRank& place : plan.ranks) {
@@ -49,8 +52,9 @@ std::string heading(const JobPlan& plan) {
   std::string text = "job       " + (spec.name.empty() ? "(a name is made)" : spec.name) + "\n";
   text += "target    " + plan.target.name + ": " + std::to_string(spec.instance_count) + " of " +
           std::to_string(plan.nodes.size()) + " eligible nodes\n";
-  text += "ranks     " + std::to_string(plan.ranks.size()) + " (" +
-          std::string(word(spec.distribution.type)) + ")\n";
+  const std::string number =
+      spec.distribution.process_per_gpu ? by_gpus : std::to_string(plan.ranks.size());
+  text += "ranks     " + number + " (" + std::string(word(spec.distribution.type)) + ")\n";
   text += "restarts  " + std::to_string(spec.muster.restart.attempts) + " in place, " +
           std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
   text += "command   " + shown_command(spec.command) + (spec.command.ends_with('\n') ? "" : "\n");

@@ -26,7 +26,7 @@ FollowRequest follow_request(const JobId& job, const JobSpec& spec, const Common
   FollowRequest request;
   request.job = job;
   request.ranks_to = wants_document(common) ? Stream::err : Stream::out;
-  request.several_ranks = rank_count(spec) > 1;
+  request.several_ranks = rank_count(spec, {}) != 1;
   request.may_cancel = true;
   return request;
 }

@@ -3,6 +3,7 @@
 
 #include "scheduler/apply_parts.h"
 #include "scheduler/lookup.h"
+#include "scheduler/rank_map.h"
 #include "scheduler/resume_point.h"
 
 namespace muster {
@@ -21,6 +22,14 @@ void remember_agents(const State& state, Attempt& attempt) {
 }
 
 }  // namespace
+
+void deal_ranks(Attempt& attempt, const Distribution& distribution) {
+  const auto nodes = static_cast<int>(attempt.nodes.size());
+  attempt.ranks.clear();
+  for (const RankPlace& place : rank_map(distribution, nodes, attempt.processes)) {
+    attempt.ranks.push_back({place.rank, place.node_index, place.local_rank, RankWaiting{}});
+  }
+}
 
 void apply_one(State& state, Time at, const StagingBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
@@ -45,6 +54,10 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
   attempt->resume_from = record.resume_from;
   remember_agents(state, *attempt);
   Job& job = *find_job(state, record.job);
+  if (record.processes.size() == attempt->nodes.size()) {
+    attempt->processes = record.processes;
+    deal_ranks(*attempt, job.spec.distribution);
+  }
   add_fork(job.forks, epoch_of(record.attempt), record.resume_from ? record.resume_from->step : 0);
   job.resumed_from = record.resume_from;
   job.newest_checkpoint = record.resume_from;

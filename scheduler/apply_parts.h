@@ -57,6 +57,7 @@ void apply_one(State& state, Time at, const StallSeen& record);
 // Shared by them.
 Node& node_at(State& state, const NodeId& id);  // made when first heard of
 AttemptNode fresh_node(const NodeId& id, Time at);  // of which nothing has been heard
+void deal_ranks(Attempt& attempt, const Distribution& distribution);  // to the nodes it has now
 void release(State& state, const NodeId& id, const JobId& owner);
 void lose_ranks(Attempt& attempt, const NodeId& id, Time at);  // unfinished ones are gone
 

@@ -3,7 +3,6 @@
 
 #include "scheduler/apply_parts.h"
 #include "scheduler/lookup.h"
-#include "scheduler/rank_map.h"
 #include "scheduler/resume_point.h"
 
 namespace muster {
@@ -28,14 +27,6 @@ bool are_free(const State& state, const AttemptPlaced& placed) {
 Attempt* gathering(State& state, const JobId& job, AttemptId id) {
   Attempt* attempt = find_attempt(state, job, id);
   return attempt && phase_of<Gathering>(*attempt) ? attempt : nullptr;
-}
-
-std::vector<Rank> fresh_ranks(const JobSpec& spec, std::size_t nodes) {
-  std::vector<Rank> ranks;
-  for (const RankPlace& place : rank_map(spec.distribution, static_cast<int>(nodes))) {
-    ranks.push_back({place.rank, place.node_index, place.local_rank, RankWaiting{}});
-  }
-  return ranks;
 }
 
 // A program that tells no steps is believed to have saved where it was.
@@ -104,7 +95,7 @@ void apply_one(State& state, Time at, const AttemptPlaced& record) {
     attempt.spares.push_back(fresh_node(id, at));
     node_at(state, id).owner = record.job;
   }
-  attempt.ranks = fresh_ranks(job->spec, record.nodes.size());
+  deal_ranks(attempt, job->spec.distribution);
   job->next_attempt = record.attempt.value + 1;
   job->phase = Active{std::move(attempt)};
 }

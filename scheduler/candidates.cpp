@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/gpu_fit.h"
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
 #include "scheduler/sentences.h"
@@ -44,6 +45,14 @@ const LinkFailure* permanent_failure(const Unlinked* link, const Job& job) {
   return counts ? &link->failure : nullptr;
 }
 
+// What an agent counted before the job entered the queue may have changed, unless it still answers.
+std::optional<std::string> known_shortage(const Node& node, const Job& job) {
+  const auto* lost = std::get_if<Unlinked>(&node.link);
+  const LinkUp* agent = last_agent(node);
+  if (!agent || (lost && lost->since <= entered_queue(job))) return std::nullopt;
+  return gpu_shortage(job.spec, *agent);
+}
+
 // What a job restarts on is kept for it, but a preemptible one gives way to a higher priority.
 bool is_kept_from(const Turn& turn, const Job& job, const NodeId& id) {
   const auto kept = turn.kept.find(id);
@@ -74,6 +83,9 @@ Candidate judge(Turn& turn, const Job& job, const NodeId& id) {
   const Unlinked* lost = node ? std::get_if<Unlinked>(&node->link) : nullptr;
   if (const LinkFailure* failure = permanent_failure(lost, job)) {
     return {id, Unusable{true}, link_text(id, *failure)};
+  }
+  if (const auto shortage = node ? known_shortage(*node, job) : std::nullopt) {
+    return {id, Unusable{}, id.value + " " + *shortage};
   }
   if (auto refusal = refusal_of(node, turn.moment)) return {id, Drained{}, std::move(*refusal)};
   if (node && node->owner) return {id, Busy{}, owner_text(turn.state, *node)};

@@ -154,6 +154,7 @@ void put_attempt(Text& text, const std::string& at, const Attempt& attempt) {
   for (const Rank& rank : attempt.ranks) {
     put_rank(text, at + ".rank" + std::to_string(rank.id.value), rank);
   }
+  text.line(at + ".processes", attempt.processes);
   text.line(at + ".resume_from", attempt.resume_from);
   text.line(at + ".newest_checkpoint", attempt.newest_checkpoint);
   text.line(at + ".last_step", attempt.last_step);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "scheduler/limits.h"
 #include "scheduler/model/names.h"
@@ -140,6 +141,11 @@ class Explainer {
   }
   void tell(const PortsAsked&) {}
   void tell(const LaunchBegun& record) {
+    if (!record.processes.empty()) {
+      const auto ranks = std::accumulate(record.processes.begin(), record.processes.end(), 0);
+      say(attempt_text(record.attempt) + ": " +
+          count_text(static_cast<std::size_t>(ranks), "rank") + ", one for each GPU");
+    }
     if (!record.resume_from) {
       return say(attempt_text(record.attempt) + " starts from the beginning: " + record.why);
     }

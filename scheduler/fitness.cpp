@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/candidates.h"
+#include "scheduler/gpu_fit.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
@@ -45,7 +46,11 @@ std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) 
     return Unfit{node.id, Unfitness::unreachable, link_text(node.id, *failure)};
   }
   if (node.checked && !node.checked->failures.empty()) return failed_checks(*node.checked);
-  if (!linked_agent(turn.state, node.id)) return unlinked_too_long(turn, node);
+  const LinkUp* agent = linked_agent(turn.state, node.id);
+  if (!agent) return unlinked_too_long(turn, node);
+  if (const auto shortage = gpu_shortage(job.spec, *agent)) {
+    return Unfit{node.id, Unfitness::lasting, node.id.value + " " + *shortage};
+  }
   if (!node.checked && turn.moment.reached(node.joined_at + check_limit)) {
     return Unfit{
         node.id, Unfitness::unhealthy,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/apply.h"
+#include "scheduler/gpu_fit.h"
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
 #include "scheduler/record_subject.h"
@@ -164,6 +165,12 @@ void RecordAudit::check(const State& before, Time at, const LaunchBegun& record)
     launched.loud.insert(node.id);
     if (!passed_gate(node)) fail(record.job, "I5: " + node.id.value + " did not pass its checks");
     check_usable(before, at, record.job, node.id);
+    const LinkUp* agent = linked_agent(before, node.id);
+    const auto shortage = agent ? gpu_shortage(job->spec, *agent) : std::nullopt;
+    if (shortage) fail(record.job, "I5: " + node.id.value + " " + *shortage);
+  }
+  if (record.processes != processes_by_gpus(before, job->spec, *attempt)) {
+    fail(record.job, "I5: the ranks are not as many as the GPUs");
   }
   history.launched.push_back(std::move(launched));
 }

@@ -2,6 +2,7 @@
 // attempt.
 #include <algorithm>
 
+#include "scheduler/gpu_fit.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/rank_map.h"
@@ -31,14 +32,18 @@ bool wants_ports(const Job& job, const Attempt& attempt) {
   return false;
 }
 
-// The agents that will start ranks are remembered at launch, so all must be there.
+// The agents that will start ranks are remembered at launch, so all must be there. One that is new
+// since the gate may have found fewer GPUs.
 void begin_launch(Turn& turn, const Job& job, const Attempt& attempt) {
-  const bool all_linked = std::all_of(
-      attempt.nodes.begin(), attempt.nodes.end(),
-      [&](const AttemptNode& node) { return linked_agent(turn.state, node.id) != nullptr; });
-  if (!all_linked) return;
+  for (const AttemptNode& node : attempt.nodes) {
+    const LinkUp* agent = linked_agent(turn.state, node.id);
+    if (!agent) return;
+    const auto shortage = gpu_shortage(job.spec, *agent);
+    if (shortage) return fail(turn, job, attempt, node.id, " " + *shortage);
+  }
   ResumePoint point = choose_resume_point(job, attempt);
-  turn.decide(LaunchBegun{job.id, attempt.id, point.from, point.why, point.went_back});
+  turn.decide(LaunchBegun{job.id, attempt.id, point.from, point.why, point.went_back,
+                          processes_by_gpus(turn.state, job.spec, attempt)});
 }
 
 // A node without a link is not stalled but lost, which has a limit of its own.

@@ -7,15 +7,19 @@ namespace muster {
 
 namespace {
 
-std::vector<RankPlace> even_map(int per_node, int nodes) {
+std::vector<RankPlace> dense_map(const std::vector<int>& processes) {
   std::vector<RankPlace> map;
-  for (int node = 0; node < nodes; ++node) {
-    for (int local = 0; local < per_node; ++local) {
-      const int rank = node * per_node + local;
-      map.push_back({RankId{rank}, node, local, TaskRole::rank, rank});
+  for (std::size_t node = 0; node < processes.size(); ++node) {
+    for (int local = 0; local < processes[node]; ++local) {
+      const int rank = static_cast<int>(map.size());
+      map.push_back({RankId{rank}, static_cast<int>(node), local, TaskRole::rank, rank});
     }
   }
   return map;
+}
+
+std::vector<RankPlace> even_map(int per_node, int nodes) {
+  return dense_map(std::vector<int>(static_cast<std::size_t>(nodes), per_node));
 }
 
 std::vector<RankPlace> tensorflow_map(const Distribution& distribution, int nodes) {
@@ -48,6 +52,11 @@ std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes) {
       return even_map(1, nodes);
   }
   return {};
+}
+
+std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes,
+                                const std::vector<int>& processes) {
+  return processes.empty() ? rank_map(distribution, nodes) : dense_map(processes);
 }
 
 int ranks_on_node(const std::vector<RankPlace>& map, int node_index) {

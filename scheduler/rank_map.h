@@ -1,5 +1,5 @@
-// Which processes a job has and where they go: ranks are dense by node, so that
-// rank = node rank * local world size + local rank, and a replacement node takes over its index.
+// Which processes a job has and where they go: ranks are dense by node, and a replacement takes
+// over its index. Every node has the same number of them, or one for each of its GPUs.
 // tensorflow deals its workers, then its parameter servers, round robin over the nodes.
 #pragma once
 
@@ -21,6 +21,9 @@ struct RankPlace {
 
 // Index = rank. `nodes` is the number of nodes of the attempt, at least 1.
 std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes);
+// With so many ranks on each node; none given: as above.
+std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes,
+                                const std::vector<int>& processes);
 
 int ranks_on_node(const std::vector<RankPlace>& map, int node_index);
 

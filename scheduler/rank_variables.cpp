@@ -137,6 +137,13 @@ void add_azure(const OneRank& rank, Environment& env) {
   env["AZUREML_PROCESS_NAME"] = "rank_" + std::to_string(rank.place.rank.value);
 }
 
+// "0,1,2"; empty: CUDA shows none.
+std::string first_numbers(int count) {
+  std::string list;
+  for (int i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + std::to_string(i);
+  return list;
+}
+
 void add_muster(const View& view, Environment& env) {
   env["MUSTER_JOB"] = view.job.value;
   env["MUSTER_ATTEMPT"] = std::to_string(view.attempt.value);
@@ -146,12 +153,12 @@ void add_muster(const View& view, Environment& env) {
 }  // namespace
 
 GangVariables::GangVariables(const JobSpec& job_spec, const JobId& job_id, AttemptId attempt_id,
-                             std::vector<NodeFacts> facts)
+                             std::vector<NodeFacts> facts, const std::vector<int>& processes)
     : spec(job_spec),
       job(job_id),
       attempt(attempt_id),
       nodes(std::move(facts)),
-      map(rank_map(spec.distribution, static_cast<int>(nodes.size()))) {}
+      map(rank_map(spec.distribution, static_cast<int>(nodes.size()), processes)) {}
 
 Environment GangVariables::shared() const {
   Environment env;
@@ -159,6 +166,7 @@ Environment GangVariables::shared() const {
   if (exports_family(spec, "torch")) add_torch(*this, env);
   if (exports_family(spec, "ompi")) env["OMPI_COMM_WORLD_SIZE"] = std::to_string(map.size());
   if (exports_family(spec, "slurm")) add_slurm(*this, env);
+  if (spec.muster.nodes_gpus) env["CUDA_VISIBLE_DEVICES"] = first_numbers(*spec.muster.nodes_gpus);
   add_muster(*this, env);
   for (const auto& [name, value] : spec.environment_variables) env[name] = value;
   return env;
@@ -182,8 +190,9 @@ Environment GangVariables::own(RankId id) const {
 }
 
 Environment rank_variables(const JobSpec& spec, const JobId& job, AttemptId attempt,
-                           const std::vector<NodeFacts>& nodes, RankId rank) {
-  const GangVariables variables(spec, job, attempt, nodes);
+                           const std::vector<NodeFacts>& nodes, const std::vector<int>& processes,
+                           RankId rank) {
+  const GangVariables variables(spec, job, attempt, nodes, processes);
   Environment env = variables.shared();
   env.merge(variables.own(rank));
   return env;

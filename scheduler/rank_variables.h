@@ -23,11 +23,11 @@ struct NodeFacts {
 
 using Environment = std::map<std::string, std::string>;
 
-// The variables of all ranks of an attempt. `nodes`: index = node rank. What names every node is as
-// long as the gang, so it is made once. Refers to `spec` and `job`.
+// The variables of all ranks of an attempt. `nodes`: index = node rank. `processes` is Attempt's.
+// What names every node is as long as the gang, so it is made once. Refers to `spec` and `job`.
 struct GangVariables {
   GangVariables(const JobSpec& job_spec, const JobId& job_id, AttemptId attempt_id,
-                std::vector<NodeFacts> facts);
+                std::vector<NodeFacts> facts, const std::vector<int>& processes);
   Environment shared() const;        // the same for every rank
   Environment own(RankId id) const;  // the rest; it must be one of the job's
 
@@ -40,6 +40,7 @@ struct GangVariables {
 
 // Both parts of one rank.
 Environment rank_variables(const JobSpec& spec, const JobId& job, AttemptId attempt,
-                           const std::vector<NodeFacts>& nodes, RankId rank);
+                           const std::vector<NodeFacts>& nodes, const std::vector<int>& processes,
+                           RankId rank);
 
 }  // namespace muster

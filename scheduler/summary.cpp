@@ -83,7 +83,9 @@ class Summarizer {
   }
   void take(Time, const LaunchBegun& record) {
     AttemptSummary* attempt = find(record.attempt);
-    if (attempt && record.resume_from) attempt->resumed_from_step = record.resume_from->step;
+    if (!attempt) return;
+    attempt->processes = record.processes;
+    if (record.resume_from) attempt->resumed_from_step = record.resume_from->step;
   }
   void take(Time at, const AttemptEnded& record) {
     AttemptSummary* attempt = find(record.attempt);

@@ -15,6 +15,7 @@ struct AttemptSummary {
   std::vector<NodeId> spares;            // still held at its end
   std::optional<AttemptCause> cause;     // when it ended
   std::optional<std::string> abandoned;  // why it was given up before it started
+  std::vector<int> processes;  // as LaunchBegun has it
   std::optional<std::int64_t> resumed_from_step;
   std::optional<std::int64_t> last_step;
   std::optional<CheckpointRef> newest_checkpoint;

@@ -118,13 +118,6 @@ void check_shape(const JobSpec& spec, Refusals& out) {
   if (spec.distribution.type == DistributionType::ray) {
     out.refuse("distribution", "ray clusters are not started yet");
   }
-  if (spec.distribution.process_per_gpu) {
-    out.refuse("muster.processes_per_node", "GPUs are not counted yet: write how many processes "
-                                            "of the job a node has");
-  }
-  if (spec.muster.nodes_gpus) {
-    out.warn("muster.nodes.gpus", "GPUs are not chosen yet: the ranks see all of them");
-  }
   for (const auto& [name, service] : spec.services) {
     out.refuse("services." + name, "services are not started yet: services." + name);
   }

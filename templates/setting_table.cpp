@@ -123,11 +123,10 @@ void read_every(const Value& value, JobSpec& spec) {
 
 void read_processes(const Value& value, JobSpec& spec) {
   const DistributionType type = spec.distribution.type;
-  if (type != DistributionType::pytorch && type != DistributionType::mpi) {
-    value.warning("has no effect without distribution.type pytorch or mpi");
-  }
+  const bool has_effect = type == DistributionType::pytorch || type == DistributionType::mpi;
+  if (!has_effect) value.warning("has no effect without distribution.type pytorch or mpi");
   if (is_word(value, "gpus")) {
-    spec.distribution.process_per_gpu = true;
+    spec.distribution.process_per_gpu = has_effect;
   } else {
     store(spec.distribution.processes_per_node, value.integer(1, 4096));
   }

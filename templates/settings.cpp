@@ -140,17 +140,36 @@ class SettingsReader {
   std::map<std::string, std::string> seen_;  // setting -> the key path that set it
 };
 
+// Where a setting is written, in the map or among the properties.
+const YamlNode& place_of(const std::string& path, const Value& muster, const Value& properties) {
+  const YamlNode* in_map = muster.is_map() ? muster.node().find_path(path) : nullptr;
+  return in_map ? *in_map : *properties.node().find("muster." + path);
+}
+
+// With a number of GPUs the number of processes is known, and nothing is left to count.
+void settle_processes(const Value& muster, const Value& properties, Reading& reading,
+                      JobSpec& spec) {
+  Distribution& distribution = spec.distribution;
+  const std::optional<int> gpus = spec.muster.nodes_gpus;
+  if (!distribution.process_per_gpu || !gpus) return;
+  distribution.process_per_gpu = false;
+  distribution.processes_per_node = std::max(1, *gpus);
+  if (*gpus > 0) return;
+  const std::string path = "processes_per_node";
+  Value(place_of(path, muster, properties), "muster." + path, reading.findings)
+      .error("'gpus' needs a GPU, and muster.nodes.gpus is 0");
+}
+
 }  // namespace
 
 void read_settings(const Value& muster, const Value& properties, Reading& reading, JobSpec& spec) {
   SettingsReader reader(reading, spec);
   reader.read_map(muster, "");
   reader.read_properties(properties);
+  settle_processes(muster, properties, reading, spec);
   const HangSettings& hang = spec.muster.hang;
   if (hang.watch == HangWatch::output && !hang.timeout && !hang.off) {
-    const YamlNode* in_map = muster.is_map() ? muster.node().find_path("hang.watch") : nullptr;
-    const YamlNode* found = in_map ? in_map : properties.node().find("muster.hang.watch");
-    Value(*found, "muster.hang.watch", reading.findings)
+    Value(place_of("hang.watch", muster, properties), "muster.hang.watch", reading.findings)
         .error(
             "'output' needs an explicit "
             "muster.hang.timeout");

@@ -96,7 +96,7 @@ resources:
 
 distribution:
   type: pytorch
-  process_count_per_instance: 8
+  process_count_per_instance: 8        # or, below, `processes_per_node: gpus`: as many as GPUs
 
 limits:
   timeout: 24h

@@ -133,7 +133,7 @@ Status LocalAttempt::launch_mpi() {
   if (!output) return output.error();
   SpawnRequest request;
   request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name),
-                                start_->mpi->processes_per_node);
+                                *start_->mpi);
   request.environment = mpi_environment(
       layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
   request.directory = layout_.code;

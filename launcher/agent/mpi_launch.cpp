@@ -58,11 +58,14 @@ std::vector<std::string> mpi_host_names(const std::vector<std::string>& hosts,
 }
 
 std::vector<std::string> mpirun_command(const std::vector<std::string>& host_names,
-                                        int processes_per_node) {
-  const std::string slots = ":" + std::to_string(processes_per_node);
+                                        const MpiLaunch& mpi) {
   std::string hosts;
-  for (const std::string& name : host_names) hosts += (hosts.empty() ? "" : ",") + name + slots;
-  const int ranks = static_cast<int>(host_names.size()) * processes_per_node;
+  int ranks = 0;
+  for (std::size_t i = 0; i < host_names.size(); ++i) {
+    const int slots = i < mpi.processes.size() ? mpi.processes[i] : mpi.processes_per_node;
+    hosts += (i == 0 ? "" : ",") + host_names[i] + ":" + std::to_string(slots);
+    ranks += slots;
+  }
   std::vector<std::string> argv{"mpirun"};
   if (::geteuid() == 0) argv.push_back("--allow-run-as-root");
   const auto set = [&argv](const char* name, const std::string& value) {

@@ -23,8 +23,9 @@ namespace muster {
 std::vector<std::string> mpi_host_names(const std::vector<std::string>& hosts,
                                         const std::string& own_host);
 
+// `host_names` in the place of `mpi.hosts`.
 std::vector<std::string> mpirun_command(const std::vector<std::string>& host_names,
-                                        int processes_per_node);
+                                        const MpiLaunch& mpi);
 
 // Of mpirun and its daemons on one node: the attempt's own (`base`), with a PATH that leads to
 // `program` as `muster`.

@@ -105,6 +105,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   if (runs_mpirun(job.spec)) {
     start.mpi.emplace();
     start.mpi->processes_per_node = job.spec.distribution.processes_per_node;
+    start.mpi->processes = attempt.processes;
     for (const AttemptNode& node : attempt.nodes) start.mpi->hosts.push_back(node.id.value);
   }
   return start;
@@ -113,7 +114,8 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
 const WorkMessages::Gang& WorkMessages::gang_of(const Job& job, const Attempt& attempt) {
   auto found = gangs_.find(job.id);
   if (found == gangs_.end()) {
-    GangVariables variables(job.spec, job.id, attempt.id, facts_of(state_, attempt, pool_));
+    GangVariables variables(job.spec, job.id, attempt.id, facts_of(state_, attempt, pool_),
+                            attempt.processes);
     Environment shared = variables.shared();
     found = gangs_.emplace(job.id, Gang{std::move(variables), std::move(shared)}).first;
   }

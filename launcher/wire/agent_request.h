@@ -138,11 +138,13 @@ struct RankLaunch {
 struct MpiLaunch {
   std::vector<std::string> hosts;  // in node order, as mpirun is told them
   int processes_per_node = 1;
+  std::vector<int> processes{};  // of each node, where GPUs are counted; else empty
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("hosts", self.hosts);
     visit("processes_per_node", self.processes_per_node);
+    visit("processes", self.processes);
   }
 };
 

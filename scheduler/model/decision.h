@@ -189,6 +189,7 @@ struct LaunchBegun {
   std::optional<CheckpointRef> resume_from;
   std::string why;          // why this checkpoint, in words
   bool went_back = false;   // a newer one was known; `why` says what became of it
+  std::vector<int> processes{};  // ranks of each node, where GPUs are counted; else empty
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -197,6 +198,7 @@ struct LaunchBegun {
     visit("resume_from", self.resume_from);
     visit("why", self.why);
     visit("went_back", self.went_back);
+    visit("processes", self.processes);
   }
 };
 

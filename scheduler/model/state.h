@@ -99,7 +99,8 @@ struct Attempt {
   Time placed_at;
   std::vector<AttemptNode> nodes;  // index = node rank
   std::vector<AttemptNode> spares;  // gate-checked and given the job's files; nothing runs there
-  std::vector<Rank> ranks;         // index = rank; filled at placement
+  std::vector<Rank> ranks;         // index = rank; dealt at placement, by GPUs at the launch
+  std::vector<int> processes;      // ranks of each node by its GPUs; empty: as the job file says
   std::optional<CheckpointRef> resume_from;
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<std::int64_t> last_step;

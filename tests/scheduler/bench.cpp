@@ -50,8 +50,10 @@ void Bench::pass(Milliseconds duration) {
 
 void Bench::link(int node, int agent, int boot) {
   const std::string name = node_name(node);
-  observe(LinkUp{NodeId{name}, "boot" + std::to_string(boot), "agent" + std::to_string(agent), name,
-                 "10.0.0." + std::to_string(node)});
+  LinkUp up{NodeId{name}, "boot" + std::to_string(boot), "agent" + std::to_string(agent), name,
+            "10.0.0." + std::to_string(node)};
+  up.gpus = gpus[node];
+  observe(std::move(up));
 }
 
 void Bench::link_all(int count) {

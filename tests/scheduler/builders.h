@@ -50,6 +50,14 @@ class JobBuilder {
     submitted_.spec.distribution.processes_per_node = count;
     return *this;
   }
+  JobBuilder& ranks_by_gpus() {
+    submitted_.spec.distribution.process_per_gpu = true;
+    return *this;
+  }
+  JobBuilder& gpus_per_node(int count) {
+    submitted_.spec.muster.nodes_gpus = count;
+    return *this;
+  }
   JobBuilder& without_distribution() {
     submitted_.spec.distribution.type = DistributionType::none;
     return *this;

@@ -28,6 +28,21 @@ TEST_CASE("ranks are dense by node") {
   }
 }
 
+TEST_CASE("nodes may have different numbers of ranks, which stay dense") {
+  const auto map = rank_map(distribution(DistributionType::pytorch), 3, {2, 1, 3});
+  REQUIRE(map.size() == 6);
+  CHECK(ranks_on_node(map, 0) == 2);
+  CHECK(ranks_on_node(map, 1) == 1);
+  CHECK(ranks_on_node(map, 2) == 3);
+  for (int rank = 0; rank < 6; ++rank) {
+    CHECK(map[static_cast<std::size_t>(rank)].rank == RankId{rank});
+    CHECK(map[static_cast<std::size_t>(rank)].role_index == rank);
+  }
+  CHECK(map[2].local_rank == 0);
+  CHECK(map[5].local_rank == 2);
+  CHECK(rank_map(distribution(DistributionType::pytorch, 4), 2, {}).size() == 8);
+}
+
 TEST_CASE("without a distribution there is one process on each node") {
   CHECK(rank_map(distribution(DistributionType::none, 8), 3).size() == 3);
 }

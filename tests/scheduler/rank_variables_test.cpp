@@ -13,7 +13,8 @@ const std::vector<NodeFacts> two_nodes{{NodeId{"h01"}, "10.0.0.1", 8, {20001}},
 
 std::map<std::string, std::string> environment(JobBuilder& job, int rank,
                                                const std::vector<NodeFacts>& nodes = two_nodes) {
-  return rank_variables(job.spec(), JobId{"train"}, AttemptId{2}, nodes, RankId{rank});
+  return rank_variables(job.spec(), JobId{"train"}, AttemptId{2}, nodes, {},
+                        RankId{rank});
 }
 
 }  // namespace
@@ -108,4 +109,34 @@ TEST_CASE("a preemptible job says that its nodes are not dedicated") {
   JobBuilder job = a_job();
   job.spec().muster.preemptible = true;
   CHECK(environment(job, 0).at("AZ_BATCH_NODE_IS_DEDICATED") == "false");
+}
+
+TEST_CASE("nodes with different numbers of GPUs tell their ranks so") {
+  JobBuilder job = a_job().ranks_by_gpus();
+  job.spec().muster.env_export = {"ompi"};
+  const auto of_rank = [&](int rank) {
+    return rank_variables(job.spec(), JobId{"train"}, AttemptId{2}, two_nodes, {3, 1},
+                          RankId{rank});
+  };
+  CHECK(of_rank(2).at("WORLD_SIZE") == "4");
+  CHECK(of_rank(2).at("LOCAL_WORLD_SIZE") == "3");
+  CHECK(of_rank(2).at("LOCAL_RANK") == "2");
+  CHECK(of_rank(2).at("NODE_RANK") == "0");
+  CHECK(of_rank(3).at("LOCAL_WORLD_SIZE") == "1");
+  CHECK(of_rank(3).at("LOCAL_RANK") == "0");
+  CHECK(of_rank(3).at("NODE_RANK") == "1");
+  CHECK(of_rank(3).at("OMPI_COMM_WORLD_LOCAL_SIZE") == "1");
+  CHECK(of_rank(3).at("OMPI_COMM_WORLD_SIZE") == "4");
+}
+
+TEST_CASE("ranks see the first GPUs of a node where the job says how many, else all") {
+  JobBuilder job = a_job();
+  CHECK(!environment(job, 0).count("CUDA_VISIBLE_DEVICES"));
+  job.gpus_per_node(3);
+  CHECK(environment(job, 0).at("CUDA_VISIBLE_DEVICES") == "0,1,2");
+  CHECK(environment(job, 1).at("CUDA_VISIBLE_DEVICES") == "0,1,2");
+  job.gpus_per_node(0);
+  CHECK(environment(job, 0).at("CUDA_VISIBLE_DEVICES") == "");
+  job.spec().environment_variables = {{"CUDA_VISIBLE_DEVICES", "7"}};
+  CHECK(environment(job, 0).at("CUDA_VISIBLE_DEVICES") == "7");
 }

@@ -8,6 +8,8 @@ namespace muster::sim {
 
 namespace {
 
+// A reboot brings another number, and sometimes none.
+constexpr std::uint64_t gpus_most = 3;
 // An agent looks at its lease twice a second.
 constexpr Milliseconds lease_look{500};
 constexpr Milliseconds start_fast{20};
@@ -21,6 +23,11 @@ constexpr Milliseconds clock_ahead{3'600'000};
 
 Milliseconds ModelNode::start_time() {
   return serving_ ? Milliseconds{1} : cluster_.dice.time(start_fast, start_slow);
+}
+
+int ModelNode::gpus_here() const {
+  const std::uint64_t number = std::stoull(id_.value.substr(1));
+  return static_cast<int>((number + static_cast<std::uint64_t>(boot_)) % (gpus_most + 1));
 }
 
 std::shared_ptr<Connection> ModelNode::accept() {
@@ -247,6 +254,7 @@ void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hell
   welcome.host_name = id_.value;
   welcome.address = "10.0.0.1";
   welcome.cores = 8;
+  welcome.gpus = gpus_here();
   welcome.boot_ms = cluster_.events.now().count();
   welcome.clock = clock_stamps(hello.sent_us);
   welcome.holds_attempts = !attempts_.empty();

@@ -59,6 +59,8 @@ class ModelNode {
   void reset_connections();
   void cut_connections();  // neither end notices
 
+  int gpus_here() const;
+
   const NodeId& id() const { return id_; }
   bool is_on() const { return is_on_; }
   bool has_ranks() const;

@@ -61,7 +61,8 @@ JobSubmitted World::make_job() {
   job.spec.command = "python train.py";
   const bool is_gang = dice_.chance(80);
   job.spec.distribution.type = is_gang ? DistributionType::pytorch : DistributionType::none;
-  job.spec.distribution.processes_per_node = settings_.ranks_per_node;
+  job.spec.distribution.processes_per_node = std::max(1, settings_.ranks_per_node);
+  job.spec.distribution.process_per_gpu = is_gang && settings_.ranks_per_node == 0;
   const int most = dice_.chance(50) ? settings_.nodes : std::max(1, settings_.nodes / 4);
   job.spec.instance_count = is_gang ? 1 + dice_.upto(most) : 1;
   MusterSettings& muster = job.spec.muster;
@@ -148,7 +149,7 @@ Program World::program_of(const AttemptName& name) {
   Program program;
   program.runs_for = dice.time(10 * second, calm_ ? minute : 4 * minute);
   const bool fails = dice.chance(20), hangs = dice.chance(5);
-  const int rank = dice.upto(2 * settings_.ranks_per_node);
+  const int rank = dice.upto(2 * std::max(1, settings_.ranks_per_node));
   program.fails_after = dice.time(second, minute);
   if (calm_) return program;
   if (fails) {

@@ -19,7 +19,7 @@ struct WorldSettings {
   std::uint64_t seed = 1;
   int nodes = 16;
   int minutes = 8;          // of faults
-  int ranks_per_node = 2;
+  int ranks_per_node = 2;   // 0: one for each GPU of the node
   int jobs = 4;
   int faults_per_minute = 6;
   bool sqlite = false;      // the real store, on a disk

@@ -206,7 +206,38 @@ TEST_CASE("settings that are not acted on are warned about, never ignored in sil
 }
 
 TEST_CASE("one process for each GPU is kept for the node to count") {
-  CHECK(read_job(head + "muster: {processes_per_node: gpus}").spec.distribution.process_per_gpu);
+  const JobFile job = read_job(head + "muster: {processes_per_node: gpus}");
+  CHECK(job.spec.distribution.process_per_gpu);
+  CHECK(printed(job.findings) == "");
+  CHECK(printed(cannot_run_yet(job)) == "");
+}
+
+TEST_CASE("one process for each of a known number of GPUs needs no counting") {
+  const JobFile job = read_job(head + "muster: {processes_per_node: gpus, nodes: {gpus: 4}}");
+  CHECK(!job.spec.distribution.process_per_gpu);
+  CHECK(job.spec.distribution.processes_per_node == 4);
+  CHECK(job.spec.muster.nodes_gpus == 4);
+  CHECK(printed(job.findings) == "");
+  CHECK(printed(cannot_run_yet(job)) == "");
+}
+
+TEST_CASE("one process for each GPU of none is a mistake, wherever it is written") {
+  const std::string mistake =
+      "error: muster.processes_per_node: 'gpus' needs a GPU, and muster.nodes.gpus is 0";
+  CHECK_THAT(
+      printed(read_job(head + "muster: {processes_per_node: gpus, nodes: {gpus: 0}}").findings),
+      ContainsSubstring(mistake));
+  CHECK_THAT(printed(read_job(head + "properties: {muster.processes_per_node: gpus, "
+                                     "muster.nodes.gpus: '0'}\n")
+                         .findings),
+             ContainsSubstring(mistake));
+}
+
+TEST_CASE("one process for each GPU has no effect on a job with one process") {
+  const JobFile job =
+      read_job("command: x\nenvironment: azureml:host\nmuster: {processes_per_node: gpus}\n");
+  CHECK(!job.spec.distribution.process_per_gpu);
+  CHECK_THAT(printed(job.findings), ContainsSubstring("has no effect without distribution.type"));
 }
 
 }  // namespace

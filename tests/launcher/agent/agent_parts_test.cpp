@@ -280,6 +280,17 @@ TEST_CASE("mpirun is told names that no node shares with this machine") {
                                  "muster-node-5"});
 }
 
+TEST_CASE("mpirun is told how many ranks each node has") {
+  const auto said = [](const MpiLaunch& mpi) {
+    std::string words;
+    for (const std::string& word : mpirun_command({"h01", "h02"}, mpi)) words += " " + word;
+    return words;
+  };
+  CHECK_THAT(said({{"h01", "h02"}, 2, {}}), ContainsSubstring(" -np 4 --host h01:2,h02:2 "));
+  CHECK_THAT(said({{"h01", "h02"}, 2, {3, 1}}), ContainsSubstring(" -np 4 --host h01:3,h02:1 "));
+  CHECK_THAT(said({{"h01", "h02"}, 1, {4, 1}}), ContainsSubstring(" -np 5 --host h01:4,h02:1 "));
+}
+
 TEST_CASE("whole lines of metrics are read once") {
   Directory directory;
   const std::string path = directory.path + "/m";

@@ -26,7 +26,7 @@ StartRanks a_start() {
   start.environment["HOSTILE"] = "quote' \" $HOME \n\t end";
   start.environment["LONG"] = std::string(100'000, 'x');
   start.ranks.push_back({{3}, 1, {{"RANK", "3"}}});
-  start.mpi = MpiLaunch{{"h01", "h02"}, 2};
+  start.mpi = MpiLaunch{{"h01", "h02"}, 2, {3, 1}};
   start.inputs["data"].path = "/data";
   return start;
 }
@@ -48,6 +48,20 @@ TEST_CASE("a message and its payload survive the wire byte for byte") {
   CHECK(start.ranks[0].environment.at("RANK") == "3");
   REQUIRE(start.mpi);
   CHECK(start.mpi->hosts.size() == 2);
+  CHECK(start.mpi->processes == std::vector<int>{3, 1});
+}
+
+TEST_CASE("what an agent says of its machine survives the wire") {
+  Welcome welcome;
+  welcome.cores = 96;
+  welcome.memory_bytes = std::int64_t{2} << 40;
+  welcome.gpus = 8;
+  auto received = decode_from_agent(only_frame(encode(FromAgent{welcome})));
+  REQUIRE(received);
+  const auto& read = std::get<Welcome>(received->message);
+  CHECK(read.cores == 96);
+  CHECK(read.memory_bytes == welcome.memory_bytes);
+  CHECK(read.gpus == 8);
 }
 
 TEST_CASE("a value that is absent stays absent") {

@@ -44,6 +44,29 @@ TEST_CASE("a submitted job reads back from the journal as it was") {
   CHECK(submitted.target.nodes[0].transport == TransportKind::ssh);
 }
 
+TEST_CASE("a node's GPUs and the ranks that they get read back from the journal") {
+  LinkUp up;
+  up.node = {"h01"};
+  up.gpus = 8;
+  const Record link = round_trip({from_ms(1), Observation{up}});
+  CHECK(std::get<LinkUp>(std::get<Observation>(link.what)).gpus == 8);
+  LaunchBegun launch;
+  launch.job = {"a"};
+  launch.processes = {8, 4};
+  const Record begun = round_trip({from_ms(2), Decision{launch}});
+  const std::vector<int> processes{8, 4};
+  CHECK(std::get<LaunchBegun>(std::get<Decision>(begun.what)).processes == processes);
+}
+
+TEST_CASE("nodes and launches of a journal that knew no GPUs have none") {
+  const auto link = decode_record("link_up", R"({"node":"h01","boot_id":"b"})", from_ms(1));
+  REQUIRE(link);
+  CHECK(std::get<LinkUp>(std::get<Observation>(link->what)).gpus == 0);
+  const auto launch = decode_record("launch_begun", R"({"job":"a","attempt":1})", from_ms(1));
+  REQUIRE(launch);
+  CHECK(std::get<LaunchBegun>(std::get<Decision>(launch->what)).processes.empty());
+}
+
 TEST_CASE("a record that an older journal wrote without a field reads with its default") {
   const auto record = decode_record("job_ended", R"({"job":"a","state":"Failed"})", from_ms(1));
   REQUIRE(record);

@@ -42,11 +42,22 @@ class Draw {
     return dice_.time(0, 60'000);
   }
 
+  LinkUp link_up() {
+    LinkUp up{node(), "boot", "agent" + std::to_string(dice_.upto(3)), "h", "a"};
+    up.gpus = dice_.upto(3);
+    return up;
+  }
+  std::vector<int> processes() {
+    std::vector<int> some;
+    for (int count = dice_.upto(4); count > 0; --count) some.push_back(dice_.upto(3));
+    return some;
+  }
+
   Observation observation() {
     const JobId id = job();
     const AttemptId number = attempt(id);
     switch (dice_.upto(15)) {
-      case 0: return LinkUp{node(), "boot", "agent" + std::to_string(dice_.upto(3)), "h", "a"};
+      case 0: return link_up();
       case 1: return LinkDown{node(), {link_failure(), "no"}};
       case 2: return NodeDrainSet{node(), dice_.chance(50), "fan", duration()};
       case 3: return CancelRequested{dice_.chance(90) ? JobId{"nobody"} : id, duration()};
@@ -74,7 +85,7 @@ class Draw {
       case 3: return PlacementAbandoned{id, number, "", from_ms(0)};
       case 4: return StagingBegun{id, number};
       case 5: return PortsAsked{id, number};
-      case 6: return LaunchBegun{id, number, checkpoint(), "", false};
+      case 6: return LaunchBegun{id, number, checkpoint(), "", false, processes()};
       case 7: return StopBegun{id, number, static_cast<StopReason>(dice_.upto(7)), "", Seconds{1}};
       case 8: {
         const bool proven = dice_.chance(50);
@@ -150,6 +161,7 @@ class Core {
     job.on_nodes(1 + dice_.upto(hosts)).of_cluster(hosts).ranks_per_node(1 + dice_.upto(2));
     job.restarts(dice_.upto(3)).reschedules(dice_.upto(4)).nodes_wait(30 + dice_.upto(300));
     if (dice_.chance(30)) job.without_distribution();
+    else if (dice_.chance(20)) job.ranks_by_gpus();
     if (dice_.chance(20)) job.timeout(20 + dice_.upto(100));
     observe(JobSubmitted(job));
   }

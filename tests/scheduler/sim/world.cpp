@@ -72,6 +72,7 @@ void World::submit_some(int percent) {
   job.nodes_wait(30 + dice_.upto(600)).ranks_per_node(1 + dice_.upto(2));
   if (dice_.chance(10)) job.timeout(20 + dice_.upto(60));
   if (dice_.chance(20)) job.without_distribution();
+  else if (dice_.chance(20)) job.ranks_by_gpus();
   if (dice_.chance(50)) job.spares(dice_.upto(3));
   if (dice_.chance(30)) job.preemptible();
   observe(job);
@@ -191,8 +192,10 @@ void World::update_link(FakeNode& each) {
   }
   if (each.agent == 0) each.start_agent(++agents_, now_);
   each.last_heard = now_;
-  observe(LinkUp{each.id, "boot" + std::to_string(each.boot), "agent" + std::to_string(each.agent),
-                 each.id.value, "10.0.0.1"});
+  LinkUp up{each.id, "boot" + std::to_string(each.boot), "agent" + std::to_string(each.agent),
+            each.id.value, "10.0.0.1"};
+  up.gpus = (static_cast<int>(each.id.value.back()) + each.boot) % 4;  // a reboot changes it
+  observe(std::move(up));
 }
 
 // ---- work and reports -------------------------------------------------------------------------
