@@ -15,6 +15,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "launcher/os/whole_file.h"
+#include "launcher/sandbox/pretend_gpus.h"
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
 #include "scheduler/model/exit_code.h"
@@ -79,6 +80,7 @@ Document document_of(const std::vector<SandboxHost>& hosts) {
     one["address"] = host.address;
     one["link"] = word(host.link);
     one["pid"] = host.pid ? Document(*host.pid) : Document(nullptr);
+    one["gpus"] = host.gpus ? Document(*host.gpus) : Document(nullptr);
     out.push_back(std::move(one));
   }
   return out;
@@ -88,10 +90,15 @@ int list_hosts(const SandboxLayout& layout, const CommonOptions& common) {
   const auto hosts = sandbox_hosts(layout);
   if (!hosts) return told(hosts.error(), common);
   if (!wants_table(common)) return print_document(document_of(*hosts), common);
-  Table table({"HOST", "ADDRESS", "LINK", "PID"});
+  const bool pretends = !hosts->empty() && hosts->front().gpus;
+  std::vector<std::string> headings{"HOST", "ADDRESS", "LINK", "PID"};
+  if (pretends) headings.push_back("GPUS");
+  Table table(headings);
   for (const SandboxHost& host : *hosts) {
-    table.add(
-        {host.name, host.address, word(host.link), host.pid ? std::to_string(*host.pid) : ""});
+    const std::string pid = host.pid ? std::to_string(*host.pid) : "";
+    std::vector<std::string> cells{host.name, host.address, word(host.link), pid};
+    if (pretends) cells.push_back(std::to_string(*host.gpus));
+    table.add(cells);
   }
   const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
   write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
@@ -102,25 +109,40 @@ struct UpOptions {
   std::string folder;
   std::optional<std::int64_t> hosts;
   std::optional<std::int64_t> home_mib;
+  std::optional<std::int64_t> gpus;
   SandboxRequest request;
 };
 
 // Of the sandbox that is where nobody said where, jobs need no cluster file.
-void say_how_to_use(const SandboxLayout& layout, int hosts, const CommonOptions& common) {
-  const std::string count = std::to_string(hosts) + (hosts == 1 ? " host is" : " hosts are");
+void say_how_to_use(const SandboxLayout& layout, const SandboxRequest& request,
+                    const CommonOptions& common) {
+  const std::string count =
+      std::to_string(request.hosts) + (request.hosts == 1 ? " host is up" : " hosts are up");
+  const int number = request.gpus.value_or(0);
+  const std::string gpus = number == 0 ? ""
+                                       : " with " + std::to_string(number) +
+                                             (number == 1 ? " pretend GPU" : " pretend GPUs") +
+                                             (request.hosts == 1 ? "" : " each");
   const bool is_known = layout.folder() == default_sandbox(person().uid);
-  notice(count + " up; muster run JOB.yml --set compute=sandbox" +
+  notice(count + gpus + "; muster run JOB.yml --set compute=sandbox" +
              (is_known ? "" : " --cluster " + layout.cluster_file().string()),
          common);
   notice("ssh -F " + layout.ssh_config().string() + " h01 goes there by hand", common);
 }
 
+bool is_within(const char* option, std::int64_t number, int least, int most,
+               const CommonOptions& common) {
+  if (number >= least && number <= most) return true;
+  complain(std::string(option) + ": expected " + std::to_string(least) + " to " +
+               std::to_string(most) + ", got " + std::to_string(number),
+           common);
+  return false;
+}
+
 int up(const UpOptions& options, const CommonOptions& common) {
   const std::int64_t hosts = options.hosts.value_or(options.request.hosts);
-  if (hosts < 1 || hosts > max_sandbox_hosts) {
-    complain("--hosts: expected 1 to " + std::to_string(max_sandbox_hosts) + ", got " +
-                 std::to_string(hosts),
-             common);
+  if (!is_within("--hosts", hosts, 1, max_sandbox_hosts, common) ||
+      !is_within("--gpus", options.gpus.value_or(0), 0, max_pretend_gpus, common)) {
     return 2;
   }
   if (!may_act(common)) return failure;
@@ -129,11 +151,12 @@ int up(const UpOptions& options, const CommonOptions& common) {
   request.hosts = static_cast<int>(hosts);
   if (options.home_mib)
     request.home_mib = static_cast<int>(std::max<std::int64_t>(1, *options.home_mib));
+  if (options.gpus) request.gpus = static_cast<int>(*options.gpus);
   request.owner = person();
   InterruptWatch interrupts;
   const auto outcome = sandbox_up(layout, request, [&] { return interrupts.take(); });
   if (!outcome) return told(outcome, common);
-  say_how_to_use(layout, request.hosts, common);
+  say_how_to_use(layout, request, common);
   if (wants_table(common)) return 0;
   const auto made = sandbox_hosts(layout);
   if (!made) return told(made.error(), common);
@@ -142,6 +165,7 @@ int up(const UpOptions& options, const CommonOptions& common) {
   out["cluster_file"] = layout.cluster_file().string();
   out["ssh_config"] = layout.ssh_config().string();
   out["user"] = request.user;
+  out["gpus"] = request.gpus ? Document(*request.gpus) : Document(nullptr);
   out["hosts"] = document_of(*made);
   return print_document(out, common);
 }
@@ -198,6 +222,8 @@ void add_up(CommandLine& line) {
             "A home directory for each host (default: all see the same one)");
     of.option("--home-size", options->home_mib,
               "A home in memory of so many MiB for each host, for `fill` (jobs want 1024 free)");
+    of.option("--gpus", options->gpus,
+              "Pretend GPUs of each host, 0 to 64, to be counted (default: this machine's own)");
     add_folder(of, options->folder);
     return [options](const CommonOptions& common) { return up(*options, common); };
   });

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "launcher/agent/gpu_count.h"
 #include "launcher/sandbox/command.h"
 #include "launcher/sandbox/files.h"
 
@@ -52,8 +53,12 @@ Status give_client_key(const SandboxLayout& layout, Owner owner) {
 
 }  // namespace
 
-std::string sshd_config_text(const SandboxLayout& layout, const std::string& host) {
+std::string sshd_config_text(const SandboxLayout& layout, const SandboxState& state,
+                             const std::string& host) {
   const std::string place = layout.host(host).string();
+  const std::string root = layout.system_root(host).string();
+  const std::string gpus =
+      state.gpus ? "SetEnv " + std::string(system_root_name) + "=" + root + "\n" : "";
   return "Port 22\nHostKey " + place + "/host_key\nPidFile " + place +
          "/sshd.pid\nAuthorizedKeysFile " + layout.authorized_keys().string() +
          "\n"
@@ -64,7 +69,8 @@ std::string sshd_config_text(const SandboxLayout& layout, const std::string& hos
          "UseDNS no\n"
          "PrintMotd no\n"
          "PermitRootLogin prohibit-password\n"
-         "Subsystem sftp internal-sftp\n";
+         "Subsystem sftp internal-sftp\n" +
+         gpus;
 }
 
 std::string cluster_file_text(const SandboxLayout& layout, const SandboxState& state) {
@@ -139,7 +145,8 @@ Status write_access_files(const SandboxLayout& layout, const SandboxState& state
     if (!key) return key.error();
     public_keys[host] = std::move(*key);
     const auto config = layout.host(host) / "sshd_config";
-    if (auto done = write_file(config, sshd_config_text(layout, host), 0644); !done) return done;
+    const std::string text = sshd_config_text(layout, state, host);
+    if (auto done = write_file(config, text, 0644); !done) return done;
   }
   const auto client = key_text(layout.client_key().string() + ".pub");
   if (!client) return client.error();

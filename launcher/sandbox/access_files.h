@@ -14,7 +14,8 @@ namespace muster {
 // The compute target that the cluster file describes.
 inline constexpr const char* sandbox_target = "sandbox";
 
-std::string sshd_config_text(const SandboxLayout& layout, const std::string& host);
+std::string sshd_config_text(const SandboxLayout& layout, const SandboxState& state,
+                             const std::string& host);
 std::string cluster_file_text(const SandboxLayout& layout, const SandboxState& state);
 std::string ssh_config_text(const SandboxLayout& layout, const SandboxState& state);
 std::string hosts_file_text(const SandboxState& state);

@@ -28,6 +28,10 @@ std::filesystem::path SandboxLayout::home(const std::string& name, bool is_priva
   return (is_private ? host(name) : folder_) / "home";
 }
 
+std::filesystem::path SandboxLayout::system_root(const std::string& name) const {
+  return host(name) / "sysroot";
+}
+
 std::filesystem::path SandboxLayout::network(const std::string& name) const {
   return std::filesystem::path("/run/netns") / network_name(name);
 }

@@ -21,6 +21,9 @@ class SandboxLayout {
   // The home directory of the account on this host; one for all of them unless they are private.
   std::filesystem::path home(const std::string& name, bool is_private) const;
 
+  // Where the host's agent looks for GPUs, when they are pretended.
+  std::filesystem::path system_root(const std::string& name) const;
+
   std::filesystem::path state() const { return folder_ / "sandbox.json"; }
   std::filesystem::path cluster_file() const { return folder_ / "cluster.yml"; }
   std::filesystem::path client_key() const { return folder_ / "client_key"; }

@@ -15,6 +15,7 @@
 #include "launcher/sandbox/lock.h"
 #include "launcher/sandbox/namespaces.h"
 #include "launcher/sandbox/network.h"
+#include "launcher/sandbox/pretend_gpus.h"
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/state.h"
 
@@ -176,6 +177,7 @@ Status build(const SandboxLayout& layout, SandboxState& state, const SandboxRequ
   if (interrupted()) return interruption();
   if (auto made = make_keys(layout, state); !made) return made;
   if (auto made = write_access_files(layout, state, request.owner); !made) return made;
+  if (auto made = make_pretend_gpus(layout, state); !made) return made;
   if (auto made = make_homes(layout, state, *account, request.home_mib); !made) return made;
   if (auto made = make_folder("/run/sshd", 0755); !made) return made;
   if (auto made = make_hosts_file(); !made) return made;
@@ -273,6 +275,7 @@ Status sandbox_up(const SandboxLayout& layout, const SandboxRequest& request,
   state.user = request.user;
   state.private_home = request.private_home || request.home_mib.has_value();
   state.hosts = sandbox_host_names(request.hosts);
+  state.gpus = request.gpus;
   state.connect = request.connect;
   if (auto noted = write_state(layout, state); !noted) return noted;
   auto built = build(layout, state, request, interrupted);
@@ -299,7 +302,7 @@ Result<std::vector<SandboxHost>> sandbox_hosts(const SandboxLayout& layout) {
   for (const std::string& name : state->hosts) {
     const auto init = running_init(layout, name);
     SandboxHost host{name, address_text(state->address_of(name).value_or(0)),
-                     link_of(layout, name, init.has_value()), std::nullopt};
+                     link_of(layout, name, init.has_value()), std::nullopt, state->gpus};
     if (init) host.pid = init->pid;
     hosts.push_back(std::move(host));
   }

@@ -28,6 +28,7 @@ struct SandboxRequest {
   std::string user = "sandbox";
   bool private_home = false;    // otherwise one home directory is seen by all hosts
   std::optional<int> home_mib;  // each host's own home, in memory, has this size and no more
+  std::optional<int> gpus;      // pretended, of each host; absent: the hosts have this machine's
   Owner owner;                  // who may use the client's key
   std::optional<ConnectSettings> connect{};  // for its cluster file: `fan_out`; none: the default
 };
@@ -50,6 +51,7 @@ struct SandboxHost {
   std::string address;
   HostLink link = HostLink::off;
   std::optional<int> pid;  // its process 1 as this machine counts
+  std::optional<int> gpus{};  // that it pretends to have
 };
 Result<std::vector<SandboxHost>> sandbox_hosts(const SandboxLayout& layout);
 

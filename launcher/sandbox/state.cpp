@@ -35,6 +35,7 @@ std::string encode_state(const SandboxState& state) {
   out["subnet"] = address_text(state.subnet.base());
   out["is_up"] = state.is_up;
   out["hosts"] = state.hosts;
+  if (state.gpus) out["gpus"] = *state.gpus;
   return out.dump() + "\n";
 }
 
@@ -53,6 +54,7 @@ Result<SandboxState> decode_state(const std::string& text) {
     if (!std::all_of(state.hosts.begin(), state.hosts.end(), is_host_name)) {
       return Error{"its hosts have other names than muster gives"};
     }
+    if (in.contains("gpus")) state.gpus = in.at("gpus").get<int>();
     return state;
   } catch (const nlohmann::json::exception&) {
     return Error{"it is damaged"};

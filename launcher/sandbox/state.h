@@ -1,9 +1,10 @@
 // What a sandbox is made of, as its file says it: `sandbox.json` in its folder, version 1.
 //
 //   {"version": 1, "user": "sandbox", "private_home": false, "subnet": "10.64.0.0",
-//    "is_up": true, "hosts": ["h01", "h02"]}
+//    "is_up": true, "hosts": ["h01", "h02"], "gpus": 2}
 //
 // The host with index i has the subnet's address i. `is_up` is false while it is being built.
+// Without `gpus` the hosts have those of this machine.
 #pragma once
 
 #include <optional>
@@ -23,6 +24,7 @@ struct SandboxState {
   Subnet subnet{0};
   bool is_up = false;
   std::vector<std::string> hosts;
+  std::optional<int> gpus{};                 // that each host pretends to have
   std::optional<ConnectSettings> connect{};  // only while it is made: for its cluster file
 
   // Nothing: there is no such host.

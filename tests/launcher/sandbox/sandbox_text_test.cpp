@@ -1,6 +1,7 @@
 // The pure parts of a sandbox: names, addresses, texts.
 #include "launcher/sandbox/access_files.h"
 #include "launcher/sandbox/network.h"
+#include "launcher/sandbox/pretend_gpus.h"
 #include "launcher/sandbox/state.h"
 #include "tests/catch.h"
 
@@ -71,6 +72,40 @@ TEST_CASE("a sandbox's state is read back as it was written") {
   CHECK(read->hosts == state.hosts);
   CHECK(read->address_of("h12") == state.subnet.host(11));
   CHECK_FALSE(read->address_of("h13"));
+}
+
+TEST_CASE("a sandbox's state tells the pretended GPUs, and one without them pretends nothing") {
+  SandboxState state = a_sandbox_of(1);
+  CHECK(encode_state(state).find("gpus") == std::string::npos);
+  CHECK(!decode_state(encode_state(state))->gpus);
+  state.gpus = 0;
+  CHECK(decode_state(encode_state(state))->gpus == 0);
+  state.gpus = 8;
+  CHECK(decode_state(encode_state(state))->gpus == 8);
+}
+
+TEST_CASE("sessions of a host learn where its GPUs are, when it pretends to have some") {
+  SandboxState state = a_sandbox_of(2);
+  CHECK_THAT(sshd_config_text(layout, state, "h02"), !ContainsSubstring("SetEnv"));
+  state.gpus = 2;
+  CHECK_THAT(sshd_config_text(layout, state, "h02"),
+             ContainsSubstring("\nSetEnv MUSTER_SYSROOT=/srv/box/h02/sysroot\n"));
+}
+
+TEST_CASE("a pretended GPU is described as the driver describes one") {
+  CHECK(gpu_address(0) == "0000:01:00.0");
+  CHECK(gpu_address(max_pretend_gpus - 1) == "0000:40:00.0");
+  CHECK(gpu_information("h12", 15) ==
+        "Model: \t\t NVIDIA A100-SXM4-80GB\n"
+        "IRQ:   \t\t 143\n"
+        "GPU UUID: \t GPU-00000012-0000-4000-8000-00000000000f\n"
+        "Video BIOS: \t 92.00.36.00.01\n"
+        "Bus Type: \t PCIe\n"
+        "DMA Size: \t 47 bits\n"
+        "DMA Mask: \t 0x7fffffffffff\n"
+        "Bus Location: \t 0000:10:00.0\n"
+        "Device Minor: \t 15\n"
+        "GPU Excluded:\t No\n");
 }
 
 TEST_CASE("a state that muster did not write is refused, not followed") {
