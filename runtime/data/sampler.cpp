@@ -1,7 +1,7 @@
 #include "runtime/data/sampler.h"
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "runtime/random/philox.h"
 
@@ -36,8 +36,10 @@ std::uint64_t Sampler::window_of(std::uint64_t sample) const {
   return window;
 }
 
-void Sampler::copy(std::uint64_t sample, std::span<std::uint8_t> bytes) const {
-  std::memcpy(bytes.data(), corpus_.data() + window_of(sample) * context_, bytes.size());
+void Sampler::copy(std::uint64_t sample, std::span<std::uint32_t> tokens) const {
+  const std::string_view bytes = corpus_.substr(window_of(sample) * context_, tokens.size());
+  std::transform(bytes.begin(), bytes.end(), tokens.begin(),
+                 [](char byte) { return static_cast<unsigned char>(byte); });
 }
 
 }  // namespace muster

@@ -26,8 +26,8 @@ class Sampler {
   // Which window sample `sample` is, in [0, windows()).
   std::uint64_t window_of(std::uint64_t sample) const;
 
-  // Copies the context + 1 bytes of the sample into `bytes`.
-  void copy(std::uint64_t sample, std::span<std::uint8_t> bytes) const;
+  // Copies the context + 1 bytes of the sample into `tokens`.
+  void copy(std::uint64_t sample, std::span<std::uint32_t> tokens) const;
 
  private:
   std::uint64_t permute_once(std::uint64_t value, std::uint32_t epoch) const;

@@ -4,7 +4,6 @@
 
 #include "runtime/layer/attention/attention.h"
 #include "runtime/layer/cross_entropy/cross_entropy.h"
-#include "runtime/layer/embedding/embedding.h"
 #include "runtime/layer/gelu/gelu.h"
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/layer/layer_norm/layer_norm.h"
@@ -36,8 +35,8 @@ struct LayerActivations {
 struct Gpt::Workspace {
   Workspace(const GptShape& model_shape, std::size_t sequences);
 
-  double forward(std::span<const std::uint8_t> tokens);
-  void backward(std::span<const std::uint8_t> tokens);
+  double forward(std::span<const Token> tokens);
+  void backward(std::span<const Token> tokens);
   void layer_forward(std::size_t layer);
   void layer_backward(std::size_t layer);
 
@@ -58,10 +57,10 @@ struct Gpt::Workspace {
   LayerNormShape norm;
   EmbeddingShape embedding;
   std::vector<LayerActivations> layers;
-  Buffer x, normed_f, mean_f, rstd_f, logits;  // [M, C], [M, C], [M], [M], [M, 256]
+  Buffer x, normed_f, mean_f, rstd_f, logits;  // [M, C], [M, C], [M], [M], [M, vocabulary]
   Buffer dx, dnarrow, dqkv, dhidden;  // [M, C], [M, C], [M, 3C], [M, 4C]
   Buffer branch, scratch;             // [M, C], [T, T]
-  std::vector<std::uint8_t> targets;  // [M]
+  std::vector<Token> targets;  // [M]
   std::span<const float> weights;
   std::span<float> gradient;
 };
@@ -92,7 +91,7 @@ Gpt::Workspace::Workspace(const GptShape& model_shape, std::size_t sequences)
   for (Buffer* buffer : {&x, &normed_f, &dx, &dnarrow, &branch}) buffer->resize(wide);
   mean_f.resize(rows);
   rstd_f.resize(rows);
-  logits.resize(rows * byte_vocabulary);
+  logits.resize(rows * shape.vocabulary);
   dqkv.resize(3 * wide);
   dhidden.resize(4 * wide);
   scratch.resize(shape.context * shape.context);
@@ -118,20 +117,20 @@ void Gpt::Workspace::layer_forward(std::size_t index) {
   add_into(branch.data(), x.size(), x.data());
 }
 
-double Gpt::Workspace::forward(std::span<const std::uint8_t> tokens) {
+double Gpt::Workspace::forward(std::span<const Token> tokens) {
   embedding_forward(embedding, tokens, weight(wte), weight(wpe), x);
   for (std::size_t index = 0; index < shape.layers; ++index) layer_forward(index);
   layer_norm_forward(norm, x, weight(ln_f_weight(shape.layers)), weight(ln_f_bias(shape.layers)),
                      normed_f, mean_f, rstd_f);
   gemm({.m = rows,
-        .n = byte_vocabulary,
+        .n = shape.vocabulary,
         .k = shape.width,
         .transpose_b = true,
         .lda = shape.width,
         .ldb = shape.width,
-        .ldc = byte_vocabulary},
-       1, normed_f.data(), weight(wte).data(), 0, logits.data());
-  return cross_entropy(targets, logits);
+        .ldc = shape.vocabulary},
+       1, normed_f.data(), weight(head(shape)).data(), 0, logits.data());
+  return cross_entropy(targets, shape.vocabulary, logits);
 }
 
 // dx holds the gradient of the residual stream, from the end of the layer to its beginning.
@@ -156,18 +155,18 @@ void Gpt::Workspace::layer_backward(std::size_t index) {
                       dx, d(ln_1_weight), d(ln_1_bias));
 }
 
-void Gpt::Workspace::backward(std::span<const std::uint8_t> tokens) {
+void Gpt::Workspace::backward(std::span<const Token> tokens) {
   const std::size_t c = shape.width;
-  gemm({.m = rows, .n = c, .k = byte_vocabulary, .lda = byte_vocabulary, .ldb = c, .ldc = c}, 1,
-       logits.data(), weight(wte).data(), 0, dnarrow.data());
-  gemm({.m = byte_vocabulary,
+  gemm({.m = rows, .n = c, .k = shape.vocabulary, .lda = shape.vocabulary, .ldb = c, .ldc = c}, 1,
+       logits.data(), weight(head(shape)).data(), 0, dnarrow.data());
+  gemm({.m = shape.vocabulary,
         .n = c,
         .k = rows,
         .transpose_a = true,
-        .lda = byte_vocabulary,
+        .lda = shape.vocabulary,
         .ldb = c,
         .ldc = c},
-       1, logits.data(), normed_f.data(), 1, gradient_of(wte).data());
+       1, logits.data(), normed_f.data(), 1, gradient_of(head(shape)).data());
   std::fill(dx.begin(), dx.end(), 0.0f);
   layer_norm_backward(norm, x, weight(ln_f_weight(shape.layers)), mean_f, rstd_f, dnarrow, dx,
                       gradient_of(ln_f_weight(shape.layers)), gradient_of(ln_f_bias(shape.layers)));
@@ -180,7 +179,7 @@ Gpt::Gpt(const GptShape& shape, std::size_t sequences)
 
 Gpt::~Gpt() = default;
 
-double Gpt::accumulate(std::span<const float> weights, std::span<const std::uint8_t> tokens,
+double Gpt::accumulate(std::span<const float> weights, std::span<const Token> tokens,
                        std::span<float> gradient) {
   Workspace& work = *workspace_;
   work.weights = weights;

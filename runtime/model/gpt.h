@@ -1,9 +1,9 @@
-// A byte-level GPT: pre-LayerNorm decoder with learned positions and a head tied to the token
-// embedding.
+// A GPT: pre-LayerNorm decoder with learned positions, its head tied to the token
+// embedding or a matrix of its own.
 //
 //   x = wte[token] + wpe[position]
 //   per layer   x += c_proj(attention(c_attn(ln_1(x)))),   x += c_proj(gelu(c_fc(ln_2(x))))
-//   logits = ln_f(x) wte^T,   loss = cross-entropy of the next byte
+//   logits = ln_f(x) head^T,   loss = cross-entropy of the next token
 //
 // Parameters bear the names and the [in, out] shapes of Hugging Face's GPT-2, so that exported
 // weights load there as they are. Matrices start as N(0, 0.02), the two projections into the
@@ -17,6 +17,7 @@
 #include <string>
 
 #include "runtime/checkpoint/flat_space.h"
+#include "runtime/layer/embedding/embedding.h"
 
 namespace muster {
 
@@ -25,12 +26,14 @@ struct GptShape {
   std::size_t width = 128;
   std::size_t heads = 4;
   std::size_t context = 64;
+  std::size_t vocabulary = 256;
+  bool tied = true;  // the head is the token embedding
 };
 
 // The sentence that says why no model can have this shape; empty when one can.
 std::string gpt_shape_fault(const GptShape& shape);
 
-// Where every parameter lies: wte, wpe, per layer 12 tensors, ln_f.
+// Where every parameter lies: wte, wpe, per layer 12 tensors, ln_f, lm_head unless it is tied.
 FlatSpace gpt_flat_space(const GptShape& shape);
 
 // Fills `weights` (space.numel elements) from the seed; padding is 0.
@@ -44,10 +47,10 @@ class Gpt {
   Gpt(const GptShape& shape, std::size_t sequences);
   ~Gpt();
 
-  // `tokens` holds sequences x (context + 1) bytes: inputs and, shifted by one, targets. Adds the
+  // `tokens` holds sequences x (context + 1), each below the vocabulary: inputs and, shifted by one, targets. Adds the
   // gradient of the summed loss to `gradient` and returns that sum in nats. Spans are space.numel
   // long.
-  double accumulate(std::span<const float> weights, std::span<const std::uint8_t> tokens,
+  double accumulate(std::span<const float> weights, std::span<const Token> tokens,
                     std::span<float> gradient);
 
  private:
@@ -57,6 +60,6 @@ class Gpt {
 
 // The same loss in fp64 by the reference layers; slow, for tests.
 double gpt_loss_reference(const GptShape& shape, std::size_t sequences,
-                          std::span<const double> weights, std::span<const std::uint8_t> tokens);
+                          std::span<const double> weights, std::span<const Token> tokens);
 
 }  // namespace muster

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/layer/embedding/embedding.h"
-#include "runtime/model/gpt.h"
 #include "runtime/random/philox.h"
 
 namespace muster {
@@ -43,6 +41,9 @@ std::string gpt_shape_fault(const GptShape& shape) {
   if (shape.layers == 0 || shape.layers > 1000) return "--layers: expected 1 to 1000";
   if (shape.context == 0 || shape.context > 65536) return "--context: expected 1 to 65536";
   if (shape.width == 0 || shape.width > 65536) return "--width: expected 1 to 65536";
+  if (shape.vocabulary == 0 || shape.vocabulary > 1u << 24) {
+    return "--vocabulary: expected 1 to " + std::to_string(1u << 24);
+  }
   if (shape.heads == 0 || shape.width % shape.heads != 0) {
     return "--heads: " + std::to_string(shape.heads) + " does not divide --width " +
            std::to_string(shape.width);
@@ -52,11 +53,12 @@ std::string gpt_shape_fault(const GptShape& shape) {
 
 FlatSpace gpt_flat_space(const GptShape& shape) {
   FlatSpace space;
-  space.add("wte.weight", {byte_vocabulary, shape.width}, true);
+  space.add("wte.weight", {shape.vocabulary, shape.width}, true);
   space.add("wpe.weight", {shape.context, shape.width}, true);
   for (std::size_t layer = 0; layer < shape.layers; ++layer) add_layer(space, layer, shape.width);
   space.add("ln_f.weight", {shape.width}, false);
   space.add("ln_f.bias", {shape.width}, false);
+  if (!shape.tied) space.add("lm_head.weight", {shape.vocabulary, shape.width}, true);
   return space;
 }
 

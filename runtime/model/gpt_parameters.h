@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "runtime/model/gpt.h"
+
 namespace muster {
 
 // Indices into FlatSpace::params.
@@ -27,6 +29,9 @@ inline constexpr std::size_t ln_f_weight(std::size_t layers) {
 }
 inline constexpr std::size_t ln_f_bias(std::size_t layers) {
   return ln_f_weight(layers) + 1;
+}
+inline constexpr std::size_t head(const GptShape& shape) {
+  return shape.tied ? wte : ln_f_bias(shape.layers) + 1;
 }
 
 }  // namespace gpt_parameter

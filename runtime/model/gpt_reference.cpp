@@ -2,7 +2,6 @@
 
 #include "runtime/layer/attention/attention.h"
 #include "runtime/layer/cross_entropy/cross_entropy.h"
-#include "runtime/layer/embedding/embedding.h"
 #include "runtime/layer/gelu/gelu.h"
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/layer/layer_norm/layer_norm.h"
@@ -65,7 +64,7 @@ struct ReferencePass {
 }  // namespace
 
 double gpt_loss_reference(const GptShape& shape, std::size_t sequences,
-                          std::span<const double> weights, std::span<const std::uint8_t> tokens) {
+                          std::span<const double> weights, std::span<const Token> tokens) {
   const std::size_t rows = sequences * shape.context;
   const ReferencePass pass{shape, gpt_flat_space(shape), sequences, rows, weights};
   Buffer x(rows * shape.width);
@@ -73,20 +72,20 @@ double gpt_loss_reference(const GptShape& shape, std::size_t sequences,
                               pass.weight(wte), pass.weight(wpe), x);
   for (std::size_t index = 0; index < shape.layers; ++index) pass.layer(index, x);
   const Buffer normed = pass.normed(x, ln_f_weight(shape.layers));
-  Buffer logits(rows * byte_vocabulary);
+  Buffer logits(rows * shape.vocabulary);
   gemm_reference({.m = rows,
-                  .n = byte_vocabulary,
+                  .n = shape.vocabulary,
                   .k = shape.width,
                   .transpose_b = true,
                   .lda = shape.width,
                   .ldb = shape.width,
-                  .ldc = byte_vocabulary},
-                 1, normed.data(), pass.weight(wte).data(), 0, logits.data());
-  std::vector<std::uint8_t> targets(rows);
+                  .ldc = shape.vocabulary},
+                 1, normed.data(), pass.weight(head(shape)).data(), 0, logits.data());
+  std::vector<Token> targets(rows);
   for (std::size_t row = 0; row < rows; ++row) {
     targets[row] = tokens[row / shape.context * (shape.context + 1) + row % shape.context + 1];
   }
-  return cross_entropy_reference(targets, logits);
+  return cross_entropy_reference(targets, shape.vocabulary, logits);
 }
 
 }  // namespace muster

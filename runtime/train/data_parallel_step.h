@@ -66,7 +66,7 @@ class DataParallelStep {
   std::vector<ElementRange> owned_;             // elements, by rank
   std::vector<std::vector<Subtree>> subtrees_;  // by rank
   LeafRange leaves_;                            // of this rank
-  std::vector<std::uint8_t> tokens_;            // [micro_batch, context + 1]
+  std::vector<Token> tokens_;                   // [micro_batch, context + 1]
   std::vector<double> leaf_losses_;             // of this rank
   std::vector<std::vector<float>> slots_;       // gradients of tree nodes, [numel] each
   std::vector<std::size_t> free_slots_;

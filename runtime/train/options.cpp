@@ -46,9 +46,14 @@ void add_model_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--heads", options.shape.heads, "attention heads; divides the width")
       ->check(whole_number)
       ->capture_default_str();
-  app.add_option("--context", options.shape.context, "bytes of context")
+  app.add_option("--context", options.shape.context, "tokens of context")
       ->check(whole_number)
       ->capture_default_str();
+  app.add_option("--vocabulary", options.shape.vocabulary, "tokens that the model knows")
+      ->check(whole_number)
+      ->capture_default_str();
+  app.add_flag("!--untied", options.shape.tied,
+               "a head of its own instead of the token embedding");
 }
 
 void add_training_options(CLI::App& app, TrainOptions& options) {
@@ -133,7 +138,7 @@ std::string decimal(double value) {
 
 std::variant<TrainOptions, int> parse_train_options(int argc, const char* const* argv) {
   TrainOptions options;
-  CLI::App app("Trains a byte-level GPT on text files, data-parallel over the ranks of mpirun.",
+  CLI::App app("Trains a GPT on text files, data-parallel over the ranks of mpirun.",
                "muster-train");
   app.add_option("--data", options.data, "text files, or directories to search for them");
   // A later value of an option replaces an earlier one, so that a job can append to a command.
@@ -160,6 +165,8 @@ std::map<std::string, std::string> result_options(const TrainOptions& options) {
           {"width", std::to_string(options.shape.width)},
           {"heads", std::to_string(options.shape.heads)},
           {"context", std::to_string(options.shape.context)},
+          {"vocabulary", std::to_string(options.shape.vocabulary)},
+          {"tied", options.shape.tied ? "1" : "0"},
           {"batch", std::to_string(options.batch)},
           {"seed", std::to_string(options.seed)},
           {"threads", std::to_string(options.threads)},

@@ -6,7 +6,7 @@ namespace {
 // Another value of one of these is another run; of the rest, the same run continued differently.
 bool decides_identity(const std::string& option) {
   return option == "layers" || option == "width" || option == "heads" || option == "context" ||
-         option == "batch" || option == "seed";
+         option == "vocabulary" || option == "tied" || option == "batch" || option == "seed";
 }
 
 }  // namespace

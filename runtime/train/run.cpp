@@ -30,6 +30,7 @@ namespace muster {
 namespace {
 
 constexpr std::uint64_t corpus_limit_bytes = 4ull << 30;
+constexpr std::size_t byte_vocabulary = 256;
 constexpr std::uint64_t skipped_steps_limit = 10;
 constexpr int exit_diverged = 1;
 constexpr auto delay_slice = std::chrono::milliseconds(50);
@@ -140,6 +141,9 @@ class Run {
         state_(blank_state(space_, ranks)),
         heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
                                                     : HeartbeatFile(variables.heartbeat_path)) {
+    if (options.shape.vocabulary < byte_vocabulary) {
+      throw StartError("--vocabulary: text is read byte by byte, which needs at least 256");
+    }
     if (sampler_.windows() == 0) {
       throw StartError("--data: " + std::to_string(corpus_.size()) +
                        " bytes of text are too few for one window of --context " +

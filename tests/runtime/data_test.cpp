@@ -46,7 +46,7 @@ TEST_CASE("a sample is context + 1 consecutive bytes, and all bytes are targets 
   REQUIRE(sampler.windows() == 5);
   std::set<int> targets;
   for (std::uint64_t g = 0; g < 5; ++g) {
-    std::vector<std::uint8_t> bytes(9);
+    std::vector<std::uint32_t> bytes(9);
     sampler.copy(g, bytes);
     for (int i = 1; i <= 8; ++i) {
       CHECK(bytes[i] == bytes[0] + i);

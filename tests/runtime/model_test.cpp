@@ -32,6 +32,15 @@ TEST_CASE("a model has the parameters that its shape says, in the names of GPT-2
   CHECK(space.params[2 + 12 + 2].name == "h.1.attn.c_attn.weight");
 }
 
+TEST_CASE("a head of its own is one more matrix, as wide as the vocabulary") {
+  const FlatSpace tied = gpt_flat_space({2, 128, 4, 64, 1000});
+  const FlatSpace untied = gpt_flat_space({2, 128, 4, 64, 1000, false});
+  CHECK(tied.params[0].shape == std::vector<std::uint64_t>{1000, 128});
+  REQUIRE(untied.params.size() == tied.params.size() + 1);
+  CHECK(untied.params.back().name == "lm_head.weight");
+  CHECK(untied.params.back().shape == std::vector<std::uint64_t>{1000, 128});
+}
+
 TEST_CASE("shapes that no model can have are refused in words") {
   CHECK(gpt_shape_fault({2, 128, 4, 64}).empty());
   CHECK(gpt_shape_fault({2, 128, 3, 64}) == "--heads: 3 does not divide --width 128");
@@ -39,6 +48,7 @@ TEST_CASE("shapes that no model can have are refused in words") {
   CHECK_FALSE(gpt_shape_fault({2, 0, 4, 64}).empty());
   CHECK_FALSE(gpt_shape_fault({2, 128, 0, 64}).empty());
   CHECK_FALSE(gpt_shape_fault({2, 128, 4, 0}).empty());
+  CHECK_FALSE(gpt_shape_fault({2, 128, 4, 64, 0}).empty());
 }
 
 TEST_CASE("initial weights depend on the seed alone and have the deviations of GPT-2") {
@@ -63,24 +73,27 @@ TEST_CASE("initial weights depend on the seed alone and have the deviations of G
 }
 
 TEST_CASE("the model's loss and gradient agree with central differences of the fp64 twin") {
-  const FlatSpace space = gpt_flat_space(small);
+  const bool tied = GENERATE(true, false);
+  CAPTURE(tied);
+  const GptShape shape{2, 16, 2, 8, 37, tied};
+  const FlatSpace space = gpt_flat_space(shape);
   // Larger weights than at the start, so that every path carries a gradient worth comparing.
   std::vector<float> weights = narrow(normal_values(space.numel, 1, 0.3));
-  const auto tokens = random_bytes(3 * 9, 2);
+  const auto tokens = random_tokens(3 * 9, 2, 37);
   std::vector<float> gradient(space.numel, 0.0f);
-  Gpt model(small, 3);
+  Gpt model(shape, 3);
   const double loss = model.accumulate(weights, tokens, gradient);
   auto wide = widen(weights);
-  CHECK(std::abs(loss / gpt_loss_reference(small, 3, wide, tokens) - 1) < 1e-6);
+  CHECK(std::abs(loss / gpt_loss_reference(shape, 3, wide, tokens) - 1) < 1e-6);
   for (const FlatParameter& param : space.params) {
     std::vector<double> expected, got;
     const std::uint64_t stride = std::max<std::uint64_t>(1, param.size() / 12);
     for (std::uint64_t i = param.offset; i < param.offset + param.size(); i += stride) {
       const double kept = wide[i];
       wide[i] = kept + 1e-4;
-      const double above = gpt_loss_reference(small, 3, wide, tokens);
+      const double above = gpt_loss_reference(shape, 3, wide, tokens);
       wide[i] = kept - 1e-4;
-      const double below = gpt_loss_reference(small, 3, wide, tokens);
+      const double below = gpt_loss_reference(shape, 3, wide, tokens);
       wide[i] = kept;
       expected.push_back((above - below) / 2e-4);
       got.push_back(gradient[i]);
@@ -96,7 +109,7 @@ TEST_CASE("gradients of micro-batches add up, and the same input gives the same 
   const FlatSpace space = gpt_flat_space(small);
   std::vector<float> weights(space.numel);
   initialize_gpt(small, space, 1, weights);
-  const auto tokens = random_bytes(2 * 9, 3);
+  const auto tokens = random_tokens(2 * 9, 3);
   Gpt model(small, 2);
   std::vector<float> once(space.numel, 0.0f), again(space.numel, 0.0f), twice(space.numel, 0.0f);
   const double loss = model.accumulate(weights, tokens, once);

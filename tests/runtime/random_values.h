@@ -19,10 +19,11 @@ inline std::vector<double> normal_values(std::size_t count, std::uint64_t seed, 
   return values;
 }
 
-inline std::vector<std::uint8_t> random_bytes(std::size_t count, std::uint64_t seed) {
-  std::vector<std::uint8_t> values(count);
+inline std::vector<std::uint32_t> random_tokens(std::size_t count, std::uint64_t seed,
+                                                std::uint32_t vocabulary = 256) {
+  std::vector<std::uint32_t> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = static_cast<std::uint8_t>(random_block(seed, RandomPurpose::sample_order, 7, i)[0]);
+    values[i] = random_block(seed, RandomPurpose::sample_order, 7, i)[0] % vocabulary;
   }
   return values;
 }

@@ -4,7 +4,7 @@
 //   dlogits_j = e^(l_j - max) / sum_k e^(l_k - max) - [j = target]
 //
 // Nothing is divided by the number of tokens here: gradients and losses are summed over the global
-// batch and divided once, after the reduction. logits [rows, 256]; targets[row]. Losses add up in
+// batch and divided once, after the reduction. logits [rows, vocabulary] with rows = targets.size(). Losses add up in
 // fp64 in order of rows. The reference twin is fp64 throughout.
 #pragma once
 
@@ -12,10 +12,14 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/layer/embedding/embedding.h"
+
 namespace muster {
 
-double cross_entropy(std::span<const std::uint8_t> targets, std::span<float> logits);
+double cross_entropy(std::span<const Token> targets, std::size_t vocabulary,
+                     std::span<float> logits);
 
-double cross_entropy_reference(std::span<const std::uint8_t> targets, std::span<double> logits);
+double cross_entropy_reference(std::span<const Token> targets, std::size_t vocabulary,
+                               std::span<double> logits);
 
 }  // namespace muster

@@ -3,8 +3,8 @@
 //   forward    x[b,t,:] = tokens_table[token[b,t],:] + positions_table[t,:]
 //   backward   dtokens_table[token[b,t],:] += dx[b,t,:],   dpositions_table[t,:] += dx[b,t,:]
 //
-// tokens [batch, context] are bytes at `stride` per sequence; x, dx [batch, context, width]; tables
-// [256, width] and [context, width]. Rows are added in order of (b, t). The reference twin is fp64.
+// tokens [batch, context] stand `stride` apart per sequence; x, dx [batch, context, width]; tables
+// [vocabulary, width] and [context, width]. Rows are added in order of (b, t). The reference twin is fp64.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,28 @@
 
 namespace muster {
 
-inline constexpr std::size_t byte_vocabulary = 256;
+using Token = std::uint32_t;
 
 struct EmbeddingShape {
   std::size_t batch = 0;
   std::size_t context = 0;
   std::size_t width = 0;
-  std::size_t stride = 0;  // bytes from one sequence to the next
+  std::size_t stride = 0;  // tokens from one sequence to the next
 };
 
-void embedding_forward(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+void embedding_forward(const EmbeddingShape& shape, std::span<const Token> tokens,
                        std::span<const float> token_table, std::span<const float> position_table,
                        std::span<float> x);
 
-void embedding_backward(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+void embedding_backward(const EmbeddingShape& shape, std::span<const Token> tokens,
                         std::span<const float> dx, std::span<float> dtoken_table,
                         std::span<float> dposition_table);
 
-void embedding_forward_reference(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+void embedding_forward_reference(const EmbeddingShape& shape, std::span<const Token> tokens,
                                  std::span<const double> token_table,
                                  std::span<const double> position_table, std::span<double> x);
 
-void embedding_backward_reference(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+void embedding_backward_reference(const EmbeddingShape& shape, std::span<const Token> tokens,
                                   std::span<const double> dx, std::span<double> dtoken_table,
                                   std::span<double> dposition_table);
 

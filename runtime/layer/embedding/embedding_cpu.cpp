@@ -16,7 +16,7 @@ void add_into(const float* a, std::size_t width, float* sum) {
 
 }  // namespace
 
-void embedding_forward(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+void embedding_forward(const EmbeddingShape& shape, std::span<const Token> tokens,
                        std::span<const float> token_table, std::span<const float> position_table,
                        std::span<float> x) {
   for (std::size_t b = 0; b < shape.batch; ++b) {
@@ -28,7 +28,7 @@ void embedding_forward(const EmbeddingShape& shape, std::span<const std::uint8_t
   }
 }
 
-void embedding_backward(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+void embedding_backward(const EmbeddingShape& shape, std::span<const Token> tokens,
                         std::span<const float> dx, std::span<float> dtoken_table,
                         std::span<float> dposition_table) {
   for (std::size_t b = 0; b < shape.batch; ++b) {

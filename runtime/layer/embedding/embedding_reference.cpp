@@ -2,7 +2,7 @@
 
 namespace muster {
 
-void embedding_forward_reference(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+void embedding_forward_reference(const EmbeddingShape& shape, std::span<const Token> tokens,
                                  std::span<const double> token_table,
                                  std::span<const double> position_table, std::span<double> x) {
   for (std::size_t b = 0; b < shape.batch; ++b) {
@@ -16,7 +16,7 @@ void embedding_forward_reference(const EmbeddingShape& shape, std::span<const st
   }
 }
 
-void embedding_backward_reference(const EmbeddingShape& shape, std::span<const std::uint8_t> tokens,
+void embedding_backward_reference(const EmbeddingShape& shape, std::span<const Token> tokens,
                                   std::span<const double> dx, std::span<double> dtoken_table,
                                   std::span<double> dposition_table) {
   for (std::size_t b = 0; b < shape.batch; ++b) {
