@@ -1,10 +1,10 @@
 // Building blocks of the vectorized loops: run-time choice of the instruction set, sums with a
 // fixed order, exp.
 //
-// MUSTER_VECTOR_CLONES in front of a function makes the compiler build it for AVX-512, AVX2 and the
-// base instruction set, and the loader choose. Results may differ between instruction sets in the
-// last bit, never between two runs on one machine. The clones are left out under the sanitizers,
-// whose run time is not ready when the loader chooses.
+// MUSTER_VECTOR_CLONES in front of a function makes the compiler build it for AVX-512, AVX2 with
+// FMA and the base instruction set, and the loader choose. Results may differ between instruction
+// sets in the last bit, never between two runs on one machine. The clones are left out under the
+// sanitizers, whose run time is not ready when the loader chooses.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,8 @@
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__)
-#define MUSTER_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#define MUSTER_VECTOR_CLONES \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define MUSTER_VECTOR_CLONES
 #endif

@@ -8,191 +8,278 @@
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/layer/layer_norm/layer_norm.h"
 #include "runtime/layer/linear/linear.h"
+#include "runtime/layer/parallel.h"
 #include "runtime/layer/vector_loops.h"
 #include "runtime/model/gpt_parameters.h"
 
 namespace muster {
+
+class Gpt::Pass {
+ public:
+  virtual ~Pass() = default;
+  virtual void use(std::span<const float> weights) = 0;
+  virtual double accumulate(std::span<const Token> tokens, std::span<float> gradient) = 0;
+};
+
 namespace {
 
 using namespace gpt_parameter;
 using Buffer = std::vector<float>;
 
+constexpr std::size_t grain = 16384;
+
 MUSTER_VECTOR_CLONES
-void add_into(const float* a, std::size_t count, float* sum) {
+void add_loop(const float* a, std::size_t count, float* sum) {
   for (std::size_t i = 0; i < count; ++i) sum[i] += a[i];
 }
 
+void add_into(std::span<const float> a, std::span<float> sum) {
+  for_ranges(a.size(), grain, [&](std::size_t lo, std::size_t hi) {
+    add_loop(a.data() + lo, hi - lo, sum.data() + lo);
+  });
+}
+
+MUSTER_VECTOR_CLONES
+void round_loop(const float* from, std::size_t count, Bf16* to) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
+}
+
+// The values as operands of matrix products: themselves, or rounded into `rounded`.
+std::span<const float> operands_of(std::span<const float> values, std::vector<float>&) {
+  return values;
+}
+std::span<const Bf16> operands_of(std::span<const float> values, std::vector<Bf16>& rounded) {
+  rounded.resize(values.size());
+  for_ranges(values.size(), grain, [&](std::size_t lo, std::size_t hi) {
+    round_loop(values.data() + lo, hi - lo, rounded.data() + lo);
+  });
+  return rounded;
+}
+
+// Memory for operands made from `values`: the same if they are floats.
+std::span<float> in_place(std::span<float> values, std::vector<float>&) {
+  return values;
+}
+std::span<Bf16> in_place(std::span<float> values, std::vector<Bf16>& beside) {
+  beside.resize(values.size());
+  return beside;
+}
+
 // What backward needs of one layer's forward. M rows = sequences x context.
+template <class Operand>
 struct LayerActivations {
-  Buffer x_attention, normed_1, mean_1, rstd_1;  // [M, C], [M, C], [M], [M]
-  Buffer qkv, probabilities, attended;           // [M, 3C], [sequences, heads, T, T], [M, C]
-  Buffer x_mlp, normed_2, mean_2, rstd_2;        // as the first row
-  Buffer hidden, activated;                      // [M, 4C]
+  LayerActivations(std::size_t rows, std::size_t width, std::size_t attention_rows)
+      : x_attention(rows * width),
+        x_mlp(rows * width),
+        mean_1(rows),
+        rstd_1(rows),
+        mean_2(rows),
+        rstd_2(rows),
+        qkv(3 * rows * width),
+        log_sums(attention_rows),
+        hidden(4 * rows * width),
+        normed_1(rows * width),
+        attended(rows * width),
+        normed_2(rows * width),
+        activated(4 * rows * width) {}
+
+  Buffer x_attention, x_mlp;                                     // [M, C]
+  Buffer mean_1, rstd_1, mean_2, rstd_2;                         // [M]
+  Buffer qkv, log_sums, hidden;                                  // [M, 3C], [heads M], [M, 4C]
+  std::vector<Operand> normed_1, attended, normed_2, activated;  // [M, C], ..., [M, 4C]
 };
 
-}  // namespace
+template <class Operand>
+class PassOf final : public Gpt::Pass {
+  using Operands = std::vector<Operand>;
 
-struct Gpt::Workspace {
-  Workspace(const GptShape& model_shape, std::size_t sequences);
+ public:
+  PassOf(const GptShape& shape, std::size_t sequences, bool recompute)
+      : shape_(shape),
+        space_(gpt_flat_space(shape)),
+        recompute_(recompute),
+        rows_(sequences * shape.context),
+        attention_{sequences, shape.context, shape.heads, shape.width},
+        norm_{rows_, shape.width},
+        embedding_{sequences, shape.context, shape.width, shape.context + 1},
+        inputs_(recompute ? shape.layers : 0, Buffer(rows_ * shape.width)),
+        layers_(recompute ? 1 : shape.layers, {rows_, shape.width, attention_.rows()}),
+        mean_f_(rows_),
+        rstd_f_(rows_),
+        logits_(rows_ * shape.vocabulary),
+        dqkv_(3 * rows_ * shape.width),
+        dhidden_(4 * rows_ * shape.width),
+        scratch_(attention_scratch(attention_)),
+        normed_f_(rows_ * shape.width),
+        targets_(rows_) {
+    for (Buffer* buffer : {&x_, &dx_, &dnarrow_, &branch_}) buffer->resize(rows_ * shape.width);
+  }
+
+  void use(std::span<const float> weights) override {
+    weights_ = weights;
+    operands_ = operands_of(weights, rounded_weights_);
+  }
+
+  double accumulate(std::span<const Token> tokens, std::span<float> gradient) override {
+    gradient_ = gradient;
+    for (std::size_t row = 0; row < rows_; ++row) {
+      targets_[row] = tokens[row / shape_.context * embedding_.stride + row % shape_.context + 1];
+    }
+    const double loss = forward(tokens);
+    backward(tokens);
+    return loss;
+  }
+
+ private:
+  template <class Number>
+  std::span<Number> parameter(std::span<Number> values, std::size_t index) const {
+    const FlatParameter& param = space_.params[index];
+    return values.subspan(param.offset, param.size());
+  }
+  std::span<const float> weight(std::size_t index) const { return parameter(weights_, index); }
+  std::span<const Operand> matrix(std::size_t index) const { return parameter(operands_, index); }
+  std::span<float> gradient_of(std::size_t index) const { return parameter(gradient_, index); }
+  LinearShape linear(std::size_t in, std::size_t out) const { return {rows_, in, out}; }
+  LayerActivations<Operand>& layer(std::size_t index) { return layers_[recompute_ ? 0 : index]; }
 
   double forward(std::span<const Token> tokens);
   void backward(std::span<const Token> tokens);
-  void layer_forward(std::size_t layer);
-  void layer_backward(std::size_t layer);
+  void layer_forward(std::size_t index);
+  void layer_backward(std::size_t index);
 
-  std::span<const float> weight(std::size_t index) const {
-    const FlatParameter& param = space.params[index];
-    return weights.subspan(param.offset, param.size());
-  }
-  std::span<float> gradient_of(std::size_t index) const {
-    const FlatParameter& param = space.params[index];
-    return gradient.subspan(param.offset, param.size());
-  }
-  LinearShape linear(std::size_t in, std::size_t out) const { return {rows, in, out}; }
-
-  GptShape shape;
-  FlatSpace space;
-  std::size_t rows;
-  AttentionShape attention;
-  LayerNormShape norm;
-  EmbeddingShape embedding;
-  std::vector<LayerActivations> layers;
-  Buffer x, normed_f, mean_f, rstd_f, logits;  // [M, C], [M, C], [M], [M], [M, vocabulary]
-  Buffer dx, dnarrow, dqkv, dhidden;  // [M, C], [M, C], [M, 3C], [M, 4C]
-  Buffer branch, scratch;             // [M, C], [T, T]
-  std::vector<Token> targets;  // [M]
-  std::span<const float> weights;
-  std::span<float> gradient;
+  GptShape shape_;
+  FlatSpace space_;
+  bool recompute_;
+  std::size_t rows_;
+  AttentionShape attention_;
+  LayerNormShape norm_;
+  EmbeddingShape embedding_;
+  std::vector<Buffer> inputs_;  // of each layer, when its activations are computed again
+  std::vector<LayerActivations<Operand>> layers_;
+  Buffer x_, mean_f_, rstd_f_, logits_;   // [M, C], [M], [M], [M, vocabulary]
+  Buffer dx_, dnarrow_, dqkv_, dhidden_;  // [M, C], [M, C], [M, 3C], [M, 4C]
+  Buffer branch_, scratch_;               // [M, C]
+  Operands normed_f_;                     // [M, C]
+  Operands dx_operands_, dqkv_operands_, dhidden_operands_, dlogits_operands_, rounded_weights_;
+  std::vector<Token> targets_;  // [M]
+  std::span<const float> weights_;
+  std::span<const Operand> operands_;  // the weights, as matrix products read them
+  std::span<float> gradient_;
 };
 
-Gpt::Workspace::Workspace(const GptShape& model_shape, std::size_t sequences)
-    : shape(model_shape),
-      space(gpt_flat_space(model_shape)),
-      rows(sequences * model_shape.context),
-      attention{sequences, shape.context, shape.heads, shape.width},
-      norm{rows, shape.width},
-      embedding{sequences, shape.context, shape.width, shape.context + 1},
-      layers(shape.layers),
-      targets(rows) {
-  const std::size_t wide = rows * shape.width;
-  for (LayerActivations& layer : layers) {
-    for (Buffer* buffer :
-         {&layer.x_attention, &layer.normed_1, &layer.attended, &layer.x_mlp, &layer.normed_2}) {
-      buffer->resize(wide);
-    }
-    for (Buffer* buffer : {&layer.mean_1, &layer.rstd_1, &layer.mean_2, &layer.rstd_2}) {
-      buffer->resize(rows);
-    }
-    layer.qkv.resize(3 * wide);
-    layer.probabilities.resize(attention.probabilities());
-    layer.hidden.resize(4 * wide);
-    layer.activated.resize(4 * wide);
-  }
-  for (Buffer* buffer : {&x, &normed_f, &dx, &dnarrow, &branch}) buffer->resize(wide);
-  mean_f.resize(rows);
-  rstd_f.resize(rows);
-  logits.resize(rows * shape.vocabulary);
-  dqkv.resize(3 * wide);
-  dhidden.resize(4 * wide);
-  scratch.resize(shape.context * shape.context);
-}
-
-void Gpt::Workspace::layer_forward(std::size_t index) {
-  LayerActivations& layer = layers[index];
+template <class Operand>
+void PassOf<Operand>::layer_forward(std::size_t index) {
+  LayerActivations<Operand>& at = layer(index);
   const auto w = [&](InLayer which) { return weight(of_layer(index, which)); };
-  const std::size_t c = shape.width;
-  layer.x_attention = x;
-  layer_norm_forward(norm, x, w(ln_1_weight), w(ln_1_bias), layer.normed_1, layer.mean_1,
-                     layer.rstd_1);
-  linear_forward(linear(c, 3 * c), layer.normed_1, w(attn_weight), w(attn_bias), layer.qkv);
-  attention_forward(attention, layer.qkv, layer.attended, layer.probabilities);
-  linear_forward(linear(c, c), layer.attended, w(attn_proj_weight), w(attn_proj_bias), branch);
-  add_into(branch.data(), x.size(), x.data());
-  layer.x_mlp = x;
-  layer_norm_forward(norm, x, w(ln_2_weight), w(ln_2_bias), layer.normed_2, layer.mean_2,
-                     layer.rstd_2);
-  linear_forward(linear(c, 4 * c), layer.normed_2, w(fc_weight), w(fc_bias), layer.hidden);
-  gelu_forward(layer.hidden, layer.activated);
-  linear_forward(linear(4 * c, c), layer.activated, w(fc_proj_weight), w(fc_proj_bias), branch);
-  add_into(branch.data(), x.size(), x.data());
+  const auto m = [&](InLayer which) { return matrix(of_layer(index, which)); };
+  const auto project = [&](std::size_t in, std::size_t out, const Operands& x, InLayer which,
+                           Buffer& y) {
+    linear_forward<Operand>(linear(in, out), x, m(which), weight(of_layer(index, which) + 1), y);
+  };
+  const std::size_t c = shape_.width;
+  at.x_attention = x_;
+  layer_norm_forward<Operand>(norm_, x_, w(ln_1_weight), w(ln_1_bias), at.normed_1, at.mean_1,
+                              at.rstd_1);
+  project(c, 3 * c, at.normed_1, attn_weight, at.qkv);
+  attention_forward<Operand>(attention_, at.qkv, at.attended, at.log_sums, scratch_);
+  project(c, c, at.attended, attn_proj_weight, branch_);
+  add_into(branch_, x_);
+  at.x_mlp = x_;
+  layer_norm_forward<Operand>(norm_, x_, w(ln_2_weight), w(ln_2_bias), at.normed_2, at.mean_2,
+                              at.rstd_2);
+  project(c, 4 * c, at.normed_2, fc_weight, at.hidden);
+  gelu_forward<Operand>(at.hidden, at.activated);
+  project(4 * c, c, at.activated, fc_proj_weight, branch_);
+  add_into(branch_, x_);
 }
 
-double Gpt::Workspace::forward(std::span<const Token> tokens) {
-  embedding_forward(embedding, tokens, weight(wte), weight(wpe), x);
-  for (std::size_t index = 0; index < shape.layers; ++index) layer_forward(index);
-  layer_norm_forward(norm, x, weight(ln_f_weight(shape.layers)), weight(ln_f_bias(shape.layers)),
-                     normed_f, mean_f, rstd_f);
-  gemm({.m = rows,
-        .n = shape.vocabulary,
-        .k = shape.width,
+template <class Operand>
+double PassOf<Operand>::forward(std::span<const Token> tokens) {
+  embedding_forward(embedding_, tokens, weight(wte), weight(wpe), x_);
+  for (std::size_t index = 0; index < shape_.layers; ++index) {
+    if (recompute_) inputs_[index] = x_;
+    layer_forward(index);
+  }
+  layer_norm_forward<Operand>(norm_, x_, weight(ln_f_weight(shape_.layers)),
+                              weight(ln_f_bias(shape_.layers)), normed_f_, mean_f_, rstd_f_);
+  gemm({.m = rows_,
+        .n = shape_.vocabulary,
+        .k = shape_.width,
         .transpose_b = true,
-        .lda = shape.width,
-        .ldb = shape.width,
-        .ldc = shape.vocabulary},
-       1, normed_f.data(), weight(head(shape)).data(), 0, logits.data());
-  return cross_entropy(targets, shape.vocabulary, logits);
+        .lda = shape_.width,
+        .ldb = shape_.width,
+        .ldc = shape_.vocabulary},
+       normed_f_.data(), matrix(head(shape_)).data(), logits_.data());
+  return cross_entropy<Operand>(targets_, shape_.vocabulary, logits_,
+                                in_place(logits_, dlogits_operands_));
 }
 
-// dx holds the gradient of the residual stream, from the end of the layer to its beginning.
-void Gpt::Workspace::layer_backward(std::size_t index) {
-  LayerActivations& layer = layers[index];
+// dx_ holds the gradient of the residual stream, from the end of the layer to its beginning.
+template <class Operand>
+void PassOf<Operand>::layer_backward(std::size_t index) {
+  if (recompute_) {
+    x_ = inputs_[index];
+    layer_forward(index);
+  }
+  LayerActivations<Operand>& at = layer(index);
   const auto w = [&](InLayer which) { return weight(of_layer(index, which)); };
   const auto d = [&](InLayer which) { return gradient_of(of_layer(index, which)); };
-  const std::size_t c = shape.width;
-  linear_backward(linear(4 * c, c), layer.activated, w(fc_proj_weight), dx, dhidden,
-                  d(fc_proj_weight), d(fc_proj_bias));
-  gelu_backward(layer.hidden, dhidden, dhidden);
-  linear_backward(linear(c, 4 * c), layer.normed_2, w(fc_weight), dhidden, dnarrow, d(fc_weight),
-                  d(fc_bias));
-  layer_norm_backward(norm, layer.x_mlp, w(ln_2_weight), layer.mean_2, layer.rstd_2, dnarrow, dx,
+  const auto project = [&](std::size_t in, std::size_t out, const Operands& x, InLayer which,
+                           std::span<const Operand> dy, Buffer& dx) {
+    const std::size_t bias = of_layer(index, which) + 1;
+    linear_backward<Operand>(linear(in, out), x, matrix(of_layer(index, which)), dy, dx, d(which),
+                             gradient_of(bias));
+  };
+  const std::size_t c = shape_.width;
+  project(4 * c, c, at.activated, fc_proj_weight, operands_of(dx_, dx_operands_), dhidden_);
+  const std::span<Operand> dhidden = in_place(dhidden_, dhidden_operands_);
+  gelu_backward<Operand>(at.hidden, dhidden_, dhidden);
+  project(c, 4 * c, at.normed_2, fc_weight, dhidden, dnarrow_);
+  layer_norm_backward(norm_, at.x_mlp, w(ln_2_weight), at.mean_2, at.rstd_2, dnarrow_, dx_,
                       d(ln_2_weight), d(ln_2_bias));
-  linear_backward(linear(c, c), layer.attended, w(attn_proj_weight), dx, dnarrow,
-                  d(attn_proj_weight), d(attn_proj_bias));
-  attention_backward(attention, layer.qkv, layer.probabilities, dnarrow, dqkv, scratch);
-  linear_backward(linear(c, 3 * c), layer.normed_1, w(attn_weight), dqkv, dnarrow, d(attn_weight),
-                  d(attn_bias));
-  layer_norm_backward(norm, layer.x_attention, w(ln_1_weight), layer.mean_1, layer.rstd_1, dnarrow,
-                      dx, d(ln_1_weight), d(ln_1_bias));
+  project(c, c, at.attended, attn_proj_weight, operands_of(dx_, dx_operands_), dnarrow_);
+  const std::span<Operand> dqkv = in_place(dqkv_, dqkv_operands_);
+  attention_backward<Operand>(attention_, at.qkv, at.log_sums, dnarrow_, dqkv, scratch_);
+  project(c, 3 * c, at.normed_1, attn_weight, dqkv, dnarrow_);
+  layer_norm_backward(norm_, at.x_attention, w(ln_1_weight), at.mean_1, at.rstd_1, dnarrow_, dx_,
+                      d(ln_1_weight), d(ln_1_bias));
 }
 
-void Gpt::Workspace::backward(std::span<const Token> tokens) {
-  const std::size_t c = shape.width;
-  gemm({.m = rows, .n = c, .k = shape.vocabulary, .lda = shape.vocabulary, .ldb = c, .ldc = c}, 1,
-       logits.data(), weight(head(shape)).data(), 0, dnarrow.data());
-  gemm({.m = shape.vocabulary,
-        .n = c,
-        .k = rows,
-        .transpose_a = true,
-        .lda = shape.vocabulary,
-        .ldb = c,
-        .ldc = c},
-       1, logits.data(), normed_f.data(), 1, gradient_of(head(shape)).data());
-  std::fill(dx.begin(), dx.end(), 0.0f);
-  layer_norm_backward(norm, x, weight(ln_f_weight(shape.layers)), mean_f, rstd_f, dnarrow, dx,
-                      gradient_of(ln_f_weight(shape.layers)), gradient_of(ln_f_bias(shape.layers)));
-  for (std::size_t index = shape.layers; index-- > 0;) layer_backward(index);
-  embedding_backward(embedding, tokens, dx, gradient_of(wte), gradient_of(wpe));
+template <class Operand>
+void PassOf<Operand>::backward(std::span<const Token> tokens) {
+  const std::size_t c = shape_.width;
+  const std::size_t v = shape_.vocabulary;
+  const std::span<const Operand> dlogits = in_place(logits_, dlogits_operands_);
+  gemm({.m = rows_, .n = c, .k = v, .lda = v, .ldb = c, .ldc = c}, dlogits.data(),
+       matrix(head(shape_)).data(), dnarrow_.data());
+  gemm({.m = v, .n = c, .k = rows_, .transpose_a = true, .lda = v, .ldb = c, .ldc = c, .add = true},
+       dlogits.data(), normed_f_.data(), gradient_of(head(shape_)).data());
+  std::fill(dx_.begin(), dx_.end(), 0.0f);
+  layer_norm_backward(norm_, x_, weight(ln_f_weight(shape_.layers)), mean_f_, rstd_f_, dnarrow_,
+                      dx_, gradient_of(ln_f_weight(shape_.layers)),
+                      gradient_of(ln_f_bias(shape_.layers)));
+  for (std::size_t index = shape_.layers; index-- > 0;) layer_backward(index);
+  embedding_backward(embedding_, tokens, dx_, gradient_of(wte), gradient_of(wpe));
 }
 
-Gpt::Gpt(const GptShape& shape, std::size_t sequences)
-    : workspace_(std::make_unique<Workspace>(shape, sequences)) {}
+}  // namespace
+
+Gpt::Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings) {
+  if (settings.precision == Precision::bf16) {
+    pass_ = std::make_unique<PassOf<Bf16>>(shape, sequences, settings.recompute);
+  } else {
+    pass_ = std::make_unique<PassOf<float>>(shape, sequences, settings.recompute);
+  }
+}
 
 Gpt::~Gpt() = default;
 
-double Gpt::accumulate(std::span<const float> weights, std::span<const Token> tokens,
-                       std::span<float> gradient) {
-  Workspace& work = *workspace_;
-  work.weights = weights;
-  work.gradient = gradient;
-  const std::size_t context = work.shape.context;
-  for (std::size_t b = 0; b < work.embedding.batch; ++b) {
-    const auto next = tokens.begin() + static_cast<std::ptrdiff_t>(b * (context + 1) + 1);
-    std::copy(next, next + static_cast<std::ptrdiff_t>(context),
-              work.targets.begin() + static_cast<std::ptrdiff_t>(b * context));
-  }
-  const double loss = work.forward(tokens);
-  work.backward(tokens);
-  return loss;
+void Gpt::use(std::span<const float> weights) {
+  pass_->use(weights);
+}
+
+double Gpt::accumulate(std::span<const Token> tokens, std::span<float> gradient) {
+  return pass_->accumulate(tokens, gradient);
 }
 
 }  // namespace muster

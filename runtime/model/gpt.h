@@ -40,22 +40,34 @@ FlatSpace gpt_flat_space(const GptShape& shape);
 void initialize_gpt(const GptShape& shape, const FlatSpace& space, std::uint64_t seed,
                     std::span<float> weights);
 
+// What matrix products read. Sums, the residual stream, softmaxes and gradients are fp32 in both.
+enum class Precision { fp32, bf16 };
+
+struct GptSettings {
+  Precision precision = Precision::fp32;
+  bool recompute = false;  // forward of a layer again in its backward, instead of keeping all
+};
+
 // Forward and backward of micro-batches of a fixed number of sequences. Owns all activations;
-// allocates nothing after construction. One thread at a time.
+// allocates nothing after construction. One thread at a time, which may have OpenMP threads.
 class Gpt {
  public:
-  Gpt(const GptShape& shape, std::size_t sequences);
+  Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings = {});
   ~Gpt();
 
-  // `tokens` holds sequences x (context + 1), each below the vocabulary: inputs and, shifted by one, targets. Adds the
-  // gradient of the summed loss to `gradient` and returns that sum in nats. Spans are space.numel
-  // long.
-  double accumulate(std::span<const float> weights, std::span<const Token> tokens,
-                    std::span<float> gradient);
+  // Takes the weights (space.numel long, kept by reference) for the calls that follow; again after
+  // every change of them.
+  void use(std::span<const float> weights);
+
+  // `tokens` holds sequences x (context + 1), each below the vocabulary: inputs and, shifted by
+  // one, targets. Adds the gradient of the summed loss to `gradient`, space.numel long, and returns
+  // that sum in nats.
+  double accumulate(std::span<const Token> tokens, std::span<float> gradient);
+
+  class Pass;  // for one precision
 
  private:
-  struct Workspace;
-  std::unique_ptr<Workspace> workspace_;
+  std::unique_ptr<Pass> pass_;
 };
 
 // The same loss in fp64 by the reference layers; slow, for tests.

@@ -80,7 +80,7 @@ double gpt_loss_reference(const GptShape& shape, std::size_t sequences,
                   .lda = shape.width,
                   .ldb = shape.width,
                   .ldc = shape.vocabulary},
-                 1, normed.data(), pass.weight(head(shape)).data(), 0, logits.data());
+                 normed.data(), pass.weight(head(shape)).data(), logits.data());
   std::vector<Token> targets(rows);
   for (std::size_t row = 0; row < rows; ++row) {
     targets[row] = tokens[row / shape.context * (shape.context + 1) + row % shape.context + 1];

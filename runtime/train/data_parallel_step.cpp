@@ -40,7 +40,7 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
       space_(space),
       sampler_(sampler),
       ranks_(ranks),
-      model_(options.shape, plan.micro_batch),
+      model_(options.shape, plan.micro_batch, options.model),
       leaves_(owned_leaves(plan.leaves, ranks.rank(), ranks.size())),
       tokens_(plan.micro_batch * (options.shape.context + 1)),
       leaf_losses_(leaves_.hi - leaves_.lo) {
@@ -73,12 +73,13 @@ double DataParallelStep::sum_leaf(const TrainingState& state, std::size_t leaf,
     for (std::uint64_t i = 0; i < plan_.micro_batch; ++i) {
       sampler_.copy(first + done + i, std::span(tokens_).subspan(i * window, window));
     }
-    loss += model_.accumulate(state.weights, tokens_, gradient);
+    loss += model_.accumulate(tokens_, gradient);
   }
   return loss;
 }
 
 void DataParallelStep::sum_own_leaves(const TrainingState& state) {
+  model_.use(state.weights);
   free_slots_.insert(free_slots_.end(), node_slots_.begin(), node_slots_.end());
   TreeJoin join([this](std::size_t left, std::size_t right) {
     add_into(slots_[right].data(), space_.numel, slots_[left].data());

@@ -52,8 +52,15 @@ void add_model_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--vocabulary", options.shape.vocabulary, "tokens that the model knows")
       ->check(whole_number)
       ->capture_default_str();
-  app.add_flag("!--untied", options.shape.tied,
-               "a head of its own instead of the token embedding");
+  app.add_flag("!--untied", options.shape.tied, "a head of its own instead of the token embedding");
+  const std::map<std::string, Precision> precisions{{"fp32", Precision::fp32},
+                                                    {"bf16", Precision::bf16}};
+  app.add_option("--precision", options.model.precision,
+                 "of matrix products: fp32, or bf16 with fp32 weights and sums")
+      ->transform(CLI::CheckedTransformer(precisions, CLI::ignore_case))
+      ->default_str("fp32");
+  app.add_flag("--recompute", options.model.recompute,
+               "compute each layer again in its backward, to save memory");
 }
 
 void add_training_options(CLI::App& app, TrainOptions& options) {
@@ -167,6 +174,7 @@ std::map<std::string, std::string> result_options(const TrainOptions& options) {
           {"context", std::to_string(options.shape.context)},
           {"vocabulary", std::to_string(options.shape.vocabulary)},
           {"tied", options.shape.tied ? "1" : "0"},
+          {"precision", options.model.precision == Precision::bf16 ? "bf16" : "fp32"},
           {"batch", std::to_string(options.batch)},
           {"seed", std::to_string(options.seed)},
           {"threads", std::to_string(options.threads)},

@@ -21,6 +21,7 @@ struct TrainOptions {
   std::vector<std::string> data;  // files and directories
   std::string out = "outputs";
   GptShape shape;
+  GptSettings model;
   std::uint64_t steps = 200;
   std::uint64_t batch = 16;       // sequences per step, over all ranks
   std::uint64_t micro_batch = 0;  // sequences per forward pass; 0: a whole leaf

@@ -14,6 +14,7 @@
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/data/sampler.h"
 #include "runtime/data/text_files.h"
+#include "runtime/layer/gemm/gemm.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/heartbeat.h"
@@ -141,6 +142,10 @@ class Run {
         state_(blank_state(space_, ranks)),
         heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
                                                     : HeartbeatFile(variables.heartbeat_path)) {
+    if (options.model.precision == Precision::bf16 && !has_bf16_gemm()) {
+      throw StartError(
+          "--precision: this processor has no bf16 matrix products (AVX-512 is needed)");
+    }
     if (options.shape.vocabulary < byte_vocabulary) {
       throw StartError("--vocabulary: text is read byte by byte, which needs at least 256");
     }

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "runtime/layer/gemm/gemm.h"
 #include "runtime/optimizer/adamw.h"
 #include "runtime/optimizer/learning_rate.h"
 #include "tests/catch.h"
@@ -82,7 +83,8 @@ TEST_CASE("the model's loss and gradient agree with central differences of the f
   const auto tokens = random_tokens(3 * 9, 2, 37);
   std::vector<float> gradient(space.numel, 0.0f);
   Gpt model(shape, 3);
-  const double loss = model.accumulate(weights, tokens, gradient);
+  model.use(weights);
+  const double loss = model.accumulate(tokens, gradient);
   auto wide = widen(weights);
   CHECK(std::abs(loss / gpt_loss_reference(shape, 3, wide, tokens) - 1) < 1e-6);
   for (const FlatParameter& param : space.params) {
@@ -111,15 +113,57 @@ TEST_CASE("gradients of micro-batches add up, and the same input gives the same 
   initialize_gpt(small, space, 1, weights);
   const auto tokens = random_tokens(2 * 9, 3);
   Gpt model(small, 2);
+  model.use(weights);
   std::vector<float> once(space.numel, 0.0f), again(space.numel, 0.0f), twice(space.numel, 0.0f);
-  const double loss = model.accumulate(weights, tokens, once);
-  CHECK(model.accumulate(weights, tokens, again) == loss);
+  const double loss = model.accumulate(tokens, once);
+  CHECK(model.accumulate(tokens, again) == loss);
   CHECK(once == again);
-  model.accumulate(weights, tokens, twice);
-  model.accumulate(weights, tokens, twice);
+  model.accumulate(tokens, twice);
+  model.accumulate(tokens, twice);
   std::vector<double> expected;
   for (const float value : once) expected.push_back(2.0 * value);
   CHECK(relative_l2(twice, expected) < 1e-6);
+}
+
+TEST_CASE("computing layers again in backward changes no bit") {
+  const auto precision = GENERATE(Precision::fp32, Precision::bf16);
+  if (precision == Precision::bf16 && !has_bf16_gemm()) return;
+  const FlatSpace space = gpt_flat_space(small);
+  const std::vector<float> weights = narrow(normal_values(space.numel, 1, 0.3));
+  const auto tokens = random_tokens(2 * 9, 3);
+  std::vector<float> kept(space.numel, 0.0f), again(space.numel, 0.0f);
+  Gpt keeps(small, 2, {precision, false}), recomputes(small, 2, {precision, true});
+  keeps.use(weights);
+  recomputes.use(weights);
+  CHECK(keeps.accumulate(tokens, kept) == recomputes.accumulate(tokens, again));
+  CHECK(kept == again);
+}
+
+TEST_CASE("bf16 products keep the gradient of the fp32 model to two percent") {
+  if (!has_bf16_gemm()) {
+    WARN("skipped: no bf16 matrix products on this processor");
+    return;
+  }
+  const GptShape shape{2, 64, 2, 32};
+  const FlatSpace space = gpt_flat_space(shape);
+  std::vector<float> weights(space.numel);
+  initialize_gpt(shape, space, 1, weights);
+  const auto tokens = random_tokens(4 * 33, 3);
+  std::vector<float> exact(space.numel, 0.0f), rounded(space.numel, 0.0f);
+  Gpt fp32(shape, 4), bf16(shape, 4, {Precision::bf16, false});
+  fp32.use(weights);
+  bf16.use(weights);
+  const double loss = fp32.accumulate(tokens, exact);
+  CHECK(is_near(bf16.accumulate(tokens, rounded), loss, 1e-3));
+  CHECK(rounded != exact);
+  for (const FlatParameter& param : space.params) {
+    const auto part = [&](const std::vector<float>& all) {
+      return std::span(all).subspan(param.offset, param.size());
+    };
+    CAPTURE(param.name);
+    const std::vector<double> expected(part(exact).begin(), part(exact).end());
+    CHECK(relative_l2(part(rounded), expected) < 2e-2);
+  }
 }
 
 TEST_CASE("AdamW agrees with its fp64 twin over twenty steps") {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/memory/bf16.h"
 #include "runtime/random/philox.h"
 
 namespace muster::test {
@@ -34,6 +35,22 @@ inline std::vector<float> narrow(const std::vector<double>& values) {
 
 inline std::vector<double> widen(const std::vector<float>& values) {
   return {values.begin(), values.end()};
+}
+
+// As operands of matrix products, float or Bf16, and back.
+template <class Operand>
+std::vector<Operand> operands(const std::vector<double>& values) {
+  std::vector<Operand> rounded;
+  for (const double value : values) {
+    rounded.push_back(to_operand<Operand>(static_cast<float>(value)));
+  }
+  return rounded;
+}
+template <class Operand>
+std::vector<double> values_of(const std::vector<Operand>& operands) {
+  std::vector<double> values;
+  for (const Operand operand : operands) values.push_back(to_float(operand));
+  return values;
 }
 
 inline bool is_near(double a, double b, double relative = 1e-9) {

@@ -4,10 +4,12 @@
 //   backward   dV = P^T dO,  dP = dO V^T,  dS = P (dP - row sum of P dP) / sqrt(D)
 //              dQ = dS K,  dK = dS^T Q
 //
-// qkv, dqkv [batch, context, 3, heads, D] with D = width / heads; out, dout [batch, context, heads,
-// D]; probabilities [batch, heads, context, context], kept for backward; scratch [context,
-// context]. qkv is read with strides, nothing is permuted. dqkv is overwritten. The reference twin
-// is fp64.
+// P is never kept whole: forward stores the logarithm of each row's sum of e^S, from which backward
+// makes P again, a block of rows at a time (Dao, "FlashAttention-2", 2023), and columns right of a
+// block are not computed. qkv, dqkv [batch, context, 3, heads, D] with D = width / heads; out, dout
+// [batch, context, heads, D]; log_sums [batch, heads, context]; scratch as attention_scratch says.
+// dqkv is overwritten. What matrix products read next, out and dqkv, is float or Bf16. The
+// reference twin is fp64 and writes P, [batch, heads, context, context].
 #pragma once
 
 #include <cstddef>
@@ -21,15 +23,21 @@ struct AttentionShape {
   std::size_t heads = 0;
   std::size_t width = 0;  // a multiple of heads
   std::size_t head_width() const { return width / heads; }
-  std::size_t probabilities() const { return batch * heads * context * context; }
+  std::size_t rows() const { return batch * heads * context; }
+  std::size_t probabilities() const { return rows() * context; }
 };
 
-void attention_forward(const AttentionShape& shape, std::span<const float> qkv,
-                       std::span<float> out, std::span<float> probabilities);
+// Elements of scratch that forward and backward need.
+std::size_t attention_scratch(const AttentionShape& shape);
 
+template <class Operand>
+void attention_forward(const AttentionShape& shape, std::span<const float> qkv,
+                       std::span<Operand> out, std::span<float> log_sums, std::span<float> scratch);
+
+template <class Operand>
 void attention_backward(const AttentionShape& shape, std::span<const float> qkv,
-                        std::span<const float> probabilities, std::span<const float> dout,
-                        std::span<float> dqkv, std::span<float> scratch);
+                        std::span<const float> log_sums, std::span<const float> dout,
+                        std::span<Operand> dqkv, std::span<float> scratch);
 
 void attention_forward_reference(const AttentionShape& shape, std::span<const double> qkv,
                                  std::span<double> out, std::span<double> probabilities);

@@ -4,7 +4,8 @@
 //   backward   dtokens_table[token[b,t],:] += dx[b,t,:],   dpositions_table[t,:] += dx[b,t,:]
 //
 // tokens [batch, context] stand `stride` apart per sequence; x, dx [batch, context, width]; tables
-// [vocabulary, width] and [context, width]. Rows are added in order of (b, t). The reference twin is fp64.
+// [vocabulary, width] and [context, width]. Rows are added in order of (b, t). The reference twin
+// is fp64.
 #pragma once
 
 #include <cstddef>

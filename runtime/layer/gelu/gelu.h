@@ -6,15 +6,18 @@
 //   backward   dx = dy (s + x s (1 - s) 2 u')
 //
 // The logistic form has no cancellation for negative x. x, y, dy, dx hold the same number of
-// elements; dx may be the same memory as dy. The reference twin is fp64 and uses tanh.
+// elements; y and dx are written as operands of matrix products, float or Bf16; a float dx may be
+// the same memory as dy. The reference twin is fp64 and uses tanh.
 #pragma once
 
 #include <span>
 
 namespace muster {
 
-void gelu_forward(std::span<const float> x, std::span<float> y);
-void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<float> dx);
+template <class Operand>
+void gelu_forward(std::span<const float> x, std::span<Operand> y);
+template <class Operand>
+void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<Operand> dx);
 
 void gelu_forward_reference(std::span<const double> x, std::span<double> y);
 void gelu_backward_reference(std::span<const double> x, std::span<const double> dy,

@@ -1,5 +1,7 @@
 #include "runtime/layer/gelu/gelu.h"
+#include "runtime/layer/parallel.h"
 #include "runtime/layer/vector_loops.h"
+#include "runtime/memory/bf16.h"
 
 namespace muster {
 namespace {
@@ -12,28 +14,42 @@ inline float logistic_of_2u(float x) {
   return 1.0f / (1.0f + vector_exp(-2.0f * u));
 }
 
-MUSTER_VECTOR_CLONES
-void forward_loop(const float* x, std::size_t count, float* y) {
-  for (std::size_t i = 0; i < count; ++i) y[i] = x[i] * logistic_of_2u(x[i]);
+constexpr std::size_t grain = 4096;
+
+template <class Operand>
+MUSTER_VECTOR_CLONES void forward_loop(const float* x, std::size_t count, Operand* y) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = to_operand<Operand>(x[i] * logistic_of_2u(x[i]));
 }
 
-MUSTER_VECTOR_CLONES
-void backward_loop(const float* x, const float* dy, std::size_t count, float* dx) {
+template <class Operand>
+MUSTER_VECTOR_CLONES void backward_loop(const float* x, const float* dy, std::size_t count,
+                                        Operand* dx) {
   for (std::size_t i = 0; i < count; ++i) {
     const float s = logistic_of_2u(x[i]);
     const float slope = root_two_over_pi * (1.0f + 3.0f * cubic * x[i] * x[i]);
-    dx[i] = dy[i] * (s + 2.0f * x[i] * s * (1.0f - s) * slope);
+    dx[i] = to_operand<Operand>(dy[i] * (s + 2.0f * x[i] * s * (1.0f - s) * slope));
   }
 }
 
 }  // namespace
 
-void gelu_forward(std::span<const float> x, std::span<float> y) {
-  forward_loop(x.data(), x.size(), y.data());
+template <class Operand>
+void gelu_forward(std::span<const float> x, std::span<Operand> y) {
+  for_ranges(x.size(), grain, [&](std::size_t lo, std::size_t hi) {
+    forward_loop(x.data() + lo, hi - lo, y.data() + lo);
+  });
 }
 
-void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<float> dx) {
-  backward_loop(x.data(), dy.data(), x.size(), dx.data());
+template <class Operand>
+void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<Operand> dx) {
+  for_ranges(x.size(), grain, [&](std::size_t lo, std::size_t hi) {
+    backward_loop(x.data() + lo, dy.data() + lo, hi - lo, dx.data() + lo);
+  });
 }
+
+template void gelu_forward(std::span<const float>, std::span<float>);
+template void gelu_forward(std::span<const float>, std::span<Bf16>);
+template void gelu_backward(std::span<const float>, std::span<const float>, std::span<float>);
+template void gelu_backward(std::span<const float>, std::span<const float>, std::span<Bf16>);
 
 }  // namespace muster

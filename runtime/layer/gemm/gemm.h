@@ -1,13 +1,17 @@
 // Matrix product on strided row-major matrices.
 //
-//   C = alpha op(A) op(B) + beta C,   op(A) is m x k, op(B) is k x n, C is m x n
+//   C = op(A) op(B) [+ bias in every row] [+ C],   op(A) is m x k, op(B) is k x n, C is m x n
 //
 // op(X) is X or its transpose; `ld*` is the distance in elements between the rows of a matrix as
-// stored. gemm() is oneDNN's fp32 product on the calling thread's OpenMP threads: equal shapes,
-// strides and thread count give equal bits. gemm_reference() is three loops in fp64.
+// stored. Operands are fp32, or bf16 with sums and C in fp32. gemm() is oneDNN's product on the
+// calling thread's OpenMP threads: equal shapes, strides and thread count give equal bits. It
+// throws std::runtime_error where oneDNN has no such product (bf16 before AVX-512).
+// gemm_reference() is three loops in fp64.
 #pragma once
 
 #include <cstddef>
+
+#include "runtime/memory/bf16.h"
 
 namespace muster {
 
@@ -20,12 +24,19 @@ struct GemmShape {
   std::size_t lda = 0;
   std::size_t ldb = 0;
   std::size_t ldc = 0;
+  bool add = false;  // to what C holds
+  friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
-void gemm(const GemmShape& shape, float alpha, const float* a, const float* b, float beta,
-          float* c);
+// `bias`, if any, has n elements; not together with `add`.
+void gemm(const GemmShape& shape, const float* a, const float* b, float* c,
+          const float* bias = nullptr);
+void gemm(const GemmShape& shape, const Bf16* a, const Bf16* b, float* c,
+          const float* bias = nullptr);
 
-void gemm_reference(const GemmShape& shape, double alpha, const double* a, const double* b,
-                    double beta, double* c);
+// Whether this processor can multiply bf16.
+bool has_bf16_gemm();
+
+void gemm_reference(const GemmShape& shape, const double* a, const double* b, double* c);
 
 }  // namespace muster

@@ -2,8 +2,7 @@
 
 namespace muster {
 
-void gemm_reference(const GemmShape& shape, double alpha, const double* a, const double* b,
-                    double beta, double* c) {
+void gemm_reference(const GemmShape& shape, const double* a, const double* b, double* c) {
   for (std::size_t i = 0; i < shape.m; ++i) {
     for (std::size_t j = 0; j < shape.n; ++j) {
       double sum = 0;
@@ -13,7 +12,7 @@ void gemm_reference(const GemmShape& shape, double alpha, const double* a, const
         sum += left * right;
       }
       double& target = c[i * shape.ldc + j];
-      target = alpha * sum + (beta == 0 ? 0 : beta * target);
+      target = sum + (shape.add ? target : 0);
     }
   }
 }

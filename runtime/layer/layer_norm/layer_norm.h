@@ -23,9 +23,11 @@ struct LayerNormShape {
   std::size_t width = 0;
 };
 
+// y is written as operands of a matrix product, float or Bf16.
+template <class Operand>
 void layer_norm_forward(const LayerNormShape& shape, std::span<const float> x,
                         std::span<const float> gamma, std::span<const float> beta,
-                        std::span<float> y, std::span<float> mean, std::span<float> rstd);
+                        std::span<Operand> y, std::span<float> mean, std::span<float> rstd);
 
 void layer_norm_backward(const LayerNormShape& shape, std::span<const float> x,
                          std::span<const float> gamma, std::span<const float> mean,

@@ -5,11 +5,14 @@
 //
 // x, dx [rows, in]; w, dw [in, out]; b, db [out]; y, dy [rows, out]; row-major. dw and db
 // accumulate, so that the micro-batches of a leaf add up; sums over rows run from the first row to
-// the last. The reference twin is fp64 and the oracle of the tests.
+// the last. What matrix products read is float or Bf16, what they write is float. The reference
+// twin is fp64 and the oracle of the tests.
 #pragma once
 
 #include <cstddef>
 #include <span>
+
+#include "runtime/memory/bf16.h"
 
 namespace muster {
 
@@ -19,12 +22,14 @@ struct LinearShape {
   std::size_t out = 0;
 };
 
-void linear_forward(const LinearShape& shape, std::span<const float> x, std::span<const float> w,
-                    std::span<const float> b, std::span<float> y);
+template <class Operand>
+void linear_forward(const LinearShape& shape, std::span<const Operand> x,
+                    std::span<const Operand> w, std::span<const float> b, std::span<float> y);
 
-void linear_backward(const LinearShape& shape, std::span<const float> x, std::span<const float> w,
-                     std::span<const float> dy, std::span<float> dx, std::span<float> dw,
-                     std::span<float> db);
+template <class Operand>
+void linear_backward(const LinearShape& shape, std::span<const Operand> x,
+                     std::span<const Operand> w, std::span<const Operand> dy, std::span<float> dx,
+                     std::span<float> dw, std::span<float> db);
 
 void linear_forward_reference(const LinearShape& shape, std::span<const double> x,
                               std::span<const double> w, std::span<const double> b,

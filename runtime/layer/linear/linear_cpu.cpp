@@ -1,38 +1,40 @@
-#include <algorithm>
-
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/layer/linear/linear.h"
+#include "runtime/layer/parallel.h"
 #include "runtime/layer/vector_loops.h"
 
 namespace muster {
 namespace {
 
-MUSTER_VECTOR_CLONES
-void add_rows(const float* dy, std::size_t rows, std::size_t width, float* db) {
-  for (std::size_t row = 0; row < rows; ++row, dy += width) {
-    for (std::size_t i = 0; i < width; ++i) db[i] += dy[i];
+constexpr std::size_t grain_columns = 64;
+
+// Columns [lo, hi) of db.
+template <class Operand>
+MUSTER_VECTOR_CLONES void add_rows(const Operand* dy, const LinearShape& shape, std::size_t lo,
+                                   std::size_t hi, float* db) {
+  for (std::size_t row = 0; row < shape.rows; ++row, dy += shape.out) {
+    for (std::size_t i = lo; i < hi; ++i) db[i] += to_float(dy[i]);
   }
 }
 
 }  // namespace
 
-void linear_forward(const LinearShape& shape, std::span<const float> x, std::span<const float> w,
-                    std::span<const float> b, std::span<float> y) {
-  for (std::size_t row = 0; row < shape.rows; ++row) {
-    std::copy(b.begin(), b.begin() + shape.out, y.begin() + row * shape.out);
-  }
+template <class Operand>
+void linear_forward(const LinearShape& shape, std::span<const Operand> x,
+                    std::span<const Operand> w, std::span<const float> b, std::span<float> y) {
   gemm({.m = shape.rows,
         .n = shape.out,
         .k = shape.in,
         .lda = shape.in,
         .ldb = shape.out,
         .ldc = shape.out},
-       1, x.data(), w.data(), 1, y.data());
+       x.data(), w.data(), y.data(), b.data());
 }
 
-void linear_backward(const LinearShape& shape, std::span<const float> x, std::span<const float> w,
-                     std::span<const float> dy, std::span<float> dx, std::span<float> dw,
-                     std::span<float> db) {
+template <class Operand>
+void linear_backward(const LinearShape& shape, std::span<const Operand> x,
+                     std::span<const Operand> w, std::span<const Operand> dy, std::span<float> dx,
+                     std::span<float> dw, std::span<float> db) {
   gemm({.m = shape.rows,
         .n = shape.in,
         .k = shape.out,
@@ -40,16 +42,30 @@ void linear_backward(const LinearShape& shape, std::span<const float> x, std::sp
         .lda = shape.out,
         .ldb = shape.out,
         .ldc = shape.in},
-       1, dy.data(), w.data(), 0, dx.data());
+       dy.data(), w.data(), dx.data());
   gemm({.m = shape.in,
         .n = shape.out,
         .k = shape.rows,
         .transpose_a = true,
         .lda = shape.in,
         .ldb = shape.out,
-        .ldc = shape.out},
-       1, x.data(), dy.data(), 1, dw.data());
-  add_rows(dy.data(), shape.rows, shape.out, db.data());
+        .ldc = shape.out,
+        .add = true},
+       x.data(), dy.data(), dw.data());
+  for_ranges(shape.out, grain_columns, [&](std::size_t lo, std::size_t hi) {
+    add_rows(dy.data(), shape, lo, hi, db.data());
+  });
 }
+
+template void linear_forward(const LinearShape&, std::span<const float>, std::span<const float>,
+                             std::span<const float>, std::span<float>);
+template void linear_forward(const LinearShape&, std::span<const Bf16>, std::span<const Bf16>,
+                             std::span<const float>, std::span<float>);
+template void linear_backward(const LinearShape&, std::span<const float>, std::span<const float>,
+                              std::span<const float>, std::span<float>, std::span<float>,
+                              std::span<float>);
+template void linear_backward(const LinearShape&, std::span<const Bf16>, std::span<const Bf16>,
+                              std::span<const Bf16>, std::span<float>, std::span<float>,
+                              std::span<float>);
 
 }  // namespace muster

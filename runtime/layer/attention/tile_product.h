@@ -1,0 +1,34 @@
+// The small matrix products inside attention, where a library call costs as much as the product.
+//
+//   C = A B   or   C += A B,   A is m x k, B is k x n, C is m x n, in fp32
+//
+// A is read with any two strides, so that a transposed A costs nothing; rows of B and C are
+// contiguous. m is a multiple of tile_rows and n of tile_columns: callers pad with zeros. Sums run
+// over k in order. Single-threaded.
+#pragma once
+
+#include <cstddef>
+
+namespace muster {
+
+inline constexpr std::size_t tile_rows = 8;
+inline constexpr std::size_t tile_columns = 32;
+
+struct TileProduct {
+  std::size_t m = 0;
+  std::size_t n = 0;
+  std::size_t k = 0;
+  std::size_t a_row = 0;     // elements from one row of A to the next
+  std::size_t a_column = 1;  // and from one column to the next
+  std::size_t ldb = 0;
+  std::size_t ldc = 0;
+};
+
+void tile_product(const TileProduct& shape, const float* a, const float* b, float* c);
+void add_tile_product(const TileProduct& shape, const float* a, const float* b, float* c);
+
+// to[j, i] = from[i, j] for i < rows, j < columns.
+void transpose(const float* from, std::size_t rows, std::size_t columns, std::size_t from_row,
+               float* to, std::size_t to_row);
+
+}  // namespace muster
