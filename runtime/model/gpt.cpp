@@ -18,7 +18,8 @@ class Gpt::Pass {
  public:
   virtual ~Pass() = default;
   virtual void use(std::span<const float> weights) = 0;
-  virtual double accumulate(std::span<const Token> tokens, std::span<float> gradient) = 0;
+  virtual double accumulate(std::span<const Token> tokens, std::span<float> gradient,
+                            bool fresh) = 0;
 };
 
 namespace {
@@ -29,13 +30,13 @@ using Buffer = std::vector<float>;
 constexpr std::size_t grain = 16384;
 
 MUSTER_VECTOR_CLONES
-void add_loop(const float* a, std::size_t count, float* sum) {
-  for (std::size_t i = 0; i < count; ++i) sum[i] += a[i];
+void add_loop(const float* a, const float* b, std::size_t count, float* sum) {
+  for (std::size_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
 }
 
-void add_into(std::span<const float> a, std::span<float> sum) {
+void add(std::span<const float> a, std::span<const float> b, std::span<float> sum) {
   for_ranges(a.size(), grain, [&](std::size_t lo, std::size_t hi) {
-    add_loop(a.data() + lo, hi - lo, sum.data() + lo);
+    add_loop(a.data() + lo, b.data() + lo, hi - lo, sum.data() + lo);
   });
 }
 
@@ -69,8 +70,7 @@ std::span<Bf16> in_place(std::span<float> values, std::vector<Bf16>& beside) {
 template <class Operand>
 struct LayerActivations {
   LayerActivations(std::size_t rows, std::size_t width, std::size_t attention_rows)
-      : x_attention(rows * width),
-        x_mlp(rows * width),
+      : x_mlp(rows * width),
         mean_1(rows),
         rstd_1(rows),
         mean_2(rows),
@@ -83,7 +83,7 @@ struct LayerActivations {
         normed_2(rows * width),
         activated(4 * rows * width) {}
 
-  Buffer x_attention, x_mlp;                                     // [M, C]
+  Buffer x_mlp;                                                  // [M, C]
   Buffer mean_1, rstd_1, mean_2, rstd_2;                         // [M]
   Buffer qkv, log_sums, hidden;                                  // [M, 3C], [heads M], [M, 4C]
   std::vector<Operand> normed_1, attended, normed_2, activated;  // [M, C], ..., [M, 4C]
@@ -102,7 +102,7 @@ class PassOf final : public Gpt::Pass {
         attention_{sequences, shape.context, shape.heads, shape.width},
         norm_{rows_, shape.width},
         embedding_{sequences, shape.context, shape.width, shape.context + 1},
-        inputs_(recompute ? shape.layers : 0, Buffer(rows_ * shape.width)),
+        inputs_(shape.layers + 1, Buffer(rows_ * shape.width)),
         layers_(recompute ? 1 : shape.layers, {rows_, shape.width, attention_.rows()}),
         mean_f_(rows_),
         rstd_f_(rows_),
@@ -112,7 +112,7 @@ class PassOf final : public Gpt::Pass {
         scratch_(attention_scratch(attention_)),
         normed_f_(rows_ * shape.width),
         targets_(rows_) {
-    for (Buffer* buffer : {&x_, &dx_, &dnarrow_, &branch_}) buffer->resize(rows_ * shape.width);
+    for (Buffer* buffer : {&dx_, &dnarrow_, &branch_}) buffer->resize(rows_ * shape.width);
   }
 
   void use(std::span<const float> weights) override {
@@ -120,8 +120,10 @@ class PassOf final : public Gpt::Pass {
     operands_ = operands_of(weights, rounded_weights_);
   }
 
-  double accumulate(std::span<const Token> tokens, std::span<float> gradient) override {
+  double accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh) override {
     gradient_ = gradient;
+    fresh_ = fresh;
+    if (fresh) clear_sums();
     for (std::size_t row = 0; row < rows_; ++row) {
       targets_[row] = tokens[row / shape_.context * embedding_.stride + row % shape_.context + 1];
     }
@@ -139,8 +141,17 @@ class PassOf final : public Gpt::Pass {
   std::span<const float> weight(std::size_t index) const { return parameter(weights_, index); }
   std::span<const Operand> matrix(std::size_t index) const { return parameter(operands_, index); }
   std::span<float> gradient_of(std::size_t index) const { return parameter(gradient_, index); }
-  LinearShape linear(std::size_t in, std::size_t out) const { return {rows_, in, out}; }
+  LinearShape linear(std::size_t in, std::size_t out) const { return {rows_, in, out, fresh_}; }
   LayerActivations<Operand>& layer(std::size_t index) { return layers_[recompute_ ? 0 : index]; }
+
+  // Of the gradient, what is only ever added to: all but the results of matrix products.
+  void clear_sums() {
+    for (std::size_t index = 0; index < space_.params.size(); ++index) {
+      const bool from_product =
+          index == head(shape_) || (index > wpe && space_.params[index].shape.size() == 2);
+      if (!from_product) std::ranges::fill(gradient_of(index), 0.0f);
+    }
+  }
 
   double forward(std::span<const Token> tokens);
   void backward(std::span<const Token> tokens);
@@ -154,9 +165,9 @@ class PassOf final : public Gpt::Pass {
   AttentionShape attention_;
   LayerNormShape norm_;
   EmbeddingShape embedding_;
-  std::vector<Buffer> inputs_;  // of each layer, when its activations are computed again
+  std::vector<Buffer> inputs_;  // [M, C] of each layer, and the output of the last
   std::vector<LayerActivations<Operand>> layers_;
-  Buffer x_, mean_f_, rstd_f_, logits_;   // [M, C], [M], [M], [M, vocabulary]
+  Buffer mean_f_, rstd_f_, logits_;       // [M], [M], [M, vocabulary]
   Buffer dx_, dnarrow_, dqkv_, dhidden_;  // [M, C], [M, C], [M, 3C], [M, 4C]
   Buffer branch_, scratch_;               // [M, C]
   Operands normed_f_;                     // [M, C]
@@ -165,6 +176,7 @@ class PassOf final : public Gpt::Pass {
   std::span<const float> weights_;
   std::span<const Operand> operands_;  // the weights, as matrix products read them
   std::span<float> gradient_;
+  bool fresh_ = false;
 };
 
 template <class Operand>
@@ -177,30 +189,25 @@ void PassOf<Operand>::layer_forward(std::size_t index) {
     linear_forward<Operand>(linear(in, out), x, m(which), weight(of_layer(index, which) + 1), y);
   };
   const std::size_t c = shape_.width;
-  at.x_attention = x_;
-  layer_norm_forward<Operand>(norm_, x_, w(ln_1_weight), w(ln_1_bias), at.normed_1, at.mean_1,
-                              at.rstd_1);
+  layer_norm_forward<Operand>(norm_, inputs_[index], w(ln_1_weight), w(ln_1_bias), at.normed_1,
+                              at.mean_1, at.rstd_1);
   project(c, 3 * c, at.normed_1, attn_weight, at.qkv);
   attention_forward<Operand>(attention_, at.qkv, at.attended, at.log_sums, scratch_);
   project(c, c, at.attended, attn_proj_weight, branch_);
-  add_into(branch_, x_);
-  at.x_mlp = x_;
-  layer_norm_forward<Operand>(norm_, x_, w(ln_2_weight), w(ln_2_bias), at.normed_2, at.mean_2,
+  add(inputs_[index], branch_, at.x_mlp);
+  layer_norm_forward<Operand>(norm_, at.x_mlp, w(ln_2_weight), w(ln_2_bias), at.normed_2, at.mean_2,
                               at.rstd_2);
   project(c, 4 * c, at.normed_2, fc_weight, at.hidden);
   gelu_forward<Operand>(at.hidden, at.activated);
   project(4 * c, c, at.activated, fc_proj_weight, branch_);
-  add_into(branch_, x_);
+  add(at.x_mlp, branch_, inputs_[index + 1]);
 }
 
 template <class Operand>
 double PassOf<Operand>::forward(std::span<const Token> tokens) {
-  embedding_forward(embedding_, tokens, weight(wte), weight(wpe), x_);
-  for (std::size_t index = 0; index < shape_.layers; ++index) {
-    if (recompute_) inputs_[index] = x_;
-    layer_forward(index);
-  }
-  layer_norm_forward<Operand>(norm_, x_, weight(ln_f_weight(shape_.layers)),
+  embedding_forward(embedding_, tokens, weight(wte), weight(wpe), inputs_[0]);
+  for (std::size_t index = 0; index < shape_.layers; ++index) layer_forward(index);
+  layer_norm_forward<Operand>(norm_, inputs_.back(), weight(ln_f_weight(shape_.layers)),
                               weight(ln_f_bias(shape_.layers)), normed_f_, mean_f_, rstd_f_);
   gemm({.m = rows_,
         .n = shape_.vocabulary,
@@ -217,10 +224,7 @@ double PassOf<Operand>::forward(std::span<const Token> tokens) {
 // dx_ holds the gradient of the residual stream, from the end of the layer to its beginning.
 template <class Operand>
 void PassOf<Operand>::layer_backward(std::size_t index) {
-  if (recompute_) {
-    x_ = inputs_[index];
-    layer_forward(index);
-  }
+  if (recompute_) layer_forward(index);
   LayerActivations<Operand>& at = layer(index);
   const auto w = [&](InLayer which) { return weight(of_layer(index, which)); };
   const auto d = [&](InLayer which) { return gradient_of(of_layer(index, which)); };
@@ -241,7 +245,7 @@ void PassOf<Operand>::layer_backward(std::size_t index) {
   const std::span<Operand> dqkv = in_place(dqkv_, dqkv_operands_);
   attention_backward<Operand>(attention_, at.qkv, at.log_sums, dnarrow_, dqkv, scratch_);
   project(c, 3 * c, at.normed_1, attn_weight, dqkv, dnarrow_);
-  layer_norm_backward(norm_, at.x_attention, w(ln_1_weight), at.mean_1, at.rstd_1, dnarrow_, dx_,
+  layer_norm_backward(norm_, inputs_[index], w(ln_1_weight), at.mean_1, at.rstd_1, dnarrow_, dx_,
                       d(ln_1_weight), d(ln_1_bias));
 }
 
@@ -252,11 +256,18 @@ void PassOf<Operand>::backward(std::span<const Token> tokens) {
   const std::span<const Operand> dlogits = in_place(logits_, dlogits_operands_);
   gemm({.m = rows_, .n = c, .k = v, .lda = v, .ldb = c, .ldc = c}, dlogits.data(),
        matrix(head(shape_)).data(), dnarrow_.data());
-  gemm({.m = v, .n = c, .k = rows_, .transpose_a = true, .lda = v, .ldb = c, .ldc = c, .add = true},
+  gemm({.m = v,
+        .n = c,
+        .k = rows_,
+        .transpose_a = true,
+        .lda = v,
+        .ldb = c,
+        .ldc = c,
+        .add = !fresh_},
        dlogits.data(), normed_f_.data(), gradient_of(head(shape_)).data());
   std::fill(dx_.begin(), dx_.end(), 0.0f);
-  layer_norm_backward(norm_, x_, weight(ln_f_weight(shape_.layers)), mean_f_, rstd_f_, dnarrow_,
-                      dx_, gradient_of(ln_f_weight(shape_.layers)),
+  layer_norm_backward(norm_, inputs_.back(), weight(ln_f_weight(shape_.layers)), mean_f_, rstd_f_,
+                      dnarrow_, dx_, gradient_of(ln_f_weight(shape_.layers)),
                       gradient_of(ln_f_bias(shape_.layers)));
   for (std::size_t index = shape_.layers; index-- > 0;) layer_backward(index);
   embedding_backward(embedding_, tokens, dx_, gradient_of(wte), gradient_of(wpe));
@@ -278,8 +289,8 @@ void Gpt::use(std::span<const float> weights) {
   pass_->use(weights);
 }
 
-double Gpt::accumulate(std::span<const Token> tokens, std::span<float> gradient) {
-  return pass_->accumulate(tokens, gradient);
+double Gpt::accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh) {
+  return pass_->accumulate(tokens, gradient, fresh);
 }
 
 }  // namespace muster

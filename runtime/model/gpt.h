@@ -61,8 +61,8 @@ class Gpt {
 
   // `tokens` holds sequences x (context + 1), each below the vocabulary: inputs and, shifted by
   // one, targets. Adds the gradient of the summed loss to `gradient`, space.numel long, and returns
-  // that sum in nats.
-  double accumulate(std::span<const Token> tokens, std::span<float> gradient);
+  // that sum in nats. A fresh gradient may hold anything; all but its padding is overwritten.
+  double accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh = false);
 
   class Pass;  // for one precision
 

@@ -68,12 +68,11 @@ double DataParallelStep::sum_leaf(const TrainingState& state, std::size_t leaf,
   const std::uint64_t window = options_.shape.context + 1;
   const std::uint64_t first = state.step * plan_.batch + leaf * plan_.leaf_sequences();
   double loss = 0;
-  std::fill(gradient.begin(), gradient.end(), 0.0f);
   for (std::uint64_t done = 0; done < plan_.leaf_sequences(); done += plan_.micro_batch) {
     for (std::uint64_t i = 0; i < plan_.micro_batch; ++i) {
       sampler_.copy(first + done + i, std::span(tokens_).subspan(i * window, window));
     }
-    loss += model_.accumulate(tokens_, gradient);
+    loss += model_.accumulate(tokens_, gradient, done == 0);
   }
   return loss;
 }

@@ -112,7 +112,7 @@ TEMPLATE_TEST_CASE("matrix products agree with three loops for every transpositi
 
 TEMPLATE_TEST_CASE("linear agrees with its fp64 twin, forward and backward", "", float, Bf16) {
   NEEDS_PRODUCTS_OF(TestType)
-  const LinearShape shape{37, 24, 53};
+  const LinearShape shape{37, 24, 53, GENERATE(false, true)};
   const Values x = normal_values(37 * 24, 1), w = normal_values(24 * 53, 2);
   const Values b = normal_values(53, 3), dy = normal_values(37 * 53, 4);
   Values y(37 * 53), dx(37 * 24), dw = normal_values(24 * 53, 5), db = normal_values(53, 6);

@@ -125,6 +125,23 @@ TEST_CASE("gradients of micro-batches add up, and the same input gives the same 
   CHECK(relative_l2(twice, expected) < 1e-6);
 }
 
+TEST_CASE("a fresh gradient may hold anything before") {
+  const GptShape shape{2, 16, 2, 8, 37, GENERATE(true, false)};
+  const FlatSpace space = gpt_flat_space(shape);
+  const std::vector<float> weights = narrow(normal_values(space.numel, 1, 0.3));
+  const auto tokens = random_tokens(2 * 9, 3, 37);
+  Gpt model(shape, 2);
+  model.use(weights);
+  std::vector<float> added(space.numel, 0.0f), fresh(space.numel, 7.0f);
+  CHECK(model.accumulate(tokens, added) == model.accumulate(tokens, fresh, true));
+  for (const FlatParameter& param : space.params) {
+    const auto at = static_cast<std::ptrdiff_t>(param.offset);
+    const auto end = at + static_cast<std::ptrdiff_t>(param.size());
+    CAPTURE(param.name);
+    CHECK(std::equal(added.begin() + at, added.begin() + end, fresh.begin() + at));
+  }
+}
+
 TEST_CASE("computing layers again in backward changes no bit") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16);
   if (precision == Precision::bf16 && !has_bf16_gemm()) return;

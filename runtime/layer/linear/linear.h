@@ -4,9 +4,9 @@
 //   backward   dx = dy w^T,   dw += x^T dy,   db += sum over rows of dy
 //
 // x, dx [rows, in]; w, dw [in, out]; b, db [out]; y, dy [rows, out]; row-major. dw and db
-// accumulate, so that the micro-batches of a leaf add up; sums over rows run from the first row to
-// the last. What matrix products read is float or Bf16, what they write is float. The reference
-// twin is fp64 and the oracle of the tests.
+// accumulate, so that the micro-batches of a leaf add up (dw not when `fresh`); sums over rows run
+// from the first row to the last. What matrix products read is float or Bf16, what they write is
+// float. The reference twin is fp64 and the oracle of the tests.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@ struct LinearShape {
   std::size_t rows = 0;
   std::size_t in = 0;
   std::size_t out = 0;
+  bool fresh = false;  // dw is overwritten, for the first micro-batch
 };
 
 template <class Operand>

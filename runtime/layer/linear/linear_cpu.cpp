@@ -50,7 +50,7 @@ void linear_backward(const LinearShape& shape, std::span<const Operand> x,
         .lda = shape.in,
         .ldb = shape.out,
         .ldc = shape.out,
-        .add = true},
+        .add = !shape.fresh},
        x.data(), dy.data(), dw.data());
   for_ranges(shape.out, grain_columns, [&](std::size_t lo, std::size_t hi) {
     add_rows(dy.data(), shape, lo, hi, db.data());

@@ -1,5 +1,7 @@
 #include "runtime/layer/linear/linear.h"
 
+#include <algorithm>
+
 namespace muster {
 
 void linear_forward_reference(const LinearShape& shape, std::span<const double> x,
@@ -18,6 +20,7 @@ void linear_forward_reference(const LinearShape& shape, std::span<const double> 
 void linear_backward_reference(const LinearShape& shape, std::span<const double> x,
                                std::span<const double> w, std::span<const double> dy,
                                std::span<double> dx, std::span<double> dw, std::span<double> db) {
+  if (shape.fresh) std::fill(dw.begin(), dw.end(), 0.0);
   for (std::size_t row = 0; row < shape.rows; ++row) {
     for (std::size_t i = 0; i < shape.in; ++i) dx[row * shape.in + i] = 0;
     for (std::size_t o = 0; o < shape.out; ++o) {
