@@ -144,7 +144,8 @@ bool started_by_mpirun() {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(std::chrono::seconds peer_timeout) {
-  MPI_Init(nullptr, nullptr);
+  int provided = 0;  // checkpoints are written by threads that never call MPI
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   auto world = std::make_unique<MpiCommunicator>(peer_timeout);
   if (world->size() != announced_size()) {
     throw StartError("MPI joined " + std::to_string(world->size()) +

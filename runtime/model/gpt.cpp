@@ -9,7 +9,7 @@
 #include "runtime/layer/layer_norm/layer_norm.h"
 #include "runtime/layer/linear/linear.h"
 #include "runtime/layer/parallel.h"
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 #include "runtime/model/gpt_parameters.h"
 
 namespace muster {

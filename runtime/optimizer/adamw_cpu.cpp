@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 #include "runtime/optimizer/adamw.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 
 namespace muster {
 namespace {
@@ -121,20 +121,24 @@ std::span<const float> DataParallelStep::exchange() {
   return std::span<const float>(received_).first(own);
 }
 
-DataParallelStep::RankReport DataParallelStep::gather_reports(bool stop_wanted,
+// A rank's text: its wish to stop, losses and sums of squares as raw numbers, then its note.
+DataParallelStep::RankReport DataParallelStep::gather_reports(const StepWishes& wishes,
                                                               std::span<const float> gradient) {
-  std::vector<double> mine{stop_wanted ? 1.0 : 0.0};
+  std::vector<double> mine{wishes.stop ? 1.0 : 0.0};
   mine.insert(mine.end(), leaf_losses_.begin(), leaf_losses_.end());
   for (std::size_t at = 0; at < gradient.size(); at += space_.align) {
     mine.push_back(sum_of_squares(&gradient[at], space_.align));
   }
   RankReport all;
-  const std::vector<std::string> texts = ranks_.gather_texts(raw_bytes(mine));
+  const std::vector<std::string> texts = ranks_.gather_texts(raw_bytes(mine) + wishes.note);
   for (std::size_t r = 0; r < texts.size(); ++r) {
-    const std::vector<double> numbers = numbers_of(texts[r]);
     const LeafRange leaves = owned_leaves(plan_.leaves, r, texts.size());
-    const auto blocks = numbers.begin() + static_cast<std::ptrdiff_t>(1 + leaves.hi - leaves.lo);
+    const std::size_t losses = leaves.hi - leaves.lo;
+    const std::size_t bytes = (1 + losses + owned_[r].size() / space_.align) * sizeof(double);
+    const std::vector<double> numbers = numbers_of(texts[r].substr(0, bytes));
+    const auto blocks = numbers.begin() + static_cast<std::ptrdiff_t>(1 + losses);
     all.stop = all.stop || numbers[0] != 0;
+    all.notes.push_back(texts[r].substr(bytes));
     all.leaf_losses.insert(all.leaf_losses.end(), numbers.begin() + 1, blocks);
     all.block_squares.insert(all.block_squares.end(), blocks, numbers.end());
   }
@@ -161,10 +165,10 @@ void DataParallelStep::update(TrainingState& state, std::span<const float> gradi
   ranks_.all_gather(state.weights, owned_);
 }
 
-StepOutcome DataParallelStep::run(TrainingState& state, bool stop_wanted) {
+StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes) {
   sum_own_leaves(state);
   const std::span<const float> gradient = exchange();
-  const RankReport report = gather_reports(stop_wanted, gradient);
+  RankReport report = gather_reports(wishes, gradient);
   const double tokens = static_cast<double>(plan_.batch * options_.shape.context);
   double squares = 0;
   for (const double block : report.block_squares) squares += block;
@@ -174,6 +178,8 @@ StepOutcome DataParallelStep::run(TrainingState& state, bool stop_wanted) {
   outcome.lr = options_.learning_rate.at(state.step + 1);
   outcome.skipped = !std::isfinite(outcome.gradient_norm) || !std::isfinite(outcome.loss);
   outcome.stop = report.stop;
+  outcome.notes = std::move(report.notes);
+  if (wishes.before_update) wishes.before_update();
   if (outcome.skipped) {
     ++state.skipped_in_a_row;
   } else {

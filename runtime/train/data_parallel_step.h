@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "runtime/communicator/communicator.h"
@@ -30,7 +32,15 @@ struct StepOutcome {
   double gradient_norm = 0;  // before clipping
   double lr = 0;
   bool skipped = false;
-  bool stop = false;  // some rank was asked to stop; all ranks see the same
+  bool stop = false;               // some rank was asked to stop; all ranks see the same
+  std::vector<std::string> notes;  // of all ranks, by rank
+};
+
+// What one rank brings to a step beside its data.
+struct StepWishes {
+  bool stop = false;                         // after this step
+  std::string note;                          // for the others
+  std::function<void()> before_update = {};  // weights and moments change after it
 };
 
 class DataParallelStep {
@@ -39,12 +49,13 @@ class DataParallelStep {
   DataParallelStep(const TrainOptions& options, const BatchPlan& plan, const FlatSpace& space,
                    const Sampler& sampler, Communicator& ranks);
 
-  // Takes `state` from step k to k + 1. `stop_wanted` is this rank's wish to stop after it.
-  StepOutcome run(TrainingState& state, bool stop_wanted);
+  // Takes `state` from step k to k + 1.
+  StepOutcome run(TrainingState& state, const StepWishes& wishes);
 
  private:
   struct RankReport {
     bool stop = false;
+    std::vector<std::string> notes;
     std::vector<double> leaf_losses;
     std::vector<double> block_squares;
   };
@@ -53,7 +64,7 @@ class DataParallelStep {
   double sum_leaf(const TrainingState& state, std::size_t leaf, std::span<float> gradient);
   std::size_t take_slot();
   std::span<const float> exchange();
-  RankReport gather_reports(bool stop_wanted, std::span<const float> gradient);
+  RankReport gather_reports(const StepWishes& wishes, std::span<const float> gradient);
   void update(TrainingState& state, std::span<const float> gradient, const StepOutcome& outcome);
 
   const TrainOptions& options_;

@@ -115,6 +115,14 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
                  "steps between checkpoints (0: only at the end)")
       ->check(whole_number)
       ->capture_default_str();
+  const std::map<std::string, SaveMode> modes{{"auto", SaveMode::automatic},
+                                              {"background", SaveMode::background},
+                                              {"blocking", SaveMode::blocking}};
+  app.add_option("--checkpoint-mode", options.save_mode,
+                 "background: training goes on while a checkpoint is written; blocking; "
+                 "auto: background from 16 MiB a rank")
+      ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case))
+      ->default_str("auto");
   app.add_option("--keep", options.keep, "checkpoints that stay")
       ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1000000}))
       ->capture_default_str();

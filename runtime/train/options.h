@@ -17,6 +17,10 @@
 
 namespace muster {
 
+// Whether training goes on while a checkpoint is written. Automatic: only for a state that takes
+// noticeably long.
+enum class SaveMode { automatic, background, blocking };
+
 struct TrainOptions {
   std::vector<std::string> data;  // files and directories
   std::string out = "outputs";
@@ -34,6 +38,7 @@ struct TrainOptions {
   std::uint64_t log_every = 10;
   std::uint64_t checkpoint_every = 50;  // steps; 0: none but the last
   std::uint64_t keep = 3;
+  SaveMode save_mode = SaveMode::automatic;
   std::string checkpoint_dir;
   std::string resume;  // "", "auto", "none" or a path
   int threads = 1;     // per rank

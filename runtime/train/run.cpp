@@ -19,6 +19,7 @@
 #include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/report/weights_file.h"
+#include "runtime/train/background_save.h"
 #include "runtime/train/data_parallel_step.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/restore.h"
@@ -32,6 +33,7 @@ namespace {
 
 constexpr std::uint64_t corpus_limit_bytes = 4ull << 30;
 constexpr std::size_t byte_vocabulary = 256;
+constexpr std::uint64_t background_save_bytes = 16 << 20;
 constexpr std::uint64_t skipped_steps_limit = 10;
 constexpr int exit_diverged = 1;
 constexpr auto delay_slice = std::chrono::milliseconds(50);
@@ -228,6 +230,14 @@ class Run {
     context.train.sampler = data_fingerprint();
     context.train.config = result_options(options_);
     saving_ = std::move(context);
+    if (saves_in_background()) background_.emplace(*saving_, space_, ranks_);
+  }
+
+  bool saves_in_background() const {
+    const std::uint64_t bytes =
+        owned_elements(space_, 0, ranks_.size()).size() * flat_planes * sizeof(float);
+    return options_.save_mode == SaveMode::background ||
+           (options_.save_mode == SaveMode::automatic && bytes >= background_save_bytes);
   }
 
   std::string on_all_generation(const SaveContext& context) {
@@ -250,21 +260,62 @@ class Run {
 
   int take_steps() {
     DataParallelStep step(options_, plan_, space_, sampler_, ranks_);
-    std::uint64_t saved_step = restored_ ? state_.step : ~std::uint64_t{0};
+    saved_step_ = restored_ ? state_.step : ~std::uint64_t{0};
     while (state_.step < options_.steps) {
       fail_when_asked();
-      const StepOutcome outcome = step.run(state_, stop_requested());
+      const StepOutcome outcome = step.run(
+          state_,
+          {stop_requested(), background_ ? background_->note() : "", [this] { wait_for_copy(); }});
       heartbeat_.beat(state_.step);
       if (report_) report_->step_done(state_.step, outcome);
       if (state_.skipped_in_a_row >= skipped_steps_limit) return give_up();
-      const bool due =
-          options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0;
-      if (due || outcome.stop) saved_step = save();
+      save_when_due(outcome);
       if (outcome.stop) return exit_after_sigterm;
       delay();
     }
-    if (saved_step != state_.step) save();
+    save_now();
     return write_weights();
+  }
+
+  void wait_for_copy() {
+    if (background_) background_->wait_for_copy();
+  }
+
+  // A checkpoint that is due while the one before is still being written begins when that has
+  // ended.
+  void save_when_due(const StepOutcome& outcome) {
+    if (!saving_) return;
+    if (background_ && background_->busy()) {
+      if (const auto saved = background_->hear(outcome.notes)) tell(*saved);
+    }
+    due_ = due_ || (options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0);
+    if (outcome.stop || (due_ && !background_)) return save_now();
+    if (!due_ || background_->busy()) return;
+    background_->begin(state_);
+    saved_step_ = state_.step;
+    due_ = false;
+  }
+
+  // Waits until the state as it is now is saved, or could not be.
+  void save_now() {
+    if (!saving_) return;
+    if (background_ && background_->busy()) tell(background_->finish());
+    if (saved_step_ == state_.step) return;
+    if (background_) {
+      background_->begin(state_);
+      wait_for_copy();
+      tell(background_->finish());
+    } else {
+      tell(save_checkpoint(*saving_, space_, state_, ranks_));
+    }
+    saved_step_ = state_.step;
+    due_ = false;
+  }
+
+  void tell(const SaveOutcome& outcome) {
+    if (outcome.committed) say("checkpoint " + outcome.directory);
+    if (!outcome.trouble.empty())
+      say("warning: checkpoint " + outcome.directory + ": " + outcome.trouble);
   }
 
   void delay() const {
@@ -283,17 +334,6 @@ class Run {
     if (variables_.attempt.value_or(0) == 0 && ranks_.rank() == options_.fail_rank) {
       std::raise(SIGKILL);
     }
-  }
-
-  // Returns the step now known to be tried, so that the end does not try it again.
-  std::uint64_t save() {
-    if (saving_) {
-      const SaveOutcome outcome = save_checkpoint(*saving_, space_, state_, ranks_);
-      if (outcome.committed) say("checkpoint " + outcome.directory);
-      if (!outcome.trouble.empty())
-        say("warning: checkpoint " + outcome.directory + ": " + outcome.trouble);
-    }
-    return state_.step;
   }
 
   int give_up() {
@@ -335,6 +375,9 @@ class Run {
   std::string remarks_;
   std::optional<RunReport> report_;  // rank 0
   std::optional<SaveContext> saving_;
+  std::optional<BackgroundSave> background_;
+  std::uint64_t saved_step_ = 0;  // known to be tried
+  bool due_ = false;
 };
 
 }  // namespace

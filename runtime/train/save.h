@@ -41,6 +41,11 @@ struct SaveOutcome {
   bool committed = false;
 };
 
+// Brings the shards together where rank 0 does not see all, and commits; the trouble after the
+// commit, which is the same on all ranks. Collective.
+Checked<std::string> fetch_and_commit(const SaveContext& context, const std::string& path,
+                                      const Manifest& manifest, Communicator& ranks);
+
 // Every rank gets the same outcome. `context.previous` moves on after a commit.
 SaveOutcome save_checkpoint(SaveContext& context, const FlatSpace& space,
                             const TrainingState& state, Communicator& ranks);

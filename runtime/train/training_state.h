@@ -11,14 +11,17 @@
 
 namespace muster {
 
-struct TrainingState {
-  std::uint64_t step = 0;         // finished updates
+struct TrainingProgress {
+  std::uint64_t step = 0;  // finished updates
+  double loss_ema = 0;     // 0.98 of the old value + 0.02 of the loss; the first loss at step 1
+  std::uint64_t skipped_in_a_row = 0;  // steps without an update, because of a non-finite gradient
+};
+
+struct TrainingState : TrainingProgress {
   std::vector<float> weights;     // [numel]
   ElementRange owned;             // of this rank
   std::vector<float> exp_avg;     // [owned.size()]
   std::vector<float> exp_avg_sq;  // [owned.size()]
-  double loss_ema = 0;  // 0.98 of the old value + 0.02 of the loss; the first loss at step 1
-  std::uint64_t skipped_in_a_row = 0;  // steps without an update, because of a non-finite gradient
 };
 
 }  // namespace muster

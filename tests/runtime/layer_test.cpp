@@ -16,7 +16,7 @@
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/layer/layer_norm/layer_norm.h"
 #include "runtime/layer/linear/linear.h"
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 #include "tests/catch.h"
 #include "tests/runtime/random_values.h"
 

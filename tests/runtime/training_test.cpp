@@ -1,9 +1,6 @@
 // Whole runs in this process, ranks as threads: resuming, world sizes, directories that are not
 // shared.
 
-#include <sys/resource.h>
-
-#include <csignal>
 #include <filesystem>
 
 #include "runtime/checkpoint/choose.h"
@@ -17,6 +14,7 @@
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/a_run.h"
+#include "tests/runtime/file_size_limit.h"
 #include "tests/runtime/folder.h"
 #include "tests/runtime/thread_communicator.h"
 
@@ -26,24 +24,6 @@ using namespace muster::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-// No file of this process grows beyond so many bytes while this lives: writing fails as on a full
-// disk.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 double last_loss(const std::string& metrics) {
   return std::stod(metrics.substr(metrics.rfind("\"loss\":") + 7));

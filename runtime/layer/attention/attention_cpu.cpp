@@ -6,7 +6,7 @@
 #include "runtime/layer/attention/attention.h"
 #include "runtime/layer/attention/tile_product.h"
 #include "runtime/layer/parallel.h"
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 #include "runtime/memory/bf16.h"
 
 namespace muster {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 
 namespace muster {
 namespace {

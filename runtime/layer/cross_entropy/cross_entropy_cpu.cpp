@@ -4,7 +4,7 @@
 
 #include "runtime/layer/cross_entropy/cross_entropy.h"
 #include "runtime/layer/parallel.h"
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 #include "runtime/memory/bf16.h"
 
 namespace muster {

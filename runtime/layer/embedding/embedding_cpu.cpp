@@ -1,5 +1,5 @@
 #include "runtime/layer/embedding/embedding.h"
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 
 namespace muster {
 namespace {

@@ -1,6 +1,6 @@
 #include "runtime/layer/gelu/gelu.h"
 #include "runtime/layer/parallel.h"
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 #include "runtime/memory/bf16.h"
 
 namespace muster {

@@ -2,7 +2,7 @@
 
 #include "runtime/layer/layer_norm/layer_norm.h"
 #include "runtime/layer/parallel.h"
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 #include "runtime/memory/bf16.h"
 
 namespace muster {

@@ -1,7 +1,7 @@
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/layer/linear/linear.h"
 #include "runtime/layer/parallel.h"
-#include "runtime/layer/vector_loops.h"
+#include "runtime/memory/vector_loops.h"
 
 namespace muster {
 namespace {

@@ -1,0 +1,66 @@
+// Saving a checkpoint while training goes on.
+//
+//   begin()           a thread copies what this rank owns into the slot
+//   wait_for_copy()   before the optimizer changes the state: usually nothing is left to wait for
+//   meanwhile         the thread takes vitals and writes the shard, from the slot
+//   note(), hear()    with every step ranks tell each other how far they are; once all shards are
+//                     durable a thread of rank 0 commits, and the next notes carry the outcome
+//
+// One save at a time: a second begin() needs !busy(). The slot is memory for three planes of the
+// owned elements, allocated once. Ranks without a shared directory fetch and commit together, in
+// hear(), while training waits. All methods are the training thread's; hear() and finish() are
+// collective.
+#pragma once
+
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/train/save.h"
+
+namespace muster {
+
+class BackgroundSave {
+ public:
+  // The arguments outlive this object.
+  BackgroundSave(SaveContext& context, const FlatSpace& space, Communicator& ranks);
+  ~BackgroundSave();  // waits for the threads; what was not committed is an orphan
+
+  bool busy() const { return phase_ != Phase::idle; }
+
+  // Takes the state as it is now. It must not change before wait_for_copy().
+  void begin(const TrainingState& state);
+  void wait_for_copy();
+
+  // What the other ranks have to know now; never waits.
+  std::string note();
+  // The notes of all ranks, by rank. The outcome when the save has ended, the same on all ranks.
+  std::optional<SaveOutcome> hear(const std::vector<std::string>& notes);
+  // Goes on until the save has ended.
+  SaveOutcome finish();
+
+ private:
+  enum class Phase { idle, writing, committing };
+
+  Checked<std::string> copy_and_write(const TrainingState& state, std::promise<void> copied);
+  Checked<std::string> commit_unless_missing(const Manifest& manifest);
+  std::optional<SaveOutcome> hear_parts(const std::vector<std::string>& notes);
+  std::optional<SaveOutcome> hear_commit(const std::string& note);
+  SaveOutcome end(const Checked<std::string>& trouble);
+  std::string path() const;
+
+  SaveContext& context_;
+  const FlatSpace& space_;
+  Communicator& ranks_;
+  std::vector<float> slot_;
+  Phase phase_ = Phase::idle;
+  TrainingProgress progress_;
+  ElementRange owned_;
+  std::future<void> copied_;
+  std::future<Checked<std::string>> work_;  // of this rank's thread in this phase
+  std::string note_;                        // of this phase, once the thread is done
+  std::vector<std::string> parts_;
+};
+
+}  // namespace muster

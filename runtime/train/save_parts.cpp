@@ -1,0 +1,94 @@
+#include "runtime/train/save_parts.h"
+
+#include <charconv>
+#include <chrono>
+
+#include "runtime/checkpoint/commit.h"
+#include "runtime/checkpoint/retention.h"
+
+namespace muster {
+namespace {
+
+Manifest describe(const SaveContext& context, const FlatSpace& space,
+                  const TrainingProgress& progress, std::size_t ranks) {
+  Manifest manifest;
+  manifest.run_id = context.identity.run_id;
+  manifest.generation = context.identity.generation;
+  manifest.step = progress.step;
+  manifest.tokens = progress.step * context.tokens_per_step;
+  manifest.created_ns = static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
+  manifest.code_hash = context.identity.code_hash;
+  manifest.config_hash = context.identity.config_hash;
+  manifest.flat = space;
+  manifest.world = ranks;
+  manifest.nodes = context.nodes;
+  manifest.previous = context.previous;
+  manifest.lineage = context.lineage;
+  manifest.train = context.train;
+  const std::uint64_t batch = context.train.micro_batches * context.train.micro_batch;
+  manifest.train.sampler.cursor = progress.step * batch;
+  manifest.train.sampler.epoch = manifest.train.sampler.cursor / context.windows;
+  manifest.train.lr_step = progress.step;
+  manifest.train.loss_ema = progress.loss_ema;
+  manifest.train.skipped_in_a_row = progress.skipped_in_a_row;
+  return manifest;
+}
+
+// Adds the ranks' entries: shards, the sum of their hashes, the vote about the replicated weights.
+Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& manifest) {
+  manifest.replica.voters = parts.size();
+  for (std::size_t r = 0; r < parts.size(); ++r) {
+    std::uint64_t hash = 0;
+    const auto blank =
+        std::from_chars(parts[r].data(), parts[r].data() + parts[r].size(), hash).ptr;
+    auto record = parse_shard_record({blank, parts[r].data() + parts[r].size()});
+    if (!record) return record.fault();
+    if (r == 0) manifest.replica.hash = hash;
+    manifest.replica.agree = manifest.replica.agree && manifest.replica.hash == hash;
+    for (const PlaneVitals& vitals : record.value().vitals) {
+      manifest.state_hash += vitals.hash;
+      if (vitals.nonfinite == 0) continue;
+      return CheckpointFault{"rank " + std::to_string(r) + ": " + std::to_string(vitals.nonfinite) +
+                             " values of the state are not finite: training has diverged"};
+    }
+    manifest.shards.push_back(std::move(record.value()));
+  }
+  return NoValue{};
+}
+
+}  // namespace
+
+Checked<std::string> write_part(const SaveContext& context, const FlatSpace& space,
+                                std::uint64_t step, const ShardOwner& owner,
+                                const PlaneSpans& planes, std::uint64_t weights_hash) {
+  const std::uint64_t generation = context.identity.generation;
+  auto path = prepare_checkpoint_directory(context.root, step, generation);
+  if (!path) return path.fault();
+  const auto record =
+      write_shard(path.value(), {context.identity.run_id, step, generation, layout_hash(space)},
+                  {context.host, owner.rank, owner.ranks}, owner.owned, planes);
+  if (!record) return record.fault();
+  return std::to_string(weights_hash) + " " + format_shard_record(record.value());
+}
+
+Checked<Manifest> make_manifest(const SaveContext& context, const FlatSpace& space,
+                                const TrainingProgress& progress,
+                                const std::vector<std::string>& parts) {
+  Manifest manifest = describe(context, space, progress, parts.size());
+  if (auto added = add_parts(parts, manifest); !added) return added.fault();
+  return manifest;
+}
+
+Checked<std::string> commit_and_collect(const SaveContext& context, const Manifest& manifest) {
+  const auto committed = commit_checkpoint(context.root, manifest);
+  if (!committed) return committed;
+  if (!committed.value().empty()) return "the hint is old: " + committed.value();
+  const auto gone =
+      collect_checkpoints(context.root, {context.keep, manifest.generation, manifest.step});
+  if (!gone) return "old checkpoints stay: " + gone.reason();
+  if (!manifest.replica.agree) return std::string("the weights of the ranks differ");
+  return std::string();
+}
+
+}  // namespace muster
