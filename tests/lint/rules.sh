@@ -49,7 +49,7 @@ yaml-cpp: templates
 re2: policy
 CLI: cli runtime
 mpi.h: runtime
-dnnl: runtime
+dnnl: runtime tests
 nlohmann: launcher cli runtime tests
 TABLE
 }
