@@ -2,12 +2,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 
 #include "runtime/communicator/mpi.h"
+#include "runtime/data/tokenize_command.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/train/options.h"
 #include "runtime/train/rank_vote.h"
@@ -62,6 +64,9 @@ int train(const TrainOptions& options, Communicator& ranks,
 }  // namespace muster
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "tokenize") == 0) {
+    return muster::run_tokenize_command(argc - 1, argv + 1);
+  }
   const auto parsed = muster::parse_train_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<muster::TrainOptions>(parsed);

@@ -1,8 +1,9 @@
-// Typed access to the members of a JSON object, for the readers of manifests and logs.
+// Typed access to the members of a JSON object, for the readers of manifests, logs and
+// indices of datasets.
 //
 // Each function throws FieldError, which names the key and what was expected; the one parse
-// function of a file catches it. For .cpp files of runtime/checkpoint only, which include
-// <nlohmann/json.hpp> themselves.
+// function of a file catches it. For .cpp files only, which include <nlohmann/json.hpp>
+// themselves.
 #pragma once
 
 #include <cstdint>

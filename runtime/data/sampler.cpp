@@ -1,17 +1,16 @@
 #include "runtime/data/sampler.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "runtime/random/philox.h"
 
 namespace muster {
 
-Sampler::Sampler(std::string_view corpus, std::uint64_t context, std::uint64_t seed)
-    : corpus_(corpus),
+Sampler::Sampler(const TokenSource& source, std::uint64_t context, std::uint64_t seed)
+    : source_(source),
       context_(context),
       seed_(seed),
-      windows_(corpus.size() > context ? (corpus.size() - 1) / context : 0),
+      windows_(source.size() > context ? (source.size() - 1) / context : 0),
       half_bits_(windows_ > 1 ? (std::bit_width(windows_ - 1) + 1) / 2 : 1) {}
 
 std::uint64_t Sampler::permute_once(std::uint64_t value, std::uint32_t epoch) const {
@@ -36,10 +35,12 @@ std::uint64_t Sampler::window_of(std::uint64_t sample) const {
   return window;
 }
 
+void Sampler::expect(std::uint64_t sample) const {
+  source_.expect(window_of(sample) * context_, context_ + 1);
+}
+
 void Sampler::copy(std::uint64_t sample, std::span<std::uint32_t> tokens) const {
-  const std::string_view bytes = corpus_.substr(window_of(sample) * context_, tokens.size());
-  std::transform(bytes.begin(), bytes.end(), tokens.begin(),
-                 [](char byte) { return static_cast<unsigned char>(byte); });
+  source_.copy(window_of(sample) * context_, tokens);
 }
 
 }  // namespace muster

@@ -38,11 +38,12 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
     : options_(options),
       plan_(plan),
       space_(space),
-      sampler_(sampler),
       ranks_(ranks),
       model_(options.shape, plan.micro_batch, options.model),
       leaves_(owned_leaves(plan.leaves, ranks.rank(), ranks.size())),
-      tokens_(plan.micro_batch * (options.shape.context + 1)),
+      prefetch_(sampler, options.shape.context,
+                {plan.batch, leaves_.lo * plan.leaf_sequences(),
+                 (leaves_.hi - leaves_.lo) * plan.leaf_sequences(), options.steps}),
       leaf_losses_(leaves_.hi - leaves_.lo) {
   std::size_t nodes = 0;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -63,16 +64,12 @@ std::size_t DataParallelStep::take_slot() {
   return slot;
 }
 
-double DataParallelStep::sum_leaf(const TrainingState& state, std::size_t leaf,
+double DataParallelStep::sum_leaf(const TrainingState& state, std::span<const Token> tokens,
                                   std::span<float> gradient) {
-  const std::uint64_t window = options_.shape.context + 1;
-  const std::uint64_t first = state.step * plan_.batch + leaf * plan_.leaf_sequences();
+  const std::uint64_t micro_batch = plan_.micro_batch * (options_.shape.context + 1);
   double loss = 0;
-  for (std::uint64_t done = 0; done < plan_.leaf_sequences(); done += plan_.micro_batch) {
-    for (std::uint64_t i = 0; i < plan_.micro_batch; ++i) {
-      sampler_.copy(first + done + i, std::span(tokens_).subspan(i * window, window));
-    }
-    loss += model_.accumulate(tokens_, gradient, done == 0);
+  for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(micro_batch), fresh = false) {
+    loss += model_.accumulate(tokens.first(micro_batch), gradient, fresh);
   }
   return loss;
 }
@@ -84,9 +81,13 @@ void DataParallelStep::sum_own_leaves(const TrainingState& state) {
     add_into(slots_[right].data(), space_.numel, slots_[left].data());
     free_slots_.push_back(right);
   });
+  const std::span<const Token> tokens = prefetch_.take(state.step);
+  const std::uint64_t leaf_tokens = plan_.leaf_sequences() * (options_.shape.context + 1);
   for (std::size_t leaf = leaves_.lo; leaf < leaves_.hi; ++leaf) {
     const std::size_t slot = take_slot();
-    leaf_losses_[leaf - leaves_.lo] = sum_leaf(state, leaf, slots_[slot]);
+    const std::size_t own = leaf - leaves_.lo;
+    leaf_losses_[own] =
+        sum_leaf(state, tokens.subspan(own * leaf_tokens, leaf_tokens), slots_[slot]);
     join.push({leaf, 1}, slot);
   }
   node_slots_.clear();
@@ -173,6 +174,7 @@ StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes
   double squares = 0;
   for (const double block : report.block_squares) squares += block;
   StepOutcome outcome;
+  outcome.data_wait_s = prefetch_.waited_s();
   outcome.loss = tree_sum(report.leaf_losses) / tokens;
   outcome.gradient_norm = std::sqrt(squares) / tokens;
   outcome.lr = options_.learning_rate.at(state.step + 1);

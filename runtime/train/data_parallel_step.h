@@ -19,7 +19,7 @@
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/leaf_tree.h"
-#include "runtime/data/sampler.h"
+#include "runtime/data/prefetch.h"
 #include "runtime/model/gpt.h"
 #include "runtime/train/batch_plan.h"
 #include "runtime/train/options.h"
@@ -32,6 +32,7 @@ struct StepOutcome {
   double gradient_norm = 0;  // before clipping
   double lr = 0;
   bool skipped = false;
+  double data_wait_s = 0;          // this rank's, for the samples of this step
   bool stop = false;               // some rank was asked to stop; all ranks see the same
   std::vector<std::string> notes;  // of all ranks, by rank
 };
@@ -61,7 +62,8 @@ class DataParallelStep {
   };
 
   void sum_own_leaves(const TrainingState& state);
-  double sum_leaf(const TrainingState& state, std::size_t leaf, std::span<float> gradient);
+  double sum_leaf(const TrainingState& state, std::span<const Token> tokens,
+                  std::span<float> gradient);
   std::size_t take_slot();
   std::span<const float> exchange();
   RankReport gather_reports(const StepWishes& wishes, std::span<const float> gradient);
@@ -70,14 +72,13 @@ class DataParallelStep {
   const TrainOptions& options_;
   const BatchPlan plan_;
   const FlatSpace& space_;
-  const Sampler& sampler_;
   Communicator& ranks_;
   Gpt model_;
 
   std::vector<ElementRange> owned_;             // elements, by rank
   std::vector<std::vector<Subtree>> subtrees_;  // by rank
   LeafRange leaves_;                            // of this rank
-  std::vector<Token> tokens_;                   // [micro_batch, context + 1]
+  Prefetch prefetch_;                           // of the sequences of these leaves
   std::vector<double> leaf_losses_;             // of this rank
   std::vector<std::vector<float>> slots_;       // gradients of tree nodes, [numel] each
   std::vector<std::size_t> free_slots_;

@@ -49,7 +49,30 @@ void add_model_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--context", options.shape.context, "tokens of context")
       ->check(whole_number)
       ->capture_default_str();
-  app.add_option("--vocabulary", options.shape.vocabulary, "tokens that the model knows")
+  app.add_option("--vocabulary", options.shape.vocabulary,
+                 "tokens that the model knows (0: those of the data)")
+      ->check(whole_number)
+      ->capture_default_str();
+  app.add_flag("!--untied", options.shape.tied, "a head of its own instead of the token embedding");
+}
+
+void add_data_options(CLI::App& app, TrainOptions& options) {
+  app.add_option("--data", options.data,
+                 "text files, JSONL files, directories of them; or directories of tokens");
+  // A later value of an option replaces an earlier one, so that a job can append to a command.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.add_option("--jsonl-field", options.jsonl_field, "member of a JSONL line that is the text")
+      ->capture_default_str();
+  const std::map<std::string, bool> depths{{"all", true}, {"headers", false}};
+  app.add_option("--verify-data", options.verify_data,
+                 "of files of tokens, before the first step: all (read whole, the ranks share the "
+                 "work) or headers")
+      ->transform(CLI::CheckedTransformer(depths))
+      ->default_str("all");
+  app.add_option("--data-cache", options.data_cache,
+                 "directory on the node's own disk that gets copies of files of tokens");
+  app.add_option("--data-cache-limit", options.data_cache_limit_bytes,
+                 "bytes of all copies in it (0: what the disk holds)")
       ->check(whole_number)
       ->capture_default_str();
   app.add_flag("!--untied", options.shape.tied, "a head of its own instead of the token embedding");
@@ -153,11 +176,11 @@ std::string decimal(double value) {
 
 std::variant<TrainOptions, int> parse_train_options(int argc, const char* const* argv) {
   TrainOptions options;
+  options.shape.vocabulary = 0;
   CLI::App app("Trains a GPT on text files, data-parallel over the ranks of mpirun.",
                "muster-train");
-  app.add_option("--data", options.data, "text files, or directories to search for them");
-  // A later value of an option replaces an earlier one, so that a job can append to a command.
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.footer("Text is made into tokens once, for many runs, by: muster-train tokenize --help");
+  add_data_options(app, options);
   app.add_option("--out", options.out, "metrics, TensorBoard events, final weights")
       ->capture_default_str();
   app.add_option("--log-every", options.log_every, "steps between two lines of progress")

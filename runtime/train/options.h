@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/data/text_blocks.h"
 #include "runtime/model/gpt.h"
 #include "runtime/optimizer/adamw.h"
 #include "runtime/optimizer/learning_rate.h"
@@ -22,9 +23,13 @@ namespace muster {
 enum class SaveMode { automatic, background, blocking };
 
 struct TrainOptions {
-  std::vector<std::string> data;  // files and directories
+  std::vector<std::string> data;  // files and directories, of text or of tokens
+  std::string jsonl_field = usual_jsonl_field;
+  bool verify_data = true;                   // reads files of tokens whole before the first step
+  std::string data_cache;                    // directory on this node; empty: none
+  std::uint64_t data_cache_limit_bytes = 0;  // 0: what the disk holds
   std::string out = "outputs";
-  GptShape shape;
+  GptShape shape;  // vocabulary 0: that of the data
   GptSettings model;
   std::uint64_t steps = 200;
   std::uint64_t batch = 16;       // sequences per step, over all ranks

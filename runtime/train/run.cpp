@@ -13,10 +13,8 @@
 
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/data/sampler.h"
-#include "runtime/data/text_files.h"
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/protocol/checkpoint_layout.h"
-#include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/report/weights_file.h"
 #include "runtime/train/background_save.h"
@@ -27,12 +25,11 @@
 #include "runtime/train/save.h"
 #include "runtime/train/start_error.h"
 #include "runtime/train/stop_request.h"
+#include "runtime/train/training_data.h"
 
 namespace muster {
 namespace {
 
-constexpr std::uint64_t corpus_limit_bytes = 4ull << 30;
-constexpr std::size_t byte_vocabulary = 256;
 constexpr std::uint64_t background_save_bytes = 16 << 20;
 constexpr std::uint64_t skipped_steps_limit = 10;
 constexpr int exit_diverged = 1;
@@ -68,23 +65,6 @@ void check_world(const RankVariables& variables, const Communicator& ranks) {
 
 std::string checkpoint_root(const TrainOptions& options, const RankVariables& variables) {
   return variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
-}
-
-std::string read_text_on_all(const TrainOptions& options, const RankVariables& variables,
-                             Communicator& ranks) {
-  std::string corpus = on_all_ranks(ranks, [&] {
-    return read_corpus(options.data, corpus_limit_bytes,
-                       {options.out, checkpoint_root(options, variables)});
-  });
-  const std::string fingerprint =
-      std::to_string(corpus.size()) + "/" + std::to_string(crc32c(corpus));
-  const auto all = ranks.gather_texts(fingerprint);
-  for (std::size_t r = 1; r < all.size(); ++r) {
-    if (all[r] == all[0]) continue;
-    throw StartError("--data: rank " + std::to_string(r) +
-                     " reads another text than rank 0: every node needs the same files");
-  }
-  return corpus;
 }
 
 TrainingState blank_state(const FlatSpace& space, const Communicator& ranks) {
@@ -131,29 +111,25 @@ std::uint64_t begin_generation(const std::string& root, const RunIdentity& ident
 
 class Run {
  public:
-  Run(const TrainOptions& options, const RankVariables& variables, Communicator& ranks,
+  Run(const TrainOptions& options, std::optional<TokenDataset> dataset,
+      const RankVariables& variables, Communicator& ranks,
       const std::function<void()>& before_steps)
       : options_(options),
         variables_(variables),
         ranks_(ranks),
         before_steps_(before_steps),
         plan_(on_all_ranks(ranks, [&] { return checked_plan(); })),
-        corpus_(read_text_on_all(options, variables, ranks)),
-        sampler_(corpus_, options.shape.context, options.seed),
+        data_(open_training_data(options, std::move(dataset),
+                                 {options.out, checkpoint_root(options, variables)}, host_name(),
+                                 ranks)),
+        sampler_(*data_.tokens, options.shape.context, options.seed),
         space_(gpt_flat_space(options.shape)),
         state_(blank_state(space_, ranks)),
         heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
                                                     : HeartbeatFile(variables.heartbeat_path)) {
-    if (options.model.precision == Precision::bf16 && !has_bf16_gemm()) {
-      throw StartError(
-          "--precision: this processor has no bf16 matrix products (AVX-512 is needed)");
-    }
-    if (options.shape.vocabulary < byte_vocabulary) {
-      throw StartError("--vocabulary: text is read byte by byte, which needs at least 256");
-    }
     if (sampler_.windows() == 0) {
-      throw StartError("--data: " + std::to_string(corpus_.size()) +
-                       " bytes of text are too few for one window of --context " +
+      throw StartError("--data: " + std::to_string(data_.tokens->size()) +
+                       " tokens are too few for one window of --context " +
                        std::to_string(options.shape.context));
     }
   }
@@ -170,18 +146,18 @@ class Run {
  private:
   BatchPlan checked_plan() {
     check_world(variables_, ranks_);
+    if (options_.model.precision == Precision::bf16 && !has_bf16_gemm()) {
+      throw StartError(
+          "--precision: this processor has no bf16 matrix products (AVX-512 is needed)");
+    }
     const std::string fault = gpt_shape_fault(options_.shape);
     if (!fault.empty()) throw StartError(fault);
     return make_batch_plan(options_, ranks_.size());
   }
 
-  SamplerState data_fingerprint() const {
-    return {"windows-feistel-philox", 0, 0, corpus_.size(), crc32c(corpus_)};
-  }
-
   void restore() {
-    restored_ = restore_checkpoint({options_, plan_, space_, data_fingerprint()}, variables_,
-                                   ranks_, state_, remarks_);
+    restored_ = restore_checkpoint({options_, plan_, space_, data_.fingerprint}, variables_, ranks_,
+                                   state_, remarks_);
     if (restored_) return;
     state_ = blank_state(space_, ranks_);
     initialize_gpt(options_.shape, space_, options_.seed, state_.weights);
@@ -194,7 +170,8 @@ class Run {
     });
     say("muster-train: " + std::to_string(ranks_.size()) + " ranks, " +
         std::to_string(space_.numel) + " elements, " + std::to_string(sampler_.windows()) +
-        " windows of text");
+        " windows of " + data_.unit);
+    if (!data_.remark.empty()) say(data_.remark);
     for (std::size_t at = 0; at < remarks_.size();) {
       const std::size_t end = remarks_.find('\n', at);
       say("warning: " + remarks_.substr(at, end - at));
@@ -227,7 +204,7 @@ class Run {
     context.train.micro_batches = plan_.micro_batches();
     context.train.micro_batch = plan_.micro_batch;
     context.train.leaves = plan_.leaves;
-    context.train.sampler = data_fingerprint();
+    context.train.sampler = data_.fingerprint;
     context.train.config = result_options(options_);
     saving_ = std::move(context);
     if (saves_in_background()) background_.emplace(*saving_, space_, ranks_);
@@ -366,7 +343,7 @@ class Run {
   Communicator& ranks_;
   const std::function<void()>& before_steps_;
   BatchPlan plan_;
-  std::string corpus_;
+  TrainingData data_;
   Sampler sampler_;
   FlatSpace space_;
   TrainingState state_;
@@ -385,7 +362,8 @@ class Run {
 int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks,
                  const std::function<void()>& before_steps) {
   omp_set_num_threads(options.threads);  // of the calling thread's parallel regions
-  return Run(options, variables, ranks, before_steps).go();
+  const TrainingDataPlan data = plan_training_data(options, ranks);
+  return Run(data.options, data.dataset, variables, ranks, before_steps).go();
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -58,10 +59,34 @@ class Trainer {
       words = {"mpirun", "-n", std::to_string(ranks), "--oversubscribe"};
     }
     words.insert(words.end(), wrapper_.begin(), wrapper_.end());
-    words.insert(words.end(),
-                 {MUSTER_TRAIN, "--data", MUSTER_SOURCE_DIR "/tests/runtime", "--layers", "1",
-                  "--width", "32", "--heads", "2", "--context", "32"});
+    words.insert(words.end(), {MUSTER_TRAIN, "--layers", "1", "--width", "32", "--heads", "2",
+                               "--context", "32"});
+    if (std::find(options.begin(), options.end(), "--data") == options.end()) {
+      words.insert(words.end(), {"--data", MUSTER_SOURCE_DIR "/tests/runtime"});
+    }
     words.insert(words.end(), options.begin(), options.end());
+    return start_words(std::move(words));
+  }
+
+  // muster-train with these words and nothing else.
+  Ended run_alone(std::vector<std::string> words) {
+    words.insert(words.begin(), MUSTER_TRAIN);
+    return wait(start_words(std::move(words)));
+  }
+
+  Ended wait(pid_t pid) {
+    int status = 0;
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            content_of(folder_ / "output")};
+  }
+
+  Ended run(int ranks, const std::vector<std::string>& options) {
+    return wait(start(ranks, options));
+  }
+
+ private:
+  pid_t start_words(std::vector<std::string> words) {
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -82,18 +107,6 @@ class Trainer {
     return pid;
   }
 
-  Ended wait(pid_t pid) {
-    int status = 0;
-    REQUIRE(waitpid(pid, &status, 0) == pid);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-            content_of(folder_ / "output")};
-  }
-
-  Ended run(int ranks, const std::vector<std::string>& options) {
-    return wait(start(ranks, options));
-  }
-
- private:
   const Folder& folder_;
   std::vector<std::string> wrapper_;
   std::map<std::string, std::string> environment_;

@@ -14,7 +14,7 @@ using muster::test::put;
 
 TEST_CASE("every window is drawn exactly once per epoch, in another order each time") {
   for (const std::size_t windows : {1, 2, 3, 5, 16, 17, 100, 1000}) {
-    const std::string corpus(windows * 4 + 1, 'x');
+    const TextTokens corpus(std::string(windows * 4 + 1, 'x'));
     const Sampler sampler(corpus, 4, 9);
     REQUIRE(sampler.windows() == windows);
     std::vector<std::vector<std::uint64_t>> orders(3);
@@ -31,7 +31,7 @@ TEST_CASE("every window is drawn exactly once per epoch, in another order each t
 }
 
 TEST_CASE("the order of samples depends on the seed") {
-  const std::string corpus(4001, 'x');
+  const TextTokens corpus(std::string(4001, 'x'));
   int same = 0;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     same += Sampler(corpus, 4, 1).window_of(i) == Sampler(corpus, 4, 2).window_of(i);
@@ -42,7 +42,8 @@ TEST_CASE("the order of samples depends on the seed") {
 TEST_CASE("a sample is context + 1 consecutive bytes, and all bytes are targets once") {
   std::string corpus;
   for (int i = 0; i < 41; ++i) corpus.push_back(static_cast<char>(i));
-  const Sampler sampler(corpus, 8, 3);
+  const TextTokens line(corpus);
+  const Sampler sampler(line, 8, 3);
   REQUIRE(sampler.windows() == 5);
   std::set<int> targets;
   for (std::uint64_t g = 0; g < 5; ++g) {
@@ -54,7 +55,8 @@ TEST_CASE("a sample is context + 1 consecutive bytes, and all bytes are targets 
     }
   }
   CHECK(targets.size() == 40);
-  CHECK(Sampler("too short", 9, 1).windows() == 0);
+  const TextTokens too_short("too short");
+  CHECK(Sampler(too_short, 9, 1).windows() == 0);
 }
 
 TEST_CASE("text is found recursively in sorted order, without hidden entries and binaries") {
@@ -69,6 +71,18 @@ TEST_CASE("text is found recursively in sorted order, without hidden entries and
   CHECK(read_corpus({folder / "b", folder / "a.txt"}, 1000) == std::string("two\0one\0", 8));
 }
 
+TEST_CASE("every line of a JSONL file is a document") {
+  Folder folder;
+  put(folder / "a.jsonl",
+      "{\"text\": \"one\\u00e9\"}\n\n{\"n\": 1, \"text\": \"\"}\n{\"text\":\"two\"}");
+  put(folder / "b.txt", "three");
+  CHECK(read_corpus({folder.path()}, 1000) == std::string("one\xc3\xa9\0two\0three\0", 16));
+  CHECK_THROWS_WITH(read_corpus({folder.path()}, 1000, {}, "body"),
+                    ContainsSubstring("a.jsonl:1: is no JSON object with the text \"body\""));
+  put(folder / "a.jsonl", "{\"text\": \"one\"}\n{\"text\": \n");
+  CHECK_THROWS_WITH(read_corpus({folder.path()}, 1000), ContainsSubstring("a.jsonl:2:"));
+}
+
 TEST_CASE("data that cannot be trained on is refused, with its name") {
   Folder folder;
   put(folder / "image.bin", std::string("\x7f\0ELF", 5));
@@ -76,7 +90,9 @@ TEST_CASE("data that cannot be trained on is refused, with its name") {
   CHECK_THROWS_WITH(read_corpus({}, 1000), ContainsSubstring("no training text was named"));
   CHECK_THROWS_WITH(read_corpus({folder / "gone"}, 1000), ContainsSubstring("gone does not exist"));
   CHECK_THROWS_WITH(read_corpus({folder / "image.bin"}, 1000), ContainsSubstring("is not text"));
-  CHECK_THROWS_WITH(read_corpus({folder.path()}, 50), ContainsSubstring("large.txt"));
+  CHECK_THROWS_WITH(
+      read_corpus({folder.path()}, 50),
+      ContainsSubstring("large.txt the text is more than is held in memory: tokenize"));
   put(folder / "nothing/x.bin", std::string(1, '\0'));
   CHECK_THROWS_WITH(read_corpus({folder / "nothing"}, 50), ContainsSubstring("no text found"));
 }
@@ -103,6 +119,15 @@ TEST_CASE("what a run writes below its own text does not become text") {
   put(folder / "ckpt/resume_log.jsonl", "{}");
   CHECK(find_data_files({folder.path()}, {folder / "out/", folder / "./ckpt", "/none"}) ==
         std::vector<std::string>{folder / "a.txt"});
+}
+
+TEST_CASE("a dataset inside a directory of text is not taken for text") {
+  Folder folder;
+  put(folder / "a.txt", "hello");
+  put(folder / "tokens/muster-dataset.json", "{}");
+  CHECK_THROWS_WITH(read_corpus({folder.path()}, 1000),
+                    ContainsSubstring("tokens holds tokens and lies in a directory of text"));
+  CHECK(find_data_files({folder.path()}, {folder / "tokens"}).size() == 1);
 }
 
 TEST_CASE("a text of exactly the limit leaves no room for another") {

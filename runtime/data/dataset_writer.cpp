@@ -1,0 +1,77 @@
+#include "runtime/data/dataset_writer.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "runtime/train/start_error.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t narrow_vocabulary = 65536;
+
+std::string shard_name(std::size_t number) {
+  char name[40];
+  std::snprintf(name, sizeof name, "tokens-%06zu.bin", number);
+  return name;
+}
+
+}  // namespace
+
+DatasetWriter::DatasetWriter(DatasetForm form) : form_(std::move(form)) {
+  if (form_.shard_version == 1 && form_.vocabulary > narrow_vocabulary) {
+    throw StartError("--shard-version 1 holds tokens below 65536, the vocabulary is " +
+                     std::to_string(form_.vocabulary) + ": use version 2");
+  }
+  if (form_.shard_version == 1 && form_.shard_tokens > 0x7FFFFFFF) {
+    throw StartError("--shard-tokens: version 1 holds at most 2147483647 tokens in a file");
+  }
+  if (auto made = make_checkpoint_directory(form_.directory); !made) {
+    throw StartError("--out: " + made.reason());
+  }
+  std::error_code code;
+  if (std::filesystem::exists(form_.directory + "/" + dataset_index_name, code)) {
+    throw StartError("--out: " + form_.directory + " holds a dataset already (" +
+                     dataset_index_name + "): name another directory, or remove that one");
+  }
+  index_.dataset.vocabulary = form_.vocabulary;
+  index_.dataset.tokenizer_hash = form_.tokenizer_hash;
+}
+
+void DatasetWriter::add(std::span<const std::uint32_t> tokens,
+                        std::span<const std::uint64_t> begins) {
+  for (const std::uint64_t begin : begins) begins_.push_back(pending_.size() + begin);
+  pending_.insert(pending_.end(), tokens.begin(), tokens.end());
+  index_.documents += begins.size();
+  while (pending_.size() >= form_.shard_tokens) write_shard(form_.shard_tokens);
+}
+
+void DatasetWriter::write_shard(std::uint64_t tokens) {
+  const auto inside = std::lower_bound(begins_.begin(), begins_.end(), tokens);
+  const std::size_t documents =
+      form_.shard_version == 1 ? 0 : static_cast<std::size_t>(inside - begins_.begin());
+  const TokenShardLayout layout =
+      plan_token_shard(form_.shard_version, form_.vocabulary <= narrow_vocabulary ? 2 : 4,
+                       form_.vocabulary, tokens, documents);
+  const std::string name = shard_name(index_.dataset.shards.size());
+  auto written =
+      write_token_shard(form_.directory + "/" + name, layout, std::span(pending_).first(tokens),
+                        std::span(begins_).first(documents));
+  if (!written) throw StartError("--out: " + written.reason());
+  index_.dataset.shards.push_back({name, layout, std::move(written.value().chunk_crc32c)});
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(tokens));
+  begins_.erase(begins_.begin(), inside);
+  for (std::uint64_t& begin : begins_) begin -= tokens;
+}
+
+DatasetIndex DatasetWriter::finish() {
+  if (!pending_.empty()) write_shard(pending_.size());
+  if (index_.dataset.shards.empty()) throw StartError("there is no text in what was named");
+  const auto written =
+      replace_durably(form_.directory, dataset_index_name, format_dataset_index(index_));
+  if (!written) throw StartError("--out: " + written.reason());
+  return index_;
+}
+
+}  // namespace muster

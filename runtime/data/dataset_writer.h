@@ -1,0 +1,43 @@
+// Writes a line of tokens as shards of a fixed length, and at the end the index that makes them a
+// dataset: before that the directory holds none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/data/token_dataset.h"
+
+namespace muster {
+
+struct DatasetForm {
+  std::string directory;
+  std::uint32_t shard_version = 2;
+  std::uint64_t shard_tokens = 100000000;  // in each but the last
+  std::uint64_t vocabulary = 0;
+  std::string tokenizer_hash;
+};
+
+class DatasetWriter {
+ public:
+  // Throws StartError when the directory cannot be made or holds a dataset, and when tokens of this
+  // vocabulary do not fit the version.
+  explicit DatasetWriter(DatasetForm form);
+
+  // Appends tokens; `begins` are those of them with which a document begins. Throws StartError.
+  void add(std::span<const std::uint32_t> tokens, std::span<const std::uint64_t> begins);
+
+  // Writes the last shard and the index. Throws StartError, also when there are no tokens.
+  DatasetIndex finish();
+
+ private:
+  void write_shard(std::uint64_t tokens);
+
+  DatasetForm form_;
+  DatasetIndex index_;
+  std::vector<std::uint32_t> pending_;
+  std::vector<std::uint64_t> begins_;  // in pending_
+};
+
+}  // namespace muster

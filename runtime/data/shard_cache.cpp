@@ -1,0 +1,327 @@
+#include "runtime/data/shard_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <numeric>
+
+#include "runtime/checkpoint/flat_space.h"
+#include "runtime/data/token_verify.h"
+#include "runtime/protocol/crc32c.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto look_again = std::chrono::milliseconds(200);  // at a copy that another makes
+constexpr const char* room_lock_name = ".room.lock";
+
+// A descriptor and the flock taken through it; both end with it.
+class LockedFile {
+ public:
+  LockedFile(const std::string& path, int flags, int lock)
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)), error_(fd_ < 0 ? errno : 0) {
+    while (fd_ >= 0 && ::flock(fd_, lock) != 0) {
+      if (errno == EINTR) continue;
+      error_ = errno;
+      ::close(std::exchange(fd_, -1));
+    }
+  }
+  ~LockedFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  LockedFile(const LockedFile&) = delete;
+  LockedFile& operator=(const LockedFile&) = delete;
+
+  bool is_held() const { return fd_ >= 0; }
+  bool is_elsewhere() const { return error_ == EWOULDBLOCK; }
+  int fd() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+  std::string error() const { return std::strerror(error_); }
+
+ private:
+  int fd_;
+  int error_;
+};
+
+std::uint64_t now_ns() {
+  using namespace std::chrono;
+  return static_cast<std::uint64_t>(
+      duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count());
+}
+
+std::string key_of(const DatasetShard& shard) {
+  TokenDataset alone;
+  alone.shards = {shard};
+  const auto* bytes = reinterpret_cast<const char*>(shard.chunk_crc32c.data());
+  const std::uint64_t hash = fnv1a64({bytes, shard.chunk_crc32c.size() * 4});
+  char name[64];
+  std::snprintf(name, sizeof name, "%016llx%08x-%llu", static_cast<unsigned long long>(hash),
+                dataset_identity(alone), static_cast<unsigned long long>(shard.layout.file_bytes));
+  return name;
+}
+
+// The lock file of a copy says which file was found good, and when.
+void write_stamp(int lock, std::uint64_t inode) {
+  char text[64];
+  const int bytes =
+      std::snprintf(text, sizeof text, "%020llu %020llu\n", static_cast<unsigned long long>(inode),
+                    static_cast<unsigned long long>(now_ns()));
+  if (::pwrite(lock, text, static_cast<std::size_t>(bytes), 0) != bytes) return;  // verified again
+}
+
+bool is_stamped(int lock, std::uint64_t inode, std::uint64_t since_ns) {
+  char text[64] = {};
+  if (::pread(lock, text, sizeof text - 1, 0) <= 0) return false;
+  unsigned long long stamped_inode = 0;
+  unsigned long long at_ns = 0;
+  if (std::sscanf(text, "%llu %llu", &stamped_inode, &at_ns) != 2) return false;
+  return stamped_inode == inode && at_ns >= since_ns;
+}
+
+// Each copy that is read needs a descriptor, for its lock.
+void allow_many_descriptors() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+struct CachedCopy {
+  fs::path path;
+  std::uint64_t bytes = 0;
+  fs::file_time_type used;
+};
+
+fs::path lock_of(const fs::path& copy) {
+  return fs::path(copy).replace_extension(".lock");
+}
+
+bool remove_unless_used(const fs::path& copy) {
+  const LockedFile unused(copy.string(), O_RDONLY, LOCK_EX | LOCK_NB);
+  std::error_code code;
+  return unused.is_held() && fs::remove(copy, code);
+}
+
+// What a process left behind that was killed while it copied.
+bool remove_if_left(const fs::path& unfinished) {
+  const LockedFile lock(lock_of(unfinished).string(), O_RDWR | O_CREAT, LOCK_EX | LOCK_NB);
+  std::error_code code;
+  return lock.is_held() && fs::remove(unfinished, code);
+}
+
+}  // namespace
+
+ShardCache::ShardCache(const TokenDataset& dataset, ShardCacheSettings settings,
+                       ShardTokens& tokens, Warn warn)
+    : dataset_(dataset),
+      settings_(std::move(settings)),
+      tokens_(tokens),
+      warn_(std::move(warn)),
+      started_ns_(now_ns()) {
+  for (const DatasetShard& shard : dataset_.shards) keys_.push_back(key_of(shard));
+  allow_many_descriptors();
+  thread_ = std::thread([this] { serve(); });
+}
+
+ShardCache::~ShardCache() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void ShardCache::wait_until_settled() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return is_settled_; });
+}
+
+void ShardCache::warn_once(const std::string& trouble) {
+  if (!std::exchange(warned_, true)) warn_("--data-cache: " + trouble);
+}
+
+std::string ShardCache::path_of(std::size_t shard, const char* kind) const {
+  return settings_.directory + "/" + keys_[shard] + kind;
+}
+
+void ShardCache::serve() {
+  std::vector<std::size_t> open(dataset_.shards.size());
+  std::iota(open.begin(), open.end(), std::size_t{0});
+  const auto middle = static_cast<std::ptrdiff_t>(settings_.first_shard % open.size());
+  std::rotate(open.begin(), open.begin() + middle, open.end());
+  if (auto made = make_checkpoint_directory(settings_.directory); !made) {
+    warn_once(made.reason());
+    open.clear();
+  }
+  while (!open.empty() && !ending_) {
+    const std::size_t before = open.size();
+    std::erase_if(
+        open, [this](std::size_t shard) { return !ending_ && settle(shard) == Outcome::settled; });
+    if (open.size() < before) continue;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, look_again, [this] { return ending_.load(); });
+  }
+  const std::lock_guard lock(mutex_);
+  is_settled_ = true;
+  changed_.notify_all();
+}
+
+ShardCache::Outcome ShardCache::settle(std::size_t shard) {
+  const LockedFile lock(path_of(shard, ".lock"), O_RDWR | O_CREAT, LOCK_EX | LOCK_NB);
+  if (!lock.is_held()) {
+    if (lock.is_elsewhere()) return Outcome::busy;
+    warn_once(path_of(shard, ".lock") + " cannot be locked: " + lock.error());
+    return Outcome::settled;
+  }
+  if (adopt(shard, lock.fd()) || !fills_ || !fill(shard, lock.fd())) return Outcome::settled;
+  adopt(shard, lock.fd());
+  return Outcome::settled;
+}
+
+// Reads from the copy on this node from now on, if there is one and it is good.
+bool ShardCache::adopt(std::size_t shard, int lock) {
+  const std::string path = path_of(shard, ".tokens");
+  LockedFile copy(path, O_RDONLY, LOCK_SH | LOCK_NB);
+  struct stat facts {};
+  if (!copy.is_held() || ::fstat(copy.fd(), &facts) != 0 || facts.st_nlink == 0) return false;
+  if (!is_stamped(lock, facts.st_ino, started_ns_)) {
+    const auto good = verify(shard);
+    if (!good && ending_) return false;
+    if (!good) {
+      warn_once("the copy is not good and is made again: " + good.reason());
+      std::error_code code;
+      fs::remove(path, code);
+      return false;
+    }
+    write_stamp(lock, facts.st_ino);
+  }
+  ::futimens(lock, nullptr);
+  auto mapped = MappedFile::take(copy.release(), path, dataset_.shards[shard].layout.file_bytes);
+  if (!mapped) {
+    warn_once(mapped.reason());
+    return false;
+  }
+  tokens_.use_copy(shard, std::move(mapped.value()));
+  ++copies_;
+  return true;
+}
+
+Checked<NoValue> ShardCache::verify(std::size_t shard) {
+  TokenDataset copy;
+  copy.shards = {dataset_.shards[shard]};
+  copy.shards[0].path = path_of(shard, ".tokens");
+  constexpr auto any_token = std::numeric_limits<std::uint64_t>::max();
+  for (std::uint64_t chunk = 0; chunk < copy.chunks(); ++chunk) {
+    if (ending_) return CheckpointFault{"the run ended"};
+    const auto good = verify_chunks(copy, {chunk, chunk + 1}, any_token, 1);
+    if (!good) return good.fault();
+  }
+  return NoValue{};
+}
+
+// Whether there is a good copy now.
+bool ShardCache::fill(std::size_t shard, int lock) {
+  const std::string temporary = path_of(shard, ".tmp");
+  std::error_code code;
+  fs::remove(temporary, code);  // left by a process that was killed
+  auto file = reserve(shard);
+  if (file && !file.value()) return false;
+  Checked<NoValue> done = NoValue{};
+  if (!file) {
+    done = file.fault();
+  } else {
+    done = copy(dataset_.shards[shard], *file.value());
+    if (done) done = file.value()->sync_and_close();
+  }
+  if (done) {
+    fs::rename(temporary, path_of(shard, ".tokens"), code);
+    if (code) done = CheckpointFault{temporary + ": cannot be renamed: " + code.message()};
+  }
+  struct stat facts {};
+  if (done && ::stat(path_of(shard, ".tokens").c_str(), &facts) == 0) {
+    write_stamp(lock, facts.st_ino);
+  }
+  if (done) return true;
+  fs::remove(temporary, code);
+  if (!ending_) warn_once(done.reason() + "; these tokens are read from where they are");
+  fills_ = false;
+  return false;
+}
+
+// A file of the shard's size, its room taken; none when it does not fit under the limit.
+Checked<std::optional<CheckpointFile>> ShardCache::reserve(std::size_t shard) {
+  const std::string room = settings_.directory + "/" + room_lock_name;
+  const LockedFile lock(room, O_RDWR | O_CREAT, LOCK_EX);
+  if (!lock.is_held()) return CheckpointFault{room + " cannot be locked: " + lock.error()};
+  const std::uint64_t bytes = dataset_.shards[shard].layout.file_bytes;
+  bool fits = true;
+  if (auto made = make_room(bytes, fits); !made) return made.fault();
+  if (!fits) return std::optional<CheckpointFile>();
+  auto file = CheckpointFile::create(path_of(shard, ".tmp"), bytes);
+  if (!file) return file.fault();
+  return std::optional(std::move(file.value()));
+}
+
+Checked<NoValue> ShardCache::make_room(std::uint64_t bytes, bool& fits) {
+  std::vector<CachedCopy> copies;
+  std::uint64_t held = 0;
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator(settings_.directory, code)) {
+    const fs::path extension = entry.path().extension();
+    if (extension != ".tokens" && extension != ".tmp") continue;
+    if (extension == ".tmp" && remove_if_left(entry.path())) continue;
+    std::error_code gone;
+    const std::uint64_t its_bytes = entry.file_size(gone);
+    if (gone) continue;
+    held += its_bytes;
+    if (extension == ".tmp") continue;
+    copies.push_back({entry.path(), its_bytes, fs::last_write_time(lock_of(entry.path()), gone)});
+  }
+  if (code) return CheckpointFault{settings_.directory + ": cannot be listed: " + code.message()};
+  const std::uint64_t limit = settings_.limit_bytes;
+  std::uint64_t free_bytes = fs::space(settings_.directory, code).available;
+  std::sort(copies.begin(), copies.end(), [](const CachedCopy& a, const CachedCopy& b) {
+    return std::tie(a.used, a.path) < std::tie(b.used, b.path);
+  });
+  for (const CachedCopy& copy : copies) {
+    const bool is_room = limit == 0 || held + bytes <= limit;
+    if (is_room && bytes <= free_bytes) break;
+    if (!remove_unless_used(copy.path)) continue;
+    held -= copy.bytes;
+    free_bytes += copy.bytes;
+  }
+  fits = limit == 0 || held + bytes <= limit;
+  return NoValue{};
+}
+
+Checked<NoValue> ShardCache::copy(const DatasetShard& shard, CheckpointFile& to) {
+  const auto from = CheckpointFile::open_for_reading(shard.path);
+  if (!from) return from.fault();
+  std::string buffer(token_chunk_bytes, '\0');
+  for (std::uint64_t chunk = 0; chunk < shard.layout.chunks(); ++chunk) {
+    if (ending_) return CheckpointFault{"the run ended"};
+    const std::uint64_t at = chunk * token_chunk_bytes;
+    const std::uint64_t bytes = std::min(token_chunk_bytes, shard.layout.file_bytes - at);
+    if (auto got = from.value().read_at(at, buffer.data(), bytes); !got) return got.fault();
+    if (crc32c({buffer.data(), bytes}) != shard.chunk_crc32c[chunk]) {
+      return damaged_token_file(shard.path, at, "the checksum of the MiB from here is wrong");
+    }
+    if (auto put = to.write_at(at, buffer.data(), bytes); !put) return put.fault();
+  }
+  return NoValue{};
+}
+
+}  // namespace muster

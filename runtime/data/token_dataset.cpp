@@ -1,0 +1,192 @@
+#include "runtime/data/token_dataset.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "runtime/protocol/crc32c.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Number>
+std::uint64_t sum_over(const std::vector<DatasetShard>& shards, Number number) {
+  return std::accumulate(
+      shards.begin(), shards.end(), std::uint64_t{0},
+      [&](std::uint64_t sum, const DatasetShard& shard) { return sum + number(shard.layout); });
+}
+
+std::string first_bytes(const std::string& path) {
+  std::error_code code;
+  if (!fs::is_regular_file(path, code)) return {};
+  const auto file = CheckpointFile::open_for_reading(path);
+  std::string begin(4, '\0');
+  return file && file.value().read_at(0, begin.data(), begin.size()) ? begin : std::string();
+}
+
+std::string layout_text(const TokenShardLayout& layout) {
+  return "version " + std::to_string(layout.version) + ", " + std::to_string(layout.tokens) +
+         " tokens of " + std::to_string(layout.token_bytes) + " bytes, " +
+         std::to_string(layout.file_bytes) + " bytes in all";
+}
+
+// A shard that differs from its index was replaced, or belongs to another dataset.
+Checked<NoValue> check_shard_files(const DatasetIndex& index, const std::string& index_path) {
+  for (const DatasetShard& shard : index.dataset.shards) {
+    const auto found = read_token_shard_layout(shard.path);
+    if (!found) return found.fault();
+    if (found.value() == shard.layout) continue;
+    return damaged_token_file(shard.path, 8,
+                              "is another file than " + index_path +
+                                  " names: " + layout_text(found.value()) + ", expected " +
+                                  layout_text(shard.layout));
+  }
+  return NoValue{};
+}
+
+// The tokens that one path of --data leads to; none for text.
+Checked<std::optional<TokenDataset>> dataset_at(const std::string& path) {
+  std::error_code code;
+  std::string directory = path;
+  std::vector<std::string> files;
+  if (fs::path(path).filename() == dataset_index_name) {
+    directory = fs::path(path).parent_path().string();
+    if (directory.empty()) directory = ".";
+  } else if (!fs::is_directory(path, code)) {
+    if (!looks_like_token_shard(first_bytes(path))) return std::optional<TokenDataset>();
+    files = {path};
+  } else if (!fs::exists(directory + "/" + dataset_index_name, code)) {
+    files = find_token_shards(path);
+    if (files.empty()) return std::optional<TokenDataset>();
+  }
+  if (!files.empty()) {
+    auto dataset = dataset_of_files(files);
+    if (!dataset) return dataset.fault();
+    return std::optional(std::move(dataset.value()));
+  }
+  auto index = read_dataset_index(directory);
+  if (!index) return index.fault();
+  if (auto same = check_shard_files(index.value(), directory + "/" + dataset_index_name); !same) {
+    return same.fault();
+  }
+  return std::optional(std::move(index.value().dataset));
+}
+
+Checked<NoValue> append(TokenDataset& line, const TokenDataset& more, const std::string& path) {
+  if (!line.shards.empty()) {
+    if (line.tokenizer_hash != more.tokenizer_hash) {
+      return CheckpointFault{path + ": its tokens come from another tokenizer than those before"};
+    }
+    const bool known = line.vocabulary > 0 && more.vocabulary > 0;
+    line.vocabulary = known ? std::max(line.vocabulary, more.vocabulary) : 0;
+  } else {
+    line.vocabulary = more.vocabulary;
+    line.tokenizer_hash = more.tokenizer_hash;
+  }
+  line.shards.insert(line.shards.end(), more.shards.begin(), more.shards.end());
+  return NoValue{};
+}
+
+}  // namespace
+
+std::uint64_t TokenDataset::tokens() const {
+  return sum_over(shards, [](const TokenShardLayout& layout) { return layout.tokens; });
+}
+
+std::uint64_t TokenDataset::bytes() const {
+  return sum_over(shards, [](const TokenShardLayout& layout) { return layout.file_bytes; });
+}
+
+std::uint64_t TokenDataset::chunks() const {
+  return sum_over(shards, [](const TokenShardLayout& layout) { return layout.chunks(); });
+}
+
+bool TokenDataset::has_checksums() const {
+  return std::all_of(shards.begin(), shards.end(), [](const DatasetShard& shard) {
+    return shard.chunk_crc32c.size() == shard.layout.chunks();
+  });
+}
+
+std::vector<std::string> find_token_shards(const std::string& directory) {
+  std::vector<std::string> files;
+  bool any = false;
+  std::error_code code;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, code)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".bin") || name.starts_with('.')) continue;
+    files.push_back(entry.path().string());
+    any = any || looks_like_token_shard(first_bytes(files.back()));
+  }
+  if (!any) return {};
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Checked<TokenDataset> dataset_of_files(const std::vector<std::string>& files) {
+  TokenDataset dataset;
+  for (const std::string& file : files) {
+    const auto layout = read_token_shard_layout(file);
+    if (!layout) return layout.fault();
+    dataset.shards.push_back({file, layout.value(), {}});
+    dataset.vocabulary = std::max(dataset.vocabulary, layout.value().vocabulary);
+  }
+  const bool all_say = std::all_of(dataset.shards.begin(), dataset.shards.end(),
+                                   [](const auto& shard) { return shard.layout.vocabulary > 0; });
+  if (!all_say) dataset.vocabulary = 0;
+  return dataset;
+}
+
+void set_checksums(TokenDataset& dataset, std::span<const std::uint32_t> chunk_crc32c) {
+  for (DatasetShard& shard : dataset.shards) {
+    const auto own = chunk_crc32c.first(shard.layout.chunks());
+    shard.chunk_crc32c.assign(own.begin(), own.end());
+    chunk_crc32c = chunk_crc32c.subspan(own.size());
+  }
+}
+
+Checked<DatasetIndex> read_dataset_index(const std::string& directory) {
+  constexpr std::uint64_t limit_bytes = 1ull << 30;  // the checksums of 150 TB of tokens
+  const std::string path = directory + "/" + dataset_index_name;
+  const auto text = read_checkpoint_text(path, limit_bytes);
+  if (!text) return text.fault();
+  auto index = parse_dataset_index(text.value(), path);
+  if (!index) return index.fault();
+  for (DatasetShard& shard : index.value().dataset.shards) {
+    shard.path = directory + "/" + shard.path;
+  }
+  return index;
+}
+
+Checked<std::optional<TokenDataset>> find_token_dataset(const std::vector<std::string>& paths) {
+  TokenDataset line;
+  std::string text_path;
+  for (const std::string& path : paths) {
+    auto found = dataset_at(path);
+    if (!found) return found.fault();
+    if (!found.value()) {
+      text_path = path;
+    } else if (auto joined = append(line, *found.value(), path); !joined) {
+      return joined.fault();
+    }
+  }
+  if (line.shards.empty()) return std::optional<TokenDataset>();
+  if (!text_path.empty()) {
+    return CheckpointFault{text_path + " is text, " + line.shards.front().path +
+                           " holds tokens: name either, or tokenize the text first"};
+  }
+  return std::optional(std::move(line));
+}
+
+std::uint32_t dataset_identity(const TokenDataset& dataset) {
+  std::uint32_t crc = 0;
+  for (const DatasetShard& shard : dataset.shards) {
+    const std::string sizes = layout_text(shard.layout);
+    crc = crc32c_extend(crc, sizes.data(), sizes.size());
+    crc = crc32c_extend(crc, shard.chunk_crc32c.data(), shard.chunk_crc32c.size() * 4);
+  }
+  return crc;
+}
+
+}  // namespace muster
