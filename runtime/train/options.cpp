@@ -63,11 +63,12 @@ void add_data_options(CLI::App& app, TrainOptions& options) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--jsonl-field", options.jsonl_field, "member of a JSONL line that is the text")
       ->capture_default_str();
-  const std::map<std::string, bool> depths{{"all", true}, {"headers", false}};
-  app.add_option("--verify-data", options.verify_data,
-                 "of files of tokens, before the first step: all (read whole, the ranks share the "
-                 "work) or headers")
-      ->transform(CLI::CheckedTransformer(depths))
+  app.add_option_function<std::string>(
+         "--verify-data",
+         [&options](const std::string& depth) { options.verify_data = depth == "all"; },
+         "of files of tokens, before the first step: all (read whole, the ranks share the work) or "
+         "headers")
+      ->check(CLI::IsMember({"all", "headers"}))
       ->default_str("all");
   app.add_option("--data-cache", options.data_cache,
                  "directory on the node's own disk that gets copies of files of tokens");

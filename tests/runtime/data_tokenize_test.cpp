@@ -16,7 +16,7 @@ void put_text(const Folder& folder) {
   std::string sentence;
   std::string long_text;
   std::string lines;
-  for (int i = 0; long_text.size() < 3500000; ++i) {
+  for (int i = 0; long_text.size() < 2200000; ++i) {
     sentence = "Number " + std::to_string(i * 7919 % 10007) +
                " isn't \xc3\xbc"
                "ber " +
@@ -29,7 +29,7 @@ void put_text(const Folder& folder) {
   put(folder / "text/c/small.txt", "small");
   put(folder / "text/d.bin", std::string("\x7f\0ELF", 5));
   put(folder / "text/empty.txt", "");
-  put(folder / "text/solid.txt", std::string(2500000, 'x'));
+  put(folder / "text/solid.txt", std::string(1200000, 'x'));
 }
 
 void run_tokenize(TokenizeOptions options) {
@@ -89,7 +89,7 @@ TEST_CASE("every document comes back from the dataset, in order") {
   REQUIRE(index);
   CHECK(index.value().documents > 1000);
   CHECK(read_document(folder / "out", index.value().documents - 2) == "small");
-  CHECK(read_document(folder / "out", index.value().documents - 1) == std::string(2500000, 'x'));
+  CHECK(read_document(folder / "out", index.value().documents - 1) == std::string(1200000, 'x'));
   CHECK_THROWS_WITH(read_document(folder / "out", index.value().documents),
                     ContainsSubstring("--document"));
 }
