@@ -170,7 +170,8 @@ void ShardCache::serve() {
     const std::size_t before = open.size();
     std::erase_if(
         open, [this](std::size_t shard) { return !ending_ && settle(shard) == Outcome::settled; });
-    if (open.size() < before) continue;
+    waits_ = open.size() == before;
+    if (!waits_) continue;
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, look_again, [this] { return ending_.load(); });
   }

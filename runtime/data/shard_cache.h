@@ -50,6 +50,9 @@ class ShardCache {
   // Waits until every shard is either read from its copy or stays where it is.
   void wait_until_settled();
 
+  // Whether all that is left is being copied by other processes.
+  bool waits_for_others() const { return waits_; }
+
   // Shards that are read from a copy.
   std::size_t copies() const { return copies_; }
 
@@ -76,6 +79,7 @@ class ShardCache {
   bool fills_ = true;  // until a copy could not be written
   bool warned_ = false;
   std::atomic<std::size_t> copies_ = 0;
+  std::atomic<bool> waits_ = false;
   std::atomic<bool> ending_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;

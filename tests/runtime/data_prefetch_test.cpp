@@ -1,6 +1,7 @@
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "runtime/data/prefetch.h"
 #include "tests/catch.h"
@@ -84,7 +85,10 @@ TEST_CASE("the next step is gathered while this one is used, and nothing beyond 
   line.hold(false);
   line.wait_for_copies(12);
   prefetch.take(2);
-  CHECK(line.copies() == 12);  // there is no step 3
+  // There is no step 3; a thread that believes in one gets the time to show it.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  while (line.copies() == 12 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  CHECK(line.copies() == 12);
 }
 
 TEST_CASE("what the thread cannot read is thrown where the step is taken, and may be tried again") {

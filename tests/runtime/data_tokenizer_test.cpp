@@ -67,6 +67,7 @@ TEST_CASE("text is cut into words as GPT-2 cuts it") {
                  "b") == Words{"a", "\xc2\xa0", "b"});  // white space
   CHECK(words_of(" \xf0\x9f\x98\x80!") == Words{" \xf0\x9f\x98\x80!"});
   CHECK(words_of("a\xff\xc3") == Words{"a", "\xff\xc3"});
+  CHECK(words_of("a\xe0\x81\x81") == Words{"a", "\xe0\x81\x81"});  // an overlong A
   CHECK(words_of("   ") == Words{"   "});
   CHECK(words_of("").empty());
 }
@@ -176,6 +177,7 @@ TEST_CASE("any bytes come back from their tokens") {
     CHECK(tokenizer.decode(encoded(tokenizer, text)) == text);
     CHECK(Tokenizer::of_bytes().decode(encoded(Tokenizer::of_bytes(), text)) == text);
   }
+  CHECK(tokenizer.decode({'a', tokenizer.end_of_document(), 'b'}) == "ab");
   CHECK(encoded(tokenizer, prose).size() < std::string(prose).size() / 2);
   CHECK(encoded(Tokenizer::of_bytes(),
                 "\xff"
