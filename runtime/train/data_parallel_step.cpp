@@ -64,8 +64,7 @@ std::size_t DataParallelStep::take_slot() {
   return slot;
 }
 
-double DataParallelStep::sum_leaf(const TrainingState& state, std::span<const Token> tokens,
-                                  std::span<float> gradient) {
+double DataParallelStep::sum_leaf(std::span<const Token> tokens, std::span<float> gradient) {
   const std::uint64_t micro_batch = plan_.micro_batch * (options_.shape.context + 1);
   double loss = 0;
   for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(micro_batch), fresh = false) {
@@ -86,8 +85,7 @@ void DataParallelStep::sum_own_leaves(const TrainingState& state) {
   for (std::size_t leaf = leaves_.lo; leaf < leaves_.hi; ++leaf) {
     const std::size_t slot = take_slot();
     const std::size_t own = leaf - leaves_.lo;
-    leaf_losses_[own] =
-        sum_leaf(state, tokens.subspan(own * leaf_tokens, leaf_tokens), slots_[slot]);
+    leaf_losses_[own] = sum_leaf(tokens.subspan(own * leaf_tokens, leaf_tokens), slots_[slot]);
     join.push({leaf, 1}, slot);
   }
   node_slots_.clear();

@@ -62,8 +62,7 @@ class DataParallelStep {
   };
 
   void sum_own_leaves(const TrainingState& state);
-  double sum_leaf(const TrainingState& state, std::span<const Token> tokens,
-                  std::span<float> gradient);
+  double sum_leaf(std::span<const Token> tokens, std::span<float> gradient);
   std::size_t take_slot();
   std::span<const float> exchange();
   RankReport gather_reports(const StepWishes& wishes, std::span<const float> gradient);

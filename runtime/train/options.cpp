@@ -54,6 +54,14 @@ void add_model_options(CLI::App& app, TrainOptions& options) {
       ->check(whole_number)
       ->capture_default_str();
   app.add_flag("!--untied", options.shape.tied, "a head of its own instead of the token embedding");
+  const std::map<std::string, Precision> precisions{{"fp32", Precision::fp32},
+                                                    {"bf16", Precision::bf16}};
+  app.add_option("--precision", options.model.precision,
+                 "of matrix products: fp32, or bf16 with fp32 weights and sums")
+      ->transform(CLI::CheckedTransformer(precisions, CLI::ignore_case))
+      ->default_str("fp32");
+  app.add_flag("--recompute", options.model.recompute,
+               "compute each layer again in its backward, to save memory");
 }
 
 void add_data_options(CLI::App& app, TrainOptions& options) {
@@ -76,15 +84,6 @@ void add_data_options(CLI::App& app, TrainOptions& options) {
                  "bytes of all copies in it (0: what the disk holds)")
       ->check(whole_number)
       ->capture_default_str();
-  app.add_flag("!--untied", options.shape.tied, "a head of its own instead of the token embedding");
-  const std::map<std::string, Precision> precisions{{"fp32", Precision::fp32},
-                                                    {"bf16", Precision::bf16}};
-  app.add_option("--precision", options.model.precision,
-                 "of matrix products: fp32, or bf16 with fp32 weights and sums")
-      ->transform(CLI::CheckedTransformer(precisions, CLI::ignore_case))
-      ->default_str("fp32");
-  app.add_flag("--recompute", options.model.recompute,
-               "compute each layer again in its backward, to save memory");
 }
 
 void add_training_options(CLI::App& app, TrainOptions& options) {
