@@ -21,7 +21,9 @@ std::string format_metrics_line(const MetricsLine& line) {
          ",\"lr\":" + number(line.lr) + ",\"grad_norm\":" + number(line.grad_norm) +
          ",\"tokens\":" + std::to_string(line.tokens) +
          ",\"tokens_per_s\":" + number(line.tokens_per_s) + ",\"step_ms\":" + number(line.step_ms) +
-         "}\n";
+         ",\"data_wait_ms\":" + number(line.data_wait_ms) +
+         ",\"exchange_ms\":" + number(line.exchange_ms) +
+         ",\"checkpoint_ms\":" + number(line.checkpoint_ms) + "}\n";
 }
 
 }  // namespace muster

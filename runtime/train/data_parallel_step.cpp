@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/memory/vector_loops.h"
+#include "runtime/report/spent_time.h"
 
 namespace muster {
 namespace {
@@ -161,13 +162,18 @@ void DataParallelStep::update(TrainingState& state, std::span<const float> gradi
           std::span(state.exp_avg).subspan(at, count),
           std::span(state.exp_avg_sq).subspan(at, count));
   }
-  ranks_.all_gather(state.weights, owned_);
 }
 
 StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes) {
   sum_own_leaves(state);
-  const std::span<const float> gradient = exchange();
-  RankReport report = gather_reports(wishes, gradient);
+  double exchange_s = 0;
+  std::span<const float> gradient;
+  RankReport report;
+  {
+    const SpentTime spent(exchange_s);
+    gradient = exchange();
+    report = gather_reports(wishes, gradient);
+  }
   const double tokens = static_cast<double>(plan_.batch * options_.shape.context);
   double squares = 0;
   for (const double block : report.block_squares) squares += block;
@@ -185,9 +191,12 @@ StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes
   } else {
     state.skipped_in_a_row = 0;
     update(state, gradient, outcome);
+    const SpentTime spent(exchange_s);
+    ranks_.all_gather(state.weights, owned_);
     state.loss_ema = state.step == 0 ? outcome.loss : 0.98 * state.loss_ema + 0.02 * outcome.loss;
   }
   ++state.step;
+  outcome.exchange_s = exchange_s;
   return outcome;
 }
 

@@ -33,6 +33,7 @@ struct StepOutcome {
   double lr = 0;
   bool skipped = false;
   double data_wait_s = 0;          // this rank's, for the samples of this step
+  double exchange_s = 0;           // this rank's, with the others and waiting for them
   bool stop = false;               // some rank was asked to stop; all ranks see the same
   std::vector<std::string> notes;  // of all ranks, by rank
 };

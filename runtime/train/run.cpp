@@ -10,12 +10,14 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/heartbeat.h"
+#include "runtime/report/spent_time.h"
 #include "runtime/report/weights_file.h"
 #include "runtime/train/background_save.h"
 #include "runtime/train/data_parallel_step.h"
@@ -244,7 +246,7 @@ class Run {
           state_,
           {stop_requested(), background_ ? background_->note() : "", [this] { wait_for_copy(); }});
       heartbeat_.beat(state_.step);
-      if (report_) report_->step_done(state_.step, outcome);
+      if (report_) report_->step_done(state_.step, outcome, std::exchange(checkpoint_s_, 0));
       if (state_.skipped_in_a_row >= skipped_steps_limit) return give_up();
       save_when_due(outcome);
       if (outcome.stop) return exit_after_sigterm;
@@ -255,6 +257,7 @@ class Run {
   }
 
   void wait_for_copy() {
+    const SpentTime spent(checkpoint_s_);
     if (background_) background_->wait_for_copy();
   }
 
@@ -262,6 +265,7 @@ class Run {
   // ended.
   void save_when_due(const StepOutcome& outcome) {
     if (!saving_) return;
+    const SpentTime spent(checkpoint_s_);
     if (background_ && background_->busy()) {
       if (const auto saved = background_->hear(outcome.notes)) tell(*saved);
     }
@@ -280,7 +284,6 @@ class Run {
     if (saved_step_ == state_.step) return;
     if (background_) {
       background_->begin(state_);
-      wait_for_copy();
       tell(background_->finish());
     } else {
       tell(save_checkpoint(*saving_, space_, state_, ranks_));
@@ -355,6 +358,7 @@ class Run {
   std::optional<BackgroundSave> background_;
   std::uint64_t saved_step_ = 0;  // known to be tried
   bool due_ = false;
+  double checkpoint_s_ = 0;  // that training waited for checkpoints, since the last step
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "runtime/protocol/metrics.h"
 #include "runtime/train/start_error.h"
@@ -49,7 +50,10 @@ void RunReport::say(const std::string& line) {
   std::fflush(stdout);
 }
 
-void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome) {
+void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome, double checkpoint_s) {
+  data_wait_s_ += outcome.data_wait_s;
+  exchange_s_ += outcome.exchange_s;
+  checkpoint_s_ += checkpoint_s;
   if (outcome.skipped) {
     say("warning: step " + std::to_string(step) + " was skipped: its gradient is not finite");
   }
@@ -69,9 +73,11 @@ void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome) {
                 static_cast<unsigned long long>(step),
                 static_cast<unsigned long long>(options_.steps), outcome.loss, outcome.lr, rate);
   say(line);
-  const std::string metrics =
-      format_metrics_line({step, options_.steps, outcome.loss, outcome.lr, outcome.gradient_norm,
-                           step * tokens_per_step, rate, seconds * 1000 / steps});
+  const std::string metrics = format_metrics_line(
+      {step, options_.steps, outcome.loss, outcome.lr, outcome.gradient_norm,
+       step * tokens_per_step, rate, seconds * 1000 / steps,
+       std::exchange(data_wait_s_, 0) * 1000 / steps, std::exchange(exchange_s_, 0) * 1000 / steps,
+       std::exchange(checkpoint_s_, 0) * 1000 / steps});
   for (std::ofstream& file : metrics_) {
     file.clear();  // after a full disk this line may fit again
     file << metrics << std::flush;

@@ -25,8 +25,9 @@ class RunReport {
   RunReport(const TrainOptions& options, const RankVariables& variables, const std::string& host,
             std::uint64_t first_step);
 
-  // After every step; `step` counts finished updates.
-  void step_done(std::uint64_t step, const StepOutcome& outcome);
+  // After every step; `step` counts finished updates. `checkpoint_s` went to checkpoints since the
+  // step before.
+  void step_done(std::uint64_t step, const StepOutcome& outcome, double checkpoint_s);
 
   // One line of its own, such as "checkpoint s000000050-g1".
   void say(const std::string& line);
@@ -38,7 +39,11 @@ class RunReport {
   std::vector<std::ofstream> metrics_;
   std::unique_ptr<EventWriter> events_;
   std::uint64_t first_step_;
+  // Since the last line.
   std::uint64_t last_line_step_;
+  double data_wait_s_ = 0;
+  double exchange_s_ = 0;
+  double checkpoint_s_ = 0;
   Clock::time_point last_line_ = Clock::now();
 };
 

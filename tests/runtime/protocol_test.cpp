@@ -103,9 +103,10 @@ TEST_CASE("the epoch of a rank is MUSTER_EPOCH, or one more than its attempt") {
 }
 
 TEST_CASE("a metrics line is one JSON object, with null for what is not a number") {
-  const std::string line =
-      format_metrics_line({3, 10, 1.5, 1e-3, std::numeric_limits<double>::infinity(), 96, 1000, 2});
+  const std::string line = format_metrics_line(
+      {3, 10, 1.5, 1e-3, std::numeric_limits<double>::infinity(), 96, 1000, 2, 0.5, 0.25, 0.125});
   CHECK(line ==
         "{\"step\":3,\"total_steps\":10,\"loss\":1.5,\"lr\":0.001,\"grad_norm\":null,"
-        "\"tokens\":96,\"tokens_per_s\":1000,\"step_ms\":2}\n");
+        "\"tokens\":96,\"tokens_per_s\":1000,\"step_ms\":2,"
+        "\"data_wait_ms\":0.5,\"exchange_ms\":0.25,\"checkpoint_ms\":0.125}\n");
 }
