@@ -61,6 +61,15 @@ std::uint64_t highest_generation(const std::vector<CheckpointName>& names,
   return highest;
 }
 
+// The log's word about a quarantine counts before the certificate's.
+CheckpointStanding standing_in(const ResumeLog& log, const std::string& directory,
+                               const std::string& path) {
+  const auto logged = log.quarantined.find(directory);
+  if (logged != log.quarantined.end()) return logged->second;
+  const auto certificate = read_certificate(path);
+  return certificate ? certificate.value().standing : CheckpointGrade::committed;
+}
+
 bool is_newer(const FoundCheckpoint& a, const FoundCheckpoint& b) {
   return std::tie(a.step, a.generation) > std::tie(b.step, b.generation);
 }
@@ -74,7 +83,14 @@ bool is_on_lineage(std::uint64_t step, std::uint64_t generation,
   });
 }
 
-Checked<Manifest> read_manifest(const std::string& path) {
+const FoundCheckpoint* CheckpointSearch::newest(CheckpointGrade at_least) const {
+  for (const FoundCheckpoint& found : usable) {
+    if (found.grade >= at_least) return &found;
+  }
+  return nullptr;
+}
+
+Checked<Manifest> read_manifest_alone(const std::string& path) {
   auto content = read_checkpoint_text(path + "/" + checkpoint_manifest_name, manifest_limit_bytes);
   if (!content) return content.fault();
   auto manifest = parse_manifest(content.value());
@@ -83,6 +99,12 @@ Checked<Manifest> read_manifest(const std::string& path) {
   if (fs::path(path).filename().string() != checkpoint_directory_name(name)) {
     return CheckpointFault{"the manifest belongs to " + checkpoint_directory_name(name)};
   }
+  return manifest;
+}
+
+Checked<Manifest> read_manifest(const std::string& path) {
+  auto manifest = read_manifest_alone(path);
+  if (!manifest) return manifest;
   for (const ShardRecord& shard : manifest.value().shards) {
     const std::string fault = shard_fault(path, shard);
     if (!fault.empty()) return CheckpointFault{fault};
@@ -112,10 +134,12 @@ CheckpointSearch search_checkpoints(const std::string& root) {
       lineage = manifest.value().lineage;
       lineage_generation = name.generation;
     }
-    if (log.quarantined.contains(directory) || is_certified_bad(path)) {
-      search.rejected.push_back({directory, "is quarantined", true});
+    const CheckpointStanding standing = standing_in(log, directory, path);
+    if (const auto* bad = std::get_if<CheckpointQuarantine>(&standing)) {
+      search.rejected.push_back({directory, "is quarantined", true, *bad});
     } else {
-      valid.push_back({name.step, name.generation, directory, path});
+      const auto grade = std::get<CheckpointGrade>(standing);
+      valid.push_back({name.step, name.generation, directory, path, grade});
     }
   }
   search.forks = known_forks(log, lineage);

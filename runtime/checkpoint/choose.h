@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/certificate.h"
 #include "runtime/checkpoint/checked.h"
 #include "runtime/checkpoint/manifest.h"
 
@@ -22,12 +23,14 @@ struct FoundCheckpoint {
   std::uint64_t generation = 0;
   std::string directory;  // its name, such as s000001200-g3
   std::string path;
+  CheckpointGrade grade = CheckpointGrade::committed;
 };
 
 struct RejectedCheckpoint {
   std::string directory;
   std::string reason;
   bool committed = false;  // it has a manifest: somebody's work, not the remains of a crash
+  std::optional<CheckpointQuarantine> quarantine = {};
 };
 
 struct CheckpointSearch {
@@ -36,7 +39,8 @@ struct CheckpointSearch {
   std::vector<GenerationFork> forks;         // known generations, by number
   std::uint64_t highest_generation = 0;      // in names, log and lineage; 0 in an empty directory
   std::string trouble;  // why not everything could be looked at; empty: it could
-  const FoundCheckpoint* newest() const { return usable.empty() ? nullptr : &usable.front(); }
+  // The newest usable one of this grade or a higher one, or null.
+  const FoundCheckpoint* newest(CheckpointGrade at_least = CheckpointGrade::committed) const;
 };
 
 // Looks through `root`. A directory that does not exist holds nothing; one that cannot be listed
@@ -48,8 +52,10 @@ CheckpointSearch search_checkpoints(const std::string& root);
 std::optional<FoundCheckpoint> find_newest_checkpoint(
     const std::string& root, std::vector<RejectedCheckpoint>* rejected = nullptr);
 
-// Reads and parses path/manifest.json, compares it with the directory's name and checks that every
-// shard is there with its size.
+// Reads and parses path/manifest.json and compares it with the directory's name.
+Checked<Manifest> read_manifest_alone(const std::string& path);
+
+// As above, and checks that every shard is there with its size.
 Checked<Manifest> read_manifest(const std::string& path);
 
 // The lineage rule alone. `forks` may stand in any order.

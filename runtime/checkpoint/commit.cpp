@@ -7,22 +7,7 @@
 #include "runtime/protocol/checkpoint_layout.h"
 
 namespace muster {
-namespace {
-
 namespace fs = std::filesystem;
-
-Checked<NoValue> check_still_newest(const std::string& root, std::uint64_t generation) {
-  const ResumeLog log = read_resume_log(root);
-  if (!log.unreadable.empty()) return CheckpointFault{log.unreadable};
-  for (const GenerationLine& line : log.generations) {
-    if (line.generation <= generation) continue;
-    return CheckpointFault{root + ": generation " + std::to_string(line.generation) +
-                           " has taken over from generation " + std::to_string(generation)};
-  }
-  return NoValue{};
-}
-
-}  // namespace
 
 Checked<std::string> prepare_checkpoint_directory(const std::string& root, std::uint64_t step,
                                                   std::uint64_t generation) {
@@ -44,7 +29,7 @@ std::vector<std::string> missing_shards(const std::string& path, const Manifest&
 }
 
 Checked<std::string> commit_checkpoint(const std::string& root, const Manifest& manifest) {
-  auto newest = check_still_newest(root, manifest.generation);
+  auto newest = check_newest_generation(root, manifest.generation);
   if (!newest) return newest.fault();
   const std::string name = checkpoint_directory_name({manifest.step, manifest.generation});
   const std::string path = root + "/" + name;

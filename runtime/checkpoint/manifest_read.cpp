@@ -35,8 +35,9 @@ void check_shard(const ShardRecord& shard) {
   require(is_plain_name(shard.file), "file: not a plain file name");
   require(shard.range.lo <= shard.range.hi && shard.range.hi <= flat_numel_limit,
           shard.file + ": lo and hi are not a range");
-  require(shard.chunk_bytes >= 4096 && shard.chunk_bytes <= (1ull << 30),
-          shard.file + ": chunk is not between 4096 B and 1 GiB");
+  require(shard.chunk_bytes >= 4096 && shard.chunk_bytes <= (1ull << 30) &&
+              shard.chunk_bytes % 4096 == 0,
+          shard.file + ": chunk is not a multiple of 4096 B up to 1 GiB");
   require(shard.data_offset % shard_data_alignment_bytes == 0 && shard.data_offset <= (1ull << 30),
           shard.file + ": data_off is not a multiple of 4096 below 1 GiB");
   require(shard.bytes == shard.data_offset + shard.range.size() * flat_planes * sizeof(float),

@@ -13,7 +13,6 @@ namespace {
 using namespace fields;
 
 constexpr std::uint64_t log_limit_bytes = 64ull << 20;
-constexpr std::uint64_t cert_limit_bytes = 1ull << 20;
 
 GenerationLine generation_of(const Json& json) {
   GenerationLine line;
@@ -30,6 +29,15 @@ GenerationLine generation_of(const Json& json) {
   return line;
 }
 
+CheckpointQuarantine quarantine_of(const Json& json) {
+  CheckpointQuarantine quarantine{json.value("reason", "unknown")};
+  const auto from = json.find("suspect_from");
+  if (from != json.end() && !from->is_null()) {
+    quarantine.suspect_from = whole_number(json, "suspect_from");
+  }
+  return quarantine;
+}
+
 void read_line(std::string_view line, ResumeLog& log) {
   if (!is_sealed_json(line)) {
     ++log.damaged_lines;
@@ -38,13 +46,20 @@ void read_line(std::string_view line, ResumeLog& log) {
   try {
     const Json json = Json::parse(line);
     if (json.contains("quarantine")) {
-      log.quarantined.insert(text(json, "quarantine"));
+      log.quarantined[text(json, "quarantine")] = quarantine_of(json);
+    } else if (json.contains("release")) {
+      log.quarantined.erase(text(json, "release"));
     } else {
       log.generations.push_back(generation_of(json));
     }
   } catch (const std::exception&) {  // FieldError or a JSON error: the line says nothing
     ++log.damaged_lines;
   }
+}
+
+// Texts of people may hold anything, and become UTF-8.
+std::string sealed(const Json& json) {
+  return seal_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
@@ -62,9 +77,14 @@ std::string format_generation_line(const GenerationLine& line) {
 }
 
 std::string format_quarantine_line(const QuarantineLine& line) {
-  const Json json = {
+  Json json = {
       {"quarantine", line.checkpoint}, {"reason", line.reason}, {"set_by_gen", line.generation}};
-  return seal_json(json.dump());
+  if (line.suspect_from) json["suspect_from"] = *line.suspect_from;
+  return sealed(json);
+}
+
+std::string format_release_line(const ReleaseLine& line) {
+  return sealed({{"release", line.checkpoint}, {"reason", line.reason}});
 }
 
 ResumeLog parse_resume_log(std::string_view text) {
@@ -89,23 +109,32 @@ ResumeLog read_resume_log(const std::string& root) {
   return log;
 }
 
+Checked<NoValue> check_newest_generation(const std::string& root, std::uint64_t generation) {
+  const ResumeLog log = read_resume_log(root);
+  if (!log.unreadable.empty()) return CheckpointFault{log.unreadable};
+  for (const GenerationLine& line : log.generations) {
+    if (line.generation <= generation) continue;
+    return CheckpointFault{root + ": generation " + std::to_string(line.generation) +
+                           " has taken over from generation " + std::to_string(generation)};
+  }
+  return NoValue{};
+}
+
 Checked<NoValue> quarantine_checkpoint(const std::string& root, const QuarantineLine& line,
                                        const std::string& evidence) {
   auto logged = append_line_durably(root, checkpoint_log_name, format_quarantine_line(line));
   if (!logged) return logged.fault();
-  const Json cert = {
-      {"format", "muster-cert"}, {"version", 1},          {"ckpt", line.checkpoint},
-      {"state", "QUARANTINED"},  {"reason", line.reason}, {"suspect_from", nullptr},
-      {"evidence", {evidence}},  {"at_step", nullptr},    {"set_by_gen", line.generation}};
-  return replace_durably(root + "/" + line.checkpoint, checkpoint_cert_name,
-                         seal_json(cert.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  Certificate certificate;
+  certificate.checkpoint = line.checkpoint;
+  certificate.standing = CheckpointQuarantine{line.reason, line.suspect_from};
+  certificate.evidence = {evidence};
+  certificate.generation = line.generation;
+  return write_certificate(root + "/" + line.checkpoint, certificate);
 }
 
 bool is_certified_bad(const std::string& path) {
-  const auto content = read_checkpoint_text(path + "/" + checkpoint_cert_name, cert_limit_bytes);
-  if (!content || !is_sealed_json(content.value())) return false;
-  const Json json = Json::parse(content.value(), nullptr, false);
-  return json.is_object() && json.value("state", Json()) == "QUARANTINED";
+  const auto certificate = read_certificate(path);
+  return certificate && std::holds_alternative<CheckpointQuarantine>(certificate.value().standing);
 }
 
 }  // namespace muster

@@ -1,17 +1,18 @@
 // resume_log.jsonl: the append-only history of a checkpoint directory.
 //
 // One sealed line per generation, fsync'd before the first step of that generation, and one per
-// quarantine, fsync'd before cert.json is written. Lines that are torn or damaged are skipped and
-// counted. The newest generation appends; anybody reads.
+// quarantine and release from it, fsync'd before cert.json is written. Lines that are torn or
+// damaged are skipped and counted. The newest generation appends; anybody reads.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/checkpoint/certificate.h"
 #include "runtime/checkpoint/checked.h"
 #include "runtime/checkpoint/manifest.h"
 
@@ -29,28 +30,40 @@ struct GenerationLine {
   std::optional<std::uint64_t> epoch;  // fencing epoch of the launcher, when there is one
 };
 
-// A checkpoint that is never resumed from again.
+// A checkpoint that is not resumed from again, unless an operator releases it.
 struct QuarantineLine {
+  std::string checkpoint;        // directory name
+  std::string reason;            // integrity, replica, loss, node_fault, crash_loop or manual
+  std::uint64_t generation = 0;  // who says so; 0: nobody who trains
+  std::optional<std::uint64_t> suspect_from = {};  // the first step that is not trusted
+};
+
+// An operator's word that a quarantine is over.
+struct ReleaseLine {
   std::string checkpoint;  // directory name
-  std::string reason;      // "integrity"
-  std::uint64_t generation = 0;
+  std::string reason;
 };
 
 struct ResumeLog {
   std::vector<GenerationLine> generations;
-  std::set<std::string> quarantined;  // directory names
+  std::map<std::string, CheckpointQuarantine> quarantined;  // by directory name; not the released
   std::uint64_t damaged_lines = 0;
   std::string unreadable;  // why the file could not be read; empty: it could, or there is none
 };
 
 std::string format_generation_line(const GenerationLine& line);
 std::string format_quarantine_line(const QuarantineLine& line);
+std::string format_release_line(const ReleaseLine& line);
 
 // Accepts any bytes.
 ResumeLog parse_resume_log(std::string_view text);
 
 // An absent log is an empty one; one that cannot be read is empty too, and says so.
 ResumeLog read_resume_log(const std::string& root);
+
+// A fault when the log of `root` cannot be read, or names a generation above `generation`: the
+// caller has been replaced and may change nothing.
+Checked<NoValue> check_newest_generation(const std::string& root, std::uint64_t generation);
 
 // Quarantines root/directory: the log line first, then cert.json.
 Checked<NoValue> quarantine_checkpoint(const std::string& root, const QuarantineLine& line,

@@ -8,6 +8,7 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/grading.h"
 #include "runtime/protocol/checkpoint_layout.h"
 
 namespace muster {
@@ -18,6 +19,22 @@ namespace fs = std::filesystem;
 bool has_manifest(const std::string& path) {
   std::error_code code;
   return fs::exists(path + "/" + checkpoint_manifest_name, code) || code;
+}
+
+// Usable checkpoints that no rule keeps, newest first.
+std::vector<std::string> beyond_need(const CheckpointSearch& search, const Retention& retention) {
+  std::vector<std::string> gone;
+  std::uint64_t usable_left = std::max<std::uint64_t>(retention.keep, 2);
+  std::uint64_t certified_left = std::max<std::uint64_t>(retention.keep_certified, 1);
+  for (const FoundCheckpoint& found : search.usable) {
+    const bool is_certified = found.grade == CheckpointGrade::certified;
+    const bool needed = usable_left > 0 || (is_certified && certified_left > 0);
+    if (usable_left > 0) --usable_left;
+    if (is_certified && certified_left > 0) --certified_left;
+    if (needed || is_pinned(found.path) || retention.referred.contains(found.directory)) continue;
+    gone.push_back(found.directory);
+  }
+  return gone;
 }
 
 bool is_orphan(const std::string& root, const std::string& directory, const Retention& retention) {
@@ -62,11 +79,7 @@ Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
   if (search.highest_generation > retention.generation) {
     return CheckpointFault{root + ": a newer generation is at work, nothing was deleted"};
   }
-  std::vector<std::string> gone;
-  const std::size_t keep = std::max<std::uint64_t>(retention.keep, 2);
-  for (std::size_t i = keep; i < search.usable.size(); ++i) {
-    gone.push_back(search.usable[i].directory);
-  }
+  std::vector<std::string> gone = beyond_need(search, retention);
   for (const RejectedCheckpoint& rejected : search.rejected) {
     if (is_orphan(root, rejected.directory, retention)) gone.push_back(rejected.directory);
   }

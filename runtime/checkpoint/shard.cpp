@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/durable_file.h"
-#include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 
@@ -51,33 +48,6 @@ class ChunkedWriter {
 };
 
 }  // namespace
-
-std::string shard_header(const ShardIdentity& identity, const ElementRange& range) {
-  fields::Json header;
-  header["__metadata__"] = {{"format", "muster-shard"},
-                            {"version", "1"},
-                            {"run_id", identity.run_id},
-                            {"step", std::to_string(identity.step)},
-                            {"gen", std::to_string(identity.generation)},
-                            {"lo", std::to_string(range.lo)},
-                            {"hi", std::to_string(range.hi)},
-                            {"layout", fields::hex64(identity.layout)}};
-  const std::uint64_t plane_bytes = range.size() * sizeof(float);
-  for (std::size_t plane = 0; plane < flat_planes; ++plane) {
-    header[flat_plane_names[plane]] = {
-        {"dtype", "F32"},
-        {"shape", {range.size()}},
-        {"data_offsets", {plane * plane_bytes, (plane + 1) * plane_bytes}}};
-  }
-  std::string text = header.dump();
-  const std::size_t whole = (8 + text.size() + shard_data_alignment_bytes - 1) /
-                            shard_data_alignment_bytes * shard_data_alignment_bytes;
-  text.resize(whole - 8, ' ');
-  const std::uint64_t length = text.size();
-  std::string bytes(8, '\0');
-  std::memcpy(bytes.data(), &length, 8);
-  return bytes + text;
-}
 
 Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
                                  const ShardWriter& writer, const ElementRange& range,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/checkpoint/checked.h"
 #include "runtime/checkpoint/flat_space.h"
@@ -35,6 +36,10 @@ using PlaneSpans = std::array<std::span<const float>, flat_planes>;  // each ran
 
 // The bytes before the data: length, header, padding.
 std::string shard_header(const ShardIdentity& identity, const ElementRange& range);
+
+// Whether `bytes`, all those before the data, are the header of such a shard. Unknown keys pass.
+Checked<NoValue> check_shard_header(std::string_view bytes, const ShardIdentity& identity,
+                                    const ElementRange& range);
 
 // Writes the shard of `writer` into `directory` and returns its manifest entry. Vitals are taken
 // from the spans, checksums from the bytes handed to the system.

@@ -6,6 +6,7 @@
 //     shard-00000-of-00008.safetensors
 //     manifest.json              the commit record
 //     cert.json                  health state, the only file that changes
+//     pin.json                   while it is there, retention does not delete the checkpoint
 //
 // A sealed JSON text ends with exactly 22 bytes ,"crc32c":"xxxxxxxx"}\n and the CRC-32C covers all
 // bytes before them. Pure functions; no file is touched here.
@@ -21,6 +22,7 @@ namespace muster {
 
 inline constexpr const char* checkpoint_manifest_name = "manifest.json";
 inline constexpr const char* checkpoint_cert_name = "cert.json";
+inline constexpr const char* checkpoint_pin_name = "pin.json";
 inline constexpr const char* checkpoint_latest_name = "LATEST";
 inline constexpr const char* checkpoint_log_name = "resume_log.jsonl";
 inline constexpr const char* checkpoint_trash_prefix = ".trash-";

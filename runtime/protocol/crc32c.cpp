@@ -38,6 +38,16 @@ __attribute__((target("sse4.2"))) std::uint32_t extend_by_instruction(std::uint3
 }
 #endif
 
+// a b mod P over GF(2), bits reflected: the highest bit is x^0.
+std::uint32_t product(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t sum = 0;
+  for (std::uint32_t bit = 0x80000000; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) sum ^= b;
+    b = (b >> 1) ^ ((b & 1) != 0 ? 0x82F63B78u : 0u);
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::uint32_t crc32c_extend_by_table(std::uint32_t crc, const void* data, std::size_t bytes) {
@@ -55,6 +65,16 @@ std::uint32_t crc32c_extend(std::uint32_t crc, const void* data, std::size_t byt
   }
 #endif
   return crc32c_extend_by_table(crc, data, bytes);
+}
+
+std::uint32_t crc32c_combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t bytes_b) {
+  std::uint32_t shift = 0x80000000;   // x^0
+  std::uint32_t square = 0x00800000;  // x^8: one byte
+  for (; bytes_b > 0; bytes_b >>= 1) {
+    if ((bytes_b & 1) != 0) shift = product(shift, square);
+    square = product(square, square);
+  }
+  return product(shift, crc_a) ^ crc_b;
 }
 
 }  // namespace muster

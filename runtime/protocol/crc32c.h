@@ -17,6 +17,9 @@ std::uint32_t crc32c_extend(std::uint32_t crc, const void* data, std::size_t byt
 // The table path, whatever the processor has; tests compare both.
 std::uint32_t crc32c_extend_by_table(std::uint32_t crc, const void* data, std::size_t bytes);
 
+// CRC of A B from the CRCs of A and B and the length of B.
+std::uint32_t crc32c_combine(std::uint32_t crc_a, std::uint32_t crc_b, std::uint64_t bytes_b);
+
 inline std::uint32_t crc32c(std::string_view text) {
   return crc32c_extend(0, text.data(), text.size());
 }

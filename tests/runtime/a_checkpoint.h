@@ -72,8 +72,9 @@ struct ACheckpoint {
       for (std::size_t i = 0; i < flat_planes; ++i) {
         spans[i] = std::span(planes[i]).subspan(range.lo, range.size());
       }
-      auto shard = write_shard(directory.value(), {manifest.run_id, step, generation, 5},
-                               {"h1", r, ranks}, range, spans);
+      auto shard =
+          write_shard(directory.value(), {manifest.run_id, step, generation, layout_hash(space)},
+                      {"h1", r, ranks}, range, spans);
       REQUIRE(shard.ok());
       for (const PlaneVitals& vitals : shard.value().vitals) manifest.state_hash += vitals.hash;
       manifest.shards.push_back(shard.value());
