@@ -19,6 +19,7 @@ health: health scheduler/model
 templates: templates policy scheduler/model
 runtime/protocol: runtime/protocol
 runtime/checkpoint: runtime/checkpoint runtime/protocol
+runtime/export: runtime/export runtime/checkpoint runtime/protocol runtime/layer
 runtime: runtime
 launcher/os: launcher/os scheduler/model
 launcher/wire: launcher/wire scheduler/model
@@ -32,7 +33,8 @@ launcher/sandbox: launcher/sandbox launcher/agent launcher/transport launcher/os
 launcher/controller: launcher/controller launcher/wire launcher/stage launcher/transport
 launcher/controller: launcher/os launcher/provision launcher/relay scheduler policy health
 launcher/controller: runtime/protocol runtime/checkpoint
-cli: cli launcher templates scheduler policy health runtime/protocol
+cli: cli launcher templates scheduler policy health runtime/protocol runtime/checkpoint
+cli: runtime/export
 tests: tests cli launcher templates scheduler policy health runtime
 TABLE
 }

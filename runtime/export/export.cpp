@@ -1,0 +1,99 @@
+#include "runtime/export/export.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/checkpoint/choose.h"
+#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/reader.h"
+#include "runtime/export/exported_model.h"
+#include "runtime/export/onnx_file.h"
+#include "runtime/export/safetensors_files.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A directory that becomes the wanted one, or is removed.
+class PartialDirectory {
+ public:
+  explicit PartialDirectory(std::string wanted) : wanted_(std::move(wanted)) {}
+  ~PartialDirectory() {
+    std::error_code code;
+    if (!done_) fs::remove_all(path(), code);
+  }
+  PartialDirectory(const PartialDirectory&) = delete;
+  PartialDirectory& operator=(const PartialDirectory&) = delete;
+
+  std::string path() const { return wanted_ + ".partial"; }
+
+  Checked<NoValue> begin() const {
+    std::error_code code;
+    if (fs::exists(wanted_, code) && !fs::is_empty(wanted_, code)) {
+      return CheckpointFault{wanted_ + " is not empty: name another directory"};
+    }
+    if (code) return CheckpointFault{wanted_ + ": cannot be looked at: " + code.message()};
+    fs::remove_all(path(), code);
+    return make_checkpoint_directory(path());
+  }
+
+  Checked<NoValue> finish() {
+    if (auto synced = sync_checkpoint_directory(path()); !synced) return synced;
+    std::error_code code;
+    fs::rename(path(), wanted_, code);
+    if (code) return CheckpointFault{path() + ": cannot be renamed: " + code.message()};
+    done_ = true;
+    return sync_checkpoint_directory(fs::path(wanted_).parent_path().string());
+  }
+
+ private:
+  std::string wanted_;
+  bool done_ = false;
+};
+
+std::string normal_path(const std::string& path) {
+  fs::path normal = fs::absolute(path).lexically_normal();
+  if (!normal.has_filename()) normal = normal.parent_path();
+  return normal.string();
+}
+
+Checked<NoValue> write_files(const std::string& path, const Manifest& manifest,
+                             const ExportOptions& options, const std::string& directory) {
+  const auto model = exported_model(manifest);
+  if (!model) return model.fault();
+  CheckpointReader reader(path, manifest);
+  if (options.format == ExportFormat::onnx) {
+    const OnnxTarget target{directory, options.external_data};
+    return write_onnx_file(model.value(), reader, target);
+  }
+  return write_safetensors_files(model.value(), reader, {directory, options.shard_bytes});
+}
+
+std::vector<ExportedFile> files_in(const std::string& directory) {
+  std::vector<ExportedFile> files;
+  std::error_code code;
+  for (fs::directory_iterator at(directory, code), end; !code && at != end; at.increment(code)) {
+    files.push_back({at->path().filename().string(), at->file_size(code)});
+  }
+  std::sort(files.begin(), files.end(),
+            [](const ExportedFile& a, const ExportedFile& b) { return a.name < b.name; });
+  return files;
+}
+
+}  // namespace
+
+Checked<std::vector<ExportedFile>> export_checkpoint(const std::string& path,
+                                                     const ExportOptions& options) {
+  const auto manifest = read_manifest(path);
+  if (!manifest) return manifest.fault();
+  const std::string wanted = normal_path(options.directory);
+  PartialDirectory partial(wanted);
+  if (auto begun = partial.begin(); !begun) return begun.fault();
+  auto written = write_files(path, manifest.value(), options, partial.path());
+  if (!written) return written.fault();
+  if (auto finished = partial.finish(); !finished) return finished.fault();
+  return files_in(wanted);
+}
+
+}  // namespace muster

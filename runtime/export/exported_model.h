@@ -1,0 +1,30 @@
+// A checkpoint seen as a GPT: its shape, and where each of its tensors lies in the flat space.
+//
+// The shape comes from the tensors themselves, which the manifest lists; only the number of heads,
+// which leaves no trace in them, is an option of the training run. Plain data.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/manifest.h"
+
+namespace muster {
+
+struct ExportedModel {
+  std::uint64_t layers = 0;
+  std::uint64_t width = 0;
+  std::uint64_t heads = 0;
+  std::uint64_t context = 0;
+  std::uint64_t vocabulary = 0;
+  bool tied = true;                    // the head is the token embedding
+  std::vector<FlatParameter> tensors;  // as the manifest has them, in its order
+  std::uint64_t bytes() const;         // of all tensors, in F32
+};
+
+// A fault for everything that is not a GPT of this shape.
+Checked<ExportedModel> exported_model(const Manifest& manifest);
+
+}  // namespace muster

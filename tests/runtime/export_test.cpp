@@ -1,0 +1,167 @@
+// Exports of a small GPT: names, splitting, refusals, and a directory that is whole or not there.
+// That the files mean the right thing to others is checked by exported_model.py.
+
+#include "runtime/export/export.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/export/exported_model.h"
+#include "runtime/model/gpt.h"
+#include "tests/catch.h"
+#include "tests/runtime/a_checkpoint.h"
+#include "tests/runtime/folder.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr GptShape shape_of_all{2, 16, 4, 8, 50};
+
+Manifest gpt_manifest(GptShape shape) {
+  Manifest manifest;
+  manifest.flat = gpt_flat_space(shape);
+  manifest.train.config["heads"] = std::to_string(shape.heads);
+  return manifest;
+}
+
+// Commits a checkpoint whose values count up, and returns its path.
+std::string commit_gpt(const std::string& root, GptShape shape) {
+  Manifest manifest = gpt_manifest(shape);
+  manifest.run_id = "00112233445566778899aabbccddeeff";
+  manifest.step = 10;
+  manifest.generation = 1;
+  const std::string path = prepare_checkpoint_directory(root, 10, 1).value();
+  std::vector<float> values(manifest.flat.numel);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  for (std::size_t r = 0; r < 2; ++r) {
+    const ElementRange range = owned_elements(manifest.flat, r, 2);
+    const auto own = std::span<const float>(values).subspan(range.lo, range.size());
+    const auto shard = write_shard(path, {manifest.run_id, 10, 1, layout_hash(manifest.flat)},
+                                   {"h", r, 2}, range, {own, own, own});
+    REQUIRE(shard.ok());
+    manifest.shards.push_back(shard.value());
+  }
+  REQUIRE(commit_checkpoint(root, manifest).ok());
+  return path;
+}
+
+std::vector<std::string> names_of(const std::vector<ExportedFile>& files) {
+  std::vector<std::string> names;
+  for (const ExportedFile& file : files) names.push_back(file.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("the shape of a GPT is read off its tensors") {
+  GptShape shape = shape_of_all;
+  const auto tied = exported_model(gpt_manifest(shape));
+  REQUIRE(tied);
+  CHECK(tied.value().layers == 2);
+  CHECK(tied.value().width == 16);
+  CHECK(tied.value().heads == 4);
+  CHECK(tied.value().context == 8);
+  CHECK(tied.value().vocabulary == 50);
+  CHECK(tied.value().tied);
+  shape.tied = false;
+  CHECK_FALSE(exported_model(gpt_manifest(shape)).value().tied);
+}
+
+TEST_CASE("what is no GPT is refused with the reason") {
+  const auto complaint = [](const std::function<void(Manifest&)>& change) {
+    Manifest manifest = gpt_manifest(shape_of_all);
+    change(manifest);
+    return exported_model(manifest).reason();
+  };
+  CHECK_THAT(complaint([](Manifest& m) { m.flat = a_flat_space(); }),
+             ContainsSubstring("no tables wte.weight"));
+  CHECK_THAT(complaint([](Manifest& m) { m.flat.params[5].name = "h.0.attn.c_attn.bee"; }),
+             ContainsSubstring("h.0.attn.c_attn.bias is missing"));
+  CHECK_THAT(complaint([](Manifest& m) {
+               m.flat.params[4].shape = {48, 16};
+             }),
+             ContainsSubstring("h.0.attn.c_attn.weight has another shape"));
+  CHECK_THAT(complaint([](Manifest& m) { m.flat.add("more", {1}, false); }),
+             ContainsSubstring("more tensors"));
+  CHECK_THAT(complaint([](Manifest& m) { m.train.config["heads"] = "3"; }),
+             ContainsSubstring("'3' does not divide the width 16"));
+  CHECK_THAT(complaint([](Manifest& m) { m.train.config.clear(); }),
+             ContainsSubstring("do not say how many heads"));
+}
+
+TEST_CASE("an export holds every value once, without the padding, whatever the size of its files") {
+  Folder folder;
+  const std::string path = commit_gpt(folder.path(), shape_of_all);
+  const FlatSpace flat = gpt_flat_space(shape_of_all);
+  std::string wanted;
+  for (const FlatParameter& param : flat.params) {
+    for (std::uint64_t i = 0; i < param.size(); ++i) {
+      const auto value = static_cast<float>(param.offset + i);
+      wanted.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+  }
+  for (const std::uint64_t bytes : {1ull, 4000ull, 20000ull, 1ull << 40}) {
+    const std::string out = folder / std::to_string(bytes);
+    const auto files = export_checkpoint(
+        path, {.format = ExportFormat::safetensors, .directory = out, .shard_bytes = bytes});
+    if (!files) FAIL(files.reason());
+    std::string values;
+    std::size_t weights = 0;
+    for (const ExportedFile& file : files.value()) {
+      if (!file.name.ends_with(".safetensors")) continue;
+      ++weights;
+      const std::string content = content_of(out + "/" + file.name);
+      std::uint64_t length = 0;
+      std::memcpy(&length, content.data(), sizeof length);
+      values += content.substr(sizeof length + length);
+    }
+    CHECK(values == wanted);
+    CHECK((weights == 1) == fs::exists(out + "/model.safetensors"));
+    CHECK((weights > 1) == fs::exists(out + "/model.safetensors.index.json"));
+    if (bytes == 1) CHECK(weights == flat.params.size());
+  }
+}
+
+TEST_CASE("an export is whole or not there") {
+  Folder folder;
+  const std::string path = commit_gpt(folder.path(), shape_of_all);
+  const std::string out = folder / "out";
+  put(path + "/shard-00001-of-00002.safetensors",
+      content_of(path + "/shard-00001-of-00002.safetensors").replace(5000, 1, "!"));
+  for (const ExportFormat format : {ExportFormat::safetensors, ExportFormat::onnx}) {
+    const auto failed = export_checkpoint(path, {.format = format, .directory = out});
+    REQUIRE_FALSE(failed);
+    CHECK_THAT(failed.reason(), ContainsSubstring("do not match their checksum"));
+    CHECK_FALSE(fs::exists(out));
+    CHECK_FALSE(fs::exists(out + ".partial"));
+  }
+  const std::string good = commit_gpt(folder / "more", shape_of_all);
+  put(out + "/mine", "x");
+  CHECK_THAT(export_checkpoint(good, {.directory = out}).reason(),
+             ContainsSubstring("is not empty"));
+  CHECK(content_of(out + "/mine") == "x");
+  fs::remove(out + "/mine");
+  const auto files = export_checkpoint(good, {.directory = out + "/"});
+  REQUIRE(files);
+  CHECK(names_of(files.value()) == std::vector<std::string>{"config.json", "model.safetensors"});
+}
+
+TEST_CASE("an ONNX file has its weights in it, or beside it when that is asked for") {
+  Folder folder;
+  const std::string path = commit_gpt(folder.path(), shape_of_all);
+  const auto one =
+      export_checkpoint(path, {.format = ExportFormat::onnx, .directory = folder / "one"});
+  REQUIRE(one);
+  CHECK(names_of(one.value()) == std::vector<std::string>{"model.onnx"});
+  const auto two = export_checkpoint(
+      path, {.format = ExportFormat::onnx, .directory = folder / "two", .external_data = true});
+  REQUIRE(two);
+  CHECK(names_of(two.value()) == std::vector<std::string>{"model.onnx", "model.onnx.data"});
+  const std::uint64_t weights = exported_model(gpt_manifest(shape_of_all)).value().bytes();
+  CHECK(one.value()[0].bytes > weights);
+  CHECK(two.value()[0].bytes < one.value()[0].bytes - weights + 8192);
+}
