@@ -294,8 +294,8 @@ VerbShape shape_of(const CLI::App& app) {
   shape.options = option_names(app);
   for (const CLI::Option* option : app.get_options()) {
     const std::string argument = option->get_name(true);
-    shape.takes_files |= argument.starts_with("FILE");
-    shape.takes_jobs |= argument.starts_with("JOB");
+    shape.takes_files |= argument.starts_with("FILE") || argument.starts_with("DIR");
+    shape.takes_jobs |= argument.starts_with("JOB") || argument.starts_with("DIR|JOB");
   }
   for (const CLI::App* verb : app.get_subcommands({})) {
     if (!verb->get_group().empty()) shape.verbs.push_back(shape_of(*verb));

@@ -19,6 +19,15 @@ std::vector<std::string> names_of(const VerbShape& shape) {
   return names;
 }
 
+// Verbs that have verbs below them.
+std::vector<std::string> groups_of(const VerbShape& shape) {
+  std::vector<std::string> names;
+  for (const VerbShape& verb : shape.verbs) {
+    if (!verb.verbs.empty()) names.push_back(verb.name);
+  }
+  return names;
+}
+
 // One `case` of the shell function: what may follow the verb.
 std::string bash_case(const std::string& path, const VerbShape& verb) {
   std::string words = joined(verb.options);
@@ -44,7 +53,9 @@ std::string bash_completion(const VerbShape& shape) {
       "_muster() {\n"
       "  local current=\"${COMP_WORDS[COMP_CWORD]}\" words='' jobs='' files=''\n"
       "  local path=\"${COMP_WORDS[1]}\"\n"
-      "  [[ $path == job && COMP_CWORD -gt 2 ]] && path=\"job ${COMP_WORDS[2]}\"\n"
+      "  [[ ' " +
+      joined(groups_of(shape)) +
+      " ' == *\" $path \"* && COMP_CWORD -gt 2 ]] && path+=\" ${COMP_WORDS[2]}\"\n"
       "  if [[ COMP_CWORD -eq 1 ]]; then path=''; fi\n"
       "  case \"$path\" in\n"
       "    '') words='" +

@@ -30,6 +30,7 @@ void add_verbs(CommandLine& line) {
   add_nodes(line);
   add_drain(line);
   add_policy(line);
+  add_checkpoint(line);
   add_job(line);
   add_sandbox(line);
   add_drill(line);

@@ -28,6 +28,7 @@ void add_init(CommandLine& line);
 void add_nodes(CommandLine& line);
 void add_drain(CommandLine& line);
 void add_policy(CommandLine& line);
+void add_checkpoint(CommandLine& line);
 void add_job(CommandLine& line);
 void add_sandbox(CommandLine& line);
 void add_drill(CommandLine& line);

@@ -14,6 +14,7 @@ VerbShape shape() {
   CommandLine line;
   add_run(line);
   add_logs(line);
+  add_checkpoint(line);
   add_job(line);
   return line.shape();
 }
@@ -54,7 +55,9 @@ TEST_CASE("bash completes verbs, verbs below a verb, and options") {
                 "[[ $(try muster ru) == run ]] || exit 1\n"
                 "[[ $(try muster job cr) == create ]] || exit 2\n"
                 "[[ $(try muster run --deta) == --detach ]] || exit 3\n"
-                "[[ $(try muster job create --sav) == --save-as ]] || exit 4\n");
+                "[[ $(try muster job create --sav) == --save-as ]] || exit 4\n"
+                "[[ $(try muster checkpoint veri) == verify ]] || exit 5\n"
+                "[[ $(try muster checkpoint verify --al) == --all ]] || exit 6\n");
   const std::string directory = folder.path().string();
   CHECK(std::system(("bash " + directory + "/try " + directory).c_str()) == 0);
 }
