@@ -192,6 +192,10 @@ TEST_CASE("only a release lifts a quarantine, whichever of its two records is lo
   put(one.path() + "/cert.json", certificate);
   fs::remove(folder / "resume_log.jsonl");
   CHECK(is_out());
+  fs::create_directory(folder / "resume_log.jsonl");  // nothing can be appended
+  CHECK_FALSE(release_checkpoint(one.path(), "the node was fine").ok());
+  CHECK(is_certified_bad(one.path()));
+  fs::remove(folder / "resume_log.jsonl");
 
   put(folder / "resume_log.jsonl", log);
   REQUIRE(release_checkpoint(one.path(), "the node was fine").ok());
