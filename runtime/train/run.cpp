@@ -42,22 +42,6 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-// Runs a part of the start that may fail on this rank alone; all ranks go on, or all throw the
-// first reason.
-template <class Part>
-auto on_all_ranks(Communicator& ranks, Part part) {
-  std::optional<decltype(part())> result;
-  Checked<std::string> vote = std::string();
-  try {
-    result = part();
-  } catch (const StartError& error) {
-    vote = CheckpointFault{error.what()};
-  }
-  const auto votes = gather_checked(ranks, vote);
-  if (!votes) throw StartError(votes.reason());
-  return std::move(*result);
-}
-
 void check_world(const RankVariables& variables, const Communicator& ranks) {
   if (!variables.world_size || *variables.world_size == ranks.size()) return;
   throw StartError("WORLD_SIZE says " + std::to_string(*variables.world_size) +

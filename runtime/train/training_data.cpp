@@ -121,19 +121,14 @@ void require_equal(const std::vector<std::string>& data) {
 
 TrainingData open_text(const TrainOptions& options, const std::vector<std::string>& left_out,
                        Communicator& ranks) {
-  TrainingData data;
-  Checked<std::string> vote = std::string();
-  try {
+  return on_all_ranks(ranks, [&] {
+    TrainingData data;
     std::string corpus =
         read_corpus(options.data, corpus_limit_bytes, left_out, options.jsonl_field);
     data.fingerprint = {order_of_samples, 0, 0, corpus.size(), crc32c(corpus)};
     data.tokens = std::make_unique<TextTokens>(std::move(corpus));
-  } catch (const StartError& error) {
-    vote = CheckpointFault{error.what()};
-  }
-  const auto votes = gather_checked(ranks, vote);
-  if (!votes) throw StartError(votes.reason());
-  return data;
+    return data;
+  });
 }
 
 void warn(std::size_t rank, const std::string& trouble) {
@@ -146,14 +141,14 @@ TrainingData open_tokens(const TrainOptions& options, TokenDataset dataset, cons
   data.unit = "tokens";
   if (options.verify_data) data.remark = verify_together(options, dataset, host, ranks);
   const auto say = [rank = ranks.rank()](const std::string& trouble) { warn(rank, trouble); };
-  auto line = ShardTokens::open(dataset, options.shape.vocabulary, say);
-  Checked<std::string> vote = std::string();
-  if (!line) vote = about_data(line.fault());
-  const auto votes = gather_checked(ranks, vote);
-  if (!votes) throw StartError(votes.reason());
+  auto line = on_all_ranks(ranks, [&] {
+    auto opened = ShardTokens::open(dataset, options.shape.vocabulary, say);
+    if (!opened) throw StartError(about_data(opened.fault()).reason);
+    return std::move(opened.value());
+  });
   data.fingerprint = {order_of_samples, 0, 0, dataset.bytes(), dataset_identity(dataset)};
-  ShardTokens& tokens = *line.value();
-  data.tokens = std::move(line.value());
+  ShardTokens& tokens = *line;
+  data.tokens = std::move(line);
   if (!options.data_cache.empty()) {
     const std::size_t first = dataset.shards.size() * ranks.rank() / ranks.size();
     data.cache = std::make_unique<ShardCache>(
@@ -166,21 +161,16 @@ TrainingData open_tokens(const TrainOptions& options, TokenDataset dataset, cons
 }  // namespace
 
 TrainingDataPlan plan_training_data(const TrainOptions& options, Communicator& ranks) {
-  TrainingDataPlan plan;
-  Checked<std::string> vote = std::string("text");
-  try {
-    plan.dataset = find_training_tokens(options);
-    plan.options = with_vocabulary_of(plan.dataset, options);
-    if (plan.dataset) {
-      vote = std::to_string(plan.dataset->bytes()) + " bytes, vocabulary " +
-             std::to_string(plan.dataset->vocabulary);
-    }
-  } catch (const StartError& error) {
-    vote = CheckpointFault{error.what()};
-  }
-  const auto votes = gather_checked(ranks, vote);
-  if (!votes) throw StartError(votes.reason());
-  require_equal(votes.value());
+  const TrainingDataPlan plan = on_all_ranks(ranks, [&] {
+    TrainingDataPlan mine;
+    mine.dataset = find_training_tokens(options);
+    mine.options = with_vocabulary_of(mine.dataset, options);
+    return mine;
+  });
+  require_equal(ranks.gather_texts(plan.dataset ? std::to_string(plan.dataset->bytes()) +
+                                                      " bytes, vocabulary " +
+                                                      std::to_string(plan.dataset->vocabulary)
+                                                : "text"));
   return plan;
 }
 
