@@ -8,7 +8,6 @@
 
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/vitals.h"
-#include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/train/save_parts.h"
 
 namespace muster {
@@ -38,11 +37,6 @@ BackgroundSave::BackgroundSave(SaveContext& context, const FlatSpace& space, Com
 
 BackgroundSave::~BackgroundSave() {
   if (work_.valid()) work_.wait();
-}
-
-std::string BackgroundSave::path() const {
-  return context_.root + "/" +
-         checkpoint_directory_name({progress_.step, context_.identity.generation});
 }
 
 void BackgroundSave::begin(const TrainingState& state) {
@@ -80,7 +74,8 @@ Checked<std::string> BackgroundSave::copy_and_write(const TrainingState& state,
 // The commit, or the wish to fetch shards first.
 Checked<std::string> BackgroundSave::commit_unless_missing(const Manifest& manifest) {
   step_back();
-  if (!missing_shards(path(), manifest).empty()) return std::string(1, needs_fetch);
+  if (!missing_shards(path_of_save(context_, progress_.step), manifest).empty())
+    return std::string(1, needs_fetch);
   const auto trouble = commit_and_collect(context_, manifest);
   return trouble ? is_done + trouble.value() : trouble;
 }
@@ -127,19 +122,12 @@ std::optional<SaveOutcome> BackgroundSave::hear_commit(const std::string& note) 
   if (note.front() == has_failed) return end(CheckpointFault{note.substr(1)});
   if (note.front() == is_done) return end(note.substr(1));
   const auto manifest = make_manifest(context_, space_, progress_, parts_);
-  return end(fetch_and_commit(context_, path(), manifest.value(), ranks_));
+  return end(fetch_and_commit(context_, manifest.value(), ranks_));
 }
 
 SaveOutcome BackgroundSave::end(const Checked<std::string>& trouble) {
   phase_ = Phase::idle;
-  const std::string name =
-      checkpoint_directory_name({progress_.step, context_.identity.generation});
-  if (!trouble) {
-    discard_uncommitted(path());
-    return {name, trouble.reason(), false};
-  }
-  context_.previous = name;
-  return {name, trouble.value(), true};
+  return conclude_save(context_, progress_.step, trouble);
 }
 
 SaveOutcome BackgroundSave::finish() {

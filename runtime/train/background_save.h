@@ -48,7 +48,6 @@ class BackgroundSave {
   std::optional<SaveOutcome> hear_parts(const std::vector<std::string>& notes);
   std::optional<SaveOutcome> hear_commit(const std::string& note);
   SaveOutcome end(const Checked<std::string>& trouble);
-  std::string path() const;
 
   SaveContext& context_;
   const FlatSpace& space_;

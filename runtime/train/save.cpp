@@ -13,8 +13,7 @@ namespace {
 
 // Everything from the shards to the commit; returns the trouble after the commit.
 Checked<std::string> write_and_commit(const SaveContext& context, const FlatSpace& space,
-                                      const TrainingState& state, const std::string& path,
-                                      Communicator& ranks) {
+                                      const TrainingState& state, Communicator& ranks) {
   const PlaneSpans planes{std::span(state.weights).subspan(state.owned.lo, state.owned.size()),
                           state.exp_avg, state.exp_avg_sq};
   const auto parts = gather_checked(
@@ -23,14 +22,18 @@ Checked<std::string> write_and_commit(const SaveContext& context, const FlatSpac
   if (!parts) return parts.fault();
   const auto manifest = make_manifest(context, space, state, parts.value());
   if (!manifest) return manifest.fault();
-  return fetch_and_commit(context, path, manifest.value(), ranks);
+  return fetch_and_commit(context, manifest.value(), ranks);
 }
 
 }  // namespace
 
-Checked<std::string> fetch_and_commit(const SaveContext& context, const std::string& path,
-                                      const Manifest& manifest, Communicator& ranks) {
-  const auto fetched = fetch_missing_shards(path, manifest, ranks);
+std::string path_of_save(const SaveContext& context, std::uint64_t step) {
+  return context.root + "/" + checkpoint_directory_name({step, context.identity.generation});
+}
+
+Checked<std::string> fetch_and_commit(const SaveContext& context, const Manifest& manifest,
+                                      Communicator& ranks) {
+  const auto fetched = fetch_missing_shards(path_of_save(context, manifest.step), manifest, ranks);
   if (!fetched) return fetched.fault();
   Checked<std::string> mine = std::string();
   if (ranks.rank() == 0) mine = commit_and_collect(context, manifest);
@@ -43,17 +46,20 @@ Checked<std::string> fetch_and_commit(const SaveContext& context, const std::str
   return outcome.value().front();
 }
 
-SaveOutcome save_checkpoint(SaveContext& context, const FlatSpace& space,
-                            const TrainingState& state, Communicator& ranks) {
-  const std::string name = checkpoint_directory_name({state.step, context.identity.generation});
-  const std::string path = context.root + "/" + name;
-  const auto trouble = write_and_commit(context, space, state, path, ranks);
+SaveOutcome conclude_save(SaveContext& context, std::uint64_t step,
+                          const Checked<std::string>& trouble) {
+  const std::string name = checkpoint_directory_name({step, context.identity.generation});
   if (!trouble) {
-    discard_uncommitted(path);
+    discard_uncommitted(path_of_save(context, step));
     return {name, trouble.reason(), false};
   }
   context.previous = name;
   return {name, trouble.value(), true};
+}
+
+SaveOutcome save_checkpoint(SaveContext& context, const FlatSpace& space,
+                            const TrainingState& state, Communicator& ranks) {
+  return conclude_save(context, state.step, write_and_commit(context, space, state, ranks));
 }
 
 }  // namespace muster

@@ -41,10 +41,19 @@ struct SaveOutcome {
   bool committed = false;
 };
 
+// The directory of the checkpoint of a step.
+std::string path_of_save(const SaveContext& context, std::uint64_t step);
+
 // Brings the shards together where rank 0 does not see all, and commits; the trouble after the
 // commit, which is the same on all ranks. Collective.
-Checked<std::string> fetch_and_commit(const SaveContext& context, const std::string& path,
-                                      const Manifest& manifest, Communicator& ranks);
+Checked<std::string> fetch_and_commit(const SaveContext& context, const Manifest& manifest,
+                                      Communicator& ranks);
+
+// What a save that has ended leaves behind: `context.previous` moves on after a commit, and what
+// was written of a failed one goes away. `trouble` is the one after the commit, or why there is
+// none.
+SaveOutcome conclude_save(SaveContext& context, std::uint64_t step,
+                          const Checked<std::string>& trouble);
 
 // Every rank gets the same outcome. `context.previous` moves on after a commit.
 SaveOutcome save_checkpoint(SaveContext& context, const FlatSpace& space,
