@@ -9,6 +9,7 @@
 #include "runtime/layer/layer_norm/layer_norm.h"
 #include "runtime/layer/linear/linear.h"
 #include "runtime/layer/parallel.h"
+#include "runtime/memory/add.h"
 #include "runtime/memory/vector_loops.h"
 #include "runtime/model/gpt_parameters.h"
 
@@ -29,14 +30,9 @@ using Buffer = std::vector<float>;
 
 constexpr std::size_t grain = 16384;
 
-MUSTER_VECTOR_CLONES
-void add_loop(const float* a, const float* b, std::size_t count, float* sum) {
-  for (std::size_t i = 0; i < count; ++i) sum[i] = a[i] + b[i];
-}
-
-void add(std::span<const float> a, std::span<const float> b, std::span<float> sum) {
+void add_rows(std::span<const float> a, std::span<const float> b, std::span<float> sum) {
   for_ranges(a.size(), grain, [&](std::size_t lo, std::size_t hi) {
-    add_loop(a.data() + lo, b.data() + lo, hi - lo, sum.data() + lo);
+    add(a.data() + lo, b.data() + lo, hi - lo, sum.data() + lo);
   });
 }
 
@@ -194,13 +190,13 @@ void PassOf<Operand>::layer_forward(std::size_t index) {
   project(c, 3 * c, at.normed_1, attn_weight, at.qkv);
   attention_forward<Operand>(attention_, at.qkv, at.attended, at.log_sums, scratch_);
   project(c, c, at.attended, attn_proj_weight, branch_);
-  add(inputs_[index], branch_, at.x_mlp);
+  add_rows(inputs_[index], branch_, at.x_mlp);
   layer_norm_forward<Operand>(norm_, at.x_mlp, w(ln_2_weight), w(ln_2_bias), at.normed_2, at.mean_2,
                               at.rstd_2);
   project(c, 4 * c, at.normed_2, fc_weight, at.hidden);
   gelu_forward<Operand>(at.hidden, at.activated);
   project(4 * c, c, at.activated, fc_proj_weight, branch_);
-  add(at.x_mlp, branch_, inputs_[index + 1]);
+  add_rows(at.x_mlp, branch_, inputs_[index + 1]);
 }
 
 template <class Operand>

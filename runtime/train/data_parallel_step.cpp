@@ -4,16 +4,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/memory/add.h"
 #include "runtime/memory/vector_loops.h"
 #include "runtime/report/spent_time.h"
 
 namespace muster {
 namespace {
-
-MUSTER_VECTOR_CLONES
-void add_into(const float* a, std::size_t count, float* sum) {
-  for (std::size_t i = 0; i < count; ++i) sum[i] += a[i];
-}
 
 MUSTER_VECTOR_CLONES
 double sum_of_squares(const float* values, std::size_t count) {
