@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/manifest_fields.h"
+#include "runtime/checkpoint/safetensors_header.h"
 #include "runtime/checkpoint/shard.h"
 
 namespace muster {
@@ -56,14 +57,7 @@ std::string shard_header(const ShardIdentity& identity, const ElementRange& rang
         {"shape", {range.size()}},
         {"data_offsets", {plane * plane_bytes, (plane + 1) * plane_bytes}}};
   }
-  std::string text = header.dump();
-  const std::size_t whole = (8 + text.size() + shard_data_alignment_bytes - 1) /
-                            shard_data_alignment_bytes * shard_data_alignment_bytes;
-  text.resize(whole - 8, ' ');
-  const std::uint64_t length = text.size();
-  std::string bytes(8, '\0');
-  std::memcpy(bytes.data(), &length, 8);
-  return bytes + text;
+  return safetensors_header(header.dump(), shard_data_alignment_bytes);
 }
 
 Checked<NoValue> check_shard_header(std::string_view bytes, const ShardIdentity& identity,

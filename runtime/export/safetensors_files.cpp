@@ -1,9 +1,9 @@
 #include "runtime/export/safetensors_files.h"
 
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "runtime/checkpoint/safetensors_header.h"
 #include "runtime/export/export_file.h"
 #include "runtime/layer/layer_norm/layer_norm.h"
 
@@ -56,12 +56,7 @@ std::string header_of(const WeightsShard& shard) {
         {"dtype", "F32"}, {"shape", tensor->shape}, {"data_offsets", {at, end}}};
     at = end;
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = text.size();
-  std::string bytes(sizeof length, '\0');
-  std::memcpy(bytes.data(), &length, sizeof length);
-  return bytes + text;
+  return safetensors_header(header.dump(), 8);
 }
 
 Checked<NoValue> write_shard_file(const WeightsShard& shard, CheckpointReader& reader,

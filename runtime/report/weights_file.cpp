@@ -1,9 +1,9 @@
 #include "runtime/report/weights_file.h"
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/safetensors_header.h"
 
 namespace muster {
 namespace {
@@ -17,12 +17,7 @@ std::string weights_header(const FlatSpace& space) {
     header[param.name] = {{"dtype", "F32"}, {"shape", param.shape}, {"data_offsets", {at, end}}};
     at = end;
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  const std::uint64_t length = text.size();
-  std::string bytes(sizeof length, '\0');
-  std::memcpy(bytes.data(), &length, sizeof length);
-  return bytes + text;
+  return safetensors_header(header.dump(), 8);
 }
 
 }  // namespace
