@@ -77,6 +77,12 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& host_nam
   set("plm_rsh_no_tree_spawn", "1");        // only node 0's agent may be asked
   set("orte_leave_session_attached", "1");  // the daemons stay children of their agents
   set("if_base_do_not_resolve", "1");       // names are nodes, whatever a resolver thinks of them
+  if (mpi.one_machine) {
+    // Other networks of a machine come and go, those of containers for instance, and a connection
+    // through one that has gone stands still for ever.
+    set("oob_tcp_if_include", "lo");
+    set("btl_tcp_if_include", "lo");
+  }
   argv.insert(argv.end(), {"-np", std::to_string(ranks), "--host", hosts, "--map-by", "slot",
                            "--oversubscribe", "--bind-to", "none"});
   // Each node has its own path of muster, so the shell there looks it up.

@@ -106,6 +106,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
     start.mpi.emplace();
     start.mpi->processes_per_node = job.spec.distribution.processes_per_node;
     start.mpi->processes = attempt.processes;
+    start.mpi->one_machine = is_on_this_machine(job);
     for (const AttemptNode& node : attempt.nodes) start.mpi->hosts.push_back(node.id.value);
   }
   return start;

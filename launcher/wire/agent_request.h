@@ -139,12 +139,14 @@ struct MpiLaunch {
   std::vector<std::string> hosts;  // in node order, as mpirun is told them
   int processes_per_node = 1;
   std::vector<int> processes{};  // of each node, where GPUs are counted; else empty
+  bool one_machine = false;      // all nodes are pretend ones of the same machine
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("hosts", self.hosts);
     visit("processes_per_node", self.processes_per_node);
     visit("processes", self.processes);
+    visit("one_machine", self.one_machine);
   }
 };
 

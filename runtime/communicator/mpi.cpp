@@ -40,12 +40,15 @@ struct CountsAndOffsets {
 // Waits for a collective: spins while the others are likely to arrive soon, then sleeps between
 // looks. Open MPI's own waiting never sleeps, and where ranks share cores with other work a rank
 // that only spins or yields keeps the one it waits for from running: steps then take seconds
-// instead of milliseconds. A rank that stands still, or a node that is gone without closing its
+// instead of milliseconds. Who waits for long is to look like it from outside, where processor time
+// is taken for work. A rank that stands still, or a node that is gone without closing its
 // connections, would otherwise be waited for without end.
 void finish_within(std::chrono::seconds limit, MPI_Request request) {
   using Clock = std::chrono::steady_clock;
   constexpr auto spin_time = std::chrono::microseconds(200);
   constexpr auto nap = std::chrono::microseconds(50);
+  constexpr auto long_wait = std::chrono::seconds(1);
+  constexpr auto long_nap = std::chrono::microseconds(2000);
   const auto begin = Clock::now();
   int done = 0;
   while (true) {
@@ -57,7 +60,7 @@ void finish_within(std::chrono::seconds limit, MPI_Request request) {
                                std::to_string(limit.count()) +
                                " s (--peer-timeout): one of them hangs, or its node is gone");
     }
-    if (waited > spin_time) std::this_thread::sleep_for(nap);
+    if (waited > spin_time) std::this_thread::sleep_for(waited > long_wait ? long_nap : nap);
   }
 }
 

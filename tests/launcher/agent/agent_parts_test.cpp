@@ -289,6 +289,8 @@ TEST_CASE("mpirun is told how many ranks each node has") {
   CHECK_THAT(said({{"h01", "h02"}, 2, {}}), ContainsSubstring(" -np 4 --host h01:2,h02:2 "));
   CHECK_THAT(said({{"h01", "h02"}, 2, {3, 1}}), ContainsSubstring(" -np 4 --host h01:3,h02:1 "));
   CHECK_THAT(said({{"h01", "h02"}, 1, {4, 1}}), ContainsSubstring(" -np 5 --host h01:4,h02:1 "));
+  CHECK_THAT(said({{"h01", "h02"}, 1, {}}), !ContainsSubstring("_if_include"));
+  CHECK_THAT(said({{"h01", "h02"}, 1, {}, true}), ContainsSubstring(" btl_tcp_if_include lo "));
 }
 
 TEST_CASE("whole lines of metrics are read once") {
