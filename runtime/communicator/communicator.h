@@ -1,9 +1,9 @@
 // What the ranks of a run need from each other, and nothing more.
 //
 // Implementations: single (one process, nothing to do) and MPI. All ranks call the same methods in
-// the same order; a call returns when this rank's part is done. Counts are elements, never bytes.
-// Data only moves: sums are formed by the caller in an order of its own, so that no library decides
-// the bits of a result.
+// the same order; a call returns when this rank's part is done, but for start_*(), which return at
+// once. Counts are elements, never bytes. Data only moves: sums are formed by the caller in an
+// order of its own, so that no library decides the bits of a result.
 #pragma once
 
 #include <memory>
@@ -16,6 +16,17 @@
 
 namespace muster {
 
+// A transfer under way. The spans it was given stay untouched until wait() returned; lists of
+// ranges may go at once. Any number may be under way; all ranks start the same transfers in the
+// same order and may wait for them in any. One that is destroyed before that is given up, after
+// which the ranks can only end.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  virtual bool done() = 0;  // lets it move on; never blocks
+  virtual void wait() = 0;  // at once when it is done
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -25,12 +36,20 @@ class Communicator {
   // Sends send[send_ranges[r]] to every rank r and fills receive[receive_ranges[r]] from it. Ranges
   // are offsets into the spans, one per rank; what r sends to q has the length that q expects from
   // r.
-  virtual void all_to_all(std::span<const float> send, std::span<const ElementRange> send_ranges,
-                          std::span<float> receive,
-                          std::span<const ElementRange> receive_ranges) = 0;
+  virtual std::unique_ptr<Transfer> start_all_to_all(
+      std::span<const float> send, std::span<const ElementRange> send_ranges,
+      std::span<float> receive, std::span<const ElementRange> receive_ranges) = 0;
+  void all_to_all(std::span<const float> send, std::span<const ElementRange> send_ranges,
+                  std::span<float> receive, std::span<const ElementRange> receive_ranges) {
+    start_all_to_all(send, send_ranges, receive, receive_ranges)->wait();
+  }
 
   // Rank r owns whole[owned[r]]; afterwards every rank has all of them.
-  virtual void all_gather(std::span<float> whole, std::span<const ElementRange> owned) = 0;
+  virtual std::unique_ptr<Transfer> start_all_gather(std::span<float> whole,
+                                                     std::span<const ElementRange> owned) = 0;
+  void all_gather(std::span<float> whole, std::span<const ElementRange> owned) {
+    start_all_gather(whole, owned)->wait();
+  }
 
   // The text of every rank, by rank; lengths may differ. Also a barrier.
   virtual std::vector<std::string> gather_texts(std::string_view mine) = 0;

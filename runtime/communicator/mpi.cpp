@@ -43,7 +43,7 @@ struct CountsAndOffsets {
 // instead of milliseconds. Who waits for long is to look like it from outside, where processor time
 // is taken for work. A rank that stands still, or a node that is gone without closing its
 // connections, would otherwise be waited for without end.
-void finish_within(std::chrono::seconds limit, MPI_Request request) {
+void finish_within(std::chrono::seconds limit, MPI_Request& request) {
   using Clock = std::chrono::steady_clock;
   constexpr auto spin_time = std::chrono::microseconds(200);
   constexpr auto nap = std::chrono::microseconds(50);
@@ -64,6 +64,28 @@ void finish_within(std::chrono::seconds limit, MPI_Request request) {
   }
 }
 
+// Holds the counts and offsets too, which MPI may read until the end.
+class MpiTransfer final : public Transfer {
+ public:
+  MpiTransfer(std::chrono::seconds peer_timeout, std::vector<CountsAndOffsets> parts)
+      : peer_timeout_(peer_timeout), parts_(std::move(parts)) {}
+
+  bool done() override {
+    int done = 0;
+    MPI_Test(&request_, &done, MPI_STATUS_IGNORE);  // at once when there is no request any more
+    return done != 0;
+  }
+  void wait() override { finish_within(peer_timeout_, request_); }
+
+  const CountsAndOffsets& part(std::size_t index) const { return parts_[index]; }
+  MPI_Request& request() { return request_; }
+
+ private:
+  std::chrono::seconds peer_timeout_;
+  std::vector<CountsAndOffsets> parts_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
 class MpiCommunicator final : public Communicator {
  public:
   explicit MpiCommunicator(std::chrono::seconds peer_timeout) : peer_timeout_(peer_timeout) {
@@ -81,22 +103,28 @@ class MpiCommunicator final : public Communicator {
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
 
-  void all_to_all(std::span<const float> send, std::span<const ElementRange> send_ranges,
-                  std::span<float> receive, std::span<const ElementRange> receive_ranges) override {
-    const CountsAndOffsets out(send_ranges);
-    const CountsAndOffsets in(receive_ranges);
-    MPI_Request request{};
+  std::unique_ptr<Transfer> start_all_to_all(
+      std::span<const float> send, std::span<const ElementRange> send_ranges,
+      std::span<float> receive, std::span<const ElementRange> receive_ranges) override {
+    auto transfer = std::make_unique<MpiTransfer>(
+        peer_timeout_,
+        std::vector{CountsAndOffsets(send_ranges), CountsAndOffsets(receive_ranges)});
+    const CountsAndOffsets& out = transfer->part(0);
+    const CountsAndOffsets& in = transfer->part(1);
     MPI_Ialltoallv(send.data(), out.counts.data(), out.offsets.data(), MPI_FLOAT, receive.data(),
-                   in.counts.data(), in.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD, &request);
-    wait_for(request);
+                   in.counts.data(), in.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD,
+                   &transfer->request());
+    return transfer;
   }
 
-  void all_gather(std::span<float> whole, std::span<const ElementRange> owned) override {
-    const CountsAndOffsets parts(owned);
-    MPI_Request request{};
+  std::unique_ptr<Transfer> start_all_gather(std::span<float> whole,
+                                             std::span<const ElementRange> owned) override {
+    auto transfer =
+        std::make_unique<MpiTransfer>(peer_timeout_, std::vector{CountsAndOffsets(owned)});
+    const CountsAndOffsets& parts = transfer->part(0);
     MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, whole.data(), parts.counts.data(),
-                    parts.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD, &request);
-    wait_for(request);
+                    parts.offsets.data(), MPI_FLOAT, MPI_COMM_WORLD, &transfer->request());
+    return transfer;
   }
 
   std::vector<std::string> gather_texts(std::string_view mine) override {

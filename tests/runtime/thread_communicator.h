@@ -1,14 +1,19 @@
 // Ranks as threads of the test's process, so that whole runs at any world size fit into a unit
 // test.
 //
-// Every collective is: publish my arguments, wait for all, copy what is mine, wait for all.
+// Every collective is: publish my arguments, wait for all, copy what is mine, wait for all. A
+// transfer under way does each of the four when it can; a rank that is asked copies only what
+// others have published, so the order of threads decides how far it is.
 #pragma once
 
 #include <algorithm>
 #include <barrier>
+#include <condition_variable>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -35,10 +40,63 @@ class ThreadWorld {
 
  private:
   struct Slot {
-    std::span<const float> floats;
-    std::span<const ElementRange> ranges;
     std::string_view text;
     std::span<char> bytes;
+  };
+
+  // What the ranks have published of the n-th transfer.
+  struct Board {
+    explicit Board(std::size_t size) : floats(size), ranges(size) {}
+    std::vector<std::span<const float>> floats;
+    std::vector<std::vector<ElementRange>> ranges;
+    std::size_t published = 0;
+    std::size_t copied = 0;
+  };
+
+  std::shared_ptr<Board> publish(std::size_t number, std::size_t rank,
+                                 std::span<const float> floats,
+                                 std::span<const ElementRange> ranges) {
+    const std::lock_guard lock(mutex_);
+    auto& board = boards_[number];
+    if (!board) board = std::make_shared<Board>(slots_.size());
+    board->floats[rank] = floats;
+    board->ranges[rank].assign(ranges.begin(), ranges.end());
+    const auto mine = board;
+    if (++mine->published == slots_.size()) boards_.erase(number);
+    changed_.notify_all();
+    return mine;
+  }
+
+  class ThreadTransfer final : public Transfer {
+   public:
+    ThreadTransfer(ThreadWorld& world, std::shared_ptr<Board> board,
+                   std::function<void(const Board&)> copy)
+        : world_(world), board_(std::move(board)), copy_(std::move(copy)) {}
+
+    bool done() override {
+      std::unique_lock lock(world_.mutex_);
+      if (board_->published == world_.slots_.size()) copy_once();
+      return board_->copied == world_.slots_.size();
+    }
+    void wait() override {
+      std::unique_lock lock(world_.mutex_);
+      world_.changed_.wait(lock, [&] { return board_->published == world_.slots_.size(); });
+      copy_once();
+      world_.changed_.wait(lock, [&] { return board_->copied == world_.slots_.size(); });
+    }
+
+   private:
+    void copy_once() {
+      if (!copy_) return;
+      copy_(*board_);
+      copy_ = nullptr;
+      ++board_->copied;
+      world_.changed_.notify_all();
+    }
+
+    ThreadWorld& world_;
+    std::shared_ptr<Board> board_;
+    std::function<void(const Board&)> copy_;
   };
 
   class Rank final : public Communicator {
@@ -47,30 +105,34 @@ class ThreadWorld {
     std::size_t rank() const override { return rank_; }
     std::size_t size() const override { return world_.slots_.size(); }
 
-    void all_to_all(std::span<const float> send, std::span<const ElementRange> send_ranges,
-                    std::span<float> receive,
-                    std::span<const ElementRange> receive_ranges) override {
-      publish({send, send_ranges, {}, {}});
-      for (std::size_t r = 0; r < size(); ++r) {
-        const ElementRange from = world_.slots_[r].ranges[rank_];
-        if (from.size() != receive_ranges[r].size()) std::abort();
-        if (from.size() == 0) continue;
-        std::copy_n(&world_.slots_[r].floats[from.lo], from.size(), &receive[receive_ranges[r].lo]);
-      }
-      world_.barrier_.arrive_and_wait();
+    std::unique_ptr<Transfer> start_all_to_all(
+        std::span<const float> send, std::span<const ElementRange> send_ranges,
+        std::span<float> receive, std::span<const ElementRange> receive_ranges) override {
+      const std::vector<ElementRange> in(receive_ranges.begin(), receive_ranges.end());
+      return start(send, send_ranges, [this, receive, in](const Board& board) {
+        for (std::size_t r = 0; r < size(); ++r) {
+          const ElementRange from = board.ranges[r][rank_];
+          if (from.size() != in[r].size()) std::abort();
+          if (from.size() == 0) continue;
+          std::copy_n(&board.floats[r][from.lo], from.size(), &receive[in[r].lo]);
+        }
+      });
     }
 
-    void all_gather(std::span<float> whole, std::span<const ElementRange> owned) override {
-      publish({whole, owned, {}, {}});
-      for (std::size_t r = 0; r < size(); ++r) {
-        if (r == rank_ || owned[r].size() == 0) continue;
-        std::copy_n(&world_.slots_[r].floats[owned[r].lo], owned[r].size(), &whole[owned[r].lo]);
-      }
-      world_.barrier_.arrive_and_wait();
+    std::unique_ptr<Transfer> start_all_gather(std::span<float> whole,
+                                               std::span<const ElementRange> owned) override {
+      return start(whole, owned, [this, whole](const Board& board) {
+        for (std::size_t r = 0; r < size(); ++r) {
+          const ElementRange part = board.ranges[r][r];
+          if (part != board.ranges[rank_][r]) std::abort();
+          if (r == rank_ || part.size() == 0) continue;
+          std::copy_n(&board.floats[r][part.lo], part.size(), &whole[part.lo]);
+        }
+      });
     }
 
     std::vector<std::string> gather_texts(std::string_view mine) override {
-      publish({{}, {}, mine, {}});
+      publish({mine, {}});
       std::vector<std::string> texts;
       for (const Slot& slot : world_.slots_) texts.emplace_back(slot.text);
       world_.barrier_.arrive_and_wait();
@@ -78,7 +140,7 @@ class ThreadWorld {
     }
 
     void broadcast(std::span<char> bytes, std::size_t root) override {
-      publish({{}, {}, {}, bytes});
+      publish({{}, bytes});
       const std::span<char> source = world_.slots_[root].bytes;
       if (rank_ != root) std::copy(source.begin(), source.end(), bytes.begin());
       world_.barrier_.arrive_and_wait();
@@ -87,6 +149,13 @@ class ThreadWorld {
     void abort(int exit_code) override { std::_Exit(exit_code); }
 
    private:
+    std::unique_ptr<Transfer> start(std::span<const float> floats,
+                                    std::span<const ElementRange> ranges,
+                                    std::function<void(const Board&)> copy) {
+      return std::make_unique<ThreadTransfer>(
+          world_, world_.publish(started_++, rank_, floats, ranges), std::move(copy));
+    }
+
     void publish(const Slot& slot) {
       world_.slots_[rank_] = slot;
       world_.barrier_.arrive_and_wait();
@@ -94,10 +163,15 @@ class ThreadWorld {
 
     ThreadWorld& world_;
     std::size_t rank_;
+    std::size_t started_ = 0;  // transfers
   };
 
   std::vector<Slot> slots_;
   std::barrier<> barrier_;
+  std::mutex mutex_;  // guards what follows, and every board
+  std::condition_variable changed_;
+  std::map<std::size_t, std::shared_ptr<Board>>
+      boards_;  // that not all have published on, by number
 };
 
 }  // namespace muster::test
