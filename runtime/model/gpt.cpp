@@ -1,6 +1,7 @@
 #include "runtime/model/gpt.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "runtime/layer/attention/attention.h"
 #include "runtime/layer/cross_entropy/cross_entropy.h"
@@ -18,9 +19,8 @@ namespace muster {
 class Gpt::Pass {
  public:
   virtual ~Pass() = default;
-  virtual void use(std::span<const float> weights) = 0;
-  virtual double accumulate(std::span<const Token> tokens, std::span<float> gradient,
-                            bool fresh) = 0;
+  virtual void weights_changed() = 0;
+  virtual double accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh) = 0;
 };
 
 namespace {
@@ -62,6 +62,15 @@ std::span<Bf16> in_place(std::span<float> values, std::vector<Bf16>& beside) {
   return beside;
 }
 
+// A block that was taken from the store.
+template <class Operand>
+struct TakenBlock {
+  std::uint64_t first = 0;  // in the flat space
+  std::span<const float> weights;
+  std::span<const Operand> operands;  // the weights, as matrix products read them
+  std::span<float> gradient;
+};
+
 // What backward needs of one layer's forward. M rows = sequences x context.
 template <class Operand>
 struct LayerActivations {
@@ -88,18 +97,25 @@ struct LayerActivations {
 template <class Operand>
 class PassOf final : public Gpt::Pass {
   using Operands = std::vector<Operand>;
+  struct Rounded {
+    Operands memory;
+    std::span<const Operand> values;
+    bool is_current = false;
+  };
 
  public:
-  PassOf(const GptShape& shape, std::size_t sequences, bool recompute)
+  PassOf(const GptShape& shape, std::size_t sequences, const GptSettings& settings)
       : shape_(shape),
         space_(gpt_flat_space(shape)),
-        recompute_(recompute),
+        blocks_(gpt_blocks(shape, space_)),
+        recompute_(settings.recompute),
+        round_again_(settings.round_again),
         rows_(sequences * shape.context),
         attention_{sequences, shape.context, shape.heads, shape.width},
         norm_{rows_, shape.width},
         embedding_{sequences, shape.context, shape.width, shape.context + 1},
         inputs_(shape.layers + 1, Buffer(rows_ * shape.width)),
-        layers_(recompute ? 1 : shape.layers, {rows_, shape.width, attention_.rows()}),
+        layers_(recompute_ ? 1 : shape.layers, {rows_, shape.width, attention_.rows()}),
         mean_f_(rows_),
         rstd_f_(rows_),
         logits_(rows_ * shape.vocabulary),
@@ -107,19 +123,18 @@ class PassOf final : public Gpt::Pass {
         dhidden_(4 * rows_ * shape.width),
         scratch_(attention_scratch(attention_)),
         normed_f_(rows_ * shape.width),
+        rounded_(blocks_.size()),
         targets_(rows_) {
     for (Buffer* buffer : {&dx_, &dnarrow_, &branch_}) buffer->resize(rows_ * shape.width);
   }
 
-  void use(std::span<const float> weights) override {
-    weights_ = weights;
-    operands_ = operands_of(weights, rounded_weights_);
+  void weights_changed() override {
+    for (Rounded& block : rounded_) block.is_current = false;
   }
 
-  double accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh) override {
-    gradient_ = gradient;
+  double accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh) override {
+    store_ = &store;
     fresh_ = fresh;
-    if (fresh) clear_sums();
     for (std::size_t row = 0; row < rows_; ++row) {
       targets_[row] = tokens[row / shape_.context * embedding_.stride + row % shape_.context + 1];
     }
@@ -129,34 +144,86 @@ class PassOf final : public Gpt::Pass {
   }
 
  private:
-  template <class Number>
-  std::span<Number> parameter(std::span<Number> values, std::size_t index) const {
-    const FlatParameter& param = space_.params[index];
-    return values.subspan(param.offset, param.size());
+  // Which block a parameter, or a layer, lies in.
+  std::size_t final_block() const { return shape_.layers + 1; }
+  TakenBlock<Operand>& taken(std::size_t block) {
+    return block == 0 ? embeddings_ : block == final_block() ? final_ : layer_;
   }
-  std::span<const float> weight(std::size_t index) const { return parameter(weights_, index); }
-  std::span<const Operand> matrix(std::size_t index) const { return parameter(operands_, index); }
-  std::span<float> gradient_of(std::size_t index) const { return parameter(gradient_, index); }
+  TakenBlock<Operand>& taken_with(std::size_t index) {
+    const bool is_embedding = index <= wpe;
+    return is_embedding ? embeddings_ : index >= ln_f_weight(shape_.layers) ? final_ : layer_;
+  }
+
+  void take_weights(std::size_t block) {
+    TakenBlock<Operand>& at = taken(block);
+    at.first = blocks_[block].lo;
+    at.weights = store_->weights(block);
+    at.operands = operands_of_block(block, at.weights);
+  }
+  void take_gradient(std::size_t block) {
+    taken(block).gradient = store_->gradient(block);
+    if (fresh_) clear_sums(block);
+  }
+
+  // Rounded once after every change of the weights; where layers are rounded again, all of them
+  // share one place.
+  std::span<const Operand> operands_of_block(std::size_t block, std::span<const float> weights) {
+    const bool is_layer = block != 0 && block != final_block();
+    Rounded& rounded = rounded_[round_again_ && is_layer ? 1 : block];
+    if (std::is_same_v<Operand, float> || (round_again_ && is_layer) || !rounded.is_current) {
+      rounded.values = operands_of(weights, rounded.memory);
+      rounded.is_current = true;
+    }
+    return rounded.values;
+  }
+
+  template <class Number>
+  std::span<Number> parameter(std::span<Number> values, std::size_t index) {
+    const FlatParameter& param = space_.params[index];
+    return values.subspan(param.offset - taken_with(index).first, param.size());
+  }
+  std::span<const float> weight(std::size_t index) {
+    return parameter(taken_with(index).weights, index);
+  }
+  std::span<const Operand> matrix(std::size_t index) {
+    return parameter(taken_with(index).operands, index);
+  }
+  std::span<float> gradient_of(std::size_t index) {
+    return parameter(taken_with(index).gradient, index);
+  }
   LinearShape linear(std::size_t in, std::size_t out) const { return {rows_, in, out, fresh_}; }
   LayerActivations<Operand>& layer(std::size_t index) { return layers_[recompute_ ? 0 : index]; }
 
-  // Of the gradient, what is only ever added to: all but the results of matrix products.
-  void clear_sums() {
+  // Of a block's gradient, what is only ever added to, and the padding: all but the results of
+  // matrix products.
+  void clear_sums(std::size_t block) {
+    const std::span<float> gradient = taken(block).gradient;
+    std::uint64_t clean = 0;  // up to here
+    const auto clear_until = [&](std::uint64_t end) {
+      std::ranges::fill(gradient.subspan(clean, end - clean), 0.0f);
+    };
     for (std::size_t index = 0; index < space_.params.size(); ++index) {
-      const bool from_product =
-          index == head(shape_) || (index > wpe && space_.params[index].shape.size() == 2);
-      if (!from_product) std::ranges::fill(gradient_of(index), 0.0f);
+      const FlatParameter& param = space_.params[index];
+      const bool from_product = index == head(shape_) || (index > wpe && param.shape.size() == 2);
+      if (!from_product || param.offset < blocks_[block].lo || param.offset >= blocks_[block].hi) {
+        continue;
+      }
+      clear_until(param.offset - blocks_[block].lo);
+      clean = param.offset - blocks_[block].lo + param.size();
     }
+    clear_until(gradient.size());
   }
 
   double forward(std::span<const Token> tokens);
   void backward(std::span<const Token> tokens);
   void layer_forward(std::size_t index);
   void layer_backward(std::size_t index);
+  void head_backward();
 
   GptShape shape_;
   FlatSpace space_;
-  bool recompute_;
+  std::vector<ElementRange> blocks_;
+  bool recompute_, round_again_;
   std::size_t rows_;
   AttentionShape attention_;
   LayerNormShape norm_;
@@ -167,11 +234,11 @@ class PassOf final : public Gpt::Pass {
   Buffer dx_, dnarrow_, dqkv_, dhidden_;  // [M, C], [M, C], [M, 3C], [M, 4C]
   Buffer branch_, scratch_;               // [M, C]
   Operands normed_f_;                     // [M, C]
-  Operands dx_operands_, dqkv_operands_, dhidden_operands_, dlogits_operands_, rounded_weights_;
-  std::vector<Token> targets_;  // [M]
-  std::span<const float> weights_;
-  std::span<const Operand> operands_;  // the weights, as matrix products read them
-  std::span<float> gradient_;
+  Operands dx_operands_, dqkv_operands_, dhidden_operands_, dlogits_operands_;
+  std::vector<Rounded> rounded_;                    // by block
+  std::vector<Token> targets_;                      // [M]
+  TakenBlock<Operand> embeddings_, layer_, final_;  // one layer at a time
+  BlockStore* store_ = nullptr;
   bool fresh_ = false;
 };
 
@@ -201,8 +268,15 @@ void PassOf<Operand>::layer_forward(std::size_t index) {
 
 template <class Operand>
 double PassOf<Operand>::forward(std::span<const Token> tokens) {
+  take_weights(0);
   embedding_forward(embedding_, tokens, weight(wte), weight(wpe), inputs_[0]);
-  for (std::size_t index = 0; index < shape_.layers; ++index) layer_forward(index);
+  if (!shape_.tied) store_->weights_done(0);
+  for (std::size_t index = 0; index < shape_.layers; ++index) {
+    take_weights(index + 1);
+    layer_forward(index);
+    store_->weights_done(index + 1);
+  }
+  take_weights(final_block());
   layer_norm_forward<Operand>(norm_, inputs_.back(), weight(ln_f_weight(shape_.layers)),
                               weight(ln_f_bias(shape_.layers)), normed_f_, mean_f_, rstd_f_);
   gemm({.m = rows_,
@@ -245,11 +319,15 @@ void PassOf<Operand>::layer_backward(std::size_t index) {
                       d(ln_1_weight), d(ln_1_bias));
 }
 
+// The head, whose matrix is the token embedding or one of its own, and the last norm; dx_ becomes
+// the gradient of what the layers made.
 template <class Operand>
-void PassOf<Operand>::backward(std::span<const Token> tokens) {
+void PassOf<Operand>::head_backward() {
   const std::size_t c = shape_.width;
   const std::size_t v = shape_.vocabulary;
   const std::span<const Operand> dlogits = in_place(logits_, dlogits_operands_);
+  take_gradient(final_block());
+  if (shape_.tied) take_gradient(0);
   gemm({.m = rows_, .n = c, .k = v, .lda = v, .ldb = c, .ldc = c}, dlogits.data(),
        matrix(head(shape_)).data(), dnarrow_.data());
   gemm({.m = v,
@@ -265,28 +343,55 @@ void PassOf<Operand>::backward(std::span<const Token> tokens) {
   layer_norm_backward(norm_, inputs_.back(), weight(ln_f_weight(shape_.layers)), mean_f_, rstd_f_,
                       dnarrow_, dx_, gradient_of(ln_f_weight(shape_.layers)),
                       gradient_of(ln_f_bias(shape_.layers)));
-  for (std::size_t index = shape_.layers; index-- > 0;) layer_backward(index);
+  store_->weights_done(final_block());
+  store_->gradient_done(final_block());
+  if (shape_.tied) store_->weights_done(0);
+}
+
+template <class Operand>
+void PassOf<Operand>::backward(std::span<const Token> tokens) {
+  head_backward();
+  for (std::size_t index = shape_.layers; index-- > 0;) {
+    take_weights(index + 1);
+    take_gradient(index + 1);
+    layer_backward(index);
+    store_->weights_done(index + 1);
+    store_->gradient_done(index + 1);
+  }
+  if (!shape_.tied) take_gradient(0);
   embedding_backward(embedding_, tokens, dx_, gradient_of(wte), gradient_of(wpe));
+  store_->gradient_done(0);
 }
 
 }  // namespace
 
-Gpt::Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings) {
+Gpt::Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings)
+    : blocks_(gpt_blocks(shape, gpt_flat_space(shape))) {
   if (settings.precision == Precision::bf16) {
-    pass_ = std::make_unique<PassOf<Bf16>>(shape, sequences, settings.recompute);
+    pass_ = std::make_unique<PassOf<Bf16>>(shape, sequences, settings);
   } else {
-    pass_ = std::make_unique<PassOf<float>>(shape, sequences, settings.recompute);
+    pass_ = std::make_unique<PassOf<float>>(shape, sequences, settings);
   }
 }
 
 Gpt::~Gpt() = default;
 
+double Gpt::accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh) {
+  return pass_->accumulate(tokens, store, fresh);
+}
+
+void Gpt::weights_changed() {
+  pass_->weights_changed();
+}
+
 void Gpt::use(std::span<const float> weights) {
-  pass_->use(weights);
+  weights_ = weights;
+  weights_changed();
 }
 
 double Gpt::accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh) {
-  return pass_->accumulate(tokens, gradient, fresh);
+  WholeBlockStore store(blocks_, weights_, gradient);
+  return accumulate(tokens, store, fresh);
 }
 
 }  // namespace muster

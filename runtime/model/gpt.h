@@ -15,9 +15,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/layer/embedding/embedding.h"
+#include "runtime/model/block_store.h"
 
 namespace muster {
 
@@ -36,9 +38,18 @@ std::string gpt_shape_fault(const GptShape& shape);
 // Where every parameter lies: wte, wpe, per layer 12 tensors, ln_f, lm_head unless it is tied.
 FlatSpace gpt_flat_space(const GptShape& shape);
 
-// Fills `weights` (space.numel elements) from the seed; padding is 0.
+// The blocks of the space, in its order: embeddings, a block per layer, and the final norm with the
+// head, if that is one of its own. Together they are the whole space.
+std::vector<ElementRange> gpt_blocks(const GptShape& shape, const FlatSpace& space);
+
+// Fills `weights` with elements `range` of the model that the seed makes; padding is 0. The range
+// begins and ends at multiples of space.align.
 void initialize_gpt(const GptShape& shape, const FlatSpace& space, std::uint64_t seed,
-                    std::span<float> weights);
+                    const ElementRange& range, std::span<float> weights);
+inline void initialize_gpt(const GptShape& shape, const FlatSpace& space, std::uint64_t seed,
+                           std::span<float> weights) {
+  initialize_gpt(shape, space, seed, {0, space.numel}, weights);
+}
 
 // What matrix products read. Sums, the residual stream, softmaxes and gradients are fp32 in both.
 enum class Precision { fp32, bf16 };
@@ -46,6 +57,8 @@ enum class Precision { fp32, bf16 };
 struct GptSettings {
   Precision precision = Precision::fp32;
   bool recompute = false;  // forward of a layer again in its backward, instead of keeping all
+  // bf16: a layer's weights are rounded whenever they are taken, instead of once and kept.
+  bool round_again = false;
 };
 
 // Forward and backward of micro-batches of a fixed number of sequences. Owns all activations;
@@ -55,19 +68,29 @@ class Gpt {
   Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings = {});
   ~Gpt();
 
-  // Takes the weights (space.numel long, kept by reference) for the calls that follow; again after
-  // every change of them.
-  void use(std::span<const float> weights);
-
   // `tokens` holds sequences x (context + 1), each below the vocabulary: inputs and, shifted by
-  // one, targets. Adds the gradient of the summed loss to `gradient`, space.numel long, and returns
-  // that sum in nats. A fresh gradient may hold anything; all but its padding is overwritten.
+  // one, targets. Adds the gradient of the summed loss to that of the store, and returns that sum
+  // in nats. A fresh gradient may hold anything, which is overwritten.
+  //
+  // Blocks are taken from the first to the last in forward, from the last to the first in backward.
+  // The embeddings are the last to be done; of a tied model they are taken throughout, as they are
+  // the head too.
+  double accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh);
+
+  // Says that the store holds other weights than before.
+  void weights_changed();
+
+  // The same with all weights and all gradients in one piece, space.numel long: `weights` (kept by
+  // reference) holds for the calls that follow.
+  void use(std::span<const float> weights);
   double accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh = false);
 
   class Pass;  // for one precision
 
  private:
   std::unique_ptr<Pass> pass_;
+  std::vector<ElementRange> blocks_;
+  std::span<const float> weights_;  // of use()
 };
 
 // The same loss in fp64 by the reference layers; slow, for tests.

@@ -24,11 +24,12 @@ void add_layer(FlatSpace& space, std::size_t layer, std::uint64_t c) {
   space.add(prefix + "mlp.c_proj.bias", {c}, false);
 }
 
-void fill_normal(std::uint64_t seed, std::size_t parameter, double deviation,
+// Elements first, first + 1, ... of a parameter; `first` is even, as two are drawn at a time.
+void fill_normal(std::uint64_t seed, std::size_t parameter, double deviation, std::uint64_t first,
                  std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); i += 2) {
     const auto words = random_block(seed, RandomPurpose::initial_weights,
-                                    static_cast<std::uint32_t>(parameter), i / 2);
+                                    static_cast<std::uint32_t>(parameter), (first + i) / 2);
     const auto pair = normal_pair(words);
     values[i] = static_cast<float>(pair[0] * deviation);
     if (i + 1 < values.size()) values[i + 1] = static_cast<float>(pair[1] * deviation);
@@ -62,16 +63,32 @@ FlatSpace gpt_flat_space(const GptShape& shape) {
   return space;
 }
 
+std::vector<ElementRange> gpt_blocks(const GptShape& shape, const FlatSpace& space) {
+  std::vector<ElementRange> blocks;
+  const auto end_at = [&](std::uint64_t end) {
+    blocks.push_back({blocks.empty() ? 0 : blocks.back().hi, end});
+  };
+  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+    end_at(space.params[gpt_parameter::of_layer(layer, gpt_parameter::ln_1_weight)].offset);
+  }
+  end_at(space.params[gpt_parameter::ln_f_weight(shape.layers)].offset);
+  end_at(space.numel);
+  return blocks;
+}
+
 void initialize_gpt(const GptShape& shape, const FlatSpace& space, std::uint64_t seed,
-                    std::span<float> weights) {
+                    const ElementRange& range, std::span<float> weights) {
   std::fill(weights.begin(), weights.end(), 0.0f);
   const double residual = 0.02 / std::sqrt(2.0 * static_cast<double>(shape.layers));
   for (std::size_t index = 0; index < space.params.size(); ++index) {
     const FlatParameter& param = space.params[index];
-    const auto values = weights.subspan(param.offset, param.size());
+    const std::uint64_t lo = std::max(param.offset, range.lo);
+    const std::uint64_t hi = std::min(param.offset + param.size(), range.hi);
+    if (lo >= hi) continue;
+    const auto values = weights.subspan(lo - range.lo, hi - lo);
     if (param.shape.size() == 2) {
       const bool into_residual = param.name.ends_with("c_proj.weight");
-      fill_normal(seed, index, into_residual ? residual : 0.02, values);
+      fill_normal(seed, index, into_residual ? residual : 0.02, lo - param.offset, values);
     } else if (param.name.ends_with(".weight")) {
       std::fill(values.begin(), values.end(), 1.0f);
     }

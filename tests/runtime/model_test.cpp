@@ -73,6 +73,28 @@ TEST_CASE("initial weights depend on the seed alone and have the deviations of G
   CHECK(deviation(3) == 0);                      // ln_1.bias
 }
 
+TEST_CASE("a part of the initial weights is that of the whole, wherever it is cut") {
+  const GptShape shape{2, 48, 2, 8, 100, GENERATE(true, false)};
+  const FlatSpace space = gpt_flat_space(shape);
+  std::vector<float> whole(space.numel), joined(space.numel);
+  initialize_gpt(shape, space, 1, whole);
+  for (std::uint64_t lo = 0; lo < space.numel; lo += 3 * space.align) {
+    const ElementRange range{lo, std::min(lo + 3 * space.align, space.numel)};
+    initialize_gpt(shape, space, 1, range, std::span(joined).subspan(lo, range.size()));
+  }
+  CHECK(joined == whole);
+}
+
+TEST_CASE("blocks of a model are the embeddings, its layers, and norm and head") {
+  const GptShape shape{2, 48, 2, 8, 100, GENERATE(true, false)};
+  const FlatSpace space = gpt_flat_space(shape);
+  const auto blocks = gpt_blocks(shape, space);
+  REQUIRE(blocks.size() == 4);
+  CHECK(blocks[0] == ElementRange{0, space.params[2].offset});
+  CHECK(blocks[1] == ElementRange{space.params[2].offset, space.params[14].offset});
+  CHECK(blocks[3] == ElementRange{space.params[26].offset, space.numel});
+}
+
 TEST_CASE("the model's loss and gradient agree with central differences of the fp64 twin") {
   const bool tied = GENERATE(true, false);
   CAPTURE(tied);
