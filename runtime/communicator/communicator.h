@@ -18,8 +18,8 @@ namespace muster {
 
 // A transfer under way. The spans it was given stay untouched until wait() returned; lists of
 // ranges may go at once. Any number may be under way; all ranks start the same transfers in the
-// same order and may wait for them in any. One that is destroyed before that is given up, after
-// which the ranks can only end.
+// same order and may wait for them in any: whenever a rank waits for anything, all its transfers
+// move on. One that is destroyed before that is given up, after which the ranks can only end.
 class Transfer {
  public:
   virtual ~Transfer() = default;

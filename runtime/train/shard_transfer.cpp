@@ -14,9 +14,9 @@ namespace {
 
 // One shard on its way. After the first fault chunks are still broadcast, as all ranks take part in
 // every broadcast, but no longer read or written.
-class Transfer {
+class ShardFetch {
  public:
-  Transfer(const std::string& path, const ShardRecord& shard, Communicator& ranks)
+  ShardFetch(const std::string& path, const ShardRecord& shard, Communicator& ranks)
       : name_(path + "/" + shard.file), shard_(shard), ranks_(ranks) {
     if (ranks.rank() == shard.rank) {
       open(CheckpointFile::open_for_reading(name_));
@@ -90,7 +90,7 @@ Checked<std::size_t> fetch_missing_shards(const std::string& path, const Manifes
   std::size_t fetched = 0;
   for (const ShardRecord& shard : manifest.shards) {
     if (list.find(shard.file + "\n") == std::string::npos || shard.rank == 0) continue;
-    if (auto moved = Transfer(path, shard, ranks).run(); !moved) return moved.fault();
+    if (auto moved = ShardFetch(path, shard, ranks).run(); !moved) return moved.fault();
     ++fetched;
   }
   return fetched;

@@ -2,19 +2,20 @@
 // test.
 //
 // Every collective is: publish my arguments, wait for all, copy what is mine, wait for all. A
-// transfer under way does each of the four when it can; a rank that is asked copies only what
-// others have published, so the order of threads decides how far it is.
+// transfer under way does each of them when it can: whenever a rank asks or waits for anything, it
+// copies what all have published.
 #pragma once
 
 #include <algorithm>
-#include <barrier>
 #include <condition_variable>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/communicator/communicator.h"
@@ -23,8 +24,7 @@ namespace muster::test {
 
 class ThreadWorld {
  public:
-  explicit ThreadWorld(std::size_t size)
-      : slots_(size), barrier_(static_cast<std::ptrdiff_t>(size)) {}
+  explicit ThreadWorld(std::size_t size) : slots_(size) {}
 
   // Runs `part` once per rank, each on its own thread, and waits for all.
   void run(const std::function<void(Communicator&)>& part) {
@@ -44,59 +44,81 @@ class ThreadWorld {
     std::span<char> bytes;
   };
 
-  // What the ranks have published of the n-th transfer.
+  // What the ranks have published of the n-th transfer, and who has not copied yet.
   struct Board {
-    explicit Board(std::size_t size) : floats(size), ranges(size) {}
+    explicit Board(std::size_t size) : floats(size), ranges(size), copies(size) {}
     std::vector<std::span<const float>> floats;
     std::vector<std::vector<ElementRange>> ranges;
+    std::vector<std::function<void(const Board&)>> copies;
     std::size_t published = 0;
     std::size_t copied = 0;
   };
 
   std::shared_ptr<Board> publish(std::size_t number, std::size_t rank,
                                  std::span<const float> floats,
-                                 std::span<const ElementRange> ranges) {
+                                 std::span<const ElementRange> ranges,
+                                 std::function<void(const Board&)> copy) {
     const std::lock_guard lock(mutex_);
     auto& board = boards_[number];
     if (!board) board = std::make_shared<Board>(slots_.size());
     board->floats[rank] = floats;
     board->ranges[rank].assign(ranges.begin(), ranges.end());
-    const auto mine = board;
-    if (++mine->published == slots_.size()) boards_.erase(number);
+    board->copies[rank] = std::move(copy);
+    ++board->published;
     changed_.notify_all();
-    return mine;
+    return board;
+  }
+
+  // With the lock held.
+  void copy_what_is_there(std::size_t rank) {
+    for (auto at = boards_.begin(); at != boards_.end();) {
+      Board& board = *at->second;
+      if (board.published == slots_.size() && board.copies[rank]) {
+        std::exchange(board.copies[rank], nullptr)(board);
+        ++board.copied;
+        changed_.notify_all();
+      }
+      at = board.copied == slots_.size() ? boards_.erase(at) : std::next(at);
+    }
+  }
+
+  template <class Condition>
+  void wait_until(std::size_t rank, Condition condition) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] {
+      copy_what_is_there(rank);
+      return condition();
+    });
+  }
+
+  void meet(std::size_t rank) {
+    std::unique_lock lock(mutex_);
+    const std::size_t meeting = arrived_++ / slots_.size();
+    changed_.notify_all();
+    lock.unlock();
+    wait_until(rank, [&] { return arrived_ / slots_.size() > meeting; });
   }
 
   class ThreadTransfer final : public Transfer {
    public:
-    ThreadTransfer(ThreadWorld& world, std::shared_ptr<Board> board,
-                   std::function<void(const Board&)> copy)
-        : world_(world), board_(std::move(board)), copy_(std::move(copy)) {}
+    ThreadTransfer(ThreadWorld& world, std::size_t rank, std::shared_ptr<Board> board)
+        : world_(world), rank_(rank), board_(std::move(board)) {}
 
     bool done() override {
-      std::unique_lock lock(world_.mutex_);
-      if (board_->published == world_.slots_.size()) copy_once();
-      return board_->copied == world_.slots_.size();
+      const std::lock_guard lock(world_.mutex_);
+      world_.copy_what_is_there(rank_);
+      return is_over();
     }
     void wait() override {
-      std::unique_lock lock(world_.mutex_);
-      world_.changed_.wait(lock, [&] { return board_->published == world_.slots_.size(); });
-      copy_once();
-      world_.changed_.wait(lock, [&] { return board_->copied == world_.slots_.size(); });
+      world_.wait_until(rank_, [&] { return is_over(); });
     }
 
    private:
-    void copy_once() {
-      if (!copy_) return;
-      copy_(*board_);
-      copy_ = nullptr;
-      ++board_->copied;
-      world_.changed_.notify_all();
-    }
+    bool is_over() const { return board_->copied == world_.slots_.size(); }
 
     ThreadWorld& world_;
+    std::size_t rank_;
     std::shared_ptr<Board> board_;
-    std::function<void(const Board&)> copy_;
   };
 
   class Rank final : public Communicator {
@@ -135,7 +157,7 @@ class ThreadWorld {
       publish({mine, {}});
       std::vector<std::string> texts;
       for (const Slot& slot : world_.slots_) texts.emplace_back(slot.text);
-      world_.barrier_.arrive_and_wait();
+      world_.meet(rank_);
       return texts;
     }
 
@@ -143,7 +165,7 @@ class ThreadWorld {
       publish({{}, bytes});
       const std::span<char> source = world_.slots_[root].bytes;
       if (rank_ != root) std::copy(source.begin(), source.end(), bytes.begin());
-      world_.barrier_.arrive_and_wait();
+      world_.meet(rank_);
     }
 
     void abort(int exit_code) override { std::_Exit(exit_code); }
@@ -153,12 +175,12 @@ class ThreadWorld {
                                     std::span<const ElementRange> ranges,
                                     std::function<void(const Board&)> copy) {
       return std::make_unique<ThreadTransfer>(
-          world_, world_.publish(started_++, rank_, floats, ranges), std::move(copy));
+          world_, rank_, world_.publish(started_++, rank_, floats, ranges, std::move(copy)));
     }
 
     void publish(const Slot& slot) {
       world_.slots_[rank_] = slot;
-      world_.barrier_.arrive_and_wait();
+      world_.meet(rank_);
     }
 
     ThreadWorld& world_;
@@ -167,11 +189,10 @@ class ThreadWorld {
   };
 
   std::vector<Slot> slots_;
-  std::barrier<> barrier_;
   std::mutex mutex_;  // guards what follows, and every board
   std::condition_variable changed_;
-  std::map<std::size_t, std::shared_ptr<Board>>
-      boards_;  // that not all have published on, by number
+  std::map<std::size_t, std::shared_ptr<Board>> boards_;  // of transfers under way, by number
+  std::size_t arrived_ = 0;                               // at meetings, all together
 };
 
 }  // namespace muster::test
