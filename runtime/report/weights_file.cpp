@@ -1,8 +1,10 @@
 #include "runtime/report/weights_file.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/safetensors_header.h"
 
 namespace muster {
@@ -20,16 +22,52 @@ std::string weights_header(const FlatSpace& space) {
   return safetensors_header(header.dump(), 8);
 }
 
+std::uint64_t bytes_of(const FlatSpace& space) {
+  std::uint64_t elements = 0;
+  for (const FlatParameter& param : space.params) elements += param.size();
+  return elements * sizeof(float);
+}
+
+std::string temporary_path(const std::string& directory) {
+  return directory + "/" + weights_file_name + ".tmp";
+}
+
 }  // namespace
 
-Checked<NoValue> write_weights_file(const std::string& directory, const FlatSpace& space,
-                                    std::span<const float> weights) {
-  std::string content = weights_header(space);
-  for (const FlatParameter& param : space.params) {
-    const auto values = weights.subspan(param.offset, param.size());
-    content.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+WeightsFile::WeightsFile(const std::string& directory, const FlatSpace& space, CheckpointFile file,
+                         std::uint64_t header_bytes)
+    : directory_(directory), space_(&space), file_(std::move(file)), header_bytes_(header_bytes) {}
+
+Checked<WeightsFile> WeightsFile::create(const std::string& directory, const FlatSpace& space) {
+  const std::string header = weights_header(space);
+  auto file = CheckpointFile::create(temporary_path(directory), header.size() + bytes_of(space));
+  if (!file) return file.fault();
+  auto put = file.value().write_at(0, header.data(), header.size());
+  if (!put) return put.fault();
+  return WeightsFile(directory, space, std::move(file.value()), header.size());
+}
+
+Checked<NoValue> WeightsFile::write(const ElementRange& range, std::span<const float> weights) {
+  std::uint64_t begin = header_bytes_;  // of the parameter in the file
+  for (const FlatParameter& param : space_->params) {
+    const std::uint64_t lo = std::max(param.offset, range.lo);
+    const std::uint64_t hi = std::min(param.offset + param.size(), range.hi);
+    if (lo < hi) {
+      auto put = file_.write_at(begin + (lo - param.offset) * sizeof(float),
+                                &weights[lo - range.lo], (hi - lo) * sizeof(float));
+      if (!put) return put;
+    }
+    begin += param.size() * sizeof(float);
   }
-  return replace_durably(directory, weights_file_name, content);
+  return NoValue{};
+}
+
+Checked<NoValue> WeightsFile::replace() {
+  if (auto synced = file_.sync_and_close(); !synced) return synced;
+  std::error_code code;
+  std::filesystem::rename(temporary_path(directory_), directory_ + "/" + weights_file_name, code);
+  if (code) return CheckpointFault{directory_ + "/" + weights_file_name + ": " + code.message()};
+  return sync_checkpoint_directory(directory_);
 }
 
 }  // namespace muster

@@ -2,21 +2,40 @@
 //
 // One F32 tensor per parameter under its Hugging Face GPT-2 name, without the padding of the flat
 // space, in model order; header padded to 8 bytes. Equal weights give equal bytes. Written beside
-// and renamed into place.
+// and renamed into place, part by part, so that nobody has to hold all of it.
 #pragma once
 
 #include <span>
 #include <string>
 
 #include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/flat_space.h"
 
 namespace muster {
 
 inline constexpr const char* weights_file_name = "model.safetensors";
 
-// Replaces directory/model.safetensors durably. `weights` is space.numel long.
-Checked<NoValue> write_weights_file(const std::string& directory, const FlatSpace& space,
-                                    std::span<const float> weights);
+class WeightsFile {
+ public:
+  // Begins a new directory/model.safetensors; the old one stays until replace(). `space` outlives
+  // this.
+  static Checked<WeightsFile> create(const std::string& directory, const FlatSpace& space);
+
+  // Elements `range` of the space. All of it is written once, in any order.
+  Checked<NoValue> write(const ElementRange& range, std::span<const float> weights);
+
+  // The file is whole: it replaces the old one, durably.
+  Checked<NoValue> replace();
+
+ private:
+  WeightsFile(const std::string& directory, const FlatSpace& space, CheckpointFile file,
+              std::uint64_t header_bytes);
+
+  std::string directory_;
+  const FlatSpace* space_;
+  CheckpointFile file_;
+  std::uint64_t header_bytes_;
+};
 
 }  // namespace muster

@@ -59,10 +59,10 @@ Checked<std::string> BackgroundSave::copy_and_write(const TrainingState& state,
                                                     std::promise<void> copied) {
   const std::uint64_t count = owned_.size();
   const std::span<float> slot(slot_);
-  std::copy_n(state.weights.begin() + static_cast<std::ptrdiff_t>(owned_.lo), count, slot.begin());
-  std::copy_n(state.exp_avg.begin(), count, slot.subspan(count).begin());
-  std::copy_n(state.exp_avg_sq.begin(), count, slot.subspan(2 * count).begin());
-  const std::uint64_t weights_hash = plane_hash(0, 0, state.weights);
+  std::ranges::copy(state.own(state.weights), slot.begin());
+  std::ranges::copy(state.own(state.exp_avg), slot.subspan(count).begin());
+  std::ranges::copy(state.own(state.exp_avg_sq), slot.subspan(2 * count).begin());
+  const std::uint64_t weights_hash = copies_hash(state);
   copied.set_value();
   step_back();
   const auto part = write_part(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "runtime/memory/add.h"
 #include "runtime/memory/vector_loops.h"
@@ -10,6 +11,11 @@
 
 namespace muster {
 namespace {
+
+// What an owner may receive of one piece of the gradient, and how many pieces may be on their way:
+// without a bound it would be as much as the whole model.
+constexpr std::uint64_t received_bytes = 32 << 20;
+constexpr std::size_t pieces_under_way = 4;
 
 MUSTER_VECTOR_CLONES
 double sum_of_squares(const float* values, std::size_t count) {
@@ -27,6 +33,23 @@ std::vector<double> numbers_of(const std::string& bytes) {
   return numbers;
 }
 
+GptSettings model_settings(const TrainOptions& options) {
+  GptSettings settings = options.model;
+  settings.round_again = options.zero == ZeroStage::weights;
+  return settings;
+}
+
+GradientPlan make_gradient_plan(const TrainOptions& options, const FlatSpace& space,
+                                const Division& division) {
+  BucketLimits limits = options.buckets;
+  std::uint64_t nodes = 0;
+  for (const auto& of_rank : division.nodes) nodes += of_rank.size();
+  limits.most_bytes = std::min(limits.most_bytes, received_bytes / nodes);
+  std::vector<ElementRange> blocks = gpt_blocks(options.shape, space);
+  std::vector<Bucket> buckets = make_buckets(blocks, limits);
+  return {std::move(blocks), std::move(buckets), space.numel};
+}
+
 }  // namespace
 
 DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan& plan,
@@ -36,101 +59,92 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
       plan_(plan),
       space_(space),
       ranks_(ranks),
-      model_(options.shape, plan.micro_batch, options.model),
+      division_(make_division(space, plan.leaves, ranks.rank(), ranks.size())),
+      streams_(options.zero >= ZeroStage::gradients &&
+               has_one_pass_per_rank(plan.leaves, plan.micro_batches(), ranks.size())),
+      gradient_plan_(make_gradient_plan(options, space, division_)),
+      reduction_(division_, ranks, pieces_under_way, exchange_s_),
+      gradients_(make_gradients()),
+      weights_(make_weights()),
+      blocks_(gradient_plan_.blocks.size(), *weights_, *gradients_, reduction_),
+      model_(options.shape, plan.micro_batch, model_settings(options)),
       leaves_(owned_leaves(plan.leaves, ranks.rank(), ranks.size())),
       prefetch_(sampler, options.shape.context,
                 {plan.batch, leaves_.lo * plan.leaf_sequences(),
                  (leaves_.hi - leaves_.lo) * plan.leaf_sequences(), options.steps}),
-      leaf_losses_(leaves_.hi - leaves_.lo) {
-  std::size_t nodes = 0;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    owned_.push_back(owned_elements(space, r, ranks.size()));
-    subtrees_.push_back(subtrees_of(owned_leaves(plan.leaves, r, ranks.size())));
-    nodes += subtrees_.back().size();
-  }
-  received_.resize(nodes * owned_[ranks.rank()].size());
+      leaf_losses_(leaves_.hi - leaves_.lo) {}
+
+std::unique_ptr<GradientMemory> DataParallelStep::make_gradients() {
+  if (streams_) return std::make_unique<StreamedGradients>(gradient_plan_, division_, reduction_);
+  auto whole = std::make_unique<WholeGradients>(gradient_plan_, division_, reduction_);
+  whole_gradients_ = whole.get();
+  return whole;
 }
 
-std::size_t DataParallelStep::take_slot() {
-  if (free_slots_.empty()) {
-    slots_.emplace_back(space_.numel);
-    return slots_.size() - 1;
+std::unique_ptr<WeightMemory> DataParallelStep::make_weights() {
+  if (options_.zero == ZeroStage::weights) {
+    return std::make_unique<ShardedWeights>(gradient_plan_.blocks, options_.buckets, division_,
+                                            ranks_, exchange_s_);
   }
-  const std::size_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  return slot;
+  return std::make_unique<WholeWeights>(gradient_plan_.blocks, division_, ranks_,
+                                        options_.zero != ZeroStage::nothing, exchange_s_);
 }
 
-double DataParallelStep::sum_leaf(std::span<const Token> tokens, std::span<float> gradient) {
+std::uint64_t DataParallelStep::passes_of(std::size_t rank) const {
+  const LeafRange leaves = owned_leaves(plan_.leaves, rank, ranks_.size());
+  return (leaves.hi - leaves.lo) * plan_.leaf_sequences() / plan_.micro_batch;
+}
+
+double DataParallelStep::sum_leaf(std::span<const Token> tokens, bool is_last) {
   const std::uint64_t micro_batch = plan_.micro_batch * (options_.shape.context + 1);
   double loss = 0;
   for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(micro_batch), fresh = false) {
-    loss += model_.accumulate(tokens.first(micro_batch), gradient, fresh);
+    blocks_.begin_pass(is_last && tokens.size() == micro_batch);
+    loss += model_.accumulate(tokens.first(micro_batch), blocks_, fresh);
   }
   return loss;
 }
 
-void DataParallelStep::sum_own_leaves(const TrainingState& state) {
-  model_.use(state.weights);
-  free_slots_.insert(free_slots_.end(), node_slots_.begin(), node_slots_.end());
-  TreeJoin join([this](std::size_t left, std::size_t right) {
-    add_into(slots_[right].data(), space_.numel, slots_[left].data());
-    free_slots_.push_back(right);
-  });
-  const std::span<const Token> tokens = prefetch_.take(state.step);
-  const std::uint64_t leaf_tokens = plan_.leaf_sequences() * (options_.shape.context + 1);
-  for (std::size_t leaf = leaves_.lo; leaf < leaves_.hi; ++leaf) {
-    const std::size_t slot = take_slot();
-    const std::size_t own = leaf - leaves_.lo;
-    leaf_losses_[own] = sum_leaf(tokens.subspan(own * leaf_tokens, leaf_tokens), slots_[slot]);
-    join.push({leaf, 1}, slot);
-  }
-  node_slots_.clear();
-  for (const TreeJoin::Entry& entry : join.entries()) node_slots_.push_back(entry.slot);
+// Of ranks that have fewer leaves than others: before their own, so that the last pass, in which
+// gradients leave, is the same one everywhere.
+void DataParallelStep::join_idle_passes() {
+  std::uint64_t most = 0;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) most = std::max(most, passes_of(r));
+  for (std::uint64_t pass = passes_of(ranks_.rank()); pass < most; ++pass) weights_->idle_pass();
 }
 
-// One all-to-all per tree node that the rank with most of them holds: with a power of two of ranks,
-// one.
-std::span<const float> DataParallelStep::exchange() {
-  const std::size_t own = owned_[ranks_.rank()].size();
-  const std::size_t size = ranks_.size();
-  std::size_t rounds = 0;
-  for (const auto& nodes : subtrees_) rounds = std::max(rounds, nodes.size());
-  for (std::size_t round = 0; round < rounds; ++round) {
-    const bool sends = round < node_slots_.size();
-    std::vector<ElementRange> in(size);
-    std::size_t place = round;
-    for (std::size_t r = 0; r < size; place += subtrees_[r].size(), ++r) {
-      if (round < subtrees_[r].size()) in[r] = {place * own, (place + 1) * own};
-    }
-    const auto out =
-        sends ? std::span<const float>(slots_[node_slots_[round]]) : std::span<const float>();
-    ranks_.all_to_all(out, sends ? owned_ : std::vector<ElementRange>(size), received_, in);
+void DataParallelStep::sum_own_leaves(TrainingState& state) {
+  weights_->begin_step(state.weights);
+  model_.weights_changed();
+  gradients_->begin_step();
+  const std::span<const Token> tokens = prefetch_.take(state.step);
+  join_idle_passes();
+  const std::uint64_t leaf_tokens = plan_.leaf_sequences() * (options_.shape.context + 1);
+  for (std::size_t leaf = leaves_.lo; leaf < leaves_.hi; ++leaf) {
+    const bool is_last = leaf + 1 == leaves_.hi;
+    const std::size_t own = leaf - leaves_.lo;
+    gradients_->begin_leaf({leaf, is_last});
+    leaf_losses_[own] = sum_leaf(tokens.subspan(own * leaf_tokens, leaf_tokens), is_last);
   }
-  TreeJoin join([&](std::size_t left, std::size_t right) {
-    add_into(&received_[right * own], own, &received_[left * own]);
-  });
-  std::size_t place = 0;
-  for (const auto& nodes : subtrees_) {
-    for (const Subtree& node : nodes) join.push(node, place++);
-  }
-  return std::span<const float>(received_).first(own);
+  gradients_->finish();
 }
 
 // A rank's text: its wish to stop, losses and sums of squares as raw numbers, then its note.
-DataParallelStep::RankReport DataParallelStep::gather_reports(const StepWishes& wishes,
-                                                              std::span<const float> gradient) {
+DataParallelStep::RankReport DataParallelStep::gather_reports(const StepWishes& wishes) {
+  const std::span<const float> gradient = gradients_->reduced();
   std::vector<double> mine{wishes.stop ? 1.0 : 0.0};
   mine.insert(mine.end(), leaf_losses_.begin(), leaf_losses_.end());
   for (std::size_t at = 0; at < gradient.size(); at += space_.align) {
     mine.push_back(sum_of_squares(&gradient[at], space_.align));
   }
   RankReport all;
+  const SpentTime spent(exchange_s_);
   const std::vector<std::string> texts = ranks_.gather_texts(raw_bytes(mine) + wishes.note);
   for (std::size_t r = 0; r < texts.size(); ++r) {
     const LeafRange leaves = owned_leaves(plan_.leaves, r, texts.size());
     const std::size_t losses = leaves.hi - leaves.lo;
-    const std::size_t bytes = (1 + losses + owned_[r].size() / space_.align) * sizeof(double);
+    const std::size_t bytes =
+        (1 + losses + division_.owned[r].size() / space_.align) * sizeof(double);
     const std::vector<double> numbers = numbers_of(texts[r].substr(0, bytes));
     const auto blocks = numbers.begin() + static_cast<std::ptrdiff_t>(1 + losses);
     all.stop = all.stop || numbers[0] != 0;
@@ -141,58 +155,102 @@ DataParallelStep::RankReport DataParallelStep::gather_reports(const StepWishes& 
   return all;
 }
 
-void DataParallelStep::update(TrainingState& state, std::span<const float> gradient,
-                              const StepOutcome& outcome) {
-  const double tokens = static_cast<double>(plan_.batch * options_.shape.context);
-  double scale = 1 / tokens;
-  if (options_.clip > 0) scale *= std::min(1.0, options_.clip / (outcome.gradient_norm + 1e-6));
-  for (const FlatParameter& param : space_.params) {
-    const std::uint64_t lo = std::max(param.offset, state.owned.lo);
-    const std::uint64_t hi = std::min(param.offset + param.size(), state.owned.hi);
-    if (lo >= hi) continue;
-    const std::uint64_t at = lo - state.owned.lo;
-    const std::uint64_t count = hi - lo;
-    adamw(options_.adamw,
-          {outcome.lr, param.decay ? options_.adamw.decay : 0, scale, state.step + 1},
-          gradient.subspan(at, count), std::span(state.weights).subspan(lo, count),
-          std::span(state.exp_avg).subspan(at, count),
-          std::span(state.exp_avg_sq).subspan(at, count));
-  }
-}
-
-StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes) {
-  sum_own_leaves(state);
-  double exchange_s = 0;
-  std::span<const float> gradient;
-  RankReport report;
-  {
-    const SpentTime spent(exchange_s);
-    gradient = exchange();
-    report = gather_reports(wishes, gradient);
-  }
-  const double tokens = static_cast<double>(plan_.batch * options_.shape.context);
+StepOutcome DataParallelStep::outcome_of(RankReport report, std::uint64_t step) const {
   double squares = 0;
   for (const double block : report.block_squares) squares += block;
   StepOutcome outcome;
   outcome.data_wait_s = prefetch_.waited_s();
-  outcome.loss = tree_sum(report.leaf_losses) / tokens;
-  outcome.gradient_norm = std::sqrt(squares) / tokens;
-  outcome.lr = options_.learning_rate.at(state.step + 1);
+  outcome.loss = tree_sum(report.leaf_losses) / tokens();
+  outcome.gradient_norm = std::sqrt(squares) / tokens();
+  outcome.lr = options_.learning_rate.at(step + 1);
   outcome.skipped = !std::isfinite(outcome.gradient_norm) || !std::isfinite(outcome.loss);
   outcome.stop = report.stop;
   outcome.notes = std::move(report.notes);
+  return outcome;
+}
+
+// Elements `range` of weights and moments, of which `gradient` holds the first one first.
+void DataParallelStep::update(TrainingState& state, const ElementRange& range,
+                              std::span<const float> gradient, const StepOutcome& outcome) const {
+  double scale = 1 / tokens();
+  if (options_.clip > 0) scale *= std::min(1.0, options_.clip / (outcome.gradient_norm + 1e-6));
+  for (const FlatParameter& param : space_.params) {
+    const std::uint64_t lo = std::max(param.offset, range.lo);
+    const std::uint64_t hi = std::min(param.offset + param.size(), range.hi);
+    if (lo >= hi) continue;
+    adamw(options_.adamw,
+          {outcome.lr, param.decay ? options_.adamw.decay : 0, scale, state.step + 1},
+          gradient.subspan(lo - range.lo, hi - lo), state.part(state.weights, {lo, hi}),
+          state.part(state.exp_avg, {lo, hi}), state.part(state.exp_avg_sq, {lo, hi}));
+  }
+}
+
+// Owners update; what they have updated is under way while they go on.
+void DataParallelStep::update_own(TrainingState& state, const StepOutcome& outcome) {
+  const std::span<const float> gradient = gradients_->reduced();
+  for (const Bucket& bucket : gradient_plan_.buckets) {
+    for (const ElementRange& piece : bucket.pieces) {
+      const ElementRange own = part_within(piece, state.owned);
+      if (own.size() > 0) {
+        update(state, {state.owned.lo + own.lo, state.owned.lo + own.hi},
+               gradient.subspan(own.lo, own.size()), outcome);
+      }
+      weights_->updated(piece);
+      weights_->progress();
+    }
+  }
+}
+
+// Stage 0: everything that was reduced, on its way to all ranks.
+Transfers DataParallelStep::share_gradients() {
+  Transfers transfers;
+  if (options_.zero != ZeroStage::nothing) return transfers;
+  const SpentTime spent(exchange_s_);
+  for (const Bucket& bucket : gradient_plan_.buckets) {
+    for (const ElementRange& piece : bucket.pieces) {
+      transfers.push_back(
+          ranks_.start_all_gather(whole_gradients_->whole().subspan(piece.lo, piece.size()),
+                                  parts_within(division_.owned, piece)));
+    }
+  }
+  return transfers;
+}
+
+void DataParallelStep::update_all(TrainingState& state, const StepOutcome& outcome,
+                                  const Transfers& gradients) {
+  auto transfer = gradients.begin();
+  for (const Bucket& bucket : gradient_plan_.buckets) {
+    for (const ElementRange& piece : bucket.pieces) {
+      {
+        const SpentTime spent(exchange_s_);
+        (*transfer++)->wait();
+      }
+      if (outcome.skipped) continue;
+      update(state, piece, whole_gradients_->whole().subspan(piece.lo, piece.size()), outcome);
+    }
+  }
+}
+
+StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes) {
+  exchange_s_ = 0;
+  sum_own_leaves(state);
+  const Transfers gradients = share_gradients();
+  StepOutcome outcome = outcome_of(gather_reports(wishes), state.step);
   if (wishes.before_update) wishes.before_update();
+  if (options_.zero == ZeroStage::nothing) {
+    update_all(state, outcome, gradients);
+  } else if (!outcome.skipped) {
+    update_own(state, outcome);
+  }
+  weights_->finish();
   if (outcome.skipped) {
     ++state.skipped_in_a_row;
   } else {
     state.skipped_in_a_row = 0;
-    update(state, gradient, outcome);
-    const SpentTime spent(exchange_s);
-    ranks_.all_gather(state.weights, owned_);
     state.loss_ema = state.step == 0 ? outcome.loss : 0.98 * state.loss_ema + 0.02 * outcome.loss;
   }
   ++state.step;
-  outcome.exchange_s = exchange_s;
+  outcome.exchange_s = exchange_s_;
   return outcome;
 }
 

@@ -1,18 +1,22 @@
 // One optimizer step over all ranks.
 //
-//   1. each rank sums the gradients of its leaves, joining them in the fixed tree (leaf_tree.h)
-//   2. reduce-scatter: tree nodes go to the owners of their elements, who join the rest of the tree
-//   3. losses, and the gradient's sums of squares per block of 1024 elements, are added in order
-//   4. owners update their weights by AdamW, dividing by the number of tokens once
-//   5. all-gather of the weights
+//   1. each rank sums the gradients of its leaves, joining them in the fixed tree (leaf_tree.h); in
+//      the last backward every bucket that is complete goes to its owners, who join the rest of the
+//      tree, while backward goes on
+//   2. losses, and the gradient's sums of squares per block of 1024 elements, are added in order
+//   3. weights are updated by AdamW, dividing by the number of tokens once: each by its owner, who
+//      sends it to the others while the next ones are updated; or all by all, from gradients that
+//      are sent
 //
-// With a fixed number of leaves no sum depends on the number of ranks. A step whose gradient is not
-// finite leaves weights and moments as they were. Buffers are allocated in the constructor.
+// With a fixed number of leaves no sum depends on the number of ranks, and none depends on the
+// stage of --zero (training_state.h), which decides what is kept where. A step whose gradient is
+// not finite leaves weights and moments as they were. Buffers are allocated in the first step.
 // Collective: all ranks call run().
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +28,10 @@
 #include "runtime/train/batch_plan.h"
 #include "runtime/train/options.h"
 #include "runtime/train/training_state.h"
+#include "runtime/zero/gradient_memory.h"
+#include "runtime/zero/gradient_reduction.h"
+#include "runtime/zero/rank_blocks.h"
+#include "runtime/zero/weight_memory.h"
 
 namespace muster {
 
@@ -62,28 +70,41 @@ class DataParallelStep {
     std::vector<double> block_squares;
   };
 
-  void sum_own_leaves(const TrainingState& state);
-  double sum_leaf(std::span<const Token> tokens, std::span<float> gradient);
-  std::size_t take_slot();
-  std::span<const float> exchange();
-  RankReport gather_reports(const StepWishes& wishes, std::span<const float> gradient);
-  void update(TrainingState& state, std::span<const float> gradient, const StepOutcome& outcome);
+  std::unique_ptr<GradientMemory> make_gradients();
+  std::unique_ptr<WeightMemory> make_weights();
+
+  void sum_own_leaves(TrainingState& state);
+  double sum_leaf(std::span<const Token> tokens, bool is_last);
+  void join_idle_passes();
+  Transfers share_gradients();
+  RankReport gather_reports(const StepWishes& wishes);
+  StepOutcome outcome_of(RankReport report, std::uint64_t step) const;
+  void update_own(TrainingState& state, const StepOutcome& outcome);
+  void update_all(TrainingState& state, const StepOutcome& outcome, const Transfers& gradients);
+  void update(TrainingState& state, const ElementRange& range, std::span<const float> gradient,
+              const StepOutcome& outcome) const;
+  std::uint64_t passes_of(std::size_t rank) const;
+  double tokens() const { return static_cast<double>(plan_.batch * options_.shape.context); }
 
   const TrainOptions& options_;
   const BatchPlan plan_;
   const FlatSpace& space_;
   Communicator& ranks_;
+  double exchange_s_ = 0;  // of this step
+
+  Division division_;
+  bool streams_;  // gradients, bucket by bucket
+  GradientPlan gradient_plan_;
+  GradientReduction reduction_;
+  WholeGradients* whole_gradients_ = nullptr;  // when they are whole
+  std::unique_ptr<GradientMemory> gradients_;
+  std::unique_ptr<WeightMemory> weights_;
+  RankBlocks blocks_;
   Gpt model_;
 
-  std::vector<ElementRange> owned_;             // elements, by rank
-  std::vector<std::vector<Subtree>> subtrees_;  // by rank
-  LeafRange leaves_;                            // of this rank
-  Prefetch prefetch_;                           // of the sequences of these leaves
-  std::vector<double> leaf_losses_;             // of this rank
-  std::vector<std::vector<float>> slots_;       // gradients of tree nodes, [numel] each
-  std::vector<std::size_t> free_slots_;
-  std::vector<std::size_t> node_slots_;  // of the nodes left after sum_own_leaves
-  std::vector<float> received_;          // [tree nodes of all ranks, own elements]
+  LeafRange leaves_;                 // of this rank
+  Prefetch prefetch_;                // of the sequences of these leaves
+  std::vector<double> leaf_losses_;  // of this rank
 };
 
 }  // namespace muster

@@ -131,6 +131,25 @@ void add_training_options(CLI::App& app, TrainOptions& options) {
       ->capture_default_str();
 }
 
+void add_sharing_options(CLI::App& app, TrainOptions& options) {
+  const std::map<std::string, ZeroStage> stages{{"0", ZeroStage::nothing},
+                                                {"1", ZeroStage::moments},
+                                                {"2", ZeroStage::gradients},
+                                                {"3", ZeroStage::weights}};
+  app.add_option("--zero", options.zero,
+                 "what ranks hold a share of instead of all: 0 nothing, 1 moments, 2 and "
+                 "gradients, 3 and weights; results are the same")
+      ->transform(CLI::CheckedTransformer(stages))
+      ->default_str("1");
+  app.add_option("--bucket-bytes", options.buckets.least_bytes,
+                 "of gradients or weights, below which neighbours are sent together")
+      ->check(whole_number)
+      ->capture_default_str();
+  app.add_option("--bucket-limit-bytes", options.buckets.most_bytes, "of one transfer")
+      ->check(count)
+      ->capture_default_str();
+}
+
 void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
                  "where checkpoints go (MUSTER_CHECKPOINT_DIR wins; neither: no checkpoints)");
@@ -188,6 +207,7 @@ std::variant<TrainOptions, int> parse_train_options(int argc, const char* const*
       ->capture_default_str();
   add_model_options(app, options);
   add_training_options(app, options);
+  add_sharing_options(app, options);
   add_checkpoint_options(app, options);
   add_trial_options(app, options);
   try {

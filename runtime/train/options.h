@@ -15,6 +15,8 @@
 #include "runtime/model/gpt.h"
 #include "runtime/optimizer/adamw.h"
 #include "runtime/optimizer/learning_rate.h"
+#include "runtime/train/training_state.h"
+#include "runtime/zero/bucket.h"
 
 namespace muster {
 
@@ -32,10 +34,12 @@ struct TrainOptions {
   GptShape shape;  // vocabulary 0: that of the data
   GptSettings model;
   std::uint64_t steps = 200;
-  std::uint64_t batch = 16;       // sequences per step, over all ranks
-  std::uint64_t micro_batch = 0;  // sequences per forward pass; 0: a whole leaf
-  std::uint64_t leaves = 0;       // of the summation tree; 0: chosen by BatchPlan
-  bool deterministic = false;     // same bits at any number of ranks
+  std::uint64_t batch = 16;             // sequences per step, over all ranks
+  std::uint64_t micro_batch = 0;        // sequences per forward pass; 0: a whole leaf
+  std::uint64_t leaves = 0;             // of the summation tree; 0: chosen by BatchPlan
+  bool deterministic = false;           // same bits at any number of ranks
+  ZeroStage zero = ZeroStage::moments;  // changes no bit
+  BucketLimits buckets;                 // nor do these
   LearningRate learning_rate;
   AdamwSettings adamw;
   double clip = 1.0;  // largest gradient norm; 0: no clipping

@@ -160,16 +160,15 @@ Restored announce(const Source& source, Communicator& ranks) {
 Checked<std::string> load_own_part(const Restored& from, Communicator& ranks,
                                    TrainingState& state) {
   PlaneSource source(from.path, from.manifest, from.source_rank, ranks);
-  const auto own = std::span(state.weights).subspan(state.owned.lo, state.owned.size());
-  const auto master = source.fill(0, state.owned, own);
-  const auto first = source.fill(1, state.owned, state.exp_avg);
-  const auto second = source.fill(2, state.owned, state.exp_avg_sq);
+  const auto master = source.fill(0, state.owned, state.own(state.weights));
+  const auto first = source.fill(1, state.owned, state.own(state.exp_avg));
+  const auto second = source.fill(2, state.owned, state.own(state.exp_avg_sq));
   for (const auto* part : {&master, &first, &second}) {
     if (!*part) return part->fault();
   }
-  return std::to_string(plane_hash(0, state.owned.lo, own) +
-                        plane_hash(1, state.owned.lo, state.exp_avg) +
-                        plane_hash(2, state.owned.lo, state.exp_avg_sq));
+  return std::to_string(plane_hash(0, state.owned.lo, state.own(state.weights)) +
+                        plane_hash(1, state.owned.lo, state.own(state.exp_avg)) +
+                        plane_hash(2, state.owned.lo, state.own(state.exp_avg_sq)));
 }
 
 // The values are right when the hashes of all parts add up to the manifest's.
@@ -181,11 +180,7 @@ Checked<NoValue> load(const Restored& from, Communicator& ranks, TrainingState& 
   if (sum != from.manifest.state_hash) {
     return CheckpointFault{from.path + ": the values do not match the state hash"};
   }
-  std::vector<ElementRange> owned;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    owned.push_back(owned_elements(from.manifest.flat, r, ranks.size()));
-  }
-  ranks.all_gather(state.weights, owned);
+  gather_copies(from.manifest.flat, ranks, state);
   state.step = from.manifest.step;
   state.loss_ema = from.manifest.train.loss_ema;
   state.skipped_in_a_row = from.manifest.train.skipped_in_a_row;

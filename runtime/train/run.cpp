@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <optional>
@@ -21,10 +20,12 @@
 #include "runtime/report/weights_file.h"
 #include "runtime/train/background_save.h"
 #include "runtime/train/data_parallel_step.h"
+#include "runtime/train/final_weights.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/restore.h"
 #include "runtime/train/run_report.h"
 #include "runtime/train/save.h"
+#include "runtime/train/sharing_options.h"
 #include "runtime/train/start_error.h"
 #include "runtime/train/stop_request.h"
 #include "runtime/train/training_data.h"
@@ -51,15 +52,6 @@ void check_world(const RankVariables& variables, const Communicator& ranks) {
 
 std::string checkpoint_root(const TrainOptions& options, const RankVariables& variables) {
   return variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
-}
-
-TrainingState blank_state(const FlatSpace& space, const Communicator& ranks) {
-  TrainingState state;
-  state.weights.resize(space.numel);
-  state.owned = owned_elements(space, ranks.rank(), ranks.size());
-  state.exp_avg.assign(state.owned.size(), 0.0f);
-  state.exp_avg_sq.assign(state.owned.size(), 0.0f);
-  return state;
 }
 
 // The highest generation of which any rank's node, or the checkpoint that is continued, knows: the
@@ -110,7 +102,7 @@ class Run {
                                  ranks)),
         sampler_(*data_.tokens, options.shape.context, options.seed),
         space_(gpt_flat_space(options.shape)),
-        state_(blank_state(space_, ranks)),
+        state_(make_training_state(space_, options.zero, ranks.rank(), ranks.size())),
         heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
                                                     : HeartbeatFile(variables.heartbeat_path)) {
     if (sampler_.windows() == 0) {
@@ -145,8 +137,10 @@ class Run {
     restored_ = restore_checkpoint({options_, plan_, space_, data_.fingerprint}, variables_, ranks_,
                                    state_, remarks_);
     if (restored_) return;
-    state_ = blank_state(space_, ranks_);
-    initialize_gpt(options_.shape, space_, options_.seed, state_.weights);
+    state_ = make_training_state(space_, options_.zero, ranks_.rank(), ranks_.size());
+    const ElementRange held =
+        state_.holds_own_only(state_.weights) ? state_.owned : ElementRange{0, space_.numel};
+    initialize_gpt(options_.shape, space_, options_.seed, held, state_.weights);
   }
 
   void open_report() {
@@ -307,18 +301,10 @@ class Run {
   }
 
   int write_weights() {
-    Checked<std::string> mine = std::string();
-    if (!std::all_of(state_.weights.begin(), state_.weights.end(),
-                     [](float weight) { return std::isfinite(weight); })) {
-      mine = CheckpointFault{"training has diverged, some are not finite"};
-    } else if (ranks_.rank() == 0) {
-      const auto written = write_weights_file(options_.out, space_, state_.weights);
-      if (!written) mine = written.fault();
-    }
-    const auto votes = gather_checked(ranks_, mine);
-    if (votes) say("wrote " + options_.out + "/" + weights_file_name);
-    if (!votes) say("error: the weights could not be written: " + votes.reason());
-    return votes ? 0 : exit_diverged;
+    const auto written = write_final_weights(options_.out, space_, state_, ranks_);
+    if (written) say("wrote " + options_.out + "/" + weights_file_name);
+    if (!written) say("error: the weights could not be written: " + written.reason());
+    return written ? 0 : exit_diverged;
   }
 
   void say(const std::string& line) {
@@ -350,6 +336,7 @@ class Run {
 int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks,
                  const std::function<void()>& before_steps) {
   omp_set_num_threads(options.threads);  // of the calling thread's parallel regions
+  check_sharing_options(options, ranks);
   const TrainingDataPlan data = plan_training_data(options, ranks);
   return Run(data.options, data.dataset, variables, ranks, before_steps).go();
 }

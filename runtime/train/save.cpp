@@ -14,11 +14,11 @@ namespace {
 // Everything from the shards to the commit; returns the trouble after the commit.
 Checked<std::string> write_and_commit(const SaveContext& context, const FlatSpace& space,
                                       const TrainingState& state, Communicator& ranks) {
-  const PlaneSpans planes{std::span(state.weights).subspan(state.owned.lo, state.owned.size()),
-                          state.exp_avg, state.exp_avg_sq};
+  const PlaneSpans planes{state.own(state.weights), state.own(state.exp_avg),
+                          state.own(state.exp_avg_sq)};
   const auto parts = gather_checked(
       ranks, write_part(context, space, state.step, {ranks.rank(), ranks.size(), state.owned},
-                        planes, plane_hash(0, 0, state.weights)));
+                        planes, copies_hash(state)));
   if (!parts) return parts.fault();
   const auto manifest = make_manifest(context, space, state, parts.value());
   if (!manifest) return manifest.fault();

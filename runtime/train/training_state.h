@@ -1,15 +1,26 @@
 // Everything that training changes, and nothing that can be recomputed.
 //
-// Every rank holds all weights, and the optimizer's moments only for the elements it owns; weights
-// of other owners are copies. After step k of any run that began alike, these values are the same.
+// A rank holds at least the elements that it owns, which is what it saves; copies of what others
+// own are as many as the stage of --zero keeps. After step k of any run that began alike, the
+// values are the same.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/checkpoint/flat_space.h"
+#include "runtime/communicator/communicator.h"
 
 namespace muster {
+
+// What ranks share instead of all holding all of it (ZeRO, Rajbhandari et al. 2020).
+enum class ZeroStage {
+  nothing,    // 0: each updates all weights
+  moments,    // 1: of the optimizer; owners update
+  gradients,  // 2: and their sums, where each rank passes once through the model per step
+  weights,    // 3: and the weights, gathered layer by layer
+};
 
 struct TrainingProgress {
   std::uint64_t step = 0;  // finished updates
@@ -18,10 +29,39 @@ struct TrainingProgress {
 };
 
 struct TrainingState : TrainingProgress {
-  std::vector<float> weights;     // [numel]
-  ElementRange owned;             // of this rank
-  std::vector<float> exp_avg;     // [owned.size()]
-  std::vector<float> exp_avg_sq;  // [owned.size()]
+  ElementRange owned;  // of this rank
+  // Each [numel], or [owned.size()] where only the own elements are held.
+  std::vector<float> weights;
+  std::vector<float> exp_avg;
+  std::vector<float> exp_avg_sq;
+
+  // Elements of one of the three planes; the range is held.
+  std::span<float> part(std::vector<float>& plane, const ElementRange& range) const {
+    return std::span(plane).subspan(range.lo - begin_of(plane), range.size());
+  }
+  std::span<const float> part(const std::vector<float>& plane, const ElementRange& range) const {
+    return std::span(plane).subspan(range.lo - begin_of(plane), range.size());
+  }
+  std::span<const float> own(const std::vector<float>& plane) const { return part(plane, owned); }
+  std::span<float> own(std::vector<float>& plane) const { return part(plane, owned); }
+  bool holds_own_only(const std::vector<float>& plane) const {
+    return plane.size() == owned.size();
+  }
+
+ private:
+  std::uint64_t begin_of(const std::vector<float>& plane) const {
+    return holds_own_only(plane) ? owned.lo : 0;
+  }
 };
+
+// All zeros, as large as the stage says.
+TrainingState make_training_state(const FlatSpace& space, ZeroStage stage, std::size_t rank,
+                                  std::size_t ranks);
+
+// Fills the copies of what others own from their owners. Collective.
+void gather_copies(const FlatSpace& space, Communicator& ranks, TrainingState& state);
+
+// Of all weights, the same on every rank; 0 where there are no copies to compare.
+std::uint64_t copies_hash(const TrainingState& state);
 
 }  // namespace muster

@@ -1,0 +1,70 @@
+#include "runtime/zero/bucket.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+std::vector<ElementRange> cut(const ElementRange& elements, std::uint64_t most_bytes) {
+  const std::uint64_t most =
+      std::max<std::uint64_t>(1, most_bytes / (flat_align_elements * sizeof(float))) *
+      flat_align_elements;
+  std::vector<ElementRange> pieces;
+  for (std::uint64_t at = elements.lo; at < elements.hi; at += most) {
+    pieces.push_back({at, std::min(at + most, elements.hi)});
+  }
+  return pieces;
+}
+
+}  // namespace
+
+std::vector<Bucket> make_buckets(std::span<const ElementRange> blocks, const BucketLimits& limits,
+                                 std::size_t first) {
+  std::vector<Bucket> buckets;  // from the last to the first
+  const auto is_small = [&](const Bucket& bucket) {
+    return bucket.elements.size() * sizeof(float) < limits.least_bytes;
+  };
+  for (std::size_t block = blocks.size(); block-- > 0;) {
+    if (buckets.empty() || !is_small(buckets.back())) {
+      buckets.push_back({first + block, 0, {blocks[block].hi, blocks[block].hi}, {}});
+    }
+    Bucket& last = buckets.back();
+    last.first_block = first + block;
+    last.elements.lo = blocks[block].lo;
+    ++last.blocks;
+  }
+  if (buckets.size() > 1 && is_small(buckets.back())) {
+    const Bucket rest = buckets.back();
+    buckets.pop_back();
+    buckets.back().first_block = rest.first_block;
+    buckets.back().elements.lo = rest.elements.lo;
+    buckets.back().blocks += rest.blocks;
+  }
+  std::reverse(buckets.begin(), buckets.end());
+  for (Bucket& bucket : buckets) bucket.pieces = cut(bucket.elements, limits.most_bytes);
+  return buckets;
+}
+
+std::vector<std::size_t> buckets_of_blocks(std::span<const Bucket> buckets, std::size_t blocks) {
+  std::vector<std::size_t> of(blocks, buckets.size());
+  for (std::size_t index = 0; index < buckets.size(); ++index) {
+    const Bucket& bucket = buckets[index];
+    for (std::size_t i = 0; i < bucket.blocks; ++i) of[bucket.first_block + i] = index;
+  }
+  return of;
+}
+
+ElementRange part_within(const ElementRange& range, const ElementRange& within) {
+  const std::uint64_t lo = std::max(range.lo, within.lo);
+  const std::uint64_t hi = std::min(range.hi, within.hi);
+  return lo < hi ? ElementRange{lo - within.lo, hi - within.lo} : ElementRange{};
+}
+
+std::vector<ElementRange> parts_within(std::span<const ElementRange> ranges,
+                                       const ElementRange& within) {
+  std::vector<ElementRange> parts;
+  for (const ElementRange& range : ranges) parts.push_back(part_within(range, within));
+  return parts;
+}
+
+}  // namespace muster

@@ -1,0 +1,48 @@
+// Buckets: what of the flat space is sent at one time.
+//
+// A bucket is a run of whole blocks of the model (block_store.h), large enough that a transfer is
+// worth its start; what is too large for one transfer goes in several. Buckets have nothing to do
+// with who owns what: ownership is contiguous in the flat space, so that a checkpoint fits any
+// number of ranks without conversion. The price is that a bucket has one or two owners, whose links
+// carry all of it while those of the others idle; in exchange a rank's own layers need no gathering
+// at all. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/checkpoint/flat_space.h"
+
+namespace muster {
+
+struct BucketLimits {
+  std::uint64_t least_bytes = 8 << 20;   // neighbours are joined below this
+  std::uint64_t most_bytes = 256 << 20;  // of one transfer
+};
+
+struct Bucket {
+  std::size_t first_block = 0;
+  std::size_t blocks = 0;
+  ElementRange elements;
+  std::vector<ElementRange> pieces;  // one transfer each
+};
+
+// Joins blocks from the last to the first, the order in which gradients become complete; what is
+// left at the beginning, too small for a bucket, joins its neighbour. The blocks touch each other
+// and begin at multiples of 1024 elements, and so do the pieces. `first` is the number of
+// blocks[0].
+std::vector<Bucket> make_buckets(std::span<const ElementRange> blocks, const BucketLimits& limits,
+                                 std::size_t first = 0);
+
+// Which bucket every block lies in; blocks in none get buckets.size().
+std::vector<std::size_t> buckets_of_blocks(std::span<const Bucket> buckets, std::size_t blocks);
+
+// The part of `range` that lies in `within`, relative to the begin of `within`; empty ones are
+// {0, 0}.
+ElementRange part_within(const ElementRange& range, const ElementRange& within);
+std::vector<ElementRange> parts_within(std::span<const ElementRange> ranges,
+                                       const ElementRange& within);
+
+}  // namespace muster

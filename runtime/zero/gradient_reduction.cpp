@@ -1,0 +1,116 @@
+#include "runtime/zero/gradient_reduction.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/memory/add.h"
+#include "runtime/report/spent_time.h"
+#include "runtime/zero/bucket.h"
+
+namespace muster {
+namespace {
+
+// result = left + right; where the result is one of both, the sum is formed in place.
+void add_to(float* left, float* right, std::size_t count, float* result) {
+  if (result == left) return add_into(right, count, left);
+  if (result == right) return add_into(left, count, right);
+  add(left, right, count, result);
+}
+
+// The sum of the nodes in the order of the tree; the last sum is formed in `result`.
+void join_nodes(const Division& division, std::span<float* const> nodes, std::size_t count,
+                float* result) {
+  std::size_t sums_left = nodes.size() - 1;
+  if (sums_left == 0 && nodes[0] != result) std::copy_n(nodes[0], count, result);
+  TreeJoin join([&](std::size_t left, std::size_t right) {
+    add_to(nodes[left], nodes[right], count, --sums_left == 0 ? result : nodes[left]);
+  });
+  std::size_t place = 0;
+  for (const auto& of_rank : division.nodes) {
+    for (const Subtree& node : of_rank) join.push(node, place++);
+  }
+}
+
+}  // namespace
+
+GradientReduction::GradientReduction(const Division& division, Communicator& ranks,
+                                     std::size_t most_under_way, double& spent_s)
+    : division_(division), ranks_(ranks), most_under_way_(most_under_way), spent_s_(spent_s) {
+  for (const auto& nodes : division.nodes) rounds_ = std::max(rounds_, nodes.size());
+}
+
+std::uint64_t GradientReduction::start(const ElementRange& piece, std::span<float* const> nodes,
+                                       float* result) {
+  const SpentTime spent(spent_s_);
+  while (under_way_.size() >= most_under_way_) join_first();
+  const std::vector<ElementRange> owned = parts_within(division_.owned, piece);
+  const ElementRange own = owned[division_.rank];
+  std::vector<ElementRange> out = owned;
+  out[division_.rank] = {};
+  Piece& added = under_way_.emplace_back();
+  added.own_count = own.size();
+  added.result = result;
+  receive_into(added);
+  std::size_t received = 0;
+  std::vector<std::vector<ElementRange>> in(rounds_, std::vector<ElementRange>(owned.size()));
+  for (std::size_t r = 0; r < owned.size(); ++r) {
+    for (std::size_t node = 0; node < division_.nodes[r].size(); ++node) {
+      if (r == division_.rank) {
+        added.nodes.push_back(nodes[node] + own.lo);
+        continue;
+      }
+      in[node][r] = {received * own.size(), (received + 1) * own.size()};
+      added.nodes.push_back(added.received.data() + in[node][r].lo);
+      ++received;
+    }
+  }
+  for (std::size_t round = 0; round < rounds_; ++round) {
+    const bool sends = round < nodes.size();
+    added.rounds.push_back(ranks_.start_all_to_all(
+        sends ? std::span<const float>(nodes[round], piece.size()) : std::span<const float>(),
+        sends ? out : std::vector<ElementRange>(out.size()), added.received, in[round]));
+  }
+  return ++started_;
+}
+
+void GradientReduction::receive_into(Piece& piece) {
+  if (!free_.empty()) {
+    piece.received = std::move(free_.front());
+    free_.pop_front();
+  }
+  std::size_t others = 0;
+  for (std::size_t r = 0; r < division_.nodes.size(); ++r) {
+    if (r != division_.rank) others += division_.nodes[r].size();
+  }
+  const std::size_t needed = others * piece.own_count;
+  if (piece.received.size() < needed) piece.received.resize(needed);
+}
+
+void GradientReduction::join_first() {
+  Piece& piece = under_way_.front();
+  for (const auto& round : piece.rounds) round->wait();
+  if (piece.own_count > 0) join_nodes(division_, piece.nodes, piece.own_count, piece.result);
+  free_.push_back(std::move(piece.received));
+  under_way_.pop_front();
+  ++finished_;
+}
+
+void GradientReduction::progress() {
+  const SpentTime spent(spent_s_);
+  bool all_before = true;
+  std::size_t ready = 0;
+  for (const Piece& piece : under_way_) {
+    bool done = true;
+    for (const auto& round : piece.rounds) done = round->done() && done;
+    all_before = all_before && done;
+    if (all_before) ++ready;
+  }
+  while (ready-- > 0) join_first();
+}
+
+void GradientReduction::finish(std::uint64_t number) {
+  const SpentTime spent(spent_s_);
+  while (finished_ < number && !under_way_.empty()) join_first();
+}
+
+}  // namespace muster

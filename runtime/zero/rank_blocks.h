@@ -1,0 +1,43 @@
+// The blocks of a rank's model: its weights and gradients wherever the stage keeps them. Whatever
+// is under way to or from other ranks moves on whenever a block changes hands. Throws
+// std::logic_error when a block is taken twice, or given back without.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "runtime/model/block_store.h"
+#include "runtime/zero/gradient_memory.h"
+#include "runtime/zero/weight_memory.h"
+
+namespace muster {
+
+class RankBlocks final : public BlockStore {
+ public:
+  // Everything passed by reference outlives this.
+  RankBlocks(std::size_t blocks, WeightMemory& weights, GradientMemory& gradients,
+             GradientReduction& reduction);
+
+  // Whether the pass that begins is the step's last, after which gradients are complete.
+  void begin_pass(bool is_last) { is_last_pass_ = is_last; }
+
+  std::span<const float> weights(std::size_t block) override;
+  void weights_done(std::size_t block) override;
+  std::span<float> gradient(std::size_t block) override;
+  void gradient_done(std::size_t block) override;
+
+ private:
+  enum Kind : std::size_t { weight, sum };
+  void set_taken(Kind kind, std::size_t block, bool taken);
+  void progress();
+
+  WeightMemory& weights_;
+  GradientMemory& gradients_;
+  GradientReduction& reduction_;
+  std::array<std::vector<bool>, 2> taken_;  // by kind and block
+  bool is_last_pass_ = false;
+};
+
+}  // namespace muster
