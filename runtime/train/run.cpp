@@ -137,6 +137,7 @@ class Run {
     restored_ = restore_checkpoint({options_, plan_, space_, data_.fingerprint}, variables_, ranks_,
                                    state_, remarks_);
     if (restored_) return;
+    state_ = {};  // both at once would be the peak of the whole run
     state_ = make_training_state(space_, options_.zero, ranks_.rank(), ranks_.size());
     const ElementRange held =
         state_.holds_own_only(state_.weights) ? state_.owned : ElementRange{0, space_.numel};
