@@ -199,54 +199,44 @@ void DataParallelStep::update_own(TrainingState& state, const StepOutcome& outco
       weights_->progress();
     }
   }
+  weights_->finish();
 }
 
-// Stage 0: everything that was reduced, on its way to all ranks.
-Transfers DataParallelStep::share_gradients() {
+// Everything that was reduced goes to all ranks, who update what has come while the next piece
+// comes.
+void DataParallelStep::update_all(TrainingState& state, const StepOutcome& outcome) {
+  const std::span<float> gradient = whole_gradients_->whole();
+  std::vector<ElementRange> pieces;
   Transfers transfers;
-  if (options_.zero != ZeroStage::nothing) return transfers;
-  const SpentTime spent(exchange_s_);
   for (const Bucket& bucket : gradient_plan_.buckets) {
     for (const ElementRange& piece : bucket.pieces) {
-      transfers.push_back(
-          ranks_.start_all_gather(whole_gradients_->whole().subspan(piece.lo, piece.size()),
-                                  parts_within(division_.owned, piece)));
+      const SpentTime spent(exchange_s_);
+      pieces.push_back(piece);
+      transfers.push_back(ranks_.start_all_gather(gradient.subspan(piece.lo, piece.size()),
+                                                  parts_within(division_.owned, piece)));
     }
   }
-  return transfers;
-}
-
-void DataParallelStep::update_all(TrainingState& state, const StepOutcome& outcome,
-                                  const Transfers& gradients) {
-  auto transfer = gradients.begin();
-  for (const Bucket& bucket : gradient_plan_.buckets) {
-    for (const ElementRange& piece : bucket.pieces) {
-      {
-        const SpentTime spent(exchange_s_);
-        (*transfer++)->wait();
-      }
-      if (outcome.skipped) continue;
-      update(state, piece, whole_gradients_->whole().subspan(piece.lo, piece.size()), outcome);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    {
+      const SpentTime spent(exchange_s_);
+      transfers[i]->wait();
     }
+    update(state, pieces[i], gradient.subspan(pieces[i].lo, pieces[i].size()), outcome);
   }
 }
 
 StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes) {
   exchange_s_ = 0;
   sum_own_leaves(state);
-  const Transfers gradients = share_gradients();
   StepOutcome outcome = outcome_of(gather_reports(wishes), state.step);
   if (wishes.before_update) wishes.before_update();
-  if (options_.zero == ZeroStage::nothing) {
-    update_all(state, outcome, gradients);
-  } else if (!outcome.skipped) {
-    update_own(state, outcome);
-  }
   weights_->finish();
   if (outcome.skipped) {
     ++state.skipped_in_a_row;
   } else {
     state.skipped_in_a_row = 0;
+    if (options_.zero == ZeroStage::nothing) update_all(state, outcome);
+    if (options_.zero != ZeroStage::nothing) update_own(state, outcome);
     state.loss_ema = state.step == 0 ? outcome.loss : 0.98 * state.loss_ema + 0.02 * outcome.loss;
   }
   ++state.step;

@@ -76,11 +76,10 @@ class DataParallelStep {
   void sum_own_leaves(TrainingState& state);
   double sum_leaf(std::span<const Token> tokens, bool is_last);
   void join_idle_passes();
-  Transfers share_gradients();
   RankReport gather_reports(const StepWishes& wishes);
   StepOutcome outcome_of(RankReport report, std::uint64_t step) const;
   void update_own(TrainingState& state, const StepOutcome& outcome);
-  void update_all(TrainingState& state, const StepOutcome& outcome, const Transfers& gradients);
+  void update_all(TrainingState& state, const StepOutcome& outcome);
   void update(TrainingState& state, const ElementRange& range, std::span<const float> gradient,
               const StepOutcome& outcome) const;
   std::uint64_t passes_of(std::size_t rank) const;

@@ -7,6 +7,8 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/layer/gemm/gemm.h"
+#include "runtime/train/batch_plan.h"
+#include "runtime/train/sharing_options.h"
 #include "runtime/train/training_state.h"
 #include "runtime/zero/bucket.h"
 #include "runtime/zero/gradient_memory.h"
@@ -202,6 +204,16 @@ TEST_CASE("ranks that would share in different ways are refused before any of th
   options.buckets = {2048, 1024};
   CHECK_THAT((ARun{folder / "out", 2, options}.go()),
              ContainsSubstring("--bucket-bytes: 2048 is more than the 1024"));
+}
+
+TEST_CASE("gradients that stay whole in spite of --zero 2 are told") {
+  TrainOptions options = in_small_buckets();
+  options.zero = ZeroStage::gradients;
+  CHECK(sharing_remark(options, make_batch_plan(options, 4), 4).empty());
+  CHECK_THAT(sharing_remark(options, make_batch_plan(options, 2), 2),
+             ContainsSubstring("4 micro-batches of a step are more than one for each of 2 ranks"));
+  options.zero = ZeroStage::moments;
+  CHECK(sharing_remark(options, make_batch_plan(options, 2), 2).empty());
 }
 
 TEST_CASE("a rank holds of the state what its stage says") {
