@@ -8,6 +8,8 @@
 #include <new>
 #include <optional>
 
+#include "runtime/communicator/mesh.h"
+#include "runtime/communicator/mesh_environment.h"
 #include "runtime/communicator/mpi.h"
 #include "runtime/data/tokenize_command.h"
 #include "runtime/protocol/environment.h"
@@ -22,16 +24,27 @@ namespace {
 
 constexpr int exit_internal_error = 1;
 
+RankVariables own_variables(std::string& complaint) {
+  return read_rank_variables([](const char* name) { return std::getenv(name); }, complaint);
+}
+
 std::unique_ptr<Communicator> join_ranks(const TrainOptions& options) {
-  return started_by_mpirun() ? make_mpi_communicator(std::chrono::seconds(options.peer_timeout_s))
-                             : make_single_communicator();
+  const std::chrono::seconds peer_timeout(options.peer_timeout_s);
+  const bool by_mpi = options.communicator == CommunicatorKind::automatic
+                          ? started_by_mpirun()
+                          : options.communicator == CommunicatorKind::mpi;
+  if (by_mpi) return make_mpi_communicator(peer_timeout);
+  std::string complaint;
+  const auto start = mesh_start(own_variables(complaint), peer_timeout);
+  if (!start) return make_single_communicator();  // whose only rank complains itself
+  if (!complaint.empty()) throw StartError(complaint);
+  return make_mesh_communicator(start->seat, start->place, {peer_timeout});
 }
 
 // One rank's complaint is that of all: none of them waits for the others.
 RankVariables agreed_variables(Communicator& ranks) {
   std::string complaint;
-  const RankVariables variables =
-      read_rank_variables([](const char* name) { return std::getenv(name); }, complaint);
+  const RankVariables variables = own_variables(complaint);
   Checked<std::string> mine = std::string();
   if (!complaint.empty()) mine = CheckpointFault{complaint};
   if (const auto votes = gather_checked(ranks, mine); !votes) throw StartError(votes.reason());

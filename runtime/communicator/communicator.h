@@ -1,9 +1,9 @@
 // What the ranks of a run need from each other, and nothing more.
 //
-// Implementations: single (one process, nothing to do) and MPI. All ranks call the same methods in
-// the same order; a call returns when this rank's part is done, but for start_*(), which return at
-// once. Counts are elements, never bytes. Data only moves: sums are formed by the caller in an
-// order of its own, so that no library decides the bits of a result.
+// Implementations: single (one process, nothing to do), MPI, and mesh (own shared memory and TCP).
+// All ranks call the same methods in the same order; a call returns when this rank's part is done,
+// but for start_*(), which return at once. Counts are elements, never bytes. Data only moves: sums
+// are formed by the caller in an order of its own, so that no library decides the bits of a result.
 #pragma once
 
 #include <memory>

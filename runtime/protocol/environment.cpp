@@ -30,6 +30,9 @@ RankVariables read_rank_variables(const EnvironmentLookup& lookup, std::string& 
   found.epoch = number_of(lookup, env_epoch, error);
   if (!found.epoch && found.attempt) found.epoch = *found.attempt + 1;
   found.world_size = number_of(lookup, env_world_size, error);
+  found.rank = number_of(lookup, env_rank, error);
+  found.master_address = text_of(lookup, env_master_address);
+  found.master_port = number_of(lookup, env_master_port, error);
   found.checkpoint_dir = text_of(lookup, env_checkpoint_dir);
   found.resume_from = text_of(lookup, env_resume_from);
   found.heartbeat_path = text_of(lookup, env_heartbeat);

@@ -20,8 +20,12 @@ inline constexpr const char* env_resume_from = "MUSTER_RESUME_FROM";        // e
 inline constexpr const char* env_heartbeat = "MUSTER_HEARTBEAT";            // file, see heartbeat.h
 inline constexpr const char* env_metrics = "MUSTER_METRICS";                // file, see metrics.h
 
-// Set for every rank by launchers of the torch family; a trainer checks its own world against it.
+// Set for every rank by launchers of the torch family. Ranks that mpirun did not start find each
+// other by them; others check their world against WORLD_SIZE.
 inline constexpr const char* env_world_size = "WORLD_SIZE";
+inline constexpr const char* env_rank = "RANK";
+inline constexpr const char* env_master_address = "MASTER_ADDR";  // of the node of rank 0
+inline constexpr const char* env_master_port = "MASTER_PORT";
 
 // What a rank finds in its environment. Absent and empty texts are the same: nothing was asked for.
 struct RankVariables {
@@ -29,6 +33,9 @@ struct RankVariables {
   std::optional<std::uint64_t> attempt;  // counts from 0
   std::optional<std::uint64_t> epoch;    // MUSTER_EPOCH, else attempt + 1, else none
   std::optional<std::uint64_t> world_size;
+  std::optional<std::uint64_t> rank;
+  std::string master_address;
+  std::optional<std::uint64_t> master_port;
   std::string checkpoint_dir;
   std::string resume_from;
   std::string heartbeat_path;

@@ -122,6 +122,14 @@ void add_training_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--seed", options.seed, "of the weights and the data order")
       ->check(whole_number)
       ->capture_default_str();
+  const std::map<std::string, CommunicatorKind> kinds{{"auto", CommunicatorKind::automatic},
+                                                      {"mpi", CommunicatorKind::mpi},
+                                                      {"muster", CommunicatorKind::muster}};
+  app.add_option("--communicator", options.communicator,
+                 "between ranks: mpi (started by mpirun), muster (shared memory and TCP, started "
+                 "with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT), or auto")
+      ->transform(CLI::CheckedTransformer(kinds, CLI::ignore_case))
+      ->default_str("auto");
   app.add_option("--peer-timeout", options.peer_timeout_s,
                  "seconds to wait for the other ranks before giving up (0: for ever)")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1000000000}))
@@ -196,8 +204,9 @@ std::string decimal(double value) {
 std::variant<TrainOptions, int> parse_train_options(int argc, const char* const* argv) {
   TrainOptions options;
   options.shape.vocabulary = 0;
-  CLI::App app("Trains a GPT on text files, data-parallel over the ranks of mpirun.",
-               "muster-train");
+  CLI::App app(
+      "Trains a GPT on text files, data-parallel over the ranks that muster or mpirun starts.",
+      "muster-train");
   app.footer("Text is made into tokens once, for many runs, by: muster-train tokenize --help");
   add_data_options(app, options);
   app.add_option("--out", options.out, "metrics, TensorBoard events, final weights")

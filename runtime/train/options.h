@@ -24,6 +24,11 @@ namespace muster {
 // noticeably long.
 enum class SaveMode { automatic, background, blocking };
 
+// How ranks reach each other: by Open MPI, started by mpirun; or by muster's own shared memory and
+// TCP, started by anybody with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Automatic: by what
+// the environment says.
+enum class CommunicatorKind { automatic, mpi, muster };
+
 struct TrainOptions {
   std::vector<std::string> data;  // files and directories, of text or of tokens
   std::string jsonl_field = usual_jsonl_field;
@@ -51,6 +56,7 @@ struct TrainOptions {
   std::string checkpoint_dir;
   std::string resume;  // "", "auto", "none" or a path
   int threads = 1;     // per rank
+  CommunicatorKind communicator = CommunicatorKind::automatic;
   // A save to slow storage keeps the others waiting this long too.
   std::uint64_t peer_timeout_s = 1800;
   std::optional<std::uint64_t> fail_at_step;

@@ -46,8 +46,8 @@ std::string host_name() {
 void check_world(const RankVariables& variables, const Communicator& ranks) {
   if (!variables.world_size || *variables.world_size == ranks.size()) return;
   throw StartError("WORLD_SIZE says " + std::to_string(*variables.world_size) +
-                   " ranks, but MPI joined " + std::to_string(ranks.size()) +
-                   ": start muster-train with mpirun (distribution type mpi)");
+                   " ranks, but " + std::to_string(ranks.size()) +
+                   " came together: let one launcher start all of them");
 }
 
 std::string checkpoint_root(const TrainOptions& options, const RankVariables& variables) {

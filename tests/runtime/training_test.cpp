@@ -226,7 +226,7 @@ TEST_CASE("starts that cannot go well are refused in a sentence that names the t
   CHECK(complaint([](TrainOptions& o) { o.learning_rate.peak = 2e-3; }) == "0");
   ARun alone = run;
   alone.variables.world_size = 4;
-  CHECK_THAT(alone.go(), ContainsSubstring("WORLD_SIZE says 4 ranks, but MPI joined 2"));
+  CHECK_THAT(alone.go(), ContainsSubstring("WORLD_SIZE says 4 ranks, but 2 came together"));
 }
 
 TEST_CASE("a leftover of an earlier epoch must not write, a new job in the same directory may") {

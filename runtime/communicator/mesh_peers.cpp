@@ -1,0 +1,174 @@
+#include "runtime/communicator/mesh_peers.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "runtime/train/start_error.h"
+
+namespace muster {
+namespace {
+
+std::string rank_name(std::uint64_t rank) {
+  return "rank " + std::to_string(rank);
+}
+
+class Connecting {
+ public:
+  Connecting(const MeshSeat& seat, const Met& met, const MeshOptions& options,
+             const Deadline& deadline)
+      : seat_(seat), met_(met), options_(options), deadline_(deadline), peers_(seat.size) {}
+
+  std::vector<std::unique_ptr<MeshPeer>> all() {
+    for (std::uint64_t rank = 0; rank < seat_.rank; ++rank) knock(rank);
+    while (const auto rank = first_missing()) open_to_next(*rank);
+    return std::move(peers_);
+  }
+
+ private:
+  void knock(std::uint64_t rank) {
+    const RankDoor& door = met_.table.doors[rank];
+    if (options_.shares_memory && door.boot_id == met_.own.door.boot_id) {
+      if (auto socket = try_connect_unix(door.unix_name)) {
+        return offer_memory(rank, MessageStream(std::move(*socket)));
+      }
+    }
+    MessageStream news = connect_tcp(rank, LinkUse::tcp_news);
+    MessageStream data = connect_tcp(rank, LinkUse::tcp_data);
+    add(rank, std::move(news), make_tcp_lane(data.release(), data.rest()));
+  }
+
+  MessageStream connect_tcp(std::uint64_t rank, LinkUse use) {
+    const RankDoor& door = met_.table.doors[rank];
+    const std::string& address = door.address.empty() ? met_.rank_0_address : door.address;
+    std::string why;
+    auto socket = try_connect_tcp(address, door.port, deadline_, why);
+    if (!socket) {
+      throw StartError(rank_name(seat_.rank) + " cannot reach " + rank_name(rank) + ": " + why +
+                       ": ranks of different nodes need TCP between all nodes, on any port");
+    }
+    MessageStream stream(std::move(*socket));
+    stream.send(Greeting{met_.table.session, seat_.rank, use, 0}, deadline_);
+    return stream;
+  }
+
+  void offer_memory(std::uint64_t rank, MessageStream news) {
+    const std::uint64_t nonce = met_.table.session ^ seat_.rank;
+    PairMemory memory = PairMemory::make(nonce);
+    news.send(Greeting{met_.table.session, seat_.rank, LinkUse::same_node, nonce}, deadline_,
+              &memory.descriptor());
+    const bool other_reads = await_welcome(news, rank);
+    share_memory(rank, std::move(news), std::move(memory), other_reads);
+  }
+
+  void take_memory(const Greeting& greeting, MessageStream news) {
+    PairMemory memory = PairMemory::open(news.take_passed(), greeting.nonce);
+    const int pid = peer_process(news.socket());
+    const bool reads = options_.reads_memory && memory.can_read_from(pid);
+    news.send(PairWelcome{reads}, deadline_);
+    const bool other_reads = await_welcome(news, greeting.rank);
+    add(greeting.rank, std::move(news),
+        make_memory_lane(std::move(memory), pid, reads, other_reads));
+  }
+
+  // The side that made the segment answers last: by then the other one has left its probe there.
+  void share_memory(std::uint64_t rank, MessageStream news, PairMemory memory, bool other_reads) {
+    const int pid = peer_process(news.socket());
+    const bool reads = options_.reads_memory && memory.can_read_from(pid);
+    news.send(PairWelcome{reads}, deadline_);
+    add(rank, std::move(news), make_memory_lane(std::move(memory), pid, reads, other_reads));
+  }
+
+  bool await_welcome(MessageStream& news, std::uint64_t rank) const {
+    const WireMessage answer = await_message(news, rank_name(rank), deadline_);
+    const auto* welcome = std::get_if<PairWelcome>(&answer);
+    if (welcome == nullptr) throw SocketError(rank_name(rank) + " sent no welcome");
+    return welcome->reads_memory;
+  }
+
+  std::optional<std::uint64_t> first_missing() const {
+    for (std::uint64_t rank = seat_.rank + 1; rank < seat_.size; ++rank) {
+      if (!peers_[rank]) return rank;
+    }
+    return std::nullopt;
+  }
+
+  void open_to_next(std::uint64_t missing) {
+    std::vector<pollfd> watched{{met_.own.tcp.get(), POLLIN, 0},
+                                {met_.own.unix_socket.get(), POLLIN, 0}};
+    for (const auto& stream : callers_) watched.push_back({stream.socket().get(), POLLIN, 0});
+    if (!poll_until(watched, deadline_)) {
+      throw StartError(rank_name(missing) + " did not connect to " + rank_name(seat_.rank) +
+                       " in time: ranks of different nodes need TCP between all nodes");
+    }
+    for (const Descriptor* door : {&met_.own.tcp, &met_.own.unix_socket}) {
+      while (auto caller = accept_one(*door)) callers_.emplace_back(std::move(*caller));
+    }
+    for (std::size_t i = 0; i < callers_.size();) {
+      if (waits(callers_[i])) {
+        ++i;
+      } else {
+        callers_.erase(callers_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+  }
+
+  // Whether a caller has not said who it is. One that has goes to its place; strangers go away.
+  bool waits(MessageStream& caller) {
+    const bool there = caller.fill();
+    const auto next = caller.next();
+    if (std::holds_alternative<std::monostate>(next)) return there;
+    const auto* message = std::get_if<WireMessage>(&next);
+    const auto* greeting = message == nullptr ? nullptr : std::get_if<Greeting>(message);
+    if (greeting != nullptr && is_expected(*greeting)) let_in(*greeting, std::move(caller));
+    return false;
+  }
+
+  bool is_expected(const Greeting& greeting) const {
+    return greeting.session == met_.table.session && greeting.rank > seat_.rank &&
+           greeting.rank < seat_.size && !peers_[greeting.rank];
+  }
+
+  // Of the two connections over TCP, the first waits for the second.
+  void let_in(const Greeting& greeting, MessageStream stream) {
+    if (greeting.use == LinkUse::same_node) return take_memory(greeting, std::move(stream));
+    auto& pair = tcp_pairs_[greeting.rank];
+    (greeting.use == LinkUse::tcp_news ? pair.news : pair.data) = std::move(stream);
+    if (!pair.news || !pair.data) return;
+    add(greeting.rank, std::move(*pair.news),
+        make_tcp_lane(pair.data->release(), pair.data->rest()));
+  }
+
+  void add(std::uint64_t rank, MessageStream news, std::unique_ptr<PeerLane> lane) {
+    peers_[rank] = std::make_unique<MeshPeer>(seat_.rank, rank, std::move(news), std::move(lane));
+  }
+
+  struct TcpPair {
+    std::optional<MessageStream> news;
+    std::optional<MessageStream> data;
+  };
+
+  const MeshSeat& seat_;
+  const Met& met_;
+  const MeshOptions& options_;
+  const Deadline& deadline_;
+  std::vector<std::unique_ptr<MeshPeer>> peers_;
+  std::vector<MessageStream> callers_;
+  std::map<std::uint64_t, TcpPair> tcp_pairs_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<MeshPeer>> connect_peers(const MeshSeat& seat, const Met& met,
+                                                     const MeshOptions& options,
+                                                     const Deadline& deadline) {
+  try {
+    return Connecting(seat, met, options, deadline).all();
+  } catch (const SocketError& error) {
+    throw StartError(rank_name(seat.rank) + ": " + error.what());
+  }
+}
+
+}  // namespace muster

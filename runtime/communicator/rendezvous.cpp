@@ -1,0 +1,235 @@
+#include "runtime/communicator/rendezvous.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "runtime/train/start_error.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The rank 0 of the attempt before may still be ending.
+constexpr auto port_wait = 5s;
+constexpr auto retry_pause = 20ms;
+constexpr auto answer_limit = 10s;
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) {
+    throw StartError("the kernel gives no random numbers");
+  }
+  return number;
+}
+
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+std::string place_name(const MeetingPlace& place) {
+  return "MASTER_ADDR:MASTER_PORT " + place.host + ":" + std::to_string(place.port);
+}
+
+std::string quoted_job(const MeshSeat& seat) {
+  return seat.job.empty() ? "a run without MUSTER_JOB" : "job " + seat.job;
+}
+
+// Why `came` cannot sit at the table of rank 0's `seat`; empty: it can.
+std::string refusal(const MeshSeat& seat, const MeshSeat& came) {
+  const std::string who = "rank " + std::to_string(came.rank) + " ";
+  if (came.job != seat.job) {
+    return who + "is of " + quoted_job(came) + ", rank 0 of " + quoted_job(seat) +
+           ": two runs use the same MASTER_PORT";
+  }
+  if (came.epoch != seat.epoch) {
+    return who + "is of epoch " + std::to_string(came.epoch) + ", rank 0 of epoch " +
+           std::to_string(seat.epoch) + " (MUSTER_EPOCH): one of them is left from another attempt";
+  }
+  if (came.size != seat.size) {
+    return who + "expects " + std::to_string(came.size) + " ranks, rank 0 " +
+           std::to_string(seat.size) + ": WORLD_SIZE must be the same everywhere";
+  }
+  if (came.rank == 0 || came.rank >= seat.size) {
+    return who + "has no place in a world of " + std::to_string(seat.size) +
+           " beside rank 0: " + "every process needs a RANK of its own below WORLD_SIZE";
+  }
+  return "";
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
+}
+
+// Rank 0's side: lets ranks in until every seat is taken.
+class Host {
+ public:
+  Host(const MeshSeat& seat, const MeetingPlace& place)
+      : seat_(seat), deadline_(place.limit), listener_(listen(place)) {
+    met_.own = open_door(family_of(listener_));
+    met_.table.session = random_number();
+    met_.table.doors.resize(seat.size);
+    met_.table.doors[0] = met_.own.door;
+  }
+
+  Met gather() {
+    while (seated_.size() + 1 < seat_.size) {
+      if (!wait()) give_up("not all ranks came in time: no word from " + missing());
+      while (auto came = accept_one(listener_)) strangers_.emplace_back(std::move(*came));
+      hear_strangers();
+      for (auto& [rank, stream] : seated_) {
+        if (!stream.fill()) give_up("rank " + std::to_string(rank) + " left before all had come");
+      }
+    }
+    for (auto& [rank, stream] : seated_) {
+      if (!stream.send(met_.table, deadline_)) {
+        throw StartError("rank " + std::to_string(rank) + " left before the first operation");
+      }
+    }
+    return std::move(met_);
+  }
+
+ private:
+  static Descriptor listen(const MeetingPlace& place) {
+    const Deadline patience(place.limit.count() > 0
+                                ? std::min<std::chrono::milliseconds>(port_wait, place.limit)
+                                : port_wait);
+    while (true) {
+      try {
+        return listen_tcp(place.host, place.port);
+      } catch (const SocketError& error) {
+        if (patience.passed()) {
+          throw StartError(place_name(place) + ": " + error.what() +
+                           ": another process holds it, of an earlier run or of another job");
+        }
+        std::this_thread::sleep_for(retry_pause);
+      }
+    }
+  }
+
+  bool wait() {
+    std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}};
+    for (const auto& [rank, stream] : seated_)
+      watched.push_back({stream.socket().get(), POLLIN, 0});
+    for (const auto& stream : strangers_) watched.push_back({stream.socket().get(), POLLIN, 0});
+    return poll_until(watched, deadline_);
+  }
+
+  // Port scanners and the like are let go without a word.
+  void hear_strangers() {
+    for (std::size_t i = 0; i < strangers_.size();) {
+      const bool there = strangers_[i].fill();
+      const auto next = strangers_[i].next();
+      const auto* message = std::get_if<WireMessage>(&next);
+      const auto* hello = message == nullptr ? nullptr : std::get_if<RankHello>(message);
+      if (hello != nullptr) seat(*hello, std::move(strangers_[i]));
+      const bool waits = there && std::holds_alternative<std::monostate>(next);
+      if (waits) {
+        ++i;
+      } else {
+        strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+  }
+
+  void seat(const RankHello& hello, MessageStream stream) {
+    std::string why = refusal(seat_, hello.seat);
+    if (why.empty() && seated_.contains(hello.seat.rank)) {
+      why = "there are two processes with RANK " + std::to_string(hello.seat.rank);
+    }
+    if (!why.empty()) {
+      stream.send(RankRefusal{why}, Deadline(answer_limit));
+      return;
+    }
+    RankDoor& door = met_.table.doors[hello.seat.rank];
+    door = hello.door;
+    door.address = peer_address(stream.socket());
+    if (is_loopback(door.address)) door.address.clear();
+    seated_.emplace(hello.seat.rank, std::move(stream));
+  }
+
+  std::string missing() const {
+    std::string list;
+    for (std::uint64_t rank = 1; rank < seat_.size; ++rank) {
+      if (seated_.contains(rank)) continue;
+      list += (list.empty() ? "rank " : ", ") + std::to_string(rank);
+    }
+    return list;
+  }
+
+  [[noreturn]] void give_up(const std::string& why) {
+    for (auto& [rank, stream] : seated_) stream.send(RankRefusal{why}, Deadline(answer_limit));
+    throw StartError(why);
+  }
+
+  const MeshSeat& seat_;
+  const Deadline deadline_;
+  Descriptor listener_;
+  Met met_;
+  std::vector<MessageStream> strangers_;
+  std::map<std::uint64_t, MessageStream> seated_;
+};
+
+MessageStream reach_rank_0(const MeetingPlace& place, const Deadline& deadline) {
+  std::string why;
+  while (true) {
+    if (auto socket = try_connect_tcp(place.host, place.port, deadline, why)) {
+      return MessageStream(std::move(*socket));
+    }
+    if (deadline.passed()) {
+      throw StartError(place_name(place) + ": rank 0 did not answer in time: " + why);
+    }
+    std::this_thread::sleep_for(retry_pause);
+  }
+}
+
+Met attend(const MeshSeat& seat, const MeetingPlace& place) {
+  const Deadline deadline(place.limit);
+  MessageStream stream = reach_rank_0(place, deadline);
+  Met met;
+  met.own = open_door(family_of(stream.socket()));
+  met.rank_0_address = peer_address(stream.socket());
+  stream.send(RankHello{seat, met.own.door}, deadline);
+  // Rank 0 says when time is over; it knows who is missing.
+  const Deadline later(place.limit.count() == 0 ? 0ms
+                                                : place.limit + std::min<std::chrono::milliseconds>(
+                                                                    place.limit, answer_limit));
+  const WireMessage answer = await_message(stream, place_name(place), later);
+  if (const auto* refused = std::get_if<RankRefusal>(&answer)) throw StartError(refused->why);
+  const auto* table = std::get_if<MeshTable>(&answer);
+  if (table == nullptr || table->doors.size() != seat.size) {
+    throw StartError(place_name(place) + ": what listens there is no rank 0 of this run");
+  }
+  met.table = *table;
+  return met;
+}
+
+}  // namespace
+
+OwnDoor open_door(int family) {
+  OwnDoor own;
+  own.tcp = listen_tcp(family);
+  own.door.port = port_of(own.tcp);
+  own.door.boot_id = boot_id();
+  own.door.unix_name = "muster-rank-" + std::to_string(random_number());
+  own.unix_socket = listen_unix(own.door.unix_name);
+  return own;
+}
+
+Met meet(const MeshSeat& seat, const MeetingPlace& place) {
+  try {
+    if (seat.rank != 0) return attend(seat, place);
+    return Host(seat, place).gather();
+  } catch (const SocketError& error) {
+    throw StartError(error.what());
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+// How ranks that were started without mpirun find each other.
+//
+//   every rank   opens its own door: a TCP port, and a unix socket for ranks of its node
+//   rank 0       listens at MASTER_ADDR:MASTER_PORT until all others have said hello
+//   the others   connect there, in any order, again and again until rank 0 is up or time is over
+//   rank 0       sends all of them the table of doors, and stops listening
+//
+// A rank of another job, epoch or world is refused with a sentence. When one that has said hello
+// leaves again, or some never come, all that are there are told so. Collective; every failure is a
+// StartError.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "runtime/communicator/socket.h"
+#include "runtime/communicator/wire.h"
+
+namespace muster {
+
+struct MeetingPlace {
+  std::string host;  // MASTER_ADDR
+  std::uint16_t port = 0;
+  std::chrono::milliseconds limit{0};  // for all to come; 0: none
+};
+
+// A rank's own door, open from before it is announced.
+struct OwnDoor {
+  Descriptor tcp;
+  Descriptor unix_socket;
+  RankDoor door;  // without an address
+};
+OwnDoor open_door(int family);
+
+struct Met {
+  OwnDoor own;
+  MeshTable table;
+  std::string rank_0_address;  // as this rank reached it; empty on rank 0
+};
+Met meet(const MeshSeat& seat, const MeetingPlace& place);
+
+}  // namespace muster

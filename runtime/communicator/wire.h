@@ -1,0 +1,122 @@
+// What ranks that know each other by addresses alone say over sockets and shared memory.
+//
+// Two forms. A message is for joining and for news about ranks: u32 magic, u16 version, u16 kind,
+// u32 length, then the fields of one struct below; numbers little-endian, a text is u32 length and
+// bytes. A frame opens the data that one rank sends to another in one operation: FrameHeader as it
+// lies in memory, then its bytes. Reading trusts nothing: what is not well-formed is no message.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace muster {
+
+inline constexpr std::uint32_t wire_magic = 0x4d54524d;  // "MRTM"
+inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::size_t message_limit_bytes = 16 << 20;  // a table of 10^5 ranks has 10 MB
+
+// Which run a rank is part of, and its place in it.
+struct MeshSeat {
+  std::string job;
+  std::uint64_t epoch = 0;  // of the run: one more at every restart
+  std::uint64_t rank = 0;
+  std::uint64_t size = 1;
+  friend bool operator==(const MeshSeat&, const MeshSeat&) = default;
+};
+
+// Where the other ranks reach a rank.
+struct RankDoor {
+  std::string address;  // numeric; empty: where rank 0 was reached
+  std::uint16_t port = 0;
+  std::string boot_id;    // of the machine's kernel
+  std::string unix_name;  // in the abstract namespace, for ranks of the same node
+  friend bool operator==(const RankDoor&, const RankDoor&) = default;
+};
+
+// A rank to rank 0, which answers with a RankRefusal or, once all are there, with the Table.
+struct RankHello {
+  MeshSeat seat;
+  RankDoor door;
+  friend bool operator==(const RankHello&, const RankHello&) = default;
+};
+struct RankRefusal {
+  std::string why;
+  friend bool operator==(const RankRefusal&, const RankRefusal&) = default;
+};
+struct MeshTable {
+  std::uint64_t session = 0;    // random; a stranger does not know it
+  std::vector<RankDoor> doors;  // by rank
+  friend bool operator==(const MeshTable&, const MeshTable&) = default;
+};
+
+// What a connection between two ranks is for.
+enum class LinkUse : std::uint8_t { tcp_news = 1, tcp_data = 2, same_node = 3 };
+
+// The first words on a connection between two ranks. On one node the shared memory comes with it as
+// a file descriptor.
+struct Greeting {
+  std::uint64_t session = 0;
+  std::uint64_t rank = 0;
+  LinkUse use = LinkUse::tcp_news;
+  std::uint64_t nonce = 0;  // of the shared memory
+  friend bool operator==(const Greeting&, const Greeting&) = default;
+};
+// The answer to a greeting on the same node: whether this rank can read the other's memory.
+struct PairWelcome {
+  bool reads_memory = false;
+  friend bool operator==(const PairWelcome&, const PairWelcome&) = default;
+};
+
+// News, at any time later.
+struct Farewell {  // the sender is done with all operations
+  friend bool operator==(const Farewell&, const Farewell&) = default;
+};
+struct RankLost {
+  std::uint64_t rank = 0;
+  std::string why;
+  friend bool operator==(const RankLost&, const RankLost&) = default;
+};
+struct RunAborted {
+  std::int32_t exit_code = 0;
+  friend bool operator==(const RunAborted&, const RunAborted&) = default;
+};
+
+using WireMessage = std::variant<RankHello, RankRefusal, MeshTable, Greeting, PairWelcome, Farewell,
+                                 RankLost, RunAborted>;
+
+std::string format_message(const WireMessage& message);
+
+// Takes the first message off `bytes`. Nothing: more bytes are needed. A fault: this is no message
+// of this version, and nothing after it can be understood.
+struct WireFault {
+  std::string reason;
+};
+std::variant<std::monostate, WireMessage, WireFault> take_message(std::string& bytes);
+
+enum class Operation : std::uint16_t { all_to_all = 1, all_gather = 2, texts = 3, broadcast = 4 };
+std::string operation_name(Operation operation);
+
+// `address` says where the bytes lie in the sender's memory; 0: they follow.
+struct FrameHeader {
+  std::uint32_t magic = wire_magic;
+  std::uint16_t version = wire_version;
+  Operation operation = Operation::all_to_all;
+  std::uint64_t epoch = 0;
+  std::uint64_t sequence = 0;  // counts the operations of a communicator, from 1
+  std::uint64_t bytes = 0;
+  std::uint64_t address = 0;
+};
+static_assert(sizeof(FrameHeader) == 40);
+
+// Why `got` from rank `from` is not what rank `mine` waits for; empty: it is. `any_length`: the
+// receiver does not know the length.
+std::string frame_fault(const FrameHeader& expected, const FrameHeader& got, std::uint64_t mine,
+                        std::uint64_t from, bool any_length);
+
+}  // namespace muster

@@ -1,0 +1,84 @@
+// The real muster-train on several ranks without mpirun.
+
+#include <signal.h>
+
+#include "runtime/protocol/heartbeat.h"
+#include "tests/catch.h"
+#include "tests/runtime/a_trainer.h"
+#include "tests/runtime/folder.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+// As a launcher starts ranks: each a process of its own, told its place by the environment.
+class OwnRanks {
+ public:
+  OwnRanks(const Folder& folder, std::size_t size, const std::string& port) {
+    for (std::size_t r = 0; r < size; ++r) {
+      const std::string rank = std::to_string(r);
+      logs_.push_back(std::make_unique<Folder>());
+      trainers_.push_back(std::make_unique<Trainer>(*logs_.back()));
+      trainers_.back()
+          ->with("RANK", rank)
+          .with("WORLD_SIZE", std::to_string(size))
+          .with("MASTER_ADDR", "127.0.0.1")
+          .with("MASTER_PORT", port)
+          .with("MUSTER_HEARTBEAT", folder / ("beat" + rank));
+    }
+  }
+
+  void start(const std::vector<std::string>& options) {
+    for (const auto& trainer : trainers_) pids_.push_back(trainer->start(0, options));
+  }
+  void signal(std::size_t rank, int number) { ::kill(pids_[rank], number); }
+  Ended wait(std::size_t rank) { return trainers_[rank]->wait(pids_[rank]); }
+
+ private:
+  std::vector<std::unique_ptr<Folder>> logs_;
+  std::vector<std::unique_ptr<Trainer>> trainers_;
+  std::vector<pid_t> pids_;
+};
+
+}  // namespace
+
+TEST_CASE("ranks without mpirun end in the bytes of those with it") {
+  Folder folder;
+  const std::vector<std::string> job{"--steps", "8", "--deterministic", "--out"};
+  auto with_mpi = job;
+  with_mpi.push_back(folder / "mpi");
+  REQUIRE(Trainer(folder).run(2, with_mpi).code == 0);
+  OwnRanks ranks(folder, 2, "29611");
+  auto own = job;
+  own.push_back(folder / "own");
+  ranks.start(own);
+  for (std::size_t r = 0; r < 2; ++r) {
+    const Ended ended = ranks.wait(r);
+    INFO(ended.output);
+    CHECK(ended.code == 0);
+  }
+  CHECK(weights(folder, "own") == weights(folder, "mpi"));
+}
+
+TEST_CASE("a killed rank ends the others at once, and they say which one it was") {
+  Folder folder;
+  OwnRanks ranks(folder, 3, "29612");
+  ranks.start({"--steps", "1000000", "--out", folder / "out"});
+  CHECK(eventually([&] { return read_heartbeat(folder / "beat0") >= std::uint64_t{3}; }));
+  ranks.signal(1, SIGKILL);
+  for (const std::size_t r : {0, 2}) {
+    const Ended ended = ranks.wait(r);
+    CHECK(ended.code == 1);
+    CHECK_THAT(ended.output, ContainsSubstring("rank " + std::to_string(r) + ": rank 1 is lost:"));
+  }
+  CHECK(ranks.wait(1).code == 137);
+}
+
+TEST_CASE("ranks that do not know where to meet say what is missing") {
+  Folder folder;
+  const Ended ended =
+      Trainer(folder).with("WORLD_SIZE", "2").with("RANK", "1").run(0, {"--out", folder / "out"});
+  CHECK(ended.code == 2);
+  CHECK_THAT(ended.output, ContainsSubstring("MASTER_ADDR and MASTER_PORT are not all set"));
+}
