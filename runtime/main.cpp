@@ -13,6 +13,7 @@
 #include "runtime/communicator/mpi.h"
 #include "runtime/data/tokenize_command.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/train/elastic_run.h"
 #include "runtime/train/options.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/run.h"
@@ -73,6 +74,21 @@ int train(const TrainOptions& options, Communicator& ranks,
   }
 }
 
+int train_elastically(const TrainOptions& options, std::optional<EndOnSigterm>& before_steps) {
+  std::string complaint;
+  const RankVariables variables = own_variables(complaint);
+  if (!complaint.empty()) throw StartError(complaint);
+  try {
+    return run_elastic_training(options, variables, [&] { before_steps.reset(); });
+  } catch (const StartError&) {
+    throw;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "muster-train: rank %llu: %s\n",
+                 static_cast<unsigned long long>(variables.rank.value_or(0)), error.what());
+    return exit_internal_error;
+  }
+}
+
 }  // namespace
 }  // namespace muster
 
@@ -87,6 +103,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that went away is no reason to die
   try {
     std::optional<muster::EndOnSigterm> before_steps(std::in_place);
+    if (std::getenv(muster::env_members) != nullptr) {
+      return muster::train_elastically(options, before_steps);
+    }
     const auto ranks = muster::join_ranks(options);
     return muster::train(options, *ranks, before_steps);
   } catch (const muster::StartError& error) {

@@ -287,10 +287,10 @@ class MeshCommunicator final : public Communicator {
 std::unique_ptr<Communicator> make_mesh_communicator(const MeshSeat& seat,
                                                      const MeetingPlace& place,
                                                      const MeshOptions& options) {
-  const Deadline deadline(place.limit);
-  const Met met = meet(seat, place);
+  const Patience patience(place.limit, place.is_over);
+  const Met met = meet(seat, place, patience);
   return std::make_unique<MeshCommunicator>(seat, options,
-                                            connect_peers(seat, met, options, deadline));
+                                            connect_peers(seat, met, options, patience));
 }
 
 }  // namespace muster

@@ -26,7 +26,8 @@ struct PeerLost : std::runtime_error {
   std::string why;
 };
 
-// Meets the others and connects to them. Throws StartError.
+// Meets the others and connects to them. Throws StartError, which is a MeetingFailed when somebody
+// was missing.
 std::unique_ptr<Communicator> make_mesh_communicator(const MeshSeat& seat,
                                                      const MeetingPlace& place,
                                                      const MeshOptions& options);

@@ -18,8 +18,8 @@ std::string rank_name(std::uint64_t rank) {
 class Connecting {
  public:
   Connecting(const MeshSeat& seat, const Met& met, const MeshOptions& options,
-             const Deadline& deadline)
-      : seat_(seat), met_(met), options_(options), deadline_(deadline), peers_(seat.size) {}
+             const Patience& patience)
+      : seat_(seat), met_(met), options_(options), patience_(patience), peers_(seat.size) {}
 
   std::vector<std::unique_ptr<MeshPeer>> all() {
     for (std::uint64_t rank = 0; rank < seat_.rank; ++rank) knock(rank);
@@ -44,21 +44,21 @@ class Connecting {
     const RankDoor& door = met_.table.doors[rank];
     const std::string& address = door.address.empty() ? met_.rank_0_address : door.address;
     std::string why;
-    auto socket = try_connect_tcp(address, door.port, deadline_, why);
+    auto socket = try_connect_tcp(address, door.port, patience_.deadline(), why);
     if (!socket) {
-      throw StartError(rank_name(seat_.rank) + " cannot reach " + rank_name(rank) + ": " + why +
-                       ": ranks of different nodes need TCP between all nodes, on any port");
+      throw MeetingFailed(rank_name(seat_.rank) + " cannot reach " + rank_name(rank) + ": " + why +
+                          ": ranks of different nodes need TCP between all nodes, on any port");
     }
     MessageStream stream(std::move(*socket));
-    stream.send(Greeting{met_.table.session, seat_.rank, use, 0}, deadline_);
+    stream.send(Greeting{met_.table.session, seat_.rank, use, 0}, patience_.deadline());
     return stream;
   }
 
   void offer_memory(std::uint64_t rank, MessageStream news) {
     const std::uint64_t nonce = met_.table.session ^ seat_.rank;
     PairMemory memory = PairMemory::make(nonce);
-    news.send(Greeting{met_.table.session, seat_.rank, LinkUse::same_node, nonce}, deadline_,
-              &memory.descriptor());
+    news.send(Greeting{met_.table.session, seat_.rank, LinkUse::same_node, nonce},
+              patience_.deadline(), &memory.descriptor());
     const bool other_reads = await_welcome(news, rank);
     share_memory(rank, std::move(news), std::move(memory), other_reads);
   }
@@ -67,7 +67,7 @@ class Connecting {
     PairMemory memory = PairMemory::open(news.take_passed(), greeting.nonce);
     const int pid = peer_process(news.socket());
     const bool reads = options_.reads_memory && memory.can_read_from(pid);
-    news.send(PairWelcome{reads}, deadline_);
+    news.send(PairWelcome{reads}, patience_.deadline());
     const bool other_reads = await_welcome(news, greeting.rank);
     add(greeting.rank, std::move(news),
         make_memory_lane(std::move(memory), pid, reads, other_reads));
@@ -77,12 +77,12 @@ class Connecting {
   void share_memory(std::uint64_t rank, MessageStream news, PairMemory memory, bool other_reads) {
     const int pid = peer_process(news.socket());
     const bool reads = options_.reads_memory && memory.can_read_from(pid);
-    news.send(PairWelcome{reads}, deadline_);
+    news.send(PairWelcome{reads}, patience_.deadline());
     add(rank, std::move(news), make_memory_lane(std::move(memory), pid, reads, other_reads));
   }
 
   bool await_welcome(MessageStream& news, std::uint64_t rank) const {
-    const WireMessage answer = await_message(news, rank_name(rank), deadline_);
+    const WireMessage answer = await_message(news, rank_name(rank), patience_);
     const auto* welcome = std::get_if<PairWelcome>(&answer);
     if (welcome == nullptr) throw SocketError(rank_name(rank) + " sent no welcome");
     return welcome->reads_memory;
@@ -99,9 +99,9 @@ class Connecting {
     std::vector<pollfd> watched{{met_.own.tcp.get(), POLLIN, 0},
                                 {met_.own.unix_socket.get(), POLLIN, 0}};
     for (const auto& stream : callers_) watched.push_back({stream.socket().get(), POLLIN, 0});
-    if (!poll_until(watched, deadline_)) {
-      throw StartError(rank_name(missing) + " did not connect to " + rank_name(seat_.rank) +
-                       " in time: ranks of different nodes need TCP between all nodes");
+    if (!patience_.wait_for(watched)) {
+      throw MeetingFailed(rank_name(missing) + " did not connect to " + rank_name(seat_.rank) +
+                          " in time: ranks of different nodes need TCP between all nodes");
     }
     for (const Descriptor* door : {&met_.own.tcp, &met_.own.unix_socket}) {
       while (auto caller = accept_one(*door)) callers_.emplace_back(std::move(*caller));
@@ -153,7 +153,7 @@ class Connecting {
   const MeshSeat& seat_;
   const Met& met_;
   const MeshOptions& options_;
-  const Deadline& deadline_;
+  const Patience& patience_;
   std::vector<std::unique_ptr<MeshPeer>> peers_;
   std::vector<MessageStream> callers_;
   std::map<std::uint64_t, TcpPair> tcp_pairs_;
@@ -163,11 +163,11 @@ class Connecting {
 
 std::vector<std::unique_ptr<MeshPeer>> connect_peers(const MeshSeat& seat, const Met& met,
                                                      const MeshOptions& options,
-                                                     const Deadline& deadline) {
+                                                     const Patience& patience) {
   try {
-    return Connecting(seat, met, options, deadline).all();
+    return Connecting(seat, met, options, patience).all();
   } catch (const SocketError& error) {
-    throw StartError(rank_name(seat.rank) + ": " + error.what());
+    throw MeetingFailed(rank_name(seat.rank) + ": " + error.what());
   }
 }
 

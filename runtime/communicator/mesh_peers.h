@@ -30,9 +30,9 @@ struct MeshPeer {
   bool has_left = false;  // and said so
 };
 
-// By rank; nothing at this rank's own place. Throws StartError.
+// By rank; nothing at this rank's own place. Throws MeetingFailed.
 std::vector<std::unique_ptr<MeshPeer>> connect_peers(const MeshSeat& seat, const Met& met,
                                                      const MeshOptions& options,
-                                                     const Deadline& deadline);
+                                                     const Patience& patience);
 
 }  // namespace muster

@@ -53,6 +53,9 @@ std::string refusal(const MeshSeat& seat, const MeshSeat& came) {
     return who + "is of epoch " + std::to_string(came.epoch) + ", rank 0 of epoch " +
            std::to_string(seat.epoch) + " (MUSTER_EPOCH): one of them is left from another attempt";
   }
+  if (came.work != seat.work) {
+    return who + "trains with other options or on other data than rank 0";
+  }
   if (came.size != seat.size) {
     return who + "expects " + std::to_string(came.size) + " ranks, rank 0 " +
            std::to_string(seat.size) + ": WORLD_SIZE must be the same everywhere";
@@ -71,8 +74,8 @@ bool is_loopback(const std::string& address) {
 // Rank 0's side: lets ranks in until every seat is taken.
 class Host {
  public:
-  Host(const MeshSeat& seat, const MeetingPlace& place)
-      : seat_(seat), deadline_(place.limit), listener_(listen(place)) {
+  Host(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience)
+      : seat_(seat), patience_(patience), listener_(listen(place)) {
     met_.own = open_door(family_of(listener_));
     met_.table.session = random_number();
     met_.table.doors.resize(seat.size);
@@ -89,8 +92,8 @@ class Host {
       }
     }
     for (auto& [rank, stream] : seated_) {
-      if (!stream.send(met_.table, deadline_)) {
-        throw StartError("rank " + std::to_string(rank) + " left before the first operation");
+      if (!stream.send(met_.table, patience_.deadline())) {
+        throw MeetingFailed("rank " + std::to_string(rank) + " left before the first operation");
       }
     }
     return std::move(met_);
@@ -119,7 +122,7 @@ class Host {
     for (const auto& [rank, stream] : seated_)
       watched.push_back({stream.socket().get(), POLLIN, 0});
     for (const auto& stream : strangers_) watched.push_back({stream.socket().get(), POLLIN, 0});
-    return poll_until(watched, deadline_);
+    return patience_.wait_for(watched);
   }
 
   // Port scanners and the like are let go without a word.
@@ -141,11 +144,12 @@ class Host {
 
   void seat(const RankHello& hello, MessageStream stream) {
     std::string why = refusal(seat_, hello.seat);
+    const bool for_good = !why.empty() && hello.seat.epoch == seat_.epoch;
     if (why.empty() && seated_.contains(hello.seat.rank)) {
       why = "there are two processes with RANK " + std::to_string(hello.seat.rank);
     }
     if (!why.empty()) {
-      stream.send(RankRefusal{why}, Deadline(answer_limit));
+      stream.send(RankRefusal{why, for_good}, Deadline(answer_limit));
       return;
     }
     RankDoor& door = met_.table.doors[hello.seat.rank];
@@ -165,44 +169,47 @@ class Host {
   }
 
   [[noreturn]] void give_up(const std::string& why) {
-    for (auto& [rank, stream] : seated_) stream.send(RankRefusal{why}, Deadline(answer_limit));
-    throw StartError(why);
+    for (auto& [rank, stream] : seated_)
+      stream.send(RankRefusal{why, false}, Deadline(answer_limit));
+    throw MeetingFailed(why);
   }
 
   const MeshSeat& seat_;
-  const Deadline deadline_;
+  const Patience& patience_;
   Descriptor listener_;
   Met met_;
   std::vector<MessageStream> strangers_;
   std::map<std::uint64_t, MessageStream> seated_;
 };
 
-MessageStream reach_rank_0(const MeetingPlace& place, const Deadline& deadline) {
+MessageStream reach_rank_0(const MeetingPlace& place, const Patience& patience) {
   std::string why;
   while (true) {
-    if (auto socket = try_connect_tcp(place.host, place.port, deadline, why)) {
+    if (auto socket = try_connect_tcp(place.host, place.port, patience.deadline(), why)) {
       return MessageStream(std::move(*socket));
     }
-    if (deadline.passed()) {
-      throw StartError(place_name(place) + ": rank 0 did not answer in time: " + why);
+    if (patience.deadline().passed()) {
+      throw MeetingFailed(place_name(place) + ": rank 0 did not answer in time: " + why);
     }
+    patience.check();
     std::this_thread::sleep_for(retry_pause);
   }
 }
 
-Met attend(const MeshSeat& seat, const MeetingPlace& place) {
-  const Deadline deadline(place.limit);
-  MessageStream stream = reach_rank_0(place, deadline);
+Met attend(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience) {
+  MessageStream stream = reach_rank_0(place, patience);
   Met met;
   met.own = open_door(family_of(stream.socket()));
   met.rank_0_address = peer_address(stream.socket());
-  stream.send(RankHello{seat, met.own.door}, deadline);
+  stream.send(RankHello{seat, met.own.door}, patience.deadline());
   // Rank 0 says when time is over; it knows who is missing.
-  const Deadline later(place.limit.count() == 0 ? 0ms
-                                                : place.limit + std::min<std::chrono::milliseconds>(
-                                                                    place.limit, answer_limit));
-  const WireMessage answer = await_message(stream, place_name(place), later);
-  if (const auto* refused = std::get_if<RankRefusal>(&answer)) throw StartError(refused->why);
+  const auto grace = std::min<std::chrono::milliseconds>(place.limit, answer_limit);
+  const WireMessage answer =
+      await_message(stream, place_name(place), Patience(place.limit + grace, place.is_over));
+  if (const auto* refused = std::get_if<RankRefusal>(&answer)) {
+    if (refused->for_good) throw StartError(refused->why);
+    throw MeetingFailed(refused->why);
+  }
   const auto* table = std::get_if<MeshTable>(&answer);
   if (table == nullptr || table->doors.size() != seat.size) {
     throw StartError(place_name(place) + ": what listens there is no rank 0 of this run");
@@ -223,12 +230,12 @@ OwnDoor open_door(int family) {
   return own;
 }
 
-Met meet(const MeshSeat& seat, const MeetingPlace& place) {
+Met meet(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience) {
   try {
-    if (seat.rank != 0) return attend(seat, place);
-    return Host(seat, place).gather();
+    if (seat.rank != 0) return attend(seat, place, patience);
+    return Host(seat, place, patience).gather();
   } catch (const SocketError& error) {
-    throw StartError(error.what());
+    throw MeetingFailed(error.what());
   }
 }
 

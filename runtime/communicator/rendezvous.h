@@ -6,8 +6,7 @@
 //   rank 0       sends all of them the table of doors, and stops listening
 //
 // A rank of another job, epoch or world is refused with a sentence. When one that has said hello
-// leaves again, or some never come, all that are there are told so. Collective; every failure is a
-// StartError.
+// leaves again, or some never come, all that are there are told so. Collective.
 #pragma once
 
 #include <chrono>
@@ -15,13 +14,21 @@
 
 #include "runtime/communicator/socket.h"
 #include "runtime/communicator/wire.h"
+#include "runtime/train/start_error.h"
 
 namespace muster {
 
 struct MeetingPlace {
-  std::string host;  // MASTER_ADDR
+  std::string host;  // of rank 0
   std::uint16_t port = 0;
   std::chrono::milliseconds limit{0};  // for all to come; 0: none
+  std::function<bool()> is_over = {};  // whether nobody need meet here any more
+};
+
+// A start that failed because somebody was missing; another one may go well. Others are StartErrors
+// of no such hope.
+struct MeetingFailed : StartError {
+  using StartError::StartError;
 };
 
 // A rank's own door, open from before it is announced.
@@ -37,6 +44,6 @@ struct Met {
   MeshTable table;
   std::string rank_0_address;  // as this rank reached it; empty on rank 0
 };
-Met meet(const MeshSeat& seat, const MeetingPlace& place);
+Met meet(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience);
 
 }  // namespace muster

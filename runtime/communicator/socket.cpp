@@ -154,6 +154,20 @@ bool poll_until(std::vector<pollfd>& watched, const Deadline& deadline) {
   }
 }
 
+void Patience::check() const {
+  if (is_over_ && is_over_()) throw SocketError("it makes no sense to wait any longer");
+}
+
+bool Patience::wait_for(std::vector<pollfd>& watched) const {
+  if (!is_over_) return poll_until(watched, deadline_);
+  constexpr std::chrono::milliseconds look_pause(10);
+  while (!poll_until(watched, Deadline(look_pause))) {
+    if (deadline_.passed()) return false;
+    check();
+  }
+  return true;
+}
+
 Descriptor listen_tcp(const std::string& host, std::uint16_t port) {
   std::string why;
   const Addresses found = addresses_of(host, port, why);
@@ -283,7 +297,7 @@ bool MessageStream::send(const WireMessage& message, const Deadline& deadline,
 }
 
 WireMessage await_message(MessageStream& stream, const std::string& from,
-                          const Deadline& deadline) {
+                          const Patience& patience) {
   while (true) {
     const bool there = stream.fill();
     auto next = stream.next();
@@ -293,7 +307,7 @@ WireMessage await_message(MessageStream& stream, const std::string& from,
     }
     if (!there) throw SocketError(from + " closed the connection");
     std::vector<pollfd> watched{{stream.socket().get(), POLLIN, 0}};
-    if (!poll_until(watched, deadline)) throw SocketError(from + " did not answer in time");
+    if (!patience.wait_for(watched)) throw SocketError(from + " did not answer in time");
   }
 }
 

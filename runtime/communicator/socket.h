@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -59,6 +60,23 @@ class Deadline {
 // Waits for any of the descriptors; false when the deadline came.
 bool poll_until(std::vector<pollfd>& watched, const Deadline& deadline);
 
+// How long somebody is waited for: until a deadline, or until it makes no sense any more.
+class Patience {
+ public:
+  // `is_over` is asked now and then, when there is one.
+  Patience(std::chrono::milliseconds limit, std::function<bool()> is_over)
+      : deadline_(limit), is_over_(std::move(is_over)) {}
+
+  const Deadline& deadline() const { return deadline_; }
+  // As poll_until. Throws SocketError once it is over.
+  bool wait_for(std::vector<pollfd>& watched) const;
+  void check() const;
+
+ private:
+  Deadline deadline_;
+  std::function<bool()> is_over_;
+};
+
 // Listens on every address of the family that `host` has; port 0: any.
 Descriptor listen_tcp(const std::string& host, std::uint16_t port);
 Descriptor listen_tcp(int family);
@@ -109,6 +127,6 @@ class MessageStream {
 };
 
 // The next message; SocketError with `from` in its sentence when none of the wanted kind comes.
-WireMessage await_message(MessageStream& stream, const std::string& from, const Deadline& deadline);
+WireMessage await_message(MessageStream& stream, const std::string& from, const Patience& patience);
 
 }  // namespace muster

@@ -11,7 +11,7 @@ constexpr std::size_t envelope_bytes = 12;
 // Every message lists its fields once, for writing and for reading.
 template <class Visit>
 void fields(Visit& visit, MeshSeat& seat) {
-  visit(seat.job), visit(seat.epoch), visit(seat.rank), visit(seat.size);
+  visit(seat.job), visit(seat.epoch), visit(seat.rank), visit(seat.size), visit(seat.work);
 }
 template <class Visit>
 void fields(Visit& visit, RankDoor& door) {
@@ -23,7 +23,7 @@ void fields(Visit& visit, RankHello& hello) {
 }
 template <class Visit>
 void fields(Visit& visit, RankRefusal& refusal) {
-  visit(refusal.why);
+  visit(refusal.why), visit(refusal.for_good);
 }
 template <class Visit>
 void fields(Visit& visit, MeshTable& table) {

@@ -27,6 +27,7 @@ struct MeshSeat {
   std::uint64_t epoch = 0;  // of the run: one more at every restart
   std::uint64_t rank = 0;
   std::uint64_t size = 1;
+  std::string work = {};  // what all ranks must do alike, in short
   friend bool operator==(const MeshSeat&, const MeshSeat&) = default;
 };
 
@@ -47,6 +48,7 @@ struct RankHello {
 };
 struct RankRefusal {
   std::string why;
+  bool for_good = false;  // it makes no sense to come again
   friend bool operator==(const RankRefusal&, const RankRefusal&) = default;
 };
 struct MeshTable {

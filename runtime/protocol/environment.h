@@ -20,6 +20,11 @@ inline constexpr const char* env_resume_from = "MUSTER_RESUME_FROM";        // e
 inline constexpr const char* env_heartbeat = "MUSTER_HEARTBEAT";            // file, see heartbeat.h
 inline constexpr const char* env_metrics = "MUSTER_METRICS";                // file, see metrics.h
 
+// Of an elastic job only: the file that says who takes part (membership.h), and the port of this
+// rank in it. RANK is then the lasting number of a process, not its place.
+inline constexpr const char* env_members = "MUSTER_MEMBERS";
+inline constexpr const char* env_member_port = "MUSTER_MEMBER_PORT";
+
 // Set for every rank by launchers of the torch family. Ranks that mpirun did not start find each
 // other by them; others check their world against WORLD_SIZE.
 inline constexpr const char* env_world_size = "WORLD_SIZE";
@@ -36,6 +41,8 @@ struct RankVariables {
   std::optional<std::uint64_t> rank;
   std::string master_address;
   std::optional<std::uint64_t> master_port;
+  std::string members_path;
+  std::optional<std::uint64_t> member_port;
   std::string checkpoint_dir;
   std::string resume_from;
   std::string heartbeat_path;

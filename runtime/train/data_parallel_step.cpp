@@ -216,6 +216,10 @@ void DataParallelStep::update_all(TrainingState& state, const StepOutcome& outco
                                                   parts_within(division_.owned, piece)));
     }
   }
+  if (options_.updates_at_once) {
+    const SpentTime spent(exchange_s_);
+    for (const auto& transfer : transfers) transfer->wait();
+  }
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     {
       const SpentTime spent(exchange_s_);

@@ -62,6 +62,7 @@ struct TrainOptions {
   std::optional<std::uint64_t> fail_at_step;
   std::uint64_t fail_rank = 0;
   std::uint64_t step_delay_ms = 0;
+  bool updates_at_once = false;  // a step changes the state only when nothing can fail any more
 };
 
 // The options, or the exit code when there is nothing to run (help was printed, or a complaint).

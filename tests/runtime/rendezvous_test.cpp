@@ -120,7 +120,7 @@ TEST_CASE("a port that another process holds is an error on every rank") {
 TEST_CASE("messages survive the wire, and nothing else is taken for one") {
   const std::vector<WireMessage> messages{
       RankHello{{"job", 7, 1, 2}, {"10.0.0.1", 29500, "boot", "name"}},
-      RankRefusal{"no"},
+      RankRefusal{"no", true},
       MeshTable{99, {{"", 1, "a", "b"}, {"::1", 2, "", ""}}},
       Greeting{5, 1, LinkUse::same_node, 17},
       PairWelcome{true},

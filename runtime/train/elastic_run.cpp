@@ -1,0 +1,313 @@
+#include "runtime/train/elastic_run.h"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <variant>
+
+#include "runtime/communicator/mesh.h"
+#include "runtime/data/sampler.h"
+#include "runtime/layer/gemm/gemm.h"
+#include "runtime/protocol/crc32c.h"
+#include "runtime/protocol/heartbeat.h"
+#include "runtime/train/data_parallel_step.h"
+#include "runtime/train/final_weights.h"
+#include "runtime/train/member_watch.h"
+#include "runtime/train/run_report.h"
+#include "runtime/train/start_error.h"
+#include "runtime/train/stop_request.h"
+#include "runtime/train/training_data.h"
+
+namespace muster {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t skipped_steps_limit = 10;
+constexpr int exit_diverged = 1;
+constexpr auto look_pause = std::chrono::milliseconds(5);
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+// What all members must have alike for their gradients to belong together.
+std::string fingerprint_of(const TrainOptions& options, const BatchPlan& plan,
+                           const TrainingData& data) {
+  const SamplerState& sampler = data.fingerprint;
+  std::string text = sampler.kind + " " + std::to_string(sampler.data_bytes) + " " +
+                     std::to_string(sampler.data_crc32c) + " " + std::to_string(options.steps) +
+                     " " + std::to_string(plan.leaves) + " " + std::to_string(plan.micro_batch);
+  for (const auto& [name, value] : result_options(options)) text += " " + name + "=" + value;
+  return std::to_string(crc32c(text)) + "-" + std::to_string(text.size());
+}
+
+// The highest step in a metrics file; 0: none.
+std::uint64_t last_told_step(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t last = 0;
+  constexpr std::string_view key = "\"step\":";
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t at = line.find(key);
+    if (at == std::string::npos) continue;
+    last = std::max<std::uint64_t>(last, std::strtoull(&line[at + key.size()], nullptr, 10));
+  }
+  return last;
+}
+
+std::span<char> bytes_of(std::vector<float>& plane) {
+  return {reinterpret_cast<char*>(plane.data()), plane.size() * sizeof(float)};
+}
+
+class ElasticRun {
+ public:
+  ElasticRun(const TrainOptions& options, const RankVariables& variables,
+             std::optional<TokenDataset> dataset, Communicator& alone)
+      : options_(options),
+        variables_(variables),
+        plan_(make_batch_plan(options, 1)),
+        data_(open_training_data(options, std::move(dataset), {options.out}, host_name(), alone)),
+        sampler_(*data_.tokens, options.shape.context, options.seed),
+        space_(gpt_flat_space(options.shape)),
+        state_(make_training_state(space_, ZeroStage::nothing, 0, 1)),
+        heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
+                                                    : HeartbeatFile(variables.heartbeat_path)),
+        watch_(variables.members_path) {
+    if (sampler_.windows() == 0) {
+      throw StartError("--data: too few tokens for one window of --context " +
+                       std::to_string(options.shape.context));
+    }
+    initialize_gpt(options_.shape, space_, options_.seed, state_.weights);
+  }
+
+  int go(const std::function<void()>& before_steps) {
+    waits_since_ = Clock::now();
+    heartbeat_.beat(state_.step);  // ready to be made a member
+    while (true) {
+      if (const auto code = wait_for_epoch()) return *code;
+      const EpochMembers epoch = watch_.newest();
+      const auto ranks = connect(epoch);
+      if (!ranks) continue;
+      if (before_steps) before_steps();
+      const auto code = take_part(epoch, *ranks);
+      if (code) return *code;
+      ended_epoch_ = epoch.epoch;
+      waits_since_ = Clock::now();
+    }
+  }
+
+ private:
+  using ExitCode = std::optional<int>;  // or the run goes on in another epoch
+
+  bool is_member(const EpochMembers& epoch) const {
+    return epoch.place_of(*variables_.rank).has_value();
+  }
+
+  // Until there is an epoch to take part in.
+  ExitCode wait_for_epoch() {
+    while (true) {
+      if (stop_requested()) return exit_after_sigterm;
+      const EpochMembers& newest = watch_.newest();
+      if (newest.epoch > ended_epoch_) {
+        if (is_member(newest) && !(lost_ && newest.place_of(*lost_))) return std::nullopt;
+        if (ended_epoch_ > 0 && !is_member(newest)) return 0;
+      }
+      const std::chrono::seconds limit(options_.peer_timeout_s);
+      if (limit.count() > 0 && Clock::now() - waits_since_ > limit) {
+        throw StartError("MUSTER_MEMBERS: " + variables_.members_path +
+                         " names no newer epoch with rank " + std::to_string(*variables_.rank) +
+                         (lost_ ? " and without rank " + std::to_string(*lost_) : std::string()) +
+                         " for " + std::to_string(limit.count()) + " s (--peer-timeout)");
+      }
+      std::this_thread::sleep_for(look_pause);
+    }
+  }
+
+  // Nothing when not all members of the epoch came together; there may be a newer one by then.
+  std::unique_ptr<Communicator> connect(const EpochMembers& epoch) {
+    MeshSeat seat;
+    seat.job = variables_.job;
+    seat.work = fingerprint_of(options_, plan_, data_);
+    seat.epoch = epoch.epoch;
+    seat.rank = *epoch.place_of(*variables_.rank);
+    seat.size = epoch.members.size();
+    if (seat.size == 1) return make_single_communicator();
+    const std::chrono::seconds limit(options_.peer_timeout_s);
+    MeetingPlace place{epoch.members[0].host, epoch.members[0].port, limit};
+    if (seat.rank == 0 && variables_.member_port) {
+      place.port = static_cast<std::uint16_t>(*variables_.member_port);
+    }
+    place.is_over = [&] { return stop_requested() || watch_.newest().epoch > epoch.epoch; };
+    try {
+      return make_mesh_communicator(seat, place, {limit});
+    } catch (const MeetingFailed&) {
+      return nullptr;
+    }
+  }
+
+  ExitCode take_part(const EpochMembers& epoch, Communicator& ranks) {
+    lost_.reset();
+    try {
+      share_state(ranks);
+      open_report(epoch);
+      return take_steps(epoch, ranks);
+    } catch (const PeerLost& lost) {
+      const EpochMember& member = epoch.members.at(lost.rank);
+      if (member.rank != *variables_.rank) lost_ = member.rank;
+      say("rank " + std::to_string(member.rank) + " is lost: " + lost.why);
+      return std::nullopt;
+    }
+  }
+
+  // The first of those with the most steps gives its state to all when some have another one.
+  void share_state(Communicator& ranks) {
+    state_.owned = owned_elements(space_, ranks.rank(), ranks.size());
+    std::vector<std::uint64_t> steps;
+    for (const std::string& text : ranks.gather_texts(std::to_string(state_.step))) {
+      steps.push_back(std::strtoull(text.c_str(), nullptr, 10));
+    }
+    const auto newest = std::ranges::max_element(steps);
+    if (std::ranges::count(steps, *newest) == std::ssize(steps)) return;
+    receive_state(static_cast<std::size_t>(newest - steps.begin()), ranks);
+  }
+
+  // Beside the own state, which is still needed when the source is lost half way.
+  void receive_state(std::size_t source, Communicator& ranks) {
+    TrainingState newest = state_;
+    TrainingProgress progress = state_;
+    ranks.broadcast({reinterpret_cast<char*>(&progress), sizeof progress}, source);
+    static_cast<TrainingProgress&>(newest) = progress;
+    for (auto* plane : {&newest.weights, &newest.exp_avg, &newest.exp_avg_sq}) {
+      ranks.broadcast(bytes_of(*plane), source);
+    }
+    state_ = std::move(newest);
+  }
+
+  // The first member tells; a new one goes on where the one before ended.
+  void open_report(const EpochMembers& epoch) {
+    if (epoch.members[0].rank != *variables_.rank) {
+      report_.reset();
+      return;
+    }
+    if (!report_) {
+      // That one may have been lost between its last step and the line about it.
+      const bool is_untold = last_outcome_ && last_told_step(metrics_path()) < state_.step;
+      report_.emplace(options_, variables_, host_name(), state_.step - (is_untold ? 1 : 0));
+      if (is_untold) report_->step_done(state_.step, *last_outcome_, 0);
+    }
+    say("epoch " + std::to_string(epoch.epoch) + ": " + std::to_string(epoch.members.size()) +
+        " ranks from step " + std::to_string(state_.step));
+  }
+
+  std::string metrics_path() const { return options_.out + "/metrics.jsonl"; }
+
+  ExitCode take_steps(const EpochMembers& epoch, Communicator& ranks) {
+    DataParallelStep step(options_, make_batch_plan(options_, ranks.size()), space_, sampler_,
+                          ranks);
+    for (bool is_first = true; state_.step < options_.steps; is_first = false) {
+      const bool leaves = stop_requested();
+      const StepOutcome outcome =
+          step.run(state_, {leaves, std::to_string(watch_.newest().epoch), {}});
+      heartbeat_.beat(state_.step);
+      if (is_first) tell_pause();
+      last_step_ = Clock::now();
+      last_outcome_ = outcome;
+      if (report_) report_->step_done(state_.step, outcome, 0);
+      if (state_.skipped_in_a_row >= skipped_steps_limit) return exit_diverged;
+      if (leaves) return exit_after_sigterm;
+      if (outcome.stop || all_have_seen_another(epoch, outcome.notes)) return std::nullopt;
+      delay();
+    }
+    return finish(ranks);
+  }
+
+  // Only then do all know the same list.
+  static bool all_have_seen_another(const EpochMembers& epoch,
+                                    const std::vector<std::string>& seen) {
+    return seen[0] != std::to_string(epoch.epoch) &&
+           std::ranges::count(seen, seen[0]) == std::ssize(seen);
+  }
+
+  // How long no step was finished around a change.
+  void tell_pause() {
+    if (!last_step_) return;
+    const std::chrono::duration<double, std::milli> pause = Clock::now() - *last_step_;
+    char line[80];
+    std::snprintf(line, sizeof line, "step %llu after a pause of %.0f ms",
+                  static_cast<unsigned long long>(state_.step), pause.count());
+    say(line);
+  }
+
+  int finish(Communicator& ranks) {
+    const auto written = write_final_weights(options_.out, space_, state_, ranks);
+    if (!written) say("error: the weights could not be written: " + written.reason());
+    return written ? 0 : exit_diverged;
+  }
+
+  void delay() const {
+    const auto end = Clock::now() + std::chrono::milliseconds(options_.step_delay_ms);
+    while (!stop_requested() && Clock::now() < end) std::this_thread::sleep_for(look_pause);
+  }
+
+  void say(const std::string& line) {
+    if (report_) report_->say(line);
+  }
+
+  const TrainOptions& options_;
+  const RankVariables& variables_;
+  BatchPlan plan_;
+  TrainingData data_;
+  Sampler sampler_;
+  FlatSpace space_;
+  TrainingState state_;
+  HeartbeatFile heartbeat_;
+  MemberWatch watch_;
+  std::uint64_t ended_epoch_ = 0;
+  std::optional<std::uint64_t> lost_;  // the rank without which the next epoch must be
+  Clock::time_point waits_since_;
+  std::optional<RunReport> report_;  // of the first member
+  std::optional<Clock::time_point> last_step_;
+  std::optional<StepOutcome> last_outcome_;
+};
+
+TrainOptions elastic_options(const TrainOptions& options, const RankVariables& variables) {
+  if (!variables.rank) throw StartError("MUSTER_MEMBERS is set, but RANK is not");
+  if (!options.checkpoint_dir.empty()) {
+    throw StartError(
+        "--checkpoint-dir: a run with MUSTER_MEMBERS writes no checkpoints, the ranks hold copies "
+        "of each other's state; leave it out");
+  }
+  if (options.zero > ZeroStage::moments) {
+    throw StartError("--zero: with MUSTER_MEMBERS every rank holds the whole state; leave it out");
+  }
+  if (options.model.precision == Precision::bf16 && !has_bf16_gemm()) {
+    throw StartError("--precision: this processor has no bf16 matrix products");
+  }
+  TrainOptions elastic = options;
+  elastic.deterministic = true;
+  elastic.zero = ZeroStage::nothing;
+  elastic.updates_at_once = true;
+  return elastic;
+}
+
+}  // namespace
+
+int run_elastic_training(const TrainOptions& options, const RankVariables& variables,
+                         const std::function<void()>& before_steps) {
+  omp_set_num_threads(options.threads);
+  const auto alone = make_single_communicator();
+  const TrainingDataPlan data = plan_training_data(elastic_options(options, variables), *alone);
+  const std::string fault = gpt_shape_fault(data.options.shape);
+  if (!fault.empty()) throw StartError(fault);
+  return ElasticRun(data.options, variables, data.dataset, *alone).go(before_steps);
+}
+
+}  // namespace muster
