@@ -36,6 +36,19 @@ Checked<NoValue> reserve(int fd, const std::string& path, std::uint64_t bytes) {
   return NoValue{};
 }
 
+Checked<NoValue> write_whole(const std::string& path, std::span<const std::string_view> pieces) {
+  std::uint64_t bytes = 0;
+  for (const std::string_view piece : pieces) bytes += piece.size();
+  auto file = CheckpointFile::create(path, bytes);
+  if (!file) return file.fault();
+  std::uint64_t at = 0;
+  for (const std::string_view piece : pieces) {
+    if (auto put = file.value().write_at(at, piece.data(), piece.size()); !put) return put;
+    at += piece.size();
+  }
+  return file.value().sync_and_close();
+}
+
 }  // namespace
 
 CheckpointFile::CheckpointFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
@@ -162,14 +175,18 @@ Checked<NoValue> make_checkpoint_directory(const std::string& directory) {
 
 Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
                                  std::string_view text) {
-  const std::string temporary = directory + "/" + name + ".tmp";
-  auto file = CheckpointFile::create(temporary, text.size());
-  if (!file) return file.fault();
-  if (auto put = file.value().write_at(0, text.data(), text.size()); !put) return put.fault();
-  if (auto synced = file.value().sync_and_close(); !synced) return synced.fault();
+  return replace_durably(directory, name, std::span(&text, 1));
+}
+
+Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
+                                 std::span<const std::string_view> pieces) {
   const std::string path = directory + "/" + name;
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename", temporary);
-  return sync_checkpoint_directory(directory);
+  const std::string temporary = path + ".tmp";
+  auto done = write_whole(temporary, pieces);
+  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = failed("rename", temporary);
+  if (done) return sync_checkpoint_directory(directory);
+  ::unlink(temporary.c_str());
+  return done;
 }
 
 Checked<NoValue> append_line_durably(const std::string& directory, const std::string& name,

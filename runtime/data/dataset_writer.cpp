@@ -56,7 +56,7 @@ void DatasetWriter::write_shard(std::uint64_t tokens) {
                        form_.vocabulary, tokens, documents);
   const std::string name = shard_name(index_.dataset.shards.size());
   auto written =
-      write_token_shard(form_.directory + "/" + name, layout, std::span(pending_).first(tokens),
+      write_token_shard(form_.directory, name, layout, std::span(pending_).first(tokens),
                         std::span(begins_).first(documents));
   if (!written) throw StartError("--out: " + written.reason());
   index_.dataset.shards.push_back({name, layout, std::move(written.value().chunk_crc32c)});

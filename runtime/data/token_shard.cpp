@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "runtime/protocol/crc32c.h"
 
@@ -198,20 +197,12 @@ Checked<std::vector<std::uint64_t>> read_token_shard_documents(const std::string
   return documents;
 }
 
-Checked<WrittenShard> write_token_shard(const std::string& path, const TokenShardLayout& layout,
+Checked<WrittenShard> write_token_shard(const std::string& directory, const std::string& name,
+                                        const TokenShardLayout& layout,
                                         std::span<const std::uint32_t> tokens,
                                         std::span<const std::uint64_t> documents) {
   const std::string bytes = content_of_shard(layout, tokens, documents);
-  const std::string temporary = path + ".tmp";
-  auto file = CheckpointFile::create(temporary, bytes.size());
-  if (!file) return file.fault();
-  if (auto put_all = file.value().write_at(0, bytes.data(), bytes.size()); !put_all) {
-    return put_all.fault();
-  }
-  if (auto synced = file.value().sync_and_close(); !synced) return synced.fault();
-  std::error_code code;
-  std::filesystem::rename(temporary, path, code);
-  if (code) return CheckpointFault{temporary + ": cannot be renamed: " + code.message()};
+  if (auto put_all = replace_durably(directory, name, bytes); !put_all) return put_all.fault();
   return WrittenShard{layout, checksums_of(bytes)};
 }
 

@@ -77,9 +77,10 @@ struct WrittenShard {
   std::vector<std::uint32_t> chunk_crc32c;  // of every MiB of the whole file
 };
 
-// Writes `path` durably, under another name until it is whole. `documents` are ignored in
+// Writes directory/name durably, under another name until it is whole. `documents` are ignored in
 // version 1.
-Checked<WrittenShard> write_token_shard(const std::string& path, const TokenShardLayout& layout,
+Checked<WrittenShard> write_token_shard(const std::string& directory, const std::string& name,
+                                        const TokenShardLayout& layout,
                                         std::span<const std::uint32_t> tokens,
                                         std::span<const std::uint64_t> documents);
 

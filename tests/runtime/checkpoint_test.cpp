@@ -12,6 +12,7 @@
 #include "runtime/protocol/crc32c.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
+#include "tests/runtime/file_size_limit.h"
 #include "tests/runtime/folder.h"
 
 using namespace muster;
@@ -158,6 +159,20 @@ TEST_CASE("a torn last line of the log is ended before the next one is written")
   CHECK(log.generations[1].generation == 3);
   CHECK(log.generations[1].fork_step == 20);
   CHECK(log.damaged_lines == 1);
+}
+
+TEST_CASE("on a full disk the old file stays, and nothing is left of the new one") {
+  Folder folder;
+  REQUIRE(replace_durably(folder.path(), "x", "old"));
+  const std::string_view pieces[] = {"new ", "", "one"};
+  {
+    const FileSizeLimit full(5);
+    CHECK_THAT(replace_durably(folder.path(), "x", pieces).reason(), ContainsSubstring("x.tmp"));
+  }
+  CHECK(content_of(folder / "x") == "old");
+  CHECK_FALSE(fs::exists(folder / "x.tmp"));
+  REQUIRE(replace_durably(folder.path(), "x", pieces));
+  CHECK(content_of(folder / "x") == "new one");
 }
 
 TEST_CASE("storage failures are told with the file's name") {
