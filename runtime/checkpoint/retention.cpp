@@ -76,6 +76,9 @@ void empty_trash(const std::string& root) {
 Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
                                                       const Retention& retention) {
   const CheckpointSearch search = search_checkpoints(root);
+  if (!search.trouble.empty()) {
+    return CheckpointFault{search.trouble + ": nothing was deleted"};
+  }
   if (search.highest_generation > retention.generation) {
     return CheckpointFault{root + ": a newer generation is at work, nothing was deleted"};
   }

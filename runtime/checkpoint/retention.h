@@ -6,7 +6,7 @@
 // certified ones, of which one at least, those that are pinned and those that the caller refers to.
 // Orphans are directories without a manifest of an older generation, or of this generation at an
 // earlier step. Checkpoints off the lineage and quarantined ones stay: somebody may want to look at
-// them.
+// them. Where not all can be looked at, as when the log cannot be read, nothing is deleted.
 #pragma once
 
 #include <cstdint>

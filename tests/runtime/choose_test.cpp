@@ -149,3 +149,23 @@ TEST_CASE("retention never goes below two, and an old generation deletes nothing
   REQUIRE(collect_checkpoints(folder.path(), {0, 2, 30}).ok());
   CHECK(search_checkpoints(folder.path()).usable.size() == 2);
 }
+
+TEST_CASE("nothing is deleted while the log that tells good from quarantined cannot be read") {
+  Folder folder;
+  for (const std::uint64_t step : {10, 20, 30, 40}) {
+    ACheckpoint{.root = folder.path(), .step = step}.commit();
+  }
+  for (const char* name : {"s000000030-g1", "s000000040-g1"}) {
+    REQUIRE(quarantine_checkpoint(folder.path(), {name, "manual"}, "").ok());
+    fs::remove(folder / (std::string(name) + "/cert.json"));
+  }
+  fs::rename(folder / "resume_log.jsonl", folder / "log");
+  fs::create_directory(folder / "resume_log.jsonl");
+  CHECK_THAT(collect_checkpoints(folder.path(), {2, 1, 40}).reason(),
+             ContainsSubstring("resume_log.jsonl"));
+  CHECK(fs::exists(folder / "s000000010-g1"));
+  fs::remove(folder / "resume_log.jsonl");
+  fs::rename(folder / "log", folder / "resume_log.jsonl");
+  REQUIRE(collect_checkpoints(folder.path(), {2, 1, 40}).ok());
+  CHECK(fs::exists(folder / "s000000010-g1"));
+}
