@@ -75,7 +75,8 @@ Checked<CheckpointFile> CheckpointFile::create(const std::string& path, std::uin
 }
 
 Checked<CheckpointFile> CheckpointFile::open_for_reading(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe would wait for its writer; regular files do not know the flag.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return failed("open", path);
   return CheckpointFile(fd, path);
 }

@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/reader.h"
 
+#include <sys/stat.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -173,6 +175,15 @@ TEST_CASE("on a full disk the old file stays, and nothing is left of the new one
   CHECK_FALSE(fs::exists(folder / "x.tmp"));
   REQUIRE(replace_durably(folder.path(), "x", pieces));
   CHECK(content_of(folder / "x") == "new one");
+}
+
+TEST_CASE("a pipe in the place of a file is refused, not waited for") {
+  Folder folder;
+  const ACheckpoint saved{.root = folder.path()};
+  saved.commit();
+  fs::remove(saved.path() + "/manifest.json");
+  REQUIRE(::mkfifo((saved.path() + "/manifest.json").c_str(), 0600) == 0);
+  CHECK_THAT(read_manifest(saved.path()).reason(), ContainsSubstring("is not a regular file"));
 }
 
 TEST_CASE("storage failures are told with the file's name") {
