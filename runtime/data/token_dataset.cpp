@@ -35,8 +35,9 @@ std::string layout_text(const TokenShardLayout& layout) {
 // A shard that differs from its index was replaced, or belongs to another dataset.
 Checked<NoValue> check_shard_files(const DatasetIndex& index, const std::string& index_path) {
   for (const DatasetShard& shard : index.dataset.shards) {
-    const auto found = read_token_shard_layout(shard.path);
+    auto found = read_token_shard_layout(shard.path);
     if (!found) return found.fault();
+    found.value().vocabulary = shard.layout.vocabulary;  // that of the dataset may be larger
     if (found.value() == shard.layout) continue;
     return damaged_token_file(shard.path, 8,
                               "is another file than " + index_path +

@@ -143,6 +143,14 @@ TEST_CASE("a dataset without an index gets one that finds the same tokens") {
   CHECK(found_at(folder / "plain").vocabulary == 500);
 }
 
+TEST_CASE("the vocabulary that an index is given counts, whatever the files say") {
+  Folder folder;
+  ADataset{folder / "set", 100, 40, 500}.write();
+  std::filesystem::remove(folder / "set/muster-dataset.json");
+  index_token_files(folder / "set", 512, 1);
+  CHECK(found_at(folder / "set").vocabulary == 512);
+}
+
 TEST_CASE("a tokenizer that was changed beside its dataset is refused") {
   Folder folder;
   put_text(folder);
