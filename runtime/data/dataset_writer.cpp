@@ -35,6 +35,8 @@ DatasetWriter::DatasetWriter(DatasetForm form) : form_(std::move(form)) {
     throw StartError("--out: " + form_.directory + " holds a dataset already (" +
                      dataset_index_name + "): name another directory, or remove that one");
   }
+  const auto noted = replace_durably(form_.directory, dataset_unfinished_name, "");
+  if (!noted) throw StartError("--out: " + noted.reason());
   index_.dataset.vocabulary = form_.vocabulary;
   index_.dataset.tokenizer_hash = form_.tokenizer_hash;
 }
@@ -71,6 +73,8 @@ DatasetIndex DatasetWriter::finish() {
   const auto written =
       replace_durably(form_.directory, dataset_index_name, format_dataset_index(index_));
   if (!written) throw StartError("--out: " + written.reason());
+  std::error_code code;  // beside an index it says nothing
+  std::filesystem::remove(form_.directory + "/" + dataset_unfinished_name, code);
   return index_;
 }
 

@@ -32,7 +32,8 @@ std::vector<std::string> files_below(const fs::path& directory,
     std::error_code kind;  // of an entry that leads nowhere or in a circle: it is no file
     if (at->is_directory(kind)) {
       if (is_hidden(at->path()) || is_among(at->path(), left_out)) at.disable_recursion_pending();
-    } else if (at->path().filename() == dataset_index_name) {
+    } else if (at->path().filename() == dataset_index_name ||
+               at->path().filename() == dataset_unfinished_name) {
       throw StartError(at->path().parent_path().string() +
                        " holds tokens and lies in a directory of text: name it alone, or move it");
     } else if (!is_hidden(at->path()) && at->is_regular_file(kind)) {

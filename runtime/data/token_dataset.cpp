@@ -47,6 +47,12 @@ Checked<NoValue> check_shard_files(const DatasetIndex& index, const std::string&
   return NoValue{};
 }
 
+bool is_unfinished(const fs::path& directory) {
+  std::error_code code;
+  return fs::exists(directory / dataset_unfinished_name, code) &&
+         !fs::exists(directory / dataset_index_name, code);
+}
+
 // The tokens that one path of --data leads to; none for text.
 Checked<std::optional<TokenDataset>> dataset_at(const std::string& path) {
   std::error_code code;
@@ -128,6 +134,11 @@ std::vector<std::string> find_token_shards(const std::string& directory) {
 Checked<TokenDataset> dataset_of_files(const std::vector<std::string>& files) {
   TokenDataset dataset;
   for (const std::string& file : files) {
+    if (is_unfinished(fs::path(file).parent_path())) {
+      return CheckpointFault{file +
+                             ": belongs to tokens that are not whole: muster-train tokenize is "
+                             "writing them, or was ended: run it again"};
+    }
     const auto layout = read_token_shard_layout(file);
     if (!layout) return layout.fault();
     dataset.shards.push_back({file, layout.value(), {}});

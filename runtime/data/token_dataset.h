@@ -21,6 +21,8 @@
 namespace muster {
 
 inline constexpr const char* dataset_index_name = "muster-dataset.json";
+// Stands beside shards that are not all there yet, until their index does.
+inline constexpr const char* dataset_unfinished_name = "muster-dataset.unfinished";
 
 struct DatasetShard {
   std::string path;
@@ -54,7 +56,8 @@ Checked<DatasetIndex> parse_dataset_index(std::string_view text, const std::stri
 // be.
 std::vector<std::string> find_token_shards(const std::string& directory);
 
-// These files in this order, without checksums.
+// These files in this order, without checksums. A fault when they are a part of a dataset that is
+// being written, or never was written to its end.
 Checked<TokenDataset> dataset_of_files(const std::vector<std::string>& files);
 
 // Gives each shard its part of the checksums of all chunks.

@@ -143,6 +143,25 @@ TEST_CASE("a dataset without an index gets one that finds the same tokens") {
   CHECK(found_at(folder / "plain").vocabulary == 500);
 }
 
+TEST_CASE("shards of a tokenization that was ended are not taken for all of them") {
+  Folder folder;
+  std::vector<std::uint32_t> tokens(1000, 7);
+  {
+    DatasetWriter writer({folder / "set", 2, 300, 500, "0123456789abcdef"});
+    writer.add(tokens, {});
+  }
+  const std::string whole = "belongs to tokens that are not whole";
+  for (const char* path : {"set", "set/tokens-000001.bin"}) {
+    CHECK_THAT(find_token_dataset({folder / path}).reason(), ContainsSubstring(whole));
+  }
+  CHECK_THROWS_WITH(index_token_files(folder / "set", 0, 1), ContainsSubstring(whole));
+  DatasetWriter again({folder / "set", 2, 300, 500, "0123456789abcdef"});
+  again.add(tokens, {});
+  again.finish();
+  CHECK(found_at(folder / "set").tokens() == 1000);
+  CHECK(found_at(folder / "set/tokens-000001.bin").tokens() == 300);
+}
+
 TEST_CASE("the vocabulary that an index is given counts, whatever the files say") {
   Folder folder;
   ADataset{folder / "set", 100, 40, 500}.write();
