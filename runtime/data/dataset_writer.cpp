@@ -19,21 +19,25 @@ std::string shard_name(std::size_t number) {
 
 }  // namespace
 
-DatasetWriter::DatasetWriter(DatasetForm form) : form_(std::move(form)) {
-  if (form_.shard_version == 1 && form_.vocabulary > narrow_vocabulary) {
+void check_dataset_form(const DatasetForm& form) {
+  if (form.shard_version == 1 && form.vocabulary > narrow_vocabulary) {
     throw StartError("--shard-version 1 holds tokens below 65536, the vocabulary is " +
-                     std::to_string(form_.vocabulary) + ": use version 2");
+                     std::to_string(form.vocabulary) + ": use version 2");
   }
-  if (form_.shard_version == 1 && form_.shard_tokens > 0x7FFFFFFF) {
+  if (form.shard_version == 1 && form.shard_tokens > 0x7FFFFFFF) {
     throw StartError("--shard-tokens: version 1 holds at most 2147483647 tokens in a file");
   }
+  std::error_code code;
+  if (std::filesystem::exists(form.directory + "/" + dataset_index_name, code)) {
+    throw StartError("--out: " + form.directory + " holds a dataset already (" +
+                     dataset_index_name + "): name another directory, or remove that one");
+  }
+}
+
+DatasetWriter::DatasetWriter(DatasetForm form) : form_(std::move(form)) {
+  check_dataset_form(form_);
   if (auto made = make_checkpoint_directory(form_.directory); !made) {
     throw StartError("--out: " + made.reason());
-  }
-  std::error_code code;
-  if (std::filesystem::exists(form_.directory + "/" + dataset_index_name, code)) {
-    throw StartError("--out: " + form_.directory + " holds a dataset already (" +
-                     dataset_index_name + "): name another directory, or remove that one");
   }
   const auto noted = replace_durably(form_.directory, dataset_unfinished_name, "");
   if (!noted) throw StartError("--out: " + noted.reason());
@@ -57,9 +61,8 @@ void DatasetWriter::write_shard(std::uint64_t tokens) {
       plan_token_shard(form_.shard_version, form_.vocabulary <= narrow_vocabulary ? 2 : 4,
                        form_.vocabulary, tokens, documents);
   const std::string name = shard_name(index_.dataset.shards.size());
-  auto written =
-      write_token_shard(form_.directory, name, layout, std::span(pending_).first(tokens),
-                        std::span(begins_).first(documents));
+  auto written = write_token_shard(form_.directory, name, layout, std::span(pending_).first(tokens),
+                                   std::span(begins_).first(documents));
   if (!written) throw StartError("--out: " + written.reason());
   index_.dataset.shards.push_back({name, layout, std::move(written.value().chunk_crc32c)});
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(tokens));

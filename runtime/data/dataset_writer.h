@@ -19,10 +19,13 @@ struct DatasetForm {
   std::string tokenizer_hash;
 };
 
+// Throws StartError when the directory holds a dataset, and when tokens of this vocabulary do not
+// fit the version. Changes nothing.
+void check_dataset_form(const DatasetForm& form);
+
 class DatasetWriter {
  public:
-  // Throws StartError when the directory cannot be made or holds a dataset, and when tokens of this
-  // vocabulary do not fit the version.
+  // As above, and throws StartError when the directory cannot be made.
   explicit DatasetWriter(DatasetForm form);
 
   // Appends tokens; `begins` are those of them with which a document begins. Throws StartError.

@@ -116,6 +116,9 @@ void check_options(const TokenizeOptions& options) {
   if (!options.train && options.vocabulary != 0) {
     throw StartError("--vocabulary is that of the tokenizer, unless --train makes one");
   }
+  // Before the hours that training a tokenizer may take.
+  check_dataset_form(
+      {options.out, options.shard_version, options.shard_tokens, options.vocabulary, ""});
 }
 
 std::string text_of_tokenizer(const std::string& path) {

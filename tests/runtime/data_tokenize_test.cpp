@@ -162,6 +162,25 @@ TEST_CASE("shards of a tokenization that was ended are not taken for all of them
   CHECK(found_at(folder / "set/tokens-000001.bin").tokens() == 300);
 }
 
+TEST_CASE("where the tokens cannot go is said before a tokenizer is trained") {
+  Folder folder;
+  put_text(folder);
+  run_tokenize(a_job(folder, "out"));
+  TokenizeOptions options = a_job(folder, "out");
+  options.train = true;
+  options.vocabulary = 300;
+  const auto complaint = [&] {
+    std::string said;
+    CHECK_THROWS_AS(tokenize(options, [&](const std::string& line) { said += line; }), StartError);
+    return said;
+  };
+  CHECK(complaint() == "");
+  options.out = folder / "other";
+  options.vocabulary = 65537;
+  options.shard_version = 1;
+  CHECK(complaint() == "");
+}
+
 TEST_CASE("the vocabulary that an index is given counts, whatever the files say") {
   Folder folder;
   ADataset{folder / "set", 100, 40, 500}.write();
