@@ -50,28 +50,46 @@ void DatasetWriter::add(std::span<const std::uint32_t> tokens,
   for (const std::uint64_t begin : begins) begins_.push_back(pending_.size() + begin);
   pending_.insert(pending_.end(), tokens.begin(), tokens.end());
   index_.documents += begins.size();
-  while (pending_.size() >= form_.shard_tokens) write_shard(form_.shard_tokens);
+  std::uint64_t first = 0;
+  for (; pending_.size() - first >= form_.shard_tokens; first += form_.shard_tokens) {
+    write_shard(first, form_.shard_tokens);
+  }
+  if (first > 0) drop(first);
 }
 
-void DatasetWriter::write_shard(std::uint64_t tokens) {
-  const auto inside = std::lower_bound(begins_.begin(), begins_.end(), tokens);
-  const std::size_t documents =
-      form_.shard_version == 1 ? 0 : static_cast<std::size_t>(inside - begins_.begin());
+// The documents that begin among these tokens, counted from the first of them.
+std::vector<std::uint64_t> DatasetWriter::documents_in(std::uint64_t first,
+                                                       std::uint64_t tokens) const {
+  std::vector<std::uint64_t> documents;
+  if (form_.shard_version == 1) return documents;
+  auto begin = std::lower_bound(begins_.begin(), begins_.end(), first);
+  for (; begin != begins_.end() && *begin < first + tokens; ++begin) {
+    documents.push_back(*begin - first);
+  }
+  return documents;
+}
+
+void DatasetWriter::write_shard(std::uint64_t first, std::uint64_t tokens) {
+  const std::vector<std::uint64_t> documents = documents_in(first, tokens);
   const TokenShardLayout layout =
       plan_token_shard(form_.shard_version, form_.vocabulary <= narrow_vocabulary ? 2 : 4,
-                       form_.vocabulary, tokens, documents);
+                       form_.vocabulary, tokens, documents.size());
   const std::string name = shard_name(index_.dataset.shards.size());
-  auto written = write_token_shard(form_.directory, name, layout, std::span(pending_).first(tokens),
-                                   std::span(begins_).first(documents));
+  auto written = write_token_shard(form_.directory, name, layout,
+                                   std::span(pending_).subspan(first, tokens), documents);
   if (!written) throw StartError("--out: " + written.reason());
   index_.dataset.shards.push_back({name, layout, std::move(written.value().chunk_crc32c)});
+}
+
+// The first so many pending tokens, which are written.
+void DatasetWriter::drop(std::uint64_t tokens) {
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(tokens));
-  begins_.erase(begins_.begin(), inside);
+  begins_.erase(begins_.begin(), std::lower_bound(begins_.begin(), begins_.end(), tokens));
   for (std::uint64_t& begin : begins_) begin -= tokens;
 }
 
 DatasetIndex DatasetWriter::finish() {
-  if (!pending_.empty()) write_shard(pending_.size());
+  if (!pending_.empty()) write_shard(0, pending_.size());
   if (index_.dataset.shards.empty()) throw StartError("there is no text in what was named");
   const auto written =
       replace_durably(form_.directory, dataset_index_name, format_dataset_index(index_));

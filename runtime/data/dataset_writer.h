@@ -35,7 +35,9 @@ class DatasetWriter {
   DatasetIndex finish();
 
  private:
-  void write_shard(std::uint64_t tokens);
+  std::vector<std::uint64_t> documents_in(std::uint64_t first, std::uint64_t tokens) const;
+  void write_shard(std::uint64_t first, std::uint64_t tokens);
+  void drop(std::uint64_t tokens);
 
   DatasetForm form_;
   DatasetIndex index_;
