@@ -26,11 +26,14 @@ void for_each_json_document(const TextBlock& block, const std::string& field,
     const std::string_view text = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const std::string where = block.path + ":" + std::to_string(line) + ": ";
     const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (json.is_discarded()) {
+      throw StartError(where + "is not JSON in UTF-8: mend the line, or leave this file out");
+    }
     const auto found = json.is_object() ? json.find(field) : json.end();
     if (!json.is_object() || found == json.end() || !found->is_string()) {
-      throw StartError(block.path + ":" + std::to_string(line) +
-                       ": is no JSON object with the text \"" + field +
+      throw StartError(where + "is no JSON object with the text \"" + field +
                        "\": name its member with --jsonl-field, or leave this file out");
     }
     const auto& content = found->get_ref<const std::string&>();

@@ -226,4 +226,6 @@ TEST_CASE("mistakes in tokenizing are one sentence each") {
   refused([](TokenizeOptions&) {}, "no text");
   put(folder / "text/a.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"b\"}\n");
   refused([](TokenizeOptions&) {}, "a.jsonl:2: is no JSON object");
+  put(folder / "text/a.jsonl", "{\"text\": \"caf\xe9\"}\n");
+  refused([](TokenizeOptions&) {}, "a.jsonl:1: is not JSON in UTF-8");
 }
