@@ -18,7 +18,7 @@ bool is_jsonl_file(const std::string& path) {
   return path.ends_with(".jsonl");
 }
 
-void for_each_json_document(const TextBlock& block, const std::string& field,
+void for_each_json_document(const TextBlock& block, const std::string& field, NulInText nul,
                             const std::function<void(std::string_view)>& document) {
   std::string_view rest = block.content;
   for (std::uint64_t line = block.first_line; !rest.empty(); ++line) {
@@ -37,6 +37,11 @@ void for_each_json_document(const TextBlock& block, const std::string& field,
                        "\": name its member with --jsonl-field, or leave this file out");
     }
     const auto& content = found->get_ref<const std::string&>();
+    if (nul == NulInText::refused && content.find('\0') != std::string::npos) {
+      throw StartError(where +
+                       "holds a NUL character, which ends a document where tokens are bytes: take "
+                       "it out, or tokenize with --train or --tokenizer");
+    }
     if (!content.empty()) document(content);
   }
 }

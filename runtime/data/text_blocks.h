@@ -33,9 +33,12 @@ struct TextBlock {
 
 bool is_jsonl_file(const std::string& path);
 
+// What a NUL in a document means: with bytes as tokens it would be the end of the document.
+enum class NulInText { refused, allowed };
+
 // Calls `document` with the text of every line that is not empty. Throws StartError, naming file
 // and line, for one that is not an object with the text `field`. Empty texts are no documents.
-void for_each_json_document(const TextBlock& block, const std::string& field,
+void for_each_json_document(const TextBlock& block, const std::string& field, NulInText nul,
                             const std::function<void(std::string_view)>& document);
 
 // Reads files one after the other.

@@ -81,7 +81,8 @@ void append_documents(const std::string& path, const std::string& content,
     corpus.push_back('\0');
   };
   if (is_jsonl_file(path)) {
-    for_each_json_document({.path = path, .content = content}, jsonl_field, append);
+    for_each_json_document({.path = path, .content = content}, jsonl_field, NulInText::refused,
+                           append);
   } else if (!content.empty()) {
     append(content);
   }

@@ -62,10 +62,10 @@ void for_each_round(const TokenizeOptions& options, TextBlockReader& reader,
   }
 }
 
-void for_each_text(const TextBlock& block, const std::string& jsonl_field,
+void for_each_text(const TextBlock& block, const std::string& jsonl_field, NulInText nul,
                    const std::function<void(std::string_view)>& each) {
   if (block.is_jsonl) {
-    for_each_json_document(block, jsonl_field, each);
+    for_each_json_document(block, jsonl_field, nul, each);
   } else {
     each(block.content);
   }
@@ -79,7 +79,7 @@ Tokenizer train(const TokenizeOptions& options, const std::vector<std::string>& 
   for_each_round(
       options, reader,
       [&](const TextBlock& block, std::size_t, std::size_t thread) {
-        for_each_text(block, options.jsonl_field,
+        for_each_text(block, options.jsonl_field, NulInText::allowed,
                       [&](std::string_view text) { counts[thread].add_text(text); });
       },
       [](std::size_t) {});
@@ -130,9 +130,12 @@ std::string text_of_tokenizer(const std::string& path) {
 }  // namespace
 
 EncodedBlock encode_block(const TextBlock& block, const std::string& jsonl_field, Encoder& encoder,
-                          std::uint32_t end_of_document) {
+                          const Tokenizer& tokenizer) {
   EncodedBlock encoded;
-  for_each_text(block, jsonl_field, [&](std::string_view text) {
+  const std::uint32_t end_of_document = tokenizer.end_of_document();
+  const bool nul_ends = end_of_document == tokenizer.token_of_byte(0);
+  const NulInText nul = nul_ends ? NulInText::refused : NulInText::allowed;
+  for_each_text(block, jsonl_field, nul, [&](std::string_view text) {
     if (block.is_jsonl || block.begins_document) encoded.begins.push_back(encoded.tokens.size());
     encoder.encode(text, encoded.tokens);
     if (block.is_jsonl || block.ends_document) encoded.tokens.push_back(end_of_document);
@@ -176,8 +179,7 @@ void tokenize(const TokenizeOptions& options, const std::function<void(const std
   for_each_round(
       options, reader,
       [&](const TextBlock& block, std::size_t i, std::size_t thread) {
-        encoded[i] =
-            encode_block(block, options.jsonl_field, encoders[thread], tokenizer.end_of_document());
+        encoded[i] = encode_block(block, options.jsonl_field, encoders[thread], tokenizer);
       },
       [&](std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) writer.add(encoded[i].tokens, encoded[i].begins);

@@ -35,8 +35,9 @@ struct EncodedBlock {
   std::vector<std::uint64_t> begins;  // tokens with which a document begins
 };
 
+// `tokenizer` is that of the encoder.
 EncodedBlock encode_block(const TextBlock& block, const std::string& jsonl_field, Encoder& encoder,
-                          std::uint32_t end_of_document);
+                          const Tokenizer& tokenizer);
 
 // The tokenizer of a file; where its directory holds a dataset, that of this dataset. Throws
 // StartError.

@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "runtime/data/text_files.h"
 #include "runtime/data/tokenize.h"
 #include "runtime/data/tokenizer_file.h"
 #include "runtime/train/start_error.h"
@@ -179,6 +180,19 @@ TEST_CASE("where the tokens cannot go is said before a tokenizer is trained") {
   options.vocabulary = 65537;
   options.shard_version = 1;
   CHECK(complaint() == "");
+}
+
+TEST_CASE("a NUL in JSONL is no end of a document") {
+  Folder folder;
+  put(folder / "text/a.jsonl", "{\"text\": \"one\"}\n{\"text\": \"a\\u0000b\"}\n");
+  const std::string complaint = "a.jsonl:2: holds a NUL character";
+  CHECK_THROWS_WITH(run_tokenize(a_job(folder, "bytes")), ContainsSubstring(complaint));
+  CHECK_THROWS_WITH(read_corpus({folder / "text"}, 1000), ContainsSubstring(complaint));
+  TokenizeOptions options = a_job(folder, "trained");
+  options.train = true;
+  options.vocabulary = 257;
+  run_tokenize(options);
+  CHECK(read_document(folder / "trained", 1) == std::string("a\0b", 3));
 }
 
 TEST_CASE("the vocabulary that an index is given counts, whatever the files say") {
