@@ -21,21 +21,28 @@ class PartialDirectory {
   explicit PartialDirectory(std::string wanted) : wanted_(std::move(wanted)) {}
   ~PartialDirectory() {
     std::error_code code;
-    if (!done_) fs::remove_all(path(), code);
+    if (is_ours_) fs::remove_all(path(), code);
   }
   PartialDirectory(const PartialDirectory&) = delete;
   PartialDirectory& operator=(const PartialDirectory&) = delete;
 
   std::string path() const { return wanted_ + ".partial"; }
 
-  Checked<NoValue> begin() const {
+  Checked<NoValue> begin() {
     std::error_code code;
-    if (fs::exists(wanted_, code) && !fs::is_empty(wanted_, code)) {
-      return CheckpointFault{wanted_ + " is not empty: name another directory"};
+    if (fs::exists(wanted_, code) &&
+        !(fs::is_directory(wanted_, code) && fs::is_empty(wanted_, code))) {
+      return CheckpointFault{wanted_ + " is not empty, or no directory: name another one"};
     }
     if (code) return CheckpointFault{wanted_ + ": cannot be looked at: " + code.message()};
-    fs::remove_all(path(), code);
-    return make_checkpoint_directory(path());
+    const std::string parent = fs::path(wanted_).parent_path().string();
+    if (auto made = make_checkpoint_directory(parent); !made) return made;
+    is_ours_ = fs::create_directory(path(), code);
+    if (code) return CheckpointFault{path() + ": cannot be created: " + code.message()};
+    if (is_ours_) return NoValue{};
+    return CheckpointFault{path() +
+                           " is there already: another export writes it, or was ended: remove it, "
+                           "or name another directory"};
   }
 
   Checked<NoValue> finish() {
@@ -43,13 +50,13 @@ class PartialDirectory {
     std::error_code code;
     fs::rename(path(), wanted_, code);
     if (code) return CheckpointFault{path() + ": cannot be renamed: " + code.message()};
-    done_ = true;
+    is_ours_ = false;
     return sync_checkpoint_directory(fs::path(wanted_).parent_path().string());
   }
 
  private:
   std::string wanted_;
-  bool done_ = false;
+  bool is_ours_ = false;  // made here, and not renamed yet
 };
 
 std::string normal_path(const std::string& path) {

@@ -1,8 +1,8 @@
 // The weights of a checkpoint for other programs: `muster checkpoint export`.
 //
-// Everything is written into a directory beside the wanted one, whose name ends in `.partial`, made
-// durable and renamed as a whole: what bears the wanted name is complete. Only the plane `master`
-// is read, chunk by chunk with its checksums.
+// Everything is written into a new directory beside the wanted one, whose name ends in `.partial`,
+// made durable and renamed as a whole: what bears the wanted name is complete. Only the plane
+// `master` is read, chunk by chunk with its checksums.
 #pragma once
 
 #include <cstdint>

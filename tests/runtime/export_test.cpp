@@ -151,6 +151,24 @@ TEST_CASE("an export is whole or not there") {
   CHECK(names_of(files.value()) == std::vector<std::string>{"config.json", "model.safetensors"});
 }
 
+TEST_CASE("an export leaves alone what it did not make") {
+  Folder folder;
+  const std::string path = commit_gpt(folder.path(), shape_of_all);
+  put(folder / "out.partial/mine", "x");
+  CHECK_THAT(export_checkpoint(path, {.directory = folder / "out"}).reason(),
+             ContainsSubstring("out.partial is there already"));
+  put(folder / "file", "");
+  CHECK_THAT(export_checkpoint(path, {.directory = folder / "file"}).reason(),
+             ContainsSubstring("no directory"));
+  put(folder / "full/mine", "x");
+  put(folder / "full.partial/mine", "x");
+  CHECK_FALSE(export_checkpoint(path, {.directory = folder / "full"}));
+  for (const char* mine : {"out.partial/mine", "full/mine", "full.partial/mine"}) {
+    CHECK(content_of(folder / mine) == "x");
+  }
+  CHECK_FALSE(fs::exists(folder / "out"));
+}
+
 TEST_CASE("an ONNX file has its weights in it, or beside it when that is asked for") {
   Folder folder;
   const std::string path = commit_gpt(folder.path(), shape_of_all);
