@@ -53,8 +53,9 @@ Checked<std::uint64_t> head_count(const TrainState& train, std::uint64_t width) 
   }
   const std::string& text = option->second;
   std::uint64_t heads = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), heads);
-  if (parsed.ec != std::errc() || heads == 0 || width % heads != 0) {
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, heads);
+  if (parsed.ec != std::errc() || parsed.ptr != end || heads == 0 || width % heads != 0) {
     return CheckpointFault{"heads: '" + text + "' does not divide the width " +
                            std::to_string(width)};
   }

@@ -89,6 +89,8 @@ TEST_CASE("what is no GPT is refused with the reason") {
              ContainsSubstring("more tensors"));
   CHECK_THAT(complaint([](Manifest& m) { m.train.config["heads"] = "3"; }),
              ContainsSubstring("'3' does not divide the width 16"));
+  CHECK_THAT(complaint([](Manifest& m) { m.train.config["heads"] = "4x"; }),
+             ContainsSubstring("'4x' does not divide"));
   CHECK_THAT(complaint([](Manifest& m) { m.train.config.clear(); }),
              ContainsSubstring("do not say how many heads"));
 }
