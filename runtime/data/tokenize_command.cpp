@@ -1,7 +1,10 @@
 #include "runtime/data/tokenize_command.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 #include <thread>
 
 #include "runtime/data/tokenize.h"
@@ -52,7 +55,11 @@ void obey(const Command& command) {
     index_token_files(command.index, command.options.vocabulary, command.options.threads);
   } else if (!command.show.empty()) {
     const std::string text = read_document(command.show, command.document);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+        std::fflush(stdout) != 0) {
+      throw std::runtime_error("--show: standard output cannot be written: " +
+                               std::string(std::strerror(errno)));
+    }
   } else {
     tokenize(command.options,
              [](const std::string& line) { std::printf("muster-train: %s\n", line.c_str()); });

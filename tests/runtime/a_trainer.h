@@ -71,6 +71,7 @@ class Trainer {
   // muster-train with these words and nothing else.
   Ended run_alone(std::vector<std::string> words) {
     words.insert(words.begin(), MUSTER_TRAIN);
+    words.insert(words.begin(), wrapper_.begin(), wrapper_.end());
     return wait(start_words(std::move(words)));
   }
 

@@ -111,6 +111,16 @@ TEST_CASE("damaged data ends with exit code 2, the file and the byte, before the
   CHECK_THAT(complaint(2, {}), ContainsSubstring("No such file"));
 }
 
+TEST_CASE("a document that cannot be printed is no success") {
+  Folder folder;
+  tokenize_sources(folder, "set");
+  const Ended ended = Trainer(folder)
+                          .through("exec \"$0\" \"$@\" > /dev/full")
+                          .run_alone({"tokenize", "--show", folder / "set"});
+  CHECK(ended.code == 1);
+  CHECK_THAT(ended.output, ContainsSubstring("No space left on device"));
+}
+
 TEST_CASE("the vocabulary is that of the data, or larger") {
   Folder folder;
   tokenize_sources(folder, "set", {"--train", "--vocabulary", "400"});
