@@ -11,6 +11,7 @@
 #include "cli/terminal_text.h"
 #include "cli/time_text.h"
 #include "runtime/checkpoint/grading.h"
+#include "runtime/checkpoint/resume_log.h"
 #include "runtime/export/exported_model.h"
 
 namespace muster {
@@ -52,8 +53,16 @@ std::string state_of(const RejectedCheckpoint& rejected, const std::string& path
   return read_manifest(path) ? standing_word(standing_of_checkpoint(path)) : "DAMAGED";
 }
 
-std::string reason_of(const RejectedCheckpoint& rejected) {
-  if (rejected.quarantine) return rejected.reason + ": " + rejected.quarantine->reason;
+// A certificate that speaks of something else than the quarantine is older than it.
+std::string said_of_quarantine(const CheckpointLine& line) {
+  const bool is_said = !line.evidence.empty() && !line.evidence.front().empty();
+  return is_said && is_certified_bad(line.path) ? ": " + line.evidence.front() : "";
+}
+
+std::string reason_of(const RejectedCheckpoint& rejected, const CheckpointLine& line) {
+  if (rejected.quarantine) {
+    return rejected.reason + ": " + rejected.quarantine->reason + said_of_quarantine(line);
+  }
   return rejected.committed ? rejected.reason : "was never sealed, or is being written";
 }
 
@@ -62,6 +71,10 @@ CheckpointLine line_of(const std::string& root, const std::string& directory) {
   line.name = parse_checkpoint_directory_name(directory).value_or(CheckpointName{});
   line.path = root + "/" + directory;
   line.pinned = is_pinned(line.path);
+  line.pin_reason = pin_reason(line.path);
+  if (const auto certificate = read_certificate(line.path)) {
+    line.evidence = certificate.value().evidence;
+  }
   if (const auto manifest = read_manifest_alone(line.path)) {
     line.facts = facts_of(manifest.value());
   }
@@ -188,7 +201,7 @@ CheckpointLines checkpoint_lines(const std::string& root) {
   for (const RejectedCheckpoint& rejected : search.rejected) {
     CheckpointLine line = line_of(root, rejected.directory);
     line.state = state_of(rejected, line.path);
-    line.reason = reason_of(rejected);
+    line.reason = reason_of(rejected, line);
     all.lines.push_back(std::move(line));
   }
   std::sort(all.lines.begin(), all.lines.end(),
@@ -218,6 +231,8 @@ std::string lines_table(const std::vector<CheckpointLine>& lines, int width, boo
 
 Document manifest_document(const Manifest& manifest, const CheckpointLine& line) {
   Document out = line_document(line);
+  out["evidence"] = line.evidence;
+  out["pin_reason"] = line.pin_reason.empty() ? Document(nullptr) : Document(line.pin_reason);
   out["run_id"] = manifest.run_id;
   out["tokens"] = manifest.tokens;
   out["nodes"] = manifest.nodes;

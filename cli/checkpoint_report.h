@@ -38,6 +38,8 @@ struct CheckpointLine {
   bool newest = false;
   bool pinned = false;
   std::optional<CheckpointFacts> facts;
+  std::vector<std::string> evidence;  // what its certificate gives for its state
+  std::string pin_reason;             // empty: none was given, or it is not pinned
 };
 
 // Everything in `root` that bears the name of a checkpoint, the newest first; and what kept from

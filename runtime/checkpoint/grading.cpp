@@ -9,6 +9,7 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"
 
@@ -103,8 +104,8 @@ Checked<NoValue> release_checkpoint(const std::string& path, const std::string& 
 }
 
 Checked<NoValue> pin_checkpoint(const std::string& path, const std::string& reason) {
-  const nlohmann::ordered_json pin = {{"format", "muster-pin"}, {"version", 1}, {"reason", reason}};
-  const auto replace = nlohmann::ordered_json::error_handler_t::replace;
+  const fields::Json pin = {{"format", "muster-pin"}, {"version", 1}, {"reason", reason}};
+  const auto replace = fields::Json::error_handler_t::replace;
   return replace_durably(path, checkpoint_pin_name, seal_json(pin.dump(-1, ' ', false, replace)));
 }
 
@@ -120,6 +121,15 @@ Checked<NoValue> unpin_checkpoint(const std::string& path) {
 bool is_pinned(const std::string& path) {
   std::error_code code;
   return fs::exists(path + "/" + checkpoint_pin_name, code) || code;
+}
+
+std::string pin_reason(const std::string& path) {
+  constexpr std::uint64_t limit_bytes = 1 << 20;
+  const auto text = read_checkpoint_text(path + "/" + checkpoint_pin_name, limit_bytes);
+  if (!text || !is_sealed_json(text.value())) return "";
+  const auto pin = fields::Json::parse(text.value(), nullptr, false);
+  const auto reason = pin.is_object() ? pin.find("reason") : pin.end();
+  return reason != pin.end() && reason->is_string() ? reason->get<std::string>() : "";
 }
 
 }  // namespace muster

@@ -41,5 +41,7 @@ CheckpointStanding standing_of_checkpoint(const std::string& path);
 Checked<NoValue> pin_checkpoint(const std::string& path, const std::string& reason);
 Checked<NoValue> unpin_checkpoint(const std::string& path);
 bool is_pinned(const std::string& path);
+// Why it was; empty: nobody said it, or it cannot be read.
+std::string pin_reason(const std::string& path);
 
 }  // namespace muster

@@ -118,6 +118,9 @@ TEST_CASE("the list of checkpoints is what it was promised to be") {
 TEST_CASE("a shown checkpoint has everything that its manifest says") {
   CheckpointLine line = a_line(1200, "SANE", "");
   line.newest = true;
+  line.pinned = true;
+  line.pin_reason = "for the paper";
+  line.evidence = {"200 losses without a jump"};
   compare("checkpoint_show.json", manifest_document(a_manifest(), line).dump(2) + "\n");
 }
 

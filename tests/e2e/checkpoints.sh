@@ -85,7 +85,7 @@ has err "s000000020-g1 is quarantined"
 grep -q '"quarantine":"s000000020-g1"' "$ckpt/resume_log.jsonl" || fail "not in the log"
 grep -q 'the loss looked odd' "$(at 20)/cert.json" || fail "not in the certificate"
 verb 0 list "$ckpt"
-grep -q '^s000000020-g1 .*QUARANTINED.*is quarantined: manual' "$work/out" \
+grep -q '^s000000020-g1 .*QUARANTINED.*is quarantined: manual: the loss looked odd' "$work/out" \
   || fail "$(cat "$work/out")"
 train 17 --resume auto --keep 10
 grep -q "at step 15" "$work/train" || { cat "$work/train"; fail "it resumed from elsewhere"; }
@@ -97,6 +97,8 @@ grep -q '^s000000020-g1 .*a later generation began' "$work/out" || fail "$(cat "
 
 # Pinned: retention goes by. An export needs a new or empty directory.
 verb 0 pin "$ckpt@5" --reason "for the paper"
+verb 0 show "$ckpt@5"
+has out 'pin_reason: "for the paper"'
 train 30 --resume auto --keep 2
 [ -d "$(at 5)" ] && [ ! -d "$(at 10)" ] || { ls "$ckpt"; fail "retention"; }
 verb 0 unpin "$ckpt@5"

@@ -225,6 +225,7 @@ TEST_CASE(
     REQUIRE(certify(folder / name, after(90)).ok());
   }
   REQUIRE(pin_checkpoint(folder / "s000000040-g1", "for the paper").ok());
+  CHECK(pin_reason(folder / "s000000040-g1") == "for the paper");
   Retention retention{.keep = 2, .generation = 1, .step = 80};
   retention.referred = {"s000000050-g1"};
   const auto gone = collect_checkpoints(folder.path(), retention);
