@@ -111,13 +111,15 @@ bool TextBlockReader::next(TextBlock& block) {
   block.first_line = line_;
   std::size_t cut = 0;
   while (cut == 0) {
+    const std::size_t seen = pending_.size();  // without an end of a line
     read_more();
     if (!block.is_jsonl) {
       cut = cut_of_text();
     } else if (is_at_end()) {
       cut = pending_.size();
     } else {
-      cut = pending_.rfind('\n') + 1;  // npos + 1 is 0
+      const std::size_t end = std::string_view(pending_).substr(seen).rfind('\n');
+      if (end != std::string_view::npos) cut = seen + end + 1;
       if (cut == 0 && pending_.size() > longest_json_line_bytes) {
         throw StartError(block.path + ":" + std::to_string(line_) + ": the line is longer than " +
                          std::to_string(longest_json_line_bytes) + " bytes");
