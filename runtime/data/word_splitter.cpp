@@ -136,7 +136,8 @@ std::string_view WordSplitter::next() {
 
 std::size_t last_word_border(std::string_view text) {
   for (std::size_t at = text.size(); at-- > 1;) {
-    if (text[at] != ' ' && text[at] != '\n') continue;
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte >= 0x80 || !is_space(byte)) continue;
     std::size_t before = at - 1;  // begin of the character before, if it is well formed
     while (before > 0 && at - before < 4 && (text[before] & 0xC0) == 0x80) --before;
     const Decoded decoded = decode(text, before);

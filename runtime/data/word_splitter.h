@@ -41,8 +41,8 @@ class WordSplitter {
   std::size_t at_ = 0;
 };
 
-// Where `text` may be cut so that its parts have the words of the whole: the last place where white
-// space follows something else. 0 when there is none.
+// Where `text` may be cut so that its parts have the words of the whole: the last place where ASCII
+// white space follows something else. 0 when there is none.
 std::size_t last_word_border(std::string_view text);
 
 }  // namespace muster

@@ -85,9 +85,9 @@ TEST_CASE("a text cut at a border has the words of the whole") {
   for (int round = 0; round < 500; ++round) {
     std::string text;
     for (int i = 0; i < 30; ++i) {
-      const char* const parts[] = {"a",  "bc", " ", "\n",           "\t",
+      const char* const parts[] = {"a",  "bc", " ", "\n",           "\t",      "\r",
                                    "'s", "7",  "!", "\xe3\x80\x80", "\xc3\xa9"};
-      text += parts[random() % 10];
+      text += parts[random() % 11];
     }
     const std::size_t cut = last_word_border(text);
     Words both = words_of(text.substr(0, cut));
@@ -97,6 +97,7 @@ TEST_CASE("a text cut at a border has the words of the whole") {
   CHECK(last_word_border("one two three") == 7);
   CHECK(last_word_border("onetwothree") == 0);
   CHECK(last_word_border("one  ") == 3);
+  CHECK(last_word_border("one\r\ntwo\r\n") == 8);
 }
 
 TEST_CASE("training joins the most frequent pair first, of equal ones that of the smaller tokens") {
