@@ -1,5 +1,7 @@
 #include "scheduler/gpu_fit.h"
 
+#include <algorithm>
+
 #include "scheduler/lookup.h"
 #include "scheduler/sentences.h"
 
@@ -7,18 +9,27 @@ namespace muster {
 
 namespace {
 
+// No host has more, and nobody may ask for more: what an agent tells beyond it would only become
+// ranks without number.
+constexpr int gpus_limit = 1024;
+
 // Of each node; ranks that are as many as the GPUs are at least one.
 int gpus_wanted(const JobSpec& spec) {
   return spec.muster.nodes_gpus.value_or(spec.distribution.process_per_gpu ? 1 : 0);
+}
+
+int gpus_of(const LinkUp& agent) {
+  return std::clamp(agent.gpus, 0, gpus_limit);
 }
 
 }  // namespace
 
 std::optional<std::string> gpu_shortage(const JobSpec& spec, const LinkUp& agent) {
   const int wanted = gpus_wanted(spec);
-  if (agent.gpus >= wanted) return std::nullopt;
-  if (agent.gpus == 0) return "has no GPU";
-  return "has " + count_text(static_cast<std::size_t>(agent.gpus), "GPU") + ", " +
+  const int gpus = gpus_of(agent);
+  if (gpus >= wanted) return std::nullopt;
+  if (gpus == 0) return "has no GPU";
+  return "has " + count_text(static_cast<std::size_t>(gpus), "GPU") + ", " +
          std::to_string(wanted) + " are asked for";
 }
 
@@ -28,7 +39,7 @@ std::vector<int> processes_by_gpus(const State& state, const JobSpec& spec,
   if (!spec.distribution.process_per_gpu) return processes;
   for (const AttemptNode& node : attempt.nodes) {
     const LinkUp* agent = linked_agent(state, node.id);
-    processes.push_back(agent ? agent->gpus : 0);
+    processes.push_back(agent ? gpus_of(*agent) : 0);
   }
   return processes;
 }

@@ -55,6 +55,17 @@ TEST_CASE("a job that asks for no GPUs does not look at them") {
   CHECK(bench.last<LaunchBegun>()->processes.empty());
 }
 
+TEST_CASE("a number of GPUs that no host has is not believed") {
+  Bench many;
+  give_gpus(many, {2'000'000'000});
+  many.start(a_job().of_cluster(1).ranks_by_gpus());
+  CHECK(ranks_by_node(many) == std::vector<int>{1024});
+  Bench less_than_none;
+  give_gpus(less_than_none, {-5});
+  less_than_none.start(a_job().of_cluster(1));
+  CHECK(ranks_by_node(less_than_none) == std::vector<int>{1});
+}
+
 TEST_CASE("a node without a GPU is replaced by one that has some") {
   Bench bench;
   give_gpus(bench, {2, 0, 2});
