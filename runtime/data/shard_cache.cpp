@@ -280,7 +280,9 @@ Checked<NoValue> ShardCache::make_room(std::uint64_t bytes, bool& fits) {
   std::vector<CachedCopy> copies;
   std::uint64_t held = 0;
   std::error_code code;
-  for (const fs::directory_entry& entry : fs::directory_iterator(settings_.directory, code)) {
+  fs::directory_iterator at(settings_.directory, code);
+  for (const fs::directory_iterator end; !code && at != end; at.increment(code)) {
+    const fs::directory_entry& entry = *at;
     const fs::path extension = entry.path().extension();
     if (extension != ".tokens" && extension != ".tmp") continue;
     if (extension == ".tmp" && remove_if_left(entry.path())) continue;
