@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/durable_file.h"
@@ -86,10 +87,16 @@ Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
   for (const RejectedCheckpoint& rejected : search.rejected) {
     if (is_orphan(root, rejected.directory, retention)) gone.push_back(rejected.directory);
   }
+  std::optional<CheckpointFault> trouble;
   for (const std::string& directory : gone) {
-    if (auto removed = remove_checkpoint(root, directory); !removed) return removed.fault();
+    const auto removed = remove_checkpoint(root, directory);
+    std::error_code code;
+    // What its own writer gave up meanwhile is gone as well.
+    if (removed || trouble || !(fs::exists(root + "/" + directory, code) || code)) continue;
+    trouble = removed.fault();
   }
   empty_trash(root);
+  if (trouble) return *trouble;
   return gone;
 }
 

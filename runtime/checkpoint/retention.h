@@ -26,7 +26,8 @@ struct Retention {
   std::set<std::string> referred = {};  // directory names that a load may still need
 };
 
-// Returns the directory names that went away. Leftovers of earlier passes are removed too.
+// Returns the directory names that went away. Leftovers of earlier passes are removed too. What
+// cannot be removed keeps nothing else from being, and is the fault at the end.
 Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
                                                       const Retention& retention);
 

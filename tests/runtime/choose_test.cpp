@@ -169,3 +169,16 @@ TEST_CASE("nothing is deleted while the log that tells good from quarantined can
   REQUIRE(collect_checkpoints(folder.path(), {2, 1, 40}).ok());
   CHECK(fs::exists(folder / "s000000010-g1"));
 }
+
+TEST_CASE("a checkpoint that cannot be removed does not keep the others") {
+  Folder folder;
+  for (const std::uint64_t step : {10, 20, 30, 40}) {
+    ACheckpoint{.root = folder.path(), .step = step}.commit();
+  }
+  put(folder / ".trash-s000000020-g1/in_the_way", "x");
+  CHECK_THAT(collect_checkpoints(folder.path(), {2, 1, 40}).reason(),
+             ContainsSubstring("s000000020-g1: cannot be renamed"));
+  CHECK_FALSE(fs::exists(folder / "s000000010-g1"));
+  REQUIRE(collect_checkpoints(folder.path(), {2, 1, 40}).ok());
+  CHECK_FALSE(fs::exists(folder / "s000000020-g1"));
+}
