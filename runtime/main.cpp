@@ -14,6 +14,7 @@
 #include "runtime/data/tokenize_command.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/train/elastic_run.h"
+#include "runtime/report/terminal_text.h"
 #include "runtime/train/options.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/run.h"
@@ -58,7 +59,8 @@ int train(const TrainOptions& options, Communicator& ranks,
   try {
     return run_training(options, agreed_variables(ranks), ranks, [&] { before_steps.reset(); });
   } catch (const StartError& error) {
-    if (ranks.rank() == 0) std::fprintf(stderr, "muster-train: %s\n", error.what());
+    if (ranks.rank() == 0)
+      std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
     return exit_cannot_start;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr,
@@ -68,7 +70,8 @@ int train(const TrainOptions& options, Communicator& ranks,
     ranks.abort(exit_internal_error);
     return exit_internal_error;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "muster-train: rank %zu: %s\n", ranks.rank(), error.what());
+    std::fprintf(stderr, "muster-train: rank %zu: %s\n", ranks.rank(),
+                 without_controls(error.what()).c_str());
     ranks.abort(exit_internal_error);
     return exit_internal_error;
   }
@@ -109,7 +112,7 @@ int main(int argc, char** argv) {
     const auto ranks = muster::join_ranks(options);
     return muster::train(options, *ranks, before_steps);
   } catch (const muster::StartError& error) {
-    std::fprintf(stderr, "muster-train: %s\n", error.what());
+    std::fprintf(stderr, "muster-train: %s\n", muster::without_controls(error.what()).c_str());
     return muster::exit_cannot_start;
   }
 }

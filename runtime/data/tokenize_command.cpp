@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/data/tokenize.h"
+#include "runtime/report/terminal_text.h"
 #include "runtime/train/start_error.h"
 
 namespace muster {
@@ -61,8 +62,9 @@ void obey(const Command& command) {
                                std::string(std::strerror(errno)));
     }
   } else {
-    tokenize(command.options,
-             [](const std::string& line) { std::printf("muster-train: %s\n", line.c_str()); });
+    tokenize(command.options, [](const std::string& line) {
+      std::printf("muster-train: %s\n", without_controls(line).c_str());
+    });
   }
 }
 
@@ -80,10 +82,10 @@ int run_tokenize_command(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_cannot_start;
   } catch (const StartError& error) {
-    std::fprintf(stderr, "muster-train: tokenize: %s\n", error.what());
+    std::fprintf(stderr, "muster-train: tokenize: %s\n", without_controls(error.what()).c_str());
     return exit_cannot_start;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "muster-train: tokenize: %s\n", error.what());
+    std::fprintf(stderr, "muster-train: tokenize: %s\n", without_controls(error.what()).c_str());
     return 1;
   }
   return 0;

@@ -121,6 +121,20 @@ TEST_CASE("a document that cannot be printed is no success") {
   CHECK_THAT(ended.output, ContainsSubstring("No space left on device"));
 }
 
+TEST_CASE("a name of a file commands no terminal") {
+  Folder folder;
+  const std::string name = folder /
+                           "a\x1b[31m\xc2\x9b"
+                           "b.txt";
+  put(name, std::string(1, '\0'));
+  for (const Options& words : {Options{"tokenize", name, "--out", folder / "out"},
+                               Options{"--data", name, "--out", folder / "out"}}) {
+    const Ended ended = Trainer(folder).run_alone(words);
+    CHECK(ended.code == 2);
+    CHECK_THAT(ended.output, ContainsSubstring("a?[31m??b.txt is not text"));
+  }
+}
+
 TEST_CASE("the vocabulary is that of the data, or larger") {
   Folder folder;
   tokenize_sources(folder, "set", {"--train", "--vocabulary", "400"});
