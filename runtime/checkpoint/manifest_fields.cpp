@@ -22,6 +22,16 @@ Number parse_hex(const Json& object, const char* key) {
 
 }  // namespace
 
+void require(bool holds, const std::string& complaint) {
+  if (!holds) throw FieldError(complaint);
+}
+
+void require_plain_name(const std::string& name) {
+  require(!name.empty() && name.size() <= 255 && name.front() != '.' &&
+              name.find('/') == std::string::npos && name.find('\0') == std::string::npos,
+          "file: not a plain file name");
+}
+
 const Json& member(const Json& object, const char* key) {
   if (!object.is_object()) throw FieldError(std::string(key) + ": its parent is not an object");
   const auto found = object.find(key);

@@ -19,6 +19,10 @@ struct FieldError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+void require(bool holds, const std::string& complaint);
+// That of a file which leads nowhere but into the directory of what names it.
+void require_plain_name(const std::string& name);
+
 const Json& member(const Json& object, const char* key);
 std::uint64_t whole_number(const Json& object, const char* key);
 std::string text(const Json& object, const char* key);

@@ -12,10 +12,6 @@ namespace {
 
 using namespace fields;
 
-void require(bool holds, const std::string& complaint) {
-  if (!holds) throw FieldError(complaint);
-}
-
 PlaneVitals vitals_of(const Json& json) {
   PlaneVitals vitals;
   vitals.nonfinite = whole_number(json, "nonfinite");
@@ -25,14 +21,8 @@ PlaneVitals vitals_of(const Json& json) {
   return vitals;
 }
 
-// A name that leads nowhere but into the checkpoint's own directory.
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
-         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
-}
-
 void check_shard(const ShardRecord& shard) {
-  require(is_plain_name(shard.file), "file: not a plain file name");
+  require_plain_name(shard.file);
   require(shard.range.lo <= shard.range.hi && shard.range.hi <= flat_numel_limit,
           shard.file + ": lo and hi are not a range");
   require(shard.chunk_bytes >= 4096 && shard.chunk_bytes <= (1ull << 30) &&

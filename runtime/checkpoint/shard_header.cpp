@@ -10,10 +10,6 @@ namespace {
 
 using namespace fields;
 
-void require(bool holds, const std::string& complaint) {
-  if (!holds) throw FieldError(complaint);
-}
-
 void check_metadata(const Json& json, const ShardIdentity& identity, const ElementRange& range) {
   require(text(json, "format") == "muster-shard", "format: expected muster-shard");
   require(text(json, "version") == "1", "version: this reader knows only 1");

@@ -15,10 +15,6 @@ constexpr const char* index_format = "muster-dataset";
 constexpr std::uint64_t index_version = 1;
 constexpr std::uint64_t vocabulary_limit = 1ull << 31;
 
-void require(bool holds, const std::string& complaint) {
-  if (!holds) throw FieldError(complaint);
-}
-
 Json shard_json(const DatasetShard& shard) {
   return {{"file", shard.path},
           {"version", shard.layout.version},
@@ -29,15 +25,10 @@ Json shard_json(const DatasetShard& shard) {
           {"chunk_crc32c", base64_of_u32(shard.chunk_crc32c)}};
 }
 
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name.size() <= 255 && name.front() != '.' &&
-         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
-}
-
 DatasetShard shard_of(const Json& json, std::uint64_t vocabulary) {
   DatasetShard shard;
   shard.path = text(json, "file");
-  require(is_plain_name(shard.path), "file: not a plain file name");
+  require_plain_name(shard.path);
   const std::uint64_t version = whole_number(json, "version");
   const std::uint64_t token_bytes = whole_number(json, "token_bytes");
   const std::uint64_t tokens = whole_number(json, "tokens");

@@ -15,10 +15,6 @@ namespace {
 
 using namespace fields;
 
-void require(bool holds, const std::string& complaint) {
-  if (!holds) throw FieldError(complaint);
-}
-
 // Code points for the 256 bytes: printable ones of Latin-1 stand for themselves, the others follow
 // from U+0100 on.
 const std::array<std::uint32_t, 256>& characters_of_bytes() {
