@@ -97,6 +97,13 @@ int export_weights(const CheckpointExportOptions& wanted, const CommonOptions& c
   options.directory = wanted.directory;
   options.format = folded(wanted.format) == "onnx" ? ExportFormat::onnx : ExportFormat::safetensors;
   options.external_data = wanted.external_data;
+  const bool is_onnx = options.format == ExportFormat::onnx;
+  if (is_onnx ? !wanted.shard_size.empty() : wanted.external_data) {
+    complain(is_onnx ? "--shard-size is for safetensors: leave it away with --format onnx"
+                     : "--external-data is for ONNX: add --format onnx",
+             common);
+    return usage_error;
+  }
   if (!wanted.shard_size.empty()) {
     const auto bytes = size_of(wanted.shard_size);
     if (!bytes) {

@@ -109,6 +109,8 @@ has out "model.safetensors"
 verb 1 export "$ckpt" --out "$work/model"
 has err "is not empty"
 verb 2 export "$ckpt" --out "$work/other" --shard-size 5QB
+verb 2 export "$ckpt" --out "$work/other" --format onnx --shard-size 5MB
+verb 2 export "$ckpt" --out "$work/other" --external-data
 
 verb 1 list "$work/gone"
 has err "no such directory"
