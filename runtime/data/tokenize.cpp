@@ -1,5 +1,6 @@
 #include "runtime/data/tokenize.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -121,6 +122,24 @@ void check_options(const TokenizeOptions& options) {
       {options.out, options.shard_version, options.shard_tokens, options.vocabulary, ""});
 }
 
+// Those from `at` on, without the first `end` and what follows it.
+std::vector<std::uint32_t> tokens_until(const TokenSource& line, std::uint64_t at,
+                                        std::uint32_t end) {
+  constexpr std::uint64_t piece_tokens = 1 << 14;  // each read asks the kernel for its pages
+  std::vector<std::uint32_t> tokens;
+  while (at + tokens.size() < line.size()) {
+    const std::uint64_t held = tokens.size();
+    tokens.resize(held + std::min(piece_tokens, line.size() - at - held));
+    line.copy(at + held, std::span(tokens).subspan(held));
+    const auto found =
+        std::find(tokens.begin() + static_cast<std::ptrdiff_t>(held), tokens.end(), end);
+    if (found == tokens.end()) continue;
+    tokens.erase(found, tokens.end());
+    break;
+  }
+  return tokens;
+}
+
 std::string text_of_tokenizer(const std::string& path) {
   auto text = read_checkpoint_text(path, tokenizer_file_limit_bytes);
   if (!text) throw StartError(text.reason());
@@ -235,15 +254,8 @@ std::string read_document(const std::string& directory, std::uint64_t number) {
     if (number - skipped < shard.layout.documents) {
       const auto documents = read_token_shard_documents(shard.path, shard.layout);
       if (!documents) throw StartError(documents.reason());
-      std::uint64_t at = shard_begin + documents.value()[number - skipped];
-      std::vector<std::uint32_t> tokens;
-      std::uint32_t token = 0;
-      for (; at < line.value()->size(); ++at) {
-        line.value()->copy(at, std::span(&token, 1));
-        if (token == tokenizer.end_of_document()) break;
-        tokens.push_back(token);
-      }
-      return tokenizer.decode(tokens);
+      const std::uint64_t at = shard_begin + documents.value()[number - skipped];
+      return tokenizer.decode(tokens_until(*line.value(), at, tokenizer.end_of_document()));
     }
     skipped += shard.layout.documents;
     shard_begin += shard.layout.tokens;
