@@ -119,6 +119,16 @@ Checked<std::uint64_t> CheckpointFile::size() const {
   return static_cast<std::uint64_t>(facts.st_size);
 }
 
+Checked<NoValue> CheckpointFile::set_size(std::uint64_t bytes) {
+  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return failed("ftruncate", path_);
+  return NoValue{};
+}
+
+Checked<NoValue> CheckpointFile::sync() {
+  if (::fdatasync(fd_) != 0) return failed("fdatasync", path_);
+  return NoValue{};
+}
+
 Checked<NoValue> CheckpointFile::sync_and_close() {
   const int fd = std::exchange(fd_, -1);
   if (::fdatasync(fd) != 0) {

@@ -32,6 +32,8 @@ class CheckpointFile {
   Checked<NoValue> write_at(std::uint64_t offset, const void* data, std::size_t bytes);
   Checked<NoValue> read_at(std::uint64_t offset, void* data, std::size_t bytes) const;
   Checked<std::uint64_t> size() const;
+  Checked<NoValue> set_size(std::uint64_t bytes);
+  Checked<NoValue> sync();  // fdatasync
   // fdatasync and close, both checked: network file systems report errors at close.
   Checked<NoValue> sync_and_close();
 

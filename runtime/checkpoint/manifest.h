@@ -30,6 +30,7 @@ struct ShardRecord {
   ElementRange range;
   std::string host;
   std::uint64_t rank = 0;
+  std::string engine;  // how it was written: information only
   std::uint64_t chunk_bytes = shard_chunk_bytes;
   std::vector<std::uint32_t> chunk_crc32c;
   std::uint32_t file_crc32c = 0;

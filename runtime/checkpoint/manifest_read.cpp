@@ -42,8 +42,10 @@ ShardRecord shard_of(const Json& json) {
   shard.bytes = whole_number(json, "bytes");
   shard.data_offset = whole_number(json, "data_off");
   shard.range = {whole_number(json, "lo"), whole_number(json, "hi")};
-  shard.host = text(member(json, "writer"), "host");
-  shard.rank = whole_number(member(json, "writer"), "rank");
+  const Json& writer = member(json, "writer");
+  shard.host = text(writer, "host");
+  shard.rank = whole_number(writer, "rank");
+  if (writer.contains("engine")) shard.engine = text(writer, "engine");
   shard.chunk_bytes = whole_number(json, "chunk");
   auto checksums = u32_of_base64(text(json, "chunk_crc32c"));
   require(checksums.has_value(), "chunk_crc32c: not base64 of 32-bit numbers");

@@ -28,7 +28,7 @@ Json shard_json(const ShardRecord& shard) {
           {"data_off", shard.data_offset},
           {"lo", shard.range.lo},
           {"hi", shard.range.hi},
-          {"writer", {{"host", shard.host}, {"rank", shard.rank}}},
+          {"writer", {{"host", shard.host}, {"rank", shard.rank}, {"engine", shard.engine}}},
           {"chunk", shard.chunk_bytes},
           {"chunk_crc32c", base64_of_u32(shard.chunk_crc32c)},
           {"file_crc32c", hex32(shard.file_crc32c)},

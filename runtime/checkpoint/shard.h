@@ -18,6 +18,8 @@
 
 namespace muster {
 
+struct WriteChoice;
+
 // Who the shard belongs to; goes into the header's __metadata__.
 struct ShardIdentity {
   std::string run_id;
@@ -41,8 +43,11 @@ std::string shard_header(const ShardIdentity& identity, const ElementRange& rang
 Checked<NoValue> check_shard_header(std::string_view bytes, const ShardIdentity& identity,
                                     const ElementRange& range);
 
-// Writes the shard of `writer` into `directory` and returns its manifest entry. Vitals are taken
-// from the spans, checksums from the bytes handed to the system.
+// Writes the shard of `writer` into `directory` and returns its manifest entry. Vitals and
+// checksums are taken from the spans. Without a choice it goes through the page cache.
+Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
+                                 const ShardWriter& writer, const ElementRange& range,
+                                 const PlaneSpans& planes, WriteChoice& choice);
 Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
                                  const ShardWriter& writer, const ElementRange& range,
                                  const PlaneSpans& planes);

@@ -1,43 +1,97 @@
 #include "runtime/checkpoint/vitals.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+
+#include "runtime/memory/vector_loops.h"
 
 namespace muster {
 namespace {
 
-std::uint64_t splitmix64(std::uint64_t state) {
-  std::uint64_t mixed = state + 0x9E3779B97F4A7C15ull;
+constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ull;
+constexpr std::uint32_t exponent_mask = 0x7F800000u;
+constexpr std::uint32_t magnitude_mask = 0x7FFFFFFFu;
+// Each loop goes over values that are still in the first cache.
+constexpr std::size_t block_elements = 4096;
+
+inline std::uint64_t splitmix64(std::uint64_t state) {
+  std::uint64_t mixed = state + golden;
   mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9ull;
   mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBull;
   return mixed ^ (mixed >> 31);
 }
 
-}  // namespace
+// All ones when the value is finite, else 0.
+inline std::uint32_t finite_mask(std::uint32_t bits) {
+  return (bits & exponent_mask) != exponent_mask ? ~0u : 0u;
+}
 
-std::uint64_t plane_hash(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
+MUSTER_VECTOR_CLONES
+std::uint64_t hash_of(std::uint64_t plane, std::uint64_t first, const float* values,
+                      std::size_t count) {
   std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t value = std::bit_cast<std::uint32_t>(values[i]) | plane << 32;
-    sum += splitmix64(value ^ (first + i) * 0x9E3779B97F4A7C15ull);
+    sum += splitmix64(value ^ (first + i) * golden);
   }
   return sum;
 }
 
-PlaneVitals plane_vitals(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
-  PlaneVitals vitals;
-  double squares = 0;
-  for (const float value : values) {
-    if (!std::isfinite(value)) {
-      ++vitals.nonfinite;
-      continue;
-    }
-    vitals.absmax = std::fmax(vitals.absmax, std::fabs(value));
-    squares += double{value} * double{value};
+MUSTER_VECTOR_CLONES
+std::uint32_t nonfinite_of(const float* values, std::size_t count) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += finite_mask(std::bit_cast<std::uint32_t>(values[i])) + 1;
   }
-  vitals.l2 = std::sqrt(squares);
-  vitals.hash = plane_hash(plane, first, values);
-  return vitals;
+  return sum;
+}
+
+// Magnitudes stand in the order of their bits.
+MUSTER_VECTOR_CLONES
+std::uint32_t absmax_bits_of(const float* values, std::size_t count) {
+  std::uint32_t highest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(values[i]);
+    highest = std::max(highest, bits & magnitude_mask & finite_mask(bits));
+  }
+  return highest;
+}
+
+MUSTER_VECTOR_CLONES
+double squares_of(const float* values, std::size_t count) {
+  return lane_sum<double>(count, [values](std::size_t i) {
+    const auto bits = std::bit_cast<std::uint32_t>(values[i]);
+    const double value = std::bit_cast<float>(bits & finite_mask(bits));
+    return value * value;
+  });
+}
+
+}  // namespace
+
+std::uint64_t plane_hash(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
+  return hash_of(plane, first, values.data(), values.size());
+}
+
+void VitalsSum::add(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
+  for (std::size_t at = 0; at < values.size(); at += block_elements) {
+    const float* block = values.data() + at;
+    const std::size_t count = std::min(block_elements, values.size() - at);
+    nonfinite_ += nonfinite_of(block, count);
+    absmax_bits_ = std::max(absmax_bits_, absmax_bits_of(block, count));
+    squares_ += squares_of(block, count);
+    hash_ += hash_of(plane, first + at, block, count);
+  }
+}
+
+PlaneVitals VitalsSum::vitals() const {
+  return {nonfinite_, std::bit_cast<float>(absmax_bits_), std::sqrt(squares_), hash_};
+}
+
+PlaneVitals plane_vitals(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
+  VitalsSum sum;
+  sum.add(plane, first, values);
+  return sum.vitals();
 }
 
 }  // namespace muster

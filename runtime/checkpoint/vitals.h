@@ -14,7 +14,7 @@ namespace muster {
 struct PlaneVitals {
   std::uint64_t nonfinite = 0;
   float absmax = 0;  // of the finite values
-  double l2 = 0;     // square root of the sum of squares of the finite values, in order
+  double l2 = 0;     // square root of the sum of squares of the finite values
   std::uint64_t hash = 0;
   friend bool operator==(const PlaneVitals&, const PlaneVitals&) = default;
 };
@@ -23,6 +23,19 @@ struct PlaneVitals {
 // `first` is the flat index of values[0]. splitmix64 is Steele, Lea, Flood 2014, its finalizer with
 // the usual increment.
 std::uint64_t plane_hash(std::uint64_t plane, std::uint64_t first, std::span<const float> values);
+
+// Vitals of a plane that is seen part by part. Only l2 depends on how it was cut, in its last bits.
+class VitalsSum {
+ public:
+  void add(std::uint64_t plane, std::uint64_t first, std::span<const float> values);
+  PlaneVitals vitals() const;
+
+ private:
+  std::uint64_t nonfinite_ = 0;
+  std::uint32_t absmax_bits_ = 0;
+  double squares_ = 0;
+  std::uint64_t hash_ = 0;
+};
 
 PlaneVitals plane_vitals(std::uint64_t plane, std::uint64_t first, std::span<const float> values);
 

@@ -1,4 +1,5 @@
-// Adds the time between its construction and its end to a sum, in seconds.
+// Time that passes: SpentTime adds what lies between its construction and its end to a sum, in
+// seconds; a Stopwatch says how long it has lived.
 #pragma once
 
 #include <chrono>
@@ -16,6 +17,16 @@ class SpentTime {
 
  private:
   double& sum_s_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 

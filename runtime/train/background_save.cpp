@@ -22,6 +22,9 @@ std::string note_of(const Checked<std::string>& result) {
   return result ? result.value() : has_failed + result.reason();
 }
 
+// Copied at once: small enough to stay in the second cache between hash and copy.
+constexpr std::uint64_t copy_elements = 64 << 10;
+
 // Where no core is free, computing goes first once the copy is made.
 void step_back() {
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
@@ -43,6 +46,8 @@ void BackgroundSave::begin(const TrainingState& state) {
   progress_ = state;
   owned_ = state.owned;
   phase_ = Phase::writing;
+  since_begin_ = {};
+  durable_s_ = 0;
   note_.clear();
   std::promise<void> copied;
   copied_ = copied.get_future();
@@ -55,20 +60,58 @@ void BackgroundSave::wait_for_copy() {
   if (copied_.valid()) copied_.get();
 }
 
+PlaneSpans BackgroundSave::slot_planes() const {
+  const std::span<const float> slot = slot_.floats();
+  const std::uint64_t count = owned_.size();
+  return {slot.first(count), slot.subspan(count, count), slot.subspan(2 * count, count)};
+}
+
+// The hash of the source is taken while its values are on their way.
+SourceHashes BackgroundSave::copy(const TrainingState& state,
+                                  const std::function<void(std::uint64_t)>& filled) {
+  const std::uint64_t count = owned_.size();
+  const PlaneSpans sources{state.own(state.weights), state.own(state.exp_avg),
+                           state.own(state.exp_avg_sq)};
+  SourceHashes hashes{0, {{}}};
+  for (std::size_t plane = 0; plane < flat_planes; ++plane) {
+    for (std::uint64_t at = 0; at < count; at += copy_elements) {
+      const auto part = sources[plane].subspan(at, std::min(copy_elements, count - at));
+      (*hashes.owned)[plane] += plane_hash(plane, owned_.lo + at, part);
+      std::copy(part.begin(), part.end(), &slot_.floats()[plane * count + at]);
+      filled((plane * count + at + part.size()) * sizeof(float));
+    }
+  }
+  if (state.holds_own_only(state.weights)) return hashes;
+  const auto weights = std::span(state.weights);
+  hashes.weights = (*hashes.owned)[0] + plane_hash(0, 0, weights.first(owned_.lo)) +
+                   plane_hash(0, owned_.hi, weights.subspan(owned_.hi));
+  return hashes;
+}
+
+// The copy waits for nothing: where opening the file takes long, all of it is written afterwards.
 Checked<std::string> BackgroundSave::copy_and_write(const TrainingState& state,
                                                     std::promise<void> copied) {
-  const std::uint64_t count = owned_.size();
-  const std::span<float> slot(slot_);
-  std::ranges::copy(state.own(state.weights), slot.begin());
-  std::ranges::copy(state.own(state.exp_avg), slot.subspan(count).begin());
-  std::ranges::copy(state.own(state.exp_avg_sq), slot.subspan(2 * count).begin());
-  const std::uint64_t weights_hash = copies_hash(state);
+  using namespace std::chrono_literals;
+  auto opening = std::async(std::launch::async, [this] {
+    return begin_part(context_, space_, progress_.step, {ranks_.rank(), ranks_.size(), owned_},
+                      slot_planes());
+  });
+  std::optional<Checked<ShardWrite>> shard;
+  const SourceHashes source = copy(state, [&](std::uint64_t bytes) {
+    if (!shard && opening.wait_for(0s) == std::future_status::ready) shard = opening.get();
+    if (shard && shard->ok()) shard->value().filled(bytes);
+  });
+  copied_s_ = since_begin_.seconds();
   copied.set_value();
   step_back();
-  const auto part = write_part(
-      context_, space_, progress_.step, {ranks_.rank(), ranks_.size(), owned_},
-      {slot.first(count), slot.subspan(count, count), slot.subspan(2 * count)}, weights_hash);
-  return part ? is_done + part.value() : part;
+  if (!shard) shard = opening.get();
+  if (!shard->ok()) return shard->fault();
+  const auto part = finish_part(shard->value(), source);
+  if (!part) return part;
+  if (ranks_.size() > 1) return is_done + part.value();
+  parts_ = {part.value()};
+  const auto manifest = make_manifest(context_, space_, progress_, parts_);
+  return manifest ? commit_unless_missing(manifest.value()) : manifest.fault();
 }
 
 // The commit, or the wish to fetch shards first.
@@ -76,7 +119,8 @@ Checked<std::string> BackgroundSave::commit_unless_missing(const Manifest& manif
   step_back();
   if (!missing_shards(path_of_save(context_, progress_.step), manifest).empty())
     return std::string(1, needs_fetch);
-  const auto trouble = commit_and_collect(context_, manifest);
+  const auto trouble =
+      commit_and_collect(context_, manifest, [this] { durable_s_ = since_begin_.seconds(); });
   return trouble ? is_done + trouble.value() : trouble;
 }
 
@@ -89,9 +133,9 @@ std::string BackgroundSave::note() {
 }
 
 std::optional<SaveOutcome> BackgroundSave::hear(const std::vector<std::string>& notes) {
-  if (phase_ == Phase::writing) return hear_parts(notes);
-  if (phase_ == Phase::committing) return hear_commit(notes.front());
-  return std::nullopt;
+  if (phase_ == Phase::idle) return std::nullopt;
+  if (phase_ == Phase::writing && notes.size() > 1) return hear_parts(notes);
+  return hear_commit(notes.front());
 }
 
 std::optional<SaveOutcome> BackgroundSave::hear_parts(const std::vector<std::string>& notes) {
@@ -122,12 +166,16 @@ std::optional<SaveOutcome> BackgroundSave::hear_commit(const std::string& note) 
   if (note.front() == has_failed) return end(CheckpointFault{note.substr(1)});
   if (note.front() == is_done) return end(note.substr(1));
   const auto manifest = make_manifest(context_, space_, progress_, parts_);
-  return end(fetch_and_commit(context_, manifest.value(), ranks_));
+  return end(fetch_and_commit(context_, manifest.value(), ranks_,
+                              [this] { durable_s_ = since_begin_.seconds(); }));
 }
 
 SaveOutcome BackgroundSave::end(const Checked<std::string>& trouble) {
   phase_ = Phase::idle;
-  return conclude_save(context_, progress_.step, trouble);
+  SaveOutcome outcome = conclude_save(context_, progress_.step, trouble);
+  outcome.copied_s = copied_s_;
+  outcome.durable_s = durable_s_;
+  return outcome;
 }
 
 SaveOutcome BackgroundSave::finish() {

@@ -1,23 +1,29 @@
 // Saving a checkpoint while training goes on.
 //
-//   begin()           a thread copies what this rank owns into the slot
+//   begin()           a thread copies what this rank owns into the slot; what has been copied is
+//                     on its way to the disk at once
 //   wait_for_copy()   before the optimizer changes the state: usually nothing is left to wait for
-//   meanwhile         the thread takes vitals and writes the shard, from the slot
+//   meanwhile         the thread takes checksums and vitals of the slot and ends the shard
 //   note(), hear()    with every step ranks tell each other how far they are; once all shards are
-//                     durable a thread of rank 0 commits, and the next notes carry the outcome
+//                     durable a thread of rank 0 commits, and the next notes carry the outcome.
+//                     A single rank commits at once.
 //
 // One save at a time: a second begin() needs !busy(). The slot is memory for three planes of the
-// owned elements, allocated once. Ranks without a shared directory fetch and commit together, in
-// hear(), while training waits. All methods are the training thread's; hear() and finish() are
-// collective.
+// owned elements, allocated and touched once. Ranks without a shared directory fetch and commit
+// together, in hear(), while training waits. All methods are the training thread's; hear() and
+// finish() are collective.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/memory/page_memory.h"
+#include "runtime/report/spent_time.h"
 #include "runtime/train/save.h"
+#include "runtime/train/save_parts.h"
 
 namespace muster {
 
@@ -43,6 +49,8 @@ class BackgroundSave {
  private:
   enum class Phase { idle, writing, committing };
 
+  PlaneSpans slot_planes() const;
+  SourceHashes copy(const TrainingState& state, const std::function<void(std::uint64_t)>& filled);
   Checked<std::string> copy_and_write(const TrainingState& state, std::promise<void> copied);
   Checked<std::string> commit_unless_missing(const Manifest& manifest);
   std::optional<SaveOutcome> hear_parts(const std::vector<std::string>& notes);
@@ -52,14 +60,18 @@ class BackgroundSave {
   SaveContext& context_;
   const FlatSpace& space_;
   Communicator& ranks_;
-  std::vector<float> slot_;
+  PageMemory slot_;
   Phase phase_ = Phase::idle;
   TrainingProgress progress_;
   ElementRange owned_;
+  Stopwatch since_begin_;
+  // Written by this rank's thread, read once it is done.
+  double copied_s_ = 0;
+  double durable_s_ = 0;
   std::future<void> copied_;
   std::future<Checked<std::string>> work_;  // of this rank's thread in this phase
   std::string note_;                        // of this phase, once the thread is done
-  std::vector<std::string> parts_;
+  std::vector<std::string> parts_;          // of all ranks
 };
 
 }  // namespace muster

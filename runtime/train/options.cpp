@@ -173,11 +173,23 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
                  "auto: background from 16 MiB a rank")
       ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case))
       ->default_str("auto");
+  const std::map<std::string, std::optional<WriteWay>> ways{{"auto", std::nullopt},
+                                                            {"buffered", WriteWay::buffered},
+                                                            {"threads", WriteWay::direct_threads},
+                                                            {"io_uring", WriteWay::direct_ring}};
+  app.add_option_function<std::string>(
+         "--checkpoint-writes",
+         [&options, ways](const std::string& way) { options.write_way = ways.at(way); },
+         "buffered: through the page cache; threads, io_uring: past it; auto: the first large "
+         "checkpoint measures")
+      ->check(CLI::IsMember({"auto", "buffered", "threads", "io_uring"}))
+      ->default_str("auto");
   app.add_option("--keep", options.keep, "checkpoints that stay")
       ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1000000}))
       ->capture_default_str();
   app.add_option("--resume", options.resume,
-                 "auto (newest in the checkpoint directory), none, or a path; "
+                 "auto (newest in the checkpoint directory), certified (newest that proved "
+                 "itself), none, or a path; "
                  "MUSTER_RESUME_FROM wins when it is set");
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/checkpoint/write_engine.h"
 #include "runtime/data/text_blocks.h"
 #include "runtime/model/gpt.h"
 #include "runtime/optimizer/adamw.h"
@@ -53,8 +54,9 @@ struct TrainOptions {
   std::uint64_t checkpoint_every = 50;  // steps; 0: none but the last
   std::uint64_t keep = 3;
   SaveMode save_mode = SaveMode::automatic;
+  std::optional<WriteWay> write_way;  // none: measured at the first large save
   std::string checkpoint_dir;
-  std::string resume;  // "", "auto", "none" or a path
+  std::string resume;  // "", "auto", "certified", "none" or a path
   int threads = 1;     // per rank
   CommunicatorKind communicator = CommunicatorKind::automatic;
   // A save to slow storage keeps the others waiting this long too.

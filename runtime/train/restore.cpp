@@ -37,6 +37,7 @@ struct NoResume {};
 struct ResumeNewest {
   std::string root;
   bool needed = false;  // there must be one
+  CheckpointGrade at_least = CheckpointGrade::committed;
 };
 struct ResumeThis {
   std::string path;
@@ -49,10 +50,12 @@ Wish read_wish(const TrainOptions& options, const RankVariables& variables) {
   const std::string root =
       variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
   if (asked.empty() || asked == "none") return NoResume{};
-  if (asked == "auto") {
-    if (root.empty())
-      throw StartError("--resume auto: there is no checkpoint directory to look in");
-    return ResumeNewest{normal_path(root), false};
+  if (asked == "auto" || asked == "certified") {
+    if (root.empty()) {
+      throw StartError("--resume " + asked + ": there is no checkpoint directory to look in");
+    }
+    return ResumeNewest{normal_path(root), false,
+                        asked == "auto" ? CheckpointGrade::committed : CheckpointGrade::certified};
   }
   const std::string path = normal_path(asked);
   const bool is_checkpoint =
@@ -89,7 +92,8 @@ struct Source {
 // beginning in spite of checkpoints would put all of them off the lineage.
 std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks) {
   std::vector<ResumeOffer> offers;
-  for (const std::string& text : ranks.gather_texts(format_offer(find_offer(wish.root)))) {
+  for (const std::string& text :
+       ranks.gather_texts(format_offer(find_offer(wish.root, wish.at_least)))) {
     offers.push_back(parse_offer(text));
   }
   const auto chosen = choose_offer(offers);

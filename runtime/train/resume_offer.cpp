@@ -5,11 +5,16 @@
 
 namespace muster {
 
-ResumeOffer find_offer(const std::string& root) {
+ResumeOffer find_offer(const std::string& root, CheckpointGrade at_least) {
   const CheckpointSearch search = search_checkpoints(root);
   ResumeOffer offer;
   for (const FoundCheckpoint& found : search.usable) {
-    offer.usable.push_back({found.step, found.generation});
+    if (found.grade >= at_least) {
+      offer.usable.push_back({found.step, found.generation});
+    } else {
+      offer.reasons += "; " + found.directory + ": is not " +
+                       (at_least == CheckpointGrade::certified ? "certified" : "sane");
+    }
   }
   offer.forks = search.forks;
   offer.trouble = search.trouble;

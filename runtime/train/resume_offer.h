@@ -24,8 +24,9 @@ struct ResumeOffer {
   std::string reasons;  // against the committed checkpoints that are not usable
 };
 
-// What lies in directory `root` of this node.
-ResumeOffer find_offer(const std::string& root);
+// What lies in directory `root` of this node and has this grade or a higher one.
+ResumeOffer find_offer(const std::string& root,
+                       CheckpointGrade at_least = CheckpointGrade::committed);
 
 std::string format_offer(const ResumeOffer& offer);
 ResumeOffer parse_offer(std::string_view text);

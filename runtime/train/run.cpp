@@ -9,22 +9,19 @@
 #include <optional>
 #include <set>
 #include <thread>
-#include <utility>
 
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/heartbeat.h"
-#include "runtime/report/spent_time.h"
 #include "runtime/report/weights_file.h"
-#include "runtime/train/background_save.h"
+#include "runtime/train/checkpoints.h"
 #include "runtime/train/data_parallel_step.h"
 #include "runtime/train/final_weights.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/restore.h"
 #include "runtime/train/run_report.h"
-#include "runtime/train/save.h"
 #include "runtime/train/sharing_options.h"
 #include "runtime/train/start_error.h"
 #include "runtime/train/stop_request.h"
@@ -33,7 +30,6 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t background_save_bytes = 16 << 20;
 constexpr std::uint64_t skipped_steps_limit = 10;
 constexpr int exit_diverged = 1;
 constexpr auto delay_slice = std::chrono::milliseconds(50);
@@ -189,15 +185,10 @@ class Run {
     context.train.leaves = plan_.leaves;
     context.train.sampler = data_.fingerprint;
     context.train.config = result_options(options_);
-    saving_ = std::move(context);
-    if (saves_in_background()) background_.emplace(*saving_, space_, ranks_);
-  }
-
-  bool saves_in_background() const {
-    const std::uint64_t bytes =
-        owned_elements(space_, 0, ranks_.size()).size() * flat_planes * sizeof(float);
-    return options_.save_mode == SaveMode::background ||
-           (options_.save_mode == SaveMode::automatic && bytes >= background_save_bytes);
+    const std::string previous = context.previous;
+    checkpoints_.emplace(options_, std::move(context), space_, ranks_,
+                         [this](const std::string& line) { say(line); });
+    if (restored_) checkpoints_->continued_from(previous, state_.step);
   }
 
   std::string on_all_generation(const SaveContext& context) {
@@ -220,63 +211,25 @@ class Run {
 
   int take_steps() {
     DataParallelStep step(options_, plan_, space_, sampler_, ranks_);
-    saved_step_ = restored_ ? state_.step : ~std::uint64_t{0};
     while (state_.step < options_.steps) {
       fail_when_asked();
-      const StepOutcome outcome = step.run(
-          state_,
-          {stop_requested(), background_ ? background_->note() : "", [this] { wait_for_copy(); }});
+      const StepOutcome outcome =
+          step.run(state_, {stop_requested(), checkpoints_ ? checkpoints_->note() : "", [this] {
+                              if (checkpoints_) checkpoints_->wait_for_copy();
+                            }});
       heartbeat_.beat(state_.step);
-      if (report_) report_->step_done(state_.step, outcome, std::exchange(checkpoint_s_, 0));
+      const LossWindow::Look look = window_.look(outcome.loss, outcome.gradient_norm);
+      window_.add(outcome.loss, outcome.gradient_norm);
+      if (report_) {
+        report_->step_done(state_.step, outcome, checkpoints_ ? checkpoints_->take_waited_s() : 0);
+      }
       if (state_.skipped_in_a_row >= skipped_steps_limit) return give_up();
-      save_when_due(outcome);
+      if (checkpoints_) checkpoints_->step_done(state_, outcome, look);
       if (outcome.stop) return exit_after_sigterm;
       delay();
     }
-    save_now();
+    if (checkpoints_) checkpoints_->save_now(state_);
     return write_weights();
-  }
-
-  void wait_for_copy() {
-    const SpentTime spent(checkpoint_s_);
-    if (background_) background_->wait_for_copy();
-  }
-
-  // A checkpoint that is due while the one before is still being written begins when that has
-  // ended.
-  void save_when_due(const StepOutcome& outcome) {
-    if (!saving_) return;
-    const SpentTime spent(checkpoint_s_);
-    if (background_ && background_->busy()) {
-      if (const auto saved = background_->hear(outcome.notes)) tell(*saved);
-    }
-    due_ = due_ || (options_.checkpoint_every > 0 && state_.step % options_.checkpoint_every == 0);
-    if (outcome.stop || (due_ && !background_)) return save_now();
-    if (!due_ || background_->busy()) return;
-    background_->begin(state_);
-    saved_step_ = state_.step;
-    due_ = false;
-  }
-
-  // Waits until the state as it is now is saved, or could not be.
-  void save_now() {
-    if (!saving_) return;
-    if (background_ && background_->busy()) tell(background_->finish());
-    if (saved_step_ == state_.step) return;
-    if (background_) {
-      background_->begin(state_);
-      tell(background_->finish());
-    } else {
-      tell(save_checkpoint(*saving_, space_, state_, ranks_));
-    }
-    saved_step_ = state_.step;
-    due_ = false;
-  }
-
-  void tell(const SaveOutcome& outcome) {
-    if (outcome.committed) say("checkpoint " + outcome.directory);
-    if (!outcome.trouble.empty())
-      say("warning: checkpoint " + outcome.directory + ": " + outcome.trouble);
   }
 
   void delay() const {
@@ -327,11 +280,8 @@ class Run {
   std::optional<Restored> restored_;
   std::string remarks_;
   std::optional<RunReport> report_;  // rank 0
-  std::optional<SaveContext> saving_;
-  std::optional<BackgroundSave> background_;
-  std::uint64_t saved_step_ = 0;  // known to be tried
-  bool due_ = false;
-  double checkpoint_s_ = 0;  // that training waited for checkpoints, since the last step
+  LossWindow window_;
+  std::optional<Checkpoints> checkpoints_;
 };
 
 }  // namespace

@@ -9,9 +9,11 @@
 // through rank 0 (restore.h). Collective and synchronous.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/file_write.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/train/batch_plan.h"
 #include "runtime/train/options.h"
@@ -32,22 +34,27 @@ struct SaveContext {
   TrainState train;                     // cursor, step and loss are filled in at each save
   std::uint64_t tokens_per_step = 0;
   std::uint64_t windows = 0;  // of the sampler
+  WriteChoice writes = {};    // touched by whoever writes this rank's shard, one at a time
 };
 
 struct SaveOutcome {
   std::string directory;  // committed name
-  std::string
-      trouble;  // why no checkpoint was made, or what went wrong after the commit; empty: nothing
+  // Why no checkpoint was made, or what went wrong after the commit; empty: nothing.
+  std::string trouble;
   bool committed = false;
+  std::uint64_t step = 0;
+  // Of rank 0, since the save began; 0: not known here.
+  double copied_s = 0;   // the state might change again
+  double durable_s = 0;  // the manifest was durable
 };
 
 // The directory of the checkpoint of a step.
 std::string path_of_save(const SaveContext& context, std::uint64_t step);
 
 // Brings the shards together where rank 0 does not see all, and commits; the trouble after the
-// commit, which is the same on all ranks. Collective.
+// commit, which is the same on all ranks. Rank 0 calls `durable` when the manifest is. Collective.
 Checked<std::string> fetch_and_commit(const SaveContext& context, const Manifest& manifest,
-                                      Communicator& ranks);
+                                      Communicator& ranks, const std::function<void()>& durable);
 
 // What a save that has ended leaves behind: `context.previous` moves on after a commit, and what
 // was written of a failed one goes away. `trouble` is the one after the commit, or why there is

@@ -4,10 +4,14 @@
 #include <chrono>
 
 #include "runtime/checkpoint/commit.h"
+#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/retention.h"
 
 namespace muster {
 namespace {
+
+constexpr const char* all_is_sane =
+    "every value is finite, what was copied is what was written, the ranks hold the same weights";
 
 Manifest describe(const SaveContext& context, const FlatSpace& space,
                   const TrainingProgress& progress, std::size_t ranks) {
@@ -59,17 +63,26 @@ Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& mani
 
 }  // namespace
 
-Checked<std::string> write_part(const SaveContext& context, const FlatSpace& space,
-                                std::uint64_t step, const ShardOwner& owner,
-                                const PlaneSpans& planes, std::uint64_t weights_hash) {
+Checked<ShardWrite> begin_part(SaveContext& context, const FlatSpace& space, std::uint64_t step,
+                               const ShardOwner& owner, const PlaneSpans& planes) {
   const std::uint64_t generation = context.identity.generation;
   auto path = prepare_checkpoint_directory(context.root, step, generation);
   if (!path) return path.fault();
-  const auto record =
-      write_shard(path.value(), {context.identity.run_id, step, generation, layout_hash(space)},
-                  {context.host, owner.rank, owner.ranks}, owner.owned, planes);
+  return ShardWrite::begin(
+      path.value(), {context.identity.run_id, step, generation, layout_hash(space)},
+      {context.host, owner.rank, owner.ranks}, owner.owned, planes, context.writes);
+}
+
+Checked<std::string> finish_part(ShardWrite& shard, const SourceHashes& source) {
+  const auto record = shard.finish();
   if (!record) return record.fault();
-  return std::to_string(weights_hash) + " " + format_shard_record(record.value());
+  for (std::size_t plane = 0; source.owned && plane < flat_planes; ++plane) {
+    if (record.value().vitals[plane].hash == (*source.owned)[plane]) continue;
+    return CheckpointFault{"the copy of " + std::string(flat_plane_names[plane]) +
+                           " is not what the state held: the memory of " + record.value().host +
+                           " is in doubt"};
+  }
+  return std::to_string(source.weights) + " " + format_shard_record(record.value());
 }
 
 Checked<Manifest> make_manifest(const SaveContext& context, const FlatSpace& space,
@@ -80,14 +93,19 @@ Checked<Manifest> make_manifest(const SaveContext& context, const FlatSpace& spa
   return manifest;
 }
 
-Checked<std::string> commit_and_collect(const SaveContext& context, const Manifest& manifest) {
+Checked<std::string> commit_and_collect(const SaveContext& context, const Manifest& manifest,
+                                        const std::function<void()>& durable) {
   const auto committed = commit_checkpoint(context.root, manifest);
   if (!committed) return committed;
-  if (!committed.value().empty()) return "the hint is old: " + committed.value();
+  durable();
+  if (!manifest.replica.agree) return std::string("the weights of the ranks differ");
+  const auto sane = mark_sane(path_of_save(context, manifest.step),
+                              {manifest.step, manifest.generation, {all_is_sane}});
   const auto gone =
       collect_checkpoints(context.root, {context.keep, manifest.generation, manifest.step});
+  if (!committed.value().empty()) return "the hint is old: " + committed.value();
+  if (!sane) return "its grade stays COMMITTED: " + sane.reason();
   if (!gone) return "old checkpoints stay: " + gone.reason();
-  if (!manifest.replica.agree) return std::string("the weights of the ranks differ");
   return std::string();
 }
 

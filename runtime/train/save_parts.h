@@ -4,11 +4,14 @@
 // entry.
 #pragma once
 
+#include <array>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/checkpoint/manifest.h"
-#include "runtime/checkpoint/shard.h"
+#include "runtime/checkpoint/shard_write.h"
 #include "runtime/train/save.h"
 #include "runtime/train/training_state.h"
 
@@ -21,10 +24,20 @@ struct ShardOwner {
   ElementRange owned;
 };
 
-// Writes the shard of one rank. `weights_hash` is that of all weights on this rank.
-Checked<std::string> write_part(const SaveContext& context, const FlatSpace& space,
-                                std::uint64_t step, const ShardOwner& owner,
-                                const PlaneSpans& planes, std::uint64_t weights_hash);
+// Makes the directory and begins the shard of one rank.
+Checked<ShardWrite> begin_part(SaveContext& context, const FlatSpace& space, std::uint64_t step,
+                               const ShardOwner& owner, const PlaneSpans& planes);
+
+// What the source of the values was when they were taken.
+struct SourceHashes {
+  std::uint64_t weights = 0;  // of all weights on this rank
+  // Of the owned elements of each plane; none when the shard is written from the source itself.
+  std::optional<std::array<std::uint64_t, flat_planes>> owned = {};
+};
+
+// Waits until the shard is durable; the rank's part. A fault when the shard does not hold the
+// source's values.
+Checked<std::string> finish_part(ShardWrite& shard, const SourceHashes& source);
 
 // The manifest that the parts of all ranks make. A state that holds NaN or infinity cannot be
 // trained further, and must not push out one that can: a fault.
@@ -32,7 +45,10 @@ Checked<Manifest> make_manifest(const SaveContext& context, const FlatSpace& spa
                                 const TrainingProgress& progress,
                                 const std::vector<std::string>& parts);
 
-// Rank 0's last part. Trouble after the commit is told, but the checkpoint counts.
-Checked<std::string> commit_and_collect(const SaveContext& context, const Manifest& manifest);
+// Rank 0's last part: the commit, the grade SANE, and the end of what retention no longer keeps.
+// Trouble after the commit is told, but the checkpoint counts. `durable` is called in between.
+Checked<std::string> commit_and_collect(
+    const SaveContext& context, const Manifest& manifest,
+    const std::function<void()>& durable = [] {});
 
 }  // namespace muster

@@ -18,7 +18,7 @@ policy: policy scheduler/model
 health: health scheduler/model
 templates: templates policy scheduler/model
 runtime/protocol: runtime/protocol
-runtime/checkpoint: runtime/checkpoint runtime/protocol
+runtime/checkpoint: runtime/checkpoint runtime/protocol runtime/memory
 runtime/export: runtime/export runtime/checkpoint runtime/protocol runtime/layer
 runtime: runtime
 launcher/os: launcher/os scheduler/model
@@ -52,6 +52,7 @@ re2: policy
 CLI: cli runtime
 mpi.h: runtime
 dnnl: runtime tests
+liburing: runtime/checkpoint
 nlohmann: launcher cli runtime tests
 TABLE
 }

@@ -1,0 +1,138 @@
+#include "runtime/train/checkpoints.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "runtime/checkpoint/grading.h"
+#include "runtime/report/spent_time.h"
+#include "runtime/train/save_memory.h"
+
+namespace muster {
+namespace {
+
+std::string tale_of(const SaveOutcome& outcome, double gigabytes) {
+  char text[120];
+  std::snprintf(text, sizeof text, ", %.3f GB, copied after %.3f s, durable after %.3f s",
+                gigabytes, outcome.copied_s, outcome.durable_s);
+  return "checkpoint " + outcome.directory + text;
+}
+
+// What became of it, for a person.
+std::string write_certificate_of(const std::string& path, std::uint64_t generation,
+                                 const DueCertificate& due) {
+  const std::string steps =
+      "steps " + std::to_string(due.step + 1) + " to " + std::to_string(due.at_step);
+  const auto done = certify(
+      path, {due.at_step,
+             generation,
+             {steps + ": every loss finite and within 6 deviations of the median, every gradient "
+                      "norm below 10 times its median"}});
+  if (!done) return "warning: checkpoint " + due.directory + ": no certificate: " + done.reason();
+  return "checkpoint " + due.directory + " is certified by " + steps;
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(const TrainOptions& options, SaveContext context, const FlatSpace& space,
+                         Communicator& ranks, Say say)
+    : options_(options),
+      context_(std::move(context)),
+      space_(space),
+      ranks_(ranks),
+      say_(std::move(say)),
+      certification_(options.checkpoint_every) {
+  context_.writes.way = options.write_way;
+  std::string warning;
+  if (saves_in_background(options, context_.host, space, ranks, warning)) {
+    background_.emplace(context_, space, ranks);
+  }
+  if (!warning.empty()) say_("warning: " + warning);
+}
+
+Checkpoints::~Checkpoints() {
+  if (certificate_.valid()) certificate_.wait();
+}
+
+void Checkpoints::continued_from(const std::string& directory, std::uint64_t step) {
+  certification_.committed(directory, step);
+  saved_step_ = step;
+}
+
+std::string Checkpoints::note() {
+  const SpentTime spent(waited_s_);
+  return background_ ? background_->note() : "";
+}
+
+void Checkpoints::wait_for_copy() {
+  const SpentTime spent(waited_s_);
+  if (background_) background_->wait_for_copy();
+}
+
+double Checkpoints::take_waited_s() {
+  return std::exchange(waited_s_, 0);
+}
+
+void Checkpoints::step_done(const TrainingState& state, const StepOutcome& outcome,
+                            LossWindow::Look look) {
+  const SpentTime spent(waited_s_);
+  if (background_ && background_->busy()) {
+    if (const auto saved = background_->hear(outcome.notes)) tell(*saved);
+  }
+  if (auto due = certification_.step_done(state.step, look)) due_certificate_ = std::move(due);
+  tend_certificates();
+  due_ = due_ || (options_.checkpoint_every > 0 && state.step % options_.checkpoint_every == 0);
+  if (outcome.stop || (due_ && !background_)) return save_now(state);
+  if (!due_ || background_->busy()) return;
+  background_->begin(state);
+  saved_step_ = state.step;
+  due_ = false;
+}
+
+void Checkpoints::save_now(const TrainingState& state) {
+  if (background_ && background_->busy()) tell(background_->finish());
+  if (saved_step_ == state.step) return;
+  if (background_) {
+    background_->begin(state);
+    tell(background_->finish());
+  } else {
+    tell(save_checkpoint(context_, space_, state, ranks_));
+  }
+  saved_step_ = state.step;
+  due_ = false;
+}
+
+void Checkpoints::tell(const SaveOutcome& outcome) {
+  if (outcome.committed) {
+    certification_.committed(outcome.directory, outcome.step);
+    const auto bytes = static_cast<double>(space_.numel * flat_planes * sizeof(float));
+    say_(tale_of(outcome, bytes / 1e9));
+    tell_engine();
+  }
+  if (!outcome.trouble.empty()) {
+    say_("warning: checkpoint " + outcome.directory + ": " + outcome.trouble);
+  }
+}
+
+void Checkpoints::tell_engine() {
+  if (context_.writes.reason == engine_told_) return;
+  engine_told_ = context_.writes.reason;
+  say_(std::string("checkpoints of rank 0 are written by ") +
+       write_way_name(context_.writes.way.value_or(WriteWay::buffered)) + ": " + engine_told_);
+}
+
+// One at a time; of those that wait the newest.
+void Checkpoints::tend_certificates() {
+  using namespace std::chrono_literals;
+  if (certificate_.valid()) {
+    if (certificate_.wait_for(0s) != std::future_status::ready) return;
+    say_(certificate_.get());
+  }
+  if (!due_certificate_ || ranks_.rank() != 0) return;
+  const std::string path = context_.root + "/" + due_certificate_->directory;
+  certificate_ = std::async(std::launch::async, write_certificate_of, path,
+                            context_.identity.generation, *due_certificate_);
+  due_certificate_.reset();
+}
+
+}  // namespace muster
