@@ -231,10 +231,15 @@ void DataParallelStep::update_all(TrainingState& state, const StepOutcome& outco
 
 StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes) {
   exchange_s_ = 0;
+  if (wishes.flip_gradient) blocks_.flip_next_gradient();
   sum_own_leaves(state);
   StepOutcome outcome = outcome_of(gather_reports(wishes), state.step);
-  if (wishes.before_update) wishes.before_update();
   weights_->finish();
+  if (wishes.is_doubtful && wishes.is_doubtful(outcome.loss, outcome.gradient_norm)) {
+    outcome.doubt = replay(state);
+  }
+  if (wishes.before_update) wishes.before_update();
+  if (outcome.doubt) return outcome;
   if (outcome.skipped) {
     ++state.skipped_in_a_row;
   } else {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "runtime/data/prefetch.h"
 #include "runtime/model/gpt.h"
 #include "runtime/train/batch_plan.h"
+#include "runtime/train/guard.h"
 #include "runtime/train/options.h"
 #include "runtime/train/training_state.h"
 #include "runtime/zero/gradient_memory.h"
@@ -44,6 +46,8 @@ struct StepOutcome {
   double exchange_s = 0;           // this rank's, with the others and waiting for them
   bool stop = false;               // some rank was asked to stop; all ranks see the same
   std::vector<std::string> notes;  // of all ranks, by rank
+  // Computed again, a rank's part had other bits: the state stays as it was before the step.
+  std::optional<HardwareDoubt> doubt;
 };
 
 // What one rank brings to a step beside its data.
@@ -51,6 +55,9 @@ struct StepWishes {
   bool stop = false;                         // after this step
   std::string note;                          // for the others
   std::function<void()> before_update = {};  // weights and moments change after it
+  // Whether the step is to be computed again; the same on all ranks.
+  std::function<bool(double loss, double gradient_norm)> is_doubtful = {};
+  bool flip_gradient = false;  // a bit of this rank's gradient, the first time it is computed
 };
 
 class DataParallelStep {
@@ -76,6 +83,7 @@ class DataParallelStep {
   void sum_own_leaves(TrainingState& state);
   double sum_leaf(std::span<const Token> tokens, bool is_last);
   void join_idle_passes();
+  std::optional<HardwareDoubt> replay(TrainingState& state);
   RankReport gather_reports(const StepWishes& wishes);
   StepOutcome outcome_of(RankReport report, std::uint64_t step) const;
   void update_own(TrainingState& state, const StepOutcome& outcome);

@@ -193,13 +193,27 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
                  "MUSTER_RESUME_FROM wins when it is set");
 }
 
+void add_guard_options(CLI::App& app, TrainOptions& options) {
+  app.add_option("--replica-check-every", options.replica_check_every,
+                 "steps between two comparisons of the ranks' weights (0: never)")
+      ->check(whole_number)
+      ->capture_default_str();
+}
+
 void add_trial_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--fail-at-step", options.fail_at_step,
                  "SIGKILL a rank before this step, in attempt 0 only")
       ->check(whole_number);
-  app.add_option("--fail-rank", options.fail_rank, "the rank that dies")
+  app.add_option("--fail-rank", options.fail_rank, "the rank that dies, or holds the flipped bit")
       ->check(whole_number)
       ->capture_default_str();
+  app.add_option("--flip-at-step", options.flip_at_step,
+                 "flip a bit on that rank before this step, in attempt 0 only")
+      ->check(whole_number);
+  const std::map<std::string, bool> places{{"weight", false}, {"gradient", true}};
+  app.add_option("--flip-in", options.flip_gradient, "weight or gradient")
+      ->transform(CLI::CheckedTransformer(places))
+      ->default_str("weight");
   app.add_option("--step-delay-ms", options.step_delay_ms, "wait after every step")
       ->check(whole_number)
       ->capture_default_str();
@@ -230,6 +244,7 @@ std::variant<TrainOptions, int> parse_train_options(int argc, const char* const*
   add_training_options(app, options);
   add_sharing_options(app, options);
   add_checkpoint_options(app, options);
+  add_guard_options(app, options);
   add_trial_options(app, options);
   try {
     app.parse(argc, argv);

@@ -53,6 +53,7 @@ struct TrainOptions {
   std::uint64_t log_every = 10;
   std::uint64_t checkpoint_every = 50;  // steps; 0: none but the last
   std::uint64_t keep = 3;
+  std::uint64_t replica_check_every = 100;  // steps; 0: never
   SaveMode save_mode = SaveMode::automatic;
   std::optional<WriteWay> write_way;  // none: measured at the first large save
   std::string checkpoint_dir;
@@ -63,6 +64,8 @@ struct TrainOptions {
   std::uint64_t peer_timeout_s = 1800;
   std::optional<std::uint64_t> fail_at_step;
   std::uint64_t fail_rank = 0;
+  std::optional<std::uint64_t> flip_at_step;  // a bit on fail_rank
+  bool flip_gradient = false;                 // of its gradient, otherwise of its weights
   std::uint64_t step_delay_ms = 0;
   bool updates_at_once = false;  // a step changes the state only when nothing can fail any more
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -15,10 +16,12 @@
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/heartbeat.h"
+#include "runtime/report/spent_time.h"
 #include "runtime/report/weights_file.h"
 #include "runtime/train/checkpoints.h"
 #include "runtime/train/data_parallel_step.h"
 #include "runtime/train/final_weights.h"
+#include "runtime/train/guard.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/restore.h"
 #include "runtime/train/run_report.h"
@@ -130,6 +133,7 @@ class Run {
   }
 
   void restore() {
+    const SpentTime spent(restore_s_);
     restored_ = restore_checkpoint({options_, plan_, space_, data_.fingerprint}, variables_, ranks_,
                                    state_, remarks_);
     if (restored_) return;
@@ -156,8 +160,11 @@ class Run {
       say("warning: " + remarks_.substr(at, end - at));
       at = end + 1;
     }
-    if (restored_)
-      say("resumed from " + restored_->path + " at step " + std::to_string(state_.step));
+    if (restored_) {
+      char seconds[40];
+      std::snprintf(seconds, sizeof seconds, ", read in %.3f s", restore_s_);
+      say("resumed from " + restored_->path + " at step " + std::to_string(state_.step) + seconds);
+    }
     if (heartbeat_.failed())
       say("warning: MUSTER_HEARTBEAT: cannot write " + variables_.heartbeat_path);
   }
@@ -213,10 +220,9 @@ class Run {
     DataParallelStep step(options_, plan_, space_, sampler_, ranks_);
     while (state_.step < options_.steps) {
       fail_when_asked();
-      const StepOutcome outcome =
-          step.run(state_, {stop_requested(), checkpoints_ ? checkpoints_->note() : "", [this] {
-                              if (checkpoints_) checkpoints_->wait_for_copy();
-                            }});
+      if (const auto doubt = replicas_in_doubt()) return end_in_doubt(*doubt, host_name(), ranks_);
+      const StepOutcome outcome = step.run(state_, wishes());
+      if (outcome.doubt) return end_in_doubt(*outcome.doubt, host_name(), ranks_);
       heartbeat_.beat(state_.step);
       const LossWindow::Look look = window_.look(outcome.loss, outcome.gradient_norm);
       window_.add(outcome.loss, outcome.gradient_norm);
@@ -230,6 +236,34 @@ class Run {
     }
     if (checkpoints_) checkpoints_->save_now(state_);
     return write_weights();
+  }
+
+  StepWishes wishes() {
+    StepWishes wishes;
+    wishes.stop = stop_requested();
+    if (checkpoints_) {
+      wishes.note = checkpoints_->note();
+      wishes.before_update = [this] { checkpoints_->wait_for_copy(); };
+    }
+    wishes.is_doubtful = [this](double loss, double gradient_norm) {
+      return replays_.is_due(state_.step, window_.look(loss, gradient_norm));
+    };
+    wishes.flip_gradient = options_.flip_gradient && flips_now();
+    return wishes;
+  }
+
+  // Every weight is the same on all ranks that hold it, before a step.
+  std::optional<HardwareDoubt> replicas_in_doubt() {
+    if (!options_.flip_gradient && flips_now()) flip_top_bit(state_.weights.front());
+    const std::uint64_t every = options_.replica_check_every;
+    if (every == 0 || state_.step % every != 0) return std::nullopt;
+    if (state_.holds_own_only(state_.weights)) return std::nullopt;
+    return compare_replicas(state_.weights, state_.step, ranks_);
+  }
+
+  bool flips_now() const {
+    return options_.flip_at_step == state_.step + 1 && ranks_.rank() == options_.fail_rank &&
+           variables_.attempt.value_or(0) == 0;
   }
 
   void delay() const {
@@ -278,9 +312,11 @@ class Run {
   TrainingState state_;
   HeartbeatFile heartbeat_;
   std::optional<Restored> restored_;
+  double restore_s_ = 0;
   std::string remarks_;
   std::optional<RunReport> report_;  // rank 0
   LossWindow window_;
+  ReplayRule replays_;
   std::optional<Checkpoints> checkpoints_;
 };
 

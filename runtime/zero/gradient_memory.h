@@ -38,6 +38,8 @@ class GradientMemory {
   virtual void finish() = 0;
   // The own elements, after finish().
   virtual std::span<const float> reduced() const = 0;
+  // Of this rank's share of what other ranks own, after finish(); 0 where it is not kept.
+  virtual std::uint64_t hash_of_shares() const = 0;
 };
 
 // Everything that both ways need to know; outlives them.
@@ -58,6 +60,7 @@ class WholeGradients final : public GradientMemory {
   void block_done(std::size_t block, bool complete) override;
   void finish() override { reduction_.finish_all(); }
   std::span<const float> reduced() const override;
+  std::uint64_t hash_of_shares() const override;
 
   // All elements, of which the own ones are the reduced; the others may be overwritten.
   std::span<float> whole() { return slots_[nodes_.front()]; }
@@ -90,6 +93,7 @@ class StreamedGradients final : public GradientMemory {
   void block_done(std::size_t block, bool complete) override;
   void finish() override { reduction_.finish_all(); }
   std::span<const float> reduced() const override { return own_; }
+  std::uint64_t hash_of_shares() const override { return 0; }
 
  private:
   struct Buffer {

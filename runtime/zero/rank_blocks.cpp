@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/train/guard.h"
+
 namespace muster {
 
 RankBlocks::RankBlocks(std::size_t blocks, WeightMemory& weights, GradientMemory& gradients,
@@ -43,6 +45,10 @@ std::span<float> RankBlocks::gradient(std::size_t block) {
 
 void RankBlocks::gradient_done(std::size_t block) {
   set_taken(sum, block, false);
+  if (flips_ && is_last_pass_ && block == 0) {
+    flip_top_bit(gradients_.block(block).front());
+    flips_ = false;
+  }
   gradients_.block_done(block, is_last_pass_);
 }
 

@@ -23,6 +23,9 @@ class RankBlocks final : public BlockStore {
   // Whether the pass that begins is the step's last, after which gradients are complete.
   void begin_pass(bool is_last) { is_last_pass_ = is_last; }
 
+  // Damages the first gradient of the next last pass, as a computer might that errs.
+  void flip_next_gradient() { flips_ = true; }
+
   std::span<const float> weights(std::size_t block) override;
   void weights_done(std::size_t block) override;
   std::span<float> gradient(std::size_t block) override;
@@ -38,6 +41,7 @@ class RankBlocks final : public BlockStore {
   GradientReduction& reduction_;
   std::array<std::vector<bool>, 2> taken_;  // by kind and block
   bool is_last_pass_ = false;
+  bool flips_ = false;
 };
 
 }  // namespace muster

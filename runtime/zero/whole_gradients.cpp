@@ -1,3 +1,4 @@
+#include "runtime/checkpoint/vitals.h"
 #include "runtime/memory/add.h"
 #include "runtime/zero/gradient_memory.h"
 
@@ -63,6 +64,16 @@ void WholeGradients::send(const Bucket& bucket) {
 
 std::span<const float> WholeGradients::reduced() const {
   return std::span(slots_[nodes_.front()]).subspan(division_.own().lo, division_.own().size());
+}
+
+std::uint64_t WholeGradients::hash_of_shares() const {
+  const ElementRange& own = division_.own();
+  std::uint64_t hash = 0;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const std::span<const float> slot = slots_[nodes_[i]];
+    hash += plane_hash(i, 0, slot.first(own.lo)) + plane_hash(i, own.hi, slot.subspan(own.hi));
+  }
+  return hash;
 }
 
 }  // namespace muster

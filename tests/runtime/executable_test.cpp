@@ -102,6 +102,18 @@ TEST_CASE("SIGTERM ends the step, seals a checkpoint and exits with 143") {
   CHECK(found->step == read_heartbeat(folder / "beat"));
 }
 
+TEST_CASE("of three ranks the one whose weights differ says so, and the run ends with 3") {
+  Folder folder;
+  const Ended ended = Trainer(folder).run(
+      3, {"--steps", "40", "--batch", "6", "--out", folder / "out", "--replica-check-every", "4",
+          "--flip-at-step", "9", "--fail-rank", "1"});
+  INFO(ended.output);
+  CHECK(ended.code == 3);
+  CHECK_THAT(ended.output, ContainsSubstring("muster-train: rank 1 on "));
+  CHECK_THAT(ended.output, ContainsSubstring("hardware in doubt: its weights differ"));
+  CHECK_THAT(ended.output, !ContainsSubstring("rank 0 on "));
+}
+
 TEST_CASE("mistakes end with exit code 2 and one sentence") {
   Folder folder;
   const Ended none = Trainer(folder).run(0, {"--data", "/gone"});

@@ -1,0 +1,79 @@
+#include "runtime/train/guard.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "runtime/checkpoint/vitals.h"
+
+namespace muster {
+namespace {
+
+constexpr std::uint64_t steps_between_replays = 20;
+
+}  // namespace
+
+std::optional<HardwareDoubt> judge_replicas(std::span<const std::uint64_t> hashes) {
+  std::map<std::uint64_t, std::size_t> votes;
+  for (const std::uint64_t hash : hashes) ++votes[hash];
+  if (votes.size() <= 1) return std::nullopt;
+  const auto most = std::max_element(
+      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  HardwareDoubt doubt;
+  if (most->second * 2 <= hashes.size()) {
+    doubt.what = "the weights of the ranks differ, and it cannot be told which are right";
+    return doubt;
+  }
+  doubt.what = "its weights differ from those of the other ranks";
+  for (std::size_t rank = 0; rank < hashes.size(); ++rank) {
+    if (hashes[rank] != most->first) doubt.ranks.push_back(rank);
+  }
+  return doubt;
+}
+
+std::optional<HardwareDoubt> judge_replay(std::uint64_t step,
+                                          std::span<const std::string> differences) {
+  HardwareDoubt doubt;
+  for (std::size_t rank = 0; rank < differences.size(); ++rank) {
+    if (differences[rank].empty()) continue;
+    doubt.ranks.push_back(rank);
+    doubt.what = "step " + std::to_string(step) + " gave another " + differences[rank] +
+                 " when it was computed again";
+  }
+  if (doubt.ranks.empty()) return std::nullopt;
+  return doubt;
+}
+
+std::optional<HardwareDoubt> compare_replicas(std::span<const float> weights, std::uint64_t step,
+                                              Communicator& ranks) {
+  std::vector<std::uint64_t> hashes;
+  for (const std::string& text : ranks.gather_texts(std::to_string(plane_hash(0, 0, weights)))) {
+    hashes.push_back(std::stoull(text));
+  }
+  auto doubt = judge_replicas(hashes);
+  if (doubt) doubt->what += ", after step " + std::to_string(step);
+  return doubt;
+}
+
+bool ReplayRule::is_due(std::uint64_t step, LossWindow::Look look) {
+  if (look == LossWindow::Look::usual) return false;
+  const bool is_recent = last_ && step < *last_ + steps_between_replays;
+  if (look == LossWindow::Look::stands_out && is_recent) return false;
+  last_ = step;
+  return true;
+}
+
+int end_in_doubt(const HardwareDoubt& doubt, const std::string& host, Communicator& ranks) {
+  const std::size_t me = ranks.rank();
+  const bool is_mine = std::count(doubt.ranks.begin(), doubt.ranks.end(), me) > 0;
+  if (is_mine) {
+    std::fprintf(stderr, "muster-train: rank %zu on %s: hardware in doubt: %s\n", me, host.c_str(),
+                 doubt.what.c_str());
+  } else if (doubt.ranks.empty() && me == 0) {
+    std::fprintf(stderr, "muster-train: hardware in doubt: %s\n", doubt.what.c_str());
+  }
+  (void)ranks.gather_texts("");  // nobody ends before it is said
+  return exit_hardware_doubt;
+}
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+// Doubt about the hardware: values that a computer got wrong without saying so.
+//
+// Two looks are taken. A step whose loss or gradient is not finite, or stands out (loss_window.h),
+// is computed again from the same state: a rank whose gradient has other bits then computes
+// wrongly, for nothing else here is random; if all are the same it is the data or the settings, and
+// training goes on. And every so many steps all ranks compare what they hold of the weights.
+// Doubt ends the run with its own exit code and a sentence on stderr, said by the rank that is in
+// doubt, so that a launcher can keep away from its node.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/communicator/communicator.h"
+#include "runtime/train/loss_window.h"
+
+namespace muster {
+
+inline constexpr int exit_hardware_doubt = 3;
+
+struct HardwareDoubt {
+  std::vector<std::size_t> ranks;  // in doubt; empty: it cannot be told which
+  std::string what;                // such as "the weights differ from those of the other ranks"
+};
+
+// Hashes of what should be the same on all ranks, by rank. Those that differ from what more than
+// half of the ranks hold are in doubt. Pure.
+std::optional<HardwareDoubt> judge_replicas(std::span<const std::uint64_t> hashes);
+
+// Whether every rank computed the same in both runs of step `step`; texts by rank, empty: the same.
+// Pure.
+std::optional<HardwareDoubt> judge_replay(std::uint64_t step,
+                                          std::span<const std::string> differences);
+
+// Compares the weights of all ranks. Collective.
+std::optional<HardwareDoubt> compare_replicas(std::span<const float> weights, std::uint64_t step,
+                                              Communicator& ranks);
+
+// When a step is worth computing again: at once when it is not finite; a spike only when none was
+// replayed in the 20 steps before.
+class ReplayRule {
+ public:
+  bool is_due(std::uint64_t step, LossWindow::Look look);
+
+ private:
+  std::optional<std::uint64_t> last_;
+};
+
+// Flips the highest bit of the exponent, as a test of the above: a usual value becomes an absurd
+// one.
+inline void flip_top_bit(float& value) {
+  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (1u << 30));
+}
+
+// Says what is in doubt: a rank in doubt for itself, rank 0 when it cannot be told which; the exit
+// code. `host` is this rank's.
+int end_in_doubt(const HardwareDoubt& doubt, const std::string& host, Communicator& ranks);
+
+}  // namespace muster

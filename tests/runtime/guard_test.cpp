@@ -1,0 +1,96 @@
+// Ranks that compute or remember wrongly are found and named.
+
+#include "runtime/train/guard.h"
+
+#include "runtime/checkpoint/choose.h"
+#include "tests/catch.h"
+#include "tests/runtime/a_run.h"
+#include "tests/runtime/folder.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::vector<std::size_t> odd_of(const std::vector<std::uint64_t>& hashes) {
+  const auto doubt = judge_replicas(hashes);
+  return doubt ? doubt->ranks : std::vector<std::size_t>();
+}
+
+ARun flipping(const std::string& out, std::size_t ranks, bool in_gradient) {
+  return ARun{out, ranks}.with([&](TrainOptions& options) {
+    options.steps = 40;
+    options.flip_at_step = 31;
+    options.fail_rank = ranks - 1;
+    options.flip_gradient = in_gradient;
+    options.replica_check_every = 5;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("of three ranks or more the odd ones are named, of two neither") {
+  CHECK_FALSE(judge_replicas(std::vector<std::uint64_t>{7}));
+  CHECK_FALSE(judge_replicas(std::vector<std::uint64_t>{7, 7, 7}));
+  CHECK(odd_of({7, 7, 8}) == std::vector<std::size_t>{2});
+  CHECK(odd_of({9, 7, 8, 7, 7}) == std::vector<std::size_t>{0, 2});
+  for (const auto& hashes :
+       std::vector<std::vector<std::uint64_t>>{{7, 8}, {7, 7, 8, 8}, {7, 8, 9}}) {
+    const auto doubt = judge_replicas(hashes);
+    REQUIRE(doubt);
+    CHECK(doubt->ranks.empty());
+    CHECK_THAT(doubt->what, ContainsSubstring("cannot be told which"));
+  }
+}
+
+TEST_CASE("a rank whose second result is another one is in doubt, equal ones are not") {
+  CHECK_FALSE(judge_replay(3, std::vector<std::string>{"", ""}));
+  const auto doubt = judge_replay(3, std::vector<std::string>{"", "gradient"});
+  REQUIRE(doubt);
+  CHECK(doubt->ranks == std::vector<std::size_t>{1});
+  CHECK_THAT(doubt->what, ContainsSubstring("step 3 gave another gradient"));
+}
+
+TEST_CASE("a step that is not finite is always computed again, spikes once in twenty steps") {
+  ReplayRule rule;
+  CHECK_FALSE(rule.is_due(1, LossWindow::Look::usual));
+  CHECK(rule.is_due(2, LossWindow::Look::stands_out));
+  CHECK_FALSE(rule.is_due(3, LossWindow::Look::stands_out));
+  CHECK(rule.is_due(4, LossWindow::Look::not_finite));
+  CHECK_FALSE(rule.is_due(22, LossWindow::Look::stands_out));
+  CHECK(rule.is_due(24, LossWindow::Look::stands_out));
+}
+
+TEST_CASE("a bit that flips in a rank's gradient ends the run before it reaches the weights") {
+  const std::size_t ranks = GENERATE(1, 2);
+  Folder folder;
+  const ARun run = flipping(folder / "a", ranks, true).with([&](TrainOptions& options) {
+    options.checkpoint_dir = folder / "ckpt";
+    options.checkpoint_every = 10;
+  });
+  REQUIRE(run.go() == "3");
+  CHECK(find_newest_checkpoint(folder / "ckpt")->step == 30);
+  // The launcher starts it again, and it ends as if nothing had been.
+  ARun again = run;
+  again.variables.attempt = 1;
+  again.options.resume = "auto";
+  REQUIRE(again.go() == "0");
+  const ARun calm = ARun{folder / "calm", ranks}.with([](auto& options) { options.steps = 40; });
+  REQUIRE(calm.go() == "0");
+  CHECK(again.weights() == calm.weights());
+}
+
+TEST_CASE("a bit that flips in a rank's weights is found when the ranks compare them") {
+  const std::size_t ranks = GENERATE(2, 3);
+  Folder folder;
+  CHECK(flipping(folder / "a", ranks, false).go() == "3");
+}
+
+TEST_CASE("a gradient that is not finite both times is the data's or the settings' fault") {
+  Folder folder;
+  const ARun run = ARun{folder / "a", 2}.with([](TrainOptions& options) {
+    options.learning_rate = {1e30, 0, 0};
+    options.steps = 40;
+  });
+  CHECK(run.go() == "1");
+}
