@@ -47,13 +47,15 @@ std::uint32_t nonfinite_of(const float* values, std::size_t count) {
   return sum;
 }
 
-// Magnitudes stand in the order of their bits.
+// Magnitudes stand in the order of their bits, which leave the sign of a whole number free: the
+// compiler knows how to take the maximum of many of those at once.
 MUSTER_VECTOR_CLONES
-std::uint32_t absmax_bits_of(const float* values, std::size_t count) {
-  std::uint32_t highest = 0;
+std::int32_t absmax_bits_of(const float* values, std::size_t count) {
+  std::int32_t highest = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(values[i]);
-    highest = std::max(highest, bits & magnitude_mask & finite_mask(bits));
+    const auto magnitude = static_cast<std::int32_t>(bits & magnitude_mask & finite_mask(bits));
+    highest = magnitude > highest ? magnitude : highest;
   }
   return highest;
 }

@@ -32,7 +32,7 @@ class VitalsSum {
 
  private:
   std::uint64_t nonfinite_ = 0;
-  std::uint32_t absmax_bits_ = 0;
+  std::int32_t absmax_bits_ = 0;
   double squares_ = 0;
   std::uint64_t hash_ = 0;
 };

@@ -1,7 +1,6 @@
 // Pieces written by threads, each with one blocking call at a time.
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/aligned_buffer.h"
+#include "runtime/checkpoint/step_back.h"
 #include "runtime/checkpoint/write_engine.h"
 
 namespace muster {
@@ -74,9 +74,8 @@ class ThreadedWriter final : public WriteEngine {
   }
 
  private:
-  // Where no core is free, computing goes first.
   void work() {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
+    step_back();
     AlignedBuffer buffer;
     std::unique_lock lock(mutex_);
     while (true) {

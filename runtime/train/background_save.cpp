@@ -1,12 +1,10 @@
 #include "runtime/train/background_save.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include "runtime/checkpoint/commit.h"
+#include "runtime/checkpoint/step_back.h"
 #include "runtime/checkpoint/vitals.h"
 #include "runtime/train/save_parts.h"
 
@@ -24,11 +22,6 @@ std::string note_of(const Checked<std::string>& result) {
 
 // Copied at once: small enough to stay in the second cache between hash and copy.
 constexpr std::uint64_t copy_elements = 64 << 10;
-
-// Where no core is free, computing goes first once the copy is made.
-void step_back() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
-}
 
 }  // namespace
 
@@ -116,7 +109,6 @@ Checked<std::string> BackgroundSave::copy_and_write(const TrainingState& state,
 
 // The commit, or the wish to fetch shards first.
 Checked<std::string> BackgroundSave::commit_unless_missing(const Manifest& manifest) {
-  step_back();
   if (!missing_shards(path_of_save(context_, progress_.step), manifest).empty())
     return std::string(1, needs_fetch);
   const auto trouble =
@@ -155,6 +147,7 @@ std::optional<SaveOutcome> BackgroundSave::hear_parts(const std::vector<std::str
   if (!manifest) return end(manifest.fault());
   if (ranks_.rank() == 0) {
     work_ = std::async(std::launch::async, [this, manifest = std::move(manifest.value())] {
+      step_back();
       return commit_unless_missing(manifest);
     });
   }

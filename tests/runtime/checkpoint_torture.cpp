@@ -12,11 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,9 +35,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint64_t long_run_steps = 300;
+constexpr std::uint64_t long_run_steps = 120;
 constexpr std::uint64_t short_run_steps = 40;
-constexpr unsigned longest_life_us = 300000;
+constexpr unsigned longest_life_us = 400000;
 constexpr std::uint64_t most_operations = 1500;
 
 struct Life {
@@ -78,15 +80,18 @@ class Torture {
     while (done_ < count) {
       Life life = any_life({"buffered", "threads", "io_uring"});
       life.kill_after_us = draw(longest_life_us);
+      const std::set<std::string> before = remains();
       const int status = live(life);
       if (!WIFSIGNALED(status)) {
         end_round(life, status);
         continue;
       }
       ++done_;
-      in_save_ += was_in_save();
+      const std::set<std::string> after = remains();
+      in_save_ += !std::includes(before.begin(), before.end(), after.begin(), after.end());
       judge();
     }
+    end_round(Life{}, live(Life{}));
     report("kills", "kills");
     figure("kills_in_a_save", in_save_, "kills", ">=" + std::to_string(count / 10));
   }
@@ -114,6 +119,7 @@ class Torture {
       disk.leave(root(), 0.25 * static_cast<double>(draw(4)), random_);
       judge();
     }
+    end_round(Life{}, live(Life{}));
     report("power_losses", "losses");
   }
 
@@ -297,15 +303,24 @@ class Torture {
     }
   }
 
-  bool was_in_save() const {
+  // What a save, a certificate or a deletion that was cut short leaves behind.
+  std::set<std::string> remains() const {
+    std::set<std::string> found;
+    const auto is_remains = [](const fs::path& path) {
+      const std::string name = path.filename().string();
+      return name.starts_with(checkpoint_trash_prefix) || name.ends_with(".tmp");
+    };
     for (const auto& entry : fs::directory_iterator(root())) {
-      const std::string name = entry.path().filename().string();
-      if (name.starts_with(checkpoint_trash_prefix) || name.ends_with(".tmp")) return true;
+      if (is_remains(entry.path())) found.insert(entry.path().string());
       if (!entry.is_directory()) continue;
-      if (!fs::exists(entry.path() / checkpoint_manifest_name)) return true;
-      if (fs::exists(entry.path() / (std::string(checkpoint_cert_name) + ".tmp"))) return true;
+      if (!fs::exists(entry.path() / checkpoint_manifest_name)) {
+        found.insert(entry.path().string());
+      }
+      for (const auto& file : fs::directory_iterator(entry.path())) {
+        if (is_remains(file.path())) found.insert(file.path().string());
+      }
     }
-    return false;
+    return found;
   }
 
   // What is left must be loadable, as new as was told, and hold what the undisturbed run held.
