@@ -22,7 +22,7 @@ shard="shard-00000-of-00001.safetensors"
 at() { printf '%s/s%09d-g%d' "$ckpt" "$1" "${2:-1}"; }
 
 verb 0 list "$ckpt" -o tsv --query '[].{name: name, state: state, newest: newest}'
-[ "$(head -1 "$work/out")" = "$(printf 's000000020-g1\tCOMMITTED\ttrue')" ] \
+[ "$(head -1 "$work/out")" = "$(printf 's000000020-g1\tSANE\ttrue')" ] \
   || fail "$(cat "$work/out")"
 [ "$(wc -l <"$work/out")" -eq 4 ] || fail "$(cat "$work/out")"
 verb 0 list "$ckpt"
