@@ -14,6 +14,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto spin_time = std::chrono::microseconds(200);
 constexpr timespec nap{0, 50'000};
+// Who waits for long is to look like it from outside, where processor time is taken for work.
+constexpr auto long_wait = std::chrono::seconds(1);
+constexpr timespec long_nap{0, 2'000'000};
 // Time for a last word to those who would wait for it; a full pipe is no reason to stay.
 constexpr auto last_word_limit = std::chrono::milliseconds(200);
 // From so much on, a broadcast in parts is faster than one rank that sends all to everyone.
@@ -189,12 +192,12 @@ class MeshCommunicator final : public Communicator {
       hear_news();
       expect_nothing_of_who_left(sequence);
       if (peer_timeout_.count() > 0 && idle > peer_timeout_) give_up(sequence);
-      sleep_shortly(sequence);
+      sleep_shortly(sequence, idle > long_wait ? long_nap : nap);
     }
   }
 
   // Wakes up early for news, and for the operation's data from other nodes.
-  void sleep_shortly(std::uint64_t sequence) const {
+  void sleep_shortly(std::uint64_t sequence, const timespec& at_most) const {
     std::vector<pollfd> watched;
     for (const auto& peer : peers_) {
       if (!peer || peer->has_left) continue;
@@ -202,7 +205,7 @@ class MeshCommunicator final : public Communicator {
       const int data = peer->link.lane().watched();
       if (data >= 0 && peer->link.received() < sequence) watched.push_back({data, POLLIN, 0});
     }
-    ppoll(watched.data(), watched.size(), &nap, nullptr);
+    ppoll(watched.data(), watched.size(), &at_most, nullptr);
   }
 
   void hear_news() {
