@@ -36,16 +36,10 @@ Checked<NoValue> reserve(int fd, const std::string& path, std::uint64_t bytes) {
   return NoValue{};
 }
 
-Checked<NoValue> write_whole(const std::string& path, std::span<const std::string_view> pieces) {
-  std::uint64_t bytes = 0;
-  for (const std::string_view piece : pieces) bytes += piece.size();
-  auto file = CheckpointFile::create(path, bytes);
+Checked<NoValue> write_whole(const std::string& path, std::string_view text) {
+  auto file = CheckpointFile::create(path, text.size());
   if (!file) return file.fault();
-  std::uint64_t at = 0;
-  for (const std::string_view piece : pieces) {
-    if (auto put = file.value().write_at(at, piece.data(), piece.size()); !put) return put;
-    at += piece.size();
-  }
+  if (auto put = file.value().write_at(0, text.data(), text.size()); !put) return put;
   return file.value().sync_and_close();
 }
 
@@ -186,14 +180,9 @@ Checked<NoValue> make_checkpoint_directory(const std::string& directory) {
 
 Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
                                  std::string_view text) {
-  return replace_durably(directory, name, std::span(&text, 1));
-}
-
-Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
-                                 std::span<const std::string_view> pieces) {
   const std::string path = directory + "/" + name;
   const std::string temporary = path + ".tmp";
-  auto done = write_whole(temporary, pieces);
+  auto done = write_whole(temporary, text);
   if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = failed("rename", temporary);
   if (done) return sync_checkpoint_directory(directory);
   ::unlink(temporary.c_str());

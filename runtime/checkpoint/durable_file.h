@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -67,10 +66,6 @@ Checked<NoValue> make_checkpoint_directory(const std::string& directory);
 // the temporary file is gone: on a full disk it would only take room.
 Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
                                  std::string_view text);
-
-// The same with `pieces`, which stand one after the other in the file.
-Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
-                                 std::span<const std::string_view> pieces);
 
 // Appends one line and fsyncs; a torn last line is first ended by "\n" so that it cannot swallow
 // this one.
