@@ -20,6 +20,7 @@
 #include "runtime/train/data_parallel_step.h"
 #include "runtime/train/final_weights.h"
 #include "runtime/train/member_watch.h"
+#include "runtime/train/restore.h"
 #include "runtime/train/run_report.h"
 #include "runtime/train/start_error.h"
 #include "runtime/train/stop_request.h"
@@ -85,7 +86,7 @@ class ElasticRun {
       throw StartError("--data: too few tokens for one window of --context " +
                        std::to_string(options.shape.context));
     }
-    initialize_gpt(options_.shape, space_, options_.seed, state_.weights);
+    restore(alone);
   }
 
   int go(const std::function<void()>& before_steps) {
@@ -106,6 +107,19 @@ class ElasticRun {
 
  private:
   using ExitCode = std::optional<int>;  // or the run goes on in another epoch
+
+  // Every process for itself; who is behind the others gets their state when it joins them.
+  void restore(Communicator& alone) {
+    std::string remarks;
+    const auto restored = restore_checkpoint({options_, plan_, space_, data_.fingerprint},
+                                             variables_, alone, state_, remarks);
+    if (restored) {
+      started_from_ = "resumed from " + restored->path;
+      return;
+    }
+    state_ = make_training_state(space_, ZeroStage::nothing, 0, 1);
+    initialize_gpt(options_.shape, space_, options_.seed, state_.weights);
+  }
 
   bool is_member(const EpochMembers& epoch) const {
     return epoch.place_of(*variables_.rank).has_value();
@@ -202,6 +216,11 @@ class ElasticRun {
       const bool is_untold = last_outcome_ && last_told_step(metrics_path()) < state_.step;
       report_.emplace(options_, variables_, host_name(), state_.step - (is_untold ? 1 : 0));
       if (is_untold) report_->step_done(state_.step, *last_outcome_, 0);
+      if (!started_from_.empty()) say(started_from_);
+      if (!options_.checkpoint_dir.empty() || !variables_.checkpoint_dir.empty()) {
+        say("warning: no checkpoints are written while MUSTER_MEMBERS is set: the state is safe "
+            "as long as one rank is left");
+      }
     }
     say("epoch " + std::to_string(epoch.epoch) + ": " + std::to_string(epoch.members.size()) +
         " ranks from step " + std::to_string(state_.step));
@@ -270,6 +289,7 @@ class ElasticRun {
   TrainingState state_;
   HeartbeatFile heartbeat_;
   MemberWatch watch_;
+  std::string started_from_;
   std::uint64_t ended_epoch_ = 0;
   std::optional<std::uint64_t> lost_;  // the rank without which the next epoch must be
   Clock::time_point waits_since_;
@@ -280,11 +300,6 @@ class ElasticRun {
 
 TrainOptions elastic_options(const TrainOptions& options, const RankVariables& variables) {
   if (!variables.rank) throw StartError("MUSTER_MEMBERS is set, but RANK is not");
-  if (!options.checkpoint_dir.empty()) {
-    throw StartError(
-        "--checkpoint-dir: a run with MUSTER_MEMBERS writes no checkpoints, the ranks hold copies "
-        "of each other's state; leave it out");
-  }
   if (options.zero > ZeroStage::moments) {
     throw StartError("--zero: with MUSTER_MEMBERS every rank holds the whole state; leave it out");
   }

@@ -1,7 +1,7 @@
 // A run whose ranks come and go: MUSTER_MEMBERS names the file (protocol/membership.h) by which the
 // launcher says who takes part.
 //
-//   alone      opens the data, waits to be in the file
+//   alone      opens the data, takes up the checkpoint that it is told of, waits to be in the file
 //   epoch      its members meet at the first one and connect; who has not the newest state gets it;
 //              steps are taken
 //   its end    after a step, once all have seen the same newer epoch, or one leaves after SIGTERM;
@@ -13,7 +13,8 @@
 // them only once it has all that it needs from the others: any survivor has the whole state of the
 // last step that it finished, and one that is a step ahead gives it to the others. So losing any
 // ranks but the last costs no more than the step under way. The leaves of the batch are fixed, as
-// with --deterministic: the numbers are those of a run whose ranks never change.
+// with --deterministic: the numbers are those of a run whose ranks never change. No checkpoints are
+// written.
 #pragma once
 
 #include <functional>

@@ -146,3 +146,25 @@ TEST_CASE("a process with other options cannot join, and the others go on withou
   CHECK(ended.code == 0);
   CHECK(job.final_weights() == job.undisturbed_weights());
 }
+
+TEST_CASE("an elastic run goes on from a checkpoint, also with a rank that joins later") {
+  Folder folder;
+  const Ended before =
+      Trainer(folder).run(0, {"--steps", "20", "--batch", "8", "--deterministic",
+                              "--checkpoint-dir", folder / "ckpt", "--out", folder / "before"});
+  REQUIRE(before.code == 0);
+  ElasticJob job(29660);
+  const std::vector<std::string> resumed{"--checkpoint-dir", folder / "ckpt", "--resume", "auto"};
+  job.start(0, resumed);
+  job.start(1, resumed);
+  job.members({0});
+  job.wait_for_step(0, 25);
+  job.members({0, 1});
+  for (const std::uint64_t rank : {0, 1}) {
+    const Ended ended = job.wait(rank);
+    INFO(ended.output);
+    CHECK(ended.code == 0);
+    if (rank == 0) CHECK_THAT(ended.output, ContainsSubstring("epoch 1: 1 ranks from step 20"));
+  }
+  CHECK(job.final_weights() == job.undisturbed_weights());
+}
