@@ -84,14 +84,23 @@ void Checkpoints::step_done(const TrainingState& state, const StepOutcome& outco
   due_ = due_ || (options_.checkpoint_every > 0 && state.step % options_.checkpoint_every == 0);
   if (outcome.stop || (due_ && !background_)) return save_now(state);
   if (!due_ || background_->busy()) return;
+  spare_candidate();
   background_->begin(state);
   saved_step_ = state.step;
   due_ = false;
 }
 
+// Between saves only: a save under way reads what is changed here.
+void Checkpoints::spare_candidate() {
+  context_.spared = {certifying_};
+  if (due_certificate_) context_.spared.insert(due_certificate_->directory);
+  if (const auto oldest = certification_.oldest()) context_.spared.insert(*oldest);
+}
+
 void Checkpoints::save_now(const TrainingState& state) {
   if (background_ && background_->busy()) tell(background_->finish());
   if (saved_step_ == state.step) return;
+  spare_candidate();
   if (background_) {
     background_->begin(state);
     tell(background_->finish());
@@ -127,9 +136,11 @@ void Checkpoints::tend_certificates() {
   if (certificate_.valid()) {
     if (certificate_.wait_for(0s) != std::future_status::ready) return;
     say_(certificate_.get());
+    certifying_.clear();
   }
   if (!due_certificate_ || ranks_.rank() != 0) return;
-  const std::string path = context_.root + "/" + due_certificate_->directory;
+  certifying_ = due_certificate_->directory;
+  const std::string path = context_.root + "/" + certifying_;
   certificate_ = std::async(std::launch::async, write_certificate_of, path,
                             context_.identity.generation, *due_certificate_);
   due_certificate_.reset();

@@ -46,6 +46,7 @@ class Checkpoints {
   void tell(const SaveOutcome& outcome);
   void tell_engine();
   void tend_certificates();
+  void spare_candidate();
 
   const TrainOptions& options_;
   SaveContext context_;
@@ -55,7 +56,8 @@ class Checkpoints {
   std::optional<BackgroundSave> background_;  // none: saves are blocking
   Certification certification_;
   std::optional<DueCertificate> due_certificate_;
-  std::future<std::string> certificate_;  // rank 0: what became of the one being written
+  std::string certifying_;                // the checkpoint of the one being written
+  std::future<std::string> certificate_;  // rank 0: what became of it
   std::string engine_told_;
   std::optional<std::uint64_t> saved_step_;  // known to be tried
   bool due_ = false;

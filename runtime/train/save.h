@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,9 @@ struct SaveContext {
   std::vector<GenerationFork> lineage;  // with this generation's own entry last
   TrainState train;                     // cursor, step and loss are filled in at each save
   std::uint64_t tokens_per_step = 0;
-  std::uint64_t windows = 0;  // of the sampler
-  WriteChoice writes = {};    // touched by whoever writes this rank's shard, one at a time
+  std::uint64_t windows = 0;          // of the sampler
+  std::set<std::string> spared = {};  // directory names that retention leaves alone
+  WriteChoice writes = {};            // touched by whoever writes this rank's shard, one at a time
 };
 
 struct SaveOutcome {

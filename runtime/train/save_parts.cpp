@@ -101,8 +101,9 @@ Checked<std::string> commit_and_collect(const SaveContext& context, const Manife
   if (!manifest.replica.agree) return std::string("the weights of the ranks differ");
   const auto sane = mark_sane(path_of_save(context, manifest.step),
                               {manifest.step, manifest.generation, {all_is_sane}});
-  const auto gone =
-      collect_checkpoints(context.root, {context.keep, manifest.generation, manifest.step});
+  Retention retention{context.keep, manifest.generation, manifest.step};
+  retention.referred = context.spared;
+  const auto gone = collect_checkpoints(context.root, retention);
   if (!committed.value().empty()) return "the hint is old: " + committed.value();
   if (!sane) return "its grade stays COMMITTED: " + sane.reason();
   if (!gone) return "old checkpoints stay: " + gone.reason();

@@ -100,6 +100,30 @@ TEST_CASE("of several that have proved themselves at once the newest is named") 
   CHECK_FALSE(certification.step_done(51, usual));
 }
 
+TEST_CASE("the oldest that waits is kept, and the newest takes its place") {
+  Certification certification(1);
+  CHECK_FALSE(certification.oldest());
+  for (std::uint64_t step = 1; step <= 15; ++step) {
+    certification.committed(std::to_string(step), step);
+    CHECK(certification.oldest() == "1");
+  }
+  CHECK(certification.step_done(21, usual)->directory == "1");
+  CHECK(certification.oldest() == "15");
+}
+
+TEST_CASE("retention leaves the checkpoint alone that is to be certified") {
+  Folder folder;
+  const ARun run = ARun{folder / "a", 2}.with([&](TrainOptions& options) {
+    options.checkpoint_dir = folder / "ckpt";
+    options.checkpoint_every = 1;
+    options.save_mode = GENERATE(SaveMode::blocking, SaveMode::background);
+    options.steps = 60;
+    options.keep = 2;
+  });
+  REQUIRE(run.go() == "0");
+  CHECK(search_checkpoints(folder / "ckpt").newest(CheckpointGrade::certified) != nullptr);
+}
+
 TEST_CASE("a run certifies its checkpoints, and one can go on from the newest certified one") {
   Folder folder;
   const ARun run = ARun{folder / "a", 2}.with([&](TrainOptions& options) {
