@@ -105,7 +105,7 @@ TEST_CASE("SIGTERM ends the step, seals a checkpoint and exits with 143") {
 TEST_CASE("of three ranks the one whose weights differ says so, and the run ends with 3") {
   Folder folder;
   const Ended ended = Trainer(folder).run(
-      3, {"--steps", "40", "--batch", "6", "--out", folder / "out", "--replica-check-every", "4",
+      3, {"--steps", "40", "--batch", "8", "--out", folder / "out", "--replica-check-every", "4",
           "--flip-at-step", "9", "--fail-rank", "1"});
   INFO(ended.output);
   CHECK(ended.code == 3);
