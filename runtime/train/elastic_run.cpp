@@ -1,7 +1,6 @@
 #include "runtime/train/elastic_run.h"
 
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -21,6 +20,8 @@
 #include "runtime/train/final_weights.h"
 #include "runtime/train/member_watch.h"
 #include "runtime/train/restore.h"
+#include "runtime/train/run.h"
+#include "runtime/train/run_identity.h"
 #include "runtime/train/run_report.h"
 #include "runtime/train/start_error.h"
 #include "runtime/train/stop_request.h"
@@ -31,14 +32,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t skipped_steps_limit = 10;
-constexpr int exit_diverged = 1;
 constexpr auto look_pause = std::chrono::milliseconds(5);
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
 
 // What all members must have alike for their gradients to belong together.
 std::string fingerprint_of(const TrainOptions& options, const BatchPlan& plan,

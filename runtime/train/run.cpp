@@ -1,7 +1,6 @@
 #include "runtime/train/run.h"
 
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -33,19 +32,12 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t skipped_steps_limit = 10;
-constexpr int exit_diverged = 1;
 constexpr auto delay_slice = std::chrono::milliseconds(50);
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
 
 void check_world(const RankVariables& variables, const Communicator& ranks) {
   if (!variables.world_size || *variables.world_size == ranks.size()) return;
-  throw StartError("WORLD_SIZE says " + std::to_string(*variables.world_size) +
-                   " ranks, but " + std::to_string(ranks.size()) +
+  throw StartError("WORLD_SIZE says " + std::to_string(*variables.world_size) + " ranks, but " +
+                   std::to_string(ranks.size()) +
                    " came together: let one launcher start all of them");
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/train/run_identity.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -19,6 +21,11 @@ std::string hex(std::uint64_t value) {
 }
 
 }  // namespace
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
 
 RunIdentity make_run_identity(const TrainOptions& options, const RankVariables& variables) {
   std::string config;

@@ -23,6 +23,9 @@ struct RunIdentity {
   std::uint64_t code_hash = 0;
 };
 
+// Of this machine; "unknown" when it does not say.
+std::string host_name();
+
 // Hash of the job's name, or of the options when no launcher gave one: equal runs get equal ids.
 RunIdentity make_run_identity(const TrainOptions& options, const RankVariables& variables);
 
