@@ -14,6 +14,12 @@ using namespace fields;
 
 constexpr std::uint64_t log_limit_bytes = 64ull << 20;
 
+std::optional<std::uint64_t> number_if_given(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || found->is_null()) return std::nullopt;
+  return whole_number(json, key);
+}
+
 GenerationLine generation_of(const Json& json) {
   GenerationLine line;
   line.generation = whole_number(json, "gen");
@@ -22,7 +28,8 @@ GenerationLine generation_of(const Json& json) {
   line.reason = text(json, "reason");
   line.world = whole_number(json, "world");
   if (json.contains("run_id")) line.run_id = text(json, "run_id");
-  if (json.contains("epoch") && !json["epoch"].is_null()) line.epoch = whole_number(json, "epoch");
+  line.epoch = number_if_given(json, "epoch");
+  line.members_epoch = number_if_given(json, "members_epoch");
   for (const Json& node : list(json, "nodes")) {
     if (node.is_string()) line.nodes.push_back(node.get<std::string>());
   }
@@ -31,10 +38,7 @@ GenerationLine generation_of(const Json& json) {
 
 CheckpointQuarantine quarantine_of(const Json& json) {
   CheckpointQuarantine quarantine{json.value("reason", "unknown")};
-  const auto from = json.find("suspect_from");
-  if (from != json.end() && !from->is_null()) {
-    quarantine.suspect_from = whole_number(json, "suspect_from");
-  }
+  quarantine.suspect_from = number_if_given(json, "suspect_from");
   return quarantine;
 }
 
@@ -73,6 +77,7 @@ std::string format_generation_line(const GenerationLine& line) {
                {"excluded", Json::array()}};
   json["run_id"] = line.run_id;
   json["epoch"] = line.epoch ? Json(*line.epoch) : Json(nullptr);
+  if (line.members_epoch) json["members_epoch"] = *line.members_epoch;
   return seal_json(json.dump());
 }
 

@@ -23,11 +23,13 @@ struct GenerationLine {
   std::uint64_t generation = 0;
   std::uint64_t fork_step = 0;         // it continues from the state after this step
   std::string from;                    // directory name, empty for a fresh start
-  std::string reason;                  // "start" or "resume"
+  std::string reason;                  // "start", "resume", or "members": an epoch of them began
   std::uint64_t world = 0;             // ranks
   std::vector<std::string> nodes;      // host names
   std::string run_id;                  // whose generation this is
   std::optional<std::uint64_t> epoch;  // fencing epoch of the launcher, when there is one
+  // Of the members (runtime/protocol/membership.h), in an elastic run.
+  std::optional<std::uint64_t> members_epoch = {};
 };
 
 // A checkpoint that is not resumed from again, unless an operator releases it.

@@ -10,20 +10,20 @@
 #include <set>
 #include <thread>
 
-#include "runtime/checkpoint/durable_file.h"
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm/gemm.h"
-#include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/report/weights_file.h"
 #include "runtime/train/checkpoints.h"
 #include "runtime/train/data_parallel_step.h"
 #include "runtime/train/final_weights.h"
+#include "runtime/train/generation.h"
 #include "runtime/train/guard.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/restore.h"
 #include "runtime/train/run_report.h"
+#include "runtime/train/save_context.h"
 #include "runtime/train/sharing_options.h"
 #include "runtime/train/start_error.h"
 #include "runtime/train/stop_request.h"
@@ -39,43 +39,6 @@ void check_world(const RankVariables& variables, const Communicator& ranks) {
   throw StartError("WORLD_SIZE says " + std::to_string(*variables.world_size) + " ranks, but " +
                    std::to_string(ranks.size()) +
                    " came together: let one launcher start all of them");
-}
-
-std::string checkpoint_root(const TrainOptions& options, const RankVariables& variables) {
-  return variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
-}
-
-// The highest generation of which any rank's node, or the checkpoint that is continued, knows: the
-// next one must stand above all, or its checkpoints would lie off their own lineage.
-std::uint64_t highest_generation(const std::string& root, const std::optional<Restored>& restored,
-                                 Communicator& ranks) {
-  std::uint64_t highest = 0;
-  const std::uint64_t mine = search_checkpoints(root).highest_generation;
-  for (const std::string& text : ranks.gather_texts(std::to_string(mine))) {
-    highest = std::max<std::uint64_t>(highest, std::stoull(text));
-  }
-  if (!restored) return highest;
-  for (const GenerationFork& fork : restored->manifest.lineage) {
-    highest = std::max(highest, fork.generation);
-  }
-  return std::max(highest, restored->manifest.generation);
-}
-
-// Rank 0: takes the next generation and writes its line, durably, before the first step.
-std::uint64_t begin_generation(const std::string& root, const RunIdentity& identity,
-                               const RankVariables& variables, const GenerationLine& draft,
-                               std::uint64_t highest) {
-  if (auto made = make_checkpoint_directory(root); !made) throw StartError(made.reason());
-  const auto lock = CheckpointLock::take(root, checkpoint_log_name);
-  if (!lock) throw StartError(lock.reason());
-  const ResumeLog log = read_resume_log(root);
-  if (!log.unreadable.empty()) throw StartError(log.unreadable);
-  GenerationLine line = draft;
-  highest = std::max(highest, search_checkpoints(root).highest_generation);
-  line.generation = choose_generation(identity, variables, highest, log);
-  auto written = append_line_durably(root, checkpoint_log_name, format_generation_line(line));
-  if (!written) throw StartError(written.reason());
-  return line.generation;
 }
 
 class Run {
@@ -162,12 +125,9 @@ class Run {
   }
 
   void begin_saving() {
-    const std::string root = checkpoint_root(options_, variables_);
-    if (root.empty()) return;
-    SaveContext context;
-    context.root = root;
-    context.identity = make_run_identity(options_, variables_);
-    context.host = host_name();
+    if (checkpoint_root(options_, variables_).empty()) return;
+    SaveContext context =
+        make_save_context(options_, variables_, plan_, data_.fingerprint, sampler_.windows());
     const auto hosts = ranks_.gather_texts(context.host);
     const std::set<std::string> distinct(hosts.begin(), hosts.end());
     context.nodes.assign(distinct.begin(), distinct.end());
@@ -175,15 +135,6 @@ class Run {
     context.identity.generation = std::stoull(on_all_generation(context));
     context.lineage = restored_ ? restored_->manifest.lineage : std::vector<GenerationFork>();
     context.lineage.push_back({context.identity.generation, state_.step});
-    context.keep = options_.keep;
-    context.tokens_per_step = plan_.batch * options_.shape.context;
-    context.windows = sampler_.windows();
-    context.train.seed = options_.seed;
-    context.train.micro_batches = plan_.micro_batches();
-    context.train.micro_batch = plan_.micro_batch;
-    context.train.leaves = plan_.leaves;
-    context.train.sampler = data_.fingerprint;
-    context.train.config = result_options(options_);
     const std::string previous = context.previous;
     checkpoints_.emplace(options_, std::move(context), space_, ranks_,
                          [this](const std::string& line) { say(line); });
@@ -202,8 +153,9 @@ class Run {
       line.nodes = context.nodes;
       line.run_id = context.identity.run_id;
       line.epoch = variables_.epoch;
-      return std::to_string(
-          begin_generation(context.root, context.identity, variables_, line, highest));
+      const auto taken = take_generation(context.root, line, highest);
+      if (!taken) throw StartError(taken.reason());
+      return std::to_string(taken.value());
     });
     return from_rank_0(ranks_, mine);
   }

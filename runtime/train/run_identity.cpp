@@ -2,10 +2,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-
-#include "runtime/train/start_error.h"
 
 #ifndef MUSTER_VERSION
 #define MUSTER_VERSION "unknown"
@@ -36,22 +33,6 @@ RunIdentity make_run_identity(const TrainOptions& options, const RankVariables& 
   identity.code_hash = fnv1a64("muster-train " MUSTER_VERSION);
   identity.run_id = hex(fnv1a64(name)) + hex(fnv1a64(name, fnv1a64("muster run")));
   return identity;
-}
-
-std::uint64_t choose_generation(const RunIdentity& identity, const RankVariables& variables,
-                                std::uint64_t highest, const ResumeLog& log) {
-  for (const GenerationLine& line : log.generations) {
-    if (!variables.epoch || !line.epoch || line.run_id != identity.run_id) continue;
-    if (*line.epoch < *variables.epoch) continue;
-    throw StartError("epoch " + std::to_string(*line.epoch) +
-                     " of this job has already written here, and this process carries epoch " +
-                     std::to_string(*variables.epoch) + " (MUSTER_EPOCH): it must not write");
-  }
-  if (highest == ~std::uint64_t{0}) {
-    throw StartError("the checkpoint directory names generation " + std::to_string(highest) +
-                     ", above which there is none: remove that directory, or use another");
-  }
-  return std::max(variables.epoch.value_or(1), highest + 1);
 }
 
 }  // namespace muster
