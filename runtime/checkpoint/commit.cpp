@@ -29,14 +29,16 @@ std::vector<std::string> missing_shards(const std::string& path, const Manifest&
 }
 
 Checked<std::string> commit_checkpoint(const std::string& root, const Manifest& manifest) {
-  auto newest = check_newest_generation(root, manifest.generation);
-  if (!newest) return newest.fault();
+  // The writer may have been stopped for long, before or while it gets here.
+  const auto is_newest = [&] { return check_newest_generation(root, manifest.generation); };
+  if (auto newest = is_newest(); !newest) return newest.fault();
   const std::string name = checkpoint_directory_name({manifest.step, manifest.generation});
   const std::string path = root + "/" + name;
   if (auto synced = sync_checkpoint_directory(path); !synced) return synced.fault();
   if (auto synced = sync_checkpoint_directory(root); !synced) return synced.fault();
   const std::string text = format_manifest(manifest);
-  if (auto put = replace_durably(path, checkpoint_manifest_name, text); !put) return put.fault();
+  auto put = replace_durably(path, checkpoint_manifest_name, text, is_newest);
+  if (!put) return put.fault();
   if (auto read_back = read_manifest(path); !read_back) return read_back.fault();
   const auto hint = replace_durably(root, checkpoint_latest_name, name + "\n");
   return hint ? std::string() : hint.reason();

@@ -2,7 +2,8 @@
 //
 // The first durable manifest is the commit point. It is written as temporary file, fsync, rename,
 // fsync of the directory, then read back and checked; only then the hint LATEST follows. A
-// generation that finds a newer one in the log writes nothing. Called by the committing rank only.
+// generation that finds a newer one in the log, at first or just before the rename, commits
+// nothing. Called by the committing rank only.
 #pragma once
 
 #include <string>

@@ -179,10 +179,12 @@ Checked<NoValue> make_checkpoint_directory(const std::string& directory) {
 }
 
 Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
-                                 std::string_view text) {
+                                 std::string_view text,
+                                 const std::function<Checked<NoValue>()>& may_replace) {
   const std::string path = directory + "/" + name;
   const std::string temporary = path + ".tmp";
   auto done = write_whole(temporary, text);
+  if (done) done = may_replace();
   if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = failed("rename", temporary);
   if (done) return sync_checkpoint_directory(directory);
   ::unlink(temporary.c_str());

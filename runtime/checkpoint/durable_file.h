@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -63,9 +64,11 @@ Checked<NoValue> sync_checkpoint_directory(const std::string& directory);
 Checked<NoValue> make_checkpoint_directory(const std::string& directory);
 
 // Replaces directory/name: temporary file, fsync, rename, fsync of the directory. After a failure
-// the temporary file is gone: on a full disk it would only take room.
-Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
-                                 std::string_view text);
+// the temporary file is gone: on a full disk it would only take room. `may_replace` is asked when
+// only the rename is left; with a fault it does not happen.
+Checked<NoValue> replace_durably(
+    const std::string& directory, const std::string& name, std::string_view text,
+    const std::function<Checked<NoValue>()>& may_replace = [] { return NoValue{}; });
 
 // Appends one line and fsyncs; a torn last line is first ended by "\n" so that it cannot swallow
 // this one.

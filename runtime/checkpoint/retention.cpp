@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/durable_file.h"
 #include "runtime/checkpoint/grading.h"
+#include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"
 
 namespace muster {
@@ -89,6 +90,9 @@ Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
   }
   std::optional<CheckpointFault> trouble;
   for (const std::string& directory : gone) {
+    // It may have been stopped for long since it looked.
+    const auto newest = check_newest_generation(root, retention.generation);
+    if (!newest) return newest.fault();
     const auto removed = remove_checkpoint(root, directory);
     std::error_code code;
     // What its own writer gave up meanwhile is gone as well.

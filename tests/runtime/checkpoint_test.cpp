@@ -163,6 +163,20 @@ TEST_CASE("a torn last line of the log is ended before the next one is written")
   CHECK(log.damaged_lines == 1);
 }
 
+TEST_CASE("a file whose writer has lost its right at the last moment is not replaced") {
+  Folder folder;
+  REQUIRE(replace_durably(folder.path(), "x", "old"));
+  bool was_written = false;
+  const auto refused = replace_durably(folder.path(), "x", "new", [&]() -> Checked<NoValue> {
+    was_written = content_of(folder / "x.tmp") == "new";
+    return CheckpointFault{"too late"};
+  });
+  CHECK(refused.reason() == "too late");
+  CHECK(was_written);
+  CHECK(content_of(folder / "x") == "old");
+  CHECK_FALSE(fs::exists(folder / "x.tmp"));
+}
+
 TEST_CASE("on a full disk the old file stays, and nothing is left of the new one") {
   Folder folder;
   REQUIRE(replace_durably(folder.path(), "x", "old"));
