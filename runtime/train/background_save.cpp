@@ -23,12 +23,17 @@ std::string note_of(const Checked<std::string>& result) {
 // Copied at once: small enough to stay in the second cache between hash and copy.
 constexpr std::uint64_t copy_elements = 64 << 10;
 
+// So long a rank waits for its own thread before it asks for the others.
+constexpr auto look_pause = std::chrono::milliseconds(5);
+
 }  // namespace
 
 BackgroundSave::BackgroundSave(SaveContext& context, const FlatSpace& space, Communicator& ranks)
     : context_(context),
       space_(space),
       ranks_(ranks),
+      rank_(ranks.rank()),
+      size_(ranks.size()),
       slot_(flat_planes * owned_elements(space, ranks.rank(), ranks.size()).size()) {}
 
 BackgroundSave::~BackgroundSave() {
@@ -86,8 +91,7 @@ Checked<std::string> BackgroundSave::copy_and_write(const TrainingState& state,
                                                     std::promise<void> copied) {
   using namespace std::chrono_literals;
   auto opening = std::async(std::launch::async, [this] {
-    return begin_part(context_, space_, progress_.step, {ranks_.rank(), ranks_.size(), owned_},
-                      slot_planes());
+    return begin_part(context_, space_, progress_.step, {rank_, size_, owned_}, slot_planes());
   });
   std::optional<Checked<ShardWrite>> shard;
   const SourceHashes source = copy(state, [&](std::uint64_t bytes) {
@@ -101,7 +105,7 @@ Checked<std::string> BackgroundSave::copy_and_write(const TrainingState& state,
   if (!shard->ok()) return shard->fault();
   const auto part = finish_part(shard->value(), source);
   if (!part) return part;
-  if (ranks_.size() > 1) return is_done + part.value();
+  if (size_ > 1) return is_done + part.value();
   parts_ = {part.value()};
   const auto manifest = make_manifest(context_, space_, progress_, parts_);
   return manifest ? commit_unless_missing(manifest.value()) : manifest.fault();
@@ -109,6 +113,7 @@ Checked<std::string> BackgroundSave::copy_and_write(const TrainingState& state,
 
 // The commit, or the wish to fetch shards first.
 Checked<std::string> BackgroundSave::commit_unless_missing(const Manifest& manifest) {
+  if (given_up_) return CheckpointFault{"was given up"};
   if (!missing_shards(path_of_save(context_, progress_.step), manifest).empty())
     return std::string(1, needs_fetch);
   const auto trouble =
@@ -145,7 +150,7 @@ std::optional<SaveOutcome> BackgroundSave::hear_parts(const std::vector<std::str
   note_.clear();
   auto manifest = make_manifest(context_, space_, progress_, parts_);
   if (!manifest) return end(manifest.fault());
-  if (ranks_.rank() == 0) {
+  if (rank_ == 0) {
     work_ = std::async(std::launch::async, [this, manifest = std::move(manifest.value())] {
       step_back();
       return commit_unless_missing(manifest);
@@ -176,6 +181,29 @@ SaveOutcome BackgroundSave::finish() {
     if (work_.valid()) work_.wait();
     if (auto outcome = hear(ranks_.gather_texts(note()))) return std::move(*outcome);
   }
+}
+
+std::optional<SaveOutcome> BackgroundSave::finish_within(std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (true) {
+    if (work_.valid()) work_.wait_for(look_pause);
+    const bool is_late = std::chrono::steady_clock::now() > end;
+    std::vector<std::string> notes = ranks_.gather_texts((is_late ? "!" : " ") + note());
+    const bool is_over = notes.front().front() == '!';
+    for (std::string& note : notes) note.erase(0, 1);
+    if (auto outcome = hear(notes)) return outcome;
+    if (is_over) return std::nullopt;
+  }
+}
+
+void BackgroundSave::give_up() {
+  given_up_ = true;
+  wait_for_copy();
+}
+
+bool BackgroundSave::at_work() const {
+  using namespace std::chrono_literals;
+  return work_.valid() && work_.wait_for(0s) != std::future_status::ready;
 }
 
 }  // namespace muster

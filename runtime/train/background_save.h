@@ -10,10 +10,12 @@
 //
 // One save at a time: a second begin() needs !busy(). The slot is memory for three planes of the
 // owned elements, allocated and touched once. Ranks without a shared directory fetch and commit
-// together, in hear(), while training waits. All methods are the training thread's; hear() and
-// finish() are collective.
+// together, in hear(), while training waits. All methods are the training thread's; hear(),
+// finish() and finish_within() are collective.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <optional>
@@ -45,6 +47,13 @@ class BackgroundSave {
   std::optional<SaveOutcome> hear(const std::vector<std::string>& notes);
   // Goes on until the save has ended.
   SaveOutcome finish();
+  // Or until rank 0 finds that it has taken so long.
+  std::optional<SaveOutcome> finish_within(std::chrono::milliseconds limit);
+
+  // The other ranks may be gone: what has not been committed is not to be. Threads go on for a
+  // while, without the state and the ranks. Only at_work() and the destructor follow.
+  void give_up();
+  bool at_work() const;
 
  private:
   enum class Phase { idle, writing, committing };
@@ -60,7 +69,10 @@ class BackgroundSave {
   SaveContext& context_;
   const FlatSpace& space_;
   Communicator& ranks_;
+  const std::size_t rank_;
+  const std::size_t size_;
   PageMemory slot_;
+  std::atomic<bool> given_up_ = false;
   Phase phase_ = Phase::idle;
   TrainingProgress progress_;
   ElementRange owned_;

@@ -41,7 +41,7 @@ Checkpoints::Checkpoints(const TrainOptions& options, SaveContext context, const
       space_(space),
       ranks_(ranks),
       say_(std::move(say)),
-      certification_(options.checkpoint_every) {
+      certificates_{Certification(options.checkpoint_every)} {
   context_.writes.way = options.write_way;
   std::string warning;
   if (saves_in_background(options, context_.host, space, ranks, warning)) {
@@ -55,8 +55,13 @@ Checkpoints::~Checkpoints() {
 }
 
 void Checkpoints::continued_from(const std::string& directory, std::uint64_t step) {
-  certification_.committed(directory, step);
+  certificates_.waiting.committed(directory, step);
   saved_step_ = step;
+}
+
+void Checkpoints::take_over(CertificateWork work, std::optional<std::uint64_t> saved_step) {
+  certificates_ = std::move(work);
+  saved_step_ = saved_step;
 }
 
 std::string Checkpoints::note() {
@@ -74,16 +79,22 @@ double Checkpoints::take_waited_s() {
 }
 
 void Checkpoints::step_done(const TrainingState& state, const StepOutcome& outcome,
-                            LossWindow::Look look) {
+                            LossWindow::Look look, bool goes_on) {
   const SpentTime spent(waited_s_);
-  if (background_ && background_->busy()) {
+  if (is_saving()) {
     if (const auto saved = background_->hear(outcome.notes)) tell(*saved);
   }
-  if (auto due = certification_.step_done(state.step, look)) due_certificate_ = std::move(due);
+  certificates_.step_done(state.step, look);
   tend_certificates();
   due_ = due_ || (options_.checkpoint_every > 0 && state.step % options_.checkpoint_every == 0);
-  if (outcome.stop || (due_ && !background_)) return save_now(state);
-  if (!due_ || background_->busy()) return;
+  if (outcome.stop) return save_now(state);
+  if (!due_ || !goes_on || is_saving()) return;
+  if (!background_) return save_now(state);
+  begin_save(state);
+}
+
+// In the background.
+void Checkpoints::begin_save(const TrainingState& state) {
   spare_candidate();
   background_->begin(state);
   saved_step_ = state.step;
@@ -93,27 +104,53 @@ void Checkpoints::step_done(const TrainingState& state, const StepOutcome& outco
 // Between saves only: a save under way reads what is changed here.
 void Checkpoints::spare_candidate() {
   context_.spared = {certifying_};
-  if (due_certificate_) context_.spared.insert(due_certificate_->directory);
-  if (const auto oldest = certification_.oldest()) context_.spared.insert(*oldest);
+  if (certificates_.due) context_.spared.insert(certificates_.due->directory);
+  if (const auto oldest = certificates_.waiting.oldest()) context_.spared.insert(*oldest);
 }
 
 void Checkpoints::save_now(const TrainingState& state) {
-  if (background_ && background_->busy()) tell(background_->finish());
+  if (is_saving()) tell(background_->finish());
   if (saved_step_ == state.step) return;
-  spare_candidate();
   if (background_) {
-    background_->begin(state);
-    tell(background_->finish());
-  } else {
-    tell(save_checkpoint(context_, space_, state, ranks_));
+    begin_save(state);
+    return tell(background_->finish());
   }
+  spare_candidate();
+  tell(save_checkpoint(context_, space_, state, ranks_));
   saved_step_ = state.step;
   due_ = false;
 }
 
+void Checkpoints::save_within(const TrainingState& state, std::chrono::milliseconds limit) {
+  if (!background_) return save_now(state);
+  const Stopwatch watch;
+  const auto finish = [&] {
+    const std::chrono::duration<double> left =
+        limit - std::chrono::duration<double>(watch.seconds());
+    const auto saved =
+        background_->finish_within(std::chrono::duration_cast<std::chrono::milliseconds>(left));
+    if (saved) tell(*saved);
+    return saved.has_value();
+  };
+  if (is_saving() && !finish()) return;
+  if (saved_step_ == state.step) return;
+  begin_save(state);
+  finish();
+}
+
+void Checkpoints::give_up() {
+  if (background_) background_->give_up();
+}
+
+bool Checkpoints::at_work() const {
+  using namespace std::chrono_literals;
+  if (certificate_.valid() && certificate_.wait_for(0s) != std::future_status::ready) return true;
+  return background_ && background_->at_work();
+}
+
 void Checkpoints::tell(const SaveOutcome& outcome) {
   if (outcome.committed) {
-    certification_.committed(outcome.directory, outcome.step);
+    certificates_.waiting.committed(outcome.directory, outcome.step);
     const auto bytes = static_cast<double>(space_.numel * flat_planes * sizeof(float));
     say_(tale_of(outcome, bytes / 1e9));
     tell_engine();
@@ -138,12 +175,12 @@ void Checkpoints::tend_certificates() {
     say_(certificate_.get());
     certifying_.clear();
   }
-  if (!due_certificate_ || ranks_.rank() != 0) return;
-  certifying_ = due_certificate_->directory;
+  if (!certificates_.due || ranks_.rank() != 0) return;
+  certifying_ = certificates_.due->directory;
   const std::string path = context_.root + "/" + certifying_;
   certificate_ = std::async(std::launch::async, write_certificate_of, path,
-                            context_.identity.generation, *due_certificate_);
-  due_certificate_.reset();
+                            context_.identity.generation, *certificates_.due);
+  certificates_.due.reset();
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/reader.h"
+#include "runtime/checkpoint/verify.h"
 #include "runtime/train/background_save.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
@@ -186,4 +187,38 @@ TEST_CASE("without a common directory, a save in the background comes to rank 0'
   REQUIRE(found);
   CHECK(found->step == 11);
   CHECK(search_checkpoints(folder / "node1").usable.empty());
+}
+
+TEST_CASE("a save that was given up is not sealed, whatever its threads had done") {
+  const std::size_t ranks = GENERATE(1, 2);
+  Folder folder;
+  ThreadWorld(ranks).run([&](Communicator& rank) {
+    ASave save(folder.path(), rank);
+    BackgroundSave background(save.context, save.space, rank);
+    background.begin(save.state);
+    background.give_up();
+    std::fill(save.state.weights.begin(), save.state.weights.end(), 9.0f);
+  });
+  // A single rank may have sealed it before.
+  const auto found = find_newest_checkpoint(folder.path());
+  if (ranks > 1) CHECK_FALSE(found);
+  if (found) CHECK(verify_checkpoint(found->path, {}).good());
+}
+
+TEST_CASE("a save is waited for as long as that, and ends later if it must") {
+  Folder folder;
+  std::vector<char> committed(2);
+  ThreadWorld(2).run([&](Communicator& rank) {
+    ASave save(folder.path(), rank);
+    BackgroundSave background(save.context, save.space, rank);
+    background.begin(save.state);
+    auto outcome = background.finish_within(std::chrono::milliseconds(-1));
+    if (!outcome) outcome = background.finish();
+    save.state.step = 8;
+    background.begin(save.state);
+    outcome = background.finish_within(std::chrono::seconds(60));
+    committed[rank.rank()] = outcome && outcome->committed;
+  });
+  CHECK(committed == std::vector<char>{1, 1});
+  CHECK(find_newest_checkpoint(folder.path())->step == 8);
 }
