@@ -5,24 +5,31 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
-#include <variant>
+#include <utility>
 
+#include "runtime/checkpoint/choose.h"
 #include "runtime/communicator/mesh.h"
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/train/data_parallel_step.h"
+#include "runtime/train/elastic_checkpoints.h"
+#include "runtime/train/epoch_start.h"
 #include "runtime/train/final_weights.h"
+#include "runtime/train/loss_window.h"
 #include "runtime/train/member_watch.h"
 #include "runtime/train/restore.h"
 #include "runtime/train/run.h"
 #include "runtime/train/run_identity.h"
 #include "runtime/train/run_report.h"
+#include "runtime/train/save_context.h"
 #include "runtime/train/start_error.h"
 #include "runtime/train/stop_request.h"
 #include "runtime/train/training_data.h"
@@ -33,6 +40,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto look_pause = std::chrono::milliseconds(5);
+
+// So far apart the ranks of a run that is to end may get SIGTERM.
+constexpr auto leave_pause = std::chrono::milliseconds(300);
 
 // What all members must have alike for their gradients to belong together.
 std::string fingerprint_of(const TrainOptions& options, const BatchPlan& plan,
@@ -69,7 +79,9 @@ class ElasticRun {
       : options_(options),
         variables_(variables),
         plan_(make_batch_plan(options, 1)),
-        data_(open_training_data(options, std::move(dataset), {options.out}, host_name(), alone)),
+        data_(open_training_data(options, std::move(dataset),
+                                 {options.out, checkpoint_root(options, variables)}, host_name(),
+                                 alone)),
         sampler_(*data_.tokens, options.shape.context, options.seed),
         space_(gpt_flat_space(options.shape)),
         state_(make_training_state(space_, ZeroStage::nothing, 0, 1)),
@@ -81,6 +93,7 @@ class ElasticRun {
                        std::to_string(options.shape.context));
     }
     restore(alone);
+    prepare_checkpoints();
   }
 
   int go(const std::function<void()>& before_steps) {
@@ -109,10 +122,32 @@ class ElasticRun {
                                              variables_, alone, state_, remarks);
     if (restored) {
       started_from_ = "resumed from " + restored->path;
+      news_.previous = std::filesystem::path(restored->path).filename().string();
+      news_.lineage = restored->manifest.lineage;
+      news_.from_generation = news_.known_generation = restored->manifest.generation;
+      for (const GenerationFork& fork : news_.lineage) {
+        news_.known_generation = std::max(news_.known_generation, fork.generation);
+      }
       return;
     }
     state_ = make_training_state(space_, ZeroStage::nothing, 0, 1);
     initialize_gpt(options_.shape, space_, options_.seed, state_.weights);
+  }
+
+  void prepare_checkpoints() {
+    news_.host = host_name();
+    const std::string root = checkpoint_root(options_, variables_);
+    if (root.empty()) return;
+    const CheckpointSearch search = search_checkpoints(root);
+    news_.forks = search.forks;
+    news_.known_generation = std::max(news_.known_generation, search.highest_generation);
+    SaveContext context =
+        make_save_context(options_, variables_, plan_, data_.fingerprint, sampler_.windows());
+    GenerationLine line;
+    line.run_id = context.identity.run_id;
+    line.epoch = variables_.epoch;
+    checkpoints_.emplace(options_, std::move(context), std::move(line), space_,
+                         [this](const std::string& text) { say(text); });
   }
 
   bool is_member(const EpochMembers& epoch) const {
@@ -163,28 +198,34 @@ class ElasticRun {
 
   ExitCode take_part(const EpochMembers& epoch, Communicator& ranks) {
     lost_.reset();
+    ExitCode code;
     try {
-      share_state(ranks);
+      const EpochStart start = share_state(ranks);
       open_report(epoch);
-      return take_steps(epoch, ranks);
+      if (checkpoints_) checkpoints_->begin_epoch(epoch.epoch, start, ranks);
+      code = take_steps(epoch, ranks);
     } catch (const PeerLost& lost) {
       const EpochMember& member = epoch.members.at(lost.rank);
       if (member.rank != *variables_.rank) lost_ = member.rank;
       say("rank " + std::to_string(member.rank) + " is lost: " + lost.why);
-      return std::nullopt;
     }
+    if (checkpoints_) checkpoints_->end_epoch(news_);
+    return code;
   }
 
-  // The first of those with the most steps gives its state to all when some have another one.
-  void share_state(Communicator& ranks) {
+  EpochStart share_state(Communicator& ranks) {
     state_.owned = owned_elements(space_, ranks.rank(), ranks.size());
-    std::vector<std::uint64_t> steps;
-    for (const std::string& text : ranks.gather_texts(std::to_string(state_.step))) {
-      steps.push_back(std::strtoull(text.c_str(), nullptr, 10));
+    news_.step = state_.step;
+    EpochStart start;
+    for (const std::string& text : ranks.gather_texts(format_news(news_))) {
+      start.members.push_back(parse_news(text));
     }
-    const auto newest = std::ranges::max_element(steps);
-    if (std::ranges::count(steps, *newest) == std::ssize(steps)) return;
-    receive_state(static_cast<std::size_t>(newest - steps.begin()), ranks);
+    const std::size_t source = start.source();
+    if (start.differs()) receive_state(source, ranks);
+    news_.has_trained = start.members[source].has_trained;
+    news_.previous = start.members[source].previous;
+    news_.lineage = start.members[source].lineage;
+    return start;
   }
 
   // Beside the own state, which is still needed when the source is lost half way.
@@ -211,10 +252,6 @@ class ElasticRun {
       report_.emplace(options_, variables_, host_name(), state_.step - (is_untold ? 1 : 0));
       if (is_untold) report_->step_done(state_.step, *last_outcome_, 0);
       if (!started_from_.empty()) say(started_from_);
-      if (!options_.checkpoint_dir.empty() || !variables_.checkpoint_dir.empty()) {
-        say("warning: no checkpoints are written while MUSTER_MEMBERS is set: the state is safe "
-            "as long as one rank is left");
-      }
     }
     say("epoch " + std::to_string(epoch.epoch) + ": " + std::to_string(epoch.members.size()) +
         " ranks from step " + std::to_string(state_.step));
@@ -226,27 +263,79 @@ class ElasticRun {
     DataParallelStep step(options_, make_batch_plan(options_, ranks.size()), space_, sampler_,
                           ranks);
     for (bool is_first = true; state_.step < options_.steps; is_first = false) {
-      const bool leaves = stop_requested();
-      const StepOutcome outcome =
-          step.run(state_, {leaves, std::to_string(watch_.newest().epoch), {}});
+      const bool leaves = is_to_leave();
+      StepOutcome outcome = step.run(state_, wishes(leaves, epoch));
+      news_.has_trained = true;
       heartbeat_.beat(state_.step);
       if (is_first) tell_pause();
       last_step_ = Clock::now();
-      last_outcome_ = outcome;
-      if (report_) report_->step_done(state_.step, outcome, 0);
+      const Heard heard = hear(epoch, outcome);
+      step_done(outcome, !outcome.stop && !heard.changes && !heard.all_are_to_stop);
       if (state_.skipped_in_a_row >= skipped_steps_limit) return exit_diverged;
+      if (heard.all_are_to_stop) {
+        if (checkpoints_) checkpoints_->save_at_end(state_);
+        return exit_after_sigterm;
+      }
+      if (outcome.stop && checkpoints_) checkpoints_->save_before_change(state_);
       if (leaves) return exit_after_sigterm;
-      if (outcome.stop || all_have_seen_another(epoch, outcome.notes)) return std::nullopt;
+      if (outcome.stop || heard.changes) return std::nullopt;
       delay();
     }
+    if (checkpoints_) checkpoints_->save_at_end(state_);
     return finish(ranks);
   }
 
-  // Only then do all know the same list.
-  static bool all_have_seen_another(const EpochMembers& epoch,
-                                    const std::vector<std::string>& seen) {
-    return seen[0] != std::to_string(epoch.epoch) &&
-           std::ranges::count(seen, seen[0]) == std::ssize(seen);
+  // Asked to stop, and not waiting any more for all others to be asked too.
+  bool is_to_leave() {
+    const auto before = std::exchange(last_look_, Clock::now());
+    if (!stop_requested()) return false;
+    if (!stop_asked_since_) stop_asked_since_ = before.value_or(*last_look_);  // or later
+    return !checkpoints_ || *last_look_ - *stop_asked_since_ > leave_pause;
+  }
+
+  // A note: the epoch seen, '!' or ' ' for whether this rank was asked to stop, and the note of the
+  // checkpoints.
+  StepWishes wishes(bool leaves, const EpochMembers& epoch) {
+    StepWishes wishes;
+    wishes.stop = leaves;
+    std::uint64_t seen = watch_.newest().epoch;
+    if (seen != epoch.epoch && checkpoints_ && !checkpoints_->lets_change()) seen = epoch.epoch;
+    wishes.note = std::to_string(seen) + (stop_asked_since_ ? '!' : ' ');
+    if (!checkpoints_) return wishes;
+    wishes.note += checkpoints_->note();
+    wishes.before_update = [this] { checkpoints_->wait_for_copy(); };
+    return wishes;
+  }
+
+  struct Heard {
+    bool changes = false;  // all have seen the same newer epoch: only then all know it
+    bool all_are_to_stop = false;
+  };
+
+  // Leaves the notes of the checkpoints.
+  static Heard hear(const EpochMembers& epoch, StepOutcome& outcome) {
+    std::set<std::uint64_t> seen;
+    std::size_t asked = 0;
+    for (std::string& note : outcome.notes) {
+      const std::size_t end = note.find_first_of(" !");
+      seen.insert(std::stoull(note.substr(0, end)));
+      if (note[end] == '!') ++asked;
+      note.erase(0, end + 1);
+    }
+    return {seen.size() == 1 && *seen.begin() != epoch.epoch, asked == outcome.notes.size()};
+  }
+
+  void step_done(const StepOutcome& outcome, bool goes_on) {
+    last_outcome_ = outcome;
+    const LossWindow::Look look = window_.look(outcome.loss, outcome.gradient_norm);
+    window_.add(outcome.loss, outcome.gradient_norm);
+    if (report_) {
+      report_->step_done(state_.step, outcome, checkpoints_ ? checkpoints_->take_waited_s() : 0);
+    }
+    if (!checkpoints_ || state_.skipped_in_a_row >= skipped_steps_limit) return;
+    StepOutcome saved = outcome;
+    saved.stop = false;  // what is saved then is decided here
+    checkpoints_->step_done(state_, saved, look, goes_on && state_.step < options_.steps);
   }
 
   // How long no step was finished around a change.
@@ -283,6 +372,10 @@ class ElasticRun {
   TrainingState state_;
   HeartbeatFile heartbeat_;
   MemberWatch watch_;
+  MemberNews news_;  // of this rank
+  LossWindow window_;
+  std::optional<Clock::time_point> last_look_;  // for SIGTERM
+  std::optional<Clock::time_point> stop_asked_since_;
   std::string started_from_;
   std::uint64_t ended_epoch_ = 0;
   std::optional<std::uint64_t> lost_;  // the rank without which the next epoch must be
@@ -290,6 +383,7 @@ class ElasticRun {
   std::optional<RunReport> report_;  // of the first member
   std::optional<Clock::time_point> last_step_;
   std::optional<StepOutcome> last_outcome_;
+  std::optional<ElasticCheckpoints> checkpoints_;
 };
 
 TrainOptions elastic_options(const TrainOptions& options, const RankVariables& variables) {
@@ -304,6 +398,8 @@ TrainOptions elastic_options(const TrainOptions& options, const RankVariables& v
   elastic.deterministic = true;
   elastic.zero = ZeroStage::nothing;
   elastic.updates_at_once = true;
+  // A save that training waits for would hold up a change as well.
+  if (elastic.save_mode == SaveMode::automatic) elastic.save_mode = SaveMode::background;
   return elastic;
 }
 

@@ -13,8 +13,9 @@
 // them only once it has all that it needs from the others: any survivor has the whole state of the
 // last step that it finished, and one that is a step ahead gives it to the others. So losing any
 // ranks but the last costs no more than the step under way. The leaves of the batch are fixed, as
-// with --deterministic: the numbers are those of a run whose ranks never change. No checkpoints are
-// written.
+// with --deterministic: the numbers are those of a run whose ranks never change. Checkpoints are
+// those of a fixed run, written by all members of an epoch (elastic_checkpoints.h); a rank that
+// gets SIGTERM trains on for a moment, to see whether all do and the run is to end.
 #pragma once
 
 #include <functional>

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/file_write.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/train/batch_plan.h"
 #include "runtime/train/options.h"

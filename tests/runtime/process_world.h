@@ -14,13 +14,9 @@
 #include "runtime/communicator/mesh.h"
 #include "runtime/train/start_error.h"
 #include "tests/catch.h"
+#include "tests/runtime/free_port.h"
 
 namespace muster::test {
-
-// A port that nobody listens on.
-inline std::uint16_t free_port() {
-  return port_of(listen_tcp(AF_INET));
-}
 
 // What a rank's process does before and after it has joined; its result is a text.
 using RankPart = std::function<std::string(Communicator&, const std::function<void()>& is_ready)>;
