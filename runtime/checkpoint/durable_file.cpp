@@ -36,11 +36,8 @@ Checked<NoValue> reserve(int fd, const std::string& path, std::uint64_t bytes) {
   return NoValue{};
 }
 
-Checked<NoValue> write_whole(const std::string& path, std::string_view text) {
-  auto file = CheckpointFile::create(path, text.size());
-  if (!file) return file.fault();
-  if (auto put = file.value().write_at(0, text.data(), text.size()); !put) return put;
-  return file.value().sync_and_close();
+std::string temporary_of(const std::string& path) {
+  return path + ".tmp";
 }
 
 }  // namespace
@@ -178,17 +175,51 @@ Checked<NoValue> make_checkpoint_directory(const std::string& directory) {
   return NoValue{};
 }
 
+ReplacingFile::ReplacingFile(std::string directory, const std::string& name, CheckpointFile file)
+    : directory_(std::move(directory)),
+      path_(directory_ + "/" + name),
+      temporary_(temporary_of(path_)),
+      file_(std::move(file)) {}
+
+ReplacingFile::ReplacingFile(ReplacingFile&& other) noexcept
+    : directory_(std::move(other.directory_)),
+      path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, std::string())),
+      file_(std::move(other.file_)) {}
+
+ReplacingFile::~ReplacingFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Checked<ReplacingFile> ReplacingFile::create(const std::string& directory, const std::string& name,
+                                             std::uint64_t bytes) {
+  const std::string temporary = temporary_of(directory + "/" + name);
+  auto file = CheckpointFile::create(temporary, bytes);
+  if (file) return ReplacingFile(directory, name, std::move(file.value()));
+  ::unlink(temporary.c_str());  // there may have been no room for it
+  return file.fault();
+}
+
+Checked<NoValue> ReplacingFile::write_at(std::uint64_t offset, const void* data,
+                                         std::size_t bytes) {
+  return file_.write_at(offset, data, bytes);
+}
+
+Checked<NoValue> ReplacingFile::replace(const std::function<Checked<NoValue>()>& may_replace) {
+  if (auto synced = file_.sync_and_close(); !synced) return synced;
+  if (auto may = may_replace(); !may) return may;
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return failed("rename", temporary_);
+  temporary_.clear();
+  return sync_checkpoint_directory(directory_);
+}
+
 Checked<NoValue> replace_durably(const std::string& directory, const std::string& name,
                                  std::string_view text,
                                  const std::function<Checked<NoValue>()>& may_replace) {
-  const std::string path = directory + "/" + name;
-  const std::string temporary = path + ".tmp";
-  auto done = write_whole(temporary, text);
-  if (done) done = may_replace();
-  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = failed("rename", temporary);
-  if (done) return sync_checkpoint_directory(directory);
-  ::unlink(temporary.c_str());
-  return done;
+  auto file = ReplacingFile::create(directory, name, text.size());
+  if (!file) return file.fault();
+  if (auto put = file.value().write_at(0, text.data(), text.size()); !put) return put;
+  return file.value().replace(may_replace);
 }
 
 Checked<NoValue> append_line_durably(const std::string& directory, const std::string& name,

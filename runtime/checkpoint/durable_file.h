@@ -63,9 +63,33 @@ Checked<NoValue> sync_checkpoint_directory(const std::string& directory);
 // Creates `directory` and its parents when missing; every name that was made is durable.
 Checked<NoValue> make_checkpoint_directory(const std::string& directory);
 
-// Replaces directory/name: temporary file, fsync, rename, fsync of the directory. After a failure
-// the temporary file is gone: on a full disk it would only take room. `may_replace` is asked when
-// only the rename is left; with a fault it does not happen.
+// directory/name written anew, piece by piece, under a temporary name: the old file stays until
+// replace(), and for good when this is destroyed before.
+class ReplacingFile {
+ public:
+  // Reserves `bytes` as CheckpointFile does.
+  static Checked<ReplacingFile> create(const std::string& directory, const std::string& name,
+                                       std::uint64_t bytes);
+  ~ReplacingFile();  // without replace(), the temporary file goes: it would only take room
+  ReplacingFile(ReplacingFile&& other) noexcept;
+  ReplacingFile& operator=(ReplacingFile&&) = delete;
+
+  Checked<NoValue> write_at(std::uint64_t offset, const void* data, std::size_t bytes);
+  // All is written: fsync, rename, fsync of the directory. `may_replace` is asked when only the
+  // rename is left; with a fault it does not happen.
+  Checked<NoValue> replace(const std::function<Checked<NoValue>()>& may_replace = [] {
+    return NoValue{};
+  });
+
+ private:
+  ReplacingFile(std::string directory, const std::string& name, CheckpointFile file);
+  std::string directory_;
+  std::string path_;
+  std::string temporary_;  // empty: there is none any more
+  CheckpointFile file_;
+};
+
+// The same with all of it at once.
 Checked<NoValue> replace_durably(
     const std::string& directory, const std::string& name, std::string_view text,
     const std::function<Checked<NoValue>()>& may_replace = [] { return NoValue{}; });

@@ -1,7 +1,6 @@
 #include "runtime/report/weights_file.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -28,23 +27,18 @@ std::uint64_t bytes_of(const FlatSpace& space) {
   return elements * sizeof(float);
 }
 
-std::string temporary_path(const std::string& directory) {
-  return directory + "/" + weights_file_name + ".tmp";
-}
-
 }  // namespace
 
-WeightsFile::WeightsFile(const std::string& directory, const FlatSpace& space, CheckpointFile file,
-                         std::uint64_t header_bytes)
-    : directory_(directory), space_(&space), file_(std::move(file)), header_bytes_(header_bytes) {}
+WeightsFile::WeightsFile(const FlatSpace& space, ReplacingFile file, std::uint64_t header_bytes)
+    : space_(&space), file_(std::move(file)), header_bytes_(header_bytes) {}
 
 Checked<WeightsFile> WeightsFile::create(const std::string& directory, const FlatSpace& space) {
   const std::string header = weights_header(space);
-  auto file = CheckpointFile::create(temporary_path(directory), header.size() + bytes_of(space));
+  auto file = ReplacingFile::create(directory, weights_file_name, header.size() + bytes_of(space));
   if (!file) return file.fault();
   auto put = file.value().write_at(0, header.data(), header.size());
   if (!put) return put.fault();
-  return WeightsFile(directory, space, std::move(file.value()), header.size());
+  return WeightsFile(space, std::move(file.value()), header.size());
 }
 
 Checked<NoValue> WeightsFile::write(const ElementRange& range, std::span<const float> weights) {
@@ -63,11 +57,7 @@ Checked<NoValue> WeightsFile::write(const ElementRange& range, std::span<const f
 }
 
 Checked<NoValue> WeightsFile::replace() {
-  if (auto synced = file_.sync_and_close(); !synced) return synced;
-  std::error_code code;
-  std::filesystem::rename(temporary_path(directory_), directory_ + "/" + weights_file_name, code);
-  if (code) return CheckpointFault{directory_ + "/" + weights_file_name + ": " + code.message()};
-  return sync_checkpoint_directory(directory_);
+  return file_.replace();
 }
 
 }  // namespace muster

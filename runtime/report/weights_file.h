@@ -1,8 +1,8 @@
 // model.safetensors: the trained weights, for other programs.
 //
 // One F32 tensor per parameter under its Hugging Face GPT-2 name, without the padding of the flat
-// space, in model order; header padded to 8 bytes. Equal weights give equal bytes. Written beside
-// and renamed into place, part by part, so that nobody has to hold all of it.
+// space, in model order; header padded to 8 bytes. Equal weights give equal bytes. Written part by
+// part, so that nobody has to hold all of it.
 #pragma once
 
 #include <span>
@@ -18,8 +18,8 @@ inline constexpr const char* weights_file_name = "model.safetensors";
 
 class WeightsFile {
  public:
-  // Begins a new directory/model.safetensors; the old one stays until replace(). `space` outlives
-  // this.
+  // Begins a new directory/model.safetensors; the old one stays until replace(), and for good when
+  // this ends before. `space` outlives this.
   static Checked<WeightsFile> create(const std::string& directory, const FlatSpace& space);
 
   // Elements `range` of the space. All of it is written once, in any order.
@@ -29,12 +29,10 @@ class WeightsFile {
   Checked<NoValue> replace();
 
  private:
-  WeightsFile(const std::string& directory, const FlatSpace& space, CheckpointFile file,
-              std::uint64_t header_bytes);
+  WeightsFile(const FlatSpace& space, ReplacingFile file, std::uint64_t header_bytes);
 
-  std::string directory_;
   const FlatSpace* space_;
-  CheckpointFile file_;
+  ReplacingFile file_;
   std::uint64_t header_bytes_;
 };
 

@@ -264,6 +264,17 @@ TEST_CASE(
   CHECK(std::distance(fs::directory_iterator(folder / "ckpt"), fs::directory_iterator()) == 1);
 }
 
+TEST_CASE("weights that cannot be written leave the old ones, and nothing of the new") {
+  Folder folder;
+  put(folder / "a/model.safetensors", "old");
+  {
+    const FileSizeLimit limit(10000);
+    CHECK(ARun{folder / "a", 2}.go() == "1");
+  }
+  CHECK(content_of(folder / "a/model.safetensors") == "old");
+  CHECK_FALSE(fs::exists(folder / "a/model.safetensors.tmp"));
+}
+
 TEST_CASE("heartbeat and metrics files show the last step") {
   Folder folder;
   ARun run{folder / "a", 1};
