@@ -87,7 +87,8 @@ int train_elastically(const TrainOptions& options, std::optional<EndOnSigterm>& 
     throw;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "muster-train: rank %llu: %s\n",
-                 static_cast<unsigned long long>(variables.rank.value_or(0)), error.what());
+                 static_cast<unsigned long long>(variables.rank.value_or(0)),
+                 without_controls(error.what()).c_str());
     return exit_internal_error;
   }
 }
