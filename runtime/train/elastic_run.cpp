@@ -88,10 +88,7 @@ class ElasticRun {
         heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
                                                     : HeartbeatFile(variables.heartbeat_path)),
         watch_(variables.members_path) {
-    if (sampler_.windows() == 0) {
-      throw StartError("--data: too few tokens for one window of --context " +
-                       std::to_string(options.shape.context));
-    }
+    check_windows(data_, sampler_, options.shape.context);
     restore(alone);
     prepare_checkpoints();
   }
@@ -279,7 +276,7 @@ class ElasticRun {
       if (outcome.stop && checkpoints_) checkpoints_->save_before_change(state_);
       if (leaves) return exit_after_sigterm;
       if (outcome.stop || heard.changes) return std::nullopt;
-      delay();
+      sleep_unless_stopped(std::chrono::milliseconds(options_.step_delay_ms));
     }
     if (checkpoints_) checkpoints_->save_at_end(state_);
     return finish(ranks);
@@ -352,11 +349,6 @@ class ElasticRun {
     const auto written = write_final_weights(options_.out, space_, state_, ranks);
     if (!written) say("error: the weights could not be written: " + written.reason());
     return written ? 0 : exit_diverged;
-  }
-
-  void delay() const {
-    const auto end = Clock::now() + std::chrono::milliseconds(options_.step_delay_ms);
-    while (!stop_requested() && Clock::now() < end) std::this_thread::sleep_for(look_pause);
   }
 
   void say(const std::string& line) {

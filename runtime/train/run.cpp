@@ -2,13 +2,12 @@
 
 #include <omp.h>
 
-#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm/gemm.h"
@@ -31,8 +30,6 @@
 
 namespace muster {
 namespace {
-
-constexpr auto delay_slice = std::chrono::milliseconds(50);
 
 void check_world(const RankVariables& variables, const Communicator& ranks) {
   if (!variables.world_size || *variables.world_size == ranks.size()) return;
@@ -59,11 +56,7 @@ class Run {
         state_(make_training_state(space_, options.zero, ranks.rank(), ranks.size())),
         heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
                                                     : HeartbeatFile(variables.heartbeat_path)) {
-    if (sampler_.windows() == 0) {
-      throw StartError("--data: " + std::to_string(data_.tokens->size()) +
-                       " tokens are too few for one window of --context " +
-                       std::to_string(options.shape.context));
-    }
+    check_windows(data_, sampler_, options.shape.context);
   }
 
   int go() {
@@ -176,7 +169,7 @@ class Run {
       if (state_.skipped_in_a_row >= skipped_steps_limit) return give_up();
       if (checkpoints_) checkpoints_->step_done(state_, outcome, look);
       if (outcome.stop) return exit_after_sigterm;
-      delay();
+      sleep_unless_stopped(std::chrono::milliseconds(options_.step_delay_ms));
     }
     if (checkpoints_) checkpoints_->save_now(state_);
     return write_weights();
@@ -208,16 +201,6 @@ class Run {
   bool flips_now() const {
     return options_.flip_at_step == state_.step + 1 && ranks_.rank() == options_.fail_rank &&
            variables_.attempt.value_or(0) == 0;
-  }
-
-  void delay() const {
-    const auto end =
-        std::chrono::steady_clock::now() + std::chrono::milliseconds(options_.step_delay_ms);
-    while (!stop_requested()) {
-      const auto left = end - std::chrono::steady_clock::now();
-      if (left <= left.zero()) return;
-      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, delay_slice));
-    }
   }
 
   // Kills itself as a crash would, to show a restart: once, in the first attempt.

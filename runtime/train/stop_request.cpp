@@ -1,5 +1,6 @@
 #include "runtime/train/stop_request.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -43,6 +44,17 @@ EndOnSigterm::~EndOnSigterm() {
 bool stop_requested() {
   sigset_t pending;
   return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
+}
+
+void sleep_unless_stopped(std::chrono::milliseconds duration) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto slice = std::chrono::milliseconds(50);
+  const auto end = Clock::now() + duration;
+  while (!stop_requested()) {
+    const auto left = end - Clock::now();
+    if (left <= left.zero()) return;
+    std::this_thread::sleep_for(std::min<Clock::duration>(left, slice));
+  }
 }
 
 }  // namespace muster

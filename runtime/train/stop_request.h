@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace muster {
@@ -18,6 +19,9 @@ void hold_back_sigterm();
 
 // True once SIGTERM has arrived.
 bool stop_requested();
+
+// Sleeps so long, or until SIGTERM has arrived.
+void sleep_unless_stopped(std::chrono::milliseconds duration);
 
 // While this lives, SIGTERM ends the process at once: before the first step there is nothing to
 // save, and reading, joining or waiting for a network may take for ever. Needs the signal held

@@ -185,4 +185,10 @@ TrainingData open_training_data(const TrainOptions& options, std::optional<Token
   return data;
 }
 
+void check_windows(const TrainingData& data, const Sampler& sampler, std::uint64_t context) {
+  if (sampler.windows() > 0) return;
+  throw StartError("--data: " + std::to_string(data.tokens->size()) +
+                   " tokens are too few for one window of --context " + std::to_string(context));
+}
+
 }  // namespace muster

@@ -14,6 +14,7 @@
 
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/communicator/communicator.h"
+#include "runtime/data/sampler.h"
 #include "runtime/data/shard_cache.h"
 #include "runtime/data/token_dataset.h"
 #include "runtime/data/token_source.h"
@@ -49,5 +50,8 @@ TrainingDataPlan plan_training_data(const TrainOptions& options, Communicator& r
 TrainingData open_training_data(const TrainOptions& options, std::optional<TokenDataset> dataset,
                                 const std::vector<std::string>& left_out, const std::string& host,
                                 Communicator& ranks);
+
+// Throws StartError when there is not even one window to train on.
+void check_windows(const TrainingData& data, const Sampler& sampler, std::uint64_t context);
 
 }  // namespace muster
