@@ -6,6 +6,7 @@
 
 #include "cli/find_job.h"
 #include "runtime/checkpoint/choose.h"
+#include "runtime/checkpoint/normal_path.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "scheduler/summary.h"
 #include "templates/spelling.h"
@@ -35,12 +36,6 @@ TypedSubject split(const std::string& typed) {
   const auto parsed = std::from_chars(typed.data() + at + 1, end, step);
   if (parsed.ec != std::errc() || parsed.ptr != end) return {typed, std::nullopt};
   return {typed.substr(0, at), step};
-}
-
-std::string normal_path(const std::string& path) {
-  fs::path normal = fs::absolute(path).lexically_normal();
-  if (!normal.has_filename()) normal = normal.parent_path();
-  return normal.string();
 }
 
 Result<std::string> root_of_job(const Home& home, const std::string& typed) {

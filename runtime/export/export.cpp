@@ -5,6 +5,7 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/normal_path.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/export/exported_model.h"
 #include "runtime/export/onnx_file.h"
@@ -58,12 +59,6 @@ class PartialDirectory {
   std::string wanted_;
   bool is_ours_ = false;  // made here, and not renamed yet
 };
-
-std::string normal_path(const std::string& path) {
-  fs::path normal = fs::absolute(path).lexically_normal();
-  if (!normal.has_filename()) normal = normal.parent_path();
-  return normal.string();
-}
 
 Checked<NoValue> write_files(const std::string& path, const Manifest& manifest,
                              const ExportOptions& options, const std::string& directory) {

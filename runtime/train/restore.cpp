@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/normal_path.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"
@@ -21,12 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t verify_elements = 1 << 20;
 constexpr const char* no_checkpoint = ": no such checkpoint";
-
-std::string normal_path(const std::string& path) {
-  std::string text = fs::absolute(path).lexically_normal().string();
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
-}
 
 std::string root_of(const std::string& path) {
   return fs::path(path).parent_path().string();

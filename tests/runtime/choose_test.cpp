@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "runtime/checkpoint/normal_path.h"
 #include "runtime/checkpoint/retention.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
@@ -181,4 +182,14 @@ TEST_CASE("a checkpoint that cannot be removed does not keep the others") {
   CHECK_FALSE(fs::exists(folder / "s000000010-g1"));
   REQUIRE(collect_checkpoints(folder.path(), {2, 1, 40}).ok());
   CHECK_FALSE(fs::exists(folder / "s000000020-g1"));
+}
+
+TEST_CASE("paths that mean the same are spelled alike") {
+  const std::string here = fs::current_path().string();
+  CHECK(normal_path("a/b") == here + "/a/b");
+  CHECK(normal_path("./a//x/../b/") == here + "/a/b");
+  CHECK(normal_path("/a/b/") == "/a/b");
+  CHECK(normal_path("/a/./b/..") == "/a");
+  CHECK(normal_path("/") == "/");
+  CHECK(normal_path(".") == here);
 }
