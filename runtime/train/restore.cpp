@@ -13,6 +13,7 @@
 #include "runtime/train/plane_source.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/resume_offer.h"
+#include "runtime/train/save_context.h"
 #include "runtime/train/start_error.h"
 
 namespace muster {
@@ -42,8 +43,7 @@ using Wish = std::variant<NoResume, ResumeNewest, ResumeThis>;
 // Throws StartError.
 Wish read_wish(const TrainOptions& options, const RankVariables& variables) {
   const std::string asked = variables.resume_from.empty() ? options.resume : variables.resume_from;
-  const std::string root =
-      variables.checkpoint_dir.empty() ? options.checkpoint_dir : variables.checkpoint_dir;
+  const std::string root = checkpoint_root(options, variables);
   if (asked.empty() || asked == "none") return NoResume{};
   if (asked == "auto" || asked == "certified") {
     if (root.empty()) {
