@@ -62,7 +62,7 @@ struct TrainState {
 // How the working weights of the ranks compared when the checkpoint was taken.
 struct ReplicaVote {
   std::uint64_t hash = 0;
-  std::uint64_t voters = 0;
+  std::uint64_t voters = 0;  // 0: no rank held all weights, or there was but one rank
   bool agree = true;
 };
 

@@ -10,8 +10,10 @@
 namespace muster {
 namespace {
 
-constexpr const char* all_is_sane =
-    "every value is finite, what was copied is what was written, the ranks hold the same weights";
+std::string all_is_sane(const ReplicaVote& replica) {
+  const std::string values = "every value is finite, what was copied is what was written";
+  return replica.voters > 1 ? values + ", the ranks hold the same weights" : values;
+}
 
 Manifest describe(const SaveContext& context, const FlatSpace& space,
                   const TrainingProgress& progress, std::size_t ranks) {
@@ -41,7 +43,6 @@ Manifest describe(const SaveContext& context, const FlatSpace& space,
 
 // Adds the ranks' entries: shards, the sum of their hashes, the vote about the replicated weights.
 Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& manifest) {
-  manifest.replica.voters = parts.size();
   for (std::size_t r = 0; r < parts.size(); ++r) {
     std::uint64_t hash = 0;
     const auto blank =
@@ -50,6 +51,7 @@ Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& mani
     if (!record) return record.fault();
     if (r == 0) manifest.replica.hash = hash;
     manifest.replica.agree = manifest.replica.agree && manifest.replica.hash == hash;
+    if (hash != 0) ++manifest.replica.voters;  // 0: it holds its own elements only
     for (const PlaneVitals& vitals : record.value().vitals) {
       manifest.state_hash += vitals.hash;
       if (vitals.nonfinite == 0) continue;
@@ -100,7 +102,7 @@ Checked<std::string> commit_and_collect(const SaveContext& context, const Manife
   durable();
   if (!manifest.replica.agree) return std::string("the weights of the ranks differ");
   const auto sane = mark_sane(path_of_save(context, manifest.step),
-                              {manifest.step, manifest.generation, {all_is_sane}});
+                              {manifest.step, manifest.generation, {all_is_sane(manifest.replica)}});
   Retention retention{context.keep, manifest.generation, manifest.step};
   retention.referred = context.spared;
   const auto gone = collect_checkpoints(context.root, retention);

@@ -30,7 +30,7 @@ Checked<ShardWrite> begin_part(SaveContext& context, const FlatSpace& space, std
 
 // What the source of the values was when they were taken.
 struct SourceHashes {
-  std::uint64_t weights = 0;  // of all weights on this rank
+  std::uint64_t weights = 0;  // of all weights on this rank; 0: it holds its own only
   // Of the owned elements of each plane; none when the shard is written from the source itself.
   std::optional<std::array<std::uint64_t, flat_planes>> owned = {};
 };

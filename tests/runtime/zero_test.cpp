@@ -168,6 +168,7 @@ TEST_CASE("checkpoints are the same in every stage, written in the background or
     const auto manifest = read_manifest(options.checkpoint_dir + "/s000000004-g1");
     REQUIRE(manifest);
     CHECK(manifest.value().replica.agree);
+    CHECK(manifest.value().replica.voters == (stage == ZeroStage::weights ? 0 : 3));
     hashes.push_back(manifest.value().state_hash);
   }
   CHECK(hashes == std::vector<std::uint64_t>(4, hashes[0]));
