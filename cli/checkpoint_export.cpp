@@ -58,17 +58,16 @@ Result<std::string> sha256_of(const std::string& path) {
   return hash.finish();
 }
 
-Status write_sums(const std::string& directory, std::vector<ExportedFile>& files) {
+Checked<NoValue> write_sums(const std::string& directory, std::vector<ExportedFile>& files) {
   std::string text;
   for (const ExportedFile& file : files) {
     const auto sum = sha256_of(directory + "/" + file.name);
-    if (!sum) return sum.error();
+    if (!sum) return CheckpointFault{sum.error().message};
     text += *sum + "  " + file.name + "\n";
   }
-  const auto put = replace_durably(directory, sums_name, text);
-  if (!put) return Error{put.reason()};
+  if (auto put = replace_durably(directory, sums_name, text); !put) return put;
   files.push_back({sums_name, text.size()});
-  return Done{};
+  return NoValue{};
 }
 
 Document files_document(const ExportOptions& options, const std::string& from,
@@ -121,15 +120,10 @@ int export_weights(const CheckpointExportOptions& wanted, const CommonOptions& c
   if (const auto* bad = std::get_if<CheckpointQuarantine>(&standing)) {
     notice("note: " + *subject->name + " is quarantined: " + bad->reason, common);
   }
-  auto files = export_checkpoint(subject->path(), options);
+  if (wanted.sha256) options.complete = write_sums;
+  const auto files = export_checkpoint(subject->path(), options);
   if (!files) {
     complain("cannot export " + subject->path() + ": " + files.reason(), common);
-    return no_such_job;
-  }
-  const Status summed =
-      wanted.sha256 ? write_sums(options.directory, files.value()) : Status(Done{});
-  if (!summed) {
-    complain(summed.error().message, common);
     return no_such_job;
   }
   if (!wants_table(common)) {

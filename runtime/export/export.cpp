@@ -94,8 +94,14 @@ Checked<std::vector<ExportedFile>> export_checkpoint(const std::string& path,
   if (auto begun = partial.begin(); !begun) return begun.fault();
   auto written = write_files(path, manifest.value(), options, partial.path());
   if (!written) return written.fault();
+  std::vector<ExportedFile> files = files_in(partial.path());
+  if (options.complete) {
+    if (auto completed = options.complete(partial.path(), files); !completed) {
+      return completed.fault();
+    }
+  }
   if (auto finished = partial.finish(); !finished) return finished.fault();
-  return files_in(wanted);
+  return files;
 }
 
 }  // namespace muster

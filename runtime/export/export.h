@@ -1,11 +1,13 @@
 // The weights of a checkpoint for other programs: `muster checkpoint export`.
 //
 // Everything is written into a new directory beside the wanted one, whose name ends in `.partial`,
-// made durable and renamed as a whole: what bears the wanted name is complete. Only the plane
+// made durable, what the caller adds too, and renamed as a whole: what bears the wanted name is
+// complete. Only the plane
 // `master` is read, chunk by chunk with its checksums.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,16 +20,19 @@ enum class ExportFormat {
   onnx,         // onnx_file.h
 };
 
+struct ExportedFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
 struct ExportOptions {
   ExportFormat format = ExportFormat::safetensors;
   std::string directory;                      // must not exist, or be empty
   std::uint64_t shard_bytes = 5'000'000'000;  // largest file of safetensors, as transformers has it
   bool external_data = false;                 // ONNX: weights in a file of their own
-};
-
-struct ExportedFile {
-  std::string name;
-  std::uint64_t bytes = 0;
+  // Writes more into the directory where the files lie, each of them durable by then, and names it.
+  std::function<Checked<NoValue>(const std::string& directory, std::vector<ExportedFile>& files)>
+      complete = {};
 };
 
 // Exports the checkpoint at `path`; returns what now lies in the directory.

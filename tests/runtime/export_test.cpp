@@ -153,6 +153,33 @@ TEST_CASE("an export is whole or not there") {
   CHECK(names_of(files.value()) == std::vector<std::string>{"config.json", "model.safetensors"});
 }
 
+TEST_CASE("what the caller adds to an export belongs to the whole") {
+  Folder folder;
+  const std::string path = commit_gpt(folder.path(), shape_of_all);
+  const std::string out = folder / "out";
+  std::string seen;
+  ExportOptions options{.directory = out};
+  options.complete = [&](const std::string& directory, std::vector<ExportedFile>& files) {
+    CHECK_FALSE(fs::exists(out));
+    for (const ExportedFile& file : files) seen += file.name + " ";
+    put(directory + "/sums", "1");
+    files.push_back({"sums", 1});
+    return Checked<NoValue>(NoValue{});
+  };
+  const auto files = export_checkpoint(path, options);
+  REQUIRE(files);
+  CHECK(seen == "config.json model.safetensors ");
+  CHECK(names_of(files.value()).back() == "sums");
+  CHECK(content_of(out + "/sums") == "1");
+  fs::remove_all(out);
+  options.complete = [](const std::string&, std::vector<ExportedFile>&) -> Checked<NoValue> {
+    return CheckpointFault{"no room"};
+  };
+  CHECK(export_checkpoint(path, options).reason() == "no room");
+  CHECK_FALSE(fs::exists(out));
+  CHECK_FALSE(fs::exists(out + ".partial"));
+}
+
 TEST_CASE("an export leaves alone what it did not make") {
   Folder folder;
   const std::string path = commit_gpt(folder.path(), shape_of_all);
