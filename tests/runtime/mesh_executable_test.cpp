@@ -6,6 +6,7 @@
 #include "tests/catch.h"
 #include "tests/runtime/a_trainer.h"
 #include "tests/runtime/folder.h"
+#include "tests/runtime/free_port.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -15,7 +16,8 @@ namespace {
 // As a launcher starts ranks: each a process of its own, told its place by the environment.
 class OwnRanks {
  public:
-  OwnRanks(const Folder& folder, std::size_t size, const std::string& port) {
+  OwnRanks(const Folder& folder, std::size_t size) {
+    const std::string port = std::to_string(free_port());
     for (std::size_t r = 0; r < size; ++r) {
       const std::string rank = std::to_string(r);
       logs_.push_back(std::make_unique<Folder>());
@@ -49,7 +51,7 @@ TEST_CASE("ranks without mpirun end in the bytes of those with it") {
   auto with_mpi = job;
   with_mpi.push_back(folder / "mpi");
   REQUIRE(Trainer(folder).run(2, with_mpi).code == 0);
-  OwnRanks ranks(folder, 2, "29611");
+  OwnRanks ranks(folder, 2);
   auto own = job;
   own.push_back(folder / "own");
   ranks.start(own);
@@ -63,7 +65,7 @@ TEST_CASE("ranks without mpirun end in the bytes of those with it") {
 
 TEST_CASE("a killed rank ends the others at once, and they say which one it was") {
   Folder folder;
-  OwnRanks ranks(folder, 3, "29612");
+  OwnRanks ranks(folder, 3);
   ranks.start({"--steps", "1000000", "--out", folder / "out"});
   CHECK(eventually([&] { return read_heartbeat(folder / "beat0") >= std::uint64_t{3}; }));
   ranks.signal(1, SIGKILL);
