@@ -1,13 +1,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/layer/attention/attention.h"
+#include "runtime/layer/attention/pair_product.h"
 #include "runtime/layer/attention/tile_product.h"
 #include "runtime/layer/parallel.h"
-#include "runtime/memory/vector_loops.h"
 #include "runtime/memory/bf16.h"
+#include "runtime/memory/vector_loops.h"
 
 namespace muster {
 namespace {
@@ -20,36 +23,112 @@ std::size_t padded(std::size_t count) {
   return (count + block - 1) / block * block;
 }
 
+// to[i, j] = factor from[i, j]; what lies beside stays.
+template <class Number>
+MUSTER_VECTOR_CLONES void copy_rows(const float* from, std::size_t from_row, std::size_t rows,
+                                    std::size_t columns, float factor, Number* to,
+                                    std::size_t to_row) {
+  for (std::size_t i = 0; i < rows; ++i, from += from_row, to += to_row) {
+    for (std::size_t j = 0; j < columns; ++j) to[j] = to_operand<Number>(factor * from[j]);
+  }
+}
+
+// A matrix of floats in memory that rows are `row` apart in.
+struct Rows {
+  const float* values;
+  std::size_t row, rows, columns;
+  float factor = 1;
+};
+
+// How products read their operands, in units of `depth` elements along k: floats, or pairs of bf16.
+struct Floats {
+  using Unit = float;
+  static constexpr std::size_t depth = 1;
+  static void load_along_columns(const Rows& from, Unit* to, std::size_t to_row) {
+    copy_rows(from.values, from.row, from.rows, from.columns, from.factor, to, to_row);
+  }
+  static void load_along_rows(const Rows& from, Unit* to, std::size_t to_row) {
+    load_along_columns(from, to, to_row);
+  }
+  static void load_transposed(const Rows& from, Unit*, std::size_t, Unit* to, std::size_t to_row) {
+    transpose(from.values, from.rows, from.columns, from.row, to, to_row);
+  }
+  static const Unit* along_columns(const Rows& values, Unit*) { return values.values; }
+  static const Unit* along_rows(const Rows& values, Unit*) { return values.values; }
+};
+
+struct Pairs {
+  using Unit = Bf16Pair;
+  static constexpr std::size_t depth = 2;
+  static void load_along_columns(const Rows& from, Unit* to, std::size_t to_row) {
+    pair_columns(from.values, from.row, from.rows, from.columns, from.factor, to, to_row);
+  }
+  static void load_along_rows(const Rows& from, Unit* to, std::size_t to_row) {
+    pair_rows(from.values, from.row, from.rows, from.columns, from.factor, to, to_row);
+  }
+  static void load_transposed(const Rows& from, Unit* paired, std::size_t paired_row, Unit* to,
+                              std::size_t to_row) {
+    load_along_columns(from, paired, paired_row);
+    transpose(paired, from.rows, (from.columns + 1) / 2, paired_row, to, to_row);
+  }
+  static const Unit* along_columns(const Rows& values, Unit* memory) {
+    load_along_columns(values, memory, values.row / depth);
+    return memory;
+  }
+  static const Unit* along_rows(const Rows& values, Unit* memory) {
+    load_along_rows(values, memory, values.row);
+    return memory;
+  }
+};
+
 // The scratch of one head, zero-padded to whole tiles: the padding must be finite, as it meets
-// zeros in products.
+// zeros in products. Sizes are those of floats; pairs take half.
+template <class Form>
 struct HeadScratch {
+  using Unit = typename Form::Unit;
+
   HeadScratch(const AttentionShape& shape, std::span<float> memory)
       : context(padded(shape.context)), width(padded(shape.head_width())) {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
     next_ = memory.data() + (64 - address % 64) % 64 / sizeof(float);
-    for (float** matrix : {&k_transposed, &v_transposed}) *matrix = take(width * context);
-    for (float** matrix : {&k, &v, &dk, &dv}) *matrix = take(context * width);
-    for (float** matrix : {&q, &o, &dq}) *matrix = take(block * width);
+    float* const first = next_;
+    for (Unit** matrix : {&k_transposed, &v_transposed, &k, &v, &paired}) {
+      *matrix = take_units(context * width);
+    }
+    for (Unit** matrix : {&q, &dout, &q_rows, &dout_rows}) *matrix = take_units(block * width);
+    for (Unit** matrix : {&p_units, &ds_units}) *matrix = take_units(block * context);
+    for (float** matrix : {&dk, &dv}) *matrix = take(context * width);
+    product = take(block * width);
     for (float** matrix : {&p, &ds}) *matrix = take(block * context);
     if (context != shape.context || width != shape.head_width()) {
-      std::fill(k_transposed, next_, 0.0f);
+      std::memset(first, 0, static_cast<std::size_t>(next_ - first) * sizeof(float));
     }
   }
   static std::size_t elements(const AttentionShape& shape) {
     const std::size_t context = padded(shape.context), width = padded(shape.head_width());
-    return 6 * context * width + 3 * block * width + 2 * block * context + 16;
+    return 7 * context * width + 5 * block * width + 4 * block * context + 16;
   }
 
   std::size_t context, width;
-  float *k_transposed, *v_transposed;  // [width, context]
-  float *k, *v, *dk, *dv;              // [context, width]
-  float *q, *o, *dq;                   // [block, width]
-  float *p, *ds;                       // [block, context]
+  Unit *k_transposed, *v_transposed;  // [width / depth, context]
+  Unit *k, *v;                        // [context / depth, width]
+  Unit* paired;                       // [context, width / depth]
+  Unit *q, *dout;                     // [block, width / depth]
+  Unit *q_rows, *dout_rows;           // [block / depth, width]
+  Unit *p_units, *ds_units;           // [block, context / depth] or [block / depth, context]
+  float *dk, *dv;                     // [context, width]
+  float* product;                     // [block, width]
+  float *p, *ds;                      // [block, context]
 
  private:
   float* take(std::size_t count) { return std::exchange(next_, next_ + count); }
+  Unit* take_units(std::size_t count) { return reinterpret_cast<Unit*>(take(count)); }
   float* next_ = nullptr;
 };
+
+std::size_t attention_scratch_of_head(const AttentionShape& shape) {
+  return HeadScratch<Floats>::elements(shape);
+}
 
 // Where the matrices of one head of one sequence begin, in elements.
 struct HeadOffsets {
@@ -65,12 +144,12 @@ HeadOffsets offsets_of(const AttentionShape& shape, std::size_t sequence, std::s
 }
 
 // Heads are spread over the threads, each with a part of the scratch.
-template <class Visit>
+template <class Form, class Visit>
 void for_each_head(const AttentionShape& shape, std::span<float> scratch, Visit visit) {
   for_ranges(shape.batch * shape.heads, 1, [&](std::size_t lo, std::size_t hi) {
-    const std::size_t size = HeadScratch::elements(shape);
+    const std::size_t size = attention_scratch_of_head(shape);
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
-    const HeadScratch memory(shape, scratch.subspan(thread * size, size));
+    const HeadScratch<Form> memory(shape, scratch.subspan(thread * size, size));
     for (std::size_t i = lo; i < hi; ++i) {
       visit(memory, offsets_of(shape, i / shape.heads, i % shape.heads));
     }
@@ -79,16 +158,6 @@ void for_each_head(const AttentionShape& shape, std::span<float> scratch, Visit 
 
 float scale_of(const AttentionShape& shape) {
   return 1.0f / std::sqrt(static_cast<float>(shape.head_width()));
-}
-
-// to[i, j] = factor from[i, j]; what lies beside stays.
-template <class Number>
-MUSTER_VECTOR_CLONES void copy_rows(const float* from, std::size_t from_row, std::size_t rows,
-                                    std::size_t columns, float factor, Number* to,
-                                    std::size_t to_row) {
-  for (std::size_t i = 0; i < rows; ++i, from += from_row, to += to_row) {
-    for (std::size_t j = 0; j < columns; ++j) to[j] = to_operand<Number>(factor * from[j]);
-  }
 }
 
 // A row of scores, of which the first `count` are allowed and `columns` is a multiple of the block,
@@ -126,15 +195,19 @@ void softmax_backward(float* p, float* dp, std::size_t count, std::size_t column
 }
 
 // One head: every block of rows against the columns up to its last row.
+template <class Form>
 class Head {
+  using Unit = typename Form::Unit;
+  static constexpr std::size_t depth = Form::depth;
+
  public:
-  Head(const AttentionShape& shape, const HeadScratch& scratch)
+  Head(const AttentionShape& shape, const HeadScratch<Form>& scratch)
       : shape_(shape), scratch_(scratch), width_(shape.head_width()), stride_(3 * shape.width) {}
 
   template <class Operand>
   void forward(const float* q, const float* k, const float* v, Operand* out, float* log_sums) {
-    transpose(k, shape_.context, width_, stride_, scratch_.k_transposed, scratch_.context);
-    copy_rows(v, stride_, shape_.context, width_, 1, scratch_.v, scratch_.width);
+    transpose_all(k, scratch_.k_transposed);
+    Form::load_along_rows(all_of(v), scratch_.v, scratch_.width);
     for (std::size_t first = 0; first < shape_.context; first += block) {
       const std::size_t rows = std::min(block, shape_.context - first);
       const std::size_t columns = first + block;
@@ -147,9 +220,10 @@ class Head {
         log_sums[first + i] = highest + std::log(sum);
         inverse[i] = 1.0f / sum;
       }
-      tile_product(rows_by_width(columns), scratch_.p, scratch_.v, scratch_.o);
+      const Unit* const p = Form::along_columns(block_of(scratch_.p, columns), scratch_.p_units);
+      tile_product(rows_by_width(columns), p, scratch_.v, scratch_.product);
       for (std::size_t i = 0; i < rows; ++i) {
-        copy_rows(scratch_.o + i * scratch_.width, 0, 1, width_, inverse[i],
+        copy_rows(scratch_.product + i * scratch_.width, 0, 1, width_, inverse[i],
                   out + (first + i) * shape_.width, 0);
       }
     }
@@ -158,45 +232,65 @@ class Head {
   template <class Operand>
   void backward(const float* q, const float* k, const float* v, const float* log_sums,
                 const float* dout, Operand* dq, Operand* dk, Operand* dv) {
-    transpose(k, shape_.context, width_, stride_, scratch_.k_transposed, scratch_.context);
-    transpose(v, shape_.context, width_, stride_, scratch_.v_transposed, scratch_.context);
-    copy_rows(k, stride_, shape_.context, width_, 1, scratch_.k, scratch_.width);
+    transpose_all(k, scratch_.k_transposed);
+    transpose_all(v, scratch_.v_transposed);
+    Form::load_along_rows(all_of(k), scratch_.k, scratch_.width);
     std::fill_n(scratch_.dk, scratch_.context * scratch_.width, 0.0f);
     std::fill_n(scratch_.dv, scratch_.context * scratch_.width, 0.0f);
     for (std::size_t first = 0; first < shape_.context; first += block) {
       const std::size_t rows = std::min(block, shape_.context - first);
       const std::size_t columns = first + block;
-      scores(q + first * stride_, rows, columns);
-      load_block(dout + first * shape_.width, shape_.width, rows, 1, scratch_.o);
-      tile_product(rows_by_columns(columns), scratch_.o, scratch_.v_transposed, scratch_.ds);
+      const Rows q_block{q + first * stride_, stride_, rows, width_};
+      const Rows dout_block{dout + first * shape_.width, shape_.width, rows, width_};
+      scores(q_block.values, rows, columns);
+      load_along_columns(dout_block, scratch_.dout);
+      tile_product(rows_by_columns(columns), scratch_.dout, scratch_.v_transposed, scratch_.ds);
       for (std::size_t i = 0; i < rows; ++i) {
         softmax_backward(scratch_.p + i * scratch_.context, scratch_.ds + i * scratch_.context,
                          first + i + 1, columns, log_sums[first + i], scale_of(shape_));
       }
       clear_rows_from(rows, columns);
-      add_tile_product(columns_by_width(columns), scratch_.p, scratch_.o, scratch_.dv);
-      load_block(q + first * stride_, stride_, rows, 1, scratch_.q);
-      add_tile_product(columns_by_width(columns), scratch_.ds, scratch_.q, scratch_.dk);
-      tile_product(rows_by_width(columns), scratch_.ds, scratch_.k, scratch_.dq);
-      copy_rows(scratch_.dq, scratch_.width, rows, width_, 1, dq + first * stride_, stride_);
+      load_along_rows(dout_block, scratch_.dout_rows);
+      load_along_rows(q_block, scratch_.q_rows);
+      const Rows p = block_of(scratch_.p, columns), ds = block_of(scratch_.ds, columns);
+      add_tile_product(columns_by_width(columns), Form::along_rows(p, scratch_.p_units),
+                       scratch_.dout_rows, scratch_.dv);
+      add_tile_product(columns_by_width(columns), Form::along_rows(ds, scratch_.ds_units),
+                       scratch_.q_rows, scratch_.dk);
+      tile_product(rows_by_width(columns), Form::along_columns(ds, scratch_.ds_units), scratch_.k,
+                   scratch_.product);
+      copy_rows(scratch_.product, scratch_.width, rows, width_, 1, dq + first * stride_, stride_);
     }
     copy_rows(scratch_.dk, scratch_.width, shape_.context, width_, 1, dk, stride_);
     copy_rows(scratch_.dv, scratch_.width, shape_.context, width_, 1, dv, stride_);
   }
 
  private:
+  Rows all_of(const float* matrix) const { return {matrix, stride_, shape_.context, width_}; }
+  Rows block_of(const float* matrix, std::size_t columns) const {
+    return {matrix, scratch_.context, block, columns};
+  }
+
+  void transpose_all(const float* matrix, Unit* to) {
+    Form::load_transposed(all_of(matrix), scratch_.paired, scratch_.width / depth, to,
+                          scratch_.context);
+  }
+
   void scores(const float* q, std::size_t rows, std::size_t columns) {
-    load_block(q, stride_, rows, scale_of(shape_), scratch_.q);
+    load_along_columns({q, stride_, rows, width_, scale_of(shape_)}, scratch_.q);
     tile_product(rows_by_columns(columns), scratch_.q, scratch_.k_transposed, scratch_.p);
   }
 
-  void load_block(const float* from, std::size_t stride, std::size_t rows, float factor,
-                  float* to) {
-    copy_rows(from, stride, rows, width_, factor, to, scratch_.width);
-    std::fill(to + rows * scratch_.width, to + block * scratch_.width, 0.0f);
+  // Rows of the last block that do not exist are zero.
+  void load_along_columns(const Rows& from, Unit* to) {
+    Form::load_along_columns(from, to, scratch_.width / depth);
+    std::fill(to + from.rows * scratch_.width / depth, to + block * scratch_.width / depth, Unit{});
   }
-
-  // Rows of the last block that do not exist.
+  void load_along_rows(const Rows& from, Unit* to) {
+    Form::load_along_rows(from, to, scratch_.width);
+    const std::size_t loaded = (from.rows + depth - 1) / depth;
+    std::fill(to + loaded * scratch_.width, to + block / depth * scratch_.width, Unit{});
+  }
   void clear_rows_from(std::size_t rows, std::size_t columns) {
     for (std::size_t i = rows; i < block; ++i) {
       std::fill_n(scratch_.p + i * scratch_.context, columns, 0.0f);
@@ -206,36 +300,50 @@ class Head {
 
   // [block, D] times [D, columns]
   TileProduct rows_by_columns(std::size_t columns) const {
-    return {block, columns, width_, scratch_.width, 1, scratch_.context, scratch_.context};
+    return {block, columns,          width_in_units(), width_in_units(),
+            1,     scratch_.context, scratch_.context};
   }
   // [block, columns] times [columns, D]
   TileProduct rows_by_width(std::size_t columns) const {
-    return {block, scratch_.width, columns, scratch_.context, 1, scratch_.width, scratch_.width};
+    return {block, scratch_.width, columns / depth, scratch_.context / depth,
+            1,     scratch_.width, scratch_.width};
   }
   // [block, columns] transposed, times [block, D]
   TileProduct columns_by_width(std::size_t columns) const {
-    return {columns, scratch_.width, block, 1, scratch_.context, scratch_.width, scratch_.width};
+    return {columns,          scratch_.width, block / depth, 1,
+            scratch_.context, scratch_.width, scratch_.width};
   }
+  std::size_t width_in_units() const { return scratch_.width / depth; }
 
   const AttentionShape& shape_;
-  const HeadScratch& scratch_;
+  const HeadScratch<Form>& scratch_;
   std::size_t width_;   // D
   std::size_t stride_;  // from one position of qkv to the next
 };
 
+// Where the next product reads bf16, these may too.
+template <class Operand, class Run>
+void in_best_form(Run run) {
+  if (std::is_same_v<Operand, Bf16> && has_pair_product()) return run(Pairs{});
+  run(Floats{});
+}
+
 }  // namespace
 
 std::size_t attention_scratch(const AttentionShape& shape) {
-  return HeadScratch::elements(shape) * static_cast<std::size_t>(omp_get_max_threads());
+  return attention_scratch_of_head(shape) * static_cast<std::size_t>(omp_get_max_threads());
 }
 
 template <class Operand>
 void attention_forward(const AttentionShape& shape, std::span<const float> qkv,
                        std::span<Operand> out, std::span<float> log_sums,
                        std::span<float> scratch) {
-  for_each_head(shape, scratch, [&](const HeadScratch& memory, const HeadOffsets& at) {
-    Head(shape, memory)
-        .forward(&qkv[at.q], &qkv[at.k], &qkv[at.v], &out[at.out], &log_sums[at.rows]);
+  in_best_form<Operand>([&]<class Form>(Form) {
+    for_each_head<Form>(
+        shape, scratch, [&](const HeadScratch<Form>& memory, const HeadOffsets& at) {
+          Head<Form>(shape, memory)
+              .forward(&qkv[at.q], &qkv[at.k], &qkv[at.v], &out[at.out], &log_sums[at.rows]);
+        });
   });
 }
 
@@ -243,10 +351,13 @@ template <class Operand>
 void attention_backward(const AttentionShape& shape, std::span<const float> qkv,
                         std::span<const float> log_sums, std::span<const float> dout,
                         std::span<Operand> dqkv, std::span<float> scratch) {
-  for_each_head(shape, scratch, [&](const HeadScratch& memory, const HeadOffsets& at) {
-    Head(shape, memory)
-        .backward(&qkv[at.q], &qkv[at.k], &qkv[at.v], &log_sums[at.rows], &dout[at.out],
-                  &dqkv[at.q], &dqkv[at.k], &dqkv[at.v]);
+  in_best_form<Operand>([&]<class Form>(Form) {
+    for_each_head<Form>(shape, scratch,
+                        [&](const HeadScratch<Form>& memory, const HeadOffsets& at) {
+                          Head<Form>(shape, memory)
+                              .backward(&qkv[at.q], &qkv[at.k], &qkv[at.v], &log_sums[at.rows],
+                                        &dout[at.out], &dqkv[at.q], &dqkv[at.k], &dqkv[at.v]);
+                        });
   });
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/layer/attention/tile_product.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "runtime/memory/vector_loops.h"
@@ -75,8 +76,9 @@ void add_tile_product(const TileProduct& shape, const float* a, const float* b, 
 }
 
 // In strips of few rows, whose cache lines then stay until all of their columns were used.
-void transpose(const float* from, std::size_t rows, std::size_t columns, std::size_t from_row,
-               float* to, std::size_t to_row) {
+template <class Unit>
+void transpose(const Unit* from, std::size_t rows, std::size_t columns, std::size_t from_row,
+               Unit* to, std::size_t to_row) {
   for (std::size_t first = 0; first < rows; first += lanes) {
     const std::size_t last = std::min(first + lanes, rows);
     for (std::size_t j = 0; j < columns; ++j) {
@@ -84,5 +86,9 @@ void transpose(const float* from, std::size_t rows, std::size_t columns, std::si
     }
   }
 }
+
+template void transpose(const float*, std::size_t, std::size_t, std::size_t, float*, std::size_t);
+template void transpose(const std::uint32_t*, std::size_t, std::size_t, std::size_t, std::uint32_t*,
+                        std::size_t);
 
 }  // namespace muster

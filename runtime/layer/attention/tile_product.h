@@ -28,7 +28,8 @@ void tile_product(const TileProduct& shape, const float* a, const float* b, floa
 void add_tile_product(const TileProduct& shape, const float* a, const float* b, float* c);
 
 // to[j, i] = from[i, j] for i < rows, j < columns.
-void transpose(const float* from, std::size_t rows, std::size_t columns, std::size_t from_row,
-               float* to, std::size_t to_row);
+template <class Unit>  // of four bytes
+void transpose(const Unit* from, std::size_t rows, std::size_t columns, std::size_t from_row,
+               Unit* to, std::size_t to_row);
 
 }  // namespace muster
