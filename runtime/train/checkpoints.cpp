@@ -87,9 +87,9 @@ void Checkpoints::step_done(const TrainingState& state, const StepOutcome& outco
   certificates_.step_done(state.step, look);
   tend_certificates();
   due_ = due_ || (options_.checkpoint_every > 0 && state.step % options_.checkpoint_every == 0);
-  if (outcome.stop) return save_now(state);
+  if (outcome.stop) return save_at_once(state);
   if (!due_ || !goes_on || is_saving()) return;
-  if (!background_) return save_now(state);
+  if (!background_) return save_at_once(state);
   begin_save(state);
 }
 
@@ -109,6 +109,11 @@ void Checkpoints::spare_candidate() {
 }
 
 void Checkpoints::save_now(const TrainingState& state) {
+  const SpentTime spent(waited_s_);
+  save_at_once(state);
+}
+
+void Checkpoints::save_at_once(const TrainingState& state) {
   if (is_saving()) tell(background_->finish());
   if (saved_step_ == state.step) return;
   if (background_) {

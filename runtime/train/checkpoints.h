@@ -73,6 +73,7 @@ class Checkpoints {
 
  private:
   void begin_save(const TrainingState& state);
+  void save_at_once(const TrainingState& state);
   void tell(const SaveOutcome& outcome);
   void tell_engine();
   void tend_certificates();

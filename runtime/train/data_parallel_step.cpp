@@ -12,11 +12,6 @@
 namespace muster {
 namespace {
 
-// What an owner may receive of one piece of the gradient, and how many pieces may be on their way:
-// without a bound it would be as much as the whole model.
-constexpr std::uint64_t received_bytes = 32 << 20;
-constexpr std::size_t pieces_under_way = 4;
-
 MUSTER_VECTOR_CLONES
 double sum_of_squares(const float* values, std::size_t count) {
   return lane_sum<double>(count,
@@ -39,30 +34,20 @@ GptSettings model_settings(const TrainOptions& options) {
   return settings;
 }
 
-GradientPlan make_gradient_plan(const TrainOptions& options, const FlatSpace& space,
-                                const Division& division) {
-  BucketLimits limits = options.buckets;
-  std::uint64_t nodes = 0;
-  for (const auto& of_rank : division.nodes) nodes += of_rank.size();
-  limits.most_bytes = std::min(limits.most_bytes, received_bytes / nodes);
-  std::vector<ElementRange> blocks = gpt_blocks(options.shape, space);
-  std::vector<Bucket> buckets = make_buckets(blocks, limits);
-  return {std::move(blocks), std::move(buckets), space.numel};
-}
-
 }  // namespace
 
 DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan& plan,
                                    const FlatSpace& space, const Sampler& sampler,
-                                   Communicator& ranks)
+                                   Communicator& ranks, Trace* trace)
     : options_(options),
       plan_(plan),
       space_(space),
       ranks_(ranks),
+      trace_(trace),
       division_(make_division(space, plan.leaves, ranks.rank(), ranks.size())),
       streams_(options.zero >= ZeroStage::gradients &&
                has_one_pass_per_rank(plan.leaves, plan.micro_batches(), ranks.size())),
-      gradient_plan_(make_gradient_plan(options, space, division_)),
+      gradient_plan_(make_gradient_plan(options.shape, options.buckets, space, division_)),
       reduction_(division_, ranks, pieces_under_way, exchange_s_),
       gradients_(make_gradients()),
       weights_(make_weights()),
@@ -72,7 +57,9 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
       prefetch_(sampler, options.shape.context,
                 {plan.batch, leaves_.lo * plan.leaf_sequences(),
                  (leaves_.hi - leaves_.lo) * plan.leaf_sequences(), options.steps}),
-      leaf_losses_(leaves_.hi - leaves_.lo) {}
+      leaf_losses_(leaves_.hi - leaves_.lo) {
+  if (trace != nullptr) traced_blocks_.emplace(blocks_, *trace, gradient_plan_.blocks.size());
+}
 
 std::unique_ptr<GradientMemory> DataParallelStep::make_gradients() {
   if (streams_) return std::make_unique<StreamedGradients>(gradient_plan_, division_, reduction_);
@@ -97,12 +84,18 @@ std::uint64_t DataParallelStep::passes_of(std::size_t rank) const {
 
 double DataParallelStep::sum_leaf(std::span<const Token> tokens, bool is_last) {
   const std::uint64_t micro_batch = plan_.micro_batch * (options_.shape.context + 1);
+  BlockStore& store = traced_blocks_ ? static_cast<BlockStore&>(*traced_blocks_) : blocks_;
   double loss = 0;
   for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(micro_batch), fresh = false) {
     blocks_.begin_pass(is_last && tokens.size() == micro_batch);
-    loss += model_.accumulate(tokens.first(micro_batch), blocks_, fresh);
+    loss += model_.accumulate(tokens.first(micro_batch), store, fresh);
   }
   return loss;
+}
+
+std::span<const Token> DataParallelStep::take_samples(std::uint64_t step) {
+  const TraceSpan span(trace_, SpanKind::data_wait);
+  return prefetch_.take(step);
 }
 
 // Of ranks that have fewer leaves than others: before their own, so that the last pass, in which
@@ -117,7 +110,7 @@ void DataParallelStep::sum_own_leaves(TrainingState& state) {
   weights_->begin_step(state.weights);
   model_.weights_changed();
   gradients_->begin_step();
-  const std::span<const Token> tokens = prefetch_.take(state.step);
+  const std::span<const Token> tokens = take_samples(state.step);
   join_idle_passes();
   const std::uint64_t leaf_tokens = plan_.leaf_sequences() * (options_.shape.context + 1);
   for (std::size_t leaf = leaves_.lo; leaf < leaves_.hi; ++leaf) {
@@ -243,6 +236,7 @@ StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes
   if (outcome.skipped) {
     ++state.skipped_in_a_row;
   } else {
+    const TraceSpan span(trace_, SpanKind::optimizer);
     state.skipped_in_a_row = 0;
     if (options_.zero == ZeroStage::nothing) update_all(state, outcome);
     if (options_.zero != ZeroStage::nothing) update_own(state, outcome);

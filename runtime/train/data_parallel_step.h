@@ -33,6 +33,7 @@
 #include "runtime/zero/gradient_memory.h"
 #include "runtime/zero/gradient_reduction.h"
 #include "runtime/zero/rank_blocks.h"
+#include "runtime/zero/traced_blocks.h"
 #include "runtime/zero/weight_memory.h"
 
 namespace muster {
@@ -62,9 +63,9 @@ struct StepWishes {
 
 class DataParallelStep {
  public:
-  // Everything passed by reference outlives this object.
+  // Everything passed by reference, and the trace if there is one, outlives this object.
   DataParallelStep(const TrainOptions& options, const BatchPlan& plan, const FlatSpace& space,
-                   const Sampler& sampler, Communicator& ranks);
+                   const Sampler& sampler, Communicator& ranks, Trace* trace = nullptr);
 
   // Takes `state` from step k to k + 1.
   StepOutcome run(TrainingState& state, const StepWishes& wishes);
@@ -81,6 +82,7 @@ class DataParallelStep {
   std::unique_ptr<WeightMemory> make_weights();
 
   void sum_own_leaves(TrainingState& state);
+  std::span<const Token> take_samples(std::uint64_t step);
   double sum_leaf(std::span<const Token> tokens, bool is_last);
   void join_idle_passes();
   std::optional<HardwareDoubt> replay(TrainingState& state);
@@ -97,6 +99,7 @@ class DataParallelStep {
   const BatchPlan plan_;
   const FlatSpace& space_;
   Communicator& ranks_;
+  Trace* trace_;
   double exchange_s_ = 0;  // of this step
 
   Division division_;
@@ -107,6 +110,7 @@ class DataParallelStep {
   std::unique_ptr<GradientMemory> gradients_;
   std::unique_ptr<WeightMemory> weights_;
   RankBlocks blocks_;
+  std::optional<TracedBlocks> traced_blocks_;
   Gpt model_;
 
   LeafRange leaves_;                 // of this rank

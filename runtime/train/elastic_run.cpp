@@ -28,6 +28,7 @@
 #include "runtime/train/restore.h"
 #include "runtime/train/run.h"
 #include "runtime/train/run_identity.h"
+#include "runtime/train/run_peak.h"
 #include "runtime/train/run_report.h"
 #include "runtime/train/save_context.h"
 #include "runtime/train/start_error.h"
@@ -91,6 +92,7 @@ class ElasticRun {
     check_windows(data_, sampler_, options.shape.context);
     restore(alone);
     prepare_checkpoints();
+    peak_ = run_peak(options, alone);
   }
 
   int go(const std::function<void()>& before_steps) {
@@ -246,10 +248,12 @@ class ElasticRun {
     if (!report_) {
       // That one may have been lost between its last step and the line about it.
       const bool is_untold = last_outcome_ && last_told_step(metrics_path()) < state_.step;
-      report_.emplace(options_, variables_, host_name(), state_.step - (is_untold ? 1 : 0));
+      report_.emplace(options_, variables_, host_name(), state_.step - (is_untold ? 1 : 0), peak_);
       if (is_untold) report_->step_done(state_.step, *last_outcome_, 0);
       if (!started_from_.empty()) say(started_from_);
     }
+    const auto members = static_cast<double>(epoch.members.size());
+    report_->peak_is({peak_.flops * members, peak_.origin});
     say("epoch " + std::to_string(epoch.epoch) + ": " + std::to_string(epoch.members.size()) +
         " ranks from step " + std::to_string(state_.step));
   }
@@ -348,6 +352,7 @@ class ElasticRun {
   int finish(Communicator& ranks) {
     const auto written = write_final_weights(options_.out, space_, state_, ranks);
     if (!written) say("error: the weights could not be written: " + written.reason());
+    if (report_) report_->end(0);
     return written ? 0 : exit_diverged;
   }
 
@@ -372,6 +377,7 @@ class ElasticRun {
   std::uint64_t ended_epoch_ = 0;
   std::optional<std::uint64_t> lost_;  // the rank without which the next epoch must be
   Clock::time_point waits_since_;
+  PeakRate peak_;                    // of this rank; the others are taken to be like it
   std::optional<RunReport> report_;  // of the first member
   std::optional<Clock::time_point> last_step_;
   std::optional<StepOutcome> last_outcome_;
@@ -380,6 +386,11 @@ class ElasticRun {
 
 TrainOptions elastic_options(const TrainOptions& options, const RankVariables& variables) {
   if (!variables.rank) throw StartError("MUSTER_MEMBERS is set, but RANK is not");
+  if (!options.profile.empty()) {
+    throw StartError(
+        "--profile: a trace needs the same ranks from its first step to its last; with "
+        "MUSTER_MEMBERS they may change: leave it out");
+  }
   if (options.zero > ZeroStage::moments) {
     throw StartError("--zero: with MUSTER_MEMBERS every rank holds the whole state; leave it out");
   }

@@ -1,10 +1,12 @@
 #include "runtime/train/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "runtime/train/start_error.h"
 
@@ -32,6 +34,12 @@ std::string amount_fault(const std::string& text) {
   return "expected a number from 0, got " + text;
 }
 
+std::string positive_fault(const std::string& text) {
+  const bool is_zero = text.find_first_not_of("0.") == std::string::npos;
+  return is_zero ? "expected a number above 0, got " + text : amount_fault(text);
+}
+
+const CLI::Validator positive(positive_fault, "", "above 0");
 const CLI::Validator whole_number(whole_number_fault, "", "whole number");
 const CLI::Validator count(count_fault, "", "count");
 const CLI::Validator amount(amount_fault, "", "amount");
@@ -62,6 +70,41 @@ void add_model_options(CLI::App& app, TrainOptions& options) {
       ->default_str("fp32");
   app.add_flag("--recompute", options.model.recompute,
                "compute each layer again in its backward, to save memory");
+}
+
+// "A-B", or one step; nothing when it is neither.
+std::optional<StepRange> parse_steps(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  const std::string first = text.substr(0, dash);
+  const std::string last = dash == std::string::npos ? first : text.substr(dash + 1);
+  if (!whole_number_fault(first).empty() || !whole_number_fault(last).empty()) return std::nullopt;
+  const StepRange range{std::stoull(first), std::stoull(last)};
+  if (range.first == 0 || range.last < range.first) return std::nullopt;
+  return range;
+}
+
+std::string steps_fault(const std::string& text) {
+  return parse_steps(text) ? "" : "expected steps such as 5-20, from 1, got " + text;
+}
+
+void add_report_options(CLI::App& app, TrainOptions& options) {
+  app.add_option("--out", options.out, "metrics, TensorBoard events, final weights")
+      ->capture_default_str();
+  app.add_option("--log-every", options.log_every, "steps between two lines of progress")
+      ->check(count)
+      ->capture_default_str();
+  app.add_option("--peak-tflops", options.peak_tflops,
+                 "of one rank, for its utilisation (default: measured in some 15 ms)")
+      ->check(positive);
+  app.add_option("--profile", options.profile,
+                 "file, or directory, for a Chrome trace of a few steps of all ranks: opens in "
+                 "Perfetto");
+  app.add_option_function<std::string>(
+         "--profile-steps",
+         [&options](const std::string& text) { options.profile_steps = parse_steps(text); },
+         "A-B: which steps, counted from 1 (default: the first " +
+             std::to_string(usual_profile_steps) + " of the run)")
+      ->check(CLI::Validator(steps_fault, "", "steps"));
 }
 
 void add_data_options(CLI::App& app, TrainOptions& options) {
@@ -227,29 +270,42 @@ std::string decimal(double value) {
 
 }  // namespace
 
-std::variant<TrainOptions, int> parse_train_options(int argc, const char* const* argv) {
-  TrainOptions options;
+void add_run_options(CLI::App& app, TrainOptions& options) {
   options.shape.vocabulary = 0;
-  CLI::App app(
-      "Trains a GPT on text files, data-parallel over the ranks that muster or mpirun starts.",
-      "muster-train");
-  app.footer("Text is made into tokens once, for many runs, by: muster-train tokenize --help");
   add_data_options(app, options);
-  app.add_option("--out", options.out, "metrics, TensorBoard events, final weights")
-      ->capture_default_str();
-  app.add_option("--log-every", options.log_every, "steps between two lines of progress")
-      ->check(count)
-      ->capture_default_str();
+  add_report_options(app, options);
   add_model_options(app, options);
   add_training_options(app, options);
   add_sharing_options(app, options);
   add_checkpoint_options(app, options);
   add_guard_options(app, options);
   add_trial_options(app, options);
+}
+
+std::variant<TrainOptions, int> parse_train_options(int argc, const char* const* argv) {
+  TrainOptions options;
+  CLI::App app(
+      "Trains a GPT on text files, data-parallel over the ranks that muster or mpirun starts.",
+      "muster-train");
+  app.footer("Text is made into tokens once, for many runs, by: muster-train tokenize --help");
+  add_run_options(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_cannot_start;
+  }
+  return options;
+}
+
+std::variant<TrainOptions, std::string> read_train_options(std::vector<std::string> words) {
+  TrainOptions options;
+  CLI::App app;
+  add_run_options(app, options);
+  std::ranges::reverse(words);  // as CLI11 takes them
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return std::string(error.what());
   }
   return options;
 }

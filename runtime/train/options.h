@@ -19,6 +19,10 @@
 #include "runtime/train/training_state.h"
 #include "runtime/zero/bucket.h"
 
+namespace CLI {
+class App;
+}
+
 namespace muster {
 
 // Whether training goes on while a checkpoint is written. Automatic: only for a state that takes
@@ -29,6 +33,14 @@ enum class SaveMode { automatic, background, blocking };
 // TCP, started by anybody with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Automatic: by what
 // the environment says.
 enum class CommunicatorKind { automatic, mpi, muster };
+
+// Steps, counted from 1, both included.
+struct StepRange {
+  std::uint64_t first = 1;
+  std::uint64_t last = 1;
+};
+
+inline constexpr std::uint64_t usual_profile_steps = 10;
 
 struct TrainOptions {
   std::vector<std::string> data;  // files and directories, of text or of tokens
@@ -51,7 +63,10 @@ struct TrainOptions {
   double clip = 1.0;  // largest gradient norm; 0: no clipping
   std::uint64_t seed = 1;
   std::uint64_t log_every = 10;
-  std::uint64_t checkpoint_every = 50;  // steps; 0: none but the last
+  std::optional<double> peak_tflops;       // of one rank; none: measured
+  std::string profile;                     // file, or directory; empty: none
+  std::optional<StepRange> profile_steps;  // none: the first ten of the run
+  std::uint64_t checkpoint_every = 50;     // steps; 0: none but the last
   std::uint64_t keep = 3;
   std::uint64_t replica_check_every = 100;  // steps; 0: never
   SaveMode save_mode = SaveMode::automatic;
@@ -72,6 +87,13 @@ struct TrainOptions {
 
 // The options, or the exit code when there is nothing to run (help was printed, or a complaint).
 std::variant<TrainOptions, int> parse_train_options(int argc, const char* const* argv);
+
+// The same without a word to anybody: the options, or a sentence that says what is wrong. The words
+// are those after the program's name.
+std::variant<TrainOptions, std::string> read_train_options(std::vector<std::string> words);
+
+// Adds all options of a run to another command; vocabulary becomes 0.
+void add_run_options(CLI::App& app, TrainOptions& options);
 
 // Options that decide the weights, by name and as text; kept in every checkpoint.
 std::map<std::string, std::string> result_options(const TrainOptions& options);

@@ -19,8 +19,10 @@
 #include "runtime/train/final_weights.h"
 #include "runtime/train/generation.h"
 #include "runtime/train/guard.h"
+#include "runtime/train/profile.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/restore.h"
+#include "runtime/train/run_peak.h"
 #include "runtime/train/run_report.h"
 #include "runtime/train/save_context.h"
 #include "runtime/train/sharing_options.h"
@@ -62,6 +64,7 @@ class Run {
   int go() {
     restore();
     open_report();
+    if (!options_.profile.empty()) profile_.emplace(options_, host_name(), state_.step, ranks_);
     begin_saving();
     heartbeat_.beat(state_.step);
     if (before_steps_) before_steps_();
@@ -93,8 +96,9 @@ class Run {
   }
 
   void open_report() {
+    const PeakRate peak = run_peak(options_, ranks_);
     on_all_ranks(ranks_, [&] {
-      if (ranks_.rank() == 0) report_.emplace(options_, variables_, host_name(), state_.step);
+      if (ranks_.rank() == 0) report_.emplace(options_, variables_, host_name(), state_.step, peak);
       return 0;
     });
     say("muster-train: " + std::to_string(ranks_.size()) + " ranks, " +
@@ -154,11 +158,11 @@ class Run {
   }
 
   int take_steps() {
-    DataParallelStep step(options_, plan_, space_, sampler_, ranks_);
+    DataParallelStep step = make_step();
     while (state_.step < options_.steps) {
       fail_when_asked();
       if (const auto doubt = replicas_in_doubt()) return end_in_doubt(*doubt, host_name(), ranks_);
-      const StepOutcome outcome = step.run(state_, wishes());
+      const StepOutcome outcome = run_step(step);
       if (outcome.doubt) return end_in_doubt(*outcome.doubt, host_name(), ranks_);
       heartbeat_.beat(state_.step);
       const LossWindow::Look look = window_.look(outcome.loss, outcome.gradient_norm);
@@ -167,12 +171,38 @@ class Run {
         report_->step_done(state_.step, outcome, checkpoints_ ? checkpoints_->take_waited_s() : 0);
       }
       if (state_.skipped_in_a_row >= skipped_steps_limit) return give_up();
-      if (checkpoints_) checkpoints_->step_done(state_, outcome, look);
-      if (outcome.stop) return exit_after_sigterm;
+      if (checkpoints_) {
+        const TraceSpan span(trace(), SpanKind::checkpoint);
+        checkpoints_->step_done(state_, outcome, look);
+      }
+      if (profile_) say_if_any(profile_->end_step(state_.step));
+      if (outcome.stop) {
+        end_report();
+        return exit_after_sigterm;
+      }
       sleep_unless_stopped(std::chrono::milliseconds(options_.step_delay_ms));
     }
     if (checkpoints_) checkpoints_->save_now(state_);
+    end_report();
     return write_weights();
+  }
+
+  Trace* trace() { return profile_ ? &profile_->trace() : nullptr; }
+
+  DataParallelStep make_step() {
+    if (!profile_) return {options_, plan_, space_, sampler_, ranks_};
+    return {options_, plan_, space_, sampler_, profile_->ranks(), trace()};
+  }
+
+  StepOutcome run_step(DataParallelStep& step) {
+    if (profile_) profile_->begin_step(state_.step);
+    const TraceSpan span(trace(), SpanKind::step, state_.step + 1);
+    return step.run(state_, wishes());
+  }
+
+  void end_report() {
+    if (profile_) say_if_any(profile_->end());
+    if (report_) report_->end(checkpoints_ ? checkpoints_->take_waited_s() : 0);
   }
 
   StepWishes wishes() {
@@ -180,7 +210,10 @@ class Run {
     wishes.stop = stop_requested();
     if (checkpoints_) {
       wishes.note = checkpoints_->note();
-      wishes.before_update = [this] { checkpoints_->wait_for_copy(); };
+      wishes.before_update = [this] {
+        const TraceSpan span(trace(), SpanKind::checkpoint);
+        checkpoints_->wait_for_copy();
+      };
     }
     wishes.is_doubtful = [this](double loss, double gradient_norm) {
       return replays_.is_due(state_.step, window_.look(loss, gradient_norm));
@@ -228,6 +261,10 @@ class Run {
     if (report_) report_->say(line);
   }
 
+  void say_if_any(const std::string& line) {
+    if (!line.empty()) say(line);
+  }
+
   const TrainOptions& options_;
   const RankVariables& variables_;
   Communicator& ranks_;
@@ -245,6 +282,7 @@ class Run {
   LossWindow window_;
   ReplayRule replays_;
   std::optional<Checkpoints> checkpoints_;
+  std::optional<Profile> profile_;
 };
 
 }  // namespace

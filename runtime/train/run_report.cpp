@@ -17,6 +17,12 @@ double wall_time_s() {
   return duration<double>(system_clock::now().time_since_epoch()).count();
 }
 
+std::string percent(double share) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.1f %%", share * 100);
+  return text;
+}
+
 // A line that a killed run left half written is ended, so that the next one stands alone.
 std::ofstream open_metrics(const std::string& path) {
   std::ifstream before(path, std::ios::binary | std::ios::ate);
@@ -30,8 +36,13 @@ std::ofstream open_metrics(const std::string& path) {
 }  // namespace
 
 RunReport::RunReport(const TrainOptions& options, const RankVariables& variables,
-                     const std::string& host, std::uint64_t first_step)
-    : options_(options), first_step_(first_step), last_line_step_(first_step) {
+                     const std::string& host, std::uint64_t first_step, PeakRate peak)
+    : options_(options),
+      flops_(flops_per_token(options.shape)),
+      peak_(std::move(peak)),
+      first_step_(first_step),
+      last_step_(first_step),
+      last_line_step_(first_step) {
   const std::string events = options.out + "/tensorboard";
   std::error_code code;
   std::filesystem::create_directories(events, code);
@@ -50,22 +61,30 @@ void RunReport::say(const std::string& line) {
   std::fflush(stdout);
 }
 
+double RunReport::tokens_in(std::uint64_t steps) const {
+  return static_cast<double>(steps * options_.batch * options_.shape.context);
+}
+
+TimeSplit RunReport::since_last_line(Clock::time_point now) {
+  TimeSplit split = std::exchange(split_, {});
+  split.total_s = std::chrono::duration<double>(now - last_line_).count();
+  whole_ += split;
+  last_line_ = now;
+  return split;
+}
+
 void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome, double checkpoint_s) {
-  data_wait_s_ += outcome.data_wait_s;
-  exchange_s_ += outcome.exchange_s;
-  checkpoint_s_ += checkpoint_s;
+  split_ += {0, outcome.exchange_s, outcome.data_wait_s, checkpoint_s};
+  last_step_ = step;
   if (outcome.skipped) {
     say("warning: step " + std::to_string(step) + " was skipped: its gradient is not finite");
   }
   const bool due = step % options_.log_every == 0 || step == first_step_ + 1 ||
                    step == options_.steps || outcome.stop;
   if (!due) return;
-  const Clock::time_point now = Clock::now();
-  const double seconds = std::chrono::duration<double>(now - last_line_).count();
-  const auto steps = static_cast<double>(step - last_line_step_);
-  const auto tokens_per_step = options_.batch * options_.shape.context;
-  const double rate = seconds > 0 ? steps * static_cast<double>(tokens_per_step) / seconds : 0;
-  last_line_ = now;
+  const TimeSplit split = since_last_line(Clock::now());
+  const std::uint64_t steps = step - last_line_step_;
+  const double rate = split.total_s > 0 ? tokens_in(steps) / split.total_s : 0;
   last_line_step_ = step;
 
   char line[200];
@@ -73,20 +92,74 @@ void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome, double
                 static_cast<unsigned long long>(step),
                 static_cast<unsigned long long>(options_.steps), outcome.loss, outcome.lr, rate);
   say(line);
-  const std::string metrics = format_metrics_line(
-      {step, options_.steps, outcome.loss, outcome.lr, outcome.gradient_norm,
-       step * tokens_per_step, rate, seconds * 1000 / steps,
-       std::exchange(data_wait_s_, 0) * 1000 / steps, std::exchange(exchange_s_, 0) * 1000 / steps,
-       std::exchange(checkpoint_s_, 0) * 1000 / steps});
+  const double each = 1 / static_cast<double>(steps);
+  write_metrics(step, outcome,
+                {split.total_s * each, split.communication_wait_s * each, split.data_wait_s * each,
+                 split.checkpoint_stall_s * each},
+                rate);
+}
+
+void RunReport::write_metrics(std::uint64_t step, const StepOutcome& outcome, const TimeSplit& mean,
+                              double rate) {
+  const Utilisation use = utilisation_of(flops_, rate, peak_.flops, options_.model.recompute);
+  const MetricsLine line{.step = step,
+                         .total_steps = options_.steps,
+                         .loss = outcome.loss,
+                         .lr = outcome.lr,
+                         .grad_norm = outcome.gradient_norm,
+                         .tokens = step * options_.batch * options_.shape.context,
+                         .tokens_per_s = rate,
+                         .step_ms = mean.total_s * 1000,
+                         .compute_ms = mean.compute_s() * 1000,
+                         .data_wait_ms = mean.data_wait_s * 1000,
+                         .exchange_ms = mean.communication_wait_s * 1000,
+                         .checkpoint_ms = mean.checkpoint_stall_s * 1000,
+                         .tflops = use.tflops,
+                         .mfu_a = use.mfu_a,
+                         .mfu_b = use.mfu_b,
+                         .hfu = use.hfu,
+                         .peak_tflops = peak_.flops / 1e12,
+                         .peak_origin = peak_.origin};
+  const std::string metrics = format_metrics_line(line);
   for (std::ofstream& file : metrics_) {
     file.clear();  // after a full disk this line may fit again
     file << metrics << std::flush;
   }
-  const Scalar scalars[] = {{"loss", static_cast<float>(outcome.loss)},
-                            {"lr", static_cast<float>(outcome.lr)},
-                            {"grad_norm", static_cast<float>(outcome.gradient_norm)},
-                            {"tokens_per_s", static_cast<float>(rate)}};
+  std::vector<Scalar> scalars{{"loss", static_cast<float>(line.loss)},
+                              {"lr", static_cast<float>(line.lr)},
+                              {"grad_norm", static_cast<float>(line.grad_norm)},
+                              {"tokens_per_s", static_cast<float>(line.tokens_per_s)},
+                              {"tflops", static_cast<float>(line.tflops)},
+                              {"mfu_a", static_cast<float>(line.mfu_a)},
+                              {"mfu_b", static_cast<float>(line.mfu_b)},
+                              {"time/step_ms", static_cast<float>(line.step_ms)},
+                              {"time/compute_ms", static_cast<float>(line.compute_ms)},
+                              {"time/data_wait_ms", static_cast<float>(line.data_wait_ms)},
+                              {"time/exchange_ms", static_cast<float>(line.exchange_ms)},
+                              {"time/checkpoint_ms", static_cast<float>(line.checkpoint_ms)}};
+  if (line.hfu) scalars.push_back({"hfu", static_cast<float>(*line.hfu)});
   events_->write(wall_time_s(), step, scalars);
+}
+
+void RunReport::end(double checkpoint_s) {
+  split_ += {0, 0, 0, checkpoint_s};
+  since_last_line(Clock::now());
+  if (last_step_ == first_step_ || whole_.total_s <= 0) return;
+  const double rate = tokens_in(last_step_ - first_step_) / whole_.total_s;
+  const Utilisation use = utilisation_of(flops_, rate, peak_.flops, options_.model.recompute);
+  char numbers[200];
+  std::snprintf(numbers, sizeof numbers, "%llu steps in %.1f s: %.0f tok/s, %.4g TFLOP/s",
+                static_cast<unsigned long long>(last_step_ - first_step_), whole_.total_s, rate,
+                use.tflops);
+  std::string line = numbers;
+  line += ", MFU " + percent(use.mfu_a) + " (A) " + percent(use.mfu_b) + " (B)";
+  if (use.hfu) line += ", HFU " + percent(*use.hfu);
+  std::snprintf(numbers, sizeof numbers, " of a peak of %.4g TFLOP/s, ", peak_.flops / 1e12);
+  say(line + numbers + peak_.origin);
+  const auto part = [&](double seconds) { return percent(seconds / whole_.total_s); };
+  say("time on rank 0: compute " + part(whole_.compute_s()) + ", communication wait " +
+      part(whole_.communication_wait_s) + ", data wait " + part(whole_.data_wait_s) +
+      ", checkpoint stall " + part(whole_.checkpoint_stall_s));
 }
 
 }  // namespace muster

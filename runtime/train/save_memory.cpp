@@ -9,7 +9,6 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t background_save_bytes = 16 << 20;
 constexpr std::uint64_t mib = 1 << 20;
 
 std::string format_memory(const HostMemory& memory) {

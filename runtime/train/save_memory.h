@@ -15,6 +15,9 @@
 
 namespace muster {
 
+// Of a rank, from which on saving automatically is saving in the background.
+inline constexpr std::uint64_t background_save_bytes = 16 << 20;
+
 // What one rank knows of its host.
 struct HostMemory {
   std::string host;

@@ -16,6 +16,7 @@
 
 #include "runtime/communicator/leaf_tree.h"
 #include "runtime/zero/bucket.h"
+#include "runtime/zero/gradient_plan.h"
 #include "runtime/zero/gradient_reduction.h"
 
 namespace muster {
@@ -40,13 +41,6 @@ class GradientMemory {
   virtual std::span<const float> reduced() const = 0;
   // Of this rank's share of what other ranks own, after finish(); 0 where it is not kept.
   virtual std::uint64_t hash_of_shares() const = 0;
-};
-
-// Everything that both ways need to know; outlives them.
-struct GradientPlan {
-  std::vector<ElementRange> blocks;
-  std::vector<Bucket> buckets;  // of all blocks
-  std::uint64_t numel = 0;
 };
 
 // As many elements as the model per node of the tree: any number of leaves and micro-batches.
@@ -116,8 +110,5 @@ class StreamedGradients final : public GradientMemory {
   Buffer turns_[2];  // of the others
   std::size_t turn_ = 0;
 };
-
-// Whether gradients may be streamed.
-bool has_one_pass_per_rank(std::size_t leaves, std::size_t micro_batches, std::size_t ranks);
 
 }  // namespace muster

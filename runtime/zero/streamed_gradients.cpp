@@ -45,8 +45,4 @@ void StreamedGradients::block_done(std::size_t block, bool) {
   open_[index].reset();
 }
 
-bool has_one_pass_per_rank(std::size_t leaves, std::size_t micro_batches, std::size_t ranks) {
-  return leaves == ranks && micro_batches == leaves;
-}
-
 }  // namespace muster

@@ -27,7 +27,21 @@ struct AttentionShape {
   std::size_t probabilities() const { return rows() * context; }
 };
 
-// Elements of scratch that forward and backward need.
+// Rows of Q that are worked on together; a multiple of both tile sizes.
+inline constexpr std::size_t attention_block = 32;
+
+inline std::size_t padded_to_attention_block(std::size_t count) {
+  return (count + attention_block - 1) / attention_block * attention_block;
+}
+
+// Elements of scratch that one thread needs: the matrices of a head, padded to whole blocks.
+inline std::size_t attention_scratch_of_thread(const AttentionShape& shape) {
+  const std::size_t context = padded_to_attention_block(shape.context);
+  const std::size_t width = padded_to_attention_block(shape.head_width());
+  return 7 * context * width + 5 * attention_block * width + 4 * attention_block * context + 16;
+}
+
+// The same for all threads.
 std::size_t attention_scratch(const AttentionShape& shape);
 
 template <class Operand>

@@ -15,12 +15,11 @@
 namespace muster {
 namespace {
 
-// Rows of Q that are worked on together; a multiple of both tile sizes.
-constexpr std::size_t block = 32;
+constexpr std::size_t block = attention_block;
 static_assert(block % tile_rows == 0 && block % tile_columns == 0);
 
 std::size_t padded(std::size_t count) {
-  return (count + block - 1) / block * block;
+  return padded_to_attention_block(count);
 }
 
 // to[i, j] = factor from[i, j]; what lies beside stays.
@@ -104,11 +103,6 @@ struct HeadScratch {
       std::memset(first, 0, static_cast<std::size_t>(next_ - first) * sizeof(float));
     }
   }
-  static std::size_t elements(const AttentionShape& shape) {
-    const std::size_t context = padded(shape.context), width = padded(shape.head_width());
-    return 7 * context * width + 5 * block * width + 4 * block * context + 16;
-  }
-
   std::size_t context, width;
   Unit *k_transposed, *v_transposed;  // [width / depth, context]
   Unit *k, *v;                        // [context / depth, width]
@@ -125,10 +119,6 @@ struct HeadScratch {
   Unit* take_units(std::size_t count) { return reinterpret_cast<Unit*>(take(count)); }
   float* next_ = nullptr;
 };
-
-std::size_t attention_scratch_of_head(const AttentionShape& shape) {
-  return HeadScratch<Floats>::elements(shape);
-}
 
 // Where the matrices of one head of one sequence begin, in elements.
 struct HeadOffsets {
@@ -147,7 +137,7 @@ HeadOffsets offsets_of(const AttentionShape& shape, std::size_t sequence, std::s
 template <class Form, class Visit>
 void for_each_head(const AttentionShape& shape, std::span<float> scratch, Visit visit) {
   for_ranges(shape.batch * shape.heads, 1, [&](std::size_t lo, std::size_t hi) {
-    const std::size_t size = attention_scratch_of_head(shape);
+    const std::size_t size = attention_scratch_of_thread(shape);
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
     const HeadScratch<Form> memory(shape, scratch.subspan(thread * size, size));
     for (std::size_t i = lo; i < hi; ++i) {
@@ -331,7 +321,7 @@ void in_best_form(Run run) {
 }  // namespace
 
 std::size_t attention_scratch(const AttentionShape& shape) {
-  return attention_scratch_of_head(shape) * static_cast<std::size_t>(omp_get_max_threads());
+  return attention_scratch_of_thread(shape) * static_cast<std::size_t>(omp_get_max_threads());
 }
 
 template <class Operand>

@@ -1,0 +1,93 @@
+#include "runtime/report/peak_rate.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+namespace muster {
+namespace {
+
+constexpr auto measured_time = std::chrono::milliseconds(10);
+constexpr int rounds = 20000;
+// Ten chains of sums keep two units with a latency of four busy, and fit 16 registers.
+constexpr int chains = 10;
+
+template <int bytes>
+struct Vector {
+  typedef float Lanes __attribute__((vector_size(bytes)));
+};
+
+// Sums that tend to 1, so that they stay normal numbers; returns one, for the loop to matter.
+template <int bytes>
+[[gnu::always_inline]] inline float multiply_and_add(float factor, float summand) {
+  using Lanes = typename Vector<bytes>::Lanes;
+  const Lanes a = Lanes{} + factor;
+  const Lanes b = Lanes{} + summand;
+  Lanes sums[chains];
+#pragma GCC unroll 10
+  for (int i = 0; i < chains; ++i) sums[i] = Lanes{} + static_cast<float>(i);
+  for (int round = 0; round < rounds; ++round) {
+#pragma GCC unroll 10
+    for (int i = 0; i < chains; ++i) sums[i] = sums[i] * a + b;
+  }
+  Lanes all{};
+#pragma GCC unroll 10
+  for (int i = 0; i < chains; ++i) all += sums[i];
+  return all[0];
+}
+
+float loop_default(float factor, float summand) {
+  return multiply_and_add<16>(factor, summand);
+}
+constexpr int default_lanes = 4;
+
+#if defined(__x86_64__)
+[[gnu::target("avx2,fma")]] float loop_avx2(float factor, float summand) {
+  return multiply_and_add<32>(factor, summand);
+}
+[[gnu::target("avx512f,avx2,fma,prefer-vector-width=512")]] float loop_avx512(float factor,
+                                                                              float summand) {
+  return multiply_and_add<64>(factor, summand);
+}
+#endif
+
+struct Loop {
+  float (*run)(float factor, float summand);
+  int lanes;
+};
+
+Loop widest_loop() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return {loop_avx512, 16};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {loop_avx2, 8};
+#endif
+  return {loop_default, default_lanes};
+}
+
+// The best of many short runs: others may take the core meanwhile.
+double own_rate() {
+  using Clock = std::chrono::steady_clock;
+  const Loop loop = widest_loop();
+  const double flops = 2.0 * rounds * chains * loop.lanes;
+  volatile float factor = 0.5f;
+  volatile float sink = 0;
+  double best_s = 1;
+  for (const auto end = Clock::now() + measured_time; Clock::now() < end;) {
+    const auto begin = Clock::now();
+    sink = loop.run(factor, 0.5f);
+    best_s = std::min(best_s, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  static_cast<void>(sink);
+  return flops / best_s;
+}
+
+}  // namespace
+
+PeakRate measure_fma_peak(int threads) {
+  double sum = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : sum)
+  sum += own_rate();
+  return {sum, "measured by an FMA loop"};
+}
+
+}  // namespace muster

@@ -1,0 +1,87 @@
+// What a run tells about its rates and about where its time went.
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "runtime/report/flops.h"
+#include "tests/catch.h"
+#include "tests/runtime/a_run.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::vector<nlohmann::json> metrics_of(const std::string& out) {
+  std::vector<nlohmann::json> lines;
+  std::ifstream file(out + "/metrics.jsonl");
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+double number(const nlohmann::json& line, const char* key) {
+  return line.at(key).get<double>();
+}
+
+}  // namespace
+
+TEST_CASE("the four parts of a step's time add up to it, and all are parts") {
+  Folder folder;
+  ARun run{folder / "out", 2};
+  run = run.with([&](TrainOptions& options) {
+    options.checkpoint_dir = folder / "checkpoints";
+    options.checkpoint_every = 3;
+    options.save_mode = SaveMode::blocking;
+  });
+  REQUIRE(run.go() == "0");
+  const auto lines = metrics_of(run.out);
+  REQUIRE(lines.size() == 12);
+  double checkpoints = 0, exchange = 0;
+  for (const auto& line : lines) {
+    double sum = 0;
+    for (const char* part : {"compute_ms", "data_wait_ms", "exchange_ms", "checkpoint_ms"}) {
+      CHECK(number(line, part) >= 0);
+      sum += number(line, part);
+    }
+    CHECK(sum == Approx(number(line, "step_ms")).epsilon(1e-6));
+    CHECK(number(line, "compute_ms") > 0);
+    exchange += number(line, "exchange_ms");
+    checkpoints += number(line, "checkpoint_ms");
+  }
+  CHECK(exchange > 0);
+  // A blocking save after step 3 is a part of the time until step 4 is done.
+  CHECK(number(lines[3], "checkpoint_ms") > number(lines[2], "checkpoint_ms"));
+  CHECK(checkpoints > 0);
+}
+
+TEST_CASE("metrics say rates against a peak that is given for every rank") {
+  Folder folder;
+  ARun run{folder / "out", 2};
+  run = run.with([](TrainOptions& options) {
+    options.peak_tflops = 0.5;
+    options.model.recompute = true;
+  });
+  REQUIRE(run.go() == "0");
+  const FlopsPerToken flops = flops_per_token({1, 16, 2, 16, 256});
+  for (const auto& line : metrics_of(run.out)) {
+    const double rate = number(line, "tokens_per_s");
+    CHECK(line.at("peak_origin") == "given");
+    CHECK(number(line, "peak_tflops") == Approx(1.0));
+    CHECK(number(line, "tflops") == Approx(flops.causal * rate / 1e12).epsilon(1e-6));
+    CHECK(number(line, "mfu_b") == Approx(flops.megatron * rate / 1e12).epsilon(1e-6));
+    CHECK(number(line, "hfu") == Approx(flops.recomputed * rate / 1e12).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("a measured peak says so, and without recomputation there is no HFU") {
+  Folder folder;
+  const ARun run{folder / "out", 1};
+  REQUIRE(run.go() == "0");
+  for (const auto& line : metrics_of(run.out)) {
+    CHECK(line.at("peak_origin") == "measured by an FMA loop");
+    CHECK(line.at("hfu").is_null());
+    CHECK(number(line, "mfu_a") > 0);
+    CHECK(number(line, "mfu_a") < 1);
+  }
+}
