@@ -12,6 +12,7 @@
 #include "runtime/communicator/mesh_environment.h"
 #include "runtime/communicator/mpi.h"
 #include "runtime/data/tokenize_command.h"
+#include "runtime/estimate/estimate_command.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/report/terminal_text.h"
 #include "runtime/train/elastic_run.h"
@@ -99,6 +100,9 @@ int train_elastically(const TrainOptions& options, std::optional<EndOnSigterm>& 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "tokenize") == 0) {
     return muster::run_tokenize_command(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::strcmp(argv[1], "estimate") == 0) {
+    return muster::run_estimate_command(argc - 1, argv + 1);
   }
   const auto parsed = muster::parse_train_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;

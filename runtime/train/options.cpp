@@ -287,7 +287,9 @@ std::variant<TrainOptions, int> parse_train_options(int argc, const char* const*
   CLI::App app(
       "Trains a GPT on text files, data-parallel over the ranks that muster or mpirun starts.",
       "muster-train");
-  app.footer("Text is made into tokens once, for many runs, by: muster-train tokenize --help");
+  app.footer(
+      "Text is made into tokens once, for many runs, by: muster-train tokenize --help\n"
+      "What a run would take is said before it by: muster-train estimate --help");
   add_run_options(app, options);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,123 @@
+#include "runtime/estimate/fit.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/train/start_error.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t most_doublings = 12;  // of ranks
+
+// Where they are not known, of a usual processor's core; only ratios count.
+constexpr RankRates usual_rates{1e11, 0.5, 1e9};
+
+// How far a candidate goes in each direction; one that goes no further than another in any of them
+// does less.
+struct Reach {
+  int stage = 0;
+  int recompute = 0;
+  int halvings = 0;   // of the micro-batch
+  int doublings = 0;  // of the ranks
+};
+
+bool does_more(const Reach& a, const Reach& b) {
+  return a.stage >= b.stage && a.recompute >= b.recompute && a.halvings >= b.halvings &&
+         a.doublings >= b.doublings;
+}
+
+std::string join(const std::string& list, const std::string& item) {
+  return list.empty() ? item : list + ", " + item;
+}
+
+// The batch stays as it is where it can be cut so; otherwise it grows.
+FittingChange changed(const TrainOptions& options, const RankLayout& layout, const Reach& reach) {
+  FittingChange change{"", options, layout, {}, 1};
+  if (reach.stage > 0) {
+    const int stage = static_cast<int>(options.zero) + reach.stage;
+    change.options.zero = static_cast<ZeroStage>(stage);
+    change.what = join(change.what, "--zero " + std::to_string(stage));
+  }
+  if (reach.recompute > 0) {
+    change.options.model.recompute = true;
+    change.what = join(change.what, "--recompute");
+  }
+  if (reach.halvings > 0) {
+    change.options.micro_batch >>= reach.halvings;
+    change.what = join(change.what, "--micro-batch " + std::to_string(change.options.micro_batch));
+  }
+  if (reach.doublings > 0) {
+    change.layout.ranks <<= reach.doublings;
+    change.what = join(change.what, std::to_string(change.layout.ranks) + " ranks");
+    const std::uint64_t pass = change.options.micro_batch * change.layout.ranks;
+    if (change.options.batch % pass != 0) {
+      change.options.batch = pass;
+      change.what = join(change.what, "--batch " + std::to_string(pass));
+    }
+  }
+  return change;
+}
+
+double cost_of(const TrainOptions& options, const RankLayout& layout, const RankRates& rates) {
+  const StepTime time = step_time(options, layout, rates);
+  return time.exposed_s() * static_cast<double>(layout.ranks) / time.tokens;
+}
+
+struct Found {
+  FittingChange change;
+  Reach reach;
+};
+
+}  // namespace
+
+bool fits(const RankMemory& memory, const MemoryLimit& limit, RankKind kind) {
+  if (device_bytes(memory, kind) > limit.device) return false;
+  return kind == RankKind::processor || !limit.host || memory.snapshot <= *limit.host;
+}
+
+std::vector<FittingChange> cheapest_changes(const TrainOptions& options, const RankLayout& layout,
+                                            const MemoryLimit& limit, const RankRates& rates,
+                                            std::size_t most) {
+  RankRates known = rates;
+  if (known.peak_flops <= 0) known.peak_flops = usual_rates.peak_flops;
+  if (known.link_bytes_per_s <= 0) known.link_bytes_per_s = usual_rates.link_bytes_per_s;
+  const double before = cost_of(options, layout, known);
+  std::vector<Found> found;
+  const auto consider = [&](const Reach& reach) {
+    for (const Found& other : found) {
+      if (does_more(reach, other.reach)) return;
+    }
+    FittingChange change = changed(options, layout, reach);
+    try {
+      change.memory = rank_memory(change.options, change.layout);
+    } catch (const StartError&) {
+      return;  // no run can have these options
+    }
+    if (!fits(change.memory, limit, layout.kind)) return;
+    change.cost = cost_of(change.options, change.layout, known) / before;
+    found.push_back({std::move(change), reach});
+  };
+  const int stages = static_cast<int>(ZeroStage::weights) - static_cast<int>(options.zero);
+  for (int doublings = 0; doublings <= static_cast<int>(most_doublings); ++doublings) {
+    for (int halvings = 0; options.micro_batch >> halvings > 0; ++halvings) {
+      for (int recompute = 0; recompute <= (options.model.recompute ? 0 : 1); ++recompute) {
+        for (int stage = 0; stage <= stages; ++stage) {
+          consider({stage, recompute, halvings, doublings});
+        }
+      }
+    }
+  }
+  // More ranks are machines that somebody has to have: after all else.
+  std::ranges::stable_sort(found, [](const Found& a, const Found& b) {
+    return std::pair(a.reach.doublings, a.change.cost) <
+           std::pair(b.reach.doublings, b.change.cost);
+  });
+  std::vector<FittingChange> changes;
+  for (Found& one : found) {
+    if (changes.size() < most) changes.push_back(std::move(one.change));
+  }
+  return changes;
+}
+
+}  // namespace muster

@@ -1,0 +1,47 @@
+// The memory that one rank of a training run takes, by what it is for, before anything is started.
+//
+// Two kinds of rank. That of muster-train on processors follows its buffers one by one, so that the
+// figure can be compared with what a run takes. That on a GPU is the arithmetic of mixed precision
+// (ZeRO, arXiv 1910.02054; activations: arXiv 2205.05198, without dropout and with attention that
+// keeps no probabilities): bf16 weights, fp32 master, moments and accumulated gradients. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/train/options.h"
+
+namespace muster {
+
+enum class RankKind { processor, gpu };
+
+struct RankLayout {
+  RankKind kind = RankKind::processor;
+  std::size_t ranks = 1;
+  std::size_t ranks_per_node = 1;
+};
+
+// Bytes. Of a rank that holds most.
+struct RankMemory {
+  std::uint64_t weights = 0;
+  std::uint64_t gradients = 0;
+  std::uint64_t optimizer = 0;  // moments, and the fp32 master where weights are bf16
+  std::uint64_t activations = 0;
+  std::uint64_t buffers = 0;   // of gathered weights, received gradients, communicators, samples
+  std::uint64_t snapshot = 0;  // of a checkpoint, in host memory
+  std::uint64_t program = 0;   // code, libraries, their scratch
+
+  std::uint64_t without_snapshot() const {
+    return weights + gradients + optimizer + activations + buffers + program;
+  }
+};
+
+// What the memory of the device itself must hold; a snapshot is in that of the host.
+inline std::uint64_t device_bytes(const RankMemory& memory, RankKind kind) {
+  return memory.without_snapshot() + (kind == RankKind::processor ? memory.snapshot : 0);
+}
+
+// options.shape.vocabulary is not 0. Throws StartError when no run can have these options.
+RankMemory rank_memory(const TrainOptions& options, const RankLayout& layout);
+
+}  // namespace muster

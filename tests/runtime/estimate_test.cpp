@@ -1,0 +1,192 @@
+// Estimates against figures that others have published, and against each other.
+
+#include "runtime/estimate/estimate.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/estimate/estimate_command.h"
+#include "runtime/estimate/model_names.h"
+#include "runtime/estimate/run_memory.h"
+#include "runtime/train/start_error.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+EstimateQuestion asked(std::vector<const char*> words) {
+  words.insert(words.begin(), "estimate");
+  const auto parsed = parse_estimate(static_cast<int>(words.size()), words.data());
+  REQUIRE(std::holds_alternative<EstimateRequest>(parsed));
+  return std::get<EstimateRequest>(parsed).question;
+}
+
+const StageEstimate& stage_of(const Estimate& estimate, ZeroStage stage, bool recomputes) {
+  for (const StageEstimate& row : estimate.stages) {
+    if (row.stage == stage && row.recomputes == recomputes) return row;
+  }
+  throw std::logic_error("no such stage");
+}
+
+}  // namespace
+
+// Published for A100-80 and ZeRO-3 with recomputation: TFLOP/s per GPU of 312.
+TEST_CASE("the step times of 175B to 2T follow from the published rates") {
+  struct Published {
+    const char* model;
+    const char* ranks;
+    const char* micro_batch;
+    const char* context;
+    double tflops;
+    double flops_per_sequence;  // at context 1024, with recomputation
+  };
+  const Published rows[] = {{"175B", "256", "32", "512", 204.49, 1.449e15},
+                            {"530B", "1024", "4", "1024", 171.37, 4.372e15},
+                            {"1T", "1024", "8", "1024", 165.36, 8.309e15},
+                            {"2T", "1024", "8", "1024", 157.0, 1.699e16}};
+  for (const Published& row : rows) {
+    INFO(row.model);
+    const std::string share = std::to_string(row.tflops / 312);
+    const EstimateQuestion question =
+        asked({"--model", row.model, "--ranks", row.ranks, "--micro-batch", row.micro_batch,
+               "--context", row.context, "--zero", "3", "--recompute", "--sku",
+               "Standard_ND96amsr_A100_v4", "--utilisation", share.c_str()});
+    const Estimate estimate = make_estimate(question);
+    CHECK(estimate.time.flops / estimate.time.compute_s / 1e12 == Approx(row.tflops).epsilon(1e-4));
+    if (std::string(row.context) == "1024") {
+      const double sequences = std::stod(row.micro_batch);
+      CHECK(estimate.time.flops / sequences == Approx(row.flops_per_sequence).epsilon(1e-3));
+    } else {
+      CHECK(estimate.time.flops == Approx(2.302e16).epsilon(1e-3));
+      CHECK(estimate.time.compute_s == Approx(112.6).epsilon(1e-3));
+    }
+    CHECK(estimate.time.hidden_s() <= estimate.time.exposed_s());
+  }
+}
+
+// The arithmetic of the reference for one H200: 28.0 GB of states, 80.5 of activations, 3.3 of
+// logits.
+TEST_CASE("GPT-2 1558M with 32 sequences and fp32 gradients fits one H200") {
+  const EstimateQuestion question =
+      asked({"--model", "gpt2-1558m", "--ranks", "1", "--micro-batch", "32", "--batch", "64",
+             "--zero", "0", "--sku", "ND96isr_H200_v5"});
+  const Estimate estimate = make_estimate(question);
+  const RankMemory& memory = estimate.asked.memory;
+  CHECK(static_cast<double>(memory.weights + memory.gradients + memory.optimizer) ==
+        Approx(28.0e9).epsilon(5e-3));
+  CHECK(static_cast<double>(memory.activations) == Approx(80.5e9 + 3.3e9).epsilon(0.02));
+  CHECK(estimate.asked.fits == true);
+  const auto a100 = asked({"--model", "gpt2-1558m", "--ranks", "1", "--micro-batch", "32",
+                           "--batch", "64", "--zero", "0", "--sku", "ND96amsr_A100_v4"});
+  CHECK(make_estimate(a100).asked.fits == false);
+}
+
+TEST_CASE("higher stages take less, and recomputation does") {
+  for (const char* sku : {"ND96amsr_A100_v4", "HB120rs_v3"}) {
+    const Estimate estimate = make_estimate(
+        asked({"--model", "gpt2-1558m", "--ranks", "8", "--micro-batch", "1", "--sku", sku}));
+    const RankKind kind = estimate.question.layout.kind;
+    std::uint64_t before = ~0ull;
+    for (const ZeroStage stage :
+         {ZeroStage::nothing, ZeroStage::moments, ZeroStage::gradients, ZeroStage::weights}) {
+      const auto bytes = device_bytes(stage_of(estimate, stage, false).memory, kind);
+      CHECK(bytes < before);
+      CHECK(device_bytes(stage_of(estimate, stage, true).memory, kind) < bytes);
+      before = bytes;
+    }
+  }
+}
+
+TEST_CASE("what does not fit gets three changes that make it fit, more ranks last") {
+  const Estimate estimate =
+      make_estimate(asked({"--model", "175b", "--ranks", "64", "--micro-batch", "8", "--zero", "1",
+                           "--sku", "ND96isr_H100_v5"}));
+  CHECK(estimate.asked.fits == false);
+  REQUIRE(estimate.changes.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const FittingChange& change = estimate.changes[i];
+    CHECK(fits(change.memory, *estimate.question.limit, RankKind::gpu));
+    CHECK(
+        fits(rank_memory(change.options, change.layout), *estimate.question.limit, RankKind::gpu));
+    CHECK_FALSE(change.what.empty());
+  }
+  CHECK(estimate.changes[0].layout.ranks == 64);
+  CHECK_THAT(estimate_text(estimate), ContainsSubstring("does not fit"));
+  CHECK_THAT(estimate_text(estimate), ContainsSubstring(estimate.changes[0].what));
+}
+
+TEST_CASE("a model that no change helps says so") {
+  const Estimate estimate = make_estimate(
+      asked({"--model", "2t", "--ranks", "1", "--micro-batch", "1", "--memory-gib", "0.5"}));
+  CHECK(estimate.asked.fits == false);
+  CHECK(estimate.changes.empty());
+}
+
+TEST_CASE("ranks of one machine use its links, those of several the cards between them") {
+  const auto sku = find_sku("standard_nd96amsr_a100_v4");
+  REQUIRE(sku);
+  CHECK(link_bytes_per_s(*sku, false) == Approx(228e9));
+  CHECK(link_bytes_per_s(*sku, true) == Approx(188e9));
+  CHECK(link_bytes_per_s(*find_sku("ND96is_H100_v5"), true) == Approx(9.4e9));
+  CHECK_FALSE(find_sku("ND96amsr"));
+}
+
+// Bytes per parameter and step of k micro-batches: 4, 4, 2k + 2, 6k.
+TEST_CASE("bytes that ranks send follow the stage and the number of micro-batches") {
+  const auto bytes = [](const char* stage, const char* batch) {
+    const EstimateQuestion question =
+        asked({"--model", "gpt2-124m", "--ranks", "2", "--device", "gpu", "--micro-batch", "1",
+               "--batch", batch, "--zero", stage});
+    const StepTime time = step_time(question.options, question.layout, question.rates);
+    return time.bytes / static_cast<double>(parameter_count(question.options.shape)) * 2;
+  };
+  CHECK(bytes("0", "2") == Approx(4));
+  CHECK(bytes("1", "8") == Approx(4));
+  CHECK(bytes("2", "2") == Approx(4));
+  CHECK(bytes("2", "8") == Approx(10));
+  CHECK(bytes("3", "2") == Approx(6));
+  CHECK(bytes("3", "8") == Approx(24));
+}
+
+TEST_CASE("an estimate as JSON holds the same figures") {
+  const Estimate estimate = make_estimate(asked(
+      {"--model", "gpt2-124m", "--ranks", "2", "--peak-tflops", "0.1", "--memory-gib", "64"}));
+  const auto json = nlohmann::json::parse(estimate_json(estimate));
+  CHECK(json.at("stages").size() == 8);
+  CHECK(json.at("device") == "cpu");
+  CHECK(json.at("asked").at("total_bytes") ==
+        device_bytes(estimate.asked.memory, RankKind::processor));
+  CHECK(json.at("asked").at("fits") == true);
+  CHECK(json.at("step").at("compute_s").get<double>() == Approx(estimate.time.compute_s));
+}
+
+TEST_CASE("questions that make no sense are refused with a sentence") {
+  CHECK_THROWS_WITH(asked({"--model", "gpt5"}), ContainsSubstring("--model: no model is called"));
+  CHECK_THROWS_WITH(asked({"--sku", "Standard_X"}), ContainsSubstring("--sku: no size is called"));
+  CHECK_THROWS_WITH(asked({"--sku", "HC44rs", "--device", "gpu"}), ContainsSubstring("has none"));
+  CHECK_THROWS_WITH(asked({"--ranks", "3", "--batch", "3"}), ContainsSubstring("--batch"));
+  const EstimateQuestion heads = asked({"--heads", "3"});
+  CHECK_THROWS_WITH(make_estimate(heads), ContainsSubstring("--heads"));
+  for (const std::vector<const char*>& words :
+       std::vector<std::vector<const char*>>{{"estimate", "--ranks", "0"},
+                                             {"estimate", "--output", "xml"},
+                                             {"estimate", "--utilisation", "2"},
+                                             {"estimate", "--gpus"}}) {
+    const auto parsed = parse_estimate(static_cast<int>(words.size()), words.data());
+    REQUIRE(std::holds_alternative<int>(parsed));
+    CHECK(std::get<int>(parsed) == exit_cannot_start);
+  }
+}
+
+TEST_CASE("the words of a run are enough for its memory") {
+  const auto small = run_memory({"--width", "64"}, {}, std::nullopt);
+  const auto large = run_memory({"--width", "1024"}, {}, std::nullopt);
+  REQUIRE(std::holds_alternative<RunMemory>(small));
+  REQUIRE(std::holds_alternative<RunMemory>(large));
+  CHECK(std::get<RunMemory>(small).bytes < std::get<RunMemory>(large).bytes);
+  CHECK(std::get<RunMemory>(large).bytes > 4 * 4 * 2 * 12 * 1024 * 1024);
+  CHECK(std::holds_alternative<std::string>(run_memory({"--width", "x"}, {}, std::nullopt)));
+}
