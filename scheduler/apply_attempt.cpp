@@ -3,6 +3,7 @@
 
 #include "scheduler/apply_parts.h"
 #include "scheduler/lookup.h"
+#include "scheduler/membership.h"
 #include "scheduler/rank_map.h"
 #include "scheduler/resume_point.h"
 
@@ -10,18 +11,31 @@ namespace muster {
 
 namespace {
 
-void remember_agents(const State& state, Attempt& attempt) {
-  for (AttemptNode& node : attempt.nodes) {
-    const LinkUp* agent = linked_agent(state, node.id);
-    const Unlinked* lost = unlinked(state, node.id);
-    if (!agent && lost && lost->last) agent = &*lost->last;
-    if (!agent) continue;
-    node.agent_id = agent->agent_id;
-    node.boot_id = agent->boot_id;
+// A node that joins later is one entry more.
+std::vector<int> dealt_processes(const Attempt& attempt) {
+  std::vector<int> processes;
+  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
+    processes.push_back(static_cast<int>(ranks_on(attempt, i).size()));
   }
+  return processes;
+}
+
+// It sends what its ranks wrote, or is asked for it once more.
+AttemptNode* asked_again(Attempt& attempt, const NodeId& id) {
+  AttemptNode* node = find_node(attempt, id);
+  const bool is_over = node && (phase_of<Collecting>(attempt) || node->leaves);
+  return is_over && node->collected && !node->collected->error.empty() ? node : nullptr;
 }
 
 }  // namespace
+
+void remember_agent(const State& state, AttemptNode& node) {
+  const Node* known = find_node(state, node.id);
+  const LinkUp* agent = known ? last_agent(*known) : nullptr;
+  if (!agent) return;
+  node.agent_id = agent->agent_id;
+  node.boot_id = agent->boot_id;
+}
 
 void deal_ranks(Attempt& attempt, const Distribution& distribution) {
   const auto nodes = static_cast<int>(attempt.nodes.size());
@@ -34,6 +48,8 @@ void deal_ranks(Attempt& attempt, const Distribution& distribution) {
 void apply_one(State& state, Time at, const StagingBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   if (!attempt || !phase_of<Gathering>(*attempt)) return;
+  const auto goes = [](const AttemptNode& node) { return node.leaves.has_value(); };
+  if (std::any_of(attempt->nodes.begin(), attempt->nodes.end(), goes)) return;
   attempt->phase = Staging{at};
   Job& job = *find_job(state, record.job);
   job.waiting_since.reset();
@@ -52,11 +68,13 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
   attempt->phase = Starting{at};
   attempt->launched = true;
   attempt->resume_from = record.resume_from;
-  remember_agents(state, *attempt);
+  for (AttemptNode& node : attempt->nodes) remember_agent(state, node);
   Job& job = *find_job(state, record.job);
   if (record.processes.size() == attempt->nodes.size()) {
     attempt->processes = record.processes;
     deal_ranks(*attempt, job.spec.distribution);
+  } else if (is_elastic(job.spec)) {
+    attempt->processes = dealt_processes(*attempt);
   }
   add_fork(job.forks, epoch_of(record.attempt), record.resume_from ? record.resume_from->step : 0);
   job.resumed_from = record.resume_from;
@@ -81,21 +99,20 @@ void apply_one(State& state, Time at, const StopBegun& record) {
 
 void apply_one(State& state, Time, const NodeFenced& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  const bool stops = attempt && phase_of<Stopping>(*attempt);
-  AttemptNode* node = stops ? find_node(*attempt, record.node) : nullptr;
-  if (node) node->fenced = record;
+  AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
+  if (node && (phase_of<Stopping>(*attempt) || node->leaves)) node->fenced = record;
 }
 
 void apply_one(State& state, Time at, const CollectionBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   if (!attempt) return;
-  if (const auto* stopping = phase_of<Stopping>(*attempt)) {
-    attempt->phase = Collecting{StopBegun{stopping->why}, at};
-  } else if (phase_of<Collecting>(*attempt) && record.again_from) {
-    AttemptNode* node = find_node(*attempt, *record.again_from);
-    if (!node || !node->collected || node->collected->error.empty()) return;
+  if (record.again_from) {
+    AttemptNode* node = asked_again(*attempt, *record.again_from);
+    if (!node) return;
     node->collected.reset();
     node->collection_seen = at;
+  } else if (const auto* stopping = phase_of<Stopping>(*attempt)) {
+    attempt->phase = Collecting{StopBegun{stopping->why}, at};
   }
 }
 

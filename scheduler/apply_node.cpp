@@ -21,6 +21,7 @@ void meet_agent(Attempt& attempt, const LinkUp& up, bool is_fresh, Time at) {
   if (spare && is_fresh) *spare = fresh_node(up.node, at);
   AttemptNode* node = find_node(attempt, up.node);
   if (!node) return;
+  if (!node->may_have_started() && is_fresh && node->is_active()) *node = joining_node(up.node, at);
   if (!attempt.launched && is_fresh) ask_again(attempt, *node);
   if (node->agent_id.empty()) return;
   if (node->agent_id == up.agent_id) {
@@ -38,7 +39,7 @@ void hear_nothing(State& state, const Node& known, const LinkDown& down, Time at
   Job* job = known.owner ? find_job(state, *known.owner) : nullptr;
   Attempt* attempt = job ? active_attempt(*job) : nullptr;
   AttemptNode* node = attempt ? find_node(*attempt, down.node) : nullptr;
-  if (!node || !attempt->launched || node->link_lost_at) return;
+  if (!node || !attempt->launched || !node->may_have_started() || node->link_lost_at) return;
   node->link_lost_at = at;
   node->silent_since = down.silent_since;
 }
@@ -62,6 +63,13 @@ AttemptNode fresh_node(const NodeId& id, Time at) {
   AttemptNode node;
   node.id = id;
   node.joined_at = at;
+  return node;
+}
+
+AttemptNode joining_node(const NodeId& id, Time at) {
+  AttemptNode node = fresh_node(id, at);
+  node.taken_late = true;
+  node.asked_at = at;
   return node;
 }
 

@@ -32,6 +32,15 @@ void apply_one(State& state, Time at, const SpareAdded& record);
 void apply_one(State& state, Time at, const PlacementAbandoned& record);
 void apply_one(State& state, Time at, const AttemptEnded& record);
 
+// apply_membership.cpp: how an elastic attempt grows and shrinks
+void apply_one(State& state, Time at, const NodeTaken& record);
+void apply_one(State& state, Time at, const JoinBegun& record);
+void apply_one(State& state, Time at, const NodeReady& record);
+void apply_one(State& state, Time at, const MembersChanged& record);
+void apply_one(State& state, Time at, const MembersTold& record);
+void apply_one(State& state, Time at, const NodeLeaves& record);
+void apply_one(State& state, Time at, const NodeReleased& record);
+
 // apply_attempt.cpp: the phases of an attempt
 void apply_one(State& state, Time at, const StagingBegun& record);
 void apply_one(State& state, Time at, const PortsAsked& record);
@@ -55,10 +64,19 @@ void apply_one(State& state, Time at, const FirstOutputSeen& record);
 void apply_one(State& state, Time at, const StallSeen& record);
 
 // Shared by them.
-Node& node_at(State& state, const NodeId& id);  // made when first heard of
-AttemptNode fresh_node(const NodeId& id, Time at);  // of which nothing has been heard
+Node& node_at(State& state, const NodeId& id);        // made when first heard of
+AttemptNode fresh_node(const NodeId& id, Time at);    // of which nothing has been heard
+AttemptNode joining_node(const NodeId& id, Time at);  // the same, while the others run
 void deal_ranks(Attempt& attempt, const Distribution& distribution);  // to the nodes it has now
+bool is_free(const State& state, const NodeId& id);
+void forget_spare(Attempt& attempt, const NodeId& id);
+void remember_agent(const State& state, AttemptNode& node);  // that is told to start ranks
+void run_when_started(Attempt& attempt, Time at);
 void release(State& state, const NodeId& id, const JobId& owner);
+// Or keeps it, because processes of the attempt there do not die.
+void release_after(State& state, const Attempt& attempt, const AttemptNode& node,
+                   const StopBegun& why);
+StopBegun as_stop(const NodeLeaves& leaves);
 void lose_ranks(Attempt& attempt, const NodeId& id, Time at);  // unfinished ones are gone
 
 }  // namespace muster

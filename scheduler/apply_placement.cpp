@@ -9,16 +9,10 @@ namespace muster {
 
 namespace {
 
-bool is_free(const State& state, const NodeId& id) {
-  const Node* node = find_node(state, id);
-  return !node || !node->owner;
-}
-
 bool are_free(const State& state, const AttemptPlaced& placed) {
   std::set<NodeId> distinct(placed.nodes.begin(), placed.nodes.end());
   distinct.insert(placed.spares.begin(), placed.spares.end());
-  return !placed.nodes.empty() &&
-         distinct.size() == placed.nodes.size() + placed.spares.size() &&
+  return !placed.nodes.empty() && distinct.size() == placed.nodes.size() + placed.spares.size() &&
          std::all_of(distinct.begin(), distinct.end(),
                      [&](const NodeId& node) { return is_free(state, node); });
 }
@@ -44,7 +38,9 @@ PastAttempt past_of(const Attempt& attempt, const AttemptEnded& record, Time at)
   past.cause = record.cause;
   past.newest_checkpoint = record.newest_checkpoint;
   past.started_at = attempt.running_since.value_or(attempt.placed_at);
-  for (const AttemptNode& node : attempt.nodes) past.nodes.push_back(node.id);
+  for (const AttemptNode& node : attempt.nodes) {
+    if (node.is_active()) past.nodes.push_back(node.id);
+  }
   for (const AttemptNode& spare : attempt.spares) past.spares.push_back(spare.id);
   const auto& newest = record.newest_checkpoint;
   past.newer_checkpoint =
@@ -57,27 +53,42 @@ void release_spares(State& state, const Job& job, const Attempt& attempt) {
   for (const AttemptNode& spare : attempt.spares) release(state, spare.id, job.id);
 }
 
-void forget_spare(Attempt& attempt, const NodeId& id) {
-  std::erase_if(attempt.spares, [&](const AttemptNode& spare) { return spare.id == id; });
+std::optional<StopBegun> why_it_ends(const Attempt& attempt) {
+  if (const auto* stopping = phase_of<Stopping>(attempt)) return stopping->why;
+  const auto* collecting = phase_of<Collecting>(attempt);
+  return collecting ? collecting->why : std::nullopt;
 }
 
 // A node whose processes do not die stays the job's, whatever becomes of the job.
 void give_back(State& state, const Job& job, const Attempt& attempt) {
-  const auto* collecting = phase_of<Collecting>(attempt);
-  const auto* stopping = phase_of<Stopping>(attempt);
+  const auto why = why_it_ends(attempt);
   for (const AttemptNode& node : attempt.nodes) {
-    const bool stuck = (node.unkillable_since || node.is_unproven()) && !node.agent_changed;
-    if (stuck && collecting && collecting->why) {
-      node_at(state, node.id).unclean = Unclean{job.id, attempt.id, *collecting->why};
-    } else if (stuck && stopping) {
-      node_at(state, node.id).unclean = Unclean{job.id, attempt.id, stopping->why};
-    }
-    release(state, node.id, job.id);
+    if (node.released) continue;
+    if (why)
+      release_after(state, attempt, node, *why);
+    else
+      release(state, node.id, job.id);
   }
   release_spares(state, job, attempt);
 }
 
 }  // namespace
+
+bool is_free(const State& state, const NodeId& id) {
+  const Node* node = find_node(state, id);
+  return !node || !node->owner;
+}
+
+void forget_spare(Attempt& attempt, const NodeId& id) {
+  std::erase_if(attempt.spares, [&](const AttemptNode& spare) { return spare.id == id; });
+}
+
+void release_after(State& state, const Attempt& attempt, const AttemptNode& node,
+                   const StopBegun& why) {
+  const bool is_stuck = (node.unkillable_since || node.is_unproven()) && !node.agent_changed;
+  if (is_stuck) node_at(state, node.id).unclean = Unclean{why.job, attempt.id, why};
+  release(state, node.id, why.job);
+}
 
 void apply_one(State& state, Time at, const AttemptPlaced& record) {
   Job* job = find_job(state, record.job);

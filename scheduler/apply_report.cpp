@@ -15,13 +15,31 @@ AttemptNode* reporting(State& state, const Report& report) {
   return attempt && phase_of<P>(*attempt) ? find_node(*attempt, report.node) : nullptr;
 }
 
+// Or while it is prepared to join the others.
+template <class P, class Report>
+AttemptNode* reporting_or_joining(State& state, const Report& report) {
+  Attempt* attempt = find_attempt(state, report.job, report.attempt);
+  AttemptNode* node = attempt ? find_node(*attempt, report.node) : nullptr;
+  const bool joins = node && node->is_active() && !node->may_have_started();
+  return joins && phase_of<Running>(*attempt) ? node : reporting<P>(state, report);
+}
+
 // Or one of its spares, which is checked and given files whenever it was added.
 template <class P, class Report>
 AttemptNode* reporting_or_spare(State& state, const Report& report) {
   Attempt* attempt = find_attempt(state, report.job, report.attempt);
   if (!attempt || is_ending(*attempt)) return nullptr;
   if (AttemptNode* spare = find_spare(*attempt, report.node)) return spare;
-  return reporting<P>(state, report);
+  return reporting_or_joining<P>(state, report);
+}
+
+// A node that sends what its ranks wrote: at the end, or when it has left before.
+template <class Report>
+AttemptNode* delivering(State& state, const Report& report) {
+  Attempt* attempt = find_attempt(state, report.job, report.attempt);
+  AttemptNode* node = attempt ? find_node(*attempt, report.node) : nullptr;
+  const bool has_left = node && node->leaves && node->is_quiet();
+  return has_left ? node : reporting<Collecting>(state, report);
 }
 
 Rank* find_rank(Attempt& attempt, const RankExited& exit) {
@@ -40,7 +58,7 @@ void start_ranks(Attempt& attempt, const NodeId& id, Time at) {
 
 bool all_started(const Attempt& attempt) {
   return std::all_of(attempt.nodes.begin(), attempt.nodes.end(), [](const AttemptNode& node) {
-    return node.started && node.started->error.empty();
+    return !node.is_active() || (node.started && node.started->error.empty());
   });
 }
 
@@ -62,10 +80,17 @@ void clean_up(State& state, const NodeClean& report) {
 
 }  // namespace
 
-void apply_one(State& state, Time, const NodeChecked& record) {
+void run_when_started(Attempt& attempt, Time at) {
+  if (!phase_of<Starting>(attempt) || !all_started(attempt)) return;
+  attempt.phase = Running{at};
+  attempt.running_since = at;
+}
+
+void apply_one(State& state, Time at, const NodeChecked& record) {
   AttemptNode* node = reporting_or_spare<Gathering>(state, record);
   if (!node || node->checked) return;
   node->checked = record;
+  node->asked_at = at;
   Job& job = *find_job(state, record.job);
   const bool before_first_launch = job.forks.empty() && !job.newest_checkpoint;
   if (before_first_launch && record.newest_checkpoint) {
@@ -77,26 +102,25 @@ void apply_one(State& state, Time at, const StagingSeen& record) {
   if (AttemptNode* node = reporting_or_spare<Staging>(state, record)) node->staging_seen = at;
 }
 
-void apply_one(State& state, Time, const NodeStaged& record) {
+void apply_one(State& state, Time at, const NodeStaged& record) {
   AttemptNode* node = reporting_or_spare<Staging>(state, record);
-  if (node && !node->staged) node->staged = record;
+  if (!node || node->staged) return;
+  node->staged = record;
+  node->asked_at = at;
 }
 
 void apply_one(State& state, Time, const PortsReserved& record) {
-  AttemptNode* node = reporting<Reserving>(state, record);
+  AttemptNode* node = reporting_or_joining<Reserving>(state, record);
   if (node && !node->ports) node->ports = record;
 }
 
 void apply_one(State& state, Time at, const NodeStarted& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt && attempt->launched ? find_node(*attempt, record.node) : nullptr;
-  if (!node || node->started) return;
+  if (!node || node->started || !node->may_have_started()) return;
   node->started = record;
   if (record.error.empty()) start_ranks(*attempt, record.node, at);
-  if (phase_of<Starting>(*attempt) && all_started(*attempt)) {
-    attempt->phase = Running{at};
-    attempt->running_since = at;
-  }
+  run_when_started(*attempt, at);
 }
 
 void apply_one(State& state, Time, const RankExited& record) {
@@ -116,13 +140,13 @@ void apply_one(State& state, Time at, const ProgressSeen& record) {
 // Counts only once the ranks were told to stop: before that they could still be started.
 void apply_one(State& state, Time at, const NodeClean& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  if (!attempt) return clean_up(state, record);
-  const bool stops = phase_of<Stopping>(*attempt) || phase_of<Collecting>(*attempt);
-  AttemptNode* node = stops && attempt->launched ? find_node(*attempt, record.node) : nullptr;
-  if (!node) return;
+  AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
+  if (!node) return clean_up(state, record);
+  if (!attempt->launched || !(is_ending(*attempt) || node->leaves)) return;
   see_checkpoint(*find_job(state, record.job), *attempt, record.newest_checkpoint);
   if (node->is_clean()) return;
   node->clean = record;
+  if (node->leaves) node->collection_seen = at;
   if (record.unkillable.empty()) {
     node->unkillable_since.reset();
     lose_ranks(*attempt, record.node, at);
@@ -132,12 +156,12 @@ void apply_one(State& state, Time at, const NodeClean& record) {
 }
 
 void apply_one(State& state, Time at, const CollectionSeen& record) {
-  if (AttemptNode* node = reporting<Collecting>(state, record)) node->collection_seen = at;
+  if (AttemptNode* node = delivering(state, record)) node->collection_seen = at;
 }
 
 // An error may take back what had arrived; told twice, it counts once.
 void apply_one(State& state, Time at, const OutputsCollected& record) {
-  AttemptNode* node = reporting<Collecting>(state, record);
+  AttemptNode* node = delivering(state, record);
   const bool failed = !record.error.empty();
   if (!node || (node->collected && (!failed || !node->collected->error.empty()))) return;
   node->collected = record;

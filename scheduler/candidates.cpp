@@ -22,12 +22,6 @@ bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
   return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
 }
 
-bool is_placed_out(const Job& job, const NodeId& id) {
-  const MusterSettings& settings = job.spec.muster;
-  const bool left_out = !settings.include_nodes.empty() && !has(settings.include_nodes, id);
-  return left_out || has(settings.exclude_nodes, id);
-}
-
 std::string owner_text(const State& state, const Node& node) {
   const std::string& owner = node.owner->value;
   if (node.unclean) return node.id.value + " has processes of job " + owner + " that do not die";
@@ -109,8 +103,7 @@ int novelty_of(const Previous& previous, const NodeId& id) {
 }
 
 // The best first.
-std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates,
-                               const Previous& previous) {
+std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates, const Previous& previous) {
   std::vector<Pick> picks;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const auto* usable = std::get_if<Usable>(&candidates[i].standing);
@@ -134,6 +127,12 @@ std::vector<Pick> best_picks(const std::vector<Candidate>& candidates, std::size
 }
 
 }  // namespace
+
+bool is_placed_out(const Job& job, const NodeId& id) {
+  const MusterSettings& settings = job.spec.muster;
+  const bool left_out = !settings.include_nodes.empty() && !has(settings.include_nodes, id);
+  return left_out || has(settings.exclude_nodes, id);
+}
 
 const LinkFailure* permanent_failure(const State& state, const Job& job, const NodeId& node) {
   return permanent_failure(unlinked(state, node), job);

@@ -29,6 +29,9 @@ struct Candidate {
       why_not;  // "h02 is drained: fan"; empty when usable, and for nodes outside the placement
 };
 
+// The job file keeps it from this node.
+bool is_placed_out(const Job& job, const NodeId& id);
+
 // Where the job's latest attempt was.
 struct Previous {
   std::vector<NodeId> nodes;  // index = node rank

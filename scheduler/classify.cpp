@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "scheduler/first_failure.h"
+#include "scheduler/lookup.h"
+#include "scheduler/membership.h"
 #include "scheduler/rank_map.h"
 #include "scheduler/sentences.h"
 
@@ -25,12 +27,28 @@ const RankExited* exit_of(const Attempt& attempt, const RankId& id) {
   return nullptr;
 }
 
-const RankExited* first_by_itself(const Attempt& attempt) {
-  for (const Rank& rank : attempt.ranks) {
-    const auto* done = std::get_if<RankDone>(&rank.state);
-    if (done && !done->exit.status.ok() && !done->exit.asked_to_stop) return &done->exit;
+bool ended_by_itself(const Rank& rank) {
+  const auto* done = std::get_if<RankDone>(&rank.state);
+  return done && !done->exit.status.ok() && !done->exit.asked_to_stop;
+}
+
+const RankExited* first_by_itself(const std::vector<Failure>& failures, const Attempt& attempt) {
+  for (const Failure& failure : failures) {
+    if (!failure.rank) continue;
+    const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(failure.rank->value));
+    if (ended_by_itself(rank)) return &std::get<RankDone>(rank.state).exit;
   }
   return nullptr;
+}
+
+std::string failures_text(const std::vector<const Rank*>& ranks) {
+  std::vector<std::string> ends;
+  for (const Rank* rank : ranks) {
+    const auto& exit = std::get<RankDone>(rank->state).exit;
+    ends.push_back("rank " + std::to_string(rank->id.value) + " on " + exit.node.value + " " +
+                   exit_text(exit.status));
+  }
+  return list_text(ends);
 }
 
 // Whose words count: the rank that is named, or of those that may have been first the earliest that
@@ -47,12 +65,13 @@ const RankExited* telling_rank(const Attempt& attempt, const Attribution& attrib
 }
 
 // A rank that was stopped on its way out has the status of the stop, and another's is taken.
-void take_words(AttemptCause& cause, const Attempt& attempt, const Attribution& attribution) {
+void take_words(AttemptCause& cause, const Attempt& attempt, const std::vector<Failure>& failures,
+                const Attribution& attribution) {
   const RankExited* telling = telling_rank(attempt, attribution);
   if (telling == nullptr) return;
   cause.last_lines = telling->last_lines;
   cause.rules = telling->rules;
-  const RankExited* ended = telling->asked_to_stop ? first_by_itself(attempt) : telling;
+  const RankExited* ended = telling->asked_to_stop ? first_by_itself(failures, attempt) : telling;
   if (ended != nullptr) cause.status = ended->status;
 }
 
@@ -81,13 +100,14 @@ bool is_failure(StopReason reason) {
 }
 
 // A loss that stopped the attempt is told in its own words, unless a rank had failed before it.
-void blame(AttemptCause& cause, const Attempt& attempt, const Attribution& attribution) {
+void blame(AttemptCause& cause, const Attempt& attempt, const std::vector<Failure>& failures) {
+  const Attribution attribution = attribute(failures);
   if (attribution.first.empty()) return;
   cause.first_failure = journal_form(attribution);
   const bool is_loss = has_node(attribution.first);
   const bool loss_was_told = cause.reason == StopReason::node_lost;
   if (loss_was_told && (is_loss || !attribution.is_named)) return;
-  take_words(cause, attempt, attribution);
+  take_words(cause, attempt, failures, attribution);
   take_class(cause, is_loss);
   cause.sentence = attribution_sentence(attribution);
   cause.first_node = common_node(attribution.first);
@@ -122,20 +142,7 @@ FailureClass class_of(StopReason reason) {
   return FailureClass::user;
 }
 
-}  // namespace
-
-std::string failures_so_far(const Attempt& attempt) {
-  std::vector<std::string> ends;
-  for (const Rank& rank : attempt.ranks) {
-    const auto* done = std::get_if<RankDone>(&rank.state);
-    if (!done || done->exit.status.ok() || done->exit.asked_to_stop) continue;
-    ends.push_back("rank " + std::to_string(rank.id.value) + " on " + done->exit.node.value + " " +
-                   exit_text(done->exit.status));
-  }
-  return list_text(ends);
-}
-
-AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why) {
+AttemptCause told_cause(const Attempt& attempt, const StopBegun& why) {
   AttemptCause cause;
   cause.reason = why.reason;
   cause.succeeded = why.reason == StopReason::finished;
@@ -143,10 +150,40 @@ AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& w
   cause.sentence = why.sentence;
   cause.made_progress = made_progress(attempt);
   cause.first_node = why.blamed;
-  if (why.reason == StopReason::hung && attempt.stall) blame_stall(cause, *attempt.stall);
-  if (is_failure(why.reason)) {
-    blame(cause, attempt, attribute(failures_of(attempt, runs_mpirun(job.spec))));
+  return cause;
+}
+
+}  // namespace
+
+std::string failures_so_far(const Attempt& attempt) {
+  std::vector<const Rank*> failed;
+  for (const Rank& rank : attempt.ranks) {
+    if (ended_by_itself(rank) && takes_part(attempt, rank)) failed.push_back(&rank);
   }
+  return failures_text(failed);
+}
+
+std::string failures_so_far(const Attempt& attempt, std::size_t node_index) {
+  std::vector<const Rank*> failed;
+  for (const Rank& rank : ranks_on(attempt, node_index)) {
+    if (ended_by_itself(rank)) failed.push_back(&rank);
+  }
+  return failures_text(failed);
+}
+
+AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why) {
+  AttemptCause cause = told_cause(attempt, why);
+  if (why.reason == StopReason::hung && attempt.stall) blame_stall(cause, *attempt.stall);
+  if (is_failure(why.reason)) blame(cause, attempt, failures_of(attempt, runs_mpirun(job.spec)));
+  return cause;
+}
+
+AttemptCause cause_on_node(const Job& job, const Attempt& attempt, const StopBegun& why) {
+  AttemptCause cause = told_cause(attempt, why);
+  const AttemptNode* node = why.blamed ? find_node(attempt, *why.blamed) : nullptr;
+  if (!is_failure(why.reason) || !node) return cause;
+  const auto index = static_cast<std::size_t>(node - attempt.nodes.data());
+  blame(cause, attempt, failures_on(attempt, index, runs_mpirun(job.spec)));
   return cause;
 }
 

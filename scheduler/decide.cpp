@@ -1,5 +1,6 @@
 #include "scheduler/decide.h"
 
+#include "scheduler/departure.h"
 #include "scheduler/lookup.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/node_standing.h"
@@ -16,9 +17,13 @@ void act(Turn& turn, const Job& job, const Attempt& attempt) {
   if (phase_of<Collecting>(attempt)) return collect(turn, job, attempt);
   if (auto why = interruption(turn, job, attempt)) return turn.decide(std::move(*why));
   const std::size_t decided = turn.decisions.size();
-  if (phase_of<Gathering>(attempt)) gather(turn, job, attempt);
-  else launch(turn, job, attempt);
+  if (phase_of<Gathering>(attempt))
+    gather(turn, job, attempt);
+  else if (!let_go(turn, job, attempt))
+    launch(turn, job, attempt);
   if (turn.decisions.size() != decided) return;
+  see_off(turn, job, attempt);
+  grow(turn, job, attempt);
   mind_spares(turn, job, attempt);
   remember_bad_start(turn, job, attempt);
 }

@@ -27,13 +27,16 @@ struct ReserveWork {
   int count = 1;
 };
 struct StartWork {};
+struct MembersWork {};  // of an elastic attempt: write State's members to the node's file
 struct StopWork {
   StopBegun why;
+  bool leaves = false;  // the others go on: no signal, and only this node's ranks end
 };
 struct CollectWork {
   int failures = 0;  // so far: another number is another request
 };
-using Work = std::variant<CheckWork, StageWork, ReserveWork, StartWork, StopWork, CollectWork>;
+using Work =
+    std::variant<CheckWork, StageWork, ReserveWork, StartWork, MembersWork, StopWork, CollectWork>;
 
 struct NodeWork {
   JobId job;

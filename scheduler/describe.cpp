@@ -109,6 +109,20 @@ void put_phase(Text& text, const std::string& at, const AttemptPhase& phase) {
   }
 }
 
+void put_membership(Text& text, const std::string& at, const AttemptNode& node) {
+  text.line(at + ".taken_late", node.taken_late);
+  text.line(at + ".asked_at", node.asked_at);
+  text.line(at + ".join_begun", node.join_begun);
+  text.line(at + ".ready", node.ready);
+  text.line(at + ".ready_at", node.ready_at);
+  text.line(at + ".member", node.member);
+  text.line(at + ".members", std::vector<std::int64_t>{node.member_since, node.members_told});
+  text.line(at + ".members_error", node.members_error);
+  text.line(at + ".leaves", node.leaves);
+  text.line(at + ".left_at", node.left_at);
+  text.line(at + ".released", node.released);
+}
+
 void put_node(Text& text, const std::string& at, const AttemptNode& node) {
   text.line(at + ".id", node.id);
   text.line(at + ".checked", node.checked);
@@ -128,6 +142,7 @@ void put_node(Text& text, const std::string& at, const AttemptNode& node) {
   text.line(at + ".silent_since", node.silent_since);
   text.line(at + ".joined_at", node.joined_at);
   text.line(at + ".unkillable_since", node.unkillable_since);
+  put_membership(text, at, node);
 }
 
 void put_rank(Text& text, const std::string& at, const Rank& rank) {
@@ -155,6 +170,8 @@ void put_attempt(Text& text, const std::string& at, const Attempt& attempt) {
     put_rank(text, at + ".rank" + std::to_string(rank.id.value), rank);
   }
   text.line(at + ".processes", attempt.processes);
+  text.line(at + ".members.epoch", attempt.members.epoch);
+  text.line(at + ".members.ranks", attempt.members.ranks);
   text.line(at + ".resume_from", attempt.resume_from);
   text.line(at + ".newest_checkpoint", attempt.newest_checkpoint);
   text.line(at + ".last_step", attempt.last_step);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "scheduler/limits.h"
+#include "scheduler/membership.h"
 #include "scheduler/model/names.h"
 #include "scheduler/restart_rules.h"
 #include "scheduler/sentences.h"
@@ -25,6 +26,11 @@ std::string node_list(const std::vector<NodeId>& nodes) {
   return text;
 }
 
+std::string nodes_text(const NodeRange& range) {
+  const std::string most = count_text(range.most, "node");
+  return range.least == range.most ? most : std::to_string(range.least) + " to " + most;
+}
+
 // Failed ranks of an attempt that get a line each; the others followed and are counted.
 constexpr std::size_t ranks_told = 4;
 
@@ -40,8 +46,8 @@ class Explainer {
   // Said once nobody else can follow.
   void tell_followers() {
     if (failed_ranks_ > ranks_told) {
-      lines_.push_back({followed_at_, count_text(failed_ranks_ - ranks_told, "other") +
-                                          " followed"});
+      lines_.push_back(
+          {followed_at_, count_text(failed_ranks_ - ranks_told, "other") + " followed"});
     }
     failed_ranks_ = 0;
   }
@@ -50,8 +56,8 @@ class Explainer {
   void say(std::string text) { lines_.push_back({at_, std::move(text)}); }
 
   void tell(const JobSubmitted& record) {
-    const auto nodes = static_cast<std::size_t>(record.spec.instance_count);
-    say("submitted by " + record.user + ": wants " + count_text(nodes, "node") + " of " +
+    counts_gpus_ = record.spec.distribution.process_per_gpu;
+    say("submitted by " + record.user + ": wants " + nodes_text(node_range(record.spec)) + " of " +
         record.target.name + ", priority " + std::to_string(record.spec.muster.priority));
   }
   void tell(const CancelRequested& record) {
@@ -59,6 +65,7 @@ class Explainer {
         (record.grace ? " with a grace of " + duration_text(*record.grace) : std::string()));
   }
   void tell(const ResumeRequested& record) {
+    counts_gpus_ = record.spec.distribution.process_per_gpu;
     say("asked to resume" +
         (record.from_step ? " from step " + std::to_string(*record.from_step) : std::string()));
   }
@@ -141,7 +148,7 @@ class Explainer {
   }
   void tell(const PortsAsked&) {}
   void tell(const LaunchBegun& record) {
-    if (!record.processes.empty()) {
+    if (counts_gpus_ && !record.processes.empty()) {
       const auto ranks = std::accumulate(record.processes.begin(), record.processes.end(), 0);
       say(attempt_text(record.attempt) + ": " +
           count_text(static_cast<std::size_t>(ranks), "rank") + ", one for each GPU");
@@ -151,6 +158,31 @@ class Explainer {
     }
     say(attempt_text(record.attempt) + " resumes from step " +
         std::to_string(record.resume_from->step) + ": " + record.why);
+  }
+  void tell(const NodeTaken& record) {
+    say(attempt_text(record.attempt) + " takes " + record.node.value + " as well: " + record.why);
+  }
+  void tell(const JoinBegun& record) {
+    say(record.node.value + " starts " +
+        count_text(static_cast<std::size_t>(record.processes), "rank") + " to join " +
+        attempt_text(record.attempt));
+  }
+  void tell(const NodeReady&) {}
+  void tell(const MembersChanged& record) {
+    if (record.members_epoch == 1) return;
+    say(attempt_text(record.attempt) + " goes on with " + count_text(record.ranks.size(), "rank") +
+        after_step() + ": " + record.why);
+  }
+  void tell(const MembersTold& record) {
+    tell_error(record.node, "be told who takes part", record.error);
+  }
+  void tell(const NodeLeaves& record) {
+    say(record.node.value + " leaves " + attempt_text(record.attempt) + " (" +
+        std::string(word(record.reason)) + "): " + record.sentence);
+  }
+  void tell(const NodeReleased& record) {
+    if (!record.left_behind.empty()) return say(record.left_behind);
+    say(record.node.value + " is given back");
   }
   void tell(const StopBegun& record) {
     if (stopping_ == record.attempt) {
@@ -215,8 +247,9 @@ class Explainer {
   std::optional<std::int64_t> step_;
   std::optional<AttemptId> stopping_;
   std::vector<std::string> told_;  // evidence of the newest suspicion
-  std::size_t failed_ranks_ = 0;  // of this attempt, so far
+  std::size_t failed_ranks_ = 0;   // of this attempt, so far
   Time followed_at_;
+  bool counts_gpus_ = false;
 };
 
 }  // namespace

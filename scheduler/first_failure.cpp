@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "scheduler/limits.h"
+#include "scheduler/lookup.h"
+#include "scheduler/membership.h"
 #include "scheduler/sentences.h"
 
 namespace muster {
@@ -47,9 +49,8 @@ Timeline timeline_of(const std::vector<Failure>& failures) {
     }
     all.push_back(timed);
   }
-  std::stable_sort(all.begin(), all.end(), [](const Timed& a, const Timed& b) {
-    return a.earliest_us < b.earliest_us;
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Timed& a, const Timed& b) { return a.earliest_us < b.earliest_us; });
   return all;
 }
 
@@ -80,8 +81,8 @@ std::optional<Timed> rival_of(const Timed& one, const Timeline& all) {
     const bool may_exit_late = other.failure->judgement.exits_late &&
                                one.standing() == Standing::silent &&
                                other.earliest_us - one.latest_us < exit_lag_limit_us;
-    const bool came_before = !other.is_root() && other.ended_before(one) &&
-                             !one.failure->judgement.exits_late;
+    const bool came_before =
+        !other.is_root() && other.ended_before(one) && !one.failure->judgement.exits_late;
     if (may_exit_late || came_before) return other;
   }
   return std::nullopt;
@@ -144,6 +145,22 @@ Failure loss_of(const AttemptNode& node) {
   return failure;
 }
 
+std::optional<Failure> failure_of(const Attempt& attempt, const Rank& rank, bool is_mpi) {
+  const auto* done = std::get_if<RankDone>(&rank.state);
+  if (!done || done->exit.status.ok()) return std::nullopt;
+  const RankExited& exit = done->exit;
+  Failure failure{exit.rank, exit.node, exit.when, exit.at_ms, exit_text(exit.status), {}};
+  if (!exit.asked_to_stop) {
+    failure.judgement = judge(exit, is_mpi, attempt.ranks.size() > 1);
+    return failure;
+  }
+  auto judgement = judge_stopped(exit);
+  if (!judgement) return std::nullopt;
+  failure.how = "was ending when it was stopped";
+  failure.judgement = std::move(*judgement);
+  return failure;
+}
+
 // ---- words ------------------------------------------------------------------------------------
 
 std::string milliseconds_text(std::int64_t us) {
@@ -198,22 +215,22 @@ Attribution attribute(const std::vector<Failure>& failures) {
 std::vector<Failure> failures_of(const Attempt& attempt, bool is_mpi) {
   std::vector<Failure> failures;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (is_lost(attempt, i)) failures.push_back(loss_of(attempt.nodes[i]));
+    if (takes_part(attempt, attempt.nodes[i]) && is_lost(attempt, i)) {
+      failures.push_back(loss_of(attempt.nodes[i]));
+    }
   }
   for (const Rank& rank : attempt.ranks) {
-    const auto* done = std::get_if<RankDone>(&rank.state);
-    if (!done || done->exit.status.ok()) continue;
-    const RankExited& exit = done->exit;
-    Failure failure{exit.rank, exit.node, exit.when, exit.at_ms, exit_text(exit.status), {}};
-    if (!exit.asked_to_stop) {
-      failure.judgement = judge(exit, is_mpi, attempt.ranks.size() > 1);
-    } else if (auto judgement = judge_stopped(exit)) {
-      failure.how = "was ending when it was stopped";
-      failure.judgement = std::move(*judgement);
-    } else {
-      continue;
-    }
-    failures.push_back(std::move(failure));
+    if (!takes_part(attempt, rank)) continue;
+    if (auto failure = failure_of(attempt, rank, is_mpi)) failures.push_back(std::move(*failure));
+  }
+  return failures;
+}
+
+std::vector<Failure> failures_on(const Attempt& attempt, std::size_t node_index, bool is_mpi) {
+  std::vector<Failure> failures;
+  if (is_lost(attempt, node_index)) failures.push_back(loss_of(attempt.nodes[node_index]));
+  for (const Rank& rank : ranks_on(attempt, node_index)) {
+    if (auto failure = failure_of(attempt, rank, is_mpi)) failures.push_back(std::move(*failure));
   }
   return failures;
 }

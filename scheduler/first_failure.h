@@ -36,9 +36,11 @@ struct Attribution {
 
 Attribution attribute(const std::vector<Failure>& failures);
 
-// What failed in an attempt. Of the ranks that muster told to stop before they ended, those that
-// had said why they would.
+// What failed in an attempt, of what takes part. Of the ranks that muster told to stop before they
+// ended, those that had said why they would.
 std::vector<Failure> failures_of(const Attempt& attempt, bool is_mpi);
+// The same of one node, whether it takes part or not.
+std::vector<Failure> failures_on(const Attempt& attempt, std::size_t node_index, bool is_mpi);
 
 // "rank 37 on h12", "h12"
 std::string subject_text(const Failure& failure);

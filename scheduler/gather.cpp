@@ -6,6 +6,7 @@
 #include "scheduler/fitness.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
+#include "scheduler/membership.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/sentences.h"
 #include "scheduler/spares.h"
@@ -81,9 +82,40 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
                            " (muster.nodes.wait): " + reason});
 }
 
+StopReason reason_of(Unfitness unfitness) {
+  if (unfitness == Unfitness::drained) return StopReason::drained;
+  if (unfitness == Unfitness::unreachable) return StopReason::node_lost;
+  return StopReason::start_failed;
+}
+
+// Nothing runs there: it is nobody's at once.
+void let_go(Turn& turn, const Job& job, const Attempt& attempt, const Unfit& unfit) {
+  turn.decide(NodeLeaves{job.id, attempt.id, unfit.node, reason_of(unfit.unfitness), unfit.reason,
+                         Milliseconds{0}});
+  turn.decide(NodeReleased{job.id, attempt.id, unfit.node, ""});
+}
+
+void replace(Turn& turn, const Job& job, const Attempt& attempt, const Unfit& unfit,
+             const NodeId& other) {
+  turn.given.insert(other);
+  turn.decide(NodeReplaced{job.id, attempt.id, unfit.node, other, unfit.reason, unfit.unfitness});
+}
+
+// A release that was not written down.
+bool release_gone(Turn& turn, const Job& job, const Attempt& attempt) {
+  bool any = false;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!node.leaves) continue;
+    turn.decide(NodeReleased{job.id, attempt.id, node.id, ""});
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 void gather(Turn& turn, const Job& job, const Attempt& attempt) {
+  if (release_gone(turn, job, attempt)) return;
   std::vector<Unfit> unfits;
   bool all_checked = true;
   for (const AttemptNode& node : attempt.nodes) {
@@ -95,11 +127,14 @@ void gather(Turn& turn, const Job& job, const Attempt& attempt) {
     return;
   }
   const auto others = replacements(turn, job, attempt, unfits.size());
-  if (others.size() < unfits.size()) return abandon(turn, job, attempt, unfits);
+  const std::size_t lost = unfits.size() - others.size();
+  const bool is_enough = attempt.nodes.size() >= node_range(job.spec).least + lost;
+  if (lost > 0 && !is_enough) return abandon(turn, job, attempt, unfits);
   for (std::size_t i = 0; i < unfits.size(); ++i) {
-    turn.given.insert(others[i]);
-    turn.decide(NodeReplaced{job.id, attempt.id, unfits[i].node, others[i], unfits[i].reason,
-                             unfits[i].unfitness});
+    if (i < others.size())
+      replace(turn, job, attempt, unfits[i], others[i]);
+    else
+      let_go(turn, job, attempt, unfits[i]);
   }
 }
 

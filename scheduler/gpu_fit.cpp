@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "scheduler/lookup.h"
+#include "scheduler/membership.h"
+#include "scheduler/rank_map.h"
 #include "scheduler/sentences.h"
 
 namespace muster {
@@ -33,15 +35,27 @@ std::optional<std::string> gpu_shortage(const JobSpec& spec, const LinkUp& agent
          std::to_string(wanted) + " are asked for";
 }
 
-std::vector<int> processes_by_gpus(const State& state, const JobSpec& spec,
-                                   const Attempt& attempt) {
+int processes_on(const State& state, const JobSpec& spec, const NodeId& node) {
+  if (!spec.distribution.process_per_gpu) return std::max(1, spec.distribution.processes_per_node);
+  const LinkUp* agent = linked_agent(state, node);
+  return agent ? gpus_of(*agent) : 0;
+}
+
+std::vector<int> processes_at_launch(const State& state, const JobSpec& spec,
+                                     const Attempt& attempt) {
   std::vector<int> processes;
-  if (!spec.distribution.process_per_gpu) return processes;
+  if (!spec.distribution.process_per_gpu && !is_elastic(spec)) return processes;
   for (const AttemptNode& node : attempt.nodes) {
-    const LinkUp* agent = linked_agent(state, node.id);
-    processes.push_back(agent ? gpus_of(*agent) : 0);
+    processes.push_back(processes_on(state, spec, node.id));
   }
   return processes;
+}
+
+int ports_wanted(const State& state, const Job& job, const Attempt& attempt,
+                 std::size_t node_index) {
+  return ports_on_node(job.spec, static_cast<int>(attempt.nodes.size()),
+                       static_cast<int>(node_index),
+                       processes_on(state, job.spec, attempt.nodes[node_index].id));
 }
 
 }  // namespace muster

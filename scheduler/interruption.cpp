@@ -1,11 +1,13 @@
 // What stops an attempt before its time: the user, a failed rank, a node that is lost or leaves,
-// a hang, the time limit.
+// a hang, the time limit. An elastic attempt first tries to go on without the node.
 #include <algorithm>
 
 #include "scheduler/classify.h"
+#include "scheduler/departure.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
-#include "scheduler/node_standing.h"
+#include "scheduler/membership.h"
+#include "scheduler/node_trouble.h"
 #include "scheduler/sentences.h"
 #include "scheduler/spares.h"
 #include "scheduler/turn.h"
@@ -13,18 +15,6 @@
 namespace muster {
 
 namespace {
-
-bool has_unfinished_ranks(const Attempt& attempt, std::size_t node_index) {
-  const auto ranks = ranks_on(attempt, node_index);
-  return std::any_of(ranks.begin(), ranks.end(), is_unfinished);
-}
-
-bool all_succeeded(const Attempt& attempt) {
-  return std::all_of(attempt.ranks.begin(), attempt.ranks.end(), [](const Rank& rank) {
-    const auto* done = std::get_if<RankDone>(&rank.state);
-    return done && done->exit.status.ok();
-  });
-}
 
 // Neither runs nor ended well. One look at each rank spares the two that tell what happened.
 bool has_troubled_ranks(const Attempt& attempt) {
@@ -41,86 +31,46 @@ std::optional<StopBegun> canceled(const Job& job, const Attempt& attempt) {
   return why;
 }
 
-// What its ranks can still save, they save before the first host of it goes.
-std::optional<StopBegun> leaving(Turn& turn, const Job& job, const Attempt& attempt) {
-  const Node* first = nullptr;
-  for (const AttemptNode& node : attempt.nodes) {
-    if (!turn.troubled.contains(node.id)) continue;
-    const Node* known = find_node(turn.state, node.id);
-    if (!is_leaving(*known, turn.moment)) continue;
-    const auto& when = known->notice->leaves_at;
-    const bool sooner = !first || (when && (!first->notice->leaves_at ||
-                                            *when < *first->notice->leaves_at));
-    if (sooner) first = known;
+// The first of them that says so, of those that take part.
+template <class Trouble>
+std::optional<StopBegun> first_of_nodes(const Attempt& attempt, Trouble trouble) {
+  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
+    if (!takes_part(attempt, attempt.nodes[i])) continue;
+    if (auto why = trouble(i)) return why;
   }
-  if (!first) return std::nullopt;
-  const Time now = turn.moment.now();
-  StopBegun why = stop_for(job, attempt, StopReason::preempted,
-                           notice_text(first->id, *first->notice, now), first->id);
-  if (!first->notice->leaves_at) return why;
-  const Milliseconds left = *first->notice->leaves_at - notice_margin - now;
-  why.grace = std::clamp(left, Milliseconds{0}, why.grace);
-  why.grace_max = std::clamp(left, why.grace, std::max(why.grace, why.grace_max));
-  return why;
+  return std::nullopt;
 }
 
-// Before the launch a drained node is given back at once; later only when its owner says so.
+// The first host that goes sets the time.
+std::optional<StopBegun> noticed(Turn& turn, const Job& job, const Attempt& attempt) {
+  std::optional<StopBegun> first;
+  std::optional<Time> leaves_at;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!takes_part(attempt, node)) continue;
+    auto why = noticed(turn, job, attempt, node);
+    if (!why) continue;
+    const auto& when = find_node(turn.state, node.id)->notice->leaves_at;
+    if (first && !(when && (!leaves_at || *when < *leaves_at))) continue;
+    first = std::move(why);
+    leaves_at = when;
+  }
+  return first;
+}
+
 std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& attempt) {
-  for (const AttemptNode& node : attempt.nodes) {
-    if (!turn.troubled.contains(node.id)) continue;
-    const Node* known = find_node(turn.state, node.id);
-    if (!attempt.launched && !known->drained && is_set_aside(*known, turn.moment)) {
-      return stop_for(job, attempt, StopReason::drained, *refusal_of(known, turn.moment), node.id);
-    }
-    if (!known->drained) continue;
-    const bool moves = known->move_at && turn.moment.reached(*known->move_at);
-    if (attempt.launched && !moves) continue;
-    const std::string when = attempt.launched ? "" : " before the ranks started";
-    return stop_for(job, attempt, StopReason::drained,
-                    node.id.value + " was drained" + when + ": " + known->drain_reason, node.id);
-  }
-  return std::nullopt;
+  return first_of_nodes(
+      attempt, [&](std::size_t i) { return drained(turn, job, attempt, attempt.nodes[i]); });
 }
 
-// The same attempt's nodes, once ranks may be there: an agent that changed took them with it.
 std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt) {
-  for (const Rank& rank : attempt.ranks) {
-    const AttemptNode& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
-    const auto* done = std::get_if<RankDone>(&rank.state);
-    if (done && done->exit.asked_to_stop && !done->exit.status.ok()) {
-      return stop_for(job, attempt, StopReason::node_lost,
-                      "the agent of " + node.id.value + " stopped its ranks by itself", node.id);
-    }
-    if (!std::holds_alternative<RankGone>(rank.state)) continue;
-    const char* what = node.boot_changed ? " rebooted" : " lost its ranks: its agent started anew";
-    return stop_for(job, attempt, StopReason::node_lost, node.id.value + what, node.id);
-  }
-  return std::nullopt;
-}
-
-// Until when a lost node is waited for. With a spare at hand a run that stands still moves on
-// sooner.
-Time end_of_patience(Turn& turn, const Job& job, const Attempt& attempt, const Unlinked& link) {
-  const Time latest = link.since + job.target.unreachable;
-  if (!has_ready_spare(turn, job, attempt)) return latest;
-  const Time moved = std::max(link.since, attempt.stepped_at.value_or(link.since));
-  return std::min(latest, moved + lost_with_spare);
+  return first_of_nodes(attempt, [&](std::size_t i) { return agent_lost(job, attempt, i); });
 }
 
 std::optional<StopBegun> unreachable(Turn& turn, const Job& job, const Attempt& attempt) {
-  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    const NodeId& id = attempt.nodes[i].id;
-    if (!turn.troubled.contains(id)) continue;
-    const Unlinked* link = unlinked(turn.state, id);
-    if (!link || !has_unfinished_ranks(attempt, i)) continue;
-    const Time end = end_of_patience(turn, job, attempt, *link);
-    if (!turn.moment.reached(end)) continue;
-    return stop_for(job, attempt, StopReason::node_lost,
-                    id.value + " was lost for " + duration_text(end - link->since) + ": " +
-                        link->failure.message,
-                    id);
-  }
-  return std::nullopt;
+  return first_of_nodes(attempt, [&](std::size_t i) -> std::optional<StopBegun> {
+    if (!turn.troubled.contains(attempt.nodes[i].id)) return std::nullopt;
+    return unreachable(turn, job, attempt, i, has_ready_spare(turn, job, attempt));
+  });
 }
 
 std::optional<StopBegun> over_time(Turn& turn, const Job& job, const Attempt& attempt) {
@@ -135,8 +85,8 @@ std::optional<StopBegun> over_time(Turn& turn, const Job& job, const Attempt& at
 // are, not to finish.
 std::optional<StopBegun> hung(const Job& job, const Attempt& attempt) {
   if (!attempt.stall || attempt.stall->stall != StallKind::hung) return std::nullopt;
-  StopBegun why = stop_for(job, attempt, StopReason::hung, attempt.stall->sentence,
-                           attempt.stall->blamed);
+  StopBegun why =
+      stop_for(job, attempt, StopReason::hung, attempt.stall->sentence, attempt.stall->blamed);
   why.grace = std::min(why.grace, hang_grace);
   why.grace_max = Milliseconds{0};
   return why;
@@ -148,8 +98,30 @@ std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt) {
   return stop_for(job, attempt, StopReason::rank_failed, std::move(failures));
 }
 
-std::optional<StopBegun> finished(const Job& job, const Attempt& attempt) {
-  if (!phase_of<Running>(attempt) || !all_succeeded(attempt)) return std::nullopt;
+// A node that was made a member last may have come when the others were done, and waits for them:
+// it is given a moment to end too.
+bool came_too_late(const Attempt& attempt, const Rank& rank) {
+  const AttemptNode& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
+  return node.taken_late && node.member_since == attempt.members.epoch && is_unfinished(rank);
+}
+
+// Every rank that takes part ended with 0.
+bool has_finished(Turn& turn, const Attempt& attempt) {
+  bool any_late = false;
+  std::int64_t last_ms = 0;
+  for (const Rank& rank : attempt.ranks) {
+    if (!takes_part(attempt, rank)) continue;
+    const auto* done = std::get_if<RankDone>(&rank.state);
+    const bool is_done = done && done->exit.status.ok();
+    if (is_done) last_ms = std::max(last_ms, done->exit.at_ms);
+    if (!is_done && !came_too_late(attempt, rank)) return false;
+    any_late = any_late || !is_done;
+  }
+  return !any_late || turn.moment.reached(from_ms(last_ms) + late_member_limit);
+}
+
+std::optional<StopBegun> finished(Turn& turn, const Job& job, const Attempt& attempt) {
+  if (!phase_of<Running>(attempt) || !has_finished(turn, attempt)) return std::nullopt;
   return stop_for(job, attempt, StopReason::finished, "every rank ended with 0");
 }
 
@@ -174,10 +146,11 @@ std::set<NodeId> drained_or_unlinked(const State& state) {
 }
 
 std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt& attempt) {
-  if (auto why = finished(job, attempt)) return why;
+  if (auto why = finished(turn, job, attempt)) return why;
   if (auto why = canceled(job, attempt)) return why;
   if (phase_of<Gathering>(attempt)) return std::nullopt;
-  if (auto why = leaving(turn, job, attempt)) return why;
+  if (!departures(turn, job, attempt).empty()) return std::nullopt;
+  if (auto why = noticed(turn, job, attempt)) return why;
   if (!attempt.launched) {
     if (auto why = drained(turn, job, attempt)) return why;
     return unreachable(turn, job, attempt);
@@ -189,7 +162,8 @@ std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt&
   if (auto why = unreachable(turn, job, attempt)) return why;
   if (auto why = hung(job, attempt)) return why;
   if (auto why = over_time(turn, job, attempt)) return why;
-  return drained(turn, job, attempt);
+  if (auto why = drained(turn, job, attempt)) return why;
+  return unspared(turn, job, attempt);
 }
 
 }  // namespace muster

@@ -5,6 +5,8 @@
 // I2 no rank of an attempt runs after the next starts    I5 drained or unfit nodes get nothing new
 // I3 a launch resumes from a sealed checkpoint that was seen, and goes back only with a reason
 // I9 a job ends exactly once, and nothing is decided for it after that
+// I12 members of an elastic attempt are enough nodes that are held, each with all its ranks and in
+//     its place; a node is given away when it is quiet; no other job's nodes change
 #pragma once
 
 #include <map>
@@ -50,9 +52,15 @@ class RecordAudit {
   void check(const State& before, Time at, const NodeReplaced& record);
   void check(const State& before, Time at, const SpareAdded& record);
   void check(const State& before, Time at, const LaunchBegun& record);
+  void check(const State& before, Time at, const NodeTaken& record);
+  void check(const State& before, Time at, const JoinBegun& record);
+  void check(const State& before, Time, const MembersChanged& record);
+  void check(const State& before, Time, const NodeLeaves& record);
+  void check(const State& before, Time, const NodeReleased& record);
   void check(const State& before, Time, const RetryScheduled& record);
   void check(const State&, Time, const JobEnded& record);
 
+  const Attempt* elastic(const State& before, const JobId& job, AttemptId attempt);
   void check_resume_point(const State& before, History& history, const LaunchBegun& record);
   void check_free(const State& before, Time at, const JobId& job, const NodeId& node);
   void check_usable(const State& before, Time at, const JobId& job, const NodeId& node);

@@ -5,7 +5,8 @@
 #include "scheduler/gpu_fit.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
-#include "scheduler/rank_map.h"
+#include "scheduler/membership.h"
+#include "scheduler/preparation.h"
 #include "scheduler/resume_point.h"
 #include "scheduler/sentences.h"
 #include "scheduler/turn.h"
@@ -20,14 +21,9 @@ void fail(Turn& turn, const Job& job, const Attempt& attempt, const NodeId& node
                         job.spec.muster.stop.grace, node});
 }
 
-int ports_wanted(const Job& job, const Attempt& attempt, std::size_t node_index) {
-  return ports_on_node(job.spec, static_cast<int>(attempt.nodes.size()),
-                       static_cast<int>(node_index));
-}
-
-bool wants_ports(const Job& job, const Attempt& attempt) {
+bool wants_ports(const State& state, const Job& job, const Attempt& attempt) {
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (ports_wanted(job, attempt, i) > 0) return true;
+    if (ports_wanted(state, job, attempt, i) > 0) return true;
   }
   return false;
 }
@@ -43,55 +39,51 @@ void begin_launch(Turn& turn, const Job& job, const Attempt& attempt) {
   }
   ResumePoint point = choose_resume_point(job, attempt);
   turn.decide(LaunchBegun{job.id, attempt.id, point.from, point.why, point.went_back,
-                          processes_by_gpus(turn.state, job.spec, attempt)});
-}
-
-// A node without a link is not stalled but lost, which has a limit of its own.
-bool is_stalled(Turn& turn, const AttemptNode& node, Time since) {
-  if (node.staged || !linked_agent(turn.state, node.id)) return false;
-  return turn.moment.reached(std::max(since, node.staging_seen.value_or(since)) + stage_limit);
+                          processes_at_launch(turn.state, job.spec, attempt)});
 }
 
 void stage(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
   bool all_staged = true;
   for (const AttemptNode& node : attempt.nodes) {
     all_staged = all_staged && node.staged;
-    if (node.staged && !node.staged->error.empty()) {
-      return fail(turn, job, attempt, node.id, " could not be prepared: " + node.staged->error);
-    }
-    if (is_stalled(turn, node, since)) {
-      return fail(turn, job, attempt, node.id,
-                  " could not be prepared: none of the job's files arrived for " +
-                      duration_text(stage_limit));
+    if (const auto what = staging_trouble(turn, node, since)) {
+      return fail(turn, job, attempt, node.id, *what);
     }
   }
   if (!all_staged) return;
-  if (wants_ports(job, attempt)) return turn.decide(PortsAsked{job.id, attempt.id});
+  if (wants_ports(turn.state, job, attempt)) return turn.decide(PortsAsked{job.id, attempt.id});
   begin_launch(turn, job, attempt);
 }
 
 void reserve(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
   const AttemptNode* silent = nullptr;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    const int wanted = ports_wanted(job, attempt, i);
+    const int wanted = ports_wanted(turn.state, job, attempt, i);
     if (wanted == 0) continue;
     const AttemptNode& node = attempt.nodes[i];
     if (!node.ports && !silent) silent = &node;
-    if (!node.ports) continue;
-    const bool enough = node.ports->ports.size() >= static_cast<std::size_t>(wanted);
-    if (enough && node.ports->error.empty()) continue;
-    return fail(turn, job, attempt, node.id,
-                " could not reserve " + std::to_string(wanted) + " ports: " + node.ports->error);
+    if (const auto what = ports_trouble(node, wanted)) {
+      return fail(turn, job, attempt, node.id, *what);
+    }
   }
   if (!silent) return begin_launch(turn, job, attempt);
   if (!turn.moment.reached(since + reserve_limit)) return;
   fail(turn, job, attempt, silent->id, " reserved no port within " + duration_text(reserve_limit));
 }
 
+// Before that no rank is started.
+void begin_membership(Turn& turn, const Job& job, const Attempt& attempt) {
+  MembersChanged first{job.id, attempt.id, 1, {}, "the ranks of the start"};
+  for (const Rank& rank : attempt.ranks) first.ranks.push_back(rank.id);
+  turn.decide(std::move(first));
+}
+
 // All nodes started: `apply` makes it Running, nothing is left to decide.
 void start(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
+  if (is_elastic(job.spec) && !attempt.has_members()) return begin_membership(turn, job, attempt);
   const AttemptNode* silent = nullptr;
   for (const AttemptNode& node : attempt.nodes) {
+    if (!node.is_active()) continue;
     if (!node.started && !silent) silent = &node;
     if (!node.started || node.started->error.empty()) continue;
     return fail(turn, job, attempt, node.id, " did not start its ranks: " + node.started->error);

@@ -70,6 +70,18 @@ inline constexpr Milliseconds unkillable_limit{60'000};
 // ranks' last output first: 2 GB of it on a link of 1 MB/s take half an hour.
 inline constexpr Milliseconds proof_limit{30 * 60'000};
 
+// A node that joins has its program to load and its heartbeat to write: container images and large
+// data sets are there by then.
+inline constexpr Milliseconds join_limit{10 * 60'000};
+
+// Each change of the members interrupts the run for a moment: nodes that come together are let in
+// together.
+inline constexpr Milliseconds join_together{10'000};
+
+// Ranks that became members when the others had just ended wait for nobody. Those that trained with
+// them end within seconds of each other.
+inline constexpr Milliseconds late_member_limit{60'000};
+
 // What a hung attempt is given to stop: a stack dump takes a second, a save needs every rank.
 inline constexpr Milliseconds hang_grace{10'000};
 

@@ -16,8 +16,9 @@ auto* find_in(Map& map, const Key& key) {
 
 template <class Nodes>
 auto* find_among(Nodes& nodes, const NodeId& id) {
-  const auto found = std::find_if(nodes.begin(), nodes.end(),
-                                  [&](const AttemptNode& node) { return node.id == id; });
+  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const AttemptNode& node) {
+    return node.id == id && !node.released;
+  });
   return found == nodes.end() ? nullptr : &*found;
 }
 
@@ -133,8 +134,8 @@ bool is_unfinished(const Rank& rank) {
 }
 
 bool is_source_of_outputs(const AttemptNode& node) {
-  return node.started && node.started->error.empty() && node.is_quiet() &&
-         !node.unkillable_since && !node.is_unproven();
+  return node.started && node.started->error.empty() && node.is_quiet() && !node.unkillable_since &&
+         !node.is_unproven();
 }
 
 bool has_delivered(const AttemptNode& node) {

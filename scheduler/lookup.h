@@ -16,6 +16,7 @@ Attempt* active_attempt(Job& job);
 // The same, only if it has this number: late news about an older attempt find nothing.
 const Attempt* find_attempt(const State& state, const JobId& job, AttemptId attempt);
 Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt);
+// A node that was released from it is not among them.
 const AttemptNode* find_node(const Attempt& attempt, const NodeId& node);
 AttemptNode* find_node(Attempt& attempt, const NodeId& node);
 AttemptNode* find_spare(Attempt& attempt, const NodeId& node);

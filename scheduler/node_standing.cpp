@@ -16,10 +16,12 @@ namespace {
 // Its agent ended the ranks before anybody told it to: it had no word from its controller for the
 // lease, and that is more often the controller's fault than the node's.
 bool was_left_alone(const Attempt& attempt, const NodeId& id) {
+  const AttemptNode* node = find_node(attempt, id);
+  std::optional<Time> told_at = attempt.stopped_at;
+  if (node && node->leaves) told_at = node->left_at;
   const auto by_itself = [&](const Rank& rank) {
     const auto* done = std::get_if<RankDone>(&rank.state);
-    return done && done->exit.asked_to_stop && attempt.stopped_at &&
-           from_ms(done->exit.at_ms) < *attempt.stopped_at;
+    return done && done->exit.asked_to_stop && told_at && from_ms(done->exit.at_ms) < *told_at;
   };
   const auto ranks = ranks_on(attempt, id);
   return std::any_of(ranks.begin(), ranks.end(), by_itself);
@@ -70,11 +72,11 @@ std::vector<NodeEvidence> since(const std::optional<Time>& reset,
 
 void open_breaker(Turn& turn, const Job& job, const NodeId& node) {
   const auto most = static_cast<std::size_t>(set_aside_most(job.target));
-  turn.decide(BreakerOpened{
-      job.target.name,
-      node.value + " would be set aside too: more than " + count_text(most, "node") + " of " +
-          job.target.name + " within " + duration_text(breaker_window) +
-          " look like one fault of network, storage or power"});
+  turn.decide(
+      BreakerOpened{job.target.name, node.value + " would be set aside too: more than " +
+                                         count_text(most, "node") + " of " + job.target.name +
+                                         " within " + duration_text(breaker_window) +
+                                         " look like one fault of network, storage or power"});
 }
 
 bool opens_breaker(const Turn& turn) {
@@ -108,8 +110,8 @@ void set_aside_if_bad(Turn& turn, const Job& job, const NodeId& id,
   if (set_aside_lately(turn, job.target) >= set_aside_most(job.target)) {
     return open_breaker(turn, job, id);
   }
-  turn.decide(NodeSetAside{id, what_it_broke(evidence),
-                           faded_below(evidence, suspicion_limit, now)});
+  turn.decide(
+      NodeSetAside{id, what_it_broke(evidence), faded_below(evidence, suspicion_limit, now)});
 }
 
 void remember(Turn& turn, const Job& job, const NodeId& id, NodeEvidence piece) {
@@ -155,8 +157,8 @@ bool is_leaving(const Node& node, Moment& moment) {
   const auto* linked = std::get_if<Linked>(&node.link);
   if (linked && linked->up.agent_id == notice.agent_id) return true;
   if (linked) return !moment.reached(notice.leaves_at.value_or(notice.since) + notice_unsaid);
-  const Time ends = notice.leaves_at ? *notice.leaves_at + notice_outlives
-                                     : notice.since + endless_notice;
+  const Time ends =
+      notice.leaves_at ? *notice.leaves_at + notice_outlives : notice.since + endless_notice;
   return !moment.reached(ends);
 }
 

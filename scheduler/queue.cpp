@@ -5,6 +5,7 @@
 
 #include "scheduler/candidates.h"
 #include "scheduler/lookup.h"
+#include "scheduler/membership.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/sentences.h"
 #include "scheduler/turn.h"
@@ -45,7 +46,7 @@ std::vector<const Job*> queued_jobs(const State& state) {
 
 struct Supply {
   std::vector<Candidate> nodes;
-  std::size_t wanted = 1;
+  std::size_t wanted = 1;  // at least
   std::size_t usable = 0;
   std::size_t busy = 0;
   std::size_t drained = 0;
@@ -55,7 +56,7 @@ struct Supply {
 Supply survey(Turn& turn, const Job& job) {
   Supply supply;
   supply.nodes = candidates(turn, job);
-  supply.wanted = static_cast<std::size_t>(std::max(1, job.spec.instance_count));
+  supply.wanted = node_range(job.spec).least;
   for (const Candidate& node : supply.nodes) {
     if (std::holds_alternative<Usable>(node.standing)) supply.usable += 1;
     if (std::holds_alternative<Busy>(node.standing)) supply.busy += 1;
@@ -116,14 +117,25 @@ std::string too_few_text(std::size_t found, std::size_t wanted) {
   return "; " + number + " of " + count_text(wanted, "spare") + " is free";
 }
 
+// Beyond the least that it needs an elastic job starts only on nodes that look well: it takes
+// others while it runs.
+std::size_t placed_count(const Job& job, const Supply& supply) {
+  const auto well = static_cast<std::size_t>(
+      std::count_if(supply.nodes.begin(), supply.nodes.end(), [](const Candidate& node) {
+        const auto* usable = std::get_if<Usable>(&node.standing);
+        return usable && usable->reluctance <= Reluctance::suspect;
+      }));
+  return std::clamp(well, supply.wanted, node_range(job.spec).most);
+}
+
 void place(Turn& turn, const Job& job, const Supply& supply) {
   const Previous previous = previous_of(job);
-  auto nodes = choose_nodes(supply.nodes, supply.wanted, previous);
+  auto nodes = choose_nodes(supply.nodes, placed_count(job, supply), previous);
   const std::size_t wanted = spares_wanted(job);
   auto spares = choose_spares(supply.nodes, wanted, nodes, previous);
   const std::string why = why_these(job, nodes) + too_few_text(spares.size(), wanted);
-  turn.decide(AttemptPlaced{job.id, AttemptId{job.next_attempt}, std::move(nodes), why,
-                            std::move(spares)});
+  turn.decide(
+      AttemptPlaced{job.id, AttemptId{job.next_attempt}, std::move(nodes), why, std::move(spares)});
 }
 
 void say_waits(Turn& turn, const Job& job, const std::string& reason) {
@@ -145,7 +157,7 @@ void wait(Turn& turn, const Job& job, const Supply& supply) {
 
 // Spares the jobs behind a blocked gang a survey each: a long queue costs no more than its head.
 const JobId* kept_for(const Turn& turn, const Job& job) {
-  const auto wanted = static_cast<std::size_t>(std::max(1, job.spec.instance_count));
+  const std::size_t wanted = node_range(job.spec).least;
   const auto closed = turn.closed.find(job.target.name);
   const bool too_large = wanted > job.target.nodes.size();
   return closed == turn.closed.end() || too_large ? nullptr : &closed->second;
@@ -158,22 +170,7 @@ bool is_due(Turn& turn, const Job& job) {
   return !backoff || turn.moment.reached(backoff->retry.at);
 }
 
-// Nodes that a job restarts on are given to nobody else, whoever is served first. Those that it
-// shall avoid are anybody's.
-void keep_for_restarts(Turn& turn) {
-  for (const auto& [id, job] : turn.state.jobs) {
-    if (!is_restarting(job)) continue;
-    const Previous previous = previous_of(job);
-    for (const auto* nodes : {&previous.nodes, &previous.spares}) {
-      for (const NodeId& node : *nodes) {
-        const bool avoided = std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
-        if (!avoided) turn.kept.emplace(node, id);
-      }
-    }
-  }
-}
-
-// And what takes the place of one that it lost.
+// What takes the place of one that it lost.
 void keep_replacements(Turn& turn, const Job& job, const Supply& supply) {
   for (const NodeId& id : choose_nodes(supply.nodes, supply.wanted, previous_of(job))) {
     turn.kept.emplace(id, job.id);
@@ -206,6 +203,19 @@ bool serve(Turn& turn, const Job& job) {
 }
 
 }  // namespace
+
+void keep_for_restarts(Turn& turn) {
+  for (const auto& [id, job] : turn.state.jobs) {
+    if (!is_restarting(job)) continue;
+    const Previous previous = previous_of(job);
+    for (const auto* nodes : {&previous.nodes, &previous.spares}) {
+      for (const NodeId& node : *nodes) {
+        const bool avoided = std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
+        if (!avoided) turn.kept.emplace(node, id);
+      }
+    }
+  }
+}
 
 void serve_queue(Turn& turn) {
   keep_for_restarts(turn);

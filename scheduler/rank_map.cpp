@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "scheduler/membership.h"
+
 namespace muster {
 
 namespace {
@@ -80,8 +82,8 @@ bool exports_family(const JobSpec& spec, const char* family) {
   return type == DistributionType::pytorch || type == DistributionType::mpi;
 }
 
-int ports_on_node(const JobSpec& spec, int nodes, int node_index) {
-  int ports = 0;
+int ports_on_node(const JobSpec& spec, int nodes, int node_index, int processes) {
+  int ports = is_elastic(spec) ? processes : 0;
   if (spec.distribution.type == DistributionType::tensorflow) {
     ports += ranks_on_node(rank_map(spec.distribution, nodes), node_index);
   }

@@ -34,9 +34,9 @@ bool runs_mpirun(const JobSpec& spec);
 // `ompi`, `slurm`).
 bool exports_family(const JobSpec& spec, const char* family);
 
-// How many ports a node must hold for the attempt: one for each process of the node (tensorflow),
-// then on node 0 one for the torch rendezvous, unless the job names its port. None where nobody
-// meets.
-int ports_on_node(const JobSpec& spec, int nodes, int node_index);
+// How many ports a node must hold for the attempt: one for each process of the node (tensorflow,
+// and elastic jobs: `processes` of them), then on node 0 one for the torch rendezvous, unless the
+// job names its port. None where nobody meets.
+int ports_on_node(const JobSpec& spec, int nodes, int node_index, int processes);
 
 }  // namespace muster

@@ -73,8 +73,7 @@ Reaction built_in_action(const AttemptCause& cause, Reaction action) {
 }
 
 // The job's and the site's rules, then the job's word on the class, then what muster ships.
-Verdict verdict_on(const Job& job) {
-  const AttemptCause& cause = last(job).cause;
+Verdict verdict_on(const Job& job, const AttemptCause& cause) {
   const auto& rule = cause.rules.rule;
   const bool acts = rule && rule->action;
   if (acts && rule->origin != RuleOrigin::built_in) return {*rule->action, true};
@@ -300,9 +299,13 @@ RetryScheduled retry(const Job& job, const Verdict& verdict) {
 
 Decision after_attempt(const Job& job) {
   if (auto ended = end_by_plan(job)) return *ended;
-  const Verdict verdict = verdict_on(job);
+  const Verdict verdict = verdict_on(job, last(job).cause);
   if (auto ended = end_of_hope(job, verdict)) return *ended;
   return retry(job, verdict);
+}
+
+bool asks_to_stop(const Job& job, const AttemptCause& cause) {
+  return asks_to_give_up(cause) || verdict_on(job, cause).action == Reaction::stop;
 }
 
 Milliseconds retry_delay(const RestartSettings& settings, int n) {

@@ -10,6 +10,10 @@ namespace muster {
 // RetryScheduled or JobEnded, for a job whose latest attempt (`past.back()`) is over.
 Decision after_attempt(const Job& job);
 
+// The attempt must not go on, even if it could without what failed: a rule stops the job for such
+// a failure, or a rank asked not to be started again.
+bool asks_to_stop(const Job& job, const AttemptCause& cause);
+
 // Backoff before the n-th retry in a row without progress (n from 1), without jitter.
 Milliseconds retry_delay(const RestartSettings& settings, int n);
 

@@ -25,9 +25,16 @@ bool somebody_waits(const State& state, const Job& job) {
 }  // namespace
 
 bool has_ready_spare(Turn& turn, const Job& job, const Attempt& attempt) {
-  return std::any_of(attempt.spares.begin(), attempt.spares.end(), [&](const AttemptNode& spare) {
-    return has_passed_gate(turn.state, spare) && !why_unfit(turn, job, spare);
-  });
+  return !ready_spares(turn, job, attempt).empty();
+}
+
+std::vector<NodeId> ready_spares(Turn& turn, const Job& job, const Attempt& attempt) {
+  std::vector<NodeId> ready;
+  for (const AttemptNode& spare : attempt.spares) {
+    if (!has_passed_gate(turn.state, spare) || why_unfit(turn, job, spare)) continue;
+    ready.push_back(spare.id);
+  }
+  return ready;
 }
 
 std::vector<Candidate> new_candidates(Turn& turn, const Job& job, const Attempt& attempt) {

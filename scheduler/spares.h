@@ -11,6 +11,8 @@ namespace muster {
 // One could take a node's place at once.
 bool has_ready_spare(Turn& turn, const Job& job, const Attempt& attempt);
 
+std::vector<NodeId> ready_spares(Turn& turn, const Job& job, const Attempt& attempt);
+
 // Nodes that this attempt has not found unfit already.
 std::vector<Candidate> new_candidates(Turn& turn, const Job& job, const Attempt& attempt);
 

@@ -40,6 +40,8 @@ class Summarizer {
     summary_.job = record.job;
     summary_.user = record.user;
     summary_.target = record.target.name;
+    summary_.nodes.reset();
+    if (is_elastic(record.spec)) summary_.nodes = node_range(record.spec);
     summary_.exit_code.reset();
     summary_.ended.reset();
     summary_.reason.clear();
@@ -67,6 +69,20 @@ class Summarizer {
       std::replace(nodes.begin(), nodes.end(), record.old_node, record.new_node);
       std::erase(attempt->spares, record.new_node);
     }
+  }
+  void take(Time, const NodeTaken& record) {
+    if (AttemptSummary* attempt = find(record.attempt)) std::erase(attempt->spares, record.node);
+  }
+  void take(Time, const JoinBegun& record) {
+    AttemptSummary* attempt = find(record.attempt);
+    if (!attempt) return;
+    attempt->nodes.push_back(record.node);
+    attempt->processes.push_back(record.processes);
+  }
+  // Later it keeps its place, because its ranks did.
+  void take(Time, const NodeReleased& record) {
+    AttemptSummary* attempt = find(record.attempt);
+    if (attempt && attempt->processes.empty()) std::erase(attempt->nodes, record.node);
   }
   void take(Time, const SpareDropped& record) {
     if (AttemptSummary* attempt = find(record.attempt)) std::erase(attempt->spares, record.node);
@@ -115,6 +131,11 @@ class Summarizer {
     attempt->last_step = active->last_step;
     attempt->newest_checkpoint = active->newest_checkpoint;
     attempt->stall = active->stall;
+    attempt->members_epoch = active->members.epoch;
+    attempt->members.clear();
+    for (const AttemptNode& node : active->nodes) {
+      if (node.member) attempt->members.push_back(node.id);
+    }
     if (active->last_step) summary_.last_step = active->last_step;
     if (!summary_.started) summary_.started = active->running_since;
   }

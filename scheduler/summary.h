@@ -5,17 +5,22 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/membership.h"
 #include "scheduler/model/state.h"
 
 namespace muster {
 
 struct AttemptSummary {
   AttemptId number;
-  std::vector<NodeId> nodes;             // as launched: replacements included
+  std::vector<NodeId> nodes;             // replacements included, and who came later
   std::vector<NodeId> spares;            // still held at its end
   std::optional<AttemptCause> cause;     // when it ended
   std::optional<std::string> abandoned;  // why it was given up before it started
-  std::vector<int> processes;  // as LaunchBegun has it
+  std::vector<int> processes;  // as LaunchBegun has it, and those of nodes that came later
+  // Of an elastic attempt: the nodes that train together, or did last; empty: not elastic, or not
+  // launched.
+  std::vector<NodeId> members;
+  std::int64_t members_epoch = 0;
   std::optional<std::int64_t> resumed_from_step;
   std::optional<std::int64_t> last_step;
   std::optional<CheckpointRef> newest_checkpoint;
@@ -31,6 +36,7 @@ struct JobSummary {
   std::string state = "NotStarted";  // see job_state.h; Completed, Failed or Canceled at the end
   std::string user;
   std::string target;
+  std::optional<NodeRange> nodes;  // of an elastic job
   std::vector<AttemptSummary> attempts;
   std::optional<int> exit_code;             // when it has ended
   std::string reason;                       // why it waits, or how it ended

@@ -40,9 +40,9 @@ struct Turn {
 
   const State& state;
   Moment moment;
-  std::set<NodeId> troubled;  // so that a healthy cluster costs no look at each of its nodes
-  std::set<NodeId> given;         // given out in this turn
-  std::map<NodeId, JobId> kept;   // and for whom others are kept
+  std::set<NodeId> troubled;     // so that a healthy cluster costs no look at each of its nodes
+  std::set<NodeId> given;        // given out in this turn
+  std::map<NodeId, JobId> kept;  // and for whom others are kept
   std::map<std::string, JobId>
       closed;  // targets of which no node is left, and for whom they are kept
   std::vector<Decision> decisions;
@@ -54,13 +54,18 @@ struct Turn {
 };
 
 // The rules, by what a job is doing. Each adds what is to be done now, if anything.
-void take_turn(Turn& turn);                                        // decide.cpp
-void gather(Turn& turn, const Job& job, const Attempt& attempt);   // gather.cpp
+void take_turn(Turn& turn);                                            // decide.cpp
+void gather(Turn& turn, const Job& job, const Attempt& attempt);       // gather.cpp
 void mind_spares(Turn& turn, const Job& job, const Attempt& attempt);  // spares.cpp
-void launch(Turn& turn, const Job& job, const Attempt& attempt);   // launch.cpp
-void stop(Turn& turn, const Job& job, const Attempt& attempt);     // stop.cpp
-void collect(Turn& turn, const Job& job, const Attempt& attempt);  // stop.cpp
-void serve_queue(Turn& turn);                                      // queue.cpp
+void launch(Turn& turn, const Job& job, const Attempt& attempt);       // launch.cpp
+void stop(Turn& turn, const Job& job, const Attempt& attempt);         // stop.cpp
+void collect(Turn& turn, const Job& job, const Attempt& attempt);      // stop.cpp
+void grow(Turn& turn, const Job& job, const Attempt& attempt);         // growth.cpp
+void serve_queue(Turn& turn);                                          // queue.cpp
+
+// Nodes that a job restarts on are given to nobody else, whoever is served first. Those that it
+// shall avoid are anybody's.                                                         queue.cpp
+void keep_for_restarts(Turn& turn);
 
 // Why an attempt that is being prepared or runs must stop now.                interruption.cpp
 std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt& attempt);

@@ -60,6 +60,8 @@ CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
     // took, with the limits of the target.
     "",
     // Records say how many GPUs a node has, and how many ranks were started on each for them.
+    "",
+    // Records tell of nodes that come to a running attempt and go from it.
     ""};
 
 static_assert(std::size(migrations) == store_version);
@@ -75,8 +77,7 @@ Status migrate(Connection& connection) {
   const auto version = schema_version(connection);
   if (!version) return version.error();
   for (int next = *version; next < store_version; ++next) {
-    const std::string sql =
-        migrations[next] + ("PRAGMA user_version=" + std::to_string(next + 1));
+    const std::string sql = migrations[next] + ("PRAGMA user_version=" + std::to_string(next + 1));
     if (auto done = connection.run(sql.c_str()); !done) return done;
   }
   return Done{};

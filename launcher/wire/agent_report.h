@@ -164,6 +164,22 @@ struct StartDone {
   }
 };
 
+struct MembersSet {
+  static constexpr const char* kind = "members_set";
+  JobId job;
+  AttemptId attempt;
+  std::int64_t members_epoch = 0;
+  std::string error;  // empty: the file says this epoch, or a newer one
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("members_epoch", self.members_epoch);
+    visit("error", self.error);
+  }
+};
+
 struct RankOutput {  // payload: bytes of the rank's output (stdout and stderr as written) at
                      // `offset`
   static constexpr const char* kind = "rank_output";
@@ -396,9 +412,9 @@ struct RemoteStartAsked {
   }
 };
 
-using FromAgent =
-    std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
-                 RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
-                 RemoteStartAsked, RemoteStartEnded, NoticeSeen, RankActivity, RanksLookedAt>;
+using FromAgent = std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone,
+                               RankOutput, RankEnded, Progress, AttemptClean, FileData, CollectDone,
+                               ExecOutput, ExecEnded, RemoteStartAsked, RemoteStartEnded,
+                               NoticeSeen, RankActivity, RanksLookedAt, MembersSet>;
 
 }  // namespace muster

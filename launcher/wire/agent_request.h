@@ -165,6 +165,8 @@ struct StartRanks {
   std::map<std::string, InputSpec> inputs;
   std::map<std::string, OutputSpec> outputs;
   std::string shared_outputs;  // directory for outputs that all nodes see; empty: node-local
+  bool elastic = false;        // ranks get MUSTER_MEMBERS and MUSTER_MEMBER_PORT
+  std::string members{};       // first content of the membership file; empty: not a member yet
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -181,11 +183,32 @@ struct StartRanks {
     visit("inputs", self.inputs);
     visit("outputs", self.outputs);
     visit("shared_outputs", self.shared_outputs);
+    visit("elastic", self.elastic);
+    visit("members", self.members);
   }
 };
 
-// Signal the ranks, wait `grace`, kill the trees, prove them gone, send the rest of the output,
-// then AttemptClean. Also sent when every rank has ended: the proof is wanted all the same.
+// Replace the attempt's membership file, unless it has this epoch or a newer one; answered by
+// MembersSet.
+struct SetMembers {
+  static constexpr const char* kind = "set_members";
+  JobId job;
+  AttemptId attempt;
+  std::int64_t members_epoch = 0;
+  std::string content;  // runtime/protocol/membership.h
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("members_epoch", self.members_epoch);
+    visit("content", self.content);
+  }
+};
+
+// Signal the ranks (an empty signal: none, they are to end by themselves), wait `grace`, kill the
+// trees, prove them gone, send the rest of the output, then AttemptClean. Also sent when every rank
+// has ended: the proof is wanted all the same.
 struct StopAttempt {
   static constexpr const char* kind = "stop_attempt";
   JobId job;
@@ -348,6 +371,6 @@ struct Retire {  // exit if no attempt is held
 using ToAgent =
     std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
                  StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
-                 ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks>;
+                 ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks, SetMembers>;
 
 }  // namespace muster

@@ -251,6 +251,101 @@ struct NodeFenced {
   }
 };
 
+// A running elastic attempt takes another node: it is checked, given the job's files and holds its
+// ports while the others go on. Behind all nodes that the attempt ever had.
+struct NodeTaken {
+  static constexpr const char* kind = "node_taken";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::string why;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("why", self.why);
+  }
+};
+
+// The ranks of a taken node are started, numbered on from all ranks before; they wait to be
+// members.
+struct JoinBegun {
+  static constexpr const char* kind = "join_begun";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  int processes = 1;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("processes", self.processes);
+  }
+};
+
+// From this epoch on these ranks of an elastic attempt train together
+// (runtime/protocol/membership.h).
+struct MembersChanged {
+  static constexpr const char* kind = "members_changed";
+  JobId job;
+  AttemptId attempt;
+  std::int64_t members_epoch = 0;  // 1 at the launch
+  std::vector<RankId> ranks;       // as in the file: the first leads
+  std::string why;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("members_epoch", self.members_epoch);
+    visit("ranks", self.ranks);
+    visit("why", self.why);
+  }
+};
+
+// A node of an elastic attempt goes and the others go on. What runs there has `grace` to end by
+// itself, without a signal; then SIGKILL and the proof, as at a stop.
+struct NodeLeaves {
+  static constexpr const char* kind = "node_leaves";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  StopReason reason = StopReason::node_lost;
+  std::string sentence;
+  Milliseconds grace{30000};
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("reason", self.reason);
+    visit("sentence", self.sentence);
+    visit("grace", self.grace);
+  }
+};
+
+// A node that left is quiet, its outputs are copied or given up: it is nobody's any more.
+struct NodeReleased {
+  static constexpr const char* kind = "node_released";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::string left_behind;  // outputs that were not copied; empty: none
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("left_behind", self.left_behind);
+  }
+};
+
 struct CollectionBegun {
   static constexpr const char* kind = "collection_begun";
   JobId job;
@@ -326,6 +421,6 @@ using Decision =
     std::variant<JobWaits, AttemptPlaced, NodeReplaced, PlacementAbandoned, StagingBegun,
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
                  RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
-                 BreakerOpened>;
+                 BreakerOpened, NodeTaken, JoinBegun, MembersChanged, NodeLeaves, NodeReleased>;
 
 }  // namespace muster

@@ -397,10 +397,44 @@ struct OutputsCollected {
   }
 };
 
+// Every rank of a node that joins has written its heartbeat: it can be made a member.
+struct NodeReady {
+  static constexpr const char* kind = "node_ready";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+  }
+};
+
+// The node's membership file says this epoch, or (error) could not be written.
+struct MembersTold {
+  static constexpr const char* kind = "members_told";
+  JobId job;
+  AttemptId attempt;
+  NodeId node;
+  std::int64_t members_epoch = 0;
+  std::string error;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("node", self.node);
+    visit("members_epoch", self.members_epoch);
+    visit("error", self.error);
+  }
+};
+
 using Observation =
     std::variant<JobSubmitted, CancelRequested, ResumeRequested, NodeDrainSet, LinkUp, LinkDown,
                  NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
                  ProgressSeen, NodeClean, CollectionSeen, OutputsCollected, FirstOutputSeen,
-                 StallSeen, NodeNotice, BreakerReset>;
+                 StallSeen, NodeNotice, BreakerReset, NodeReady, MembersTold>;
 
 }  // namespace muster

@@ -49,18 +49,31 @@ struct AttemptNode {
   int collect_failures = 0;
   std::optional<Time> collect_failed_at;
   std::optional<Time> collection_seen;  // when its outputs were last seen to arrive
-  std::string agent_id;      // the agent that was told to start ranks; empty: none was
+  std::string agent_id;                 // the agent that was told to start ranks; empty: none was
   std::string boot_id;
-  bool agent_changed = false;  // another agent answers now: the ranks here are gone
-  bool boot_changed = false;   // and the host has rebooted
+  bool agent_changed = false;                 // another agent answers now: the ranks here are gone
+  bool boot_changed = false;                  // and the host has rebooted
   std::optional<Time> link_lost_at;           // until the same agent answers again
   std::optional<ClockInterval> silent_since;  // between its last word and then
-  Time joined_at;              // when it was placed, or took another node's place
-  std::optional<Time> unkillable_since;  // since when processes here survive SIGKILL
+  Time joined_at;                             // when it was placed, or took another node's place
+  std::optional<Time> unkillable_since;       // since when processes here survive SIGKILL
+  // Of an elastic attempt:
+  bool taken_late = false;         // while the others ran: has a start of its own
+  Time asked_at;                   // since when its next word is awaited, until it has joined
+  std::optional<Time> join_begun;  // its ranks may have been started
+  bool ready = false;              // they wait to be members, or are
+  Time ready_at;                   // since when they wait
+  bool member = false;             // its ranks are among Members::ranks
+  std::int64_t member_since = 0;   // epoch
+  std::int64_t members_told = 0;   // epoch that its membership file says
+  std::string members_error;       // why the file could not be written
+  std::optional<NodeLeaves> leaves;
+  Time left_at;           // when `leaves` was decided
+  bool released = false;  // nobody's any more; stays, because ranks know nodes by their index
   bool is_clean() const { return clean && clean->unkillable.empty(); }
-  bool is_unproven() const {
-    return fenced && fenced->proof == FenceProof::none && !is_clean();
-  }
+  bool is_unproven() const { return fenced && fenced->proof == FenceProof::none && !is_clean(); }
+  bool is_active() const { return !leaves && !released; }
+  bool may_have_started() const { return !taken_late || join_begun.has_value(); }  // if launched
   bool is_quiet() const {  // nothing of it can run or write here any more, or nobody waits for that
     return is_clean() || fenced.has_value();
   }
@@ -94,24 +107,34 @@ struct Collecting {
 using AttemptPhase =
     std::variant<Gathering, Staging, Reserving, Starting, Running, Stopping, Collecting>;
 
+// Who trains together in an elastic attempt.
+struct Members {
+  std::int64_t epoch = 0;     // 0: not elastic, or not launched
+  std::vector<RankId> ranks;  // the first leads
+};
+
 struct Attempt {
   AttemptId id;
   Time placed_at;
-  std::vector<AttemptNode> nodes;  // index = node rank
+  // Index = node rank. Of an elastic attempt those that have or had ranks come first, in the order
+  // in which they got them.
+  std::vector<AttemptNode> nodes;
   std::vector<AttemptNode> spares;  // gate-checked and given the job's files; nothing runs there
-  std::vector<Rank> ranks;         // index = rank; dealt at placement, by GPUs at the launch
-  std::vector<int> processes;      // ranks of each node by its GPUs; empty: as the job file says
+  std::vector<Rank> ranks;          // index = rank; dealt at placement, by GPUs at the launch
+  std::vector<int> processes;       // ranks of each node; empty: as the job file says
   std::optional<CheckpointRef> resume_from;
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<std::int64_t> last_step;
-  std::optional<Time> stepped_at;  // when a later step than before was last seen
+  std::optional<Time> stepped_at;         // when a later step than before was last seen
   std::vector<NodeReplaced> passed_over;  // nodes that failed this attempt's gate, and why
   std::vector<NodeId> spares_dropped;     // not taken as spares again
-  std::optional<Time> running_since;  // every rank was started; kept while stopping
-  std::optional<Time> stopped_at;     // when its ranks were told to stop
-  std::optional<StallSeen> stall;  // what is wrong with the pace, as it was told last
-  bool launched = false;         // StartWork may have been sent: a node must prove itself quiet
+  std::optional<Time> running_since;      // every rank was started; kept while stopping
+  std::optional<Time> stopped_at;         // when its ranks were told to stop
+  std::optional<StallSeen> stall;         // what is wrong with the pace, as it was told last
+  Members members;
+  bool launched = false;  // StartWork may have been sent: a node must prove itself quiet
   AttemptPhase phase;
+  bool has_members() const { return members.epoch > 0; }
 };
 
 // What a past attempt leaves behind for the restart policy.
@@ -157,14 +180,14 @@ struct Job {
   // The clock stands while the job waits in the queue, behind other jobs or for drained nodes.
   std::optional<Time> waiting_since;
   Milliseconds waited_before{0};
-  Milliseconds ran_for{0};                  // running time of past attempts (limits.timeout)
-  int abandoned = 0;                        // placements given back in a row
-  std::vector<NodeId> avoid;                // by the latest retry: used only without alternative
-  std::set<NodeId> excluded;                // never used again
-  std::vector<CheckpointRef> found;         // in the first gate, before this job wrote anything
+  Milliseconds ran_for{0};           // running time of past attempts (limits.timeout)
+  int abandoned = 0;                 // placements given back in a row
+  std::vector<NodeId> avoid;         // by the latest retry: used only without alternative
+  std::set<NodeId> excluded;         // never used again
+  std::vector<CheckpointRef> found;  // in the first gate, before this job wrote anything
   std::optional<CheckpointRef> newest_checkpoint;  // of all attempts
   std::optional<CheckpointRef> resumed_from;       // of the latest launch
-  std::vector<Fork> forks;                  // launches that went back, by rising epoch and step
+  std::vector<Fork> forks;  // launches that went back, by rising epoch and step
   JobPhase phase;
 };
 
@@ -214,8 +237,8 @@ struct Node {
   std::vector<NodeEvidence> evidence;  // jobs that it broke, the newest last
   std::optional<SetAside> set_aside;
   std::optional<Time> sound_since;  // somebody undrained it: nothing older speaks against it
-  std::optional<JobId> owner;  // whose attempt holds it
-  std::optional<Unclean> unclean;  // then `owner` stays, though its attempt is over
+  std::optional<JobId> owner;       // whose attempt holds it
+  std::optional<Unclean> unclean;   // then `owner` stays, though its attempt is over
 };
 
 // Of one target: keeps a common fault from setting aside one node after another.

@@ -79,7 +79,8 @@ ClockInterval around(Time time, Milliseconds uncertainty) {
   return {middle_us - uncertainty_us, middle_us + uncertainty_us, "boot"};
 }
 
-Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& on_disk) {
+Observation answer_to(const State& state, const NodeWork& work,
+                      const std::optional<CheckpointRef>& on_disk) {
   const auto& [job_id, attempt_id, node, index, what] = work;
   if (std::holds_alternative<CheckWork>(what)) {
     return NodeChecked{job_id, attempt_id, node, {}, on_disk};
@@ -96,11 +97,15 @@ Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& 
   if (std::holds_alternative<StopWork>(what)) {
     return NodeClean{job_id, attempt_id, node, on_disk, {}};
   }
+  if (std::holds_alternative<MembersWork>(what)) {
+    const Attempt* attempt = find_attempt(state, job_id, attempt_id);
+    return MembersTold{job_id, attempt_id, node, attempt ? attempt->members.epoch : 0, ""};
+  }
   return OutputsCollected{job_id, attempt_id, node, ""};
 }
 
 void Bench::obey(const NodeWork& work) {
-  observe(answer_to(work, on_disk[work.node]));
+  observe(answer_to(state, work, on_disk[work.node]));
 }
 
 void Bench::obey() {

@@ -19,7 +19,8 @@ namespace muster::test {
 ClockInterval around(Time time, Milliseconds uncertainty = Milliseconds{2});
 
 // What a healthy agent says when it has done its work.
-Observation answer_to(const NodeWork& work, const std::optional<CheckpointRef>& on_disk);
+Observation answer_to(const State& state, const NodeWork& work,
+                      const std::optional<CheckpointRef>& on_disk);
 
 // The last line of a rank that failed in a way that no rule knows.
 inline constexpr const char* ordinary = "ValueError: no such batch";

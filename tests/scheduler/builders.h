@@ -42,6 +42,12 @@ class JobBuilder {
     submitted_.spec.instance_count = count;
     return *this;
   }
+  JobBuilder& elastic(int least, int most) {
+    submitted_.spec.instance_count = least;
+    submitted_.spec.muster.nodes_min = least;
+    submitted_.spec.muster.nodes_max = most;
+    return *this;
+  }
   JobBuilder& of_cluster(int nodes) {
     submitted_.target = lab(nodes);
     return *this;

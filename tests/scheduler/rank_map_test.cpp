@@ -62,10 +62,10 @@ TEST_CASE("tensorflow deals workers, then parameter servers, over the nodes") {
 
 TEST_CASE("a rendezvous needs one port on node 0") {
   JobBuilder job = a_job();
-  CHECK(ports_on_node(job.spec(), 2, 0) == 1);
-  CHECK(ports_on_node(job.spec(), 2, 1) == 0);
+  CHECK(ports_on_node(job.spec(), 2, 0, 1) == 1);
+  CHECK(ports_on_node(job.spec(), 2, 1, 1) == 0);
   job.without_distribution();
-  CHECK(ports_on_node(job.spec(), 2, 0) == 0);
+  CHECK(ports_on_node(job.spec(), 2, 0, 1) == 0);
   job.spec().muster.env_export = {"torch"};
-  CHECK(ports_on_node(job.spec(), 2, 0) == 1);
+  CHECK(ports_on_node(job.spec(), 2, 0, 1) == 1);
 }

@@ -13,8 +13,7 @@ const std::vector<NodeFacts> two_nodes{{NodeId{"h01"}, "10.0.0.1", 8, {20001}},
 
 std::map<std::string, std::string> environment(JobBuilder& job, int rank,
                                                const std::vector<NodeFacts>& nodes = two_nodes) {
-  return rank_variables(job.spec(), JobId{"train"}, AttemptId{2}, nodes, {},
-                        RankId{rank});
+  return rank_variables(job.spec(), JobId{"train"}, AttemptId{2}, nodes, {}, RankId{rank});
 }
 
 }  // namespace
@@ -139,4 +138,45 @@ TEST_CASE("ranks see the first GPUs of a node where the job says how many, else 
   CHECK(environment(job, 0).at("CUDA_VISIBLE_DEVICES") == "");
   job.spec().environment_variables = {{"CUDA_VISIBLE_DEVICES", "7"}};
   CHECK(environment(job, 0).at("CUDA_VISIBLE_DEVICES") == "7");
+}
+
+TEST_CASE("a rank of an elastic job has a port to lead at, beside the one to meet at") {
+  JobBuilder job = a_job().elastic(1, 2).ranks_per_node(2);
+  const std::vector<NodeFacts> nodes{{NodeId{"h01"}, "10.0.0.1", 8, {20001, 20002, 20003}},
+                                     {NodeId{"h02"}, "10.0.0.2", 8, {20001, 20002}}};
+  CHECK(environment(job, 1, nodes).at("MUSTER_MEMBER_PORT") == "20002");
+  CHECK(environment(job, 1, nodes).at("MASTER_PORT") == "20003");
+  CHECK(environment(job, 2, nodes).at("MUSTER_MEMBER_PORT") == "20001");
+  JobBuilder fixed = a_job().ranks_per_node(2);
+  CHECK(environment(fixed, 1, nodes).count("MUSTER_MEMBER_PORT") == 0);
+}
+
+TEST_CASE("a rank that joins sees the members and its own node, and who leads them") {
+  JobBuilder job = a_job().elastic(1, 4).ranks_per_node(2);
+  job.spec().muster.env_export = {"slurm"};
+  const std::vector<NodeFacts> nodes{{NodeId{"h01"}, "10.0.0.1", 8, {20001, 20002, 20009}},
+                                     {NodeId{"h02"}, "10.0.0.2", 8, {20003, 20004}},
+                                     {NodeId{"h03"}, "10.0.0.3", 8, {20005, 20006}}};
+  const std::vector<int> processes{2, 2, 2};
+  const JobId id{"train"};
+  const Joiner joiner{2, {{2}, {3}}};  // h01 has left
+  const GangVariables gang(job.spec(), id, AttemptId{0}, nodes, processes, joiner);
+  const Environment shared = gang.shared(), own = gang.own(RankId{5});
+  CHECK(shared.at("WORLD_SIZE") == "4");
+  CHECK(shared.at("MASTER_ADDR") == "10.0.0.2");
+  CHECK(shared.at("MASTER_PORT") == "20003");
+  CHECK(shared.at("AZ_BATCH_HOST_LIST") == "10.0.0.2,10.0.0.3");
+  CHECK(shared.at("CCP_NODES") == "2 10.0.0.2 8 10.0.0.3 8");
+  CHECK(shared.at("SLURM_JOB_NODELIST") == "h02,h03");
+  CHECK(shared.at("SLURM_NTASKS") == "4");
+  CHECK(own.at("RANK") == "5");
+  CHECK(own.at("LOCAL_RANK") == "1");
+  CHECK(own.at("LOCAL_WORLD_SIZE") == "2");
+  CHECK(own.at("NODE_RANK") == "2");
+  CHECK(own.at("AZ_BATCH_IS_CURRENT_NODE_MASTER") == "false");
+  CHECK(own.at("MUSTER_MEMBER_PORT") == "20006");
+  const Joiner beside{2, {{0}, {1}, {2}, {3}}};
+  const GangVariables all(job.spec(), id, AttemptId{0}, nodes, processes, beside);
+  CHECK(all.shared().at("WORLD_SIZE") == "6");
+  CHECK(all.shared().at("MASTER_PORT") == "20009");
 }

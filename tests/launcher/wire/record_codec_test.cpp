@@ -82,8 +82,8 @@ TEST_CASE("a record of an unknown kind says that the journal is newer") {
 }
 
 TEST_CASE("a field of a newer muster in a record is named, not dropped") {
-  const auto record = decode_record(
-      "rank_exited", R"({"job":"a","status":{"code":1,"moon":true}})", from_ms(1));
+  const auto record =
+      decode_record("rank_exited", R"({"job":"a","status":{"code":1,"moon":true}})", from_ms(1));
   REQUIRE_FALSE(record);
   CHECK_THAT(record.error().message, ContainsSubstring("rank_exited"));
   CHECK_THAT(record.error().message, ContainsSubstring("status.moon"));
@@ -110,12 +110,10 @@ TEST_CASE("a rule of a version that knew one number for each condition is read a
 
 TEST_CASE("hang settings of a version that did not act on them are not acted on now") {
   const auto hang = [](const std::string& other) {
-    auto record = decode_record("job_submitted",
-                                R"({"job":"a","spec":{"muster":{"other":{)" + other + "}}}}",
-                                from_ms(1));
+    auto record = decode_record(
+        "job_submitted", R"({"job":"a","spec":{"muster":{"other":{)" + other + "}}}}", from_ms(1));
     REQUIRE(record);
-    const auto& muster =
-        std::get<JobSubmitted>(std::get<Observation>(record->what)).spec.muster;
+    const auto& muster = std::get<JobSubmitted>(std::get<Observation>(record->what)).spec.muster;
     CHECK(!muster.other.contains("hang.timeout"));
     return muster.hang;
   };
@@ -123,6 +121,38 @@ TEST_CASE("hang settings of a version that did not act on them are not acted on 
   CHECK(hang(R"("hang.timeout":"2h","hang.watch":"output")").off);
   CHECK(!hang(R"("hang.timeout":"auto")").off);
   CHECK(!hang(R"("checkpoint.keep":"3")").off);
+}
+
+TEST_CASE("what changes the members of an attempt reads back from the journal") {
+  MembersChanged changed{{"a"}, {1}, 3, {{0}, {5}, {4}}, "h04 comes"};
+  const Record read = round_trip({from_ms(1), Decision{changed}});
+  const auto& members = std::get<MembersChanged>(std::get<Decision>(read.what));
+  CHECK(members.members_epoch == 3);
+  CHECK(members.ranks == changed.ranks);
+  CHECK(members.why == "h04 comes");
+  NodeLeaves leaves{{"a"}, {1}, {"h02"}, StopReason::preempted, "told to leave", Milliseconds{5}};
+  const Record gone = round_trip({from_ms(2), Decision{leaves}});
+  const auto& left = std::get<NodeLeaves>(std::get<Decision>(gone.what));
+  CHECK(left.node == NodeId{"h02"});
+  CHECK(left.reason == StopReason::preempted);
+  CHECK(left.grace == Milliseconds{5});
+  const Record told =
+      round_trip({from_ms(3), Observation{MembersTold{{"a"}, {1}, {"h02"}, 3, "disk full"}}});
+  CHECK(std::get<MembersTold>(std::get<Observation>(told.what)).error == "disk full");
+}
+
+TEST_CASE("every record of an attempt that changes its nodes has a kind that is read") {
+  const std::vector<Record> records{
+      {from_ms(1), Decision{NodeTaken{{"a"}, {1}, {"h04"}, "is free"}}},
+      {from_ms(1), Decision{JoinBegun{{"a"}, {1}, {"h04"}, 2}}},
+      {from_ms(1), Decision{NodeReleased{{"a"}, {1}, {"h04"}, "outputs of h04"}}},
+      {from_ms(1), Observation{NodeReady{{"a"}, {1}, {"h04"}}}}};
+  for (const Record& record : records) {
+    const RecordText written = encode_record(record);
+    const RecordText again = encode_record(round_trip(record));
+    CHECK(again.kind == written.kind);
+    CHECK(again.payload == written.payload);
+  }
 }
 
 TEST_CASE("last words that are not UTF-8 are kept readable") {

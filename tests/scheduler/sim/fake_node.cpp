@@ -38,11 +38,11 @@ void FakeNode::live(Time now, Milliseconds lease) {
 }
 
 void FakeNode::run(const Key& key, FakeAttempt& attempt, Time now) {
-  if (attempt.stopping) return stop(key, now);
+  if (attempt.stopping) return stop(key, attempt.leaves, now);
   for (FakeRank& rank : attempt.ranks) {
     if (rank.alive && rank.ends <= now) end_rank(key, rank, rank.exit, false, now);
   }
-  if (!attempt.is_alive() || !dice_.chance(20)) return;
+  if (!attempt.is_alive() || attempt.waits || !dice_.chance(20)) return;
   attempt.step += 10;
   const CheckpointRef checkpoint = sealed(attempt.step, key.second.value + 1);
   CheckpointRef& newest = disk_[key.first];
@@ -99,7 +99,10 @@ void FakeNode::handle(const NodeWork& work, const Job& job, Time now, bool fault
     return report(now, PortsReserved{work.job, work.attempt, id, ports, ""});
   }
   if (std::holds_alternative<StartWork>(work.work)) return start(work, job, now, faults);
-  if (std::holds_alternative<StopWork>(work.work)) return stop({work.job, work.attempt}, now);
+  if (const auto* why = std::get_if<StopWork>(&work.work)) {
+    return stop({work.job, work.attempt}, why->leaves, now);
+  }
+  if (std::holds_alternative<MembersWork>(work.work)) return tell_members(work, job, now, faults);
   report(now, OutputsCollected{work.job, work.attempt, id, ""});
 }
 
@@ -112,22 +115,53 @@ void FakeNode::start(const NodeWork& work, const Job& job, Time now, bool faults
     const Attempt* attempt = active_attempt(job);
     entry->second.step = attempt->resume_from ? attempt->resume_from->step : 0;
     const Time ends = now + dice_.time(5'000, faults ? 200'000 : 40'000);
+    const AttemptNode& self = attempt->nodes.at(static_cast<std::size_t>(work.node_index));
+    entry->second.waits = self.taken_late;
     for (const Rank& rank : attempt->ranks) {
       if (rank.node_index != work.node_index) continue;
-      FakeRank fake{rank.id, true, ends, {}};
+      FakeRank fake{rank.id, true, self.taken_late ? now + Seconds{360'000} : ends, {}};
       const Time fails = now + dice_.time(0, 60'000);
       if (faults && dice_.chance(15)) fake = {rank.id, true, fails, {1, 0}};
       entry->second.ranks.push_back(fake);
     }
   }
   report(now, NodeStarted{work.job, work.attempt, id, ""});
+  const bool gets_ready = entry->second.waits && !(faults && dice_.chance(10));
+  if (is_new && gets_ready) {
+    outbox_.push_back({now + dice_.time(600, 30'000), NodeReady{work.job, work.attempt, id}});
+  }
 }
 
-void FakeNode::stop(const Key& key, Time now) {
+// Ranks that are no members (any more) end by themselves; those that waited begin.
+void FakeNode::tell_members(const NodeWork& work, const Job& job, Time now, bool faults) {
+  const Attempt* known = active_attempt(job);
+  MembersTold told{work.job, work.attempt, id, known->members.epoch, ""};
+  const auto held = attempts.find({work.job, work.attempt});
+  if (held == attempts.end())
+    told.error = "no such attempt";
+  else if (faults && dice_.chance(2))
+    told.error = "disk full";
+  if (!told.error.empty()) return report(now, std::move(told));
+  FakeAttempt& attempt = held->second;
+  for (FakeRank& rank : attempt.ranks) {
+    const auto& members = known->members.ranks;
+    const bool is_member = std::find(members.begin(), members.end(), rank.id) != members.end();
+    if (!is_member)
+      rank.ends = std::min(rank.ends, now + dice_.time(0, 5'000));
+    else if (attempt.waits)
+      rank.ends = now + dice_.time(5'000, 40'000);
+    attempt.waits = attempt.waits && !is_member;
+  }
+  attempt.members_epoch = told.members_epoch;
+  report(now, std::move(told));
+}
+
+void FakeNode::stop(const Key& key, bool leaves, Time now) {
   newest_attempt_[key.first] = std::max(newest_attempt_[key.first], key.second.value);
   FakeAttempt& attempt = attempts[key];
   const bool was_stopping = attempt.stopping;
   attempt.stopping = true;
+  attempt.leaves = leaves;
   if (processes_stick && attempt.is_alive()) {
     if (!was_stopping) {
       report(now, NodeClean{key.first, key.second, id, {}, {"python (pid 7)"}});
@@ -136,7 +170,9 @@ void FakeNode::stop(const Key& key, Time now) {
   }
   const bool had_ranks = attempt.is_alive();
   for (FakeRank& rank : attempt.ranks) {
-    if (rank.alive) end_rank(key, rank, {0, SIGTERM}, true, now);
+    if (!rank.alive) continue;
+    const bool by_itself = leaves && dice_.chance(70);
+    end_rank(key, rank, by_itself ? ExitStatus{} : ExitStatus{0, SIGTERM}, !by_itself, now);
   }
   if (was_stopping && !had_ranks && !dice_.chance(5)) return;
   std::optional<CheckpointRef> newest;

@@ -40,8 +40,11 @@ struct FakeRank {
 
 struct FakeAttempt {
   std::vector<FakeRank> ranks;
+  std::int64_t members_epoch = 0;  // that the membership file says; 0: there is none
+  bool waits = false;              // to become members
   std::int64_t step = 0;
   bool stopping = false;
+  bool leaves = false;  // and is given time to do so by itself
   bool is_alive() const;
 };
 
@@ -58,7 +61,7 @@ class FakeNode {
   bool healthy = true;
   bool refuses_key = false;
   bool stages_badly = false;
-  bool stages_never = false;  // its files stop arriving
+  bool stages_never = false;     // its files stop arriving
   bool processes_stick = false;  // SIGKILL does not end them
   int boot = 1;
   int agent = 0;  // 0: none runs
@@ -81,7 +84,8 @@ class FakeNode {
   };
   void report(Time now, Observation what);
   void start(const NodeWork& work, const Job& job, Time now, bool faults);
-  void stop(const Key& key, Time now);
+  void tell_members(const NodeWork& work, const Job& job, Time now, bool faults);
+  void stop(const Key& key, bool leaves, Time now);
   void end_rank(const Key& key, FakeRank& rank, ExitStatus status, bool asked, Time now);
   void run(const Key& key, FakeAttempt& attempt, Time now);
 

@@ -56,37 +56,64 @@ class Draw {
   Observation observation() {
     const JobId id = job();
     const AttemptId number = attempt(id);
-    switch (dice_.upto(15)) {
-      case 0: return link_up();
-      case 1: return LinkDown{node(), {link_failure(), "no"}};
-      case 2: return NodeDrainSet{node(), dice_.chance(50), "fan", duration()};
-      case 3: return CancelRequested{dice_.chance(90) ? JobId{"nobody"} : id, duration()};
-      case 4: return StagingSeen{id, number, node(), dice_.upto(100)};
-      case 5: return NodeChecked{id, number, node(), checks(), checkpoint()};
-      case 6: return NodeStaged{id, number, node(), error()};
-      case 7: return PortsReserved{id, number, node(), {20000, 20001}, error()};
-      case 8: return NodeStarted{id, number, node(), error()};
-      case 9: return RankExited{id, number, node(), rank(), exit(), dice_.chance(20), 0, {}};
-      case 10: return ProgressSeen{id, number, dice_.upto(100), checkpoint()};
-      case 11: return NodeClean{id, number, node(), checkpoint(), stuck()};
-      case 12: return OutputsCollected{id, number, node(), error()};
-      case 13: return CollectionSeen{id, number, node(), dice_.upto(100)};
-      default: return LinkUp{node(), "boot", "agent0", "h", "a"};
+    switch (dice_.upto(17)) {
+      case 0:
+        return link_up();
+      case 1:
+        return LinkDown{node(), {link_failure(), "no"}};
+      case 2:
+        return NodeDrainSet{node(), dice_.chance(50), "fan", duration()};
+      case 3:
+        return CancelRequested{dice_.chance(90) ? JobId{"nobody"} : id, duration()};
+      case 4:
+        return StagingSeen{id, number, node(), dice_.upto(100)};
+      case 5:
+        return NodeChecked{id, number, node(), checks(), checkpoint()};
+      case 6:
+        return NodeStaged{id, number, node(), error()};
+      case 7:
+        return PortsReserved{id, number, node(), {20000, 20001}, error()};
+      case 8:
+        return NodeStarted{id, number, node(), error()};
+      case 9:
+        return RankExited{id, number, node(), rank(), exit(), dice_.chance(20), 0, {}};
+      case 10:
+        return ProgressSeen{id, number, dice_.upto(100), checkpoint()};
+      case 11:
+        return NodeClean{id, number, node(), checkpoint(), stuck()};
+      case 12:
+        return OutputsCollected{id, number, node(), error()};
+      case 13:
+        return CollectionSeen{id, number, node(), dice_.upto(100)};
+      case 14:
+        return NodeReady{id, number, node()};
+      case 15:
+        return MembersTold{id, number, node(), dice_.upto(5), error()};
+      default:
+        return LinkUp{node(), "boot", "agent0", "h", "a"};
     }
   }
 
   Decision decision() {
     const JobId id = job();
     const AttemptId number = attempt(id);
-    switch (dice_.upto(12)) {
-      case 0: return JobWaits{id, "why"};
-      case 1: return AttemptPlaced{id, AttemptId{number.value + 1}, nodes(), ""};
-      case 2: return NodeReplaced{id, number, node(), node(), "", {}};
-      case 3: return PlacementAbandoned{id, number, "", from_ms(0)};
-      case 4: return StagingBegun{id, number};
-      case 5: return PortsAsked{id, number};
-      case 6: return LaunchBegun{id, number, checkpoint(), "", false, processes()};
-      case 7: return StopBegun{id, number, static_cast<StopReason>(dice_.upto(7)), "", Seconds{1}};
+    switch (dice_.upto(17)) {
+      case 0:
+        return JobWaits{id, "why"};
+      case 1:
+        return AttemptPlaced{id, AttemptId{number.value + 1}, nodes(), ""};
+      case 2:
+        return NodeReplaced{id, number, node(), node(), "", {}};
+      case 3:
+        return PlacementAbandoned{id, number, "", from_ms(0)};
+      case 4:
+        return StagingBegun{id, number};
+      case 5:
+        return PortsAsked{id, number};
+      case 6:
+        return LaunchBegun{id, number, checkpoint(), "", false, processes()};
+      case 7:
+        return StopBegun{id, number, static_cast<StopReason>(dice_.upto(7)), "", Seconds{1}};
       case 8: {
         const bool proven = dice_.chance(50);
         return NodeFenced{id, number, node(),
@@ -97,12 +124,35 @@ class Draw {
         if (dice_.chance(50)) begun.again_from = node();
         return begun;
       }
-      case 10: return AttemptEnded{id, number, {}, checkpoint()};
-      default: return RetryScheduled{id, number, from_ms(0), dice_.chance(50), nodes(), ""};
+      case 10:
+        return AttemptEnded{id, number, {}, checkpoint()};
+      case 11:
+        return NodeTaken{id, number, node(), ""};
+      case 12:
+        return JoinBegun{id, number, node(), dice_.upto(4) - 1};
+      case 13:
+        return MembersChanged{id, number, epoch(id), ranks(), ""};
+      case 14:
+        return NodeLeaves{id, number,    node(), static_cast<StopReason>(dice_.upto(7)),
+                          "", Seconds{1}};
+      case 15:
+        return NodeReleased{id, number, node(), error()};
+      default:
+        return RetryScheduled{id, number, from_ms(0), dice_.chance(50), nodes(), ""};
     }
   }
 
  private:
+  std::int64_t epoch(const JobId& id) {
+    const Job* job = find_job(state_, id);
+    const Attempt* attempt = job ? active_attempt(*job) : nullptr;
+    return (attempt ? attempt->members.epoch : 0) + (dice_.chance(80) ? 1 : dice_.upto(4));
+  }
+  std::vector<RankId> ranks() {
+    std::vector<RankId> some;
+    for (int count = dice_.upto(5); count > 0; --count) some.push_back(rank());
+    return some;
+  }
   // Rarely one that ends a job at once.
   LinkFailureKind link_failure() {
     return dice_.chance(97) ? LinkFailureKind::lost : LinkFailureKind::refused_key;
@@ -160,8 +210,11 @@ class Core {
     JobBuilder job = a_job("job" + std::to_string(number));
     job.on_nodes(1 + dice_.upto(hosts)).of_cluster(hosts).ranks_per_node(1 + dice_.upto(2));
     job.restarts(dice_.upto(3)).reschedules(dice_.upto(4)).nodes_wait(30 + dice_.upto(300));
-    if (dice_.chance(30)) job.without_distribution();
-    else if (dice_.chance(20)) job.ranks_by_gpus();
+    if (dice_.chance(50)) job.elastic(1 + dice_.upto(hosts), 1 + dice_.upto(hosts));
+    if (dice_.chance(30))
+      job.without_distribution();
+    else if (dice_.chance(20))
+      job.ranks_by_gpus();
     if (dice_.chance(20)) job.timeout(20 + dice_.upto(100));
     observe(JobSubmitted(job));
   }
@@ -187,7 +240,7 @@ class Core {
     const auto works = pending_work(state_);
     if (works.empty()) return;
     const auto pick = static_cast<std::size_t>(dice_.upto(static_cast<int>(works.size())));
-    observe(answer_to(works[pick], std::nullopt));
+    observe(answer_to(state_, works[pick], std::nullopt));
   }
   void link_all() {
     for (const NodeId& id : nodes_to_connect(state_)) {

@@ -70,9 +70,12 @@ void World::submit_some(int percent) {
   job.on_nodes(1 + dice_.upto(hosts)).of_cluster(hosts).priority(dice_.upto(3));
   job.restarts(dice_.upto(4)).reschedules(dice_.upto(6)).no_progress_cycles(1 + dice_.upto(5));
   job.nodes_wait(30 + dice_.upto(600)).ranks_per_node(1 + dice_.upto(2));
+  if (dice_.chance(50)) job.elastic(1 + dice_.upto(hosts), 1 + dice_.upto(hosts));
   if (dice_.chance(10)) job.timeout(20 + dice_.upto(60));
-  if (dice_.chance(20)) job.without_distribution();
-  else if (dice_.chance(20)) job.ranks_by_gpus();
+  if (dice_.chance(20))
+    job.without_distribution();
+  else if (dice_.chance(20))
+    job.ranks_by_gpus();
   if (dice_.chance(50)) job.spares(dice_.upto(3));
   if (dice_.chance(30)) job.preemptible();
   observe(job);
@@ -228,8 +231,26 @@ void World::check_start(const NodeWork& work) {
         problems_.push_back("I2: " + work.job.value + " starts while an older attempt runs on " +
                             each.id.value);
       }
+      if (key.first == work.job && key.second == work.attempt && each.id != work.node) {
+        check_ranks_apart(work, each, attempt);
+      }
       if (key.first != work.job && each.id == work.node) {
         problems_.push_back("I1: " + key.first.value + " still runs on " + each.id.value);
+      }
+    }
+  }
+}
+
+// A rank's number is one process's, for its whole life.
+void World::check_ranks_apart(const NodeWork& work, const FakeNode& other,
+                              const FakeAttempt& there) {
+  const Attempt* attempt = find_attempt(state_, work.job, work.attempt);
+  if (!attempt) return;
+  for (const Rank& rank : ranks_on(*attempt, static_cast<std::size_t>(work.node_index))) {
+    for (const FakeRank& running : there.ranks) {
+      if (running.id == rank.id) {
+        problems_.push_back("I2: rank " + std::to_string(rank.id.value) + " of " + work.job.value +
+                            " starts and is on " + other.id.value);
       }
     }
   }

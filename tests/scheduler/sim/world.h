@@ -44,6 +44,7 @@ class World {
   void deliver_work(bool faults);
   void deliver_reports();
   void check_start(const NodeWork& work);
+  void check_ranks_apart(const NodeWork& work, const FakeNode& other, const FakeAttempt& there);
   void check_all_quiet();
 
   void observe(const Observation& what);
