@@ -70,7 +70,9 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
   attempt->resume_from = record.resume_from;
   for (AttemptNode& node : attempt->nodes) remember_agent(state, node);
   Job& job = *find_job(state, record.job);
-  if (record.processes.size() == attempt->nodes.size()) {
+  const auto is_one = [](int count) { return count > 0; };
+  const bool has_ranks = std::any_of(record.processes.begin(), record.processes.end(), is_one);
+  if (record.processes.size() == attempt->nodes.size() && (has_ranks || !is_elastic(job.spec))) {
     attempt->processes = record.processes;
     deal_ranks(*attempt, job.spec.distribution);
   } else if (is_elastic(job.spec)) {

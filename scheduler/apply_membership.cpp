@@ -71,7 +71,6 @@ void set_member(AttemptNode& node, bool member, std::int64_t epoch) {
 
 // Before the launch nobody knows a rank yet.
 void let_go(State& state, Attempt& attempt, const AttemptNode& node) {
-  if (attempt.nodes.size() < 2) return;
   const NodeLeaves leaves = *node.leaves;
   const bool failed = node.checked && !node.checked->failures.empty();
   const bool lasting =
@@ -159,7 +158,8 @@ void apply_one(State& state, Time at, const NodeLeaves& record) {
   if (!node || !node->is_active() || node->member) return;
   if (!is_elastic(find_job(state, record.job)->spec)) return;
   const bool is_after_launch = attempt->has_members() && !is_ending(*attempt);
-  if (!is_after_launch && !phase_of<Gathering>(*attempt)) return;
+  const bool gathers = phase_of<Gathering>(*attempt) && active_nodes(*attempt) > 1;
+  if (!is_after_launch && !gathers) return;
   node->leaves = record;
   node->left_at = at;
   run_when_started(*attempt, at);

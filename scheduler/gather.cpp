@@ -128,7 +128,8 @@ void gather(Turn& turn, const Job& job, const Attempt& attempt) {
   }
   const auto others = replacements(turn, job, attempt, unfits.size());
   const std::size_t lost = unfits.size() - others.size();
-  const bool is_enough = attempt.nodes.size() >= node_range(job.spec).least + lost;
+  const bool is_enough =
+      is_elastic(job.spec) && attempt.nodes.size() >= node_range(job.spec).least + lost;
   if (lost > 0 && !is_enough) return abandon(turn, job, attempt, unfits);
   for (std::size_t i = 0; i < unfits.size(); ++i) {
     if (i < others.size())

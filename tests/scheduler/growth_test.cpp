@@ -220,7 +220,7 @@ TEST_CASE("who waits for the same target with no lower priority comes first") {
 
 TEST_CASE("a node that another job restarts on is not taken") {
   Bench bench;
-  bench.link_all(3);
+  bench.link_all(4);
   bench.submit(a_job("other").on_nodes(1).priority(-1));
   bench.submit(two_to_four());
   bench.obey();

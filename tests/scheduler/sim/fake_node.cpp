@@ -143,12 +143,13 @@ void FakeNode::tell_members(const NodeWork& work, const Job& job, Time now, bool
     told.error = "disk full";
   if (!told.error.empty()) return report(now, std::move(told));
   FakeAttempt& attempt = held->second;
+  const bool waited = attempt.waits;
   for (FakeRank& rank : attempt.ranks) {
     const auto& members = known->members.ranks;
     const bool is_member = std::find(members.begin(), members.end(), rank.id) != members.end();
     if (!is_member)
       rank.ends = std::min(rank.ends, now + dice_.time(0, 5'000));
-    else if (attempt.waits)
+    else if (waited)
       rank.ends = now + dice_.time(5'000, 40'000);
     attempt.waits = attempt.waits && !is_member;
   }

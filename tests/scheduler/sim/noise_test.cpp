@@ -2,6 +2,7 @@
 // decide comes to rest; and once agents do their work again, every job ends.
 #include <cstdlib>
 
+#include "scheduler/describe.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 #include "tests/scheduler/sim/fake_node.h"
@@ -229,9 +230,9 @@ class Core {
   void settle() {
     int made = 0;
     for (auto all = decide(state_, now_); !all.empty(); all = decide(state_, now_)) {
-      for (Decision& decision : all) write({now_, std::move(decision)});
       made += static_cast<int>(all.size());
-      REQUIRE(made < decisions_most);
+      if (made >= decisions_most) FAIL("decides for ever: " << describe(all.front()));
+      for (Decision& decision : all) write({now_, std::move(decision)});
     }
     const auto wake = next_wake(state_, now_);
     if (wake) REQUIRE(*wake > now_);

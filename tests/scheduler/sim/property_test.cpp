@@ -2,8 +2,11 @@
 // runs one alone.
 #include <cstdlib>
 #include <iostream>
+#include <map>
+#include <string>
 
 #include "scheduler/describe.h"
+#include "scheduler/record_subject.h"
 #include "tests/catch.h"
 #include "tests/scheduler/sim/world.h"
 
@@ -32,6 +35,22 @@ void check_seed(std::uint64_t seed) {
 }
 
 }  // namespace
+
+TEST_CASE("the simulated worlds have elastic jobs that grow, shrink and fail to") {
+  std::map<std::string, int> kinds;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    World world(seed);
+    world.run();
+    for (const Record& record : world.journal()) kinds[kind_of(record)] += 1;
+  }
+  const int joined = kinds["node_ready"], came = kinds["node_taken"];
+  CHECK(came > joined);
+  CHECK(joined > 20);
+  CHECK(kinds["members_changed"] > joined);
+  CHECK(kinds["node_leaves"] > 40);
+  CHECK(kinds["node_released"] > 40);
+  CHECK(kinds["members_told"] > 100);
+}
 
 TEST_CASE("whatever breaks, the promises hold and every job ends when the faults stop") {
   if (std::getenv("MUSTER_SIM_SEED")) return check_seed(number_from("MUSTER_SIM_SEED", 0));

@@ -16,7 +16,8 @@ const Milliseconds lease{60'000};
 
 }  // namespace
 
-World::World(std::uint64_t seed, WorldLimits limits) : dice_(seed), limits_(limits) {
+World::World(std::uint64_t seed, WorldLimits limits)
+    : dice_(seed), limits_(limits), jobs_most_(1 + dice_.upto(jobs_most)) {
   for (int i = 1; i <= hosts; ++i) nodes_.emplace_back(NodeId{node_name(i)}, dice_, disk_);
 }
 
@@ -65,12 +66,12 @@ void World::tick(Milliseconds passed, bool faults) {
 }
 
 void World::submit_some(int percent) {
-  if (jobs_ >= jobs_most || !dice_.chance(percent)) return;
+  if (jobs_ >= jobs_most_ || !dice_.chance(percent)) return;
   JobBuilder job = a_job("job" + std::to_string(jobs_++));
   job.on_nodes(1 + dice_.upto(hosts)).of_cluster(hosts).priority(dice_.upto(3));
   job.restarts(dice_.upto(4)).reschedules(dice_.upto(6)).no_progress_cycles(1 + dice_.upto(5));
   job.nodes_wait(30 + dice_.upto(600)).ranks_per_node(1 + dice_.upto(2));
-  if (dice_.chance(50)) job.elastic(1 + dice_.upto(hosts), 1 + dice_.upto(hosts));
+  if (dice_.chance(50)) job.elastic(1 + dice_.upto(2), 2 + dice_.upto(hosts - 1));
   if (dice_.chance(10)) job.timeout(20 + dice_.upto(60));
   if (dice_.chance(20))
     job.without_distribution();

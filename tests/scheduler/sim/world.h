@@ -57,6 +57,7 @@ class World {
 
   Dice dice_;
   WorldLimits limits_;
+  int jobs_most_;  // few leave room for elastic ones to grow
   SharedDisk disk_;
   std::vector<FakeNode> nodes_;
   State state_;
