@@ -48,8 +48,12 @@ std::string identity(const TreeEntry& entry, const std::string& hash) {
 
 }  // namespace
 
-FileSink::FileSink(fs::path root, std::vector<std::string> folders, Fd root_file)
-    : root_(std::move(root)), folders_(std::move(folders)), root_file_(std::move(root_file)) {}
+FileSink::FileSink(fs::path root, std::vector<std::string> folders, Fd root_file,
+                   SettledFiles earlier)
+    : root_(std::move(root)),
+      folders_(std::move(folders)),
+      root_file_(std::move(root_file)),
+      settled_(std::move(earlier)) {}
 
 FileSink::FileSink(FileSink&& other) noexcept
     : root_(std::exchange(other.root_, {})),
@@ -66,13 +70,14 @@ FileSink::~FileSink() {
   if (!root_.empty()) (void)remove_tree(incoming());
 }
 
-Result<FileSink> FileSink::open(fs::path job_directory, std::vector<std::string> folders) {
+Result<FileSink> FileSink::open(fs::path job_directory, std::vector<std::string> folders,
+                                SettledFiles earlier) {
   std::error_code code;
   fs::create_directories(job_directory, code);
   if (code) return stage_error("create", job_directory, code.value());
   Fd root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return stage_error("open", job_directory, errno);
-  FileSink sink(std::move(job_directory), std::move(folders), std::move(root));
+  FileSink sink(std::move(job_directory), std::move(folders), std::move(root), std::move(earlier));
   if (Status removed = remove_tree(sink.incoming()); !removed) return removed.error();
   if (::mkdir(sink.incoming().c_str(), 0700) != 0) {
     return stage_error("create", sink.incoming(), errno);
@@ -148,13 +153,27 @@ Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t 
 // ---- settling
 
 // One file that cannot be put in place does not keep the others away.
+Status FileSink::settle_all(int node_index) {
+  Status result = Done{};
+  for (const auto& [path, arrived] : arrived_[node_index]) {
+    Status settled = settle(node_index, arrived);
+    if (!settled && result) result = settled;
+  }
+  return result;
+}
+
+Status FileSink::finish_node(int node_index) {
+  const Status settled = settle_all(node_index);
+  arrived_.erase(node_index);
+  arriving_.erase(node_index);
+  return settled;
+}
+
 Status FileSink::finish() {
   Status result = Done{};
   for (const auto& [node_index, entries] : arrived_) {
-    for (const auto& [path, arrived] : entries) {
-      Status settled = settle(node_index, arrived);
-      if (!settled && result) result = settled;
-    }
+    Status settled = settle_all(node_index);
+    if (!settled && result) result = settled;
   }
   arrived_.clear();
   arriving_.clear();

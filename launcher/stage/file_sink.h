@@ -4,7 +4,9 @@
 //
 // Pieces are gathered in `.incoming` and settled by `finish`: where nodes sent different files
 // under one name the lowest node's keeps it and the others become `<file>.node<k>`; equal files are
-// merged. A file of an earlier collection is replaced. Dropped without `finish`, nothing changes.
+// merged. A file of an earlier collection is replaced, but for what nodes delivered that left the
+// attempt while it ran (`earlier`): it keeps its name, as those nodes are not asked again. Dropped
+// without `finish`, nothing changes.
 // One thread.
 #pragma once
 
@@ -17,6 +19,7 @@
 
 #include "launcher/os/fd.h"
 #include "launcher/stage/content_hash.h"
+#include "launcher/stage/settled_files.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
 
@@ -26,7 +29,7 @@ class FileSink {
  public:
   // `folders` (`outputs`, `logs`) are the only ones that may be written to.
   static Result<FileSink> open(std::filesystem::path job_directory,
-                               std::vector<std::string> folders);
+                               std::vector<std::string> folders, SettledFiles earlier = {});
   ~FileSink();
   FileSink(FileSink&&) noexcept;
   FileSink& operator=(FileSink&&) = delete;
@@ -35,11 +38,15 @@ class FileSink {
   // order; offset 0 begins a file anew.
   Status accept(int node_index, const TreeEntry& entry, std::int64_t offset, std::string_view bytes,
                 bool last);
+  // This node has sent everything it will, and the others go on: moves its files to their names.
+  Status finish_node(int node_index);
   // Every node has sent everything it will: moves the files to their names. An error is the first
   // of them; the other files are in place all the same.
   Status finish();
   // Files that got another name, links left out: one sentence each, for the job's log.
   const std::vector<std::string>& problems() const { return problems_; }
+  // What is in place, with what was there `earlier`.
+  const SettledFiles& settled() const { return settled_; }
 
  private:
   // Complete: a directory, a link, or a file that waits below `.incoming`.
@@ -57,13 +64,15 @@ class FileSink {
     std::int64_t received = 0;
   };
 
-  FileSink(std::filesystem::path root, std::vector<std::string> folders, Fd root_file);
+  FileSink(std::filesystem::path root, std::vector<std::string> folders, Fd root_file,
+           SettledFiles earlier);
   std::filesystem::path incoming() const { return root_ / ".incoming"; }
   Status check_entry(const TreeEntry& entry) const;
   Status begin_file(int node_index, const std::string& path);
   Status add_piece(int node_index, const TreeEntry& entry, std::int64_t offset,
                    std::string_view bytes, bool last);
 
+  Status settle_all(int node_index);
   Status settle(int node_index, const Arrived& arrived);
   Status settle_directory(int node_index, const std::string& path, const TreeEntry& entry);
   Status settle_leaf(int node_index, const std::string& path, const Arrived& arrived);
@@ -75,8 +84,8 @@ class FileSink {
   std::vector<std::string> folders_;
   Fd root_file_;
   std::map<int, Arriving> arriving_;
-  std::map<int, std::map<std::string, Arrived>> arrived_;  // node index, path
-  std::map<std::string, std::string> settled_;             // path -> what is there, to compare
+  std::map<int, std::map<std::string, Arrived>> arrived_;              // node index, path
+  SettledFiles settled_;                                               // to compare
   std::map<int, std::map<std::string, std::string>> directory_names_;  // renamed ones, per node
   std::int64_t gathered_count_ = 0;
   std::vector<std::string> problems_;

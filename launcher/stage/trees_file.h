@@ -1,8 +1,7 @@
 // The trees of a job between submission and its attempts: `$MUSTER_HOME/jobs/<job>/trees.json`.
 //
-// Format, version 1: {"version": 1, "trees": [Tree…]} with the field names of agent_message.h. JSON
-// holds only UTF-8 and file names hold any bytes: in `path` and `target` a `%` is written `%25`,
-// and where the name is not UTF-8 each of its bytes above 0x7f is written `%hh`.
+// Format, version 1: {"version": 1, "trees": [Tree…]} with the field names of agent_message.h.
+// `path` and `target` are escaped names.
 #pragma once
 
 #include <filesystem>

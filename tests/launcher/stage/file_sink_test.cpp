@@ -48,6 +48,45 @@ TEST_CASE("files of an earlier collection are replaced, and their stale copies g
   CHECK(folder.read("job/outputs/m") == "new");
 }
 
+TEST_CASE("files of a node that leaves are in place at once, those of the others go on arriving") {
+  Folder folder;
+  FileSink sink = sink_in(folder);
+  REQUIRE(sink.accept(0, a_file("outputs/late", {}), 0, "be", false));
+  REQUIRE(send(sink, 2, "outputs/m", "of the one that leaves"));
+  REQUIRE(sink.finish_node(2));
+  CHECK(folder.read("job/outputs/m") == "of the one that leaves");
+  REQUIRE(sink.accept(0, a_file("outputs/late", {}), 2, "gun", true));
+  REQUIRE(send(sink, 0, "outputs/m", "of one that stays"));
+  REQUIRE(sink.finish());
+  CHECK(folder.read("job/outputs/late") == "begun");
+  CHECK(folder.read("job/outputs/m") == "of the one that leaves");
+  CHECK(folder.read("job/outputs/m.node0") == "of one that stays");
+}
+
+TEST_CASE("what a node delivered that left stays, also for the collections of later controllers") {
+  Folder folder;
+  folder.write("job/outputs/old", "of an earlier attempt");
+  FileSink first = sink_in(folder);
+  REQUIRE(send(first, 1, "outputs/m", "one"));
+  REQUIRE(send(first, 1, "outputs/same", "same"));
+  REQUIRE(first.finish_node(1));
+  REQUIRE(save_settled(folder / "job/attempt-0/settled.json", first.settled()));
+  for (int tries = 0; tries < 2; ++tries) {
+    const auto earlier = load_settled(folder / "job/attempt-0/settled.json");
+    REQUIRE(earlier);
+    auto later = FileSink::open(folder / "job", {"outputs", "logs"}, *earlier);
+    REQUIRE(later);
+    REQUIRE(send(*later, 0, "outputs/m", "zero"));
+    REQUIRE(send(*later, 0, "outputs/same", "same"));
+    REQUIRE(send(*later, 0, "outputs/old", "new"));
+    REQUIRE(later->finish());
+  }
+  CHECK(folder.list("job/outputs") == std::set<std::string>{"m", "m.node0", "old", "same"});
+  CHECK(folder.read("job/outputs/m") == "one");
+  CHECK(folder.read("job/outputs/m.node0") == "zero");
+  CHECK(folder.read("job/outputs/old") == "new");
+}
+
 TEST_CASE("a collection that is not finished changes nothing") {
   Folder folder;
   folder.write("job/outputs/m", "old");
