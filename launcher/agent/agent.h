@@ -66,6 +66,7 @@ class Agent {
   void on(const BlobData& piece, std::string_view payload);
   void on(const ReservePorts& request, std::string_view);
   void on(const StartRanks& request, std::string_view);
+  void on(const SetMembers& request, std::string_view);
   void on(const StopAttempt& request, std::string_view);
   void on(const CollectOutputs& request, std::string_view);
   void on(const LookAtRanks& request, std::string_view);

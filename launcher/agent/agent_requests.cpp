@@ -96,6 +96,13 @@ void Agent::on(const StartRanks& request, std::string_view) {
   schedule_look();
 }
 
+void Agent::on(const SetMembers& request, std::string_view) {
+  LocalAttempt* known = find(request.job, request.attempt);
+  std::string error = "the attempt does not run on node " + run_.node.value;
+  if (known != nullptr) error = known->set_members(request);
+  line_.send(MembersSet{request.job, request.attempt, request.members_epoch, error});
+}
+
 void Agent::on(const StopAttempt& request, std::string_view) {
   staging_.cancel({request.job, request.attempt});
   reap();  // those who died before they were asked to stop did so by themselves

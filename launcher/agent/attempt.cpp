@@ -83,17 +83,20 @@ std::vector<ProcessInfo> LocalAttempt::signal_targets() const {
 
 void LocalAttempt::stop(const StopAttempt& request) {
   clean_wanted_ = true;
-  std::vector<ProcessInfo> targets;
   if (stop_.is_idle()) {
     read_exit_log();  // those who ended before did so by themselves
-    targets = signal_targets();
     asked_to_stop_ = true;
-    const int signal = signal_number(request.signal).value_or(SIGTERM);
-    for (const ProcessInfo& target : targets) {
-      signal_process(target, signal, SIGCONT);
-    }
   }
-  stop_.begin(std::move(targets), {request.grace, request.grace_max}, AttemptStop::Clock::now());
+  std::vector<ProcessInfo> targets;
+  if (stop_.is_idle() || stop_.is_in_grace()) targets = signal_targets();
+  const bool by_themselves = request.signal.empty();
+  if (!by_themselves && !signalled_) {
+    signalled_ = true;
+    const int signal = signal_number(request.signal).value_or(SIGTERM);
+    for (const ProcessInfo& target : targets) signal_process(target, signal, SIGCONT);
+  }
+  stop_.begin(std::move(targets), {request.grace, request.grace_max, by_themselves},
+              AttemptStop::Clock::now());
 }
 
 void LocalAttempt::kill_now() {

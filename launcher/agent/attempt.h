@@ -64,6 +64,8 @@ class LocalAttempt {
   void restore();
   void start(const StartRanks& request);
   void hold_ports(PortReservation ports);
+  // Empty: the file says this epoch or a newer one.
+  std::string set_members(const SetMembers& request);
   const std::vector<int>& ports() const { return ports_.ports; }
 
   void stop(const StopAttempt& request);
@@ -115,6 +117,7 @@ class LocalAttempt {
   };
 
   Status launch();
+  Status prepare_membership();
   Status launch_rank(const RankLaunch& rank);
   Status launch_mpi();
   Status write_mpi_rank(const RankLaunch& rank);
@@ -149,7 +152,9 @@ class LocalAttempt {
   ActivityWatch activity_;
   PortReservation ports_;
   AttemptStop stop_;
+  std::int64_t members_epoch_ = 0;  // that the membership file says; 0: there is none
   bool asked_to_stop_ = false;
+  bool signalled_ = false;  // the ranks, upon StopAttempt
   bool clean_wanted_ = false;
 };
 

@@ -8,6 +8,8 @@
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/system_error_text.h"
 #include "launcher/os/own_program.h"
+#include "launcher/os/whole_file.h"
+#include "runtime/protocol/membership.h"
 
 namespace muster {
 
@@ -26,7 +28,8 @@ void add_missing(Environment& environment, const Environment& more) {
 }  // namespace
 
 RankSetting LocalAttempt::setting() const {
-  return {*start_, layout_, paths_, token_of(site_.run, key_), site_.run.socket_path()};
+  return {*start_,     layout_, paths_, token_of(site_.run, key_), site_.run.socket_path(),
+          ports_.ports};
 }
 
 std::optional<std::string> LocalAttempt::group_path() const {
@@ -57,6 +60,7 @@ Status LocalAttempt::launch() {
   if (Status made = prepare_code(layout_); !made) return made;
   if (Status made = prepare_attempt(*start_, layout_, paths_); !made) return made;
   if (Status saved = save_start(layout_, *start_); !saved) return saved;
+  if (Status prepared = prepare_membership(); !prepared) return prepared;
   group_ = AttemptGroup::make(token_of(site_.run, key_), layout_.spool);
   for (const RankLaunch& rank : start_->ranks) {
     ranks_[rank.rank];
@@ -74,6 +78,37 @@ Status LocalAttempt::launch() {
     if (Status launched = launch_rank(rank); !launched) return launched;
   }
   return Done{};
+}
+
+Status LocalAttempt::prepare_membership() {
+  if (!start_->elastic) return Done{};
+  if (ports_.ports.size() < start_->ranks.size()) {
+    return Error{"this node holds " + std::to_string(ports_.ports.size()) + " ports for " +
+                 std::to_string(start_->ranks.size()) + " ranks of an elastic job"};
+  }
+  if (start_->members.empty()) return Done{};
+  const auto first = parse_membership(start_->members);
+  if (!first) return Error{"the first membership of the attempt is malformed"};
+  const auto epoch = static_cast<std::int64_t>(first->epoch);
+  const std::string error = set_members({key_.job, key_.attempt, epoch, start_->members});
+  if (error.empty()) return Done{};
+  return Error{error};
+}
+
+std::string LocalAttempt::set_members(const SetMembers& request) {
+  if (!start_ || !start_->elastic) return "no elastic attempt was started on this node";
+  if (request.members_epoch <= members_epoch_) return {};
+  if (is_clean()) return "the attempt is over on this node";
+  const auto members = parse_membership(request.content);
+  if (!members || static_cast<std::int64_t>(members->epoch) != request.members_epoch) {
+    return "the membership of epoch " + std::to_string(request.members_epoch) + " is malformed";
+  }
+  const std::string path = members_path(layout_);
+  if (!replace_file(path, request.content, 0600, Durable::in_cache)) {
+    return system_error("write " + path).message;
+  }
+  members_epoch_ = request.members_epoch;
+  return {};
 }
 
 Result<std::vector<std::string>> LocalAttempt::shell_command(const Environment& environment) const {

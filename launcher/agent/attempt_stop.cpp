@@ -25,11 +25,12 @@ void AttemptStop::begin(std::vector<ProcessInfo> signalled, Limits limits, Clock
   if (auto* running = std::get_if<Grace>(&phase_)) {
     running->deadline = std::min(running->deadline, deadline);
     running->limit = std::min(running->limit, limit);
+    running->kills = running->kills && limits.kills;
     return;
   }
   const Proven* before = proven();
   if (before != nullptr && !before->unkillable.empty()) return kill_now(now);
-  if (is_idle()) phase_ = Grace{std::move(signalled), deadline, limit};
+  if (is_idle()) phase_ = Grace{std::move(signalled), deadline, limit, limits.kills};
 }
 
 void AttemptStop::extend(Clock::time_point until) {
@@ -52,6 +53,10 @@ bool AttemptStop::step_once(Clock::time_point now, const Find& find) {
   if (auto* grace = std::get_if<Grace>(&phase_)) {
     std::erase_if(grace->signalled, [](const ProcessInfo& rank) { return !is_alive(rank); });
     if (!grace->signalled.empty() && now < grace->deadline) return false;
+    if (grace->kills && !grace->signalled.empty()) {
+      kill_now(now);
+      return true;
+    }
     const auto left = find();
     for (const ProcessInfo& process : left) signal_process(process, SIGTERM, SIGCONT);
     if (left.empty()) phase_ = Killing{now + reap_limit, 1};

@@ -4,7 +4,7 @@
 //   Idle -> Grace -> Terminating -> Killing -> Proven
 //     Grace:        the ranks were signalled and may save; their workers are left alone. It is
 //                   extended while they save, up to its limit
-//     Terminating:  SIGTERM to everything that is left
+//     Terminating:  SIGTERM to everything that is left, unless that shall be killed at once
 //     Killing:      SIGKILL until no process is found, or the kernel does not let them go
 //   kill_now goes to Killing from anywhere.
 #pragma once
@@ -31,9 +31,11 @@ class AttemptStop {
   struct Limits {
     std::chrono::milliseconds grace{0};
     std::chrono::milliseconds grace_max{0};  // less than `grace` counts as `grace`
+    bool kills = false;  // ranks that are left at its end, which is then all that they are told
   };
 
-  // `signalled`: the ranks, already told to stop. Again: the sooner ends count.
+  // `signalled`: the ranks, already told to stop, or about to end by themselves. Again: the sooner
+  // ends count.
   void begin(std::vector<ProcessInfo> signalled, Limits limits, Clock::time_point now);
   // The ranks are saving: they have at least until then, as far as `grace_max` allows.
   void extend(Clock::time_point until);
@@ -53,6 +55,7 @@ class AttemptStop {
     std::vector<ProcessInfo> signalled;
     Clock::time_point deadline;
     Clock::time_point limit;  // of every extension
+    bool kills = false;
   };
   struct Terminating {
     Clock::time_point deadline;

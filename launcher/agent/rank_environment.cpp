@@ -40,6 +40,15 @@ std::string output_path(const std::string& name, const OutputSpec& output, const
   return (shared ? start.shared_outputs : layout.outputs) + "/" + name;
 }
 
+// What the launcher itself reads and writes: no setting of the job's replaces it.
+void add_membership(const RankSetting& setting, const RankLaunch& rank, Environment& environment) {
+  if (!setting.start.elastic) return;
+  environment[env_members] = members_path(setting.layout);
+  const auto local = static_cast<std::size_t>(rank.local_rank);
+  if (local >= setting.ports.size()) return;
+  environment[env_member_port] = std::to_string(setting.ports[local]);
+}
+
 }  // namespace
 
 Environment base_environment(const Environment& own) {
@@ -75,6 +84,10 @@ std::string metrics_path(const AttemptLayout& layout, RankId rank) {
   return layout.spool + "/vitals/metrics-" + std::to_string(rank.value) + ".jsonl";
 }
 
+std::string members_path(const AttemptLayout& layout) {
+  return layout.spool + "/members";
+}
+
 Environment attempt_environment(const RankSetting& setting, const Environment& base) {
   const StartRanks& start = setting.start;
   Environment environment = base;
@@ -101,6 +114,7 @@ Environment rank_environment(const RankSetting& setting, const RankLaunch& rank,
   for (const auto& [name, value] : rank.environment) environment[name] = value;
   environment.emplace(env_heartbeat, heartbeat_path(setting.layout, rank.rank));
   environment.emplace(env_metrics, metrics_path(setting.layout, rank.rank));
+  add_membership(setting, rank, environment);
   environment[token_name] = setting.token;
   environment[socket_name] = setting.socket_path;
   return environment;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/wire/agent_message.h"
@@ -32,6 +33,7 @@ struct RankSetting {
   const DataPaths& paths;
   std::string token;
   std::string socket_path;
+  const std::vector<int>& ports;  // held for the attempt; the first are its ranks', in their order
 };
 
 // Every process of the attempt has this; user's variables win over what the agent only suggests.
@@ -46,5 +48,6 @@ std::string rank_command(const StartRanks& start, const DataPaths& paths);
 std::string checkpoint_directory(const StartRanks& start, const AttemptLayout& layout);
 std::string heartbeat_path(const AttemptLayout& layout, RankId rank);
 std::string metrics_path(const AttemptLayout& layout, RankId rank);
+std::string members_path(const AttemptLayout& layout);  // of an elastic attempt: membership.h
 
 }  // namespace muster

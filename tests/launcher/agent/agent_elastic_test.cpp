@@ -1,0 +1,193 @@
+// Ranks that come and go while the others run: the file that says who takes part, and the end of
+// those who are in it no more.
+#include <filesystem>
+
+#include "runtime/protocol/membership.h"
+#include "tests/catch.h"
+#include "tests/launcher/agent/test_node.h"
+
+using namespace muster;
+using std::chrono::milliseconds;
+
+namespace {
+
+std::string members_of(std::uint64_t epoch, const std::vector<std::uint64_t>& ranks) {
+  EpochMembers members{epoch, {}};
+  for (const std::uint64_t rank : ranks) members.members.push_back({rank, "h1", 4000, "n1"});
+  return format_membership(members);
+}
+
+SetMembers a_change(std::int64_t epoch, const std::vector<std::uint64_t>& ranks) {
+  return {JobId{"job"}, {}, epoch, members_of(static_cast<std::uint64_t>(epoch), ranks)};
+}
+
+// A node that holds ports for two ranks.
+struct ElasticNode {
+  ElasticNode() {
+    REQUIRE(node.serve() == 0);
+    client.emplace(node.socket_path());
+    client->hello(node.controller(), node.name());
+    client->send(ReservePorts{JobId{"job"}, {}, 2, 20000, 29999});
+    const auto held = client->await<PortsDone>();
+    REQUIRE(held);
+    REQUIRE(held->error == "");
+    ports = held->ports;
+  }
+  std::string start(const std::string& command, const std::string& members, int ranks = 1) {
+    StartRanks request = a_start(command, ranks);
+    request.elastic = true;
+    request.members = members;
+    client->send(request);
+    const auto done = client->await<StartDone>();
+    REQUIRE(done);
+    return done->error;
+  }
+  std::string set(const SetMembers& change) {
+    client->send(change);
+    const auto done = client->await<MembersSet>();
+    REQUIRE(done);
+    CHECK(done->members_epoch == change.members_epoch);
+    return done->error;
+  }
+  std::string file() const { return read_file(node.run_directory() + "/attempts/job/0/members"); }
+  bool says(const std::string& text) {
+    return client->wait([&] { return client->output(0) == text; });
+  }
+
+  TestNode node;
+  std::optional<AgentClient> client;
+  std::vector<int> ports;
+};
+
+StopAttempt no_signal(milliseconds grace) {
+  return {JobId{"job"}, {}, "", grace};
+}
+
+// Ends when the file is without it, and says so when it is signalled.
+const std::string follower =
+    "trap 'echo signalled' TERM; echo ready; "
+    "while [ ! -e $MUSTER_MEMBERS ] || grep -q '\"rank\":0' $MUSTER_MEMBERS; do sleep 0.05; done; "
+    "echo left";
+
+}  // namespace
+
+TEST_CASE("a rank of an elastic job finds the first membership and a port of its own") {
+  ElasticNode one;
+  const std::string first = members_of(1, {0, 1});
+  REQUIRE(one.start("cat $MUSTER_MEMBERS; echo $MUSTER_MEMBER_PORT", first, 2) == "");
+  for (const int rank : {0, 1}) {
+    REQUIRE(one.client->wait([&] { return one.client->ended().contains(rank); }));
+    const int port = one.ports[static_cast<std::size_t>(rank)];
+    CHECK(one.client->output(rank) == first + std::to_string(port) + "\n");
+  }
+}
+
+TEST_CASE("a job that sets the variables of the membership itself does not get its way") {
+  ElasticNode one;
+  StartRanks request = a_start("echo $MUSTER_MEMBER_PORT");
+  request.elastic = true;
+  request.environment = {{"MUSTER_MEMBERS", "mine"}, {"MUSTER_MEMBER_PORT", "1"}};
+  one.client->send(request);
+  CHECK(one.says(std::to_string(one.ports[0]) + "\n"));
+}
+
+TEST_CASE("a rank that joins finds no membership until it is one of them") {
+  ElasticNode one;
+  const std::string waits =
+      "ls $MUSTER_MEMBERS 2>/dev/null || echo alone; "
+      "while [ ! -e $MUSTER_MEMBERS ]; do sleep 0.05; done; "
+      "cat $MUSTER_MEMBERS";
+  REQUIRE(one.start(waits, "") == "");
+  REQUIRE(one.says("alone\n"));
+  CHECK(one.set(a_change(3, {4, 0})) == "");
+  CHECK(one.says("alone\n" + members_of(3, {4, 0})));
+}
+
+TEST_CASE("the membership never goes back to an older epoch, over whatever connection") {
+  ElasticNode one;
+  REQUIRE(one.start("sleep 1000", members_of(1, {0})) == "");
+  CHECK(one.set(a_change(3, {0, 5})) == "");
+  CHECK(one.set(a_change(2, {0, 4})) == "");
+  CHECK(one.file() == members_of(3, {0, 5}));
+  one.client.emplace(one.node.socket_path());
+  one.client->hello(one.node.controller(), one.node.name());
+  CHECK(one.set(a_change(2, {0, 4})) == "");
+  CHECK(one.set(a_change(3, {0, 5})) == "");
+  CHECK(one.file() == members_of(3, {0, 5}));
+  CHECK(one.set(a_change(4, {0})) == "");
+  CHECK(one.file() == members_of(4, {0}));
+}
+
+TEST_CASE("a membership that is none, or for nobody here, is refused and changes nothing") {
+  ElasticNode one;
+  CHECK(one.set(a_change(2, {0})) == "no elastic attempt was started on this node");
+  REQUIRE(one.start("sleep 1000", members_of(1, {0})) == "");
+  CHECK(one.set({JobId{"job"}, {}, 2, "{\"epoch\": 2, \"members\": ["}) ==
+        "the membership of epoch 2 is malformed");
+  CHECK(one.set({JobId{"job"}, {}, 2, members_of(7, {0})}) ==
+        "the membership of epoch 2 is malformed");
+  CHECK(one.file() == members_of(1, {0}));
+  CHECK(one.set({JobId{"other"}, {}, 2, members_of(2, {0})}) ==
+        "the attempt does not run on node n1");
+}
+
+TEST_CASE("a membership that cannot be written is an error") {
+  ElasticNode one;
+  REQUIRE(one.start("sleep 1000", members_of(1, {0})) == "");
+  const std::string path = one.node.run_directory() + "/attempts/job/0/members";
+  std::filesystem::remove(path);
+  std::filesystem::create_directories(path + "/in the way");
+  CHECK_THAT(one.set(a_change(2, {0})), ContainsSubstring(path));
+  std::filesystem::remove_all(path);
+  CHECK(one.set(a_change(2, {0})) == "");
+}
+
+TEST_CASE("elastic ranks without ports or with a malformed membership are not started") {
+  ElasticNode one;
+  CHECK(one.start("echo never", "nonsense") == "the first membership of the attempt is malformed");
+  StartRanks three = a_start("echo never", 3, "wide");
+  three.elastic = true;
+  one.client->send(three);
+  const auto done = one.client->await<StartDone>();
+  REQUIRE(done);
+  CHECK(done->error == "this node holds 0 ports for 3 ranks of an elastic job");
+}
+
+TEST_CASE("ranks that leave end by themselves, unsignalled, with their own exit code") {
+  ElasticNode one;
+  REQUIRE(one.start(follower + "; exit 4", members_of(1, {0})) == "");
+  REQUIRE(one.says("ready\n"));
+  CHECK(one.set(a_change(2, {3})) == "");
+  one.client->send(no_signal(milliseconds{30000}));
+  one.client->send(no_signal(milliseconds{30000}));
+  REQUIRE(one.client->await<AttemptClean>());
+  CHECK(one.client->output(0) == "ready\nleft\n");
+  CHECK(one.client->ended()[0].status.code == 4);
+}
+
+TEST_CASE("a rank that leaves and does not end is killed at the end of the grace") {
+  ElasticNode one;
+  REQUIRE(one.start(follower, members_of(1, {0})) == "");
+  REQUIRE(one.says("ready\n"));
+  const auto begin = std::chrono::steady_clock::now();
+  one.client->send(no_signal(milliseconds{1000}));
+  REQUIRE(one.client->await<AttemptClean>());
+  const auto took = std::chrono::steady_clock::now() - begin;
+  CHECK(took > milliseconds{1000});
+  CHECK(took < milliseconds{4500});  // SIGTERM to all and 5 s would come in between
+  CHECK(one.client->output(0) == "ready\n");
+  CHECK(one.client->ended()[0].status.signal == 9);
+}
+
+TEST_CASE("ranks that leave are signalled when the whole attempt is stopped meanwhile") {
+  ElasticNode one;
+  REQUIRE(one.start("trap 'echo signalled; exit 5' TERM; echo ready; "
+                    "while :; do sleep 0.05; done",
+                    members_of(1, {0})) == "");
+  REQUIRE(one.says("ready\n"));
+  one.client->send(no_signal(milliseconds{60000}));
+  one.client->send(a_stop());
+  REQUIRE(one.client->await<AttemptClean>());
+  CHECK(one.client->output(0).ends_with("signalled\n"));  // the shell tells of its child before
+  CHECK(one.client->ended()[0].status.code == 5);
+}
