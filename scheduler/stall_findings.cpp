@@ -86,7 +86,7 @@ std::optional<RankId> StallWatch::lowest(Doing doing) const {
 bool StallWatch::must_have_step() const {
   const auto beating = std::count_if(ranks_.begin(), ranks_.end(),
                                      [](const Watched& one) { return one.step.has_value(); });
-  return beating > 1 && 2 * static_cast<std::size_t>(beating) > ranks_.size();
+  return beating > 1 && 2 * static_cast<std::size_t>(beating) > watched();
 }
 
 // The only rank that has got less far than all others.

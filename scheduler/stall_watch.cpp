@@ -27,6 +27,8 @@ StallWatch::StallWatch(Subject subject, Milliseconds now)
     : subject_(std::move(subject)), ranks_(subject_.nodes.size()), last_call_(now) {
   began_at_ = stepped_at_ = printed_at_ = life_at_ = now;
   for (Watched& rank : ranks_) rank.since = rank.stepped_at = now;
+  for (const RankId other : subject_.others)
+    ranks_.at(static_cast<std::size_t>(other.value)).ended = true;
   if (subject_.told) inherit(*subject_.told);
 }
 
@@ -47,7 +49,7 @@ Milliseconds StallWatch::watched_time(Milliseconds now) {
 
 StallWatch::Watched* StallWatch::find(RankId rank) {
   const auto count = static_cast<std::int64_t>(ranks_.size());
-  if (rank.value < 0 || rank.value >= count) return nullptr;
+  if (rank.value < 0 || rank.value >= count || subject_.others.contains(rank)) return nullptr;
   return &ranks_[static_cast<std::size_t>(rank.value)];
 }
 

@@ -44,6 +44,7 @@ class StallWatch {
     std::vector<NodeId> nodes;  // by rank
     bool beats = false;         // an earlier attempt of the job told its steps
     std::optional<StallSeen> told{};  // by a watch before this one
+    std::set<RankId> others{};        // ranks that take no part: nothing is expected of them
   };
 
   // `now` here and below: on a clock that never goes back. Every rank runs from now on.
@@ -100,6 +101,7 @@ class StallWatch {
   std::optional<RankId> lowest(Doing doing) const;
   bool must_have_step() const;
   bool is_quiet(const Watched& rank) const;
+  std::size_t watched() const { return ranks_.size() - subject_.others.size(); }
   std::size_t alive() const;
   std::size_t alive_and(Doing doing) const;
   bool all_quiet() const;
