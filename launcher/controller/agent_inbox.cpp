@@ -19,9 +19,6 @@ constexpr Milliseconds progress_in_doubt{2000};
 // The same notice, told again after a reconnection, names its end a little differently.
 constexpr Milliseconds same_notice{3000};
 
-// Far below the core's limit for a node that sends nothing, and few records in a long collection.
-constexpr Milliseconds collection_interval{60'000};
-
 // The rank map of an attempt that is over is gone; no job has a million ranks.
 constexpr std::int64_t late_ranks_limit = 1'000'000;
 
@@ -70,8 +67,13 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
     observe_if_ours(node, *ports,
                     PortsReserved{ports->job, ports->attempt, node, ports->ports, ports->error});
   } else if (const auto* started = std::get_if<StartDone>(&message)) {
-    observe_if_ours(node, *started,
-                    NodeStarted{started->job, started->attempt, node, started->error});
+    observe_if_ours(
+        node, *started,
+        NodeStarted{started->job, started->attempt, node, started->error, started->directory});
+  } else if (const auto* members = std::get_if<MembersSet>(&message)) {
+    observe_if_ours(
+        node, *members,
+        MembersTold{members->job, members->attempt, node, members->members_epoch, members->error});
   } else if (const auto* clean_now = std::get_if<AttemptClean>(&message)) {
     clean(node, *clean_now);
   } else if (const auto* collected = std::get_if<CollectDone>(&message)) {
@@ -85,16 +87,26 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
 }
 
 void AgentInbox::clear_away(const NodeId& node, const Welcome& welcome) {
+  std::erase_if(beats_, [&](const auto& item) { return item.first.second == node; });
+  std::erase_if(clearing_, [&](const HeldBy& one) { return std::get<NodeId>(one) == node; });
   for (const HeldAttempt& held : welcome.held) {
     if (!outlets_.is_over(node, held.job, held.attempt)) continue;
+    clearing_.emplace(node, held.job, held.attempt);
     pool_.send(node, StopAttempt{held.job, held.attempt, "SIGKILL", Milliseconds{0}});
   }
 }
 
+bool AgentInbox::clears_away(const NodeWork& work) const {
+  return clearing_.contains({work.node, work.job, work.attempt});
+}
+
 // By then every byte that its ranks wrote has arrived.
 void AgentInbox::clean(const NodeId& node, const AttemptClean& clean) {
-  if (outlets_.is_over(node, clean.job, clean.attempt)) {
-    if (clean.unkillable.empty()) pool_.send(node, ForgetAttempt{clean.job, clean.attempt, false});
+  const HeldBy held{node, clean.job, clean.attempt};
+  if (clearing_.contains(held) || outlets_.is_over(node, clean.job, clean.attempt)) {
+    if (!clean.unkillable.empty()) return;
+    pool_.send(node, ForgetAttempt{clean.job, clean.attempt, false});
+    if (clearing_.erase(held) != 0) outlets_.cleared_away();
     return;
   }
   const Node* known = find_node(state_, node);
@@ -116,10 +128,11 @@ bool AgentInbox::still_stops(const NodeId& node, const JobId& job, AttemptId att
 bool AgentInbox::is_rank_of(const NodeId& node, const JobId& job, AttemptId attempt,
                             RankId rank) const {
   const int index = node_index(job, attempt, node);
-  if (index < 0) {
+  const bool is_cleared = clearing_.contains({node, job, attempt});
+  if (index < 0 || is_cleared) {
     const bool is_rank = rank >= mpirun_log && rank.value < late_ranks_limit;
-    const bool is_late = still_stops(node, job, attempt) || outlets_.is_over(node, job, attempt);
-    return is_rank && is_late;
+    return is_rank &&
+           (is_cleared || still_stops(node, job, attempt) || outlets_.is_over(node, job, attempt));
   }
   if (rank == mpirun_log) return index == 0;
   const Rank* known = known_rank(state_, job, attempt, rank);
@@ -192,8 +205,25 @@ void AgentInbox::journal_step(const JobId& job, AttemptId attempt,
   outlets_.observe(ProgressSeen{job, attempt, seen.step.value_or(0), checkpoint});
 }
 
+// A node whose ranks have all written a heartbeat can be made a member; agents tell them again
+// after every Welcome.
+void AgentInbox::note_beat(const NodeId& node, const Progress& progress) {
+  const Attempt& attempt = *find_attempt(state_, progress.job, progress.attempt);
+  const int index = node_index(progress.job, progress.attempt, node);
+  const AttemptNode& joining = attempt.nodes[static_cast<std::size_t>(index)];
+  const Rank* rank = known_rank(state_, progress.job, progress.attempt, progress.rank);
+  const bool waits = joining.join_begun && !joining.ready && !joining.leaves;
+  if (!waits || rank == nullptr || rank->node_index != index) return;
+  auto& beats = beats_[{progress.job, node}];
+  beats.insert(progress.rank);
+  if (beats.size() < ranks_on(attempt, static_cast<std::size_t>(index)).size()) return;
+  beats_.erase({progress.job, node});
+  outlets_.observe(NodeReady{progress.job, progress.attempt, node});
+}
+
 void AgentInbox::progress(const NodeId& node, const Progress& progress) {
   if (node_index(progress.job, progress.attempt, node) < 0) return;
+  if (progress.step) note_beat(node, progress);
   Seen& seen = seen_[progress.job];
   if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
   const bool sealed = progress.checkpoint && progress.checkpoint->step != seen.checkpoint_step;
@@ -220,8 +250,9 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
 
 bool AgentInbox::misses_a_node(const JobId& job) const {
   const Attempt* active = active_attempt(*find_job(state_, job));
-  return std::any_of(active->nodes.begin(), active->nodes.end(),
-                     [](const AttemptNode& node) { return node.link_lost_at.has_value(); });
+  return std::any_of(active->nodes.begin(), active->nodes.end(), [](const AttemptNode& node) {
+    return node.link_lost_at && !node.leaves && !node.released;
+  });
 }
 
 bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const {
@@ -251,79 +282,12 @@ int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& no
   const Attempt* active = find_attempt(state_, job, attempt);
   if (active == nullptr) return -1;
   std::size_t& place = places_[node];
-  if (place < active->nodes.size() && active->nodes[place].id == node) {
-    return static_cast<int>(place);
-  }
-  const auto is_it = [&node](const AttemptNode& one) { return one.id == node; };
+  const auto is_it = [&node](const AttemptNode& one) { return one.id == node && !one.released; };
+  if (place < active->nodes.size() && is_it(active->nodes[place])) return static_cast<int>(place);
   const auto at = std::find_if(active->nodes.begin(), active->nodes.end(), is_it);
   if (at == active->nodes.end()) return -1;
   place = static_cast<std::size_t>(at - active->nodes.begin());
   return static_cast<int>(place);
-}
-
-FileSink* AgentInbox::sink_of(const JobId& job, Arrival& arrival) {
-  auto& sink = sinks_[job];
-  if (sink) return sink.get();
-  auto opened = FileSink::open(home_.job(job), {"outputs", "logs"});
-  if (opened) {
-    sink = std::make_unique<FileSink>(std::move(*opened));
-    return sink.get();
-  }
-  sinks_.erase(job);
-  if (arrival.trouble.empty()) arrival.trouble = opened.error().message;
-  return nullptr;
-}
-
-void AgentInbox::file(const NodeId& node, const FileData& piece, std::string_view payload) {
-  const int index = node_index(piece.job, piece.attempt, node);
-  if (index < 0) return;
-  Arrival& arrival = arrivals_[{piece.job, node}];
-  FileSink* sink = sink_of(piece.job, arrival);
-  if (sink == nullptr) return;
-  const auto done = sink->accept(index, piece.entry, piece.offset, payload, piece.last);
-  if (!done && arrival.trouble.empty()) arrival.trouble = done.error().message;
-  arrival.bytes += static_cast<std::int64_t>(payload.size());
-  const Time now = timers_.wall_now();
-  if (arrival.told && now - *arrival.told < collection_interval) return;
-  arrival.told = now;
-  outlets_.observe(CollectionSeen{piece.job, piece.attempt, node, arrival.bytes});
-}
-
-// What failed on either side is the node's to send again; what could not be put in place at the
-// end, everybody's.
-void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
-  if (node_index(sent.job, sent.attempt, node) < 0) return;
-  for (const std::string& sentence : sent.left_out) outlets_.note(sent.job, sentence);
-  const auto arrival = arrivals_.extract({sent.job, node});
-  std::string error = sent.error;
-  if (!arrival.empty() && !arrival.mapped().trouble.empty()) {
-    error += (error.empty() ? "" : "; ") + arrival.mapped().trouble;
-  }
-  const Status settled = error.empty() ? settle_if_last(node, sent) : Status(Done{});
-  if (settled) return outlets_.observe(OutputsCollected{sent.job, sent.attempt, node, error});
-  for (const AttemptNode& one : active_attempt(*find_job(state_, sent.job))->nodes) {
-    outlets_.observe(
-        OutputsCollected{sent.job, sent.attempt, one.id, settled.error().message});
-  }
-}
-
-// Before the record that ends the collection: a controller that dies here collects again.
-Status AgentInbox::settle_if_last(const NodeId& node, const CollectDone& collected) {
-  if (!sinks_.contains(collected.job)) return Done{};
-  for (const AttemptNode& other : active_attempt(*find_job(state_, collected.job))->nodes) {
-    if (other.id != node && may_deliver(other)) return Done{};
-  }
-  return settle_files(collected.job);
-}
-
-Status AgentInbox::settle_files(const JobId& job) {
-  const auto found = sinks_.find(job);
-  if (found == sinks_.end()) return Done{};
-  const auto sink = std::move(found->second);
-  sinks_.erase(found);
-  Status done = sink->finish();
-  for (const std::string& problem : sink->problems()) outlets_.note(job, problem);
-  return done;
 }
 
 void AgentInbox::attempt_over(const JobId& job, AttemptId attempt) {
@@ -332,6 +296,7 @@ void AgentInbox::attempt_over(const JobId& job, AttemptId attempt) {
   wrote_.erase(job);
   rules_.erase(job);
   std::erase_if(arrivals_, [&](const auto& arrival) { return arrival.first.first == job; });
+  std::erase_if(beats_, [&](const auto& item) { return item.first.first == job; });
 }
 
 }  // namespace muster

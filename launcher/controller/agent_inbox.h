@@ -1,12 +1,17 @@
 // What agents say becomes observations, log bytes, progress and files. An agent is heard about the
 // attempts of its own node only: what runs and, for the rest of the output, what is over. What is
 // said again (after a reconnection) changes nothing in State.
+//
+// Files that come are put in place before the record that says so: at the end of an attempt those
+// of all nodes together, earlier those of each node that leaves it while the others go on.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "launcher/controller/agent_pool.h"
@@ -14,6 +19,7 @@
 #include "launcher/controller/rank_logs.h"
 #include "launcher/stage/file_sink.h"
 #include "policy/rule_book.h"
+#include "scheduler/decide.h"
 #include "scheduler/model/state.h"
 
 namespace muster {
@@ -26,6 +32,7 @@ class AgentInbox {
     std::function<void(const JobId&, const std::string&)>
         note;  // a sentence for the job's followers
     std::function<bool(const NodeId&, const JobId&, AttemptId)> is_over;  // over_attempt.h
+    std::function<void()> cleared_away;  // `clears_away` has become false for something
   };
 
   AgentInbox(Timers& timers, Home home, const State& state, AgentPool& pool, RankLogs& logs,
@@ -35,6 +42,8 @@ class AgentInbox {
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload);
   // After its Welcome. Attempts that are over are stopped, send what is left, and are forgotten.
   void clear_away(const NodeId& node, const Welcome& welcome);
+  // The node still ends what it ran before of the attempt that wants this now.
+  bool clears_away(const NodeWork& work) const;
   void attempt_over(const JobId& job, AttemptId attempt);
   // Puts what the nodes sent in place. Says to the job's followers what was renamed or left out.
   Status settle_files(const JobId& job);
@@ -46,6 +55,7 @@ class AgentInbox {
     std::optional<std::int64_t> journaled_step;
     std::optional<std::int64_t> checkpoint_step;
   };
+  using HeldBy = std::tuple<NodeId, JobId, AttemptId>;
   struct Arrival {  // of one node's outputs, since it was asked for them
     std::int64_t bytes = 0;
     std::optional<Time> told;
@@ -63,11 +73,14 @@ class AgentInbox {
   const RuleBook& rules_of(const JobId& job);
   std::optional<ClockInterval> when_of(const NodeId& node, const RankEnded& ended);
   void progress(const NodeId& node, const Progress& progress);
+  void note_beat(const NodeId& node, const Progress& progress);
   void journal_step(const JobId& job, AttemptId attempt,
                     const std::optional<CheckpointRef>& checkpoint);
   void file(const NodeId& node, const FileData& piece, std::string_view payload);
-  FileSink* sink_of(const JobId& job, Arrival& arrival);
+  Result<FileSink> open_sink(const JobId& job, AttemptId attempt) const;
+  FileSink* sink_of(const JobId& job, AttemptId attempt, Arrival& arrival);
   void outputs_sent(const NodeId& node, const CollectDone& sent);
+  Status settle_leaver(const CollectDone& collected, int index);
   Status settle_if_last(const NodeId& node, const CollectDone& collected);
   bool is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const;
   void notice_seen(const NodeId& node, const NoticeSeen& seen);
@@ -86,6 +99,8 @@ class AgentInbox {
   std::map<JobId, RuleBook> rules_;  // of attempts in which a rank failed
   std::map<JobId, std::unique_ptr<FileSink>> sinks_;
   std::map<std::pair<JobId, NodeId>, Arrival> arrivals_;
+  std::map<std::pair<JobId, NodeId>, std::set<RankId>> beats_;  // of nodes that join, since Welcome
+  std::set<HeldBy> clearing_;
 };
 
 }  // namespace muster

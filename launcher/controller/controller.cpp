@@ -34,8 +34,7 @@ bool runs_on(const State& state, const RemoteStartAsked& asked, const NodeId& no
   const Job* job = find_job(state, asked.job);
   const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
   if (attempt == nullptr || attempt->id != asked.attempt || !runs_mpirun(job->spec)) return false;
-  return std::any_of(attempt->nodes.begin(), attempt->nodes.end(),
-                     [&node](const AttemptNode& one) { return one.id == node; });
+  return find_node(*attempt, node) != nullptr;
 }
 
 }  // namespace
@@ -67,21 +66,20 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
               },
                [this](StagingSeen seen) { observe(std::move(seen)); }}),
       relay_(pool_),
-      inbox_of_agents_(timers, settings_.home, state_, pool_, logs_,
-                       {[this](Observation what) { observe(std::move(what)); },
-                        [this](const JobId& job, const JobEvent& event) { progress(job, event); },
-                        [this](const JobId& job, const std::string& sentence) {
-                          note(job, sentence);
-                        },
-                        [this](const NodeId& node, const JobId& job, AttemptId attempt) {
-                          return state_is_journal_ &&
-                                 is_over(state_, *journal_, node, job, attempt);
-                        }}),
-      stalls_(timers, state_,
-              {[this](Observation what) { observe(std::move(what)); },
-               [this](const NodeId& node, const LookAtRanks& request) {
-                 pool_.send(node, request);
-               }}) {}
+      inbox_of_agents_(
+          timers, settings_.home, state_, pool_, logs_,
+          {[this](Observation what) { observe(std::move(what)); },
+           [this](const JobId& job, const JobEvent& event) { progress(job, event); },
+           [this](const JobId& job, const std::string& sentence) { note(job, sentence); },
+           [this](const NodeId& node, const JobId& job, AttemptId attempt) {
+             return state_is_journal_ && is_over(state_, *journal_, node, job, attempt);
+           },
+           [this] { post_turn(); }}),
+      stalls_(
+          timers, state_,
+          {[this](Observation what) { observe(std::move(what)); },
+           [this](const NodeId& node, const LookAtRanks& request) { pool_.send(node, request); }}) {
+}
 
 Requests::Desk Controller::desk() {
   return {state_, *journal_, rows_, pool_, relay_, watchers_, settings_.launch.build_id,
@@ -111,7 +109,7 @@ void Controller::ask_for_outputs_again() {
     const Attempt* attempt = active_attempt(job);
     if (attempt == nullptr || !phase_of<Collecting>(*attempt)) continue;
     for (const AttemptNode& node : attempt->nodes) {
-      if (!has_delivered(node)) continue;
+      if (!has_delivered(node) || node.leaves || node.released) continue;
       observe(OutputsCollected{id, attempt->id, node.id, "the controller was restarted"});
     }
   }
@@ -214,7 +212,8 @@ void Controller::perform() {
   announce(records, state_, rows_, watchers_);
   for (const Record& record : records) forget(record);
   for (const Record& record : records) renew_lease(record);
-  sender_.perform(state_);
+  sender_.perform(state_,
+                  [this](const NodeWork& work) { return inbox_of_agents_.clears_away(work); });
   stalls_.follow();
 }
 
@@ -237,6 +236,8 @@ void Controller::note_nodes(const Record& record) {
     attempt_nodes_[replaced->job].push_back(replaced->new_node);
   } else if (const auto* added = record_as<SpareAdded>(record)) {
     attempt_nodes_[added->job].push_back(added->node);
+  } else if (const auto* taken = record_as<NodeTaken>(record)) {
+    attempt_nodes_[taken->job].push_back(taken->node);
   } else if (const auto* over = record_as<JobEnded>(record)) {
     attempt_nodes_.erase(over->job);
   }
@@ -249,6 +250,8 @@ void Controller::forget(const Record& record) {
     for (const NodeId& node : attempt_nodes_[ended->job]) {
       pool_.send(node, ForgetAttempt{ended->job, ended->attempt, false});
     }
+  } else if (const auto* left = record_as<NodeReleased>(record)) {
+    pool_.send(left->node, ForgetAttempt{left->job, left->attempt, false});
   } else if (const auto* over = record_as<JobEnded>(record)) {
     sender_.job_over(over->job);
   }

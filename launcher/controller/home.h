@@ -29,6 +29,10 @@ struct Home {
   std::filesystem::path metrics(const JobId& id, AttemptId attempt_id) const {
     return attempt(id, attempt_id) / "metrics.jsonl";
   }
+  // What nodes delivered that left the attempt while it ran (settled_files.h).
+  std::filesystem::path settled(const JobId& id, AttemptId attempt_id) const {
+    return attempt(id, attempt_id) / "settled.json";
+  }
   // The trees to stage, as JSON: made at submission, read at every attempt.
   std::filesystem::path trees(const JobId& id) const { return job(id) / "trees.json"; }
   std::filesystem::path outputs(const JobId& id) const { return job(id) / "outputs"; }

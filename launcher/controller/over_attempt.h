@@ -6,7 +6,8 @@
 
 namespace muster {
 
-// The journal knows the attempt and that it has ended, and nothing of it is owed by the node. False
+// The journal knows the attempt and that it has ended, or goes on without the node, and nothing of
+// it is owed by the node. False
 // for jobs that the journal does not know: another copy of the state directory may own them.
 bool is_over(const State& state, const Journal& journal, const NodeId& node, const JobId& job,
              AttemptId attempt);

@@ -35,16 +35,18 @@ Result<RankHome> find_rank(const State& state, const Exec& request) {
                  std::to_string(wanted.value)};
   }
   const Rank& rank = attempt->ranks[static_cast<std::size_t>(wanted.value)];
-  return RankHome{attempt->nodes[static_cast<std::size_t>(rank.node_index)].id, attempt->id,
-                  rank.id};
+  const AttemptNode& node = attempt->nodes[static_cast<std::size_t>(rank.node_index)];
+  if (node.released) {
+    return Error{"rank " + std::to_string(wanted.value) + " of job " + request.job.value +
+                 " runs no more: it left with node " + node.id.value};
+  }
+  return RankHome{node.id, attempt->id, rank.id};
 }
 
 // mpirun was told node names; people may know a node by its host name too.
 const AttemptNode* node_called(const State& state, const Attempt& attempt,
                                const std::string& host) {
-  for (const AttemptNode& node : attempt.nodes) {
-    if (node.id.value == host) return &node;
-  }
+  if (const AttemptNode* node = find_node(attempt, NodeId{host})) return node;
   for (const AttemptNode& node : attempt.nodes) {
     const LinkUp* agent = linked_agent(state, node.id);
     if (agent != nullptr && (agent->host_name == host || agent->job_address == host)) return &node;

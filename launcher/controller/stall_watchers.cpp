@@ -14,6 +14,13 @@ constexpr Milliseconds look_interval{500};
 // A look costs its nodes a fork and a second; suspicions that come and go need not all have one.
 constexpr Seconds ask_interval{30};
 
+std::set<RankId> ranks_without(const Attempt& attempt, const std::vector<RankId>& members) {
+  std::set<RankId> others;
+  for (const Rank& rank : attempt.ranks) others.insert(rank.id);
+  for (const RankId member : members) others.erase(member);
+  return others;
+}
+
 bool runs(const Job& job) {
   const Attempt* attempt = active_attempt(job);
   return attempt != nullptr && phase_of<Running>(*attempt) && !job.spec.muster.hang.off;
@@ -38,8 +45,7 @@ void StallWatchers::node_up(const NodeId& node) {
 void StallWatchers::node_down(const NodeId& node) {
   up_.erase(node);
   for (auto& [job, entry] : entries_) {
-    const auto& nodes = entry->nodes;
-    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) continue;
+    if (!entry->needed.contains(node)) continue;
     entry->unheard.insert(node);
     entry->watch.unheard(true, now());
   }
@@ -52,11 +58,22 @@ StallWatchers::Entry StallWatchers::make_entry(const Job& job, const Attempt& at
   subject.settings = job.spec.muster.hang;
   subject.beats = beating_.contains(job.id);
   subject.told = attempt.stall;
+  const Members& members = attempt.members;
+  if (members.epoch > 0) subject.others = ranks_without(attempt, members.ranks);
+  std::set<NodeId> needed;
   for (const Rank& rank : attempt.ranks) {
     subject.nodes.push_back(attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id);
+    if (!subject.others.contains(rank.id)) needed.insert(subject.nodes.back());
   }
-  Entry entry{attempt.id, subject.nodes, StallWatch(subject, now()), {}, attempt.stall, {}};
-  for (const NodeId& node : subject.nodes) {
+  Entry entry{attempt.id,
+              members.epoch,
+              subject.nodes,
+              needed,
+              StallWatch(subject, now()),
+              {},
+              attempt.stall,
+              {}};
+  for (const NodeId& node : needed) {
     if (!up_.contains(node)) entry.unheard.insert(node);
   }
   entry.watch.unheard(!entry.unheard.empty(), now());
@@ -69,8 +86,12 @@ StallWatchers::Entry StallWatchers::make_entry(const Job& job, const Attempt& at
 // From the launch on: what ranks do first must not be missed.
 StallWatchers::Entry* StallWatchers::entry_of(const JobId& job, AttemptId attempt) {
   const auto found = entries_.find(job);
-  if (found != entries_.end() && found->second->attempt == attempt) return found->second.get();
   const Attempt* active = find_attempt(state_, job, attempt);
+  const std::int64_t epoch = active == nullptr ? 0 : active->members.epoch;
+  if (found != entries_.end() && found->second->attempt == attempt &&
+      (active == nullptr || found->second->members_epoch == epoch)) {
+    return found->second.get();
+  }
   if (active == nullptr || !active->launched) return nullptr;
   const Job& owner = *find_job(state_, job);
   if (owner.spec.muster.hang.off) return nullptr;

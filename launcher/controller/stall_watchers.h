@@ -1,6 +1,7 @@
-// One StallWatch (scheduler/stall_watch.h) for each attempt that runs: told what the agents say,
-// asked twice a second. What it finds becomes an observation; of a suspicion the agents are asked
-// for a closer look at the ranks. Owned by the Controller, on its thread.
+// One StallWatch (scheduler/stall_watch.h) for each attempt that runs, and of an elastic one for
+// each epoch of its members: told what the agents say, asked twice a second. What it finds becomes
+// an observation; of a suspicion the agents are asked for a closer look at the ranks. Owned by the
+// Controller, on its thread.
 #pragma once
 
 #include <functional>
@@ -36,7 +37,9 @@ class StallWatchers {
  private:
   struct Entry {
     AttemptId attempt;
+    std::int64_t members_epoch = 0;
     std::vector<NodeId> nodes;  // by rank
+    std::set<NodeId> needed;    // those whose ranks are watched
     StallWatch watch;
     std::set<NodeId> unheard;
     std::optional<StallSeen> told;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launcher/controller/interpreter.h"
+#include "runtime/protocol/membership.h"
 #include "scheduler/lookup.h"
 #include "scheduler/rank_map.h"
 
@@ -11,9 +12,16 @@ namespace muster {
 namespace {
 
 bool is_on_this_machine(const Job& job) {
-  return std::all_of(job.target.nodes.begin(), job.target.nodes.end(), [](const auto& node) {
-    return node.transport == TransportKind::local;
-  });
+  return std::all_of(job.target.nodes.begin(), job.target.nodes.end(),
+                     [](const auto& node) { return node.transport == TransportKind::local; });
+}
+
+// As the other nodes reach it, also while it does not answer for a moment.
+std::string address_of(const State& state, const NodeId& id) {
+  const Node* known = find_node(state, id);
+  const LinkUp* agent = known == nullptr ? nullptr : last_agent(*known);
+  if (agent == nullptr) return id.value;
+  return agent->job_address.empty() ? agent->host_name : agent->job_address;
 }
 
 std::vector<NodeFacts> facts_of(const State& state, const Attempt& attempt, AgentPool& pool) {
@@ -21,10 +29,7 @@ std::vector<NodeFacts> facts_of(const State& state, const Attempt& attempt, Agen
   for (const AttemptNode& node : attempt.nodes) {
     NodeFacts fact;
     fact.id = node.id;
-    fact.address = node.id.value;
-    if (const LinkUp* agent = linked_agent(state, node.id)) {
-      fact.address = agent->job_address.empty() ? agent->host_name : agent->job_address;
-    }
+    fact.address = address_of(state, node.id);
     if (const AgentConnection* connection = pool.find(node.id)) {
       fact.cores = connection->welcome().cores;
     }
@@ -76,6 +81,24 @@ std::string shared_outputs_of(const Job& job, const Home& home) {
   return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
 }
 
+// A member's port is the one of those that its node holds that is in its own place there.
+std::string membership_text(const State& state, const Attempt& attempt) {
+  EpochMembers text{static_cast<std::uint64_t>(attempt.members.epoch), {}};
+  for (const RankId id : attempt.members.ranks) {
+    const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(id.value));
+    const AttemptNode& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
+    const auto local = static_cast<std::size_t>(rank.local_rank);
+    check(node.ports && local < node.ports->ports.size(), "a member has no port");
+    text.members.push_back({static_cast<std::uint64_t>(id.value), address_of(state, node.id),
+                            static_cast<std::uint16_t>(node.ports->ports[local]), node.id.value});
+  }
+  return format_membership(text);
+}
+
+SetMembers WorkMessages::members_message(const Job& job, const Attempt& attempt) {
+  return {job.id, attempt.id, attempt.members.epoch, membership_text(state_, attempt)};
+}
+
 StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
                                        const NodeWork& work) {
   StartRanks start;
@@ -89,6 +112,9 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.inputs = job.spec.inputs;
   start.outputs = job.spec.outputs;
   start.shared_outputs = shared_outputs_of(job, home_);
+  start.elastic = attempt.members.epoch > 0;
+  const bool joins = attempt.nodes.at(static_cast<std::size_t>(work.node_index)).taken_late;
+  if (start.elastic && !joins) start.members = membership_text(state_, attempt);
   const Gang& gang = gang_of(job, attempt);
   std::vector<Environment> own;
   for (const Rank& rank : ranks_on(attempt, static_cast<std::size_t>(work.node_index))) {
@@ -128,6 +154,7 @@ ToAgent WorkMessages::message(const NodeWork& work) {
   if (const auto* stop = std::get_if<StopWork>(&work.work)) {
     StopAttempt message{work.job, work.attempt, "SIGTERM", stop->why.grace, stop->why.grace_max};
     if (job != nullptr) message.signal = job->spec.muster.stop.signal;
+    if (stop->leaves) message.signal.clear();
     return message;
   }
   check(job != nullptr && active_attempt(*job) != nullptr, "work for a job that is not active");
@@ -138,6 +165,9 @@ ToAgent WorkMessages::message(const NodeWork& work) {
   }
   if (std::holds_alternative<StartWork>(work.work)) {
     return start_message(*job, *active_attempt(*job), work);
+  }
+  if (std::holds_alternative<MembersWork>(work.work)) {
+    return members_message(*job, *active_attempt(*job));
   }
   check(std::holds_alternative<CollectWork>(work.work), "staging is sent by the work sender");
   return CollectOutputs{work.job, work.attempt};

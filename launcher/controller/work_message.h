@@ -29,6 +29,7 @@ class WorkMessages {
     Environment shared;
   };
 
+  SetMembers members_message(const Job& job, const Attempt& attempt);
   StartRanks start_message(const Job& job, const Attempt& attempt, const NodeWork& work);
   const Gang& gang_of(const Job& job, const Attempt& attempt);
 
@@ -38,6 +39,9 @@ class WorkMessages {
   const Home& home_;
   std::map<JobId, Gang> gangs_;
 };
+
+// The members of an elastic attempt as their ranks read them (runtime/protocol/membership.h).
+std::string membership_text(const State& state, const Attempt& attempt);
 
 // Where the job's checkpoints lie on a node: muster.checkpoint.path, a directory that all nodes
 // see, or empty for the job's own directory on each node.

@@ -22,16 +22,20 @@ constexpr Milliseconds progress_interval{60'000};
 // An agent tries for a minute to end what the kernel holds, and it looks at every process for that.
 constexpr Milliseconds ask_again_interval{60'000};
 
-std::string key_of(const NodeWork& work) {
+std::string key_of(const State& state, const NodeWork& work) {
   std::string key = work.job.value + "/" + std::to_string(work.attempt.value) + "/" +
                     std::to_string(work.work.index());
   if (const auto* stop = std::get_if<StopWork>(&work.work)) {
     key += "/" + std::to_string(static_cast<int>(stop->why.reason)) + "/" +
            std::to_string(stop->why.grace.count()) + "/" +
-           std::to_string(stop->why.grace_max.count());
+           std::to_string(stop->why.grace_max.count()) + (stop->leaves ? "/leaves" : "");
   }
   if (const auto* collect = std::get_if<CollectWork>(&work.work)) {
     key += "/" + std::to_string(collect->failures);
+  }
+  if (std::holds_alternative<MembersWork>(work.work)) {
+    const Attempt* attempt = find_attempt(state, work.job, work.attempt);
+    key += "/" + std::to_string(attempt == nullptr ? 0 : attempt->members.epoch);
   }
   return key;
 }
@@ -48,12 +52,13 @@ std::string WorkSender::home_on_node(const ComputeTarget& target,
   return own ? (home_.root / "nodes").string() : target.remote_home;
 }
 
-void WorkSender::perform(const State& state) {
+void WorkSender::perform(const State& state, const IsClearedAway& is_cleared_away) {
   hold(state);
   WorkMessages messages(state, timers_.wall_now(), pool_, home_);
   for (const NodeWork& work : pending_work(state)) {
     if (pool_.up(work.node) == nullptr) continue;
-    std::string key = key_of(work);
+    if (is_cleared_away(work)) continue;
+    std::string key = key_of(state, work);
     if (sent_[work.node] == key) continue;
     sent_[work.node] = std::move(key);
     if (std::holds_alternative<StageWork>(work.work)) send_stage(work);
@@ -66,17 +71,29 @@ void WorkSender::hold(const State& state) {
   const std::set<NodeId> wanted = nodes_to_connect(state);
   std::erase_if(held_, [&wanted](const auto& item) { return !wanted.contains(item.first); });
   for (const NodeId& id : wanted) {
-    if (!find_node(state, id)->owner) continue;  // as it was reached before
-    const JobId& owner = *find_node(state, id)->owner;
+    const Job* job = holder_of(state, *find_node(state, id));
+    if (job == nullptr) continue;
     const auto held = held_.find(id);
-    if (held != held_.end() && held->second == owner) continue;
-    const Job* job = find_job(state, owner);
-    const NodeAddress* address = job == nullptr ? nullptr : address_of(*job, id);
+    if (held != held_.end() && held->second == job->id) continue;
+    const NodeAddress* address = address_of(*job, id);
     if (address == nullptr) continue;
-    held_[id] = owner;
+    held_[id] = job->id;
     pool_.want(*address, job->target, home_on_node(job->target, *address));
   }
   pool_.set_wanted(wanted);
+}
+
+// Whose target says how the node is reached. Null: as it was reached before. A free node that this
+// controller has not reached yet is looked for by an elastic job that could take it.
+const Job* WorkSender::holder_of(const State& state, const Node& node) {
+  if (node.owner) return find_job(state, *node.owner);
+  if (pool_.find(node.id) != nullptr) return nullptr;
+  for (const auto& [id, job] : state.jobs) {
+    const Attempt* attempt = active_attempt(job);
+    const bool is_elastic = attempt != nullptr && attempt->members.epoch > 0;
+    if (is_elastic && address_of(job, node.id) != nullptr) return &job;
+  }
+  return nullptr;
 }
 
 const NodeAddress* WorkSender::address_of(const Job& job, const NodeId& node) {
@@ -134,9 +151,9 @@ void WorkSender::node_up(const State& state, const NodeId& node, RankLogs& logs)
       pool_.send(node, OutputAck{job->id, attempt->id, rank, *size});
     }
   };
-  const auto is_it = [&node](const AttemptNode& one) { return one.id == node; };
-  const auto place = std::find_if(attempt->nodes.begin(), attempt->nodes.end(), is_it);
-  const auto index = static_cast<std::size_t>(place - attempt->nodes.begin());
+  const AttemptNode* place = find_node(*attempt, node);
+  if (place == nullptr) return;
+  const auto index = static_cast<std::size_t>(place - attempt->nodes.data());
   for (const Rank& rank : ranks_on(*attempt, index)) acknowledge(rank.id);
   if (runs_mpirun(job->spec) && index == 0) acknowledge(mpirun_log);
 }

@@ -28,8 +28,10 @@ class WorkSender {
 
   WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging);
 
-  // Connects the nodes of live attempts and sends what is pending to those that answer.
-  void perform(const State& state);
+  // Connects the nodes of live attempts and sends what is pending to those that answer, and that
+  // are not busy with ending an earlier part that they had in the attempt.
+  using IsClearedAway = std::function<bool(const NodeWork&)>;
+  void perform(const State& state, const IsClearedAway& is_cleared_away);
   // As the target says it; `perform` does it for every node that a live job owns.
   void want(const ComputeTarget& target, const NodeId& node);
   void node_up(const State& state, const NodeId& node, RankLogs& logs);
@@ -48,6 +50,7 @@ class WorkSender {
   };
 
   void hold(const State& state);
+  const Job* holder_of(const State& state, const Node& node);
   const NodeAddress* address_of(const Job& job, const NodeId& node);
   std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
   void send_stage(const NodeWork& work);

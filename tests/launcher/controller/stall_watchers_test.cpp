@@ -87,6 +87,9 @@ struct Cluster {
       }
     }
   }
+  void make_members(std::int64_t epoch, const std::vector<RankId>& ranks) {
+    std::get<Active>(state.jobs[job].phase).attempt.members = {epoch, ranks};
+  }
   void stop(int rank, const NodeId& from) {
     say(from, RankActivity{job, {}, {{RankId{rank}, Doing::stopped, 500, "7 (python)"}}, {}});
   }
@@ -124,6 +127,44 @@ TEST_CASE("a node speaks of its own ranks only") {
   cluster.stop(99, h1);
   cluster.run(5);
   CHECK(cluster.told.empty());
+}
+
+TEST_CASE("of ranks that wait to be members nothing is expected, nor that their node is heard") {
+  Cluster cluster;
+  cluster.make_members(1, {RankId{0}, RankId{1}});
+  for (int i = 0; i < 20; ++i) {
+    cluster.timers.pass(Seconds{1});
+    ++cluster.step;
+    for (const int rank : {0, 1}) {
+      cluster.say(h1, Progress{job, {}, RankId{rank}, cluster.step, {}, {}});
+    }
+    cluster.say(h2, Progress{job, {}, RankId{2}, 0, {}, {}});
+  }
+  cluster.stop(2, h2);
+  cluster.timers.pass(Seconds{4});
+  cluster.stalls.node_down(h2);
+  CHECK(cluster.told.empty());
+  cluster.stop(1, h1);
+  cluster.timers.pass(Seconds{6});
+  REQUIRE_FALSE(cluster.told.empty());
+  CHECK(cluster.told.back().rank == RankId{1});
+}
+
+TEST_CASE("with other members the watch begins anew") {
+  Cluster cluster;
+  cluster.make_members(1, {RankId{0}, RankId{1}, RankId{2}, RankId{3}});
+  cluster.run(20);
+  cluster.stop(2, h2);
+  cluster.timers.pass(Milliseconds{500});
+  cluster.make_members(2, {RankId{0}, RankId{1}});
+  cluster.timers.pass(Seconds{30});
+  CHECK(cluster.told.empty());
+  cluster.make_members(3, {RankId{0}, RankId{1}, RankId{2}, RankId{3}});
+  cluster.run(20);
+  cluster.stop(3, h2);
+  cluster.timers.pass(Seconds{6});
+  REQUIRE_FALSE(cluster.told.empty());
+  CHECK(cluster.told.back().rank == RankId{3});
 }
 
 TEST_CASE("while a node is not heard nobody is named") {
