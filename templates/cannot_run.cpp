@@ -121,12 +121,13 @@ void check_shape(const JobSpec& spec, Refusals& out) {
   for (const auto& [name, service] : spec.services) {
     out.refuse("services." + name, "services are not started yet: services." + name);
   }
-  if (spec.muster.nodes_min < spec.instance_count) {
+  const bool may_change = spec.distribution.type == DistributionType::pytorch;
+  if (!may_change && spec.muster.nodes_min < spec.instance_count) {
     out.refuse("muster.nodes.min",
                "jobs that start with fewer nodes than instance_count are not "
                "run yet; leave muster.nodes.min out");
   }
-  if (spec.muster.nodes_max > spec.instance_count) {
+  if (!may_change && spec.muster.nodes_max > spec.instance_count) {
     out.refuse("muster.nodes.max",
                "jobs that grow beyond instance_count are not run yet; leave "
                "muster.nodes.max and resources.max_instance_count out");

@@ -250,9 +250,9 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
 
 bool AgentInbox::misses_a_node(const JobId& job) const {
   const Attempt* active = active_attempt(*find_job(state_, job));
-  return std::any_of(active->nodes.begin(), active->nodes.end(), [](const AttemptNode& node) {
-    return node.link_lost_at && !node.leaves && !node.released;
-  });
+  return std::any_of(
+      active->nodes.begin(), active->nodes.end(),
+      [](const AttemptNode& node) { return node.link_lost_at && node.is_active(); });
 }
 
 bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const {

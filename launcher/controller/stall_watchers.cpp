@@ -59,7 +59,7 @@ StallWatchers::Entry StallWatchers::make_entry(const Job& job, const Attempt& at
   subject.beats = beating_.contains(job.id);
   subject.told = attempt.stall;
   const Members& members = attempt.members;
-  if (members.epoch > 0) subject.others = ranks_without(attempt, members.ranks);
+  if (attempt.has_members()) subject.others = ranks_without(attempt, members.ranks);
   std::set<NodeId> needed;
   for (const Rank& rank : attempt.ranks) {
     subject.nodes.push_back(attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id);
@@ -105,7 +105,7 @@ StallWatchers::Entry* StallWatchers::owner(const NodeId& node, const JobId& job,
   Entry* entry = entry_of(job, attempt);
   const auto index = static_cast<std::size_t>(rank.value);
   const bool is_its = entry != nullptr && rank.value >= 0 && index < entry->nodes.size() &&
-                      entry->nodes[index] == node;
+                      entry->nodes[index] == node && entry->needed.contains(node);
   return is_its ? entry : nullptr;
 }
 
@@ -143,7 +143,8 @@ void StallWatchers::take_activity(const NodeId& node, const RankActivity& news) 
     if (entry != nullptr) entry->watch.does(doing, now());
   }
   Entry* entry = news.network_moves ? entry_of(news.job, news.attempt) : nullptr;
-  if (entry != nullptr) entry->watch.network(node, *news.network_moves, now());
+  if (entry != nullptr && entry->needed.contains(node))
+    entry->watch.network(node, *news.network_moves, now());
 }
 
 void StallWatchers::take_looks(const NodeId& node, const RanksLookedAt& seen) {

@@ -49,7 +49,7 @@ class StallWatchers {
   Milliseconds now() const;
   Entry* entry_of(const JobId& job, AttemptId attempt);
   Entry make_entry(const Job& job, const Attempt& attempt) const;
-  // The entry, if the rank runs on that node in that attempt.
+  // The entry, if the rank runs on that node in that attempt, and its node is watched.
   Entry* owner(const NodeId& node, const JobId& job, AttemptId attempt, RankId rank);
   void take_activity(const NodeId& node, const RankActivity& news);
   void take_looks(const NodeId& node, const RanksLookedAt& seen);

@@ -112,10 +112,12 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.inputs = job.spec.inputs;
   start.outputs = job.spec.outputs;
   start.shared_outputs = shared_outputs_of(job, home_);
-  start.elastic = attempt.members.epoch > 0;
+  start.elastic = attempt.has_members();
   const bool joins = attempt.nodes.at(static_cast<std::size_t>(work.node_index)).taken_late;
   if (start.elastic && !joins) start.members = membership_text(state_, attempt);
-  const Gang& gang = gang_of(job, attempt);
+  std::optional<Joiner> joiner;
+  if (joins) joiner = Joiner{work.node_index, attempt.members.ranks};
+  const Gang& gang = gang_of(job, attempt, joiner);
   std::vector<Environment> own;
   for (const Rank& rank : ranks_on(attempt, static_cast<std::size_t>(work.node_index))) {
     start.ranks.push_back({rank.id, rank.local_rank, {}});
@@ -138,13 +140,15 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   return start;
 }
 
-const WorkMessages::Gang& WorkMessages::gang_of(const Job& job, const Attempt& attempt) {
-  auto found = gangs_.find(job.id);
+const WorkMessages::Gang& WorkMessages::gang_of(const Job& job, const Attempt& attempt,
+                                                const std::optional<Joiner>& joiner) {
+  const std::pair key{job.id, joiner ? std::optional(joiner->node_index) : std::nullopt};
+  auto found = gangs_.find(key);
   if (found == gangs_.end()) {
     GangVariables variables(job.spec, job.id, attempt.id, facts_of(state_, attempt, pool_),
-                            attempt.processes);
+                            attempt.processes, joiner);
     Environment shared = variables.shared();
-    found = gangs_.emplace(job.id, Gang{std::move(variables), std::move(shared)}).first;
+    found = gangs_.emplace(key, Gang{std::move(variables), std::move(shared)}).first;
   }
   return found->second;
 }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "launcher/controller/agent_pool.h"
 #include "launcher/controller/home.h"
@@ -31,13 +33,13 @@ class WorkMessages {
 
   SetMembers members_message(const Job& job, const Attempt& attempt);
   StartRanks start_message(const Job& job, const Attempt& attempt, const NodeWork& work);
-  const Gang& gang_of(const Job& job, const Attempt& attempt);
+  const Gang& gang_of(const Job& job, const Attempt& attempt, const std::optional<Joiner>& joiner);
 
   const State& state_;
   Time now_;
   AgentPool& pool_;
   const Home& home_;
-  std::map<JobId, Gang> gangs_;
+  std::map<std::pair<JobId, std::optional<int>>, Gang> gangs_;  // of a joiner: its node's own
 };
 
 // The members of an elastic attempt as their ranks read them (runtime/protocol/membership.h).

@@ -90,7 +90,7 @@ const Job* WorkSender::holder_of(const State& state, const Node& node) {
   if (pool_.find(node.id) != nullptr) return nullptr;
   for (const auto& [id, job] : state.jobs) {
     const Attempt* attempt = active_attempt(job);
-    const bool is_elastic = attempt != nullptr && attempt->members.epoch > 0;
+    const bool is_elastic = attempt != nullptr && attempt->has_members();
     if (is_elastic && address_of(job, node.id) != nullptr) return &job;
   }
   return nullptr;

@@ -114,7 +114,8 @@ TEST_CASE("the membership lists the members in their order, with the place where
 TEST_CASE("a member that does not answer for a moment keeps its address in the membership") {
   Elastic agents;
   Node& node = agents.state.nodes.at({"n2"});
-  node.link = Unlinked{{LinkFailureKind::lost, "gone"}, from_ms(2), last_agent(node), from_ms(2)};
+  node.link = Unlinked{{LinkFailureKind::lost, "gone"}, from_ms(2),
+                       *last_agent(node), from_ms(2)};
   const auto text =
       parse_membership(std::get<SetMembers>(agents.message(0, MembersWork{})).content);
   REQUIRE(text);
