@@ -28,6 +28,8 @@ StartRanks a_start() {
   start.ranks.push_back({{3}, 1, {{"RANK", "3"}}});
   start.mpi = MpiLaunch{{"h01", "h02"}, 2, {3, 1}};
   start.inputs["data"].path = "/data";
+  start.elastic = true;
+  start.members = "{\"epoch\":1}\n";
   return start;
 }
 
@@ -49,6 +51,21 @@ TEST_CASE("a message and its payload survive the wire byte for byte") {
   REQUIRE(start.mpi);
   CHECK(start.mpi->hosts.size() == 2);
   CHECK(start.mpi->processes == std::vector<int>{3, 1});
+  CHECK(start.elastic);
+  CHECK(start.members == a_start().members);
+}
+
+TEST_CASE("who takes part in an elastic attempt survives the wire, and what became of it") {
+  const SetMembers change{{"job"}, {3}, 7, "{\"epoch\":7}\n"};
+  auto asked = decode_to_agent(only_frame(encode(ToAgent{change})));
+  REQUIRE(asked);
+  CHECK(std::get<SetMembers>(asked->message).members_epoch == 7);
+  CHECK(std::get<SetMembers>(asked->message).content == change.content);
+  const MembersSet set{{"job"}, {3}, 7, "disk full"};
+  auto said = decode_from_agent(only_frame(encode(FromAgent{set})));
+  REQUIRE(said);
+  CHECK(std::get<MembersSet>(said->message).members_epoch == 7);
+  CHECK(std::get<MembersSet>(said->message).error == "disk full");
 }
 
 TEST_CASE("what an agent says of its machine survives the wire") {
