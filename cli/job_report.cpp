@@ -136,6 +136,8 @@ Document row_document(const JobRow& row) {
   out["checkpoint_step"] = or_null(row.checkpoint_step);
   out["attempt_count"] = row.attempts;
   out["nodes"] = row.nodes;
+  out["nodes_min"] = row.nodes_min > 0 ? Document(row.nodes_min) : Document(nullptr);
+  out["nodes_max"] = row.nodes_max > 0 ? Document(row.nodes_max) : Document(nullptr);
   out["archived"] = row.archived;
   const Document tags = Document::parse(row.tags, nullptr, false);
   out["tags"] = tags.is_object() ? tags : Document::object();

@@ -1,5 +1,8 @@
 #include "cli/job_table.h"
 
+#include <algorithm>
+
+#include "cli/node_range.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
@@ -21,13 +24,23 @@ std::string number_text(const std::optional<std::int64_t>& number) {
 
 void print_job_table(const std::vector<JobRow>& rows, const CommonOptions& common) {
   const Time now = wall_clock_now();
-  Table table(
-      {"NAME", "STATE", "COMPUTE", "SUBMITTED", "RAN FOR", "TRIES", "STEP", "EXIT", "REASON"});
+  const bool with_nodes = std::any_of(rows.begin(), rows.end(), is_elastic_row);
+  std::vector<std::string> head = {"NAME",  "STATE", "COMPUTE", "SUBMITTED", "RAN FOR",
+                                   "TRIES", "STEP",  "EXIT",    "REASON"};
+  if (with_nodes) head.insert(head.begin() + 3, "NODES");
+  Table table(head);
   for (const JobRow& row : rows) {
-    table.add({row.name, row.state, row.compute, ago_text(row.submitted_at, now),
-               run_time(row, now), row.attempts == 0 ? "" : std::to_string(row.attempts),
-               number_text(row.step), row.exit_code ? std::to_string(*row.exit_code) : "",
-               row.reason});
+    std::vector<std::string> line = {row.name,
+                                     row.state,
+                                     row.compute,
+                                     ago_text(row.submitted_at, now),
+                                     run_time(row, now),
+                                     row.attempts == 0 ? "" : std::to_string(row.attempts),
+                                     number_text(row.step),
+                                     row.exit_code ? std::to_string(*row.exit_code) : "",
+                                     row.reason};
+    if (with_nodes) line.insert(line.begin() + 3, nodes_cell(row));
+    table.add(std::move(line));
   }
   const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
   write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));

@@ -14,6 +14,7 @@
 #include "cli/job_table.h"
 #include "cli/launch_profile_option.h"
 #include "cli/log_tail.h"
+#include "cli/node_range.h"
 #include "cli/node_table.h"
 #include "cli/progress_line.h"
 #include "cli/table.h"
@@ -95,6 +96,7 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
                row.state + (row.exit_code ? ", exit code " + std::to_string(*row.exit_code) : ""));
   text += line(row.ended_at ? "reason" : "waits for", row.reason);
   text += line("compute", row.compute);
+  if (is_elastic_row(row)) text += line("nodes", node_range_text(row));
   text += line("experiment", row.experiment);
   text += line("submitted", moment(row.submitted_at, now) + " by " + row.user);
   text += line("started", moment(row.started_at, now));

@@ -18,6 +18,15 @@ std::string joined(const std::vector<NodeId>& nodes) {
   return text;
 }
 
+// The nodes that the attempt has now.
+std::vector<NodeId> active_nodes(const Attempt& attempt) {
+  std::vector<NodeId> nodes;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!node.released && !node.leaves) nodes.push_back(node.id);
+  }
+  return nodes;
+}
+
 JobRow row_of(const JobSubmitted& submitted, Time at) {
   JobRow row;
   row.name = submitted.job.value;
@@ -27,6 +36,8 @@ JobRow row_of(const JobSubmitted& submitted, Time at) {
   row.user = submitted.user;
   row.submitted_at = at;
   row.tags = encode_tags(submitted.spec.tags);
+  row.nodes_min = submitted.spec.muster.nodes_min;
+  row.nodes_max = submitted.spec.muster.nodes_max;
   return row;
 }
 
@@ -115,6 +126,9 @@ void JobRows::note(const Record& record, const State& state) {
     row.order = job->second.order;
     if (!row.ended_at) row.state = job_state_name(state, job->second);
     if (std::holds_alternative<Active>(job->second.phase)) row.reason.clear();
+    const Attempt* attempt = active_attempt(job->second);
+    const bool may_move_nodes = std::holds_alternative<Decision>(record.what);
+    if (attempt && may_move_nodes) row.nodes = joined(active_nodes(*attempt));
   }
   changed_.insert(id);
 }

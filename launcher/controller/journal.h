@@ -29,8 +29,10 @@ struct JobRow {
   std::int64_t attempts = 0;
   std::optional<std::int64_t> step;
   std::optional<std::int64_t> checkpoint_step;
-  std::string nodes;               // of the newest attempt, joined by ','
-  std::string tags;                // JSON object
+  std::string nodes;  // of the newest attempt, joined by ','
+  int nodes_min = 0;  // so many it may have; 0: submitted to an older muster
+  int nodes_max = 0;
+  std::string tags;  // JSON object
   bool archived = false;
   bool unclean = false;            // it has ended and holds nodes with processes that do not die
 };

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* row_columns =
     "name, submit_order, display_name, experiment, compute, user, state, reason, submitted_ms, "
     "started_ms, ended_ms, exit_code, attempts, step, checkpoint_step, nodes, tags, archived, "
-    "unclean";
+    "unclean, nodes_min, nodes_max";
 
 // People own the rest of an existing row: `set_tags`, `set_archived`.
 constexpr const char* replace_row =
@@ -35,12 +35,17 @@ constexpr const char* replace_row =
     "started_ms = excluded.started_ms, ended_ms = excluded.ended_ms, "
     "exit_code = excluded.exit_code, attempts = excluded.attempts, step = excluded.step, "
     "checkpoint_step = excluded.checkpoint_step, nodes = excluded.nodes, "
-    "unclean = excluded.unclean";
+    "unclean = excluded.unclean, nodes_min = excluded.nodes_min, "
+    "nodes_max = excluded.nodes_max";
 
 // A file that no controller has migrated yet is read with the meaning its version had.
 std::string columns_of(int version) {
   std::string columns = row_columns;
-  if (version < 2) columns.replace(columns.rfind("unclean"), std::string::npos, "0");
+  const auto cut = [&](const char* first, const char* meaning) {
+    columns.replace(columns.rfind(first), std::string::npos, meaning);
+  };
+  if (version < 8) cut("nodes_min", "0, 0");
+  if (version < 2) cut("unclean", "0, 0, 0");
   return columns;
 }
 
@@ -75,6 +80,8 @@ JobRow row_at(const Statement& query) {
   row.tags = query.text(16);
   row.archived = query.number(17) != 0;
   row.unclean = query.number(18) != 0;
+  row.nodes_min = static_cast<int>(query.number(19));
+  row.nodes_max = static_cast<int>(query.number(20));
   return row;
 }
 
@@ -87,6 +94,7 @@ void bind_row(Statement& insert, const JobRow& row) {
   insert.bind(row.attempts).bind(row.step).bind(row.checkpoint_step);
   insert.bind(row.nodes).bind(row.tags).bind(std::int64_t{row.archived});
   insert.bind(std::int64_t{row.unclean});
+  insert.bind(std::int64_t{row.nodes_min}).bind(std::int64_t{row.nodes_max});
 }
 
 Result<std::vector<Record>> read_records(const Connection& connection, Statement& query) {
@@ -196,7 +204,7 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
     insert.reset();
   }
   Statement replace(connection, "INSERT INTO job(" + std::string(row_columns) +
-                                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" +
+                                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" +
                                     replace_row);
   for (const JobRow& row : rows) {
     bind_row(replace, row);

@@ -1,14 +1,15 @@
 // The journal and its indexes: one SQLite file, `$MUSTER_HOME/muster.db` (WAL, synchronous=FULL).
 // One writer (the controller), any number of readers in other processes. Not thread safe.
 //
-// Schema version 4 (`PRAGMA user_version`):
+// Schema version 8 (`PRAGMA user_version`):
 //   record(seq INTEGER PRIMARY KEY, at_ms, job TEXT, node TEXT, kind TEXT, payload TEXT)
 //     the journal; job or node are '' where the record has none; payload is the record as JSON
 //   job(name TEXT PRIMARY KEY, submitted_ms, state, …)
 //     one row a job, derived from its records in the same transaction
-// Version 1 had no job.unclean; which version records have what since stands in store_schema.cpp,
-// how older ones are read in launcher/wire/older_records.cpp. An older file is migrated in place
-// when the controller opens it; readers read it as it is. A newer one is refused by all.
+// Version 1 had no job.unclean, 7 no job.nodes_min; which version records have what since stands in
+// store_schema.cpp, how older ones are read in launcher/wire/older_records.cpp. An older file is
+// migrated in place when the controller opens it; readers read it as it is. A newer one is refused
+// by all.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,12 @@ CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
     // Records say how many GPUs a node has, and how many ranks were started on each for them.
     "",
     // Records tell of nodes that come to a running attempt and go from it.
-    ""};
+    "",
+    // A job may have one number of nodes or another.
+    R"sql(
+ALTER TABLE job ADD COLUMN nodes_min INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
+)sql"};
 
 static_assert(std::size(migrations) == store_version);
 

@@ -123,6 +123,8 @@ JobRow row() {
   row.ended_at = from_ms(9000);
   row.exit_code = 0;
   row.attempts = 2;
+  row.nodes_min = 2;
+  row.nodes_max = 2;
   row.tags = R"({"team":"wind"})";
   return row;
 }

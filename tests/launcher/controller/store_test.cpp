@@ -17,6 +17,8 @@ JobRow a_row(const std::string& name, std::int64_t submitted_ms) {
   row.compute = "lab";
   row.submitted_at = from_ms(submitted_ms);
   row.nodes = "h01,h02";
+  row.nodes_min = 2;
+  row.nodes_max = 4;
   row.tags = R"({"team":"vision"})";
   return row;
 }
@@ -63,6 +65,8 @@ TEST_CASE("records and rows are there after the store is opened again") {
   REQUIRE(row);
   REQUIRE(*row);
   CHECK((*row)->compute == "lab");
+  CHECK((*row)->nodes_min == 2);
+  CHECK((*row)->nodes_max == 4);
   CHECK_FALSE((*row)->ended_at);
 }
 

@@ -69,6 +69,7 @@ TEST_CASE("readers read a store of version 1 as it is") {
   REQUIRE(rows);
   REQUIRE(rows->size() == 3);
   CHECK(rows->front().name == "running");
+  CHECK(rows->front().nodes_max == 0);
   CHECK((*store)->records_of({"failed"})->size() == 27);
   CHECK((*store)->load_live());
   CHECK(Database(scratch).text("PRAGMA user_version") == "1\n");
@@ -86,6 +87,7 @@ TEST_CASE("a store of version 1 becomes a current one and no record is lost or c
   REQUIRE(row);
   CHECK((*row)->tags == R"({"team":"vision"})");
   CHECK_FALSE((*row)->unclean);
+  CHECK((*row)->nodes_min == 0);
 }
 
 TEST_CASE("the job that ran when muster was replaced goes on in the State made from version 1") {

@@ -1,0 +1,62 @@
+#include "launcher/controller/job_rows.h"
+
+#include "scheduler/apply.h"
+#include "tests/catch.h"
+
+namespace muster {
+namespace {
+
+// The rows as they are kept while records come.
+class Fold {
+ public:
+  template <class T>
+  void see(const T& what) {
+    const Record record{from_ms(at_ms_ += 10), what};
+    apply(state_, record);
+    rows_.note(record, state_);
+  }
+  const JobRow& row() {
+    const JobRow* found = rows_.find({"train"});
+    REQUIRE(found);
+    return *found;
+  }
+
+ private:
+  State state_;
+  JobRows rows_;
+  std::int64_t at_ms_ = 0;
+};
+
+JobSubmitted a_submission() {
+  JobSubmitted submitted;
+  submitted.job = {"train"};
+  submitted.spec.instance_count = 2;
+  submitted.spec.muster.nodes_min = 2;
+  submitted.spec.muster.nodes_max = 3;
+  for (const char* node : {"n1", "n2", "n3"}) {
+    submitted.target.nodes.emplace_back();
+    submitted.target.nodes.back().id = {node};
+  }
+  return submitted;
+}
+
+TEST_CASE("a row says between how many nodes a job may have, and which it has") {
+  Fold fold;
+  fold.see(Observation{a_submission()});
+  CHECK(fold.row().nodes_min == 2);
+  CHECK(fold.row().nodes_max == 3);
+  CHECK(fold.row().nodes.empty());
+  fold.see(Decision{AttemptPlaced{{"train"}, AttemptId{0}, {{"n1"}, {"n2"}}, "free", {}}});
+  CHECK(fold.row().nodes == "n1,n2");
+}
+
+TEST_CASE("a node that takes another's place is in the row") {
+  Fold fold;
+  fold.see(Observation{a_submission()});
+  fold.see(Decision{AttemptPlaced{{"train"}, AttemptId{0}, {{"n1"}, {"n2"}}, "free", {}}});
+  fold.see(Decision{NodeReplaced{{"train"}, AttemptId{0}, {"n2"}, {"n3"}, "ill"}});
+  CHECK(fold.row().nodes == "n1,n3");
+}
+
+}  // namespace
+}  // namespace muster
