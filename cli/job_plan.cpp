@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/node_range.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/rank_map.h"
 
@@ -33,9 +34,15 @@ bool is_counted_later(const JobSpec& spec, const std::vector<int>& processes) {
   return spec.distribution.process_per_gpu && processes.empty();
 }
 
-std::vector<RankPlace> ranks_of(const JobSpec& spec, const std::vector<int>& processes) {
+std::vector<RankPlace> ranks_of(const JobSpec& spec, int nodes, const std::vector<int>& processes) {
   if (is_counted_later(spec, processes)) return {};
-  return rank_map(spec.distribution, spec.instance_count, processes);
+  return rank_map(spec.distribution, nodes, processes);
+}
+
+// As many as there are, within what the job may have.
+int nodes_placed(const JobSpec& spec, std::size_t eligible) {
+  const auto there = static_cast<int>(std::min<std::size_t>(eligible, spec.muster.nodes_max));
+  return std::max(there, spec.muster.nodes_min);
 }
 
 Document ranks_document(const JobPlan& plan) {
@@ -55,8 +62,9 @@ Document ranks_document(const JobPlan& plan) {
 }  // namespace
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target) {
-  JobPlan plan{spec, target, eligible_nodes(spec, target), {}, {}};
-  for (const RankPlace& place : ranks_of(spec, {})) {
+  JobPlan plan{spec, target, eligible_nodes(spec, target), 1, {}, {}};
+  plan.placed = nodes_placed(spec, plan.nodes.size());
+  for (const RankPlace& place : ranks_of(spec, plan.placed, {})) {
     plan.ranks.push_back({place.rank, place.node_index, place.local_rank});
   }
   for (SnapshotRequest& request : sources_of(spec, target)) {
@@ -68,14 +76,15 @@ Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target) {
 }
 
 std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes) {
-  if (is_counted_later(spec, processes)) return std::nullopt;
-  return ranks_of(spec, processes).size();
+  const bool is_chosen_later = is_elastic(spec) && processes.empty();
+  if (is_counted_later(spec, processes) || is_chosen_later) return std::nullopt;
+  return ranks_of(spec, spec.instance_count, processes).size();
 }
 
 std::set<RankId> ranks_of_node(const JobSpec& spec, const std::vector<int>& processes,
                                int node_index) {
   std::set<RankId> ranks;
-  for (const RankPlace& place : ranks_of(spec, processes)) {
+  for (const RankPlace& place : ranks_of(spec, spec.muster.nodes_max, processes)) {
     if (place.node_index == node_index) ranks.insert(place.rank);
   }
   return ranks;

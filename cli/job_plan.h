@@ -31,7 +31,8 @@ struct PlannedTree {
 struct JobPlan {
   JobSpec spec;
   ComputeTarget target;
-  std::vector<NodeId> nodes;  // in the order they would be tried; free and healthy shows later
+  std::vector<NodeId> nodes;       // in the order they would be tried; free and healthy shows later
+  int placed = 1;                  // so many it would start with, were all of them free and healthy
   std::vector<PlannedRank> ranks;  // none where nodes have to count their GPUs first
   std::vector<PlannedTree> trees;
 };
@@ -39,7 +40,7 @@ struct JobPlan {
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target);
 Document plan_document(const JobPlan& plan);
 
-// `processes` as AttemptSummary has it. Nothing: GPUs have not been counted.
+// `processes` as AttemptSummary has it. Nothing: GPUs have not been counted, or nodes not chosen.
 std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes);
 std::set<RankId> ranks_of_node(const JobSpec& spec, const std::vector<int>& processes,
                                int node_index);

@@ -5,6 +5,7 @@
 
 #include "cli/job_check.h"
 #include "cli/job_plan.h"
+#include "cli/node_range.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
@@ -47,11 +48,20 @@ std::string shown_command(const std::string& command) {
   return printable(shown);
 }
 
+std::string wanted_nodes(const JobPlan& plan) {
+  const MusterSettings& muster = plan.spec.muster;
+  const std::string eligible = std::to_string(plan.nodes.size());
+  if (!is_elastic(plan.spec)) {
+    return std::to_string(plan.spec.instance_count) + " of " + eligible + " eligible nodes";
+  }
+  return std::to_string(muster.nodes_min) + " to " + std::to_string(muster.nodes_max) +
+         " nodes, of " + eligible + " eligible";
+}
+
 std::string heading(const JobPlan& plan) {
   const JobSpec& spec = plan.spec;
   std::string text = "job       " + (spec.name.empty() ? "(a name is made)" : spec.name) + "\n";
-  text += "target    " + plan.target.name + ": " + std::to_string(spec.instance_count) + " of " +
-          std::to_string(plan.nodes.size()) + " eligible nodes\n";
+  text += "target    " + plan.target.name + ": " + wanted_nodes(plan) + "\n";
   const std::string number =
       spec.distribution.process_per_gpu ? by_gpus : std::to_string(plan.ranks.size());
   text += "ranks     " + number + " (" + std::string(word(spec.distribution.type)) + ")\n";
@@ -65,7 +75,7 @@ void print_plan(const JobPlan& plan, const CommonOptions& common) {
   const bool color = wants_color(common.color, Stream::out);
   const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
   Table nodes({"NODE RANK", "NODE", "RANKS"});
-  for (int i = 0; i < plan.spec.instance_count; ++i) {
+  for (int i = 0; i < plan.placed; ++i) {
     const auto index = static_cast<std::size_t>(i);
     const std::string name = index < plan.nodes.size() ? plan.nodes[index].value : "";
     nodes.add({std::to_string(i), name, node_ranks_text(plan, i)});

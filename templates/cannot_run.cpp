@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "scheduler/model/names.h"
 #include "templates/path_form.h"
 #include "templates/spelling.h"
 
@@ -114,6 +115,22 @@ void check_code(const JobSpec& spec, Refusals& out) {
   }
 }
 
+// Ranks that come and go need a rendezvous of their own: the program's, by MUSTER_MEMBERS.
+void check_elastic(const JobSpec& spec, Refusals& out) {
+  const int least = spec.muster.nodes_min;
+  const int most = spec.muster.nodes_max;
+  const DistributionType type = spec.distribution.type;
+  if (least >= most || type == DistributionType::pytorch) return;
+  const std::string what = type == DistributionType::none
+                               ? "a job without 'distribution'"
+                               : "'distribution.type: " + std::string(word(type)) + "'";
+  out.refuse(least < spec.instance_count ? "muster.nodes.min" : "muster.nodes.max",
+             what + " runs on a fixed number of nodes, got " + std::to_string(least) + " to " +
+                 std::to_string(most) +
+                 "; write 'distribution: {type: pytorch}', or leave muster.nodes.min, "
+                 "muster.nodes.max and resources.max_instance_count out");
+}
+
 void check_shape(const JobSpec& spec, Refusals& out) {
   if (spec.distribution.type == DistributionType::ray) {
     out.refuse("distribution", "ray clusters are not started yet");
@@ -121,17 +138,7 @@ void check_shape(const JobSpec& spec, Refusals& out) {
   for (const auto& [name, service] : spec.services) {
     out.refuse("services." + name, "services are not started yet: services." + name);
   }
-  const bool may_change = spec.distribution.type == DistributionType::pytorch;
-  if (!may_change && spec.muster.nodes_min < spec.instance_count) {
-    out.refuse("muster.nodes.min",
-               "jobs that start with fewer nodes than instance_count are not "
-               "run yet; leave muster.nodes.min out");
-  }
-  if (!may_change && spec.muster.nodes_max > spec.instance_count) {
-    out.refuse("muster.nodes.max",
-               "jobs that grow beyond instance_count are not run yet; leave "
-               "muster.nodes.max and resources.max_instance_count out");
-  }
+  check_elastic(spec, out);
   const std::string& checkpoint = spec.muster.checkpoint_path;
   if (const auto form = path_form(checkpoint); form && is_remote(form->kind)) {
     out.refuse("muster.checkpoint.path", std::string(what_is(form->kind)) +

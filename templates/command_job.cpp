@@ -19,23 +19,37 @@ bool calls(std::string_view command, std::string_view program) {
   return false;
 }
 
+// A setting where the file says it, in the map or among the properties.
+const YamlNode* find_setting(const Value& root, const std::string& path) {
+  const YamlNode* found = root.node().find_path(path);
+  return found ? found : root.node().find_path("properties." + path);
+}
+
+// min <= instance_count <= max; one that is not given is the instance count.
 void check_nodes(const Value& root, const JobSpec& spec) {
   const MusterSettings& muster = spec.muster;
-  const auto complain = [&](const char* key, const std::string& message) {
-    const YamlNode* found = root.node().find_path(key);
-    Value(found ? *found : root.node(), key, root.findings()).error(message);
+  const std::string bounds =
+      "resources.instance_count (" + std::to_string(spec.instance_count) + "), got ";
+  const std::string cure =
+      "write a resources.instance_count that is not below muster.nodes.min "
+      "and not above muster.nodes.max";
+  const auto complain = [&](const YamlNode* node, const char* key, const std::string& message) {
+    Value(node ? *node : root.node(), key, root.findings()).error(message, cure);
   };
   if (muster.nodes_min > spec.instance_count) {
-    complain("muster.nodes.min", "expected at most resources.instance_count (" +
-                                     std::to_string(spec.instance_count) + "), got " +
-                                     std::to_string(muster.nodes_min));
+    complain(find_setting(root, "muster.nodes.min"), "muster.nodes.min",
+             "expected at most " + bounds + std::to_string(muster.nodes_min));
   }
+  const YamlNode* most = find_setting(root, "muster.nodes.max");
+  const YamlNode* of_azure = root.node().find_path("resources.max_instance_count");
   if (muster.nodes_max < spec.instance_count) {
-    const bool from_azure = !root.node().find_path("muster.nodes.max") &&
-                            !root.node().find_path("properties.muster.nodes.max");
-    complain(from_azure ? "resources.max_instance_count" : "muster.nodes.max",
-             "expected at least resources.instance_count (" + std::to_string(spec.instance_count) +
-                 "), got " + std::to_string(muster.nodes_max));
+    complain(most ? most : of_azure, most ? "muster.nodes.max" : "resources.max_instance_count",
+             "expected at least " + bounds + std::to_string(muster.nodes_max));
+  } else if (most && of_azure && most->text != of_azure->text) {
+    Value(*most, "muster.nodes.max", root.findings())
+        .error("resources.max_instance_count says " + quoted(of_azure->text) + ", got " +
+                   quoted(most->text),
+               "keep one of the two");
   }
 }
 

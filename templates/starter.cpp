@@ -107,6 +107,9 @@ muster:
     argument: --resume {checkpoint}    # appended to the command when there is one
   restart:
     attempts: 3
+  # nodes:                             # start with 2 nodes, take up to 4 when they are free, and
+  #   min: 2                           # go on without one that is lost; the program has to follow
+  #   max: 4                           # the file $MUSTER_MEMBERS, as muster-train does
   # placement:
   #   exclude: n[07-08]
 )";

@@ -42,10 +42,34 @@ void check_placement(const JobFile& job, const ComputeTarget& target, const char
       did_you_mean(*unknown, {nodes.begin(), nodes.end()})));
 }
 
+// A job that takes fewer nodes than it would like is held to what it needs.
+void check_size(const JobFile& job, const ComputeTarget& target, std::vector<Finding>& out) {
+  const auto nodes = static_cast<int>(target.nodes.size());
+  const int wanted = job.spec.instance_count;
+  const int least = std::min(wanted, job.spec.muster.nodes_min);
+  const int most = std::max(wanted, job.spec.muster.nodes_max);
+  const std::string key = least < wanted ? "muster.nodes.min" : "resources.instance_count";
+  if (target.name == "local" && least > 1) {
+    out.push_back(finding_about(job, Severity::error, key,
+                                key + ": 'local' is one node, got " + std::to_string(least),
+                                "'compute: local-cluster' is this host as several"));
+    return;
+  }
+  const std::string has = ": the target " + quoted(target.name) + " has " + std::to_string(nodes) +
+                          (nodes == 1 ? " node, got " : " nodes, got ");
+  if (least > nodes) {
+    out.push_back(finding_about(job, Severity::error, key, key + has + std::to_string(least)));
+  } else if (most > nodes) {
+    out.push_back(finding_about(job, Severity::note, "muster.nodes.max",
+                                "muster.nodes.max" + has + std::to_string(most)));
+  }
+}
+
 // Too few of them stop no job, but whoever asks for them should know.
 void check_spares(const JobFile& job, const ComputeTarget& target, std::vector<Finding>& out) {
   const int spares = job.spec.muster.nodes_spares;
-  const int left = static_cast<int>(target.nodes.size()) - job.spec.instance_count;
+  const int left = static_cast<int>(target.nodes.size()) -
+                   std::max(job.spec.instance_count, job.spec.muster.nodes_max);
   if (spares == 0 || spares <= left) return;
   out.push_back(finding_about(job, Severity::warning, "muster.nodes.spares",
                               "muster.nodes.spares: the target " + quoted(target.name) + " has " +
@@ -96,21 +120,7 @@ ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarge
                                          unknown_suggestion(known, name)));
     return out;
   }
-  const auto nodes = static_cast<int>(target->nodes.size());
-  const int wanted = job.spec.instance_count;
-  const int least = std::min(wanted, job.spec.muster.nodes_min);
-  if (target->name == "local" && wanted > 1) {
-    out.findings.push_back(finding_about(
-        job, Severity::error, "resources.instance_count",
-        "resources.instance_count: 'local' is one node, got " + std::to_string(wanted),
-        "'compute: local-cluster' is this host as several"));
-  } else if (least > nodes) {
-    const char* key = least < wanted ? "muster.nodes.min" : "resources.instance_count";
-    out.findings.push_back(finding_about(
-        job, Severity::error, key,
-        std::string(key) + ": the target " + quoted(name) + " has " + std::to_string(nodes) +
-            (nodes == 1 ? " node, got " : " nodes, got ") + std::to_string(least)));
-  }
+  check_size(job, *target, out.findings);
   check_placement(job, *target, "muster.placement.include", job.spec.muster.include_nodes,
                   out.findings);
   check_placement(job, *target, "muster.placement.exclude", job.spec.muster.exclude_nodes,

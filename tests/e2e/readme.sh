@@ -18,7 +18,7 @@ mkdir "$work/src"
 expect 0 "$MUSTER" validate --cluster "$work/block2" "$work/job.yml"
 
 # The examples beside it are valid too, and every starter.
-expect 0 "$MUSTER" validate "$source"/configs/{quickstart,mpi-hello,pytorch-ddp}.yml
+expect 0 "$MUSTER" validate "$source"/configs/{quickstart,mpi-hello,pytorch-ddp,elastic}.yml
 for starter in $("$MUSTER" init | awk "NR > 1 {print \$1}"); do
   expect 0 "$MUSTER" init "$starter"
   cp "$work/out" "$work/starter.yml"

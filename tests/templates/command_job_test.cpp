@@ -118,6 +118,51 @@ identity: {type: managed, client_id: c}
   CHECK(spec.recorded.at("identity.client_id") == "c");
 }
 
+TEST_CASE("a job has between min and max nodes; what is not given is the instance count") {
+  const std::string torch = head + "distribution: {type: pytorch}\n";
+  const auto range = [&](const std::string& text) {
+    const JobSpec spec = spec_of(torch + text);
+    return std::pair{spec.muster.nodes_min, spec.muster.nodes_max};
+  };
+  CHECK(range("") == std::pair{1, 1});
+  CHECK(range("resources: {instance_count: 3}\nmuster: {nodes: {min: 2}}") == std::pair{2, 3});
+  CHECK(range("resources: {instance_count: 3}\nmuster: {nodes: {max: 5}}") == std::pair{3, 5});
+  CHECK(range("resources: {instance_count: 3, max_instance_count: 4}") == std::pair{3, 4});
+  CHECK(range("resources: {max_instance_count: 4}\nproperties: {muster.nodes.max: 4}") ==
+        std::pair{1, 4});
+  CHECK(cannot_run_yet(read_job(torch + "muster: {nodes: {max: 2}}")).empty());
+}
+
+TEST_CASE("bounds of the nodes that do not hold the instance count are errors, with the cure") {
+  CHECK_THAT(findings_of(head + "muster: {nodes: {min: 2, max: 4}}"),
+             ContainsSubstring("job.yml:4:23: error: muster.nodes.min: expected at most "
+                               "resources.instance_count (1), got 2; write a "
+                               "resources.instance_count that is not below"));
+  CHECK_THAT(findings_of(head + "resources: {instance_count: 3}\n"
+                                "properties: {muster.nodes.max: 2}"),
+             ContainsSubstring("job.yml:5:32: error: muster.nodes.max: expected at least "
+                               "resources.instance_count (3), got 2"));
+  CHECK_THAT(findings_of(head + "muster: {nodes: {min: 0}}"),
+             ContainsSubstring("muster.nodes.min: expected"));
+  CHECK_THAT(findings_of(head + "resources: {max_instance_count: 3}\nmuster: {nodes: {max: 4}}"),
+             ContainsSubstring("muster.nodes.max: resources.max_instance_count says '3', got '4'; "
+                               "keep one of the two"));
+}
+
+TEST_CASE("only ranks that meet by torch's variables may come and go") {
+  const auto refusal = [](const std::string& text) {
+    return printed(cannot_run_yet(read_job("command: x\nenvironment: azureml:host\n" + text +
+                                           "muster: {nodes: {max: 4}}\n")));
+  };
+  CHECK(refusal("distribution: {type: pytorch}\n") == "");
+  CHECK_THAT(refusal("distribution: {type: mpi, process_count_per_instance: 1}\n"),
+             ContainsSubstring("'distribution.type: mpi' runs on a fixed number of nodes, got 1 to "
+                               "4; write 'distribution: {type: pytorch}', or leave"));
+  CHECK_THAT(refusal("distribution: {type: tensorflow}\n"), ContainsSubstring("tensorflow"));
+  CHECK_THAT(refusal(""), ContainsSubstring("job.yml:3:23: unresolved: a job without "
+                                            "'distribution' runs on a fixed number"));
+}
+
 TEST_CASE("numbers may be quoted or end in .0, and booleans are any word of YAML 1.1") {
   const JobSpec spec = spec_of(head +
                                "resources: {instance_count: '3'}\n"

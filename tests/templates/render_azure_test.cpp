@@ -35,6 +35,22 @@ properties:
 )");
 }
 
+TEST_CASE("the bounds of the nodes are properties on Azure, which grows no job by itself") {
+  const std::string head =
+      "command: x\nenvironment: azureml:host\ncompute: lab\ndistribution: {type: pytorch}\n";
+  const JobFile job = read_job(head +
+                               "resources: {instance_count: 2, max_instance_count: 4}\n"
+                               "muster: {nodes: {min: 1}}\n");
+  CHECK(printed(job.findings) == "");
+  const std::string rendered = render_for_azure(job);
+  CHECK_THAT(rendered, ContainsSubstring("max_instance_count: 4"));
+  CHECK_THAT(rendered, ContainsSubstring("muster.nodes.min: \"1\""));
+  const JobFile again = read_job(rendered);
+  CHECK(printed(again.findings) == "");
+  CHECK(again.spec.muster.nodes_min == 1);
+  CHECK(again.spec.muster.nodes_max == 4);
+}
+
 TEST_CASE("a rendered file means the same as the file it was made from") {
   const JobFile job = read_job(
       "command: |-\n  a\n\n   b: c\nenvironment: azureml:host\ncompute: lab\n"

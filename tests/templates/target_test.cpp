@@ -43,6 +43,30 @@ TEST_CASE("more nodes than the target has are an error") {
              ContainsSubstring("error: muster.nodes.min: the target 'lab' has 4 nodes, got 5"));
 }
 
+TEST_CASE("fewer nodes than a job may have are a note, fewer than it needs an error") {
+  const auto findings = [](const std::string& nodes, const std::string& compute = "lab") {
+    ClusterFile cluster =
+        read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
+    const auto job =
+        read_job("command: x\nenvironment: azureml:host\ncompute: " + compute +
+                 "\ndistribution: {type: pytorch}\nresources: {instance_count: 2" + nodes);
+    const ResolvedTarget resolved = resolve_target(job, known_targets(cluster), "");
+    CHECK((resolved.target != nullptr) == !has_errors(resolved.findings));
+    return printed(resolved.findings);
+  };
+  CHECK(findings("}\nmuster: {nodes: {max: 4}}") == "");
+  CHECK_THAT(findings("}\nmuster: {nodes: {max: 5}}"),
+             ContainsSubstring(
+                 "job.yml:6:23: note: muster.nodes.max: the target 'lab' has 4 nodes, got 5"));
+  CHECK_THAT(findings(", max_instance_count: 5}"), ContainsSubstring("job.yml:5:52: note: "));
+  CHECK_THAT(findings("}\nmuster: {nodes: {min: 1, max: 2}}", "local"),
+             ContainsSubstring("note: muster.nodes.max: the target 'local' has 1 node, got 2"));
+  CHECK_THAT(findings("}\nmuster: {nodes: {max: 4}}", "local"),
+             ContainsSubstring("error: resources.instance_count: 'local' is one node, got 2"));
+  CHECK_THAT(findings("}\nmuster: {nodes: {max: 4, spares: 1}}"),
+             ContainsSubstring("has 0 beside the job's own nodes, got 1"));
+}
+
 TEST_CASE("more spares than the target has nodes left are a warning") {
   const auto warnings = [](const std::string& spares) {
     ClusterFile cluster =

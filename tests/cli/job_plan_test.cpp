@@ -1,0 +1,59 @@
+// What `plan` works out of a job and a target.
+#include "cli/job_plan.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+
+namespace muster {
+namespace {
+
+JobSpec a_spec(int least, int count, int most) {
+  JobSpec spec;
+  spec.distribution.type = DistributionType::pytorch;
+  spec.distribution.processes_per_node = 2;
+  spec.instance_count = count;
+  spec.muster.nodes_min = least;
+  spec.muster.nodes_max = most;
+  return spec;
+}
+
+JobPlan plan_of(const JobSpec& spec, int nodes) {
+  ComputeTarget target;
+  target.name = "lab";
+  for (int i = 1; i <= nodes; ++i) {
+    target.nodes.emplace_back();
+    target.nodes.back().id = NodeId{"n" + std::to_string(i)};
+  }
+  auto plan = make_plan(spec, target);
+  REQUIRE(plan);
+  return *plan;
+}
+
+TEST_CASE("a job with a fixed number of nodes is planned for these") {
+  const JobPlan plan = plan_of(a_spec(2, 2, 2), 5);
+  CHECK(plan.placed == 2);
+  CHECK(plan.ranks.size() == 4);
+  CHECK(rank_count(plan.spec, {}) == 4);
+}
+
+TEST_CASE("a job with between min and max nodes is planned for as many as there are") {
+  CHECK(plan_of(a_spec(2, 2, 4), 3).placed == 3);
+  CHECK(plan_of(a_spec(2, 2, 4), 3).ranks.size() == 6);
+  CHECK(plan_of(a_spec(2, 3, 4), 9).placed == 4);
+  JobSpec spec = a_spec(2, 3, 4);
+  spec.muster.exclude_nodes = {"n1", "n2"};
+  CHECK(plan_of(spec, 4).placed == 2);
+  CHECK(plan_of(spec, 3).placed == 2);  // it waits: a second one is not there
+}
+
+TEST_CASE("how many ranks it has is known once its nodes are") {
+  const JobSpec spec = a_spec(2, 2, 4);
+  CHECK_FALSE(rank_count(spec, {}));
+  CHECK(rank_count(spec, {2, 2, 2}) == 6);
+  CHECK(ranks_of_node(spec, {2, 2, 2}, 2) == std::set<RankId>{RankId{4}, RankId{5}});
+  CHECK(ranks_of_node(spec, {}, 3) == std::set<RankId>{RankId{6}, RankId{7}});
+}
+
+}  // namespace
+}  // namespace muster
