@@ -82,6 +82,9 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
   job.resumed_from = record.resume_from;
   job.newest_checkpoint = record.resume_from;
   job.resume_step.reset();
+  job.certified_because.reset();
+  const auto& certified = job.newest_certified;
+  if (certified && !is_on_lineage(job, *certified)) job.newest_certified.reset();
 }
 
 void apply_one(State& state, Time at, const StopBegun& record) {

@@ -45,6 +45,7 @@ void apply_one(State& state, Time at, const ResumeRequested& record) {
   job.newest_checkpoint = record.newest_checkpoint;
   job.forks = record.forks;
   job.resume_step = record.from_step;
+  job.certified_because = record.certified_because;
 }
 
 void apply_one(State& state, Time at, const JobWaits& record) {

@@ -68,6 +68,11 @@ void see_checkpoint(Job& job, Attempt& attempt, const std::optional<CheckpointRe
   keep_newer(job.newest_checkpoint, checkpoint);
 }
 
+void see_certified(Job& job, const std::optional<CheckpointRef>& checkpoint) {
+  if (!checkpoint || !is_on_lineage(job, *checkpoint) || is_foreign(job, *checkpoint)) return;
+  keep_newer(job.newest_certified, checkpoint);
+}
+
 // The attempt is over, but its processes were not: now they are.
 void clean_up(State& state, const NodeClean& report) {
   Node& node = node_at(state, report.node);
@@ -93,9 +98,9 @@ void apply_one(State& state, Time at, const NodeChecked& record) {
   node->asked_at = at;
   Job& job = *find_job(state, record.job);
   const bool before_first_launch = job.forks.empty() && !job.newest_checkpoint;
-  if (before_first_launch && record.newest_checkpoint) {
-    job.found.push_back(*record.newest_checkpoint);
-  }
+  if (!before_first_launch) return;
+  if (record.newest_checkpoint) job.found.push_back(*record.newest_checkpoint);
+  if (record.newest_certified) job.found.push_back(*record.newest_certified);
 }
 
 void apply_one(State& state, Time at, const StagingSeen& record) {
@@ -143,7 +148,9 @@ void apply_one(State& state, Time at, const NodeClean& record) {
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
   if (!node) return clean_up(state, record);
   if (!attempt->launched || !(is_ending(*attempt) || node->leaves)) return;
-  see_checkpoint(*find_job(state, record.job), *attempt, record.newest_checkpoint);
+  Job& job = *find_job(state, record.job);
+  see_checkpoint(job, *attempt, record.newest_checkpoint);
+  see_certified(job, record.newest_certified);
   if (node->is_clean()) return;
   node->clean = record;
   if (node->leaves) node->collection_seen = at;

@@ -217,6 +217,7 @@ void put_job(Text& text, const Job& job) {
   text.line(at + ".user", job.user);
   text.line(at + ".cancel", job.cancel);
   text.line(at + ".resume_step", job.resume_step);
+  text.line(at + ".certified_because", job.certified_because);
   text.line(at + ".next_attempt", job.next_attempt);
   for (const PastAttempt& past : job.past) {
     put_past(text, at + ".past" + std::to_string(past.id.value), past);
@@ -229,6 +230,7 @@ void put_job(Text& text, const Job& job) {
   text.line(at + ".excluded", job.excluded);
   text.line(at + ".found", job.found);
   text.line(at + ".newest_checkpoint", job.newest_checkpoint);
+  text.line(at + ".newest_certified", job.newest_certified);
   text.line(at + ".resumed_from", job.resumed_from);
   for (const Fork& fork : job.forks) {
     text.line(at + ".fork", std::vector<std::int64_t>{fork.epoch.value, fork.step});

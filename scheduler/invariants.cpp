@@ -149,18 +149,22 @@ void RecordAudit::check(const State&, Time, const ResumeRequested& record) {
   if (record.newest_checkpoint) history.sealed_steps.insert(record.newest_checkpoint->step);
 }
 
+void RecordAudit::see_sealed(const JobId& job, const std::optional<CheckpointRef>& checkpoint) {
+  if (checkpoint) jobs_[job].sealed_steps.insert(checkpoint->step);
+}
+
 void RecordAudit::check(const State&, Time, const NodeChecked& record) {
-  if (record.newest_checkpoint)
-    jobs_[record.job].sealed_steps.insert(record.newest_checkpoint->step);
+  see_sealed(record.job, record.newest_checkpoint);
+  see_sealed(record.job, record.newest_certified);
 }
 
 void RecordAudit::check(const State&, Time, const ProgressSeen& record) {
-  if (record.checkpoint) jobs_[record.job].sealed_steps.insert(record.checkpoint->step);
+  see_sealed(record.job, record.checkpoint);
 }
 
 void RecordAudit::check(const State&, Time, const NodeClean& record) {
-  if (record.newest_checkpoint)
-    jobs_[record.job].sealed_steps.insert(record.newest_checkpoint->step);
+  see_sealed(record.job, record.newest_checkpoint);
+  see_sealed(record.job, record.newest_certified);
   if (record.unkillable.empty()) quieten(record.job, record.attempt, record.node);
 }
 

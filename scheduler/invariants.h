@@ -65,6 +65,7 @@ class RecordAudit {
   void check_free(const State& before, Time at, const JobId& job, const NodeId& node);
   void check_usable(const State& before, Time at, const JobId& job, const NodeId& node);
   void quieten(const JobId& job, AttemptId attempt, const NodeId& node);
+  void see_sealed(const JobId& job, const std::optional<CheckpointRef>& checkpoint);
   void fail(const JobId& job, const std::string& what);
 
   std::map<JobId, History> jobs_;

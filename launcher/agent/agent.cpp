@@ -44,6 +44,12 @@ Environment own_environment() {
   return environment;
 }
 
+void add_checkpoints(AttemptClean& clean, const std::string& directory) {
+  CheckpointProbe probe = probe_checkpoints(directory);
+  clean.newest_checkpoint = std::move(probe.newest);
+  clean.newest_certified = std::move(probe.newest_certified);
+}
+
 }  // namespace
 
 Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keeper,
@@ -280,7 +286,7 @@ void Agent::tell_clean(LocalAttempt& attempt) {
   attempt.clean_told();
   AttemptClean clean = attempt.clean_message();
   if (attempt.has_near_checkpoints()) {
-    clean.newest_checkpoint = probe_checkpoints(attempt.checkpoint_directory()).newest;
+    add_checkpoints(clean, attempt.checkpoint_directory());
     return line_.send(clean);
   }
   // Told when the directory cannot be looked at.
@@ -289,7 +295,7 @@ void Agent::tell_clean(LocalAttempt& attempt) {
   }
   tasks_.run(
       [clean, directory = attempt.checkpoint_directory()](const ChildTasks::Tell&) mutable {
-        clean.newest_checkpoint = probe_checkpoints(directory).newest;
+        add_checkpoints(clean, directory);
         return encode(FromAgent{clean});
       },
       probe_limit,

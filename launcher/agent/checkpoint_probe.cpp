@@ -4,12 +4,20 @@
 
 namespace muster {
 
+namespace {
+
+std::optional<CheckpointRef> ref_of(const FoundCheckpoint* found) {
+  if (found == nullptr) return std::nullopt;
+  return CheckpointRef{static_cast<std::int64_t>(found->step), found->path};
+}
+
+}  // namespace
+
 CheckpointProbe probe_checkpoints(const std::string& directory) {
   CheckpointSearch search = search_checkpoints(directory);
   CheckpointProbe probe;
-  if (const FoundCheckpoint* found = search.newest()) {
-    probe.newest = CheckpointRef{static_cast<std::int64_t>(found->step), found->path};
-  }
+  probe.newest = ref_of(search.newest());
+  probe.newest_certified = ref_of(search.newest(CheckpointGrade::certified));
   probe.trouble = std::move(search.trouble);
   return probe;
 }

@@ -1,5 +1,5 @@
-// The newest sealed checkpoint below a directory, as the journal names it. Reads files, may block
-// on a slow file system: the agent asks from a child process.
+// The newest sealed checkpoints below a directory, as the journal names them. Reads files, may
+// block on a slow file system: the agent asks from a child process.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,7 @@ namespace muster {
 
 struct CheckpointProbe {
   std::optional<CheckpointRef> newest;
+  std::optional<CheckpointRef> newest_certified;  // training went on well after it
   std::string trouble;  // there may be newer ones that could not be looked at; empty: no trouble
 };
 

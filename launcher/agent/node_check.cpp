@@ -58,6 +58,7 @@ CheckDone check_node(const CheckNode& request, const std::string& home,
   done.failures = judge_start_gate(facts, {request.expected_host, request.now_ms, request.skip});
   CheckpointProbe checkpoints = probe_checkpoints(checkpoint_directory);
   done.newest_checkpoint = std::move(checkpoints.newest);
+  done.newest_certified = std::move(checkpoints.newest_certified);
   if (!checkpoints.trouble.empty()) done.failures.push_back(unseen_checkpoints(checkpoints));
   return done;
 }

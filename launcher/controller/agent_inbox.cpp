@@ -58,8 +58,9 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   } else if (const auto* data = std::get_if<FileData>(&message)) {
     file(node, *data, payload);
   } else if (const auto* checked = std::get_if<CheckDone>(&message)) {
-    observe_if_ours(node, *checked, NodeChecked{checked->job, checked->attempt, node,
-                                                checked->failures, checked->newest_checkpoint});
+    observe_if_ours(node, *checked,
+                    NodeChecked{checked->job, checked->attempt, node, checked->failures,
+                                checked->newest_checkpoint, checked->newest_certified});
   } else if (const auto* staged = std::get_if<StageDone>(&message)) {
     observe_if_ours(node, *staged,
                     NodeStaged{staged->job, staged->attempt, node, staged->error});
@@ -114,7 +115,7 @@ void AgentInbox::clean(const NodeId& node, const AttemptClean& clean) {
   if (was_stuck && !clean.unkillable.empty()) return;  // which is known
   if (!was_stuck && node_index(clean.job, clean.attempt, node) < 0) return;
   outlets_.observe(NodeClean{clean.job, clean.attempt, node, clean.newest_checkpoint,
-                             clean.unkillable});
+                             clean.unkillable, clean.newest_certified});
 }
 
 // The attempt may be over while processes of it are still held by the kernel there.

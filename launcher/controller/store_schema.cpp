@@ -63,7 +63,8 @@ CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
     "",
     // Records tell of nodes that come to a running attempt and go from it.
     "",
-    // A job may have one number of nodes or another.
+    // A job may have one number of nodes or another. Records name certified checkpoints, and why a
+    // resume wants one.
     R"sql(
 ALTER TABLE job ADD COLUMN nodes_min INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;

@@ -94,6 +94,7 @@ struct CheckDone {
   AttemptId attempt;
   std::vector<CheckFailure> failures;
   std::optional<CheckpointRef> newest_checkpoint;
+  std::optional<CheckpointRef> newest_certified{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -101,6 +102,7 @@ struct CheckDone {
     visit("attempt", self.attempt);
     visit("failures", self.failures);
     visit("newest_checkpoint", self.newest_checkpoint);
+    visit("newest_certified", self.newest_certified);
   }
 };
 
@@ -307,6 +309,7 @@ struct AttemptClean {
   AttemptId attempt;
   std::optional<CheckpointRef> newest_checkpoint;
   std::vector<std::string> unkillable;
+  std::optional<CheckpointRef> newest_certified{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -314,6 +317,7 @@ struct AttemptClean {
     visit("attempt", self.attempt);
     visit("newest_checkpoint", self.newest_checkpoint);
     visit("unkillable", self.unkillable);
+    visit("newest_certified", self.newest_certified);
   }
 };
 

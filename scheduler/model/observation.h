@@ -57,6 +57,7 @@ struct ResumeRequested {
   std::int64_t next_attempt = 0;
   std::optional<CheckpointRef> newest_checkpoint;
   std::vector<Fork> forks;
+  std::optional<std::string> certified_because{};  // only a certified checkpoint will do, and why
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -68,6 +69,7 @@ struct ResumeRequested {
     visit("next_attempt", self.next_attempt);
     visit("newest_checkpoint", self.newest_checkpoint);
     visit("forks", self.forks);
+    visit("certified_because", self.certified_because);
   }
 };
 
@@ -137,6 +139,7 @@ struct NodeChecked {
   NodeId node;
   std::vector<CheckFailure> failures;             // empty: healthy
   std::optional<CheckpointRef> newest_checkpoint;  // of this job on this node
+  std::optional<CheckpointRef> newest_certified{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -145,6 +148,7 @@ struct NodeChecked {
     visit("node", self.node);
     visit("failures", self.failures);
     visit("newest_checkpoint", self.newest_checkpoint);
+    visit("newest_certified", self.newest_certified);
   }
 };
 
@@ -351,6 +355,7 @@ struct NodeClean {
   NodeId node;
   std::optional<CheckpointRef> newest_checkpoint;
   std::vector<std::string> unkillable;  // processes that survived SIGKILL: the node is not clean
+  std::optional<CheckpointRef> newest_certified{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -359,6 +364,7 @@ struct NodeClean {
     visit("node", self.node);
     visit("newest_checkpoint", self.newest_checkpoint);
     visit("unkillable", self.unkillable);
+    visit("newest_certified", self.newest_certified);
   }
 };
 

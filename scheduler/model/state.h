@@ -173,7 +173,8 @@ struct Job {
   ComputeTarget target;
   std::string user;
   std::optional<CancelRequested> cancel;
-  std::optional<std::int64_t> resume_step;  // asked for by `resume --from`
+  std::optional<std::int64_t> resume_step;       // asked for by `resume --from`
+  std::optional<std::string> certified_because;  // resumed so that only a certified one will do
   std::int64_t next_attempt = 0;
   std::vector<PastAttempt> past;
   // For healthy nodes (muster.nodes.wait): what counts since the first gang that was given back.
@@ -186,6 +187,7 @@ struct Job {
   std::set<NodeId> excluded;         // never used again
   std::vector<CheckpointRef> found;  // in the first gate, before this job wrote anything
   std::optional<CheckpointRef> newest_checkpoint;  // of all attempts
+  std::optional<CheckpointRef> newest_certified;   // as the nodes told when they were clean
   std::optional<CheckpointRef> resumed_from;       // of the latest launch
   std::vector<Fork> forks;  // launches that went back, by rising epoch and step
   JobPhase phase;

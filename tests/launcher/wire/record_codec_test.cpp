@@ -67,6 +67,45 @@ TEST_CASE("nodes and launches of a journal that knew no GPUs have none") {
   CHECK(std::get<LaunchBegun>(std::get<Decision>(launch->what)).processes.empty());
 }
 
+TEST_CASE("the newest certified checkpoint of a node reads back from the journal") {
+  const CheckpointRef certified{400, "/ckpt/s000000400-g1"};
+  const NodeChecked checked{{"a"}, AttemptId{1}, {"h01"}, {}, {}, certified};
+  const Record gate = round_trip({from_ms(1), Observation{checked}});
+  const auto& found = std::get<NodeChecked>(std::get<Observation>(gate.what));
+  REQUIRE(found.newest_certified);
+  CHECK(found.newest_certified->step == 400);
+  CHECK(!found.newest_checkpoint);
+  const Record end = round_trip(
+      {from_ms(1), Observation{NodeClean{{"a"}, AttemptId{1}, {"h01"}, {}, {}, certified}}});
+  const auto& clean = std::get<NodeClean>(std::get<Observation>(end.what));
+  REQUIRE(clean.newest_certified);
+  CHECK(clean.newest_certified->directory == certified.directory);
+  ResumeRequested resume;
+  resume.job = {"a"};
+  resume.certified_because = "it was asked for";
+  const Record asked = round_trip({from_ms(1), Observation{resume}});
+  CHECK(std::get<ResumeRequested>(std::get<Observation>(asked.what)).certified_because ==
+        "it was asked for");
+}
+
+TEST_CASE("nodes of a journal that knew no certificates have no certified checkpoint") {
+  const auto checked = decode_record(
+      "node_checked",
+      R"({"job":"a","attempt":1,"node":"h","newest_checkpoint":{"step":9,"directory":"/c"}})",
+      from_ms(1));
+  REQUIRE(checked);
+  const auto& gate = std::get<NodeChecked>(std::get<Observation>(checked->what));
+  CHECK(gate.newest_checkpoint->step == 9);
+  CHECK(!gate.newest_certified);
+  const auto clean = decode_record("node_clean", R"({"job":"a","attempt":1})", from_ms(1));
+  REQUIRE(clean);
+  CHECK(!std::get<NodeClean>(std::get<Observation>(clean->what)).newest_certified);
+  const auto resume = decode_record("resume_requested", R"({"job":"a"})", from_ms(1));
+  REQUIRE(resume);
+  CHECK(!std::get<ResumeRequested>(std::get<Observation>(resume->what)).certified_because);
+  CHECK_FALSE(decode_record("node_checked", R"({"job":"a","newest_certified":7})", from_ms(1)));
+}
+
 TEST_CASE("a record that an older journal wrote without a field reads with its default") {
   const auto record = decode_record("job_ended", R"({"job":"a","state":"Failed"})", from_ms(1));
   REQUIRE(record);

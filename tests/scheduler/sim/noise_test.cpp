@@ -69,7 +69,7 @@ class Draw {
       case 4:
         return StagingSeen{id, number, node(), dice_.upto(100)};
       case 5:
-        return NodeChecked{id, number, node(), checks(), checkpoint()};
+        return NodeChecked{id, number, node(), checks(), checkpoint(), checkpoint()};
       case 6:
         return NodeStaged{id, number, node(), error()};
       case 7:
@@ -81,7 +81,7 @@ class Draw {
       case 10:
         return ProgressSeen{id, number, dice_.upto(100), checkpoint()};
       case 11:
-        return NodeClean{id, number, node(), checkpoint(), stuck()};
+        return NodeClean{id, number, node(), checkpoint(), stuck(), checkpoint()};
       case 12:
         return OutputsCollected{id, number, node(), error()};
       case 13:
