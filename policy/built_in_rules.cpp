@@ -77,10 +77,13 @@ std::vector<RestartRule> gpu_rules() {
            exclude_node, "reboot the node; when it happens again have the GPU replaced"),
       says("nvlink", "(?i)uncorrectable NVLink error|NVLink.{0,40}(fatal|is down|error detected)",
            hw, exclude_node, "have the node's NVLink and NVSwitch diagnosed"),
-      // 48, 95, 140: uncontained memory errors; 64: remapping failed; 74: NVLink; 79: GPU lost;
-      // 94: contained memory error; 119, 120: the GPU's own processor.
-      reports("gpu-xid", {{48, 48}, {64, 64}, {74, 74}, {79, 79}, {94, 95}, {119, 120}, {140, 140}},
-              hw, exclude_node, "have the GPU that the kernel log names reset and diagnosed"),
+      // 48, 95, 140: uncontained memory errors; 64: remapping failed. Values may have gone wrong:
+      // scheduler/restart_rules.cpp knows this rule and gpu-ecc by their names.
+      reports("gpu-xid-memory", {{48, 48}, {64, 64}, {95, 95}, {140, 140}}, hw, exclude_node,
+              "have the GPU that the kernel log names reset and its memory diagnosed"),
+      // 74: NVLink; 79: GPU lost; 94: contained memory error; 119, 120: the GPU's own processor.
+      reports("gpu-xid", {{74, 74}, {79, 79}, {94, 94}, {119, 120}}, hw, exclude_node,
+              "have the GPU that the kernel log names reset and diagnosed"),
       reports("gpu-xid-program", {{13, 13}, {31, 31}, {43, 43}}, user, backoff,
               "run under compute-sanitizer; look at the GPU when it happens on one node only"),
       says("driver-mismatch",
@@ -186,8 +189,9 @@ std::vector<RestartRule> program_rules() {
                  "FlexNet Licensing error|Failed to check ?out .{0,40}licen[cs]e",
                  user, backoff, "wait for a free licence, or limit the jobs that need one"),
             Seconds{300}),
-      says("hardware-doubt", R"(rank \d+ on \S+: hardware in doubt: )", sdc, exclude_node,
-           "test the node's memory and processors; muster resume JOB from a certified checkpoint"),
+      says(
+          "hardware-doubt", R"(rank \d+ on \S+: hardware in doubt: )", sdc, exclude_node,
+          "test the node's memory and processors; its job goes back to a certified checkpoint"),
       says("hardware-doubt-unnamed", "^muster-train: hardware in doubt: ", sdc, retry,
            "run with three ranks or more, so that the odd one can be named"),
       says("nan-loss",

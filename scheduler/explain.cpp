@@ -66,8 +66,9 @@ class Explainer {
   }
   void tell(const ResumeRequested& record) {
     counts_gpus_ = record.spec.distribution.process_per_gpu;
-    say("asked to resume" +
-        (record.from_step ? " from step " + std::to_string(*record.from_step) : std::string()));
+    std::string from = record.certified_because ? " from a certified checkpoint" : "";
+    if (record.from_step) from = " from step " + std::to_string(*record.from_step);
+    say("asked to resume" + from);
   }
   void tell(const NodeDrainSet& record) {
     say(record.node.value +

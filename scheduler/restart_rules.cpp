@@ -21,4 +21,18 @@ std::string advice_of(const AttemptCause& cause) {
   return rule && !rule->advice.empty() ? ": " + rule->advice : "";
 }
 
+bool casts_doubt(const AttemptCause& cause) {
+  if (cause.succeeded) return false;
+  if (cause.failure_class == FailureClass::sdc) return true;
+  const auto& rule = cause.rules.rule;
+  const bool built_in = rule && rule->origin == RuleOrigin::built_in;
+  return cause.failure_class == FailureClass::hw && built_in &&
+         (rule->id == "gpu-ecc" || rule->id == "gpu-xid-memory");
+}
+
+std::string doubt_text(const AttemptCause& cause) {
+  return cause.sentence + " (class " + std::string(word(cause.failure_class)) +
+         "), so what was saved may be wrong";
+}
+
 }  // namespace muster

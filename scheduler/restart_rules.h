@@ -17,4 +17,11 @@ std::string said_by_rules(const AttemptCause& cause);
 // ": reduce the batch size"; empty without a rule or advice.
 std::string advice_of(const AttemptCause& cause);
 
+// What was computed may be wrong without any sign of it, and so what was saved since: a rank's
+// values were, or the memory of its GPU was. Only a certified checkpoint will do then.
+bool casts_doubt(const AttemptCause& cause);
+
+// "rank 1 on h02 exited with 3 (class sdc), so what was saved may be wrong"
+std::string doubt_text(const AttemptCause& cause);
+
 }  // namespace muster

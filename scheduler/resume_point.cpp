@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "scheduler/restart_rules.h"
+
 namespace muster {
 
 namespace {
@@ -31,7 +33,9 @@ bool counts(const Job& job, const std::optional<CheckpointRef>& checkpoint) {
 
 struct Gate {
   std::optional<CheckpointRef> newest;
+  std::optional<CheckpointRef> newest_certified;
   bool every_node_reported = true;
+  bool any_node_has_some = false;  // of this history or another
 };
 
 Gate gate_result(const Job& job, const Attempt& attempt) {
@@ -40,6 +44,10 @@ Gate gate_result(const Job& job, const Attempt& attempt) {
     const bool found = node.checked && counts(job, node.checked->newest_checkpoint);
     if (found) keep_newer(gate.newest, node.checked->newest_checkpoint);
     gate.every_node_reported = gate.every_node_reported && found;
+    if (!node.checked) continue;
+    const auto& certified = node.checked->newest_certified;
+    if (counts(job, certified)) keep_newer(gate.newest_certified, certified);
+    gate.any_node_has_some |= node.checked->newest_checkpoint || certified;
   }
   return gate;
 }
@@ -74,6 +82,53 @@ ResumePoint newest_known(const Job& job, const Attempt& attempt) {
   if (counts(job, known)) keep_newer(best, known);
   if (!best) return {std::nullopt, "no sealed checkpoint", false};
   return {best, "newest sealed checkpoint", false};
+}
+
+// What the nodes say now counts: one that was certified may be quarantined since. Only when they
+// all have nothing, what is on record.
+std::optional<CheckpointRef> newest_certified(const Job& job, const Gate& gate) {
+  if (gate.any_node_has_some || !counts(job, job.newest_certified)) return gate.newest_certified;
+  return job.newest_certified;
+}
+
+// Without one the job starts anew: what else there is has been saved since nobody knows when it
+// went wrong, and a resume would carry that on.
+ResumePoint only_certified(const Job& job, const Attempt& attempt, const std::string& because) {
+  const Gate gate = gate_result(job, attempt);
+  std::optional<CheckpointRef> newest = gate.newest;
+  if (counts(job, job.newest_checkpoint)) keep_newer(newest, job.newest_checkpoint);
+  const std::optional<CheckpointRef> certified = newest_certified(job, gate);
+  if (!certified && job.spec.muster.resume_from == ResumeFrom::path) {
+    ResumePoint named = first_attempt_from_path(job);
+    named.went_back = newest && newest->step > named.from->step;
+    named.why += ", and no other is certified: " + because;
+    return named;
+  }
+  if (!certified && !newest) return {std::nullopt, "no sealed checkpoint", false};
+  ResumePoint point{certified, certified ? "newest certified checkpoint: " : "none is certified: ",
+                    newest && (!certified || newest->step > certified->step)};
+  point.why += because;
+  if (point.went_back) point.why += "; " + step_text(*newest) + " is not certified";
+  return point;
+}
+
+// Of the latest launch: only one that was launched can have saved wrong values.
+const AttemptCause* end_of_latest_launch(const Job& job) {
+  if (job.forks.empty()) return nullptr;
+  const Epoch latest = job.forks.back().epoch;
+  const auto past = std::find_if(job.past.rbegin(), job.past.rend(), [&](const PastAttempt& one) {
+    return epoch_of(one.id) == latest;
+  });
+  return past == job.past.rend() ? nullptr : &past->cause;
+}
+
+// Why only a certified checkpoint will do; nothing: any sealed one will.
+std::optional<std::string> wants_certified(const Job& job) {
+  if (job.certified_because) return job.certified_because;
+  const AttemptCause* end = end_of_latest_launch(job);
+  if (end && casts_doubt(*end)) return doubt_text(*end);
+  if (job.spec.muster.resume_from != ResumeFrom::certified) return std::nullopt;
+  return "muster.resume.from asks for it";
 }
 
 }  // namespace
@@ -127,6 +182,7 @@ ResumePoint choose_resume_point(const Job& job, const Attempt& attempt) {
   if (first && setting == ResumeFrom::none) {
     return {std::nullopt, "muster.resume.from is none", false};
   }
+  if (const auto because = wants_certified(job)) return only_certified(job, attempt, *because);
   return newest_known(job, attempt);
 }
 

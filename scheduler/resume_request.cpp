@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/record_subject.h"
+#include "scheduler/restart_rules.h"
 #include "scheduler/resume_point.h"
 
 namespace muster {
@@ -22,6 +23,7 @@ void take_launch(ResumeRequested& request, const LaunchBegun& launch) {
   request.newest_checkpoint = launch.resume_from;
   const std::int64_t step = launch.resume_from ? launch.resume_from->step : 0;
   add_fork(request.forks, epoch_of(launch.attempt), step);
+  request.certified_because.reset();
 }
 
 void take(ResumeRequested& request, const Record& record) {
@@ -30,6 +32,7 @@ void take(ResumeRequested& request, const Record& record) {
     request.next_attempt = 0;
     request.newest_checkpoint.reset();
     request.forks.clear();
+    request.certified_because.reset();
   } else if (const auto* resumed = record_as<ResumeRequested>(record)) {
     take_submission(request, *resumed);
   } else if (const auto* placed = record_as<AttemptPlaced>(record)) {
@@ -38,6 +41,7 @@ void take(ResumeRequested& request, const Record& record) {
     take_launch(request, *launch);
   } else if (const auto* ended = record_as<AttemptEnded>(record)) {
     keep_newer(request.newest_checkpoint, ended->newest_checkpoint);
+    if (casts_doubt(ended->cause)) request.certified_because = doubt_text(ended->cause);
   }
 }
 
@@ -52,17 +56,19 @@ const JobEnded* end_of(const std::vector<Record>& records) {
 }  // namespace
 
 Result<ResumeRequested> resume_request(const std::vector<Record>& records,
-                                       std::optional<std::int64_t> from_step) {
+                                       std::optional<std::int64_t> from_step, bool from_certified) {
   ResumeRequested request;
   for (const Record& record : records) take(request, record);
   if (request.job.value.empty()) return Error{"there is no such job to resume"};
   const std::string name = "job " + request.job.value;
   const JobEnded* ended = end_of(records);
   if (!ended) return Error{name + " has not ended: it goes on by itself"};
-  if (ended->state == JobEndState::completed && !from_step) {
+  if (ended->state == JobEndState::completed && !from_step && !from_certified) {
     return Error{name + " is completed; name a step to go back to with --from"};
   }
   request.from_step = from_step;
+  if (from_step) request.certified_because.reset();
+  if (from_certified) request.certified_because = "it was asked for";
   return request;
 }
 

@@ -10,8 +10,10 @@
 namespace muster {
 
 // `records`: everything journaled about the job. Fails for a job that has not ended, and for one
-// that ended well unless a step to go back to is named.
+// that ended well unless it is said where to go back to. After an end that casts doubt on what was
+// saved, only a certified checkpoint will do, also when none was asked for.
 Result<ResumeRequested> resume_request(const std::vector<Record>& records,
-                                       std::optional<std::int64_t> from_step);
+                                       std::optional<std::int64_t> from_step,
+                                       bool from_certified = false);
 
 }  // namespace muster

@@ -123,7 +123,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
   if (!*row) {
     return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
   }
-  auto resume = resume_request(*records, request.from_step);
+  auto resume = resume_request(*records, request.from_step, request.from_certified);
   if (!resume) return refuse(session, resume.error().message, ExitCode::failure);
   if (!arriving_.insert(request.job).second) {
     return refuse(session, "job " + request.job.value + " is being resumed already",

@@ -49,11 +49,13 @@ struct Resume {
   static constexpr const char* kind = "resume";
   JobId job;
   std::optional<std::int64_t> from_step;
+  bool from_certified = false;  // from the newest certified checkpoint
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("job", self.job);
     visit("from_step", self.from_step);
+    visit("from_certified", self.from_certified);
   }
 };
 

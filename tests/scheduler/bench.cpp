@@ -105,7 +105,14 @@ Observation answer_to(const State& state, const NodeWork& work,
 }
 
 void Bench::obey(const NodeWork& work) {
-  observe(answer_to(state, work, on_disk[work.node]));
+  Observation answer = answer_to(state, work, on_disk[work.node]);
+  if (auto* checked = std::get_if<NodeChecked>(&answer)) {
+    checked->newest_certified = certified[work.node];
+  }
+  if (auto* clean = std::get_if<NodeClean>(&answer)) {
+    clean->newest_certified = certified[work.node];
+  }
+  observe(answer);
 }
 
 void Bench::obey() {

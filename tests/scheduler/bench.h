@@ -30,7 +30,8 @@ class Bench {
   State state;
   std::vector<Record> journal;
   Time now = from_ms(1'000'000);
-  std::map<NodeId, std::optional<CheckpointRef>> on_disk;  // what checks and clean reports find
+  std::map<NodeId, std::optional<CheckpointRef>> on_disk;    // what checks and clean reports find
+  std::map<NodeId, std::optional<CheckpointRef>> certified;  // and as the newest certified one
   std::map<int, int> gpus;  // of nodes that have some, when they are linked
 
   // Journals, applies and decides until nothing is left to decide.

@@ -18,6 +18,21 @@ void set_disk(Bench& bench, int nodes, CheckpointRef checkpoint) {
   for (int i = 1; i <= nodes; ++i) bench.on_disk[NodeId{node_name(i)}] = checkpoint;
 }
 
+// What muster-train says of a rank that computes wrongly, with exit 3.
+constexpr const char* doubt = "muster-train: rank 0 on h01: hardware in doubt: odd weights";
+
+void set_certified(Bench& bench, std::optional<CheckpointRef> checkpoint) {
+  for (int i = 1; i <= 4; ++i) bench.certified[NodeId{node_name(i)}] = checkpoint;
+}
+
+// Ran to step 450 and saved it; that of step 400 is certified.
+void run_to_450(Bench& bench, ResumeFrom from = ResumeFrom::latest) {
+  bench.start(a_job().on_nodes(2).resume_from(from));
+  bench.progress(450, sealed(450));
+  set_disk(bench, 4, sealed(450));
+  set_certified(bench, sealed(400));
+}
+
 std::int64_t resumed_step(const Bench& bench) {
   REQUIRE(launch(bench).resume_from);
   return launch(bench).resume_from->step;
@@ -127,6 +142,145 @@ TEST_CASE("a job that is going on, or has ended well, is not resumed without a s
   bench.finish();
   CHECK_THAT(resume_request(bench.journal, {}).error().message, ContainsSubstring("--from"));
   CHECK(resume_request(bench.journal, 5));
+}
+
+TEST_CASE("after a rank that computed wrongly the newest certified checkpoint is taken") {
+  Bench bench;
+  run_to_450(bench);
+  bench.fail_and_retry(0, {3, 0}, doubt);
+  CHECK(resumed_step(bench) == 400);
+  CHECK(launch(bench).went_back);
+  CHECK(launch(bench).why.starts_with("newest certified checkpoint: rank 0 on h01"));
+  CHECK_THAT(launch(bench).why, ContainsSubstring("class sdc"));
+  CHECK(launch(bench).why.ends_with("; step 450 is not certified"));
+  CHECK(bench.violations().empty());
+  SECTION("and what was saved before is another history for those that follow") {
+    bench.progress(410, sealed(410, 2));
+    set_disk(bench, 4, sealed(450));
+    bench.fail_and_retry(0, {1, 0});
+    CHECK(resumed_step(bench) == 410);
+    CHECK(launch(bench).why == "newest sealed checkpoint");
+    CHECK(bench.violations().empty());
+  }
+}
+
+TEST_CASE("after a memory error of a GPU too, but not after one that was lost") {
+  const auto resumed_after = [](const std::string& line) {
+    Bench bench;
+    run_to_450(bench);
+    bench.fail_and_retry(0, {0, 6}, line);
+    return resumed_step(bench);
+  };
+  CHECK(resumed_after("RuntimeError: CUDA error: uncorrectable ECC error encountered") == 400);
+  CHECK(resumed_after("NVRM: Xid (PCI:0000:3b:00): 48, pid=1, name=python") == 400);
+  CHECK(resumed_after("NVRM: Xid (PCI:0000:3b:00): 94, pid=1, name=python") == 450);
+  CHECK(resumed_after("NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=python") == 450);
+  CHECK(resumed_after(ordinary) == 450);
+}
+
+TEST_CASE("an attempt in between that did not start does not lift the doubt") {
+  Bench bench;
+  run_to_450(bench);
+  bench.exit_rank(0, {3, 0}, {}, "train", doubt);
+  bench.obey();
+  bench.pass(Seconds{600});
+  const Attempt& second = bench.attempt();
+  for (const AttemptNode& node : second.nodes) {
+    bench.observe(NodeChecked{JobId{"train"}, second.id, node.id, {}, sealed(450), sealed(400)});
+  }
+  bench.observe(NodeStaged{JobId{"train"}, second.id, second.nodes[0].id, "disk full"});
+  bench.obey();
+  bench.pass(Seconds{600});
+  bench.obey();
+  REQUIRE(bench.attempt().id == AttemptId{2});
+  CHECK(resumed_step(bench) == 400);
+}
+
+TEST_CASE("without a certified checkpoint a doubted run starts anew") {
+  Bench bench;
+  run_to_450(bench);
+  set_certified(bench, {});
+  bench.fail_and_retry(0, {3, 0}, doubt);
+  CHECK(!launch(bench).resume_from);
+  CHECK(launch(bench).went_back);
+  CHECK(launch(bench).why.starts_with("none is certified: rank 0"));
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("a checkpoint that is not certified any more is not taken for one") {
+  Bench bench;
+  run_to_450(bench);
+  bench.exit_rank(0, {3, 0}, {}, "train", doubt);
+  bench.obey();
+  CHECK(bench.job().newest_certified->step == 400);
+  set_disk(bench, 4, sealed(300));
+  set_certified(bench, sealed(300));  // somebody quarantined it, and all after it
+  bench.pass(Seconds{600});
+  bench.obey();
+  CHECK(resumed_step(bench) == 300);
+}
+
+TEST_CASE("nodes that have no checkpoint do not make a certified one unknown") {
+  Bench bench;
+  run_to_450(bench);
+  bench.exit_rank(0, {3, 0}, {}, "train", doubt);
+  bench.obey();
+  bench.on_disk.clear();
+  bench.certified.clear();
+  bench.pass(Seconds{600});
+  bench.obey();
+  CHECK(resumed_step(bench) == 400);
+}
+
+TEST_CASE("resume.from certified takes no other, whatever ended the attempt before") {
+  Bench bench;
+  run_to_450(bench, ResumeFrom::certified);
+  bench.fail_and_retry(0, {1, 0});
+  CHECK(resumed_step(bench) == 400);
+  CHECK_THAT(launch(bench).why, ContainsSubstring("muster.resume.from asks for it"));
+  set_certified(bench, sealed(400));  // of the first attempt, and still on the lineage
+  bench.progress(430, sealed(430, 2));
+  bench.fail_and_retry(0, {1, 0});
+  CHECK(resumed_step(bench) == 400);
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("a first attempt that wants a certified checkpoint starts anew without a word of doubt") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).resume_from(ResumeFrom::certified));
+  CHECK(!launch(bench).resume_from);
+  CHECK(launch(bench).why == "no sealed checkpoint");
+}
+
+TEST_CASE("a job that ended in doubt, or is asked to, is resumed from a certified checkpoint") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).restarts(0).reschedules(0));
+  bench.progress(450, sealed(450));
+  set_disk(bench, 4, sealed(450));
+  set_certified(bench, sealed(400));
+  SECTION("because of its end") {
+    bench.fail_and_retry(0, {3, 0}, doubt);
+    REQUIRE(!bench.is_live());
+    CHECK(resume_request(bench.journal, {})->certified_because);
+    CHECK(!resume_request(bench.journal, 450)->certified_because);
+    bench.observe(*resume_request(bench.journal, {}));
+    bench.obey();
+    CHECK(resumed_step(bench) == 400);
+    CHECK_THAT(launch(bench).why, ContainsSubstring("class sdc"));
+    CHECK(!bench.job().certified_because);
+  }
+  SECTION("because somebody asks") {
+    bench.fail_and_retry(0, {1, 0});
+    CHECK(!resume_request(bench.journal, {})->certified_because);
+    bench.observe(*resume_request(bench.journal, {}, true));
+    bench.obey();
+    CHECK(resumed_step(bench) == 400);
+    CHECK_THAT(launch(bench).why, ContainsSubstring("it was asked for"));
+  }
+  SECTION("also when it ended well") {
+    bench.finish();
+    CHECK(resume_request(bench.journal, {}, true));
+  }
 }
 
 TEST_CASE("step and generation are read from a checkpoint's directory name, or are unknown") {
