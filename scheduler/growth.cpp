@@ -21,12 +21,13 @@ namespace {
 
 // ---- taking -----------------------------------------------------------------------------------
 
-// A job that waits for nodes of the same target and has no lower priority.
+// A job that waits for nodes of the same target and has no lower priority; or one whose attempt has
+// just ended: whether it wants its nodes again is decided in this turn.
 bool somebody_claims(const State& state, const Job& job) {
   return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const auto& item) {
     const Job& other = item.second;
-    return !active_attempt(other) && other.target.name == job.target.name &&
-           other.spec.muster.priority >= job.spec.muster.priority;
+    if (active_attempt(other) || other.target.name != job.target.name) return false;
+    return is_undecided(other) || other.spec.muster.priority >= job.spec.muster.priority;
   });
 }
 
