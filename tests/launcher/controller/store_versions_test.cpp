@@ -1,5 +1,5 @@
 // Stores of other versions of muster. `store_v1.sql` was written by one that knew only version 1,
-// `store_v2.sql` by one that knew version 2.
+// `store_v2.sql` by one that knew version 2; `store_v6.sql` is as version 6 would have written it.
 #include <sqlite3.h>
 
 #include <fstream>
@@ -9,6 +9,7 @@
 #include "launcher/controller/store_schema.h"
 #include "scheduler/apply.h"
 #include "scheduler/lookup.h"
+#include "scheduler/membership.h"
 #include "scheduler/record_subject.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
@@ -165,6 +166,28 @@ TEST_CASE("a store of version 2 becomes a current one and its job goes on") {
   for (const Record& record : *records) apply(state, record);
   CHECK(state.jobs.at({"running"}).spec.muster.rules.size() == 1);
   CHECK(active_attempt(state.jobs.at({"running"})));
+}
+
+TEST_CASE("a store of version 6 becomes a current one and its fixed job goes on as one") {
+  Scratch scratch;
+  write_version(6, scratch);
+  const std::string before = Database(scratch).text(all_records);
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
+  CHECK(Database(scratch).text(all_records) == before);
+  const auto records = (*store)->load_live();
+  REQUIRE(records);
+  State state;
+  for (const Record& record : *records) apply(state, record);
+  const Job& job = state.jobs.at({"running"});
+  CHECK_FALSE(is_elastic(job.spec));
+  const Attempt* attempt = active_attempt(job);
+  REQUIRE(attempt != nullptr);
+  CHECK(std::holds_alternative<Running>(attempt->phase));
+  CHECK(attempt->ranks.size() == 3);
+  CHECK_FALSE(attempt->has_members());
+  for (const AttemptNode& node : attempt->nodes) CHECK(node.is_active());
 }
 
 TEST_CASE("people's notes wait until a controller has migrated the file") {
