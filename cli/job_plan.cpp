@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/node_range.h"
+#include "health/host_facts.h"
 #include "launcher/wire/record_codec.h"
+#include "scheduler/membership.h"
 #include "scheduler/rank_map.h"
 
 namespace muster {
@@ -62,7 +63,7 @@ Document ranks_document(const JobPlan& plan) {
 }  // namespace
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target) {
-  JobPlan plan{spec, target, eligible_nodes(spec, target), 1, {}, {}};
+  JobPlan plan{spec, target, eligible_nodes(spec, target), 1, {}, {}, {}};
   plan.placed = nodes_placed(spec, plan.nodes.size());
   for (const RankPlace& place : ranks_of(spec, plan.placed, {})) {
     plan.ranks.push_back({place.rank, place.node_index, place.local_rank});
@@ -72,6 +73,7 @@ Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target) {
     if (!tree) return tree.error();
     plan.trees.push_back({std::move(request), std::move(*tree)});
   }
+  plan.memory = train_memory(spec, target, plan.ranks.size(), read_memory("MemTotal"));
   return plan;
 }
 
@@ -97,6 +99,7 @@ Document plan_document(const JobPlan& plan) {
   out["eligible_nodes"] = Document::array();
   for (const NodeId& node : plan.nodes) out["eligible_nodes"].push_back(node.value);
   out["ranks"] = ranks_document(plan);
+  if (plan.memory) out["memory_per_rank"] = train_memory_document(*plan.memory);
   out["staged"] = Document::array();
   for (const PlannedTree& planned : plan.trees) {
     Document tree;

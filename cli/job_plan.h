@@ -1,5 +1,6 @@
 // What `run` would do with a job, worked out without doing it: nodes in order of preference, the
-// rank map, the trees that would be copied. Reads the source directories; pure otherwise.
+// rank map, the trees that would be copied, the memory that ranks of muster-train take. Reads the
+// source directories and how much memory this host has; pure otherwise.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 
 #include "cli/document.h"
 #include "cli/staging.h"
+#include "cli/train_memory.h"
 #include "launcher/stage/source_tree.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
@@ -35,6 +37,7 @@ struct JobPlan {
   int placed = 1;                  // so many it would start with, were all of them free and healthy
   std::vector<PlannedRank> ranks;  // none where nodes have to count their GPUs first
   std::vector<PlannedTree> trees;
+  std::optional<TrainMemory> memory;  // where the command is muster-train
 };
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target);

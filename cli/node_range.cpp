@@ -24,10 +24,6 @@ std::string now_text(const JobRow& row) {
 
 }  // namespace
 
-bool is_elastic(const JobSpec& spec) {
-  return spec.muster.nodes_min < spec.muster.nodes_max;
-}
-
 bool is_elastic_row(const JobRow& row) {
   return row.nodes_min < row.nodes_max;
 }

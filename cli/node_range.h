@@ -4,12 +4,10 @@
 #include <string>
 
 #include "launcher/controller/journal.h"
-#include "scheduler/model/job_spec.h"
 
 namespace muster {
 
 // It goes on while nodes come and go.
-bool is_elastic(const JobSpec& spec);
 bool is_elastic_row(const JobRow& row);
 
 // Of an elastic job: "2-4 nodes, 3 now"; without the last part when it has none.

@@ -5,12 +5,12 @@
 
 #include "cli/job_check.h"
 #include "cli/job_plan.h"
-#include "cli/node_range.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
 #include "cli/time_text.h"
 #include "cli/verbs.h"
+#include "scheduler/membership.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/model/names.h"
 
@@ -68,6 +68,7 @@ std::string heading(const JobPlan& plan) {
   text += "restarts  " + std::to_string(spec.muster.restart.attempts) + " in place, " +
           std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
   text += "command   " + shown_command(spec.command) + (spec.command.ends_with('\n') ? "" : "\n");
+  if (plan.memory) text += "memory    " + printable(train_memory_text(*plan.memory)) + "\n";
   return text;
 }
 
@@ -115,13 +116,16 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
   for (const PlannedTree& planned : plan->trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);
   }
+  if (plan->memory && plan->memory->lacks()) {
+    notice("warning: memory " + train_memory_text(*plan->memory), common);
+  }
   if (!wants_table(common)) return print_document(plan_document(*plan), common);
   print_plan(*plan, common);
   return 0;
 }
 
 void add_plan(CommandLine& line) {
-  line.verb({"plan", "Show what run would do: target, nodes, ranks, what would be copied"},
+  line.verb({"plan", "Show what run would do: target, nodes, ranks, memory, what would be copied"},
             [](Arguments& of) {
               auto options = std::make_shared<RunOptions>();
               of.argument("FILE", options->file, "Job file (YAML), - for standard input");

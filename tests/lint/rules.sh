@@ -34,7 +34,7 @@ launcher/controller: launcher/controller launcher/wire launcher/stage launcher/t
 launcher/controller: launcher/os launcher/provision launcher/relay scheduler policy health
 launcher/controller: runtime/protocol runtime/checkpoint
 cli: cli launcher templates scheduler policy health runtime/protocol runtime/checkpoint
-cli: runtime/export
+cli: runtime/export runtime/estimate
 tests: tests cli launcher templates scheduler policy health runtime
 TABLE
 }
