@@ -101,8 +101,9 @@ Checked<std::string> commit_and_collect(const SaveContext& context, const Manife
   if (!committed) return committed;
   durable();
   if (!manifest.replica.agree) return std::string("the weights of the ranks differ");
-  const auto sane = mark_sane(path_of_save(context, manifest.step),
-                              {manifest.step, manifest.generation, {all_is_sane(manifest.replica)}});
+  const auto sane =
+      mark_sane(path_of_save(context, manifest.step),
+                {manifest.step, manifest.generation, {all_is_sane(manifest.replica)}});
   Retention retention{context.keep, manifest.generation, manifest.step};
   retention.referred = context.spared;
   const auto gone = collect_checkpoints(context.root, retention);
