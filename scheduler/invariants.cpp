@@ -282,6 +282,9 @@ void RecordAudit::check(const State& before, Time, const MembersChanged& record)
   std::vector<RankId> kept;
   std::set<int> nodes;
   for (const RankId& id : record.ranks) {
+    if (id.value < 0 || id.value >= static_cast<std::int64_t>(attempt->ranks.size())) {
+      return fail(record.job, "I12: rank " + std::to_string(id.value) + " is not there");
+    }
     nodes.insert(attempt->ranks.at(static_cast<std::size_t>(id.value)).node_index);
     if (std::find(old.ranks.begin(), old.ranks.end(), id) != old.ranks.end()) kept.push_back(id);
   }

@@ -2,7 +2,7 @@
 #include "scheduler/invariants.h"
 
 #include "tests/catch.h"
-#include "tests/scheduler/bench.h"
+#include "tests/scheduler/elastic_bench.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -88,4 +88,66 @@ TEST_CASE("I9: a second end is seen") {
   bench.finish();
   bench.journal.push_back(bench.journal.back());
   CHECK_THAT(first(violations(bench.journal)), ContainsSubstring("I9"));
+}
+
+// ---- elastic attempts -------------------------------------------------------------------------
+
+namespace {
+
+// Starts on two, a third comes, another goes.
+std::vector<Record> an_elastic_run() {
+  ElasticBench bench(a_job().elastic(2, 3).of_cluster(3), 2);
+  bench.come(3);
+  bench.kill_rank(0);
+  bench.obey();
+  REQUIRE(bench.violations().empty());
+  REQUIRE(bench.count<NodeReleased>() == 1);
+  return bench.journal;
+}
+
+}  // namespace
+
+TEST_CASE("I12: members that are too few, change places or skip an epoch are seen") {
+  const auto journal = an_elastic_run();
+  const auto few = changed<MembersChanged>(journal, [](auto& one) { one.ranks.resize(1); });
+  CHECK_THAT(first(violations(few)), ContainsSubstring("fewer nodes than it needs"));
+  const auto turned = changed<MembersChanged>(journal, [](MembersChanged& one) {
+    if (one.members_epoch == 2) std::swap(one.ranks[0], one.ranks[2]);
+  });
+  CHECK_THAT(first(violations(turned)), ContainsSubstring("change places"));
+  const auto late = changed<MembersChanged>(journal, [](auto& one) { one.members_epoch += 1; });
+  CHECK_THAT(first(violations(late)), ContainsSubstring("skip an epoch"));
+}
+
+TEST_CASE("I12: a node that is given away before it is quiet, or joins untaken, is seen") {
+  const auto journal = an_elastic_run();
+  CHECK_THAT(first(violations(without<NodeClean>(journal))), ContainsSubstring("may still run"));
+  CHECK_THAT(first(violations(without<NodeTaken>(journal))), ContainsSubstring("was not taken"));
+}
+
+TEST_CASE("I12: a state whose members are not what its nodes say is seen") {
+  ElasticBench bench(a_job().elastic(2, 3).of_cluster(3), 3);
+  const auto broken = [&](auto change) {
+    State state = bench.state;
+    change(std::get<Active>(state.jobs.at(JobId{"train"}).phase).attempt);
+    return first(violations(state));
+  };
+  CHECK(broken([](Attempt&) {}) == "nothing");
+  CHECK_THAT(broken([](Attempt& one) { one.members.ranks.pop_back(); }), ContainsSubstring("I12"));
+  CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{0}; }),
+             ContainsSubstring("is twice"));
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].members_told = 2; }),
+             ContainsSubstring("never were"));
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].leaves.emplace(); }),
+             ContainsSubstring("goes, and is a member"));
+  CHECK_THAT(broken([](Attempt& one) { one.ranks[2].node_index = 0; }),
+             ContainsSubstring("out of order"));
+}
+
+TEST_CASE("I12: a fixed job whose nodes change is seen") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  std::vector<Record> journal = bench.journal;
+  journal.push_back({bench.now, Decision{NodeTaken{{"train"}, {0}, {"h03"}, "it is free"}}});
+  CHECK_THAT(first(violations(journal)), ContainsSubstring("no elastic attempt"));
 }
