@@ -36,7 +36,8 @@ constexpr std::size_t ranks_told = 4;
 
 class Explainer {
  public:
-  explicit Explainer(std::vector<ExplainLine>& lines) : lines_(lines) {}
+  Explainer(std::vector<ExplainLine>& lines, bool counts_gpus)
+      : lines_(lines), counts_gpus_(counts_gpus) {}
 
   void see(const Record& record) {
     at_ = record.at;
@@ -250,14 +251,14 @@ class Explainer {
   std::vector<std::string> told_;  // evidence of the newest suspicion
   std::size_t failed_ranks_ = 0;   // of this attempt, so far
   Time followed_at_;
-  bool counts_gpus_ = false;
+  bool counts_gpus_;
 };
 
 }  // namespace
 
-std::vector<ExplainLine> explain(const std::vector<Record>& records) {
+std::vector<ExplainLine> explain(const std::vector<Record>& records, bool counts_gpus) {
   std::vector<ExplainLine> lines;
-  Explainer explainer(lines);
+  Explainer explainer(lines, counts_gpus);
   for (const Record& record : records) explainer.see(record);
   explainer.tell_followers();
   return lines;

@@ -28,11 +28,13 @@ std::vector<Record> with_step(const std::vector<Record>& records, const JobId& i
 void tell(const JobId& id, const std::vector<Record>& records, const State& state,
           const JobRow* row, Watchers& watchers) {
   JobEvent event;
-  if (const Job* job = find_job(state, id)) {
+  const Job* job = find_job(state, id);
+  if (job != nullptr) {
     event.state = job_state_name(state, *job);
     event.attempt = job->next_attempt - 1;
   }
-  const std::vector<ExplainLine> lines = explain(with_step(records, id, row));
+  const bool counts_gpus = job != nullptr && job->spec.distribution.process_per_gpu;
+  const std::vector<ExplainLine> lines = explain(with_step(records, id, row), counts_gpus);
   for (const ExplainLine& line : lines) {
     event.sentence = line.text;
     watchers.tell(id, event);
