@@ -162,12 +162,14 @@ TEST_CASE("ranks that leave end by themselves, unsignalled, with their own exit 
   one.client->send(no_signal(milliseconds{30000}));
   REQUIRE(one.client->await<AttemptClean>());
   CHECK(one.client->output(0) == "ready\nleft\n");
+  REQUIRE(one.client->wait([&] { return one.client->ended().contains(0); }));
   CHECK(one.client->ended()[0].status.code == 4);
 }
 
 TEST_CASE("a rank that leaves and does not end is killed at the end of the grace") {
   ElasticNode one;
-  REQUIRE(one.start(follower, members_of(1, {0})) == "");
+  REQUIRE(one.start("trap 'echo signalled' TERM; echo ready; while :; do sleep 0.05; done",
+                    members_of(1, {0})) == "");
   REQUIRE(one.says("ready\n"));
   const auto begin = std::chrono::steady_clock::now();
   one.client->send(no_signal(milliseconds{1000}));
@@ -176,6 +178,7 @@ TEST_CASE("a rank that leaves and does not end is killed at the end of the grace
   CHECK(took > milliseconds{1000});
   CHECK(took < milliseconds{4500});  // SIGTERM to all and 5 s would come in between
   CHECK(one.client->output(0) == "ready\n");
+  REQUIRE(one.client->wait([&] { return one.client->ended().contains(0); }));
   CHECK(one.client->ended()[0].status.signal == 9);
 }
 
@@ -189,5 +192,6 @@ TEST_CASE("ranks that leave are signalled when the whole attempt is stopped mean
   one.client->send(a_stop());
   REQUIRE(one.client->await<AttemptClean>());
   CHECK(one.client->output(0).ends_with("signalled\n"));  // the shell tells of its child before
+  REQUIRE(one.client->wait([&] { return one.client->ended().contains(0); }));
   CHECK(one.client->ended()[0].status.code == 5);
 }
