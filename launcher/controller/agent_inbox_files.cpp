@@ -68,7 +68,7 @@ void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
   if (settled) return outlets_.observe(OutputsCollected{sent.job, sent.attempt, node, error});
   if (leaves) outlets_.observe(OutputsCollected{sent.job, sent.attempt, node, {}});
   for (const AttemptNode& one : attempt.nodes) {
-    if (one.leaves || one.released) continue;
+    if (!one.is_active()) continue;
     outlets_.observe(OutputsCollected{sent.job, sent.attempt, one.id, settled.error().message});
   }
 }

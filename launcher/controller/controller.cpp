@@ -109,7 +109,7 @@ void Controller::ask_for_outputs_again() {
     const Attempt* attempt = active_attempt(job);
     if (attempt == nullptr || !phase_of<Collecting>(*attempt)) continue;
     for (const AttemptNode& node : attempt->nodes) {
-      if (!has_delivered(node) || node.leaves || node.released) continue;
+      if (!has_delivered(node) || !node.is_active()) continue;
       observe(OutputsCollected{id, attempt->id, node.id, "the controller was restarted"});
     }
   }

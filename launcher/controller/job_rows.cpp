@@ -22,7 +22,7 @@ std::string joined(const std::vector<NodeId>& nodes) {
 std::vector<NodeId> active_nodes(const Attempt& attempt) {
   std::vector<NodeId> nodes;
   for (const AttemptNode& node : attempt.nodes) {
-    if (!node.released && !node.leaves) nodes.push_back(node.id);
+    if (node.is_active()) nodes.push_back(node.id);
   }
   return nodes;
 }
@@ -91,21 +91,6 @@ void JobRows::note_unclean(const State& state) {
   }
 }
 
-// Of an elastic attempt, when others take part.
-void JobRows::note_members(JobRow& row, const Record& record, const State& state) {
-  const auto* changed = record_as<MembersChanged>(record);
-  const Attempt* attempt =
-      changed == nullptr ? nullptr : find_attempt(state, changed->job, changed->attempt);
-  if (attempt == nullptr) return;
-  std::vector<NodeId> nodes;
-  for (const RankId id : attempt->members.ranks) {
-    const Rank& rank = attempt->ranks.at(static_cast<std::size_t>(id.value));
-    const NodeId& node = attempt->nodes.at(static_cast<std::size_t>(rank.node_index)).id;
-    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
-  }
-  row.nodes = joined(nodes);
-}
-
 void JobRows::note(const Record& record, const State& state) {
   const bool may_clean = record_as<NodeClean>(record) || record_as<LinkUp>(record);
   const auto is_unclean = [](const auto& item) { return item.second.unclean; };
@@ -121,7 +106,6 @@ void JobRows::note(const Record& record, const State& state) {
   if (found == rows_.end()) return;
   JobRow& row = found->second;
   std::visit([&](const auto& side) { std::visit(Fold{row, record.at}, side); }, record.what);
-  note_members(row, record, state);
   if (const auto job = state.jobs.find(id); job != state.jobs.end()) {
     row.order = job->second.order;
     if (!row.ended_at) row.state = job_state_name(state, job->second);

@@ -24,7 +24,6 @@ class JobRows {
 
  private:
   void note_unclean(const State& state);
-  static void note_members(JobRow& row, const Record& record, const State& state);
 
   std::map<JobId, JobRow> rows_;
   std::set<JobId> changed_;
