@@ -194,6 +194,8 @@ std::vector<RestartRule> program_rules() {
           "test the node's memory and processors; its job goes back to a certified checkpoint"),
       says("hardware-doubt-unnamed", "^muster-train: hardware in doubt: ", sdc, retry,
            "run with three ranks or more, so that the odd one can be named"),
+      echoes("hardware-doubt-peer", "^muster-train: ends because the hardware of rank", sdc,
+             "look at the rank whose hardware is in doubt"),
       says("nan-loss",
            R"((?i)\bloss (is|was|became|=) *(nan|inf)\b|found NaN in|returned nan values in its)",
            sdc, retry, "lower the learning rate, clip gradients; suspect a node if it moves"),

@@ -11,6 +11,7 @@
 #include "scheduler/node_standing.h"
 #include "scheduler/node_trouble.h"
 #include "scheduler/restart_policy.h"
+#include "scheduler/restart_rules.h"
 #include "scheduler/sentences.h"
 
 namespace muster {
@@ -69,10 +70,12 @@ std::optional<Case> case_of(Turn& turn, const Job& job, const Attempt& attempt, 
   return std::nullopt;
 }
 
-// The rules know that no other node will fare better.
+// The rules know that no other node will fare better, or what all have computed together is in
+// doubt.
 bool stops_all(const Job& job, const Attempt& attempt, const StopBegun& why) {
   if (why.reason != StopReason::rank_failed) return false;
-  return asks_to_stop(job, cause_on_node(job, attempt, why));
+  const AttemptCause cause = cause_on_node(job, attempt, why);
+  return asks_to_stop(job, cause) || casts_doubt(cause);
 }
 
 std::vector<NodeLeaves> leaves_of(const std::vector<Case>& cases, bool only_certain) {

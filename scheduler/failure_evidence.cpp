@@ -20,8 +20,9 @@ constexpr int shell_signal_base = 128;
 constexpr std::size_t last_words_lines = 6;
 
 // What libraries say when the other end of a connection has gone, or does not answer: NCCL, Gloo,
-// torch.distributed, Open MPI, plain sockets. Compared without regard to case.
-constexpr std::array<std::string_view, 21> peer_words{
+// torch.distributed, Open MPI, plain sockets; and what muster-train says of another rank's hardware
+// or of nobody's. Compared without regard to case.
+constexpr std::array<std::string_view, 23> peer_words{
     "ncclremoteerror",
     "nccl remote error",
     "remote process exited",
@@ -43,19 +44,15 @@ constexpr std::array<std::string_view, 21> peer_words{
     "one of the processes in the group has failed",
     "mpi_err_proc_failed",
     "timed out waiting for peer",
+    "muster-train: ends because the hardware of rank",
+    "muster-train: hardware in doubt: ",
 };
 
 // What a program says of its own fault, anywhere in a line.
-constexpr std::array<std::string_view, 9> own_words{
-    "cuda out of memory",
-    "illegal memory access",
-    "device-side assert",
-    "uncorrectable ecc",
-    "no space left on device",
-    "cannot allocate memory",
-    "is killed by signal",
-    "assertion failed",
-    "mpi_abort was invoked",
+constexpr std::array<std::string_view, 10> own_words{
+    "cuda out of memory",      "illegal memory access",  "device-side assert",  "uncorrectable ecc",
+    "no space left on device", "cannot allocate memory", "is killed by signal", "assertion failed",
+    "mpi_abort was invoked",   ": hardware in doubt: ",
 };
 
 // Exceptions that no peer can raise. They count where an interpreter writes them: at the beginning
@@ -140,9 +137,19 @@ bool is_killed_by_memory(const RankExited& exit) {
   return !exit.evidence.oom.empty() && signal_of(exit.status) == SIGKILL;
 }
 
+// When the first rank ends mpirun ends the others, also those that were ending by themselves.
+bool is_ended_by_mpirun(const RankExited& exit, bool is_mpi) {
+  return exit.evidence.with_mpirun || (is_mpi && signal_of(exit.status) == SIGTERM);
+}
+
+// Somebody else ended it, after it had said what was wrong with it.
+bool was_ending(const RankExited& exit, const Words& words) {
+  return words.is_own() && !is_echo(exit);
+}
+
 // A library ends a program whose peer has gone with SIGABRT; any other crash may be of cleaning up.
-Standing standing_of_signal(int signal, bool is_mpi, bool may_echo, const Words& words) {
-  if (signal == SIGPIPE || (signal == SIGTERM && is_mpi)) return Standing::consequence;
+Standing standing_of_signal(int signal, bool may_echo, const Words& words) {
+  if (signal == SIGPIPE) return Standing::consequence;
   const bool ends_orderly = signal == SIGABRT || signal == SIGTERM;
   if (ends_orderly && words.blames_peer()) return Standing::consequence;
   return words.of_peer.empty() && !may_echo ? Standing::proven : Standing::unclear;
@@ -150,9 +157,11 @@ Standing standing_of_signal(int signal, bool is_mpi, bool may_echo, const Words&
 
 Standing standing_of(const RankExited& exit, bool is_mpi, const Words& words) {
   if (is_killed_by_memory(exit)) return Standing::proven;
-  if (exit.evidence.with_mpirun) return Standing::consequence;
+  if (is_ended_by_mpirun(exit, is_mpi)) {
+    return was_ending(exit, words) ? Standing::proven : Standing::consequence;
+  }
   if (const int signal = signal_of(exit.status)) {
-    return standing_of_signal(signal, is_mpi, is_echo(exit), words);
+    return standing_of_signal(signal, is_echo(exit), words);
   }
   if (words.blames_peer()) return Standing::consequence;
   if (words.says_both() || is_echo(exit)) return Standing::unclear;
@@ -187,7 +196,7 @@ bool is_echo(const RankExited& exit) {
 
 std::optional<Judgement> judge_stopped(const RankExited& exit) {
   const Words words = words_of(exit.last_lines);
-  if (!words.is_own() || is_echo(exit)) return std::nullopt;
+  if (!was_ending(exit, words)) return std::nullopt;
   return Judgement{Standing::proven, true, evidence_of(exit, words)};
 }
 
@@ -202,7 +211,9 @@ Judgement judge(const RankExited& exit, bool is_mpi, bool has_peers) {
   judgement.standing = standing_of(exit, is_mpi, words);
   const bool is_nobodys = !has_peers && judgement.standing < Standing::silent;
   if (is_nobodys) judgement.standing = Standing::silent;
-  judgement.exits_late = judgement.standing == Standing::proven && signal_of(exit.status) == 0;
+  const bool was_sudden = is_killed_by_memory(exit) ||
+                          (signal_of(exit.status) != 0 && !is_ended_by_mpirun(exit, is_mpi));
+  judgement.exits_late = judgement.standing == Standing::proven && !was_sudden;
   judgement.evidence = evidence_of(exit, words);
   return judgement;
 }

@@ -23,7 +23,6 @@
 #include "runtime/train/elastic_checkpoints.h"
 #include "runtime/train/epoch_start.h"
 #include "runtime/train/final_weights.h"
-#include "runtime/train/loss_window.h"
 #include "runtime/train/member_watch.h"
 #include "runtime/train/restore.h"
 #include "runtime/train/run.h"
@@ -32,6 +31,7 @@
 #include "runtime/train/run_report.h"
 #include "runtime/train/save_context.h"
 #include "runtime/train/start_error.h"
+#include "runtime/train/step_guard.h"
 #include "runtime/train/stop_request.h"
 #include "runtime/train/training_data.h"
 
@@ -263,15 +263,22 @@ class ElasticRun {
   ExitCode take_steps(const EpochMembers& epoch, Communicator& ranks) {
     DataParallelStep step(options_, make_batch_plan(options_, ranks.size()), space_, sampler_,
                           ranks);
+    StepGuard guard(options_, *variables_.rank, variables_.attempt.value_or(0), ranks);
     for (bool is_first = true; state_.step < options_.steps; is_first = false) {
+      if (const auto doubt = guard.before_step(state_))
+        return end_in_doubt_of(*doubt, epoch, ranks);
       const bool leaves = is_to_leave();
-      StepOutcome outcome = step.run(state_, wishes(leaves, epoch));
+      StepWishes asked = wishes(leaves, epoch);
+      guard.watch(state_, asked);
+      StepOutcome outcome = step.run(state_, asked);
+      if (outcome.doubt) return end_in_doubt_of(*outcome.doubt, epoch, ranks);
       news_.has_trained = true;
       heartbeat_.beat(state_.step);
       if (is_first) tell_pause();
       last_step_ = Clock::now();
       const Heard heard = hear(epoch, outcome);
-      step_done(outcome, !outcome.stop && !heard.changes && !heard.all_are_to_stop);
+      step_done(outcome, guard.step_done(outcome),
+                !outcome.stop && !heard.changes && !heard.all_are_to_stop);
       if (state_.skipped_in_a_row >= skipped_steps_limit) return exit_diverged;
       if (heard.all_are_to_stop) {
         if (checkpoints_) checkpoints_->save_at_end(state_);
@@ -284,6 +291,11 @@ class ElasticRun {
     }
     if (checkpoints_) checkpoints_->save_at_end(state_);
     return finish(ranks);
+  }
+
+  int end_in_doubt_of(HardwareDoubt doubt, const EpochMembers& epoch, Communicator& ranks) {
+    for (std::size_t& place : doubt.ranks) place = epoch.members.at(place).rank;
+    return end_in_doubt(doubt, {*variables_.rank, host_name()}, ranks);
   }
 
   // Asked to stop, and not waiting any more for all others to be asked too.
@@ -326,10 +338,8 @@ class ElasticRun {
     return {seen.size() == 1 && *seen.begin() != epoch.epoch, asked == outcome.notes.size()};
   }
 
-  void step_done(const StepOutcome& outcome, bool goes_on) {
+  void step_done(const StepOutcome& outcome, LossWindow::Look look, bool goes_on) {
     last_outcome_ = outcome;
-    const LossWindow::Look look = window_.look(outcome.loss, outcome.gradient_norm);
-    window_.add(outcome.loss, outcome.gradient_norm);
     if (report_) {
       report_->step_done(state_.step, outcome, checkpoints_ ? checkpoints_->take_waited_s() : 0);
     }
@@ -369,8 +379,7 @@ class ElasticRun {
   TrainingState state_;
   HeartbeatFile heartbeat_;
   MemberWatch watch_;
-  MemberNews news_;  // of this rank
-  LossWindow window_;
+  MemberNews news_;                             // of this rank
   std::optional<Clock::time_point> last_look_;  // for SIGTERM
   std::optional<Clock::time_point> stop_asked_since_;
   std::string started_from_;

@@ -5,11 +5,23 @@
 #include <map>
 
 #include "runtime/checkpoint/vitals.h"
+#include "runtime/communicator/mesh.h"
 
 namespace muster {
 namespace {
 
 constexpr std::uint64_t steps_between_replays = 20;
+
+// A launcher reads these: only what a rank in doubt says accuses anybody.
+std::string doubt_sentence(const HardwareDoubt& doubt, const SpeakingRank& me) {
+  if (doubt.ranks.empty()) return "hardware in doubt: " + doubt.what;
+  if (std::count(doubt.ranks.begin(), doubt.ranks.end(), me.rank) > 0) {
+    return "rank " + std::to_string(me.rank) + " on " + me.host +
+           ": hardware in doubt: " + doubt.what;
+  }
+  return "ends because the hardware of rank " + std::to_string(doubt.ranks.front()) +
+         " is in doubt";
+}
 
 }  // namespace
 
@@ -63,16 +75,13 @@ bool ReplayRule::is_due(std::uint64_t step, LossWindow::Look look) {
   return true;
 }
 
-int end_in_doubt(const HardwareDoubt& doubt, const std::string& host, Communicator& ranks) {
-  const std::size_t me = ranks.rank();
-  const bool is_mine = std::count(doubt.ranks.begin(), doubt.ranks.end(), me) > 0;
-  if (is_mine) {
-    std::fprintf(stderr, "muster-train: rank %zu on %s: hardware in doubt: %s\n", me, host.c_str(),
-                 doubt.what.c_str());
-  } else if (doubt.ranks.empty() && me == 0) {
-    std::fprintf(stderr, "muster-train: hardware in doubt: %s\n", doubt.what.c_str());
+int end_in_doubt(const HardwareDoubt& doubt, const SpeakingRank& me, Communicator& ranks) {
+  std::fprintf(stderr, "muster-train: %s\n", doubt_sentence(doubt, me).c_str());
+  try {
+    (void)ranks.gather_texts("");  // nobody ends before it is said
+  } catch (const PeerLost&) {
+    // That one has ended.
   }
-  (void)ranks.gather_texts("");  // nobody ends before it is said
   return exit_hardware_doubt;
 }
 

@@ -4,8 +4,9 @@
 // is computed again from the same state: a rank whose gradient has other bits then computes
 // wrongly, for nothing else here is random; if all are the same it is the data or the settings, and
 // training goes on. And every so many steps all ranks compare what they hold of the weights.
-// Doubt ends the run with its own exit code and a sentence on stderr, said by the rank that is in
-// doubt, so that a launcher can keep away from its node.
+// Doubt ends the run with its own exit code and a sentence on stderr: the rank that is in doubt
+// says what is wrong with it, so that a launcher can keep away from its node, and all others that
+// they end because of it.
 #pragma once
 
 #include <bit>
@@ -56,8 +57,12 @@ inline void flip_top_bit(float& value) {
   value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (1u << 30));
 }
 
-// Says what is in doubt: a rank in doubt for itself, rank 0 when it cannot be told which; the exit
-// code. `host` is this rank's.
-int end_in_doubt(const HardwareDoubt& doubt, const std::string& host, Communicator& ranks);
+struct SpeakingRank {
+  std::uint64_t rank = 0;
+  std::string host;
+};
+
+// This rank's sentence about the doubt; the exit code. Collective.
+int end_in_doubt(const HardwareDoubt& doubt, const SpeakingRank& me, Communicator& ranks);
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -27,6 +26,7 @@
 #include "runtime/train/save_context.h"
 #include "runtime/train/sharing_options.h"
 #include "runtime/train/start_error.h"
+#include "runtime/train/step_guard.h"
 #include "runtime/train/stop_request.h"
 #include "runtime/train/training_data.h"
 
@@ -57,7 +57,8 @@ class Run {
         space_(gpt_flat_space(options.shape)),
         state_(make_training_state(space_, options.zero, ranks.rank(), ranks.size())),
         heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
-                                                    : HeartbeatFile(variables.heartbeat_path)) {
+                                                    : HeartbeatFile(variables.heartbeat_path)),
+        guard_(options, ranks.rank(), variables.attempt.value_or(0), ranks) {
     check_windows(data_, sampler_, options.shape.context);
   }
 
@@ -160,13 +161,11 @@ class Run {
   int take_steps() {
     DataParallelStep step = make_step();
     while (state_.step < options_.steps) {
-      fail_when_asked();
-      if (const auto doubt = replicas_in_doubt()) return end_in_doubt(*doubt, host_name(), ranks_);
+      if (const auto doubt = guard_.before_step(state_)) return end_in_doubt_of(*doubt);
       const StepOutcome outcome = run_step(step);
-      if (outcome.doubt) return end_in_doubt(*outcome.doubt, host_name(), ranks_);
+      if (outcome.doubt) return end_in_doubt_of(*outcome.doubt);
       heartbeat_.beat(state_.step);
-      const LossWindow::Look look = window_.look(outcome.loss, outcome.gradient_norm);
-      window_.add(outcome.loss, outcome.gradient_norm);
+      const LossWindow::Look look = guard_.step_done(outcome);
       if (report_) {
         report_->step_done(state_.step, outcome, checkpoints_ ? checkpoints_->take_waited_s() : 0);
       }
@@ -215,33 +214,12 @@ class Run {
         checkpoints_->wait_for_copy();
       };
     }
-    wishes.is_doubtful = [this](double loss, double gradient_norm) {
-      return replays_.is_due(state_.step, window_.look(loss, gradient_norm));
-    };
-    wishes.flip_gradient = options_.flip_gradient && flips_now();
+    guard_.watch(state_, wishes);
     return wishes;
   }
 
-  // Every weight is the same on all ranks that hold it, before a step.
-  std::optional<HardwareDoubt> replicas_in_doubt() {
-    if (!options_.flip_gradient && flips_now()) flip_top_bit(state_.weights.front());
-    const std::uint64_t every = options_.replica_check_every;
-    if (every == 0 || state_.step % every != 0) return std::nullopt;
-    if (state_.holds_own_only(state_.weights)) return std::nullopt;
-    return compare_replicas(state_.weights, state_.step, ranks_);
-  }
-
-  bool flips_now() const {
-    return options_.flip_at_step == state_.step + 1 && ranks_.rank() == options_.fail_rank &&
-           variables_.attempt.value_or(0) == 0;
-  }
-
-  // Kills itself as a crash would, to show a restart: once, in the first attempt.
-  void fail_when_asked() const {
-    if (!options_.fail_at_step || state_.step + 1 != *options_.fail_at_step) return;
-    if (variables_.attempt.value_or(0) == 0 && ranks_.rank() == options_.fail_rank) {
-      std::raise(SIGKILL);
-    }
+  int end_in_doubt_of(const HardwareDoubt& doubt) {
+    return end_in_doubt(doubt, {ranks_.rank(), host_name()}, ranks_);
   }
 
   int give_up() {
@@ -279,8 +257,7 @@ class Run {
   double restore_s_ = 0;
   std::string remarks_;
   std::optional<RunReport> report_;  // rank 0
-  LossWindow window_;
-  ReplayRule replays_;
+  StepGuard guard_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<Profile> profile_;
 };

@@ -9,32 +9,44 @@ export OMP_NUM_THREADS=1
 for i in $(seq 1 2000); do echo "$i: the quick brown fox jumps over the lazy dog $((i * i))"; done \
   >"$work/text.txt"
 # Certified is what 20 steps have followed without a doubt: at step 58 that of step 35.
-for name in calm odd; do
-  fault=""
-  [ "$name" = calm ] || fault="--flip-at-step 58 --fail-rank 1 --flip-in gradient"
-  job_file "$name.yml" <<YAML
+job() { # NAME FAULT RESUME
+  job_file "$1.yml" <<YAML
 command: >-
   $MUSTER_TRAIN --data $work/text.txt --steps 80 --layers 1 --width 32 --heads 2 --context 32
-  --batch 12 --checkpoint-every 5 --keep 20 --step-delay-ms 20 $fault --out \${{outputs.model}}
+  --batch 12 --checkpoint-every 5 --keep 20 --step-delay-ms 20 $2 --out \${{outputs.model}}
 compute: azureml:local-cluster
 distribution: {type: mpi, process_count_per_instance: 1}
 resources: {instance_count: 3}
 outputs: {model: {type: uri_folder}}
 muster:
-  checkpoint: {path: $work/ckpt-$name}
+  checkpoint: {path: $work/ckpt-$1}
   restart: {delay: 0}
-  resume: {from: certified}
+  $3
 YAML
-done
+}
+same_weights() { # NAME
+  cmp "$(find "$MUSTER_HOME/jobs/calm/outputs" -name model.safetensors)" \
+    "$(find "$MUSTER_HOME/jobs/$1/outputs" -name model.safetensors)" || fail "the weights differ"
+}
+job calm ""
 expect 0 "$MUSTER" run "$work/calm.yml" --name calm
+
+# Found before the weights are touched. The job asks for certified ones itself.
+job odd "--flip-at-step 58 --fail-rank 1 --flip-in gradient" "resume: {from: certified}"
 expect 0 "$MUSTER" run "$work/odd.yml" --name odd
 expect 0 "$MUSTER" status odd -o json --query '{from: attempts[1].resumed_from_step}'
 has out '"from": 35'
 expect 0 "$MUSTER" explain odd
 has out "attempt 1 resumes from step 35: newest certified checkpoint"
-a=$(find "$MUSTER_HOME/jobs/calm/outputs" -name model.safetensors)
-b=$(find "$MUSTER_HOME/jobs/odd/outputs" -name model.safetensors)
-cmp "$a" "$b" || fail "the weights differ"
+same_weights odd
+
+# Found late: step 60 is written with a wrong weight, and the newest certified one is of step 40. No
+# word of the user is needed; the node of the rank is left out.
+job late "--flip-at-step 59 --fail-rank 1 --replica-check-every 31"
+expect 0 "$MUSTER" run "$work/late.yml" --name late
+expect 0 "$MUSTER" explain late
+cat "$work/out"
+same_weights late
 
 # Asked for by its user; anything else is no place to go back to.
 expect 2 "$MUSTER" resume odd --from sane

@@ -78,6 +78,25 @@ TEST_CASE("a process with other options cannot join, and the others go on withou
   CHECK(job.final_weights() == job.undisturbed_weights());
 }
 
+TEST_CASE("a member that computes wrongly is named, whatever its place, and all end with 3") {
+  const std::string fault = GENERATE("weight", "gradient");
+  ElasticJob job(200, {"--replica-check-every", "10", "--flip-at-step", "101", "--flip-in", fault,
+                       "--fail-rank", "5"});
+  for (const std::uint64_t rank : {1, 3, 5}) job.start(rank);
+  job.members({1, 3});
+  job.wait_for_step(1, 5);
+  job.members({1, 5, 3});
+  for (const std::uint64_t rank : {1, 3, 5}) {
+    const Ended ended = job.wait(rank);
+    INFO(ended.output);
+    CHECK(ended.code == 3);
+    const std::string own = "muster-train: rank 5 on ";
+    const std::string peer = "muster-train: ends because the hardware of rank 5 is in doubt";
+    CHECK_THAT(ended.output, ContainsSubstring(rank == 5 ? own : peer));
+    CHECK_THAT(ended.output, !ContainsSubstring(rank == 5 ? peer : own));
+  }
+}
+
 TEST_CASE("an elastic run goes on from a checkpoint, also with a rank that joins later") {
   Folder folder;
   const Ended before =

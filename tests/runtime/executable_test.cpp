@@ -112,6 +112,8 @@ TEST_CASE("of three ranks the one whose weights differ says so, and the run ends
   CHECK_THAT(ended.output, ContainsSubstring("muster-train: rank 1 on "));
   CHECK_THAT(ended.output, ContainsSubstring("hardware in doubt: its weights differ"));
   CHECK_THAT(ended.output, !ContainsSubstring("rank 0 on "));
+  CHECK_THAT(ended.output,
+             ContainsSubstring("muster-train: ends because the hardware of rank 1 is in doubt"));
 }
 
 TEST_CASE("mistakes end with exit code 2 and one sentence") {

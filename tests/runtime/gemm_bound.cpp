@@ -3,11 +3,13 @@
 //   gemm_bound --layers N --width N --heads N --context N --vocabulary N --rows N
 //     [--precision fp32|bf16]
 //
-// Prints `tokens_per_s N` for one rank that holds `rows` tokens of the batch: rows over the summed
-// times of its products, each the fastest of dnnl_sgemm (fp32), oneDNN's matmul as the matrices
-// lie, and matmul with its right side packed in its own order. Packing weights is not counted, they
-// change once per step; packing activations is. Attention counts whole squares, not only the causal
-// half. One shape after the other, repeated, so that the caches are as warm as they get.
+// Prints `tokens_per_s N` for one rank that holds `rows` tokens of the batch: rows over the median
+// time of a step's products, each in the fastest of its ways: dnnl_sgemm (fp32), oneDNN's matmul as
+// the matrices lie, and matmul with its right side packed in its own order. Packing weights is not
+// counted, they change once per step; packing activations is. Attention counts whole squares, not
+// only the causal half. Equal products follow each other on the same memory, so that the caches are
+// as warm as they get. Steps go on for some seconds, for copies on other CPUs to be at work
+// meanwhile: CPUs may share their multipliers.
 #include <dnnl.h>
 
 #include <algorithm>
@@ -16,10 +18,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <dnnl.hpp>
+#include <functional>
 #include <map>
-#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -30,7 +33,11 @@ using Tag = dnnl::memory::format_tag;
 using Seconds = std::chrono::duration<double>;
 
 constexpr int least_repeats = 3;
-constexpr Seconds least_time{0.1};  // for one way to compute one product
+constexpr Seconds trial_time{0.1};   // of one way to compute one product
+constexpr Seconds measured_time{4};  // of whole steps
+constexpr int least_steps = 5;
+
+using Run = std::function<void()>;
 
 enum class Side { weights, activations };
 
@@ -82,16 +89,19 @@ std::vector<Product> products_of(const Model& model) {
   return products;
 }
 
+Seconds time_of(const Run& run) {
+  const auto begun = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::steady_clock::now() - begun;
+}
+
 // The shortest of some runs, after one that is not counted.
-template <class Run>
-Seconds shortest(Run run) {
+Seconds shortest(const Run& run) {
   run();
   Seconds best{1e9};
   Seconds all{0};
-  for (int repeat = 0; repeat < least_repeats || all < least_time; ++repeat) {
-    const auto begun = std::chrono::steady_clock::now();
-    run();
-    const Seconds one = std::chrono::steady_clock::now() - begun;
+  for (int repeat = 0; repeat < least_repeats || all < trial_time; ++repeat) {
+    const Seconds one = time_of(run);
     best = std::min(best, one);
     all += one;
   }
@@ -106,18 +116,16 @@ std::vector<float> random_values(std::int64_t count) {
   return values;
 }
 
-Seconds sgemm_time(const Product& p) {
-  const auto a = random_values(p.batch * p.m * p.k);
-  const auto b = random_values(p.batch * p.k * p.n);
-  auto c = random_values(p.batch * p.m * p.n);
-  return shortest([&] {
+Run by_sgemm(const Product& p) {
+  return [p, a = random_values(p.batch * p.m * p.k), b = random_values(p.batch * p.k * p.n),
+          c = random_values(p.batch * p.m * p.n)]() mutable {
     for (std::int64_t i = 0; i < p.batch; ++i) {
       dnnl_sgemm(p.a_by_columns ? 'T' : 'N', p.b_by_columns ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
                  &a[static_cast<std::size_t>(i * p.m * p.k)], p.a_by_columns ? p.m : p.k,
                  &b[static_cast<std::size_t>(i * p.k * p.n)], p.b_by_columns ? p.k : p.n, 0.0f,
                  &c[static_cast<std::size_t>(i * p.m * p.n)], p.n);
     }
-  });
+  };
 }
 
 dnnl::memory::desc lying_as(const Product& p, std::int64_t rows, std::int64_t columns, Type type,
@@ -155,7 +163,7 @@ dnnl::memory filled(const dnnl::memory::desc& as, std::int64_t count, const dnnl
 }
 
 // With the right side as it lies, or packed.
-Seconds matmul_time(const Product& p, Type type, bool packed) {
+Run by_matmul(const Product& p, Type type, bool packed) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
   const auto a_as = lying_as(p, p.m, p.k, type, p.a_by_columns);
@@ -163,29 +171,50 @@ Seconds matmul_time(const Product& p, Type type, bool packed) {
   const auto c_as = lying_as(p, p.m, p.n, p.sums_gradient ? Type::f32 : type, false);
   const auto how = matmul_of(a_as, packed ? packed_right(p, type) : b_as, c_as, engine);
   const dnnl::matmul matmul(how);
-  dnnl::memory a = filled(a_as, p.batch * p.m * p.k, engine, stream);
-  dnnl::memory lying = filled(b_as, p.batch * p.k * p.n, engine, stream);
-  dnnl::memory c(c_as, engine);
-  dnnl::memory b = packed ? dnnl::memory(how.weights_desc(), engine) : lying;
-  std::optional<dnnl::reorder> pack;
-  if (packed) pack.emplace(lying, b);
-  if (pack) pack->execute(stream, lying, b);
-  const bool packs_each_time = packed && p.right == Side::activations;
-  return shortest([&] {
-    if (packs_each_time) pack->execute(stream, lying, b);
+  const dnnl::memory a = filled(a_as, p.batch * p.m * p.k, engine, stream);
+  const dnnl::memory lying = filled(b_as, p.batch * p.k * p.n, engine, stream);
+  const dnnl::memory c(c_as, engine);
+  const dnnl::memory b = packed ? dnnl::memory(how.weights_desc(), engine) : lying;
+  const Run multiply = [=]() mutable {
     matmul.execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
     stream.wait();
-  });
+  };
+  if (!packed) return multiply;
+  const Run pack = [=, order = dnnl::reorder(lying, b)]() mutable {
+    auto from = lying;
+    auto to = b;
+    order.execute(stream, from, to);
+  };
+  pack();
+  if (p.right == Side::weights) return multiply;
+  return [pack, multiply] {
+    pack();
+    multiply();
+  };
+}
+
+Run fastest(const Product& p, Type type) {
+  std::vector<Run> ways{by_matmul(p, type, false), by_matmul(p, type, true)};
+  if (type == Type::f32) ways.push_back(by_sgemm(p));
+  std::vector<Seconds> times;
+  for (const Run& way : ways) times.push_back(shortest(way));
+  return ways[static_cast<std::size_t>(std::ranges::min_element(times) - times.begin())];
 }
 
 Seconds step_time(const Model& model, Type type) {
-  Seconds step{0};
-  for (const Product& product : products_of(model)) {
-    Seconds best = std::min(matmul_time(product, type, false), matmul_time(product, type, true));
-    if (type == Type::f32) best = std::min(best, sgemm_time(product));
-    step += static_cast<double>(product.count) * best;
+  std::vector<std::pair<std::int64_t, Run>> products;
+  for (const Product& p : products_of(model)) products.emplace_back(p.count, fastest(p, type));
+  const Run step = [&] {
+    for (const auto& [count, run] : products) {
+      for (std::int64_t i = 0; i < count; ++i) run();
+    }
+  };
+  std::vector<Seconds> steps;
+  for (Seconds all{0}; all < measured_time || steps.size() < least_steps; all += steps.back()) {
+    steps.push_back(time_of(step));
   }
-  return step;
+  std::ranges::nth_element(steps, steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2));
+  return steps[steps.size() / 2];
 }
 
 int usage() {

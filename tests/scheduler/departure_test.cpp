@@ -312,6 +312,21 @@ TEST_CASE("a rank that asks not to be started again stops the job") {
   CHECK(bench.last<JobEnded>()->exit_code == 93);
 }
 
+TEST_CASE("what all have computed together is in doubt when the hardware of one is") {
+  const std::string peer = "muster-train: ends because the hardware of rank 2 is in doubt";
+  ElasticBench bench(two_to_four(), 4);
+  bench.exit_rank(1, {3, 0}, {}, "train", peer);
+  REQUIRE(bench.is_in<Stopping>());
+  bench.exit_rank(2, {3, 0}, {}, "train", "muster-train: rank 2 on h03: hardware in doubt: odd");
+  bench.exit_rank(0, {3, 0}, {}, "train", peer);
+  bench.obey();
+  REQUIRE(bench.last<AttemptEnded>());
+  const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
+  CHECK(cause.failure_class == FailureClass::sdc);
+  CHECK(cause.first_rank == RankId{2});
+  CHECK(cause.first_node == ElasticBench::id(3));
+}
+
 TEST_CASE("nodes that left are charged to no budget") {
   ElasticBench bench(a_job().elastic(1, 4).restarts(0).reschedules(0), 4);
   bench.kill_rank(3);

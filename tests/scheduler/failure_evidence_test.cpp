@@ -128,6 +128,29 @@ TEST_CASE("what mpirun ended is a consequence of what ended mpirun") {
   CHECK(judge(exited({0, SIGSEGV}), true, true).standing == Standing::proven);
 }
 
+TEST_CASE("who had said what was wrong was ending when mpirun ended it") {
+  const std::vector<std::string> words{"KeyError: 'text'"};
+  RankExited with_mpirun = exited({0, SIGKILL}, words);
+  with_mpirun.evidence.with_mpirun = true;
+  for (const RankExited& exit : {exited({0, SIGTERM}, words), with_mpirun}) {
+    CHECK(judge(exit, true, true).standing == Standing::proven);
+    CHECK(judge(exit, true, true).exits_late);
+  }
+  const RankExited of_peer = exited({0, SIGTERM}, {"KeyError: 'text'", "Broken pipe"});
+  CHECK(judge(of_peer, true, true).standing == Standing::consequence);
+}
+
+TEST_CASE("only the rank whose hardware is in doubt is to blame for it") {
+  const auto says = [](const std::string& text) { return exited({3, 0}, {"step 8", text}); };
+  CHECK(
+      judged(says("muster-train: rank 2 on h03: hardware in doubt: its weights differ")).standing ==
+      Standing::proven);
+  CHECK(judged(says("muster-train: ends because the hardware of rank 2 is in doubt")).standing ==
+        Standing::consequence);
+  CHECK(judged(says("muster-train: hardware in doubt: the weights of the ranks differ")).standing ==
+        Standing::consequence);
+}
+
 TEST_CASE("the kernel's word on memory stands before all others") {
   RankExited exit = exited({0, SIGKILL}, {"Connection reset by peer"});
   exit.status.core_dumped = true;
