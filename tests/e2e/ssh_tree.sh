@@ -34,8 +34,8 @@ environment_variables: {TICKS: "400"}
 resources: {instance_count: 7}
 YAML
 log() { echo "$MUSTER_HOME/jobs/$1/attempt-0/rank-$2.log"; }
-reached() {  # reached JOB TICK: by all ranks
-  for rank in 0 1 2 3 4 5 6; do grep -qsx "tick $2" "$(log "$1" $rank)" || return 1; done
+reached() {  # reached JOB TICK [RANKS]: by all of them
+  for rank in $(seq 0 $((${3:-7} - 1))); do grep -qsx "tick $2" "$(log "$1" $rank)" || return 1; done
 }
 whole() {
   expect 0 "$MUSTER" logs -f "$1"
@@ -61,10 +61,16 @@ whole calm
 # A relay dies: the hosts behind it are reached another way, the ranks do not notice.
 expect 0 "$MUSTER" submit "$work/ticks.yml" --name rough
 until_true 60 reached rough 5
-with_relay() { for h in $(direct); do [ -z "$(process_on $h muster-relay)" ] || echo $h; done; }
-inner=$(with_relay | head -n 1)
-[ -n "$inner" ] || fail "no host has a relay"
-relay=$(process_on "$inner" muster-relay)
+# find_inner [BUT]: $inner, another host than BUT that others are reached through now; its $relay.
+on_the_way() { "$MUSTER" nodes | sed -n 's/.* up through \(h0[1-7]\).*/\1/p' | sort -u; }
+find_inner() {
+  for inner in $(on_the_way); do
+    relay=$(process_on "$inner" muster-relay)
+    [ "$inner" = "${1:-}" ] || [ -z "$relay" ] || return 0
+  done
+  return 1
+}
+until_true 20 find_inner
 on "$inner" kill -9 "$relay"
 until_true 20 is_gone "$inner" "$relay"
 whole rough
@@ -75,8 +81,7 @@ sed 's/instance_count: 7/&}\nmuster: {restart: {attempts: 3, delay: 0}/' "$work/
   >"$work/again.yml"
 expect 0 "$MUSTER" submit "$work/again.yml" --name agent
 until_true 60 reached agent 5
-inner=$(with_relay | head -n 1)
-relay=$(process_on "$inner" muster-relay)
+until_true 20 find_inner
 on "$inner" kill -9 "$(process_on "$inner" muster-agent)"
 expect 0 "$MUSTER" logs -f agent
 [ "$(process_on "$inner" muster-relay)" = "$relay" ] || fail "the relay of $inner went as well"
@@ -92,20 +97,21 @@ done
 # A relay that stands still: its hosts are reached by another way, long before their leases end.
 expect 0 "$MUSTER" submit "$work/ticks.yml" --name still
 until_true 60 reached still 5
-inner=$(with_relay | head -n 1)
-relay=$(process_on "$inner" muster-relay)
+until_true 20 find_inner
 on "$inner" kill -STOP "$relay"
 whole still
 on "$inner" kill -CONT "$relay" 2>/dev/null
+until_true 20 is_gone "$inner" "$relay"
 
 # A host on the way is powered off. Its own rank is lost; those behind it are there for the next
-# attempt, which another host joins.
+# attempt, which another host joins. That one is drained until then, and leads to nobody.
+leaf=$(printf 'h0%d\n' 7 6 5 4 3 2 1 | grep -vxF "$(on_the_way)" | head -n 1)
+expect 0 "$MUSTER" drain "$leaf" --reason "kept for later"
 sed -e 's/instance_count: 7/instance_count: 6/' "$work/again.yml" >"$work/six.yml"
 expect 0 "$MUSTER" submit "$work/six.yml" --name off
-until_true 60 sh -c "grep -qsx 'tick 5' $(log off 5)"
-has_rank() { on "$1" pgrep -f 'echo "tick' >/dev/null; }
-inner=$(for h in $(with_relay); do has_rank "$h" && echo "$h"; done | head -n 1)
-[ -n "$inner" ] || fail "no host of the job has a relay"
+until_true 60 reached off 5 6
+until_true 20 find_inner "$leaf"
+expect 0 "$MUSTER" undrain "$leaf"
 expect 0 "$MUSTER" sandbox crash --dir "$cluster_dir" "$inner"
 expect 0 "$MUSTER" logs -f off
 for rank in 0 1 2 3 4 5; do
