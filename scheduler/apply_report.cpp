@@ -46,8 +46,7 @@ Rank* find_rank(Attempt& attempt, const RankExited& exit) {
   const auto count = static_cast<std::int64_t>(attempt.ranks.size());
   if (exit.rank.value < 0 || exit.rank.value >= count) return nullptr;
   Rank& rank = attempt.ranks[static_cast<std::size_t>(exit.rank.value)];
-  const NodeId& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id;
-  return node == exit.node ? &rank : nullptr;
+  return node_of(attempt, rank).id == exit.node ? &rank : nullptr;
 }
 
 void start_ranks(Attempt& attempt, const NodeId& id, Time at) {

@@ -123,9 +123,9 @@ bool is_lost(const Attempt& attempt, std::size_t index) {
   const AttemptNode& node = attempt.nodes[index];
   const bool gone = node.fenced && node.fenced->proof != FenceProof::never_started &&
                     !node.is_unproven() && !node.unkillable_since;
-  return gone && std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [&](const Rank& rank) {
-           return static_cast<std::size_t>(rank.node_index) == index &&
-                  !std::holds_alternative<RankDone>(rank.state);
+  const auto here = ranks_on(attempt, index);
+  return gone && std::any_of(here.begin(), here.end(), [](const Rank& rank) {
+           return !std::holds_alternative<RankDone>(rank.state);
          });
 }
 

@@ -101,7 +101,7 @@ std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt) {
 // A node that was made a member last may have come when the others were done, and waits for them:
 // it is given a moment to end too.
 bool came_too_late(const Attempt& attempt, const Rank& rank) {
-  const AttemptNode& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
+  const AttemptNode& node = node_of(attempt, rank);
   return node.taken_late && node.member_since == attempt.members.epoch && is_unfinished(rank);
 }
 

@@ -87,6 +87,10 @@ bool is_ending(const Attempt& attempt) {
   return phase_of<Stopping>(attempt) || phase_of<Collecting>(attempt);
 }
 
+const AttemptNode& node_of(const Attempt& attempt, const Rank& rank) {
+  return attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
+}
+
 std::span<Rank> ranks_on(Attempt& attempt, const NodeId& id) {
   const AttemptNode* node = find_node(attempt, id);
   return node ? ranks_at(attempt.ranks, node - attempt.nodes.data()) : std::span<Rank>{};

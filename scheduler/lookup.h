@@ -22,7 +22,8 @@ AttemptNode* find_node(Attempt& attempt, const NodeId& node);
 AttemptNode* find_spare(Attempt& attempt, const NodeId& node);
 const AttemptNode* find_spare(const Attempt& attempt, const NodeId& node);
 bool was_passed_over(const Attempt& attempt, const NodeId& node);  // another took its place
-// Ranks lie node by node.
+// Ranks lie node by node. A rank knows its node also when that was released.
+const AttemptNode& node_of(const Attempt& attempt, const Rank& rank);
 std::span<Rank> ranks_on(Attempt& attempt, const NodeId& node);
 std::span<const Rank> ranks_on(const Attempt& attempt, const NodeId& node);
 std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index);

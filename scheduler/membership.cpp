@@ -8,10 +8,6 @@ namespace muster {
 
 namespace {
 
-const AttemptNode& node_of(const Attempt& attempt, const Rank& rank) {
-  return attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
-}
-
 bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
   return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
 }

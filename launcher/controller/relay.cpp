@@ -35,7 +35,7 @@ Result<RankHome> find_rank(const State& state, const Exec& request) {
                  std::to_string(wanted.value)};
   }
   const Rank& rank = attempt->ranks[static_cast<std::size_t>(wanted.value)];
-  const AttemptNode& node = attempt->nodes[static_cast<std::size_t>(rank.node_index)];
+  const AttemptNode& node = node_of(*attempt, rank);
   if (node.released) {
     return Error{"rank " + std::to_string(wanted.value) + " of job " + request.job.value +
                  " runs no more: it left with node " + node.id.value};

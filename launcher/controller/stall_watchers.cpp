@@ -62,7 +62,7 @@ StallWatchers::Entry StallWatchers::make_entry(const Job& job, const Attempt& at
   if (attempt.has_members()) subject.others = ranks_without(attempt, members.ranks);
   std::set<NodeId> needed;
   for (const Rank& rank : attempt.ranks) {
-    subject.nodes.push_back(attempt.nodes.at(static_cast<std::size_t>(rank.node_index)).id);
+    subject.nodes.push_back(node_of(attempt, rank).id);
     if (!subject.others.contains(rank.id)) needed.insert(subject.nodes.back());
   }
   Entry entry{attempt.id,

@@ -86,7 +86,7 @@ std::string membership_text(const State& state, const Attempt& attempt) {
   EpochMembers text{static_cast<std::uint64_t>(attempt.members.epoch), {}};
   for (const RankId id : attempt.members.ranks) {
     const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(id.value));
-    const AttemptNode& node = attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
+    const AttemptNode& node = node_of(attempt, rank);
     const auto local = static_cast<std::size_t>(rank.local_rank);
     check(node.ports && local < node.ports->ports.size(), "a member has no port");
     text.members.push_back({static_cast<std::uint64_t>(id.value), address_of(state, node.id),

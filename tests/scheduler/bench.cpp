@@ -141,7 +141,7 @@ void Bench::exit_rank(int rank, ExitStatus status, Milliseconds ago, const std::
   RankExited exit;
   exit.job = JobId{name};
   exit.attempt = active.id;
-  exit.node = active.nodes.at(static_cast<std::size_t>(known.node_index)).id;
+  exit.node = node_of(active, known).id;
   exit.rank = RankId{rank};
   exit.status = status;
   exit.at_ms = to_ms(now - ago);

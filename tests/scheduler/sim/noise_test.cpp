@@ -254,7 +254,7 @@ class Core {
       const Attempt* attempt = active_attempt(job);
       if (!attempt || !phase_of<Running>(*attempt)) continue;
       for (const Rank& rank : attempt->ranks) {
-        const NodeId& node = attempt->nodes[static_cast<std::size_t>(rank.node_index)].id;
+        const NodeId& node = node_of(*attempt, rank).id;
         exits.push_back(RankExited{id, attempt->id, node, rank.id, {}, false, to_ms(now_), {}});
       }
     }
