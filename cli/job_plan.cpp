@@ -83,11 +83,13 @@ std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int
   return ranks_of(spec, spec.instance_count, processes).size();
 }
 
-std::set<RankId> ranks_of_node(const JobSpec& spec, const std::vector<int>& processes,
-                               int node_index) {
+std::set<RankId> ranks_of_node(const JobSpec& spec, const AttemptSummary& attempt,
+                               const NodeId& node) {
   std::set<RankId> ranks;
-  for (const RankPlace& place : ranks_of(spec, spec.muster.nodes_max, processes)) {
-    if (place.node_index == node_index) ranks.insert(place.rank);
+  for (const RankPlace& place : ranks_of(spec, spec.muster.nodes_max, attempt.processes)) {
+    const auto index = static_cast<std::size_t>(place.node_index);
+    const bool is_there = index < attempt.nodes.size() && attempt.nodes[index] == node;
+    if (is_there) ranks.insert(place.rank);
   }
   return ranks;
 }

@@ -16,6 +16,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
+#include "scheduler/summary.h"
 
 namespace muster {
 
@@ -45,7 +46,9 @@ Document plan_document(const JobPlan& plan);
 
 // `processes` as AttemptSummary has it. Nothing: GPUs have not been counted, or nodes not chosen.
 std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes);
-std::set<RankId> ranks_of_node(const JobSpec& spec, const std::vector<int>& processes,
-                               int node_index);
+// All that the attempt had there: a node may have left it and come again. Empty when that is not
+// known yet, or when the node was not in it.
+std::set<RankId> ranks_of_node(const JobSpec& spec, const AttemptSummary& attempt,
+                               const NodeId& node);
 
 }  // namespace muster

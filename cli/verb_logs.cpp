@@ -1,4 +1,5 @@
 // `muster logs JOB`: what its ranks said, read from the log files; with -f to the end of the job.
+#include <algorithm>
 #include <memory>
 
 #include "cli/find_job.h"
@@ -36,14 +37,13 @@ const AttemptSummary* asked_attempt(const LogsOptions& options, const JobSummary
   return attempt;
 }
 
-// The ranks of one node: its place in the attempt.
+// The ranks of one node, by its places in the attempt.
 Result<std::set<RankId>> ranks_on(const std::string& node, const AttemptSummary* attempt,
                                   const JobSummary& job, const JobSpec& spec) {
   if (attempt == nullptr) return Error{"job " + job.job.value + " has no such attempt"};
-  for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
-    if (attempt->nodes[i].value != node) continue;
-    auto ranks = ranks_of_node(spec, attempt->processes, static_cast<int>(i));
-    if (!ranks.empty()) return ranks;
+  auto ranks = ranks_of_node(spec, *attempt, NodeId{node});
+  if (!ranks.empty()) return ranks;
+  if (std::ranges::find(attempt->nodes, NodeId{node}) != attempt->nodes.end()) {
     return Error{node + " has no ranks of job " + job.job.value + " before its GPUs are counted"};
   }
   return Error{"attempt " + std::to_string(attempt->number.value) + " of job " + job.job.value +

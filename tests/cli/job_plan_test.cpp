@@ -51,8 +51,18 @@ TEST_CASE("how many ranks it has is known once its nodes are") {
   const JobSpec spec = a_spec(2, 2, 4);
   CHECK_FALSE(rank_count(spec, {}));
   CHECK(rank_count(spec, {2, 2, 2}) == 6);
-  CHECK(ranks_of_node(spec, {2, 2, 2}, 2) == std::set<RankId>{RankId{4}, RankId{5}});
-  CHECK(ranks_of_node(spec, {}, 3) == std::set<RankId>{RankId{6}, RankId{7}});
+}
+
+TEST_CASE("the ranks of a node are those of all its places in an attempt") {
+  const JobSpec spec = a_spec(2, 2, 3);
+  AttemptSummary attempt;
+  attempt.nodes = {NodeId{"n1"}, NodeId{"n2"}, NodeId{"n3"}};
+  CHECK(ranks_of_node(spec, attempt, NodeId{"n3"}) == std::set<RankId>{RankId{4}, RankId{5}});
+  attempt.nodes = {NodeId{"n1"}, NodeId{"n2"}, NodeId{"n3"}, NodeId{"n2"}};
+  attempt.processes = {2, 1, 2, 1};
+  CHECK(ranks_of_node(spec, attempt, NodeId{"n3"}) == std::set<RankId>{RankId{3}, RankId{4}});
+  CHECK(ranks_of_node(spec, attempt, NodeId{"n2"}) == std::set<RankId>{RankId{2}, RankId{5}});
+  CHECK(ranks_of_node(spec, attempt, NodeId{"n4"}).empty());
 }
 
 }  // namespace
