@@ -68,7 +68,8 @@ std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt) {
 
 std::optional<StopBegun> unreachable(Turn& turn, const Job& job, const Attempt& attempt) {
   return first_of_nodes(attempt, [&](std::size_t i) -> std::optional<StopBegun> {
-    if (!turn.troubled.contains(attempt.nodes[i].id)) return std::nullopt;
+    const NodeId& id = attempt.nodes[i].id;
+    if (!turn.troubled.contains(id) || !unlinked(turn.state, id)) return std::nullopt;
     return unreachable(turn, job, attempt, i, has_ready_spare(turn, job, attempt));
   });
 }
