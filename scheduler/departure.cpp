@@ -100,12 +100,6 @@ std::vector<NodeLeaves> stragglers(Turn& turn, const Job& job, const Attempt& at
   return leaves;
 }
 
-std::string without_text(const std::vector<NodeLeaves>& leaving) {
-  std::vector<std::string> parts;
-  for (const NodeLeaves& leaves : leaving) parts.push_back("without " + leaves.node.value);
-  return list_text(parts);
-}
-
 void remember_what_failed(Turn& turn, const Job& job, const Attempt& attempt,
                           const AttemptNode& node) {
   const NodeLeaves& leaves = *node.leaves;
@@ -150,7 +144,7 @@ bool let_go(Turn& turn, const Job& job, const Attempt& attempt) {
     std::vector<NodeId> ids;
     for (const NodeLeaves& leaves : leaving) ids.push_back(leaves.node);
     turn.decide(MembersChanged{job.id, attempt.id, attempt.members.epoch + 1,
-                               next_members(attempt, ids, {}), without_text(leaving)});
+                               next_members(attempt, ids, {}), "without " + names_text(ids)});
   }
   const auto late = stragglers(turn, job, attempt);
   for (const auto* some : {&leaving, &late}) {

@@ -149,10 +149,8 @@ bool lead_in(Turn& turn, const Job& job, const Attempt& attempt) {
   return turn.decisions.size() != decided;
 }
 
-std::string list_of(const std::vector<NodeId>& nodes) {
-  std::vector<std::string> names;
-  for (const NodeId& id : nodes) names.push_back(id.value);
-  return list_text(names) + (nodes.size() == 1 ? " comes" : " come");
+std::string joining_text(const std::vector<NodeId>& nodes) {
+  return names_text(nodes) + (nodes.size() == 1 ? " joins" : " join");
 }
 
 void let_in(Turn& turn, const Job& job, const Attempt& attempt) {
@@ -170,7 +168,7 @@ void let_in(Turn& turn, const Job& job, const Attempt& attempt) {
   if (ready.empty() || is_finishing(attempt)) return;
   if (others_come && !turn.moment.reached(*since + join_together)) return;
   turn.decide(MembersChanged{job.id, attempt.id, attempt.members.epoch + 1,
-                             next_members(attempt, {}, ready), list_of(ready)});
+                             next_members(attempt, {}, ready), joining_text(ready)});
 }
 
 }  // namespace

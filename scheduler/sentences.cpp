@@ -70,6 +70,21 @@ std::string list_text(const std::vector<std::string>& parts) {
   return text;
 }
 
+std::string names_text(const std::vector<NodeId>& nodes) {
+  std::vector<std::string> parts;
+  for (const NodeId& id : nodes) parts.push_back(id.value);
+  if (parts.size() > static_cast<std::size_t>(nodes_named)) {
+    parts.resize(static_cast<std::size_t>(nodes_named));
+    parts.push_back(std::to_string(nodes.size() - parts.size()) + " more");
+  }
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool is_last = i + 1 == parts.size();
+    text += (i == 0 ? "" : is_last ? " and " : ", ") + parts[i];
+  }
+  return text;
+}
+
 std::string link_text(const NodeId& node, const LinkFailure& failure) {
   return node.value + " cannot be reached: " + failure.message;
 }

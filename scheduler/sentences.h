@@ -16,6 +16,8 @@ std::string count_text(std::size_t n, const std::string& noun);  // "1 node", "2
 
 // "a; b; c and 12 more": the first `nodes_named`.
 std::string list_text(const std::vector<std::string>& parts);
+// "h01", "h01 and h02", "h01, h02 and h03", "h01, h02 and 12 more": as many.
+std::string names_text(const std::vector<NodeId>& nodes);
 
 // "h02 cannot be reached: connection refused", from the link's latest failure.
 std::string link_text(const NodeId& node, const LinkFailure& failure);

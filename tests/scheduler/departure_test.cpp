@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "scheduler/replay.h"
+#include "scheduler/sentences.h"
 #include "tests/scheduler/elastic_bench.h"
 
 using namespace muster;
@@ -209,9 +210,19 @@ TEST_CASE("several that leave at once are one change of the members") {
   bench.drain(4, true, Seconds{60});
   bench.pass(Seconds{60});
   CHECK(bench.epoch() == 2);
+  CHECK(bench.last<MembersChanged>()->why == "without h03 and h04");
   CHECK(bench.members() == std::vector<int>{0, 1});
   CHECK(bench.held(3)->leaves);
   CHECK(bench.held(4)->leaves);
+}
+
+TEST_CASE("of nodes that are many some are named and the others counted") {
+  std::vector<NodeId> nodes{{"h1"}};
+  CHECK(names_text(nodes) == "h1");
+  for (int i = 2; i <= 3; ++i) nodes.push_back({"h" + std::to_string(i)});
+  CHECK(names_text(nodes) == "h1, h2 and h3");
+  for (int i = 4; i <= 10; ++i) nodes.push_back({"h" + std::to_string(i)});
+  CHECK(names_text(nodes) == "h1, h2, h3, h4, h5, h6, h7, h8 and 2 more");
 }
 
 TEST_CASE("a node that does not start its ranks is left while the others start") {

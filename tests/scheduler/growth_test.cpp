@@ -168,6 +168,7 @@ TEST_CASE("ranks are numbered in the order in which nodes start them, not in whi
   bench.ready(4);
   CHECK(bench.member_nodes().size() == 4);
   CHECK(bench.count<MembersChanged>() == 2);
+  CHECK(bench.last<MembersChanged>()->why == "h04 and h03 join");
   CHECK(bench.violations().empty());
 }
 
@@ -406,7 +407,7 @@ TEST_CASE("explain and the summary tell who came, who went and who is left") {
   CHECK_THAT(text, ContainsSubstring("wants 2 to 4 nodes of lab"));
   CHECK_THAT(text, ContainsSubstring("attempt 0 takes h03 as well: it is free"));
   CHECK_THAT(text, ContainsSubstring("h03 starts 2 ranks to join attempt 0"));
-  CHECK_THAT(text, ContainsSubstring("attempt 0 goes on with 6 ranks: h03 comes"));
+  CHECK_THAT(text, ContainsSubstring("attempt 0 goes on with 6 ranks: h03 joins"));
   CHECK_THAT(text, ContainsSubstring("attempt 0 goes on with 4 ranks: without h01"));
   CHECK_THAT(text, ContainsSubstring("h01 leaves attempt 0 (rank_failed): rank 1 on h01 was"));
   CHECK_THAT(text, ContainsSubstring("h01 is given back"));
