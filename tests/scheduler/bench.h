@@ -10,6 +10,7 @@
 #include "scheduler/decide.h"
 #include "scheduler/invariants.h"
 #include "scheduler/lookup.h"
+#include "scheduler/record_audit.h"
 #include "scheduler/record_subject.h"
 #include "tests/scheduler/builders.h"
 

@@ -10,6 +10,7 @@
 
 #include "scheduler/apply.h"
 #include "scheduler/invariants.h"
+#include "scheduler/record_audit.h"
 #include "tests/scheduler/sim/fake_node.h"
 
 namespace muster::test {
