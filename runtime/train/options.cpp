@@ -289,7 +289,9 @@ std::variant<TrainOptions, int> parse_train_options(int argc, const char* const*
       "muster-train");
   app.footer(
       "Text is made into tokens once, for many runs, by: muster-train tokenize --help\n"
-      "What a run would take is said before it by: muster-train estimate --help");
+      "What a run would take is said before it by: muster-train estimate --help\n"
+      "In a job of muster with nodes.min and nodes.max (MUSTER_MEMBERS is set) ranks come and go\n"
+      "without a restart.");
   add_run_options(app, options);
   try {
     app.parse(argc, argv);
