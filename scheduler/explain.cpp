@@ -36,8 +36,7 @@ constexpr std::size_t ranks_told = 4;
 
 class Explainer {
  public:
-  Explainer(std::vector<ExplainLine>& lines, bool counts_gpus)
-      : lines_(lines), counts_gpus_(counts_gpus) {}
+  explicit Explainer(std::vector<ExplainLine>& lines) : lines_(lines) {}
 
   void see(const Record& record) {
     at_ = record.at;
@@ -57,7 +56,6 @@ class Explainer {
   void say(std::string text) { lines_.push_back({at_, std::move(text)}); }
 
   void tell(const JobSubmitted& record) {
-    counts_gpus_ = record.spec.distribution.process_per_gpu;
     say("submitted by " + record.user + ": wants " + nodes_text(node_range(record.spec)) + " of " +
         record.target.name + ", priority " + std::to_string(record.spec.muster.priority));
   }
@@ -66,7 +64,6 @@ class Explainer {
         (record.grace ? " with a grace of " + duration_text(*record.grace) : std::string()));
   }
   void tell(const ResumeRequested& record) {
-    counts_gpus_ = record.spec.distribution.process_per_gpu;
     std::string from = record.certified_because ? " from a certified checkpoint" : "";
     if (record.from_step) from = " from step " + std::to_string(*record.from_step);
     say("asked to resume" + from);
@@ -150,10 +147,11 @@ class Explainer {
   }
   void tell(const PortsAsked&) {}
   void tell(const LaunchBegun& record) {
-    if (counts_gpus_ && !record.processes.empty()) {
+    if (!record.processes.empty()) {  // the job file does not say how many
       const auto ranks = std::accumulate(record.processes.begin(), record.processes.end(), 0);
       say(attempt_text(record.attempt) + ": " +
-          count_text(static_cast<std::size_t>(ranks), "rank") + ", one for each GPU");
+          count_text(static_cast<std::size_t>(ranks), "rank") + " on " +
+          count_text(record.processes.size(), "node"));
     }
     if (!record.resume_from) {
       return say(attempt_text(record.attempt) + " starts from the beginning: " + record.why);
@@ -251,14 +249,13 @@ class Explainer {
   std::vector<std::string> told_;  // evidence of the newest suspicion
   std::size_t failed_ranks_ = 0;   // of this attempt, so far
   Time followed_at_;
-  bool counts_gpus_;
 };
 
 }  // namespace
 
-std::vector<ExplainLine> explain(const std::vector<Record>& records, bool counts_gpus) {
+std::vector<ExplainLine> explain(const std::vector<Record>& records) {
   std::vector<ExplainLine> lines;
-  Explainer explainer(lines, counts_gpus);
+  Explainer explainer(lines);
   for (const Record& record : records) explainer.see(record);
   explainer.tell_followers();
   return lines;

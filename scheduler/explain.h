@@ -14,9 +14,8 @@ struct ExplainLine {
   std::string text;
 };
 
-// `records`: one job's, in order; records about the links of its nodes may be among them. Where the
-// first is not its submission, `counts_gpus` says whether it has a process for each GPU.
-std::vector<ExplainLine> explain(const std::vector<Record>& records, bool counts_gpus = false);
+// `records`: one job's, in order; records about the links of its nodes may be among them.
+std::vector<ExplainLine> explain(const std::vector<Record>& records);
 
 // The same as lines that begin with the time since the first record: "+12.3 s  attempt 0 …".
 std::vector<std::string> explain_text(const std::vector<Record>& records);

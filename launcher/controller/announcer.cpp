@@ -28,13 +28,11 @@ std::vector<Record> with_step(const std::vector<Record>& records, const JobId& i
 void tell(const JobId& id, const std::vector<Record>& records, const State& state,
           const JobRow* row, Watchers& watchers) {
   JobEvent event;
-  const Job* job = find_job(state, id);
-  if (job != nullptr) {
+  if (const Job* job = find_job(state, id)) {
     event.state = job_state_name(state, *job);
     event.attempt = job->next_attempt - 1;
   }
-  const bool counts_gpus = job != nullptr && job->spec.distribution.process_per_gpu;
-  const std::vector<ExplainLine> lines = explain(with_step(records, id, row), counts_gpus);
+  const std::vector<ExplainLine> lines = explain(with_step(records, id, row));
   for (const ExplainLine& line : lines) {
     event.sentence = line.text;
     watchers.tell(id, event);

@@ -189,7 +189,7 @@ struct LaunchBegun {
   std::optional<CheckpointRef> resume_from;
   std::string why;          // why this checkpoint, in words
   bool went_back = false;   // a newer one was known; `why` says what became of it
-  std::vector<int> processes{};  // ranks of each node, where GPUs are counted; else empty
+  std::vector<int> processes{};  // ranks of each node, of jobs by GPUs and elastic ones; else empty
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {

@@ -29,7 +29,7 @@ expect 0 "$MUSTER" validate "$work/every.yml" --cluster "$lab"
 expect 0 "$MUSTER" plan "$work/every.yml" --cluster "$lab"
 has out "ranks     one for each GPU (pytorch)"
 expect 0 "$MUSTER" run "$work/every.yml" --cluster "$lab" --name every
-has err "attempt 0: 4 ranks, one for each GPU"
+has err "attempt 0: 4 ranks on 2 nodes"
 has out "rank 0 of 4 is 0 of 2 on h01, sees all, root none"
 has out "rank 3 of 4 is 1 of 2 on h02, sees all, root none"
 expect 0 "$MUSTER" logs every --node h02
