@@ -99,15 +99,25 @@ std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt) {
   return stop_for(job, attempt, StopReason::rank_failed, std::move(failures));
 }
 
-// A node that was made a member last may have come when the others were done, and waits for them:
-// it is given a moment to end too.
+// The change by which the latest of the members came.
+std::int64_t latest_coming(const Attempt& attempt) {
+  std::int64_t latest = 0;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (node.member) latest = std::max(latest, node.member_since);
+  }
+  return latest;
+}
+
+// A node that was made a member last may have come when the others were done, and waits for them,
+// whoever has left since: it is given a moment to end too.
 bool came_too_late(const Attempt& attempt, const Rank& rank) {
   const AttemptNode& node = node_of(attempt, rank);
-  return node.taken_late && node.member_since == attempt.members.epoch && is_unfinished(rank);
+  return node.taken_late && is_unfinished(rank) && node.member_since == latest_coming(attempt);
 }
 
 // Every rank that takes part ended with 0.
 bool has_finished(Turn& turn, const Attempt& attempt) {
+  bool any_done = false;
   bool any_late = false;
   std::int64_t last_ms = 0;
   for (const Rank& rank : attempt.ranks) {
@@ -116,9 +126,11 @@ bool has_finished(Turn& turn, const Attempt& attempt) {
     const bool is_done = done && done->exit.status.ok();
     if (is_done) last_ms = std::max(last_ms, done->exit.at_ms);
     if (!is_done && !came_too_late(attempt, rank)) return false;
+    any_done = any_done || is_done;
     any_late = any_late || !is_done;
   }
-  return !any_late || turn.moment.reached(from_ms(last_ms) + late_member_limit);
+  if (!any_late) return true;
+  return any_done && turn.moment.reached(from_ms(last_ms) + late_member_limit);
 }
 
 std::optional<StopBegun> finished(Turn& turn, const Job& job, const Attempt& attempt) {

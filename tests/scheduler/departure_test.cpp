@@ -478,6 +478,29 @@ TEST_CASE("a member that came when the others were done is not waited for") {
   CHECK(bench.last<StopBegun>()->reason == StopReason::finished);
 }
 
+TEST_CASE("a member that came too late is not waited for either when another leaves meanwhile") {
+  ElasticBench bench(two_to_four(), 2);
+  bench.link(3);
+  bench.obey();
+  bench.ready(3);
+  bench.exit_rank(0, {});
+  bench.exit_rank(1, {});
+  bench.drain(1, true, Seconds{0});
+  REQUIRE(bench.member_nodes() == std::vector<std::string>{"h02", "h03"});
+  bench.pass(Seconds{60});
+  REQUIRE(bench.is_in<Stopping>());
+  CHECK(bench.last<StopBegun>()->reason == StopReason::finished);
+}
+
+TEST_CASE("a member that came late and trains on alone has not finished") {
+  ElasticBench bench(a_job().elastic(1, 2), 1);
+  bench.come(2);
+  bench.drain(1, true, Seconds{0});
+  REQUIRE(bench.member_nodes() == std::vector<std::string>{"h02"});
+  bench.pass(Seconds{3600});
+  CHECK(bench.is_in<Running>());
+}
+
 TEST_CASE("a stall that was told ends with the members that it was about") {
   ElasticBench bench(two_to_four(), 3);
   StallSeen stall;
