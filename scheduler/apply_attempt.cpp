@@ -102,10 +102,12 @@ void apply_one(State& state, Time at, const StopBegun& record) {
   }
 }
 
-void apply_one(State& state, Time, const NodeFenced& record) {
+void apply_one(State& state, Time at, const NodeFenced& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  if (node && (phase_of<Stopping>(*attempt) || node->leaves)) node->fenced = record;
+  if (!node || !(phase_of<Stopping>(*attempt) || node->leaves)) return;
+  node->fenced = record;
+  if (node->leaves) node->collection_seen = at;  // its time to deliver begins
 }
 
 void apply_one(State& state, Time at, const CollectionBegun& record) {

@@ -379,6 +379,22 @@ TEST_CASE("outputs of a node that left are asked again, and counted as left behi
   CHECK(bench.is_in<Running>());
 }
 
+TEST_CASE("a node that was long in leaving has all the time to deliver") {
+  JobSubmitted job = two_to_four();
+  job.spec.muster.stop.grace = Seconds{3600};
+  ElasticBench bench(job, 3);
+  bench.drain(2, true, Seconds{0});
+  bench.obey_once(2);
+  REQUIRE(bench.owes<StopWork>(2));
+  bench.pass(Seconds{1800});
+  bench.link(2, 2);
+  REQUIRE(bench.held(2));
+  CHECK(bench.owes<CollectWork>(2));
+  bench.obey();
+  REQUIRE(bench.last<NodeReleased>());
+  CHECK(bench.last<NodeReleased>()->left_behind.empty());
+}
+
 TEST_CASE("a node that left stays the job's when its processes do not die") {
   ElasticBench bench(two_to_four(), 3);
   bench.kill_rank(1);
