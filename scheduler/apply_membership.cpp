@@ -87,6 +87,13 @@ void let_go(State& state, Attempt& attempt, const AttemptNode& node) {
   deal_ranks(attempt, find_job(state, leaves.job)->spec.distribution);
 }
 
+// The rule that fits what a rank said keeps the job away from its node, as after an attempt.
+bool is_excluded_by_rule(const Rank& rank) {
+  const auto* done = std::get_if<RankDone>(&rank.state);
+  const auto* rule = done && done->exit.rules.rule ? &*done->exit.rules.rule : nullptr;
+  return rule && rule->action == Reaction::exclude_node;
+}
+
 }  // namespace
 
 StopBegun as_stop(const NodeLeaves& leaves) {
@@ -172,6 +179,10 @@ void apply_one(State& state, Time at, const NodeReleased& record) {
   if (phase_of<Gathering>(*attempt)) return let_go(state, *attempt, *node);
   const bool may_run = attempt->launched && node->may_have_started();
   if (may_run && !node->is_quiet()) return;
+  const auto here = ranks_on(*attempt, record.node);
+  if (std::any_of(here.begin(), here.end(), is_excluded_by_rule)) {
+    find_job(state, record.job)->excluded.insert(record.node);
+  }
   lose_ranks(*attempt, record.node, at);
   node->released = true;
   release_after(state, *attempt, *node, as_stop(*node->leaves));

@@ -31,26 +31,14 @@ bool somebody_claims(const State& state, const Job& job) {
   });
 }
 
-bool was_excluded(const Attempt& attempt, std::size_t node_index) {
-  const auto here = ranks_on(attempt, node_index);
-  return std::any_of(here.begin(), here.end(), [](const Rank& rank) {
-    const auto* done = std::get_if<RankDone>(&rank.state);
-    const auto* rule = done && done->exit.rules.rule ? &*done->exit.rules.rule : nullptr;
-    return rule && rule->action == Reaction::exclude_node;
-  });
-}
-
 // It answers, and was not in the attempt, or under another agent: an agent holds an attempt once.
 bool may_come(const State& state, const Attempt& attempt, const NodeId& id) {
   const LinkUp* agent = linked_agent(state, id);
   if (!agent || find_node(attempt, id)) return false;
-  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    const AttemptNode& before = attempt.nodes[i];
-    if (before.id != id) continue;
-    const bool is_new = !before.agent_id.empty() && before.agent_id != agent->agent_id;
-    if (!is_new || was_excluded(attempt, i)) return false;
-  }
-  return true;
+  return std::none_of(attempt.nodes.begin(), attempt.nodes.end(), [&](const AttemptNode& before) {
+    const bool is_known = before.agent_id.empty() || before.agent_id == agent->agent_id;
+    return before.id == id && is_known;
+  });
 }
 
 void take_free(Turn& turn, const Job& job, const Attempt& attempt, std::size_t count) {

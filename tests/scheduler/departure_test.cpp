@@ -129,13 +129,18 @@ TEST_CASE("a node that left is not taken again under the same agent") {
   CHECK(bench.count<NodeTaken>() == 1);
 }
 
-TEST_CASE("a rule that excludes the node keeps it out under any agent") {
+TEST_CASE("a rule that excludes the node keeps it out under any agent, and of later attempts") {
   ElasticBench bench(a_job().elastic(1, 2).rule(a_rule(Reaction::exclude_node)), 2);
   bench.exit_rank(1, {7, 0});
   bench.obey();
   REQUIRE_FALSE(bench.owns(2));
   bench.link(2, 2);
   CHECK(bench.count<NodeTaken>() == 0);
+  bench.kill_rank(0);
+  bench.obey();
+  bench.pass(Seconds{600});
+  REQUIRE(bench.count<AttemptPlaced>() == 2);
+  CHECK(bench.nodes() == std::vector<std::string>{"h01"});
 }
 
 TEST_CASE("a node out of reach is left when the run stands still for ten seconds") {
