@@ -5,6 +5,7 @@
 #include "scheduler/classify.h"
 #include "scheduler/delivery.h"
 #include "scheduler/fencing.h"
+#include "scheduler/first_failure.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/membership.h"
@@ -100,8 +101,19 @@ std::vector<NodeLeaves> stragglers(Turn& turn, const Job& job, const Attempt& at
   return leaves;
 }
 
+// What failed here ended because a peer had gone.
+bool only_followed(const Attempt& attempt, const AttemptNode& node) {
+  const auto index = static_cast<std::size_t>(&node - attempt.nodes.data());
+  const auto failures = failures_on(attempt, index, false);
+  return !failures.empty() &&
+         std::all_of(failures.begin(), failures.end(), [](const Failure& failure) {
+           return failure.judgement.standing == Standing::consequence;
+         });
+}
+
 void remember_what_failed(Turn& turn, const Job& job, const Attempt& attempt,
                           const AttemptNode& node) {
+  if (only_followed(attempt, node)) return;
   const NodeLeaves& leaves = *node.leaves;
   StopBegun why{leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, node.id};
   remember_failure(turn, job, attempt, cause_on_node(job, attempt, why));

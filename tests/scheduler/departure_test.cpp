@@ -449,6 +449,12 @@ TEST_CASE("what a node broke is remembered against it though the job went on") {
     CHECK(bench.count<NodeReleased>() == 1);
     CHECK(bench.count<NodeSuspected>() == 0);
   }
+  SECTION("its rank ended because a peer had") {
+    bench.exit_rank(1, {1, 0}, {}, "train", "ncclRemoteError: remote process exited");
+    bench.obey();
+    CHECK(bench.count<NodeReleased>() == 1);
+    CHECK(bench.count<NodeSuspected>() == 0);
+  }
   SECTION("it was told to leave") {
     bench.notice(2, {});
     bench.obey();
