@@ -84,6 +84,7 @@ class Host {
 
   Met gather() {
     while (seated_.size() + 1 < seat_.size) {
+      patience_.check();  // also while one who is refused comes again and again
       if (!wait()) give_up("not all ranks came in time: no word from " + missing());
       while (auto came = accept_one(listener_)) strangers_.emplace_back(std::move(*came));
       hear_strangers();

@@ -4,9 +4,12 @@
 
 #include <netinet/in.h>
 
+#include <atomic>
 #include <random>
+#include <thread>
 
 #include "runtime/communicator/mesh_environment.h"
+#include "tests/runtime/free_port.h"
 #include "tests/runtime/process_world.h"
 
 using namespace muster;
@@ -107,6 +110,34 @@ TEST_CASE("strangers at the port of rank 0 do not disturb") {
   say_to_rank_0(world.port(), format_message(Farewell{}));
   world.start_rank({"job", 1, 1, 2}, stay);
   CHECK(world.result(0) == "2 together");
+}
+
+TEST_CASE("rank 0 leaves a meeting that is over, however often one who is refused comes again") {
+  const std::uint16_t port = free_port();
+  constexpr int most = 3000;
+  std::atomic<int> refused = 0;
+  std::atomic<bool> is_left = false;
+  std::thread caller([&] {
+    while (!is_left && refused < most) {
+      try {
+        std::string why;
+        auto socket = try_connect_tcp("127.0.0.1", port, Deadline(std::chrono::seconds(5)), why);
+        if (!socket) continue;
+        MessageStream stream(std::move(*socket));
+        stream.send(RankHello{{"job", 4, 1, 2}, {}}, Deadline(std::chrono::seconds(5)));
+        (void)await_message(stream, "rank 0", Patience(std::chrono::seconds(5), {}));
+        ++refused;
+      } catch (const SocketError&) {
+        // It has left.
+      }
+    }
+  });
+  const auto is_over = [&] { return refused >= 20; };
+  const MeetingPlace place{"127.0.0.1", port, std::chrono::seconds(60), is_over};
+  CHECK_THROWS_AS(meet({"job", 3, 0, 2}, place, Patience(place.limit, is_over)), MeetingFailed);
+  CHECK(refused < most);
+  is_left = true;
+  caller.join();
 }
 
 TEST_CASE("a port that another process holds is an error on every rank") {
