@@ -42,6 +42,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto look_pause = std::chrono::milliseconds(5);
 
+// After a meeting that came to nothing: the others may not have seen the newest epoch yet.
+constexpr auto meeting_pause = std::chrono::milliseconds(20);
+
 // So far apart the ranks of a run that is to end may get SIGTERM.
 constexpr auto leave_pause = std::chrono::milliseconds(300);
 
@@ -101,8 +104,12 @@ class ElasticRun {
     while (true) {
       if (const auto code = wait_for_epoch()) return *code;
       const EpochMembers epoch = watch_.newest();
+      if (std::exchange(met_for_, epoch.epoch) != epoch.epoch) waits_since_ = Clock::now();
       const auto ranks = connect(epoch);
-      if (!ranks) continue;
+      if (!ranks) {
+        sleep_unless_stopped(meeting_pause);
+        continue;
+      }
       if (before_steps) before_steps();
       const auto code = take_part(epoch, *ranks);
       if (code) return *code;
@@ -162,18 +169,23 @@ class ElasticRun {
         if (is_member(newest) && !(lost_ && newest.place_of(*lost_))) return std::nullopt;
         if (ended_epoch_ > 0 && !is_member(newest)) return 0;
       }
-      const std::chrono::seconds limit(options_.peer_timeout_s);
-      if (limit.count() > 0 && Clock::now() - waits_since_ > limit) {
+      if (has_waited_too_long()) {
         throw StartError("MUSTER_MEMBERS: " + variables_.members_path +
                          " names no newer epoch with rank " + std::to_string(*variables_.rank) +
                          (lost_ ? " and without rank " + std::to_string(*lost_) : std::string()) +
-                         " for " + std::to_string(limit.count()) + " s (--peer-timeout)");
+                         " for " + std::to_string(options_.peer_timeout_s) + " s (--peer-timeout)");
       }
       std::this_thread::sleep_for(look_pause);
     }
   }
 
+  bool has_waited_too_long() const {
+    const std::chrono::seconds limit(options_.peer_timeout_s);
+    return limit.count() > 0 && Clock::now() - waits_since_ > limit;
+  }
+
   // Nothing when not all members of the epoch came together; there may be a newer one by then.
+  // Throws MeetingFailed when none comes, nor they, for the peer timeout.
   std::unique_ptr<Communicator> connect(const EpochMembers& epoch) {
     MeshSeat seat;
     seat.job = variables_.job;
@@ -191,6 +203,8 @@ class ElasticRun {
     try {
       return make_mesh_communicator(seat, place, {limit});
     } catch (const MeetingFailed&) {
+      const bool is_newest = watch_.newest().epoch == epoch.epoch;
+      if (is_newest && has_waited_too_long()) throw;
       return nullptr;
     }
   }
@@ -384,6 +398,7 @@ class ElasticRun {
   std::optional<Clock::time_point> stop_asked_since_;
   std::string started_from_;
   std::uint64_t ended_epoch_ = 0;
+  std::uint64_t met_for_ = 0;  // the latest epoch whose members it looked for
   std::optional<std::uint64_t> lost_;  // the rank without which the next epoch must be
   Clock::time_point waits_since_;
   PeakRate peak_;                    // of this rank; the others are taken to be like it
