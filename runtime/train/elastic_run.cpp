@@ -166,13 +166,12 @@ class ElasticRun {
       if (stop_requested()) return exit_after_sigterm;
       const EpochMembers& newest = watch_.newest();
       if (newest.epoch > ended_epoch_) {
-        if (is_member(newest) && !(lost_ && newest.place_of(*lost_))) return std::nullopt;
-        if (ended_epoch_ > 0 && !is_member(newest)) return 0;
+        if (is_member(newest)) return std::nullopt;
+        if (ended_epoch_ > 0) return 0;
       }
       if (has_waited_too_long()) {
         throw StartError("MUSTER_MEMBERS: " + variables_.members_path +
                          " names no newer epoch with rank " + std::to_string(*variables_.rank) +
-                         (lost_ ? " and without rank " + std::to_string(*lost_) : std::string()) +
                          " for " + std::to_string(options_.peer_timeout_s) + " s (--peer-timeout)");
       }
       std::this_thread::sleep_for(look_pause);
@@ -210,7 +209,6 @@ class ElasticRun {
   }
 
   ExitCode take_part(const EpochMembers& epoch, Communicator& ranks) {
-    lost_.reset();
     ExitCode code;
     try {
       const EpochStart start = share_state(ranks);
@@ -218,9 +216,7 @@ class ElasticRun {
       if (checkpoints_) checkpoints_->begin_epoch(epoch.epoch, start, ranks);
       code = take_steps(epoch, ranks);
     } catch (const PeerLost& lost) {
-      const EpochMember& member = epoch.members.at(lost.rank);
-      if (member.rank != *variables_.rank) lost_ = member.rank;
-      say("rank " + std::to_string(member.rank) + " is lost: " + lost.why);
+      say("rank " + std::to_string(epoch.members.at(lost.rank).rank) + " is lost: " + lost.why);
     }
     if (checkpoints_) checkpoints_->end_epoch(news_);
     return code;
@@ -399,7 +395,6 @@ class ElasticRun {
   std::string started_from_;
   std::uint64_t ended_epoch_ = 0;
   std::uint64_t met_for_ = 0;  // the latest epoch whose members it looked for
-  std::optional<std::uint64_t> lost_;  // the rank without which the next epoch must be
   Clock::time_point waits_since_;
   PeakRate peak_;                    // of this rank; the others are taken to be like it
   std::optional<RunReport> report_;  // of the first member

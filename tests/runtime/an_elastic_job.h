@@ -64,6 +64,9 @@ class ElasticJob {
   void wait_for_step(std::uint64_t rank, std::uint64_t wanted) const {
     CHECK(eventually([&] { return step(rank) >= wanted; }));
   }
+  bool said(std::uint64_t rank, const std::string& words) const {
+    return content_of(processes_.at(rank).log / "output").find(words) != std::string::npos;
+  }
   void signal(std::uint64_t rank, int number) { ::kill(processes_.at(rank).pid, number); }
   Ended wait(std::uint64_t rank) {
     auto& process = processes_.at(rank);

@@ -47,6 +47,19 @@ TEST_CASE("a leading rank that is killed costs the others a step at most, and no
   CHECK(job.final_weights() == job.undisturbed_weights());
 }
 
+TEST_CASE("a rank that the others believed lost takes part again when the launcher keeps it") {
+  ElasticJob job(120, {"--peer-timeout", "8"});
+  for (const std::uint64_t rank : {0, 1, 2}) job.start(rank);
+  job.members({0, 1, 2});
+  job.wait_for_step(0, 10);
+  job.signal(1, SIGSTOP);
+  CHECK(eventually([&] { return job.said(0, "rank 1 is lost"); }));
+  job.signal(1, SIGCONT);
+  job.members({0, 1, 2});
+  job.wait_for_all({0, 1, 2});
+  CHECK(job.final_weights() == job.undisturbed_weights());
+}
+
 TEST_CASE("a rank that gets SIGTERM leaves after its step, and the others go on") {
   ElasticJob job;
   for (const std::uint64_t rank : {0, 1}) job.start(rank);
