@@ -49,7 +49,10 @@ std::string format_membership(const EpochMembers& members) {
                     {"port", member.port},
                     {"node", member.node}});
   }
-  return Json{{"epoch", members.epoch}, {"members", list}}.dump() + "\n";
+  // Names come from the nodes: one that is not UTF-8 is no reason to throw.
+  return Json{{"epoch", members.epoch}, {"members", list}}.dump(-1, ' ', false,
+                                                                Json::error_handler_t::replace) +
+         "\n";
 }
 
 std::optional<EpochMembers> parse_membership(std::string_view text) {

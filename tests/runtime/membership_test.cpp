@@ -15,6 +15,13 @@ TEST_CASE("a membership file is read as it was written") {
   CHECK_FALSE(members.place_of(1));
 }
 
+TEST_CASE("a host whose name is no UTF-8 is written with what can be") {
+  const auto read =
+      parse_membership(format_membership({1, {{0, "h\xff", 1, ""}, {1, "g", 2, ""}}}));
+  REQUIRE(read);
+  CHECK(read->members[1] == EpochMember{1, "g", 2, ""});
+}
+
 TEST_CASE("a membership file may hold more than is read") {
   const auto read = parse_membership(
       R"({"epoch": 1, "why": "start", "members": [{"rank": 7, "host": "h", "port": 1, "x": []}]})");
