@@ -44,7 +44,7 @@ class Connecting {
     const RankDoor& door = met_.table.doors[rank];
     const std::string& address = door.address.empty() ? met_.rank_0_address : door.address;
     std::string why;
-    auto socket = try_connect_tcp(address, door.port, patience_.deadline(), why);
+    auto socket = try_connect_tcp(address, door.port, patience_, why);
     if (!socket) {
       throw MeetingFailed(rank_name(seat_.rank) + " cannot reach " + rank_name(rank) + ": " + why +
                           ": ranks of different nodes need TCP between all nodes, on any port");

@@ -186,7 +186,7 @@ class Host {
 MessageStream reach_rank_0(const MeetingPlace& place, const Patience& patience) {
   std::string why;
   while (true) {
-    if (auto socket = try_connect_tcp(place.host, place.port, patience.deadline(), why)) {
+    if (auto socket = try_connect_tcp(place.host, place.port, patience, why)) {
       return MessageStream(std::move(*socket));
     }
     if (patience.deadline().passed()) {

@@ -67,11 +67,11 @@ void send_at_once(const Descriptor& socket) {
 
 // 0, or the errno of a connection attempt.
 int connect_within(const Descriptor& socket, const sockaddr* address, socklen_t length,
-                   const Deadline& deadline) {
+                   const Patience& patience) {
   if (connect(socket.get(), address, length) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   std::vector<pollfd> watched{{socket.get(), POLLOUT, 0}};
-  if (!poll_until(watched, deadline)) return ETIMEDOUT;
+  if (!patience.wait_for(watched)) return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
   getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -200,12 +200,12 @@ std::string peer_address(const Descriptor& socket) {
 }
 
 std::optional<Descriptor> try_connect_tcp(const std::string& host, std::uint16_t port,
-                                          const Deadline& deadline, std::string& why) {
+                                          const Patience& patience, std::string& why) {
   const Addresses found = addresses_of(host, port, why);
   for (const addrinfo* at = found.get(); at != nullptr; at = at->ai_next) {
     Descriptor socket(::socket(at->ai_family, socket_flags, 0));
     if (!socket) fail("a socket cannot be made");
-    const int error = connect_within(socket, at->ai_addr, at->ai_addrlen, deadline);
+    const int error = connect_within(socket, at->ai_addr, at->ai_addrlen, patience);
     // While nobody listens on a port of the ephemeral range, a socket may be given that very port
     // and reach itself.
     const bool is_itself = error == 0 && port_of(socket) == port;

@@ -85,9 +85,10 @@ int family_of(const Descriptor& socket);
 // The address at the other end, as numbers.
 std::string peer_address(const Descriptor& socket);
 
-// One attempt; nothing when nobody listens there yet, or the host has no address yet.
+// One attempt; nothing when nobody listens there yet, or the host has no address yet. Throws
+// SocketError once `patience` is over: a host that is gone answers nothing for minutes.
 std::optional<Descriptor> try_connect_tcp(const std::string& host, std::uint16_t port,
-                                          const Deadline& deadline, std::string& why);
+                                          const Patience& patience, std::string& why);
 
 Descriptor listen_unix(const std::string& name);
 std::optional<Descriptor> try_connect_unix(const std::string& name);

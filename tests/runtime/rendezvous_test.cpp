@@ -42,7 +42,7 @@ std::string answer_to(const MeshSeat& other) {
 void say_to_rank_0(std::uint16_t port, const std::string& words) {
   std::string why;
   for (int i = 0; i < 1000; ++i) {
-    if (auto socket = try_connect_tcp("127.0.0.1", port, Deadline(), why)) {
+    if (auto socket = try_connect_tcp("127.0.0.1", port, Patience({}, {}), why)) {
       send_all(*socket, words, Deadline());
       return;
     }
@@ -121,11 +121,12 @@ TEST_CASE("rank 0 leaves a meeting that is over, however often one who is refuse
     while (!is_left && refused < most) {
       try {
         std::string why;
-        auto socket = try_connect_tcp("127.0.0.1", port, Deadline(std::chrono::seconds(5)), why);
+        const Patience soon(std::chrono::seconds(5), {});
+        auto socket = try_connect_tcp("127.0.0.1", port, soon, why);
         if (!socket) continue;
         MessageStream stream(std::move(*socket));
         stream.send(RankHello{{"job", 4, 1, 2}, {}}, Deadline(std::chrono::seconds(5)));
-        (void)await_message(stream, "rank 0", Patience(std::chrono::seconds(5), {}));
+        (void)await_message(stream, "rank 0", soon);
         ++refused;
       } catch (const SocketError&) {
         // It has left.
