@@ -230,6 +230,10 @@ StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes
   weights_->finish();
   if (wishes.is_doubtful && wishes.is_doubtful(outcome.loss, outcome.gradient_norm)) {
     outcome.doubt = replay(state);
+    const bool can_compare = !state.holds_own_only(state.weights);
+    if (!outcome.doubt && can_compare) {
+      outcome.doubt = compare_replicas(state.weights, state.step, ranks_);
+    }
   }
   if (wishes.before_update) wishes.before_update();
   if (outcome.doubt) return outcome;

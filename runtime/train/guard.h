@@ -2,8 +2,10 @@
 //
 // Two looks are taken. A step whose loss or gradient is not finite, or stands out (loss_window.h),
 // is computed again from the same state: a rank whose gradient has other bits then computes
-// wrongly, for nothing else here is random; if all are the same it is the data or the settings, and
-// training goes on. And every so many steps all ranks compare what they hold of the weights.
+// wrongly, for nothing else here is random; if all are the same, and so are the weights of the
+// ranks, it is the data or the settings, and training goes on. And every so many steps all ranks
+// compare what they hold of the weights. With --zero 1 to 3 a weight that its owner got wrong is
+// sent to all and not found.
 // Doubt ends the run with its own exit code and a sentence on stderr: the rank that is in doubt
 // says what is wrong with it, so that a launcher can keep away from its node, and all others that
 // they end because of it.

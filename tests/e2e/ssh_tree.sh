@@ -35,7 +35,9 @@ resources: {instance_count: 7}
 YAML
 log() { echo "$MUSTER_HOME/jobs/$1/attempt-0/rank-$2.log"; }
 reached() {  # reached JOB TICK [RANKS]: by all of them
-  for rank in $(seq 0 $((${3:-7} - 1))); do grep -qsx "tick $2" "$(log "$1" $rank)" || return 1; done
+  for rank in $(seq 0 $((${3:-7} - 1))); do
+    grep -qsx "tick $2" "$(log "$1" $rank)" || return 1
+  done
 }
 whole() {
   expect 0 "$MUSTER" logs -f "$1"

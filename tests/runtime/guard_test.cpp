@@ -86,6 +86,14 @@ TEST_CASE("a bit that flips in a rank's weights is found when the ranks compare 
   CHECK(flipping(folder / "a", ranks, false).go() == "3");
 }
 
+TEST_CASE("a step that stands out because of a rank's weights names that rank") {
+  Folder folder;
+  const ARun run = flipping(folder / "a", 3, false).with([&](TrainOptions& options) {
+    options.replica_check_every = 0;
+  });
+  CHECK(run.go() == "3");
+}
+
 TEST_CASE("a gradient that is not finite both times is the data's or the settings' fault") {
   Folder folder;
   const ARun run = ARun{folder / "a", 2}.with([](TrainOptions& options) {
