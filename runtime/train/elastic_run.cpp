@@ -48,6 +48,30 @@ constexpr auto meeting_pause = std::chrono::milliseconds(20);
 // So far apart the ranks of a run that is to end may get SIGTERM.
 constexpr auto leave_pause = std::chrono::milliseconds(300);
 
+// What is told of a step, as it goes from one rank to another.
+struct ToldStep {
+  double loss = 0;
+  double gradient_norm = 0;
+  double lr = 0;
+  bool skipped = false;
+  bool is_known = false;
+};
+
+ToldStep told_step(const std::optional<StepOutcome>& outcome) {
+  if (!outcome) return {};
+  return {outcome->loss, outcome->gradient_norm, outcome->lr, outcome->skipped, true};
+}
+
+std::optional<StepOutcome> outcome_of(const ToldStep& told) {
+  if (!told.is_known) return std::nullopt;
+  StepOutcome outcome;
+  outcome.loss = told.loss;
+  outcome.gradient_norm = told.gradient_norm;
+  outcome.lr = told.lr;
+  outcome.skipped = told.skipped;
+  return outcome;
+}
+
 // What all members must have alike for their gradients to belong together.
 std::string fingerprint_of(const TrainOptions& options, const BatchPlan& plan,
                            const TrainingData& data) {
@@ -246,7 +270,11 @@ class ElasticRun {
     for (auto* plane : {&newest.weights, &newest.exp_avg, &newest.exp_avg_sq}) {
       ranks.broadcast(bytes_of(*plane), source);
     }
+    // What its last step found, too: the line about it may be still to be written.
+    ToldStep told = told_step(last_outcome_);
+    ranks.broadcast({reinterpret_cast<char*>(&told), sizeof told}, source);
     state_ = std::move(newest);
+    last_outcome_ = outcome_of(told);
   }
 
   // The first member tells; a new one goes on where the one before ended.
@@ -399,7 +427,7 @@ class ElasticRun {
   PeakRate peak_;                    // of this rank; the others are taken to be like it
   std::optional<RunReport> report_;  // of the first member
   std::optional<Clock::time_point> last_step_;
-  std::optional<StepOutcome> last_outcome_;
+  std::optional<StepOutcome> last_outcome_;  // of the step that the state is after
   std::optional<ElasticCheckpoints> checkpoints_;
 };
 
