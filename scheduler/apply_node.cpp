@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "scheduler/apply_parts.h"
+#include "scheduler/limits.h"
 #include "scheduler/lookup.h"
+#include "scheduler/remedies.h"
 
 namespace muster {
 
@@ -49,6 +51,7 @@ void call_sound(Node& node, Time at) {
   node.sound_since = at;
   node.evidence.clear();
   if (node.set_aside) node.set_aside->until = std::min(node.set_aside->until, at);
+  node.fault_drain.reset();
 }
 
 }  // namespace
@@ -144,10 +147,37 @@ void apply_one(State& state, Time at, const BreakerOpened& record) {
   Breaker& breaker = state.breakers[record.target];
   breaker.open_since = at;
   breaker.reason = record.reason;
+  breaker.is_check = record.is_check;
+  if (record.is_check) forget_remedies(state, record.target, at - breaker_window);
 }
 
 void apply_one(State& state, Time at, const BreakerReset& record) {
-  state.breakers[record.target] = Breaker{std::nullopt, "", at};
+  state.breakers[record.target] = Breaker{std::nullopt, "", false, at};
+}
+
+void apply_one(State& state, Time, const NodeFaultsSeen& record) {
+  Node& node = node_at(state, record.node);
+  for (const NodeFault& fault : record.faults) {
+    const bool is_told = fault.remedy == Remedy::warn && fault.on_recurrence && fault.enforced;
+    if (is_told) remember_remedy(state, record.node, fault);
+  }
+  node.faults = record.faults;
+  node.faults_settled = record.settled;
+}
+
+void apply_one(State& state, Time at, const NodeFaulted& record) {
+  Node& node = node_at(state, record.node);
+  node.fault_drain = FaultDrain{at, record.fault, record.reason};
+  remember_remedy(state, record.node, record.fault);
+  Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
+  Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  if (attempt && attempt->launched && find_node(*attempt, record.node)) {
+    attempt->faulted.push_back(record);
+  }
+}
+
+void apply_one(State& state, Time, const NodeFaultOver& record) {
+  node_at(state, record.node).fault_drain.reset();
 }
 
 }  // namespace muster

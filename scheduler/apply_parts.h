@@ -23,6 +23,9 @@ void apply_one(State& state, Time at, const NodeSuspected& record);
 void apply_one(State& state, Time at, const NodeSetAside& record);
 void apply_one(State& state, Time at, const BreakerOpened& record);
 void apply_one(State& state, Time at, const BreakerReset& record);
+void apply_one(State& state, Time at, const NodeFaultsSeen& record);
+void apply_one(State& state, Time at, const NodeFaulted& record);
+void apply_one(State& state, Time at, const NodeFaultOver& record);
 
 // apply_placement.cpp: which nodes an attempt has, from its placement to its end
 void apply_one(State& state, Time at, const AttemptPlaced& record);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/fault_drain.h"
 #include "scheduler/first_failure.h"
 #include "scheduler/lookup.h"
 #include "scheduler/membership.h"
@@ -130,6 +131,8 @@ FailureClass class_of(StopReason reason) {
       return FailureClass::infra;
     case StopReason::hung:
       return FailureClass::hang;
+    case StopReason::faulty:
+      return FailureClass::hw;
     case StopReason::drained:
     case StopReason::preempted:
       return FailureClass::preempted;
@@ -150,7 +153,20 @@ AttemptCause told_cause(const Attempt& attempt, const StopBegun& why) {
   cause.sentence = why.sentence;
   cause.made_progress = made_progress(attempt);
   cause.first_node = why.blamed;
+  if (why.in_doubt) cause.failure_class = FailureClass::sdc;
   return cause;
+}
+
+// A check found a node unfit while the attempt was stopped for something else: that is why.
+void blame_fault(AttemptCause& cause, const NodeFaulted& fault) {
+  cause.sentence = fault_text(fault) + "; " + cause.sentence;
+  cause.first_node = fault.node;
+  cause.failure_class = fault.fault.in_doubt ? FailureClass::sdc : FailureClass::hw;
+  cause.rules = {};
+}
+
+bool may_follow_a_fault(StopReason reason) {
+  return is_failure(reason) || reason == StopReason::hung;
 }
 
 }  // namespace
@@ -175,6 +191,8 @@ AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& w
   AttemptCause cause = told_cause(attempt, why);
   if (why.reason == StopReason::hung && attempt.stall) blame_stall(cause, *attempt.stall);
   if (is_failure(why.reason)) blame(cause, attempt, failures_of(attempt, runs_mpirun(job.spec)));
+  const NodeFaulted* fault = stopping_fault(attempt);
+  if (fault && may_follow_a_fault(why.reason)) blame_fault(cause, *fault);
   return cause;
 }
 

@@ -1,6 +1,7 @@
 #include "scheduler/decide.h"
 
 #include "scheduler/departure.h"
+#include "scheduler/fault_drain.h"
 #include "scheduler/lookup.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/node_standing.h"
@@ -69,6 +70,8 @@ void act(Turn& turn, const Job& job) {
 // Jobs that hold nodes come first; the queue is served when they have nothing left to say, so that
 // it sees what they gave back.
 void take_turn(Turn& turn) {
+  mind_faults(turn);
+  if (!turn.decisions.empty()) return;  // what follows from them is seen in the next State
   for (const auto& [id, job] : turn.state.jobs) act(turn, job);
   if (turn.decisions.empty()) serve_queue(turn);
 }

@@ -57,6 +57,7 @@ std::optional<StopBegun> trouble(Turn& turn, const Job& job, const Attempt& atte
                                  std::size_t index) {
   const AttemptNode& node = attempt.nodes[index];
   if (auto why = noticed(turn, job, attempt, node)) return why;
+  if (auto why = faulty(job, attempt, node)) return why;
   if (auto why = rank_failed(job, attempt, index)) return why;
   if (auto why = agent_lost(job, attempt, index)) return why;
   if (auto why = unreachable(turn, job, attempt, index, false)) return why;
@@ -74,6 +75,7 @@ std::optional<Case> case_of(Turn& turn, const Job& job, const Attempt& attempt, 
 // The rules know that no other node will fare better, or what all have computed together is in
 // doubt.
 bool stops_all(const Job& job, const Attempt& attempt, const StopBegun& why) {
+  if (why.in_doubt) return true;
   if (why.reason != StopReason::rank_failed) return false;
   const AttemptCause cause = cause_on_node(job, attempt, why);
   return asks_to_stop(job, cause) || casts_doubt(cause);

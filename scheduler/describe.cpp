@@ -181,6 +181,7 @@ void put_attempt(Text& text, const std::string& at, const Attempt& attempt) {
   text.line(at + ".stopped_at", attempt.stopped_at);
   text.line(at + ".launched", attempt.launched);
   text.line(at + ".stall", attempt.stall);
+  text.line(at + ".faulted", attempt.faulted);
 }
 
 void put_past(Text& text, const std::string& at, const PastAttempt& past) {
@@ -251,6 +252,13 @@ void put_known_node(Text& text, const Node& node) {
   text.line(at + ".owner", node.owner);
   text.line(at + ".evidence", node.evidence);
   text.line(at + ".sound_since", node.sound_since);
+  for (const NodeFault& fault : node.faults) text.line(at + ".fault", fault);
+  text.line(at + ".faults_settled", node.faults_settled ? "yes" : std::string("no"));
+  if (node.fault_drain) {
+    text.line(at + ".fault_drain", node.fault_drain->reason);
+    text.line(at + ".fault_drain.since", node.fault_drain->since);
+    text.line(at + ".fault_drain.fault", node.fault_drain->fault);
+  }
   if (node.set_aside) {
     text.line(at + ".set_aside", node.set_aside->reason);
     text.line(at + ".set_aside.times",
@@ -284,6 +292,12 @@ std::string describe(const State& state) {
     text.line(target + ".breaker", breaker.reason);
     text.line(target + ".breaker.open_since", breaker.open_since);
     text.line(target + ".breaker.reset_at", breaker.reset_at);
+  }
+  for (const RemedyTaken& taken : state.remedies) {
+    text.line("remedy", taken.node.value + " " + taken.serial + " " + taken.device + " " +
+                            taken.check + " " + taken.code + " " + taken.job);
+    text.line("remedy.at", taken.at);
+    text.line("remedy.step", taken.remedy);
   }
   for (const auto& [id, job] : state.jobs) put_job(text, job);
   return text.take();

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 
+#include "scheduler/fault_drain.h"
 #include "scheduler/limits.h"
 #include "scheduler/membership.h"
 #include "scheduler/model/names.h"
@@ -99,6 +100,14 @@ class Explainer {
         record.source);
   }
   void tell(const BreakerReset&) { say("nodes may be set aside again"); }
+  void tell(const NodeFaultsSeen&) {}  // what is done about them is told
+  void tell(const NodeFaulted& record) {
+    say(fault_text(record));
+    for (const std::string& evidence : record.fault.evidence) say("  evidence: " + evidence);
+  }
+  void tell(const NodeFaultOver& record) {
+    say(record.node.value + " passed the check it was drained for (" + record.reason + ")");
+  }
   void tell(const OutputsCollected& record) {
     tell_error(record.node, "collect outputs", record.error);
   }

@@ -62,6 +62,12 @@ std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& atte
       attempt, [&](std::size_t i) { return drained(turn, job, attempt, attempt.nodes[i]); });
 }
 
+std::optional<StopBegun> faulty(const Job& job, const Attempt& attempt) {
+  if (attempt.faulted.empty()) return std::nullopt;
+  return first_of_nodes(attempt,
+                        [&](std::size_t i) { return faulty(job, attempt, attempt.nodes[i]); });
+}
+
 std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt) {
   return first_of_nodes(attempt, [&](std::size_t i) { return agent_lost(job, attempt, i); });
 }
@@ -152,7 +158,7 @@ std::set<NodeId> drained_or_unlinked(const State& state) {
   std::set<NodeId> troubled;
   for (const auto& [id, node] : state.nodes) {
     const bool is_lost = std::holds_alternative<Unlinked>(node.link);
-    const bool is_refused = node.drained || node.notice || node.set_aside;
+    const bool is_refused = node.drained || node.notice || node.set_aside || node.fault_drain;
     if (is_refused || is_lost) troubled.insert(troubled.end(), id);
   }
   return troubled;
@@ -168,6 +174,7 @@ std::optional<StopBegun> interruption(Turn& turn, const Job& job, const Attempt&
     if (auto why = drained(turn, job, attempt)) return why;
     return unreachable(turn, job, attempt);
   }
+  if (auto why = faulty(job, attempt)) return why;
   if (has_troubled_ranks(attempt)) {
     if (auto why = rank_failed(job, attempt)) return why;
     if (auto why = agent_lost(job, attempt)) return why;

@@ -44,6 +44,15 @@ inline constexpr int breaker_nodes = 2;
 inline constexpr int breaker_percent = 5;
 inline constexpr Milliseconds breaker_window{10 * 60'000};
 
+// A state that comes and goes bounces jobs to the node and away again: it stays away for so long.
+inline constexpr Milliseconds fault_drain_least{5 * 60'000};
+
+// A board that is faulty comes back within weeks; three reboots in a day are a loop that hides it.
+inline constexpr Milliseconds remedy_window{30LL * 24 * 3'600'000};
+inline constexpr Milliseconds reboot_window{24 * 3'600'000};
+inline constexpr int reboots_before_repair = 3;
+inline constexpr std::size_t remedies_kept = 50'000;
+
 // A start gate that has not answered by then is broken: the longest gate (`full`) takes minutes.
 inline constexpr Milliseconds check_limit{15 * 60'000};
 

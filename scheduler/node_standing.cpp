@@ -81,7 +81,8 @@ void open_breaker(Turn& turn, const Job& job, const NodeId& node) {
 
 bool opens_breaker(const Turn& turn) {
   return std::any_of(turn.decisions.begin(), turn.decisions.end(), [](const Decision& decision) {
-    return std::holds_alternative<BreakerOpened>(decision);
+    const auto* opened = std::get_if<BreakerOpened>(&decision);
+    return opened && !opened->is_check;
   });
 }
 
@@ -177,6 +178,7 @@ std::string notice_text(const NodeId& node, const LeaveNotice& notice, Time now)
 std::optional<std::string> refusal_of(const Node* node, Moment& moment) {
   if (!node) return std::nullopt;
   if (node->drained) return node->id.value + " is drained: " + node->drain_reason;
+  if (node->fault_drain) return node->id.value + " is unfit: " + node->fault_drain->fault.what;
   if (is_leaving(*node, moment)) {
     const Time when = node->notice->since;  // said once, not anew every second
     return notice_text(node->id, *node->notice, when);

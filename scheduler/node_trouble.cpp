@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/classify.h"
+#include "scheduler/fault_drain.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/membership.h"
@@ -42,7 +43,8 @@ std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& atte
                                  const AttemptNode& node) {
   if (!turn.troubled.contains(node.id)) return std::nullopt;
   const Node& known = *find_node(turn.state, node.id);
-  if (!attempt.launched && !known.drained && is_set_aside(known, turn.moment)) {
+  const bool is_refused = is_set_aside(known, turn.moment) || known.fault_drain;
+  if (!attempt.launched && !known.drained && is_refused) {
     return stop_for(job, attempt, StopReason::drained, *refusal_of(&known, turn.moment), node.id);
   }
   if (!known.drained) return std::nullopt;
@@ -51,6 +53,14 @@ std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& atte
   const std::string when = attempt.launched ? "" : " before the ranks started";
   return stop_for(job, attempt, StopReason::drained,
                   node.id.value + " was drained" + when + ": " + known.drain_reason, node.id);
+}
+
+std::optional<StopBegun> faulty(const Job& job, const Attempt& attempt, const AttemptNode& node) {
+  const NodeFaulted* fault = stopping_fault(attempt, node.id);
+  if (!fault) return std::nullopt;
+  StopBegun why = stop_for(job, attempt, StopReason::faulty, fault_text(*fault), node.id);
+  why.in_doubt = fault->fault.in_doubt;
+  return why;
 }
 
 std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt,

@@ -16,6 +16,9 @@ std::optional<StopBegun> noticed(Turn& turn, const Job& job, const Attempt& atte
 std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& attempt,
                                  const AttemptNode& node);
 
+// A health check says that the job cannot go on there.
+std::optional<StopBegun> faulty(const Job& job, const Attempt& attempt, const AttemptNode& node);
+
 // A rank ended, and not well.
 std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt,
                                      std::size_t node_index);

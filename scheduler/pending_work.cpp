@@ -179,7 +179,9 @@ std::optional<NodeWork> pending_work(const State& state, const NodeId& id) {
 std::set<NodeId> nodes_to_connect(const State& state) {
   std::set<NodeId> wanted;
   for (const auto& [id, node] : state.nodes) {
-    if (node.owner || node.notice) wanted.insert(id);
+    // Only its agent can say that a fault is over.
+    const bool may_recover = node.fault_drain && !state.jobs.empty();
+    if (node.owner || node.notice || may_recover) wanted.insert(id);
   }
   for (const auto& [id, job] : state.jobs) add_growth_of(state, job, wanted);
   return wanted;

@@ -53,6 +53,7 @@ struct Verdict {
 
 Reaction default_action(const AttemptCause& cause) {
   if (cause.reason == StopReason::start_failed) return Reaction::backoff;
+  if (cause.reason == StopReason::faulty) return Reaction::retry;  // the drain keeps the node away
   switch (cause.failure_class) {
     case FailureClass::infra:
     case FailureClass::hang:

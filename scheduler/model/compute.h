@@ -3,10 +3,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scheduler/model/clock.h"
+#include "scheduler/model/health_profile.h"
 #include "scheduler/model/ids.h"
 
 namespace muster {
@@ -91,6 +93,8 @@ struct ComputeTarget {
   int port_max = 29999;
   ConnectSettings connect;
   std::string notice_file;  // on each node: while it exists the node is about to be taken away
+  // What a healthy node looks like; absent: only what no profile is needed for is judged.
+  std::optional<HealthProfile> health;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -104,6 +108,7 @@ struct ComputeTarget {
     visit("port_max", self.port_max);
     visit("connect", self.connect);
     visit("notice_file", self.notice_file);
+    visit("health", self.health);
   }
 };
 

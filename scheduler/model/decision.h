@@ -9,6 +9,7 @@
 
 #include "scheduler/model/clock.h"
 #include "scheduler/model/ids.h"
+#include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
 
 namespace muster {
@@ -109,13 +110,15 @@ struct NodeSetAside {
 // So many nodes would be set aside that the cause is hardly theirs: none is, until somebody looks.
 struct BreakerOpened {
   static constexpr const char* kind = "breaker_opened";
-  std::string target;
+  std::string target;  // or a health check, which then drains no more nodes
   std::string reason;
+  bool is_check = false;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("target", self.target);
     visit("reason", self.reason);
+    visit("is_check", self.is_check);
   }
 };
 
@@ -213,6 +216,7 @@ struct StopBegun {
   Milliseconds grace{30000};
   std::optional<NodeId> blamed{};  // the node that the sentence is about
   Milliseconds grace_max{0};  // how far the grace may grow while a checkpoint does; 0: not at all
+  bool in_doubt = false;      // what the blamed node computed may be wrong
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -223,6 +227,7 @@ struct StopBegun {
     visit("grace", self.grace);
     visit("blamed", self.blamed);
     visit("grace_max", self.grace_max);
+    visit("in_doubt", self.in_doubt);
   }
 };
 
@@ -421,6 +426,7 @@ using Decision =
     std::variant<JobWaits, AttemptPlaced, NodeReplaced, PlacementAbandoned, StagingBegun,
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
                  RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
-                 BreakerOpened, NodeTaken, JoinBegun, MembersChanged, NodeLeaves, NodeReleased>;
+                 BreakerOpened, NodeTaken, JoinBegun, MembersChanged, NodeLeaves, NodeReleased,
+                 NodeFaulted, NodeFaultOver>;
 
 }  // namespace muster

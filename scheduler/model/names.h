@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "scheduler/model/compute.h"
+#include "scheduler/model/health_profile.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/link.h"
 #include "scheduler/model/record.h"
@@ -36,6 +37,8 @@ MUSTER_WORDS(RuleOrigin, "job", "site", "default");
 MUSTER_WORDS(ResumeFrom, "latest", "certified", "none", "path");
 MUSTER_WORDS(MpiLauncher, "mpirun", "direct");
 MUSTER_WORDS(HealthLevel, "off", "quick", "full");
+MUSTER_WORDS(CheckMode, "off", "observe", "enforce");
+MUSTER_WORDS(RuleOperator, "value", "below_median_pct", "all_equal", "majority", "count_of");
 MUSTER_WORDS(TransportKind, "local", "ssh", "openssh");
 MUSTER_WORDS(LinkFailureKind, "unknown_host", "unreachable", "refused_key", "changed_host_key",
              "shell", "disk_full", "wrong_build", "lost");
@@ -48,12 +51,21 @@ MUSTER_WORDS(FenceProof, "lease_expired", "boot_id_changed", "agent_restarted", 
 
 #undef MUSTER_WORDS
 
+template <>
+struct EnumWords<Remedy> {
+  static constexpr auto words = remedy_words;
+};
+template <>
+struct EnumWords<FaultClass> {
+  static constexpr auto words = fault_class_words;
+};
+
 // StopReason is listed by whoever adds a reason: keep in step with record.h.
 template <>
 struct EnumWords<StopReason> {
   static constexpr auto words = std::to_array<std::string_view>(
-      {"canceled", "time_limit", "rank_failed", "node_lost", "start_failed", "drained",
-       "finished", "hung", "preempted"});
+      {"canceled", "time_limit", "rank_failed", "node_lost", "start_failed", "drained", "finished",
+       "hung", "preempted", "faulty"});
 };
 
 template <class Enum>

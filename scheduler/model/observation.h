@@ -12,6 +12,7 @@
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/link.h"
+#include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
 
 namespace muster {
@@ -335,7 +336,7 @@ struct NodeNotice {
   }
 };
 
-// Somebody has looked at why so many nodes were set aside: older findings count no more.
+// Somebody has looked at why so many nodes were set aside or drained: older findings count no more.
 struct BreakerReset {
   static constexpr const char* kind = "breaker_reset";
   std::string target;
@@ -441,6 +442,6 @@ using Observation =
     std::variant<JobSubmitted, CancelRequested, ResumeRequested, NodeDrainSet, LinkUp, LinkDown,
                  NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
                  ProgressSeen, NodeClean, CollectionSeen, OutputsCollected, FirstOutputSeen,
-                 StallSeen, NodeNotice, BreakerReset, NodeReady, MembersTold>;
+                 StallSeen, NodeNotice, BreakerReset, NodeReady, MembersTold, NodeFaultsSeen>;
 
 }  // namespace muster

@@ -122,6 +122,7 @@ enum class StopReason {
   finished,
   hung,
   preempted,
+  faulty,  // a health check found a node of it unfit to go on
 };
 
 // How the pace of a run changed.

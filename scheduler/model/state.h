@@ -131,6 +131,7 @@ struct Attempt {
   std::optional<Time> running_since;      // every rank was started; kept while stopping
   std::optional<Time> stopped_at;         // when its ranks were told to stop
   std::optional<StallSeen> stall;         // what is wrong with the pace, as it was told last
+  std::vector<NodeFaulted> faulted;       // nodes of it, since the launch
   Members members;
   bool launched = false;  // StartWork may have been sent: a node must prove itself quiet
   AttemptPhase phase;
@@ -229,6 +230,13 @@ struct SetAside {
   std::string reason;
 };
 
+// One of its faults keeps new jobs from a node.
+struct FaultDrain {
+  Time since;
+  NodeFault fault;
+  std::string reason;
+};
+
 struct Node {
   NodeId id;
   LinkState link;
@@ -239,21 +247,27 @@ struct Node {
   std::vector<NodeEvidence> evidence;  // jobs that it broke, the newest last
   std::optional<SetAside> set_aside;
   std::optional<Time> sound_since;  // somebody undrained it: nothing older speaks against it
+  std::vector<NodeFault> faults;    // that stand, as its agent said last
+  bool faults_settled = false;
+  std::optional<FaultDrain> fault_drain;
   std::optional<JobId> owner;       // whose attempt holds it
   std::optional<Unclean> unclean;   // then `owner` stays, though its attempt is over
 };
 
-// Of one target: keeps a common fault from setting aside one node after another.
+// Of one target or health check: keeps a common fault from setting aside, or draining, one node
+// after another.
 struct Breaker {
   std::optional<Time> open_since;
   std::string reason;
+  bool is_check = false;
   std::optional<Time> reset_at;  // older findings set no node aside
 };
 
 struct State {
   std::map<JobId, Job> jobs;
   std::map<NodeId, Node> nodes;
-  std::map<std::string, Breaker> breakers;  // by target
+  std::map<std::string, Breaker> breakers;  // by target, or by check
+  std::vector<RemedyTaken> remedies;        // of the last weeks, the newest last
   std::int64_t next_order = 0;
 };
 

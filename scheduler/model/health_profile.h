@@ -1,0 +1,197 @@
+// What a healthy node of one kind looks like, and how seriously each check is taken there. What a
+// profile does not say is not judged. Units stand in the names, as in the file. Made by templates/
+// from a file, part of a compute target; health/profile.h reads it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+// off: not run. observe: a failure is told, and that it would have drained. enforce: it drains.
+enum class CheckMode { off, observe, enforce };
+
+struct CheckSetting {
+  std::optional<CheckMode> mode;
+  std::optional<int> samples;            // bad ones in a row
+  std::map<std::string, double> limits;  // by name with its unit: "drain_per_h"
+  friend bool operator==(const CheckSetting&, const CheckSetting&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("mode", self.mode);
+    visit("samples", self.samples);
+    visit("limits", self.limits);
+  }
+};
+
+// Checks of the pattern are left out on the device ("ib.*" on "mlx5_an0"); `*` is any text. A
+// device without a port stands for all of its ports.
+struct CheckExclusion {
+  std::string check;
+  std::string device;  // empty: all
+  std::string why;
+  friend bool operator==(const CheckExclusion&, const CheckExclusion&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("check", self.check);
+    visit("device", self.device);
+    visit("why", self.why);
+  }
+};
+
+struct GpuProfile {
+  std::optional<int> count;
+  std::optional<int> nvlinks;  // of each GPU
+  std::optional<int> nvlink_mb_per_s;
+  std::optional<int> pcie_gen;
+  std::optional<int> pcie_width;
+  std::optional<bool> ecc;
+  std::optional<bool> mig;
+  std::optional<bool> persistence;
+  friend bool operator==(const GpuProfile&, const GpuProfile&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("count", self.count);
+    visit("nvlinks", self.nvlinks);
+    visit("nvlink_mb_per_s", self.nvlink_mb_per_s);
+    visit("pcie_gen", self.pcie_gen);
+    visit("pcie_width", self.pcie_width);
+    visit("ecc", self.ecc);
+    visit("mig", self.mig);
+    visit("persistence", self.persistence);
+  }
+};
+
+struct InfinibandProfile {
+  std::vector<std::string> ports;  // "mlx5_[0-7]:1": a pattern of names with [a-b] and *
+  std::optional<int> rate_gbps;
+  std::optional<std::string> width;  // "4X"
+  friend bool operator==(const InfinibandProfile&, const InfinibandProfile&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("ports", self.ports);
+    visit("rate_gbps", self.rate_gbps);
+    visit("width", self.width);
+  }
+};
+
+struct HostProfile {
+  std::optional<std::int64_t> mem_kb;
+  double mem_tolerance_pct = 5;
+  std::optional<std::int64_t> swap_kb;
+  std::optional<std::int64_t> nofile;
+  std::optional<int> cpus;
+  std::optional<int> numa_nodes;
+  std::optional<int> nvmes;
+  std::optional<std::int64_t> shm_kb;
+  std::optional<std::int64_t> hugepages;
+  std::optional<std::string> transparent_hugepages;  // "always", "madvise", "never"
+  std::optional<std::string> governor;               // of all processors: "performance"
+  std::optional<bool> turbo;
+  std::optional<bool> numa_balancing;
+  std::vector<std::string> mounts;
+  std::vector<std::string> disks{"/", "/tmp"};  // local ones, whose free space counts
+  double free_pct = 10;
+  std::int64_t free_mb = 500;
+  std::vector<std::string> services;  // programs that run: "sshd"
+  friend bool operator==(const HostProfile&, const HostProfile&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("mem_kb", self.mem_kb);
+    visit("mem_tolerance_pct", self.mem_tolerance_pct);
+    visit("swap_kb", self.swap_kb);
+    visit("nofile", self.nofile);
+    visit("cpus", self.cpus);
+    visit("numa_nodes", self.numa_nodes);
+    visit("nvmes", self.nvmes);
+    visit("shm_kb", self.shm_kb);
+    visit("hugepages", self.hugepages);
+    visit("transparent_hugepages", self.transparent_hugepages);
+    visit("governor", self.governor);
+    visit("turbo", self.turbo);
+    visit("numa_balancing", self.numa_balancing);
+    visit("mounts", self.mounts);
+    visit("disks", self.disks);
+    visit("free_pct", self.free_pct);
+    visit("free_mb", self.free_mb);
+    visit("services", self.services);
+  }
+};
+
+enum class RuleOperator { value, below_median_pct, all_equal, majority, count_of };
+
+// A judgement of the site's own on a number that was measured.
+struct ProfileRule {
+  std::string name;
+  std::string metric;
+  RuleOperator op = RuleOperator::value;
+  double arg = 0;
+  std::string severity;  // "drain", as text_of(CheckSeverity) writes it
+  friend bool operator==(const ProfileRule&, const ProfileRule&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("name", self.name);
+    visit("metric", self.metric);
+    visit("op", self.op);
+    visit("arg", self.arg);
+    visit("severity", self.severity);
+  }
+};
+
+struct BreakerProfile {
+  int min_nodes = 2;
+  double fleet_pct = 5;
+  int window_s = 600;
+  friend bool operator==(const BreakerProfile&, const BreakerProfile&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("min_nodes", self.min_nodes);
+    visit("fleet_pct", self.fleet_pct);
+    visit("window_s", self.window_s);
+  }
+};
+
+struct HealthProfile {
+  std::string name;
+  // Which nodes it is for, when nobody names it. A pattern; empty: none is found by its GPUs.
+  std::string match_gpu_name;
+  std::optional<int> match_gpu_count;
+  GpuProfile gpu;
+  InfinibandProfile ib;
+  HostProfile host;
+  std::map<std::string, double> floors;  // "allreduce8_gb_per_s"
+  std::vector<std::string> required;     // unknown counts against the node
+  std::map<std::string, CheckSetting> checks;
+  std::vector<CheckExclusion> exclude;
+  BreakerProfile breaker;
+  std::vector<ProfileRule> rules;
+  friend bool operator==(const HealthProfile&, const HealthProfile&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("name", self.name);
+    visit("match_gpu_name", self.match_gpu_name);
+    visit("match_gpu_count", self.match_gpu_count);
+    visit("gpu", self.gpu);
+    visit("ib", self.ib);
+    visit("host", self.host);
+    visit("floors", self.floors);
+    visit("required", self.required);
+    visit("checks", self.checks);
+    visit("exclude", self.exclude);
+    visit("breaker", self.breaker);
+    visit("rules", self.rules);
+  }
+};
+
+}  // namespace muster

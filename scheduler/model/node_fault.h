@@ -1,0 +1,128 @@
+// What is believed to be wrong with a node, after enough bad samples: a health check's verdict as
+// the scheduler needs it. Made by the node's agent.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/model/clock.h"
+#include "scheduler/model/ids.h"
+
+namespace muster {
+
+// What becomes of a node, mildest first. `warn` is written down; from `drain` on it gets no new
+// job, is brought back by what the word says, and is held for a person at `rma`.
+enum class Remedy : std::uint8_t { warn, drain, reset, reboot, rma };
+
+// Whose fault it is. Only a node's climbs from one remedy to the next.
+enum class FaultClass : std::uint8_t { node, user, setup, infra };
+
+inline constexpr std::array<std::string_view, 5> remedy_words{"warn", "drain", "reset", "reboot",
+                                                              "rma"};
+inline constexpr std::array<std::string_view, 4> fault_class_words{"node", "user", "setup",
+                                                                   "infra"};
+
+struct NodeFault {
+  std::string id;      // the same for the same check, device, serial and cause
+  std::string check;   // "gpu.xid"
+  std::string device;  // "gpu3"; empty: the node itself
+  std::string serial;  // of the board; empty: the host's counts
+  FaultClass fault_class = FaultClass::node;
+  std::string code;  // what tells faults of one check apart: the number of an XID
+  Remedy remedy = Remedy::drain;
+  std::optional<Remedy> on_recurrence{};  // when it comes again after the remedy
+  bool stops_job = false;             // the job on the node cannot go on there
+  bool in_doubt = false;              // what was computed there lately may be wrong
+  bool enforced = true;               // false: told only, with what it would have done
+  Time since;                         // when it was believed
+  std::string what;                   // "XID 79 on gpu3: the GPU has fallen off the bus"
+  std::vector<std::string> evidence;  // raw lines
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("check", self.check);
+    visit("device", self.device);
+    visit("serial", self.serial);
+    visit("class", self.fault_class);
+    visit("code", self.code);
+    visit("remedy", self.remedy);
+    visit("on_recurrence", self.on_recurrence);
+    visit("stops_job", self.stops_job);
+    visit("in_doubt", self.in_doubt);
+    visit("enforced", self.enforced);
+    visit("since", self.since);
+    visit("what", self.what);
+    visit("evidence", self.evidence);
+  }
+};
+
+// Whether two lists of faults call for the same: a value that grew meanwhile is no news.
+inline bool call_for_the_same(const std::vector<NodeFault>& a, const std::vector<NodeFault>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.id == y.id && x.remedy == y.remedy && x.stops_job == y.stops_job &&
+           x.in_doubt == y.in_doubt && x.enforced == y.enforced && x.since == y.since;
+  });
+}
+
+// What a fault called for, remembered by the board's serial: boards move between hosts.
+struct RemedyTaken {
+  Time at;
+  NodeId node;
+  std::string serial;  // empty: the node's device counts
+  std::string device;
+  std::string check;
+  std::string code;
+  Remedy remedy = Remedy::warn;
+  std::string job;  // that ran there; empty: none
+};
+
+// All faults that stand on a node.
+struct NodeFaultsSeen {
+  static constexpr const char* kind = "node_faults_seen";
+  NodeId node;
+  std::vector<NodeFault> faults;  // worst first
+  // Every check has answered often enough that a fault that is not here is none.
+  bool settled = true;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("faults", self.faults);
+    visit("settled", self.settled);
+  }
+};
+
+// One of them keeps new jobs from the node, until it is over or somebody undrains the node.
+struct NodeFaulted {
+  static constexpr const char* kind = "node_faulted";
+  NodeId node;
+  NodeFault fault;
+  std::string reason;  // "muster:node:gpu.xid:gpu3 6f01ab22"
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("fault", self.fault);
+    visit("reason", self.reason);
+  }
+};
+
+struct NodeFaultOver {
+  static constexpr const char* kind = "node_fault_over";
+  NodeId node;
+  std::string reason;  // that it was drained for
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("reason", self.reason);
+  }
+};
+
+}  // namespace muster

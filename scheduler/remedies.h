@@ -1,0 +1,18 @@
+// What is called for when a fault comes again after its remedy: reset > reboot > repair. Only a
+// node's own fault climbs; what is counted follows the board to another host.
+#pragma once
+
+#include "scheduler/model/state.h"
+
+namespace muster {
+
+// With the remedy that is due after all that was done before.
+NodeFault climbed(const State& state, const NodeId& node, NodeFault fault);
+
+// The fault asked for something: counts from now on. What is too old, or too much, goes.
+void remember_remedy(State& state, const NodeId& node, const NodeFault& fault);
+
+// What a check asked for since then was no board's fault.
+void forget_remedies(State& state, const std::string& check, Time since);
+
+}  // namespace muster
