@@ -66,12 +66,9 @@ std::vector<CheckFailure> judge_start_gate(const StartGateFacts& facts,
     bool lasting = false;
   };
   constexpr Check checks[] = {
-      {"host.name", judge_name},
-      {"host.home", judge_home},
-      {"host.disk", judge_disk},
-      {"host.mem", judge_memory},
-      {"host.clock", judge_clock},
-      {"host.programs", judge_programs, true},
+      {"host.name", judge_name},   {"host.home", judge_home},
+      {"host.disk", judge_disk},   {"host.mem", judge_memory},
+      {"host.clock", judge_clock}, {"host.programs", judge_programs, true},
   };
   const auto is_skipped = [&wanted](const std::string& id) {
     return std::find(wanted.skip.begin(), wanted.skip.end(), id) != wanted.skip.end();

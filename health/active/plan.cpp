@@ -1,0 +1,200 @@
+#include "health/active/plan.h"
+
+#include <algorithm>
+
+#include "health/profile_floor.h"
+
+namespace muster {
+
+namespace {
+
+using std::chrono::seconds;
+
+// Sorted by what they cost.
+const std::vector<ProbeSpec>& table() {
+  static const std::vector<ProbeSpec> specs{
+      {"cpu", ProbeReach::node, {"cpu_gemm_gflops"}, seconds(5), seconds(25)},
+      {"memory", ProbeReach::node, {"stream_mb_per_s"}, seconds(5), seconds(55)},
+      {"tcp", ProbeReach::pair, {"tcp_gbps", "tcp_latency_us"}, seconds(10), seconds(80)},
+      {"gpu-host",
+       ProbeReach::node,
+       {"h2d_gb_per_s", "d2h_gb_per_s"},
+       seconds(10),
+       seconds(50),
+       true},
+      {"gpu-memory",
+       ProbeReach::node,
+       {"hbm_mb_per_s", "hbm_read_mb_per_s", "hbm_write_mb_per_s"},
+       seconds(10),
+       seconds(50),
+       true},
+      {"ib-loop", ProbeReach::node, {"ib_write_bw_gbps"}, seconds(10), seconds(20), true, true},
+      {"ib-pair",
+       ProbeReach::pair,
+       {"ib_write_bw_host_gbps", "ib_latency_p99_us"},
+       seconds(10),
+       seconds(70),
+       false,
+       true},
+      {"disk",
+       ProbeReach::node,
+       {"fio_write_mb_per_s", "fio_read_mb_per_s"},
+       seconds(20),
+       seconds(40)},
+      {"gpu-peer", ProbeReach::node, {"p2p_gb_per_s"}, seconds(20), seconds(60), true},
+      {"gpu-nccl",
+       ProbeReach::node,
+       {"allreduce2_gb_per_s", "allreduce4_gb_per_s", "allreduce8_gb_per_s"},
+       seconds(20),
+       seconds(100),
+       true},
+      {"gpu-nccl-loop",
+       ProbeReach::node,
+       {"ib_loop_allreduce_gb_per_s"},
+       seconds(20),
+       seconds(100),
+       true,
+       true},
+      {"gpu-matrix",
+       ProbeReach::node,
+       {"gemm_gflops", "gemm_fp32_gflops"},
+       seconds(80),
+       seconds(100),
+       true},
+      {"collective",
+       ProbeReach::job,
+       {"collective_1mib_gb_per_s", "collective_64mib_gb_per_s", "collective_latency_us"},
+       seconds(10),
+       seconds(110)}};
+  return specs;
+}
+
+constexpr std::string_view allreduce = "allreduce";
+
+// "allreduce8_gb_per_s" is about nodes of eight GPUs.
+bool is_of_this_many_gpus(std::string_view metric, int gpus) {
+  if (!metric.starts_with(allreduce)) return true;
+  const std::string count = std::to_string(gpus);
+  return metric.substr(allreduce.size()).starts_with(count + "_");
+}
+
+class Planner {
+ public:
+  Planner(const HealthProfile& profile, const ProbeSituation& situation)
+      : profile_(profile), situation_(situation) {}
+
+  ProbePlan plan() {
+    for (const ProbeSpec& spec : table()) {
+      if (spec.reach == ProbeReach::pair && !situation_.has_partner) continue;
+      if (spec.reach == ProbeReach::job && !situation_.has_job) continue;
+      add(spec);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  void add(const ProbeSpec& spec) {
+    const std::string lack = lack_of(spec);
+    const auto metrics = wanted(spec, lack.empty());
+    if (metrics.empty()) return;
+    if (lack.empty()) return add_probe(spec, metrics);
+    for (const std::string& metric : metrics)
+      plan_.impossible.push_back({metric, "", std::nullopt, lack, true});
+  }
+
+  void add_probe(const ProbeSpec& spec, std::vector<std::string> metrics) {
+    PlannedProbe probe;
+    probe.spec = &spec;
+    probe.words = {std::string(spec.name)};
+    if (spec.name == "disk") probe.words.push_back(situation_.disk_directory);
+    const bool names_hcas = spec.name == "ib-loop" || spec.name == "ib-pair";
+    if (names_hcas)
+      probe.words.insert(probe.words.end(), situation_.hcas.begin(), situation_.hcas.end());
+    if (spec.name == "ib-loop")
+      probe.words.insert(probe.words.end(), {"--gpus", std::to_string(situation_.gpus)});
+    probe.metrics = std::move(metrics);
+    probe.time = spec.time * (names_hcas ? static_cast<int>(situation_.hcas.size()) : 1);
+    probe.killed_after = probe.time + spec.limit;
+    plan_.probes.push_back(std::move(probe));
+  }
+
+  std::vector<std::string> wanted(const ProbeSpec& spec, bool is_possible) const {
+    std::vector<std::string> metrics;
+    for (const std::string_view name : spec.metrics) {
+      const PerformanceMetric* metric = find_performance_metric(name);
+      const bool is_wanted =
+          is_on(*metric) && (is_stated(name) || (is_possible && is_of_interest(name)));
+      if (is_wanted) metrics.emplace_back(name);
+    }
+    return metrics;
+  }
+  bool is_on(const PerformanceMetric& metric) const {
+    return setting_of(profile_, metric.check).mode != CheckMode::off &&
+           !is_excluded(profile_, metric.check, "") &&
+           has(find_check(metric.check)->phases, situation_.phase);
+  }
+  bool is_stated(std::string_view metric) const {
+    return profile_.floors.contains(std::string(metric));
+  }
+  bool is_of_interest(std::string_view metric) const {
+    const bool is_known = situation_.learns || situation_.fleet_nodes >= fleet_min_nodes;
+    return is_known && is_of_this_many_gpus(metric, situation_.gpus);
+  }
+
+  // Empty: the node has what it takes.
+  std::string lack_of(const ProbeSpec& spec) const {
+    const std::size_t pair = 2;
+    if (spec.uses_gpus && situation_.gpus == 0) return "the node shows no GPU";
+    if (spec.name == "gpu-peer" && situation_.gpus < 2) return "the node shows one GPU";
+    if (spec.name == "gpu-nccl" && situation_.gpus < 2) return "the node shows one GPU";
+    if (spec.uses_hcas && situation_.hcas.empty()) return "the node shows no InfiniBand device";
+    if (spec.name == "ib-loop" && situation_.hcas.size() < pair)
+      return "the node shows one InfiniBand device";
+    if (spec.name == "disk" && situation_.disk_directory.empty())
+      return "no directory for it was named";
+    return {};
+  }
+
+  const HealthProfile& profile_;
+  const ProbeSituation& situation_;
+  ProbePlan plan_;
+};
+
+}  // namespace
+
+std::span<const ProbeSpec> probe_specs() {
+  return table();
+}
+
+const ProbeSpec* find_probe(std::string_view name) {
+  const auto found = std::ranges::find(table(), name, &ProbeSpec::name);
+  return found == table().end() ? nullptr : &*found;
+}
+
+ProbePlan plan_probes(const HealthProfile& profile, const ProbeSituation& situation) {
+  return Planner(profile, situation).plan();
+}
+
+std::vector<std::string> serving_words(const PlannedProbe& probe, int port) {
+  std::vector<std::string> words = probe.words;
+  words.front() += "-serve";
+  words.insert(words.end(), {"--port", std::to_string(port)});
+  return words;
+}
+
+std::vector<std::string> connecting_words(const PlannedProbe& probe, const std::string& host,
+                                          int port) {
+  std::vector<std::string> words = probe.words;
+  words.front() += "-connect";
+  words.insert(words.begin() + 1, host);
+  words.insert(words.end(), {"--port", std::to_string(port)});
+  return words;
+}
+
+seconds time_of(const ProbePlan& plan) {
+  seconds sum{0};
+  for (const PlannedProbe& probe : plan.probes) sum += probe.time;
+  return sum;
+}
+
+}  // namespace muster

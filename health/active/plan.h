@@ -1,0 +1,73 @@
+// Which probes a run on a node needs, and what they cost: those that measure what the profile
+// states a floor for, or what the fleet is known to reach; all that the node can run, when a
+// profile is to be learned from it. Pure.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/catalogue.h"
+#include "health/performance.h"
+#include "health/profile.h"
+
+namespace muster {
+
+// Who takes part.
+enum class ProbeReach {
+  node,  // alone
+  pair,  // two nodes: one serves, one connects
+  job    // all ranks of a job
+};
+
+struct ProbeSpec {
+  std::string_view name;  // the first of its words
+  ProbeReach reach;
+  std::vector<std::string_view> metrics;
+  std::chrono::seconds time;   // it ends by itself about then, on one device
+  std::chrono::seconds limit;  // beyond that before it is killed: hosts that are slow, setting up
+  bool uses_gpus = false;
+  bool uses_hcas = false;
+};
+
+std::span<const ProbeSpec> probe_specs();
+const ProbeSpec* find_probe(std::string_view name);
+
+// What is known of the node.
+struct ProbeSituation {
+  Phase phase = Phase::qualification;
+  bool learns = false;
+  int fleet_nodes = 0;  // of the kind, whose figures are known
+  int gpus = 0;
+  std::vector<std::string> hcas;  // "mlx5_0"
+  std::string disk_directory;     // empty: no disk is written
+  bool has_partner = false;       // another node, for pairs
+  bool has_job = false;           // whose ranks can be asked
+};
+
+struct PlannedProbe {
+  const ProbeSpec* spec = nullptr;
+  std::vector<std::string> words;    // of run_probe, of a pair's: see below
+  std::vector<std::string> metrics;  // that are judged; it may print more
+  std::chrono::seconds time{0};
+  std::chrono::seconds killed_after{0};
+};
+
+struct ProbePlan {
+  std::vector<PlannedProbe> probes;  // cheap ones first
+  // What should be measured and cannot be: the node has no such device.
+  std::vector<PerformanceSample> impossible;
+};
+
+ProbePlan plan_probes(const HealthProfile& profile, const ProbeSituation& situation);
+
+// The words of the two ends of a pair's probe. Ports from `port` on must be free at the serving
+// end: one, or two for each HCA.
+std::vector<std::string> serving_words(const PlannedProbe& probe, int port);
+std::vector<std::string> connecting_words(const PlannedProbe& probe, const std::string& host,
+                                          int port);
+std::chrono::seconds time_of(const ProbePlan& plan);
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+// One probe as a process of its own: measures, and prints what it found (probe_line.h). May use the
+// whole node, and may hang in a driver or on a disk: whoever starts it kills it after its limit.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster {
+
+// What both ends of a TCP probe know and nobody else; not an argument, which everybody can read.
+inline constexpr const char* probe_token_variable = "MUSTER_PROBE_TOKEN";
+
+//   cpu                                         [--seconds N]
+//   memory                                      [--seconds N] [--array-mib N]
+//   disk DIRECTORY                              [--seconds N] [--mib N]
+//   tcp-serve             --port N              [--seconds N] [--address A]
+//   tcp-connect HOST      --port N              [--seconds N] [--streams N]
+//   ib-pair-serve HCA…    --port N              [--seconds N]
+//   ib-pair-connect HOST HCA… --port N          [--seconds N]
+//   ib-loop HCA HCA…                            [--seconds N] [--gpus N] [--port N]
+//   gpu-host, gpu-memory, gpu-peer, gpu-matrix, gpu-nccl, gpu-nccl-loop   [--seconds N]
+//
+// An HCA is "mlx5_0" or "mlx5_0:1". The words for GPUs are obeyed by another program, which this
+// process becomes: muster-gpu-probe beside it, or in PATH. Returns the exit code: 0 when it printed
+// what there was to say, numbers or errors; 2 when the words make no sense.
+int run_probe(const std::vector<std::string>& words);
+
+}  // namespace muster

@@ -1,0 +1,148 @@
+#include "health/active/samples.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "health/active/probe_line.h"
+#include "health/catalogue.h"
+#include "health/fleet.h"
+#include "health/profile_floor.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t line_max = 1024;
+constexpr std::size_t device_max = 64;
+
+bool is_device_name(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == ':';
+  };
+  return !name.empty() && name.size() <= device_max && std::ranges::all_of(name, fits);
+}
+
+// The text up to the next space, which is taken away too.
+std::string_view take_word(std::string_view& line) {
+  const std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(std::min(line.size(), word.size() + 1));
+  return word;
+}
+
+std::optional<double> number_in(std::string_view word) {
+  double value = 0;
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data(), end, value);
+  const bool is_number = error == std::errc() && at == end && std::isfinite(value) && value >= 0;
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+std::optional<PerformanceSample> read_line(std::string_view line) {
+  if (line.size() > line_max) return std::nullopt;
+  PerformanceSample sample;
+  const std::string_view metric = take_word(line);
+  const std::string_view device = take_word(line);
+  if (find_performance_metric(metric) == nullptr || !is_device_name(device)) return std::nullopt;
+  sample.metric = metric;
+  if (device != probe_node_device) sample.device = device;
+  sample.value = number_in(line);
+  if (sample.value) return sample;
+  const std::string_view kind = take_word(line);
+  sample.is_absent = kind == "absent";
+  sample.error = probe_text(line);
+  const bool is_told = (kind == "error" || kind == "absent") && !sample.error.empty();
+  return is_told ? std::optional(sample) : std::nullopt;
+}
+
+// Of the devices that have a number, when there are several.
+std::optional<double> node_median(std::span<const PerformanceSample> samples,
+                                  const std::string& metric) {
+  std::vector<double> values;
+  for (const PerformanceSample& sample : samples) {
+    if (sample.metric == metric && sample.value) values.push_back(*sample.value);
+  }
+  return values.size() > 1 ? median_of(std::move(values)) : std::nullopt;
+}
+
+bool is_left_out(const HealthProfile& profile, std::string_view check, std::string_view device) {
+  return setting_of(profile, check).mode == CheckMode::off || is_excluded(profile, check, device);
+}
+
+}  // namespace
+
+ProbeOutput read_probe_output(std::string_view text) {
+  ProbeOutput output;
+  std::set<std::pair<std::string, std::string>> seen;
+  const auto refuse = [&](std::string_view line) {
+    if (output.refused++ == 0) output.first_refused = probe_text(line);
+  };
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    auto sample = end == std::string_view::npos ? std::nullopt : read_line(line);
+    const bool is_taken = sample && output.samples.size() < probe_samples_max &&
+                          seen.emplace(sample->metric, sample->device).second;
+    if (is_taken) {
+      output.samples.push_back(std::move(*sample));
+    } else {
+      refuse(line);
+    }
+  }
+  return output;
+}
+
+void add_missing_samples(ProbeOutput& output, std::span<const std::string> metrics,
+                         const std::string& why) {
+  for (const std::string& metric : metrics) {
+    const bool is_there = std::ranges::any_of(
+        output.samples, [&](const PerformanceSample& sample) { return sample.metric == metric; });
+    if (!is_there) output.samples.push_back({metric, "", std::nullopt, why});
+  }
+}
+
+std::vector<HealthFinding> judge_samples(const HealthProfile& profile,
+                                         std::span<const PerformanceSample> samples,
+                                         const std::map<std::string, FleetFigure>& fleet) {
+  std::vector<HealthFinding> findings;
+  for (const PerformanceSample& sample : samples) {
+    const PerformanceMetric* metric = find_performance_metric(sample.metric);
+    if (metric == nullptr || is_left_out(profile, metric->check, sample.device)) continue;
+    PerformancePeers peers;
+    peers.node_median = node_median(samples, sample.metric);
+    if (const auto known = fleet.find(sample.metric); known != fleet.end()) {
+      peers.fleet_median = known->second.median;
+      peers.fleet_nodes = known->second.nodes;
+    }
+    auto finding = judge_performance(profile, sample, peers);
+    if (!finding) continue;
+    finding->source = find_check(metric->check)->source;
+    findings.push_back(std::move(*finding));
+  }
+  return findings;
+}
+
+std::map<std::string, double> worst_values(std::span<const PerformanceSample> samples) {
+  std::map<std::string, double> worst;
+  std::set<std::string> failed;
+  for (const PerformanceSample& sample : samples) {
+    const PerformanceMetric* metric = find_performance_metric(sample.metric);
+    if (metric == nullptr || !sample.value) {
+      failed.insert(sample.metric);
+      continue;
+    }
+    const auto [known, is_new] = worst.emplace(sample.metric, *sample.value);
+    if (is_new) continue;
+    known->second = metric->is_ceiling ? std::max(known->second, *sample.value)
+                                       : std::min(known->second, *sample.value);
+  }
+  for (const std::string& metric : failed) worst.erase(metric);
+  return worst;
+}
+
+}  // namespace muster

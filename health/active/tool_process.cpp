@@ -1,0 +1,145 @@
+#include "health/active/tool_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+namespace muster {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A killed one that hangs in a driver does not end; the process that waits for it would hang too.
+constexpr std::chrono::milliseconds reaping_limit{500};
+constexpr std::chrono::milliseconds between_looks{5};
+
+struct Pipe {
+  int reading = -1;
+  int writing = -1;
+};
+
+bool open_pipe(Pipe& made) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
+  made = {ends[0], ends[1]};
+  return true;
+}
+
+void close_end(int& fd) {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
+
+// In the child: only calls that may be made between fork and exec.
+[[noreturn]] void become(char* const* argv, int output, int errors, int failure, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // it died before that
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(errors, STDERR_FILENO);
+  ::execvp(argv[0], argv);
+  const int why = errno;
+  [[maybe_unused]] const ssize_t told = ::write(failure, &why, sizeof why);
+  ::_exit(127);
+}
+
+// What there is now; false at the end.
+bool take(int fd, std::string& text) {
+  std::array<char, 65536> space;
+  const ssize_t count = ::read(fd, space.data(), space.size());
+  if (count < 0) return errno == EINTR || errno == EAGAIN;
+  const std::size_t kept = std::min(static_cast<std::size_t>(count), tool_output_max - text.size());
+  text.append(space.data(), kept);
+  return count > 0;
+}
+
+}  // namespace
+
+ToolProcess::ToolProcess(const std::vector<std::string>& argv) {
+  start(argv);
+}
+
+ToolProcess::~ToolProcess() {
+  kill();
+  close_end(output_);
+  close_end(errors_);
+}
+
+void ToolProcess::start(const std::vector<std::string>& argv) {
+  Pipe output;
+  Pipe errors;
+  Pipe failure;
+  const bool are_open = open_pipe(output) && open_pipe(errors) && open_pipe(failure);
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t parent = ::getpid();
+  pid_ = are_open ? ::fork() : -1;
+  if (pid_ == 0) become(words.data(), output.writing, errors.writing, failure.writing, parent);
+  if (pid_ < 0) run_.errors = std::string("cannot start it: ") + std::strerror(errno);
+  close_end(output.writing);
+  close_end(errors.writing);
+  close_end(failure.writing);
+  output_ = output.reading;
+  errors_ = errors.reading;
+  int why = 0;
+  // Ends at once when the tool runs.
+  if (pid_ > 0 && ::read(failure.reading, &why, sizeof why) == sizeof why) {
+    run_.is_found = why != ENOENT;
+    run_.errors = argv.front() + ": " + std::strerror(why);
+  }
+  close_end(failure.reading);
+}
+
+ToolRun ToolProcess::wait(Clock::time_point until) {
+  if (pid_ < 0) return run_;
+  take_output(until);
+  // Outputs may be closed before the end, or be held by another process after it.
+  while (pid_ > 0) {
+    int status = 0;
+    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+      pid_ = -1;
+      run_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    } else if (Clock::now() >= until) {
+      kill();
+    } else {
+      std::this_thread::sleep_for(between_looks);
+    }
+  }
+  return run_;
+}
+
+void ToolProcess::take_output(Clock::time_point until) {
+  while (output_ >= 0 || errors_ >= 0) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (left <= 0) return;
+    // Negative descriptors are left out by poll.
+    std::array<pollfd, 2> watched{pollfd{output_, POLLIN, 0}, pollfd{errors_, POLLIN, 0}};
+    if (::poll(watched.data(), watched.size(), static_cast<int>(std::min(left, 60'000l))) <= 0)
+      continue;
+    if (watched[0].revents != 0 && !take(output_, run_.output)) close_end(output_);
+    if (watched[1].revents != 0 && !take(errors_, run_.errors)) close_end(errors_);
+  }
+}
+
+void ToolProcess::kill() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  const auto limit = Clock::now() + reaping_limit;
+  while (::waitpid(pid_, nullptr, WNOHANG) == 0 && Clock::now() < limit)
+    std::this_thread::sleep_for(between_looks);
+  pid_ = -1;
+}
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// A tool of the system, run with its output taken in. It dies with this process, and is killed when
+// it takes longer than it may. No shell. For processes of one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+// More of either output is thrown away.
+inline constexpr std::size_t tool_output_max = 1 << 20;
+
+struct ToolRun {
+  bool is_found = true;
+  std::optional<int> exit_code;  // nothing: it was killed when its time was over, or never ran
+  std::string output;
+  std::string errors;
+};
+
+class ToolProcess {
+ public:
+  // argv[0] is looked up in PATH.
+  explicit ToolProcess(const std::vector<std::string>& argv);
+  ~ToolProcess();  // kills it
+  ToolProcess(const ToolProcess&) = delete;
+
+  // Until it ended, or the moment came.
+  ToolRun wait(std::chrono::steady_clock::time_point until);
+
+ private:
+  void start(const std::vector<std::string>& argv);
+  void take_output(std::chrono::steady_clock::time_point until);
+  void kill();
+
+  ToolRun run_;
+  pid_t pid_ = -1;
+  int output_ = -1;
+  int errors_ = -1;
+};
+
+}  // namespace muster

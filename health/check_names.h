@@ -1,0 +1,12 @@
+// The ids of all checks, for readers of files that name them: without what a finding is, so that
+// they may have findings of their own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster {
+
+std::vector<std::string> names_of_checks();
+
+}  // namespace muster

@@ -1,0 +1,266 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+
+#include "health/catalogue.h"
+#include "health/fabric/fabric_subject.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view check_id = "fab.errors";
+
+struct CounterLimit {
+  std::string_view counter;  // as the tools name it
+  std::uint64_t max;         // where the counter stays
+  std::string_view setting;  // in a profile
+  double usual;              // growth in the window
+  double window_s;
+  std::string_view unit;
+  bool is_at_receiver;  // counts what arrived damaged: the fault is at the other end or between
+};
+// A single error within a second would be 3,600 an hour: shorter times count as these.
+constexpr double hour_window_min_s = 300;
+constexpr double minute_window_min_s = 60;
+
+constexpr std::array<CounterLimit, 13> limits{{
+    {"SymbolErrorCounter", 65535, "symbol_per_s", 10, 1, "1/s", true},
+    {"SymbolErrorCounter", 65535, "symbol_per_h", 120, 3600, "1/h", true},
+    {"LinkErrorRecoveryCounter", 255, "recovery_per_min", 5, 60, "1/min", true},
+    {"LinkDownedCounter", 255, "link_downed", 0, 3600, "", false},
+    {"PortRcvErrors", 65535, "rcv_err_per_s", 10, 1, "1/s", true},
+    {"PortRcvRemotePhysicalErrors", 65535, "remote_phys_per_h", 100, 3600, "1/h", false},
+    {"PortRcvSwitchRelayErrors", 65535, "relay_per_h", 100, 3600, "1/h", false},
+    {"PortXmitDiscards", 65535, "xmit_discards_per_s", 100, 1, "1/s", false},
+    {"PortXmitConstraintErrors", 255, "constraint_per_h", 100, 3600, "1/h", false},
+    {"PortRcvConstraintErrors", 255, "constraint_per_h", 100, 3600, "1/h", false},
+    {"LocalLinkIntegrityErrors", 15, "integrity", 0, 3600, "", true},
+    {"ExcessiveBufferOverrunErrors", 15, "overrun", 0, 3600, "", true},
+    {"VL15Dropped", 65535, "vl15_per_h", 100, 3600, "1/h", false},
+}};
+
+struct Judged {
+  const FabricErrors& before;
+  const FabricErrors& after;
+  double between_s;
+  FabricNames names;
+  const HealthProfile& profile;
+};
+
+// A counter that is not listed lies between 0 and the tool's threshold.
+struct Range {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+};
+
+Range range_of(const FabricErrors& errors, const FabricEnd& end, const std::string& counter) {
+  const auto port = errors.counters.find(end);
+  if (port != errors.counters.end()) {
+    const auto found = port->second.find(counter);
+    if (found != port->second.end()) return {found->second, found->second};
+  }
+  if (errors.suppressed.contains(counter)) return {0, std::numeric_limits<std::uint64_t>::max()};
+  const auto threshold = errors.thresholds.find(counter);
+  return {0, threshold == errors.thresholds.end() ? 0 : threshold->second};
+}
+
+std::uint64_t above(std::uint64_t value, std::uint64_t base) {
+  return value > base ? value - base : 0;
+}
+
+double window_min(const CounterLimit& limit) {
+  return limit.window_s >= 3600 ? hour_window_min_s
+         : limit.window_s >= 60 ? minute_window_min_s
+                                : 1;
+}
+
+// What came of one counter of one port.
+struct Grown {
+  CheckStatus status = CheckStatus::pass;
+  std::string text;  // "SymbolErrorCounter +131 in 300 s, more than 120 1/h"; of a pass: empty
+  const CounterLimit* limit = nullptr;
+  std::uint64_t growth = 0;
+  double usual = 0;
+};
+
+std::string text_of_limit(const CounterLimit& limit, double usual) {
+  std::string text = std::to_string(usual);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return limit.unit.empty() ? text : text + " " + std::string(limit.unit);
+}
+
+Grown judge_counter(const Judged& judged, const FabricEnd& end, const CounterLimit& limit) {
+  const std::string counter(limit.counter);
+  const Range before = range_of(judged.before, end, counter);
+  const Range after = range_of(judged.after, end, counter);
+  Grown grown;
+  grown.limit = &limit;
+  grown.usual = limit_of(judged.profile, check_id, limit.setting, limit.usual);
+  const double window_s = std::max(judged.between_s, window_min(limit));
+  const double allowed = grown.usual * window_s / limit.window_s;
+  grown.growth = above(after.low, before.high);
+  if (static_cast<double>(grown.growth) > allowed) {
+    grown.status = CheckStatus::fail;
+    grown.text = counter + " +" + std::to_string(grown.growth) + " in " +
+                 std::to_string(static_cast<long>(judged.between_s)) + " s, more than " +
+                 text_of_limit(limit, grown.usual);
+    return grown;
+  }
+  const bool is_reset = after.high < before.low;
+  const bool is_full = after.low == limit.max;
+  const bool is_hidden = static_cast<double>(above(after.high, before.low)) > allowed;
+  if (!is_reset && !is_full && !is_hidden) return grown;
+  grown.status = CheckStatus::unknown;
+  grown.text = counter + (is_full    ? " is at its maximum: reset it with perfquery -R"
+                          : is_reset ? " was reset"
+                                     : " is not told by the tool's settings");
+  return grown;
+}
+
+// ---- a port
+
+struct PortGrowth {
+  std::vector<Grown> bad;
+  std::set<std::string> unknown;     // one counter may have two limits
+  bool is_receiving_errors = false;  // any at all, below the limits too
+};
+
+bool is_unanswered(const Judged& judged, const FabricErrors& errors, const FabricEnd& end) {
+  const auto known = errors.names.find(end.guid);
+  const std::string name =
+      known == errors.names.end() ? judged.names.name(end.guid) : known->second;
+  return errors.unanswered.contains({name, end.port}) || errors.unanswered.contains({name, 255});
+}
+
+PortGrowth judge_port(const Judged& judged, const FabricEnd& end) {
+  PortGrowth port;
+  if (is_unanswered(judged, judged.before, end) || is_unanswered(judged, judged.after, end)) {
+    port.unknown.insert("did not answer");
+    return port;
+  }
+  for (const CounterLimit& limit : limits) {
+    Grown grown = judge_counter(judged, end, limit);
+    if (limit.is_at_receiver && grown.growth > 0) port.is_receiving_errors = true;
+    if (grown.status == CheckStatus::unknown) port.unknown.insert(grown.text);
+    if (grown.status == CheckStatus::fail) port.bad.push_back(std::move(grown));
+  }
+  return port;
+}
+
+// ---- a cable
+
+// Damage is counted where it arrives.
+std::string blame_of(const Judged& judged, const FabricLink& link, const PortGrowth& first,
+                     const PortGrowth& second) {
+  if (first.is_receiving_errors && second.is_receiving_errors) {
+    return "errors arrive at both ends: the cable or a connector";
+  }
+  if (!first.is_receiving_errors && !second.is_receiving_errors) return {};
+  const FabricEnd& receiver = first.is_receiving_errors ? link.first : link.second;
+  const FabricEnd& sender = first.is_receiving_errors ? link.second : link.first;
+  return "errors arrive only at " + judged.names.end(receiver) + ": the transmitter of " +
+         judged.names.end(sender) + ", or the cable that way";
+}
+
+void add_evidence(const std::string& end, const PortGrowth& port, HealthFinding& finding) {
+  for (const Grown& grown : port.bad) finding.evidence.push_back(end + ": " + grown.text);
+  for (const std::string& text : port.unknown) finding.evidence.push_back(end + ": " + text);
+}
+
+void tell_worst(const PortGrowth& first, const PortGrowth& second, HealthFinding& finding) {
+  const Grown& worst = first.bad.empty() ? second.bad.front() : first.bad.front();
+  finding.value = std::to_string(worst.growth);
+  finding.expected = "<= " + text_of_limit(*worst.limit, worst.usual);
+}
+
+HealthFinding judge_cable(const Judged& judged, const FabricLink& link) {
+  const PortGrowth first = judge_port(judged, link.first);
+  const PortGrowth second = judge_port(judged, link.second);
+  const bool is_bad = !first.bad.empty() || !second.bad.empty();
+  const bool is_unknown = !first.unknown.empty() || !second.unknown.empty();
+  HealthFinding finding = make_finding(check_id, "",
+                                       is_bad       ? CheckStatus::fail
+                                       : is_unknown ? CheckStatus::unknown
+                                                    : CheckStatus::pass);
+  add_evidence(judged.names.end(link.first), first, finding);
+  add_evidence(judged.names.end(link.second), second, finding);
+  if (!is_bad) return finding;
+  tell_worst(first, second, finding);
+  if (const std::string blame = blame_of(judged, link, first, second); !blame.empty()) {
+    finding.evidence.push_back(blame);
+  }
+  return finding;
+}
+
+std::set<FabricLink> links_to_judge(const Fabric& links, const FabricErrors& after) {
+  std::set<FabricLink> all;
+  for (const auto& [end, port] : links.ports) {
+    if (port.peer) all.insert(link_of(end, *port.peer));
+  }
+  std::set<FabricEnd> ends;
+  for (const FabricLink& link : all) {
+    ends.insert(link.first);
+    ends.insert(link.second);
+  }
+  // A port with counters whose cable nobody knows, or that is down by now, is judged alone.
+  for (const auto& [end, counters] : after.counters) {
+    if (!ends.contains(end)) all.insert({end, end});
+  }
+  return all;
+}
+
+std::string why_unknown(const FabricErrors& before, const FabricErrors& after,
+                        std::chrono::seconds between) {
+  for (const FabricErrors* errors : {&before, &after}) {
+    if (!errors->reading.error.empty()) return errors->reading.error;
+    if (!errors->is_whole()) return "the list of counters is not whole";
+    if (errors->failed_queries > 0 && errors->unanswered.empty()) {
+      return std::to_string(errors->failed_queries) + " ports did not answer";
+    }
+  }
+  return between.count() > 0 ? "" : "there is no time between the samples";
+}
+
+HealthFinding as_infra(HealthFinding finding) {
+  finding.fault_class = FaultClass::infra;
+  return finding;
+}
+
+Fabric fabric_named(const FabricErrors& errors) {
+  Fabric fabric;
+  for (const auto& [guid, name] : errors.names) {
+    note_node(fabric, guid, name, FabricNodeKind::unknown);
+  }
+  return fabric;
+}
+
+}  // namespace
+
+FabricFindings judge_fabric_errors(const FabricErrors& before, const FabricErrors& after,
+                                   std::chrono::seconds between, const Fabric& links,
+                                   const HealthProfile& profile) {
+  WorstFindings findings(profile);
+  if (const std::string why = why_unknown(before, after, between); !why.empty()) {
+    HealthFinding finding = make_finding(check_id, "", CheckStatus::unknown);
+    finding.evidence.push_back(why);
+    findings.add({}, as_infra(std::move(finding)));
+    return findings.take();
+  }
+  const Fabric named = fabric_named(after);
+  const Judged judged{before, after, static_cast<double>(between.count()),
+                      FabricNames(links, &named), profile};
+  for (const FabricLink& link : links_to_judge(links, after)) {
+    const bool is_alone = link.first == link.second;
+    const HealthFinding finding = judge_cable(judged, link);
+    for (FabricSubject subject : judged.names.cable(link)) {
+      if (is_alone && subject.host.empty()) subject.device = judged.names.end(link.first);
+      findings.add(subject, subject.host.empty() ? as_infra(finding) : finding);
+    }
+  }
+  return findings.take();
+}
+
+}  // namespace muster

@@ -1,0 +1,77 @@
+// What a health check says about a node or one of its devices.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/model/node_fault.h"
+
+namespace muster {
+
+// unknown: the source could not be read, or says nothing that can be judged. Never a pass.
+enum class CheckStatus { pass, fail, unknown };
+
+struct CheckSeverity {
+  Remedy remedy = Remedy::warn;
+  std::optional<Remedy> on_recurrence;  // the next step, when it comes again after the remedy
+  bool stops_job = false;               // the job on the node cannot go on there
+  friend bool operator==(const CheckSeverity&, const CheckSeverity&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("remedy", self.remedy);
+    visit("on_recurrence", self.on_recurrence);
+    visit("stops_job", self.stops_job);
+  }
+};
+
+// The outcome of one check on one device, with all that its defence needs.
+struct HealthFinding {
+  std::string check;   // "ib.symbol"
+  std::string device;  // "mlx5_3:1", "gpu2"; empty: the node itself
+  std::string serial;  // of the board, where it has one: histories follow it to another node
+  CheckStatus status = CheckStatus::unknown;
+  CheckSeverity severity;  // of a failure
+  FaultClass fault_class = FaultClass::node;
+  std::string value;     // what was found: "131"
+  std::string expected;  // "<= 120"
+  std::string unit;      // "1/h"; empty: a word or a count
+  std::string source;    // where it was read: a path, a function, "kmsg"
+  // unknown: why. Else raw lines.
+  std::vector<std::string> evidence;
+
+  friend bool operator==(const HealthFinding&, const HealthFinding&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("check", self.check);
+    visit("device", self.device);
+    visit("serial", self.serial);
+    visit("status", self.status);
+    visit("severity", self.severity);
+    visit("class", self.fault_class);
+    visit("value", self.value);
+    visit("expected", self.expected);
+    visit("unit", self.unit);
+    visit("source", self.source);
+    visit("evidence", self.evidence);
+  }
+};
+
+inline constexpr std::array<std::string_view, 3> check_status_words{"pass", "fail", "unknown"};
+constexpr std::string_view word_of(CheckStatus status) {
+  return check_status_words.at(static_cast<std::size_t>(status));
+}
+constexpr std::string_view word_of(Remedy remedy) {
+  return remedy_words.at(static_cast<std::size_t>(remedy));
+}
+constexpr std::string_view word_of(FaultClass fault_class) {
+  return fault_class_words.at(static_cast<std::size_t>(fault_class));
+}
+// "!reboot>rma": `!` stops the job, `>` leads to what comes on recurrence.
+std::string text_of(const CheckSeverity& severity);
+
+}  // namespace muster

@@ -1,0 +1,66 @@
+#include "health/gpu/sources.h"
+
+#include <algorithm>
+
+namespace muster {
+
+namespace {
+
+constexpr const char* pci_devices = "/sys/bus/pci/devices";
+constexpr std::int64_t vendor_nvidia = 0x10de;
+constexpr std::int64_t class_vga = 0x0300;
+constexpr std::int64_t class_3d = 0x0302;
+constexpr std::size_t kernel_domain_digits = 4;
+
+constexpr const char* device_files[] = {
+    "config",    "current_link_width",  "max_link_width",   "current_link_speed", "max_link_speed",
+    "numa_node", "aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"};
+
+bool is_gpu(const SourceFiles& files, const std::string& address) {
+  const std::int64_t kind = files.number(pci_file(address, "class")).value_or(0) >> 8;
+  return files.number(pci_file(address, "vendor")) == vendor_nvidia &&
+         (kind == class_vga || kind == class_3d);
+}
+
+}  // namespace
+
+std::string pci_file(const std::string& address, const char* name) {
+  return std::string(pci_devices) + "/" + address + "/" + name;
+}
+
+std::vector<std::string> gpu_sources() {
+  return {"/proc/modules", "/proc/driver/nvidia/version", "/proc/uptime", pci_file("*", "vendor"),
+          pci_file("*", "class")};
+}
+
+std::vector<std::string> gpu_device_sources(const SourceFiles& scanned) {
+  std::vector<std::string> paths;
+  for (const std::string& address : gpus_on_pci(scanned)) {
+    for (const char* name : device_files) paths.push_back(pci_file(address, name));
+  }
+  return paths;
+}
+
+std::vector<std::string> gpu_process_sources() {
+  return {"/proc/*/stat"};
+}
+
+std::vector<std::string> gpus_on_pci(const SourceFiles& scanned) {
+  std::vector<std::string> found = scanned.names_below(pci_devices);
+  std::erase_if(found, [&scanned](const std::string& one) { return !is_gpu(scanned, one); });
+  return found;
+}
+
+std::string kernel_pci_address(std::string_view driver_address) {
+  const std::size_t colon = driver_address.find(':');
+  while (driver_address.starts_with('0') && driver_address.find(':') > kernel_domain_digits &&
+         colon != driver_address.npos)
+    driver_address.remove_prefix(1);
+  std::string address(driver_address);
+  std::ranges::transform(address, address.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return address;
+}
+
+}  // namespace muster

@@ -1,0 +1,92 @@
+#include "health/host/kernel.h"
+
+#include <sys/timex.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "health/host/judged_check.h"
+#include "health/probe_calls.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view tainted = "/proc/sys/kernel/tainted";
+constexpr std::string_view adjtimex_probe = "adjtimex:";
+
+// Modules that are proprietary, out of tree or unsigned (0, 12, 13) are expected on a GPU node.
+struct TaintBit {
+  int bit;
+  const char* meaning;
+  bool is_hard;
+};
+constexpr std::array taint_bits{
+    TaintBit{4, "machine check (M)", true}, TaintBit{7, "oops (D)", true},
+    TaintBit{14, "soft lockup (L)", true}, TaintBit{9, "warning (W)", false}};
+
+constexpr double skew_ms_usual = 50;
+constexpr double reboots_per_day_usual = 3;
+
+void judge_synchronised(JudgedCheck& judged, const SourceFiles& files) {
+  const FileReading& reading = files.reading(adjtimex_probe);
+  const auto status =
+      reading.ok() ? probe_number(reading.text, "status") : std::optional<std::int64_t>();
+  if (!status) return judged.unreadable(adjtimex_probe, reading);
+  judged.require((*status & STA_UNSYNC) == 0,
+                 (*status & STA_UNSYNC) == 0 ? "synchronised" : "not synchronised", "synchronised");
+}
+
+}  // namespace
+
+std::optional<HealthFinding> judge_taint(const SourceFiles& files, const HealthProfile&) {
+  JudgedCheck judged("host.taint");
+  const auto bits = files.number(tainted);
+  if (!bits || *bits < 0) {
+    judged.unreadable(tainted, files.reading(tainted));
+    return judged.finding();
+  }
+  judged.pass(std::to_string(*bits));
+  for (const TaintBit& one : taint_bits) {
+    if ((*bits >> one.bit & 1) == 0) continue;
+    const std::string expected = "bit " + std::to_string(one.bit) + " clear";
+    if (one.is_hard) {
+      judged.fail(one.meaning, expected);
+    } else {
+      judged.warn(one.meaning, expected);
+    }
+  }
+  judged.add_evidence("tainted " + std::to_string(*bits));
+  return judged.finding();
+}
+
+std::optional<HealthFinding> judge_clock(const SourceFiles& files, const HealthProfile& profile,
+                                         std::optional<Milliseconds> offset) {
+  JudgedCheck judged("host.clock");
+  judge_synchronised(judged, files);
+  if (offset) {
+    const double limit = limit_of(profile, "host.clock", "skew_ms", skew_ms_usual);
+    const bool is_near = std::abs(static_cast<double>(offset->count())) < limit;
+    judged.require(is_near, std::to_string(offset->count()) + " ms",
+                   "< " + std::to_string(static_cast<std::int64_t>(limit)) + " ms");
+  }
+  return judged.finding();
+}
+
+std::optional<HealthFinding> judge_reboots(std::span<const BootSeen> history, Time now,
+                                           const HealthProfile& profile) {
+  if (history.empty()) return std::nullopt;
+  JudgedCheck judged("host.reboots");
+  int reboots = 0;
+  for (std::size_t at = 1; at < history.size(); ++at) {
+    const BootSeen& boot = history[at];
+    if (boot.boot_id == history[at - 1].boot_id) continue;
+    if (boot.first_seen > now - std::chrono::hours(24)) ++reboots;
+  }
+  const double limit = limit_of(profile, "host.reboots", "per_day", reboots_per_day_usual);
+  judged.require(reboots < limit, std::to_string(reboots),
+                 "< " + std::to_string(static_cast<std::int64_t>(limit)) + " in 24 h");
+  return judged.finding();
+}
+
+}  // namespace muster

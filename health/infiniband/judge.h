@@ -1,0 +1,31 @@
+// All InfiniBand checks of a node at once: what its files said and what is remembered go in,
+// findings come out. Who runs them picks those of a phase by the catalogue. Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "health/counter_history.h"
+#include "health/finding.h"
+#include "health/infiniband/link_flaps.h"
+#include "health/profile.h"
+#include "health/source_files.h"
+
+namespace muster {
+
+struct InfinibandFacts {
+  const SourceFiles& files;
+  const CounterHistory& counters;  // the files' counters are noted in it
+  const LinkFlaps& flaps;
+  std::chrono::milliseconds now{0};  // the wall clock, since 1970
+  std::string log_error;             // why the kernel log could not be read; empty: it was
+  std::optional<std::chrono::seconds> job_runs;  // on this and other nodes, for so long
+  std::vector<std::string> refusing;  // devices whose driver logs ACCESS_REG errors when read
+};
+
+std::vector<HealthFinding> judge_infiniband(const InfinibandFacts& facts,
+                                            const HealthProfile& profile);
+
+}  // namespace muster

@@ -1,0 +1,24 @@
+// The files of a node that the InfiniBand checks are computed from, as patterns for a reader: `*`
+// stands for one component of the path, or for the rest of one. Reading them touches neither the
+// fabric nor a job; counters make the driver ask the device.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace muster {
+
+inline constexpr std::string_view infiniband_root = "/sys/class/infiniband";
+
+// Everything.
+std::span<const std::string_view> infiniband_sources();
+// Parts of it, for what is read often; each tells devices and ports as well.
+std::span<const std::string_view> infiniband_state_sources();
+std::span<const std::string_view> infiniband_counter_sources();
+
+// Opened for reading and writing as the user who starts ranks, closed, never read: whoever gives
+// them to the checks adds an empty text, or why it could not be opened. Not issm*: opening one
+// tells the fabric that a subnet manager lives here.
+std::span<const std::string_view> infiniband_device_nodes();
+
+}  // namespace muster

@@ -1,0 +1,37 @@
+// Lines of the kernel's log that are about a node's health, other than Xids: a table of plain
+// matching functions. The first rule that fits a line is its meaning. No state.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "health/finding.h"
+
+namespace muster {
+
+// Which device a rule's lines are about.
+enum class LineSubject { node, gpu, hca };
+
+struct KernelRule {
+  std::string_view check;
+  LineSubject subject = LineSubject::node;
+  bool (*fits)(std::string_view text) = nullptr;
+  CheckSeverity severity;
+  FaultClass fault_class = FaultClass::node;
+  std::string_view expected;
+  // How long a failure is believed when it does not come again; else until what it calls for is
+  // done.
+  std::optional<std::chrono::seconds> stands_for;
+};
+
+std::span<const KernelRule> kernel_rules();
+const KernelRule* find_kernel_rule(std::string_view text);
+
+// `mlx5_core 0000:08:00.0 ib0: Link down`: true up, false down.
+std::optional<bool> parse_link_change(std::string_view text);
+// The firmware refuses a register that some reading of ours asks for: leave the port alone.
+bool is_refused_register(std::string_view text);
+
+}  // namespace muster

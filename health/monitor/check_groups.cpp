@@ -1,0 +1,129 @@
+#include "health/monitor/check_groups.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "health/gpu/device_nodes.h"
+#include "health/gpu/sources.h"
+#include "health/host/host_checks.h"
+#include "health/host/processes.h"
+#include "health/infiniband/counter_checks.h"
+#include "health/infiniband/sources.h"
+
+namespace muster {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Period {
+  SourceGroup group;
+  milliseconds busy;
+  milliseconds idle;
+};
+// A port that goes down is seen within 5 s: the read after the pause takes its part of them.
+constexpr std::array periods{
+    Period{SourceGroup::infiniband_state, milliseconds(4'800), seconds(20)},
+    Period{SourceGroup::infiniband_counters, seconds(30), seconds(60)},
+    // Less than a minute: a verdict must not be older when a job comes.
+    Period{SourceGroup::gpu, seconds(60), seconds(50)},
+    Period{SourceGroup::host, seconds(60), seconds(50)},
+    // 5 to 20 ms a look, and a stuck process is still there later.
+    Period{SourceGroup::processes, seconds(120), seconds(120)}};
+
+constexpr std::array<std::string_view, 3> process_checks{"gpu.dstate", "host.dstate",
+                                                         "host.leftovers"};
+
+bool is_of_counters(std::string_view check) {
+  if (check == "ib.saturated" || check == "ib.traffic") return true;
+  return std::ranges::any_of(infiniband_counter_rules(),
+                             [&](const CounterRule& rule) { return rule.check == check; });
+}
+
+SourceGroups as_groups(SourceGroup group) {
+  return static_cast<SourceGroups>(group);
+}
+
+template <class Sources>
+void add_new(std::vector<std::string>& all, const Sources& sources) {
+  for (const auto& one : sources) {
+    const std::string source(one);
+    if (std::ranges::find(all, source) == all.end()) all.push_back(source);
+  }
+}
+
+// What neither states nor counters hold: keys, versions, slots.
+std::vector<std::string_view> other_infiniband_sources() {
+  std::vector<std::string_view> others;
+  const auto holds = [](std::span<const std::string_view> part, std::string_view one) {
+    return std::ranges::find(part, one) != part.end();
+  };
+  for (const std::string_view one : infiniband_sources()) {
+    const bool is_part =
+        holds(infiniband_state_sources(), one) || holds(infiniband_counter_sources(), one);
+    if (!is_part) others.push_back(one);
+  }
+  return others;
+}
+
+std::vector<std::string> opened(std::span<const std::string_view> nodes) {
+  std::vector<std::string> sources;
+  for (const std::string_view node : nodes) sources.push_back("open:" + std::string(node));
+  return sources;
+}
+
+}  // namespace
+
+milliseconds period_of(SourceGroup group, bool is_idle) {
+  const auto found = std::ranges::find(periods, group, &Period::group);
+  return is_idle ? found->idle : found->busy;
+}
+
+SourceGroups group_of(std::string_view check) {
+  if (std::ranges::find(process_checks, check) != process_checks.end())
+    return as_groups(SourceGroup::processes);
+  if (check.starts_with("gpu.")) return as_groups(SourceGroup::gpu);
+  if (check.starts_with("host.")) return as_groups(SourceGroup::host);
+  if (!check.starts_with("ib.")) return 0;
+  return as_groups(is_of_counters(check) ? SourceGroup::infiniband_counters
+                                         : SourceGroup::infiniband_state);
+}
+
+bool runs_in(const CheckSpec& check, Phase phase) {
+  return phase == Phase::on_demand || phase == Phase::qualification || has(check.phases, phase);
+}
+
+bool has_checks(const HealthProfile& profile, SourceGroup group, Phase phase) {
+  const auto is_wanted = [&](const CheckSpec& check) {
+    return group_of(check.id) == as_groups(group) && runs_in(check, phase) &&
+           setting_of(profile, check.id).mode != CheckMode::off;
+  };
+  for (const auto table : {gpu_checks(), infiniband_checks(), host_checks()}) {
+    if (std::ranges::any_of(table, is_wanted)) return true;
+  }
+  return false;
+}
+
+bool reads_all(Phase phase) {
+  return phase == Phase::prolog || phase == Phase::on_demand || phase == Phase::qualification;
+}
+
+std::vector<std::string> sources_of(const HealthProfile& profile, SourceGroups groups,
+                                    Phase phase) {
+  std::vector<std::string> sources;
+  const bool has_states = has(groups, SourceGroup::infiniband_state);
+  if (has_states) add_new(sources, infiniband_state_sources());
+  if (has(groups, SourceGroup::infiniband_counters)) add_new(sources, infiniband_counter_sources());
+  if (has_states && reads_all(phase)) add_new(sources, other_infiniband_sources());
+  if (has(groups, SourceGroup::gpu)) add_new(sources, gpu_sources());
+  if (has(groups, SourceGroup::processes)) add_new(sources, process_sources());
+  if (has_states && reads_all(phase)) add_new(sources, opened(infiniband_device_nodes()));
+  if (has(groups, SourceGroup::gpu) && reads_all(phase))
+    add_new(sources, gpu_device_nodes(profile));
+  if (has(groups, SourceGroup::host)) add_new(sources, host_sources(profile));
+  return sources;
+}
+
+}  // namespace muster

@@ -1,0 +1,226 @@
+#include "health/monitor/check_run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include "health/gpu/sources.h"
+#include "health/host/processes.h"
+#include "health/monitor/node_monitor.h"
+#include "health/probe_calls.h"
+#include "health/verdict/check_rules.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::chrono::milliseconds look_pause{1'000};
+constexpr std::string_view process_owners = "stat:/proc/[0-9]*";
+
+bool runs(std::string_view check, Phase phase) {
+  return runs_in(*find_check(check), phase);
+}
+
+bool watches(Phase phase) {
+  return runs("host.dstate", phase) || runs("gpu.dstate", phase);
+}
+
+bool seeks_leftovers(const CheckSituation& situation) {
+  return !situation.ended_uids.empty() && runs("host.leftovers", situation.phase);
+}
+
+bool has_something_to_read(const HealthProfile& profile, const CheckSituation& situation,
+                           SourceGroup group) {
+  if (!has_checks(profile, group, situation.phase)) return false;
+  switch (group) {
+    case SourceGroup::gpu:
+      return profile.gpu.count != 0;
+    case SourceGroup::infiniband_counters:
+      return !profile.ib.ports.empty();
+    case SourceGroup::processes:
+      return watches(situation.phase) || seeks_leftovers(situation);
+    default:
+      return true;
+  }
+}
+
+SourceGroups wanted_groups(const HealthProfile& profile, const CheckSituation& situation) {
+  SourceGroups groups = 0;
+  for (const SourceGroup group : every_source_group) {
+    if (has(situation.groups, group) && has_something_to_read(profile, situation, group))
+      groups = with(groups, group);
+  }
+  return groups;
+}
+
+bool has_sleeper(const SourceFiles& look) {
+  return std::ranges::any_of(process_states_of(look),
+                             [](const auto& one) { return one.second.state == 'D'; });
+}
+
+// Checks know an opened node by its path.
+void name_opened(SourceFiles& files) {
+  constexpr std::string_view probe = "open:";
+  std::vector<std::pair<std::string, FileReading>> opened;
+  for (const auto& [path, reading] : files.all()) {
+    if (path.starts_with(probe)) opened.emplace_back(path.substr(probe.size()), reading);
+  }
+  for (auto& [path, reading] : opened) files.add(path, std::move(reading));
+}
+
+void add_all(SourceFiles& files, const SourceFiles& more) {
+  for (const auto& [path, reading] : more.all()) files.add(path, reading);
+}
+
+// Whose process it is, and what state it is in.
+std::vector<ProcessSeen> processes_of(const SourceFiles& look) {
+  std::vector<ProcessSeen> seen;
+  for (const auto& [pid, state] : process_states_of(look)) {
+    const FileReading& owner = look.reading("stat:/proc/" + std::to_string(pid));
+    const auto uid = owner.ok() ? probe_number(owner.text, "uid") : std::optional<std::int64_t>();
+    if (uid) seen.push_back({pid, *uid, state.state, state.name, {}});
+  }
+  return seen;
+}
+
+template <class Found>
+void append(std::vector<HealthFinding>& all, Found found) {
+  all.insert(all.end(), std::make_move_iterator(found.begin()),
+             std::make_move_iterator(found.end()));
+}
+
+}  // namespace
+
+CheckRun::CheckRun(NodeMonitor& monitor, CheckSituation situation)
+    : monitor_(monitor),
+      situation_(std::move(situation)),
+      groups_(wanted_groups(monitor.profile(), situation_)) {
+  if (groups_ == 0) stage_ = Stage::over;
+}
+
+RunStep CheckRun::next() const {
+  if (stage_ == Stage::over) return RunOver{};
+  if (stage_ == Stage::pause) return PauseNext{look_pause};
+  NodeReadRequest request;
+  request.root = monitor_.options().root;
+  request.nvml_library = monitor_.options().nvml_library;
+  if (stage_ == Stage::sources) {
+    request.sources =
+        monitor_.without_refused(sources_of(monitor_.profile(), groups_, situation_.phase));
+    if (has(groups_, SourceGroup::processes) && seeks_leftovers(situation_))
+      request.sources.emplace_back(process_owners);
+  } else if (stage_ == Stage::gpus) {
+    request.sources = gpu_device_sources(files_);
+    // Lists of processes take a lock that running ranks need; flash memory is slow.
+    GpuReadingScope scope;
+    scope.processes = situation_.is_idle;
+    scope.inforom = reads_all(situation_.phase);
+    request.gpus = scope;
+  } else {
+    request.sources = process_sources_after(process_states_of(looks_.front()));
+  }
+  return ReadNext{std::move(request)};
+}
+
+void CheckRun::read(const NodeReadings& readings, const CheckMoment& at) {
+  if (stage_ == Stage::sources) {
+    take_sources(readings);
+    sources_at_ = at;
+    stage_ = after_sources();
+  } else if (stage_ == Stage::gpus) {
+    add_all(files_, readings.files);
+    gpus_ = readings.gpus.value_or(GpuReadings());
+    gpus_at_ = at;
+    gpus_took_ = readings.files_took + readings.gpus_took;
+    stage_ = after_gpus();
+  } else if (stage_ == Stage::looks) {
+    looks_took_ += readings.files_took;
+    looks_.push_back(readings.files);
+    stage_ = after_gpus();
+  }
+  if (stage_ == Stage::over) judge(at);
+}
+
+void CheckRun::paused() {
+  if (stage_ == Stage::pause) stage_ = Stage::looks;
+}
+
+void CheckRun::take_sources(const NodeReadings& readings) {
+  files_ = readings.files;
+  files_took_ = readings.files_took;
+  name_opened(files_);
+  if (!has(groups_, SourceGroup::processes)) return;
+  SourceFiles look;
+  for (const auto& [path, reading] : files_.all()) {
+    if (path.starts_with("/proc") || path.starts_with("stat:/proc/")) look.add(path, reading);
+  }
+  looks_.push_back(std::move(look));
+  looks_took_ = files_took_;
+}
+
+CheckRun::Stage CheckRun::after_sources() const {
+  return has(groups_, SourceGroup::gpu) ? Stage::gpus : after_gpus();
+}
+
+CheckRun::Stage CheckRun::after_gpus() const {
+  return is_watching() ? Stage::pause : Stage::over;
+}
+
+// Nobody who sleeps in the first look: nobody is stuck.
+bool CheckRun::is_watching() const {
+  return !looks_.empty() && looks_.size() < stuck_samples && situation_.may_pause &&
+         watches(situation_.phase) && has_sleeper(looks_.front());
+}
+
+void CheckRun::judge_processes(std::vector<HealthFinding>& all) const {
+  if (seeks_leftovers(situation_)) {
+    std::vector<EndedJob> ended;
+    for (const std::int64_t uid : situation_.ended_uids) ended.push_back({{}, uid});
+    const auto left = judge_leftovers(processes_of(looks_.front()), ended);
+    if (left) all.push_back(*left);
+  }
+  const bool is_cut_short = looks_.size() < stuck_samples && has_sleeper(looks_.front());
+  if (is_cut_short) return;
+  std::vector<ProcessStates> states;
+  for (const SourceFiles& look : looks_) states.push_back(process_states_of(look));
+  all.push_back(judge_stuck(states));
+  // One look is enough where nobody sleeps; its judge wants two.
+  std::vector<SourceFiles> looks = looks_;
+  if (looks.size() == 1) looks.push_back(looks.front());
+  if (monitor_.profile().gpu.count != 0)
+    append(all, judge_stuck_gpu_processes(looks, monitor_.options().helper_name));
+}
+
+void CheckRun::judge(const CheckMoment& now) {
+  std::vector<HealthFinding> all;
+  const bool has_ports =
+      has(groups_, SourceGroup::infiniband_state) || has(groups_, SourceGroup::infiniband_counters);
+  if (has_ports) append(all, monitor_.look_at_infiniband(files_, situation_, sources_at_));
+  if (gpus_) append(all, monitor_.look_at_gpus(*gpus_, files_, situation_, gpus_at_));
+  if (has(groups_, SourceGroup::host))
+    append(all, monitor_.look_at_host(files_, situation_, sources_at_));
+  if (!looks_.empty()) judge_processes(all);
+  append(all, monitor_.standing(situation_, now));
+  for (HealthFinding& finding : all) {
+    if (is_kept(finding)) findings_.push_back(std::move(finding));
+  }
+}
+
+bool CheckRun::is_kept(const HealthFinding& finding) const {
+  const CheckSpec* check = find_check(finding.check);
+  const bool is_read = (group_of(finding.check) & groups_) != 0;
+  if (check == nullptr || !is_read || !runs_in(*check, situation_.phase)) return false;
+  const CheckRules rules = rules_of(monitor_.profile());
+  return mode_of(rules, finding.check, finding.device) != CheckMode::off;
+}
+
+double CheckRun::took_ms(const HealthFinding& finding) const {
+  const SourceGroups group = group_of(finding.check);
+  auto took = files_took_;
+  if (group == static_cast<SourceGroups>(SourceGroup::gpu)) took = gpus_took_;
+  if (group == static_cast<SourceGroups>(SourceGroup::processes)) took = looks_took_;
+  return static_cast<double>(took.count());
+}
+
+}  // namespace muster

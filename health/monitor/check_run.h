@@ -1,0 +1,101 @@
+// One run of a node's checks: says what to read next until nothing is left, then what was found.
+// Several reads may be needed (what a first one showed names more; processes are looked at several
+// times). Belongs to its monitor; pure: readings and times in.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "health/catalogue.h"
+#include "health/finding.h"
+#include "health/host/liveness.h"
+#include "health/host/versions.h"
+#include "health/kernel/kmsg.h"
+#include "health/monitor/check_groups.h"
+#include "health/reader/node_readings.h"
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+struct CheckMoment {
+  Time wall;
+  SinceBoot since_boot{};  // CLOCK_MONOTONIC_RAW
+};
+
+// What is known of the node besides its sources.
+struct CheckSituation {
+  Phase phase = Phase::on_demand;
+  SourceGroups groups = all_source_groups;
+  bool is_idle = true;                           // no ranks of ours
+  std::optional<std::chrono::seconds> job_runs;  // for so long
+  const std::map<std::string, std::string>* rank_environment = nullptr;
+  std::optional<Milliseconds> clock_offset;  // from the controller's
+  NetFacts net;                              // what its peers tell of it
+  std::set<std::int64_t> ended_uids;         // users that ran here and may run nothing now
+  HelperFacts helper;
+  std::string kernel_log_error;  // empty: the log is followed
+  bool has_gpu_events = false;
+  bool may_pause = true;  // else what needs several looks is left out
+};
+
+struct ReadNext {
+  NodeReadRequest request;
+};
+struct PauseNext {
+  std::chrono::milliseconds time;
+};
+struct RunOver {};
+using RunStep = std::variant<ReadNext, PauseNext, RunOver>;
+
+class NodeMonitor;
+
+class CheckRun {
+ public:
+  CheckRun(NodeMonitor& monitor, CheckSituation situation);
+
+  RunStep next() const;
+  void read(const NodeReadings& readings, const CheckMoment& at);  // after ReadNext
+  void paused();                                                   // after PauseNext
+  // When it is over: of the checks of the catalogue that have the phase and whose sources were
+  // read, without those that the profile turns off or leaves out. on_demand and qualification: of
+  // all.
+  const std::vector<HealthFinding>& findings() const { return findings_; }
+  // How long the reads took that the finding's source was part of.
+  double took_ms(const HealthFinding& finding) const;
+  SourceGroups groups() const { return groups_; }  // those with checks of the phase
+
+ private:
+  //   sources ──► gpus ──► looks ⇄ pause ──► over        what is not wanted is left out
+  enum class Stage { sources, gpus, looks, pause, over };
+
+  void take_sources(const NodeReadings& readings);
+  void take_look(const SourceFiles& files);
+  Stage after_sources() const;
+  Stage after_gpus() const;
+  bool is_watching() const;
+  void judge(const CheckMoment& now);
+  void judge_processes(std::vector<HealthFinding>& all) const;
+  bool is_kept(const HealthFinding& finding) const;
+
+  NodeMonitor& monitor_;
+  CheckSituation situation_;
+  SourceGroups groups_;
+  Stage stage_ = Stage::sources;
+  SourceFiles files_;
+  std::optional<GpuReadings> gpus_;
+  std::vector<SourceFiles> looks_;  // at processes
+  CheckMoment sources_at_;
+  CheckMoment gpus_at_;
+  std::chrono::milliseconds files_took_{0};
+  std::chrono::milliseconds gpus_took_{0};
+  std::chrono::milliseconds looks_took_{0};
+  std::vector<HealthFinding> findings_;
+};
+
+}  // namespace muster

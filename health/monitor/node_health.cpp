@@ -1,0 +1,127 @@
+#include "health/monitor/node_health.h"
+
+#include <algorithm>
+
+namespace muster {
+
+namespace {
+
+// What no run has said anew for a day is of a device that left, or of a check that no longer runs.
+constexpr Milliseconds shown_for = std::chrono::hours(24);
+constexpr std::size_t shown_max = 8192;
+// More than the samples that a profile may want before it believes a check.
+constexpr int fast_reads_max = 120;
+
+bool is_worse(const HealthFinding& one, const HealthFinding& other) {
+  const auto rank = [](const HealthFinding& finding) {
+    return finding.status == CheckStatus::fail ? 2 : finding.status == CheckStatus::unknown ? 1 : 0;
+  };
+  if (rank(one) != rank(other)) return rank(one) > rank(other);
+  return one.severity.remedy > other.severity.remedy;
+}
+
+SourceGroups groups_of(const std::vector<SampleWanted>& samples) {
+  SourceGroups groups = 0;
+  for (const SampleWanted& sample : samples) {
+    // What only a gate looks at is not looked at again until the next gate.
+    const CheckSpec* check = find_check(sample.check);
+    if (check && !runs_in(*check, Phase::periodic)) continue;
+    groups = static_cast<SourceGroups>(groups | group_of(sample.check));
+  }
+  return groups;
+}
+
+Milliseconds as_ms(SinceBoot time) {
+  return std::chrono::duration_cast<Milliseconds>(time);
+}
+
+}  // namespace
+
+NodeHealth::NodeHealth(HealthProfile profile, NodeHealthMemory saved)
+    : profile_(std::move(profile)),
+      rules_(rules_of(profile_)),
+      boot_id_(std::move(saved.boot_id)),
+      streaks_(std::move(saved.streaks)) {}
+
+void NodeHealth::begin(const std::string& boot_id, const CheckMoment& now) {
+  if (!boot_id_.empty() && boot_id != boot_id_) note_reboot(streaks_, now.wall);
+  if (boot_id != boot_id_) latest_.clear();
+  boot_id_ = boot_id;
+  read_at_.clear();
+}
+
+void NodeHealth::take(const std::vector<HealthFinding>& findings, const FindingsTaken& taken) {
+  using std::chrono::duration_cast;
+  for (const SourceGroup group : every_source_group) {
+    if (has(taken.groups, group)) read_at_[group] = taken.at.since_boot;
+  }
+  add_findings(streaks_, findings, rules_,
+               {taken.at.wall, duration_cast<Seconds>(taken.at.since_boot), taken.job});
+  show(findings, taken.at.wall);
+  const SourceGroups open = groups_of(wanted());
+  for (const SourceGroup group : every_source_group) {
+    if (!has(open, group)) {
+      fast_reads_.erase(group);
+    } else if (has(taken.groups, group)) {
+      fast_reads_[group] = std::min(fast_reads_[group] + 1, fast_reads_max);
+    }
+  }
+}
+
+void NodeHealth::show(const std::vector<HealthFinding>& findings, Time now) {
+  for (const HealthFinding& finding : findings) {
+    const std::pair key(finding.check, finding.device);
+    const auto known = latest_.find(key);
+    if (known == latest_.end() && latest_.size() >= shown_max) continue;
+    // Of several in one run the worst.
+    const bool is_of_this_run = known != latest_.end() && known->second.seen == now;
+    if (is_of_this_run && is_worse(known->second.finding, finding)) continue;
+    latest_.insert_or_assign(key, LatestFinding{finding, now});
+  }
+  std::erase_if(latest_, [&](const auto& one) { return now - one.second.seen > shown_for; });
+}
+
+void NodeHealth::on_reset(const std::string& gpu, Time now) {
+  note_reset(streaks_, gpu, now);
+}
+
+void NodeHealth::on_repair(const std::string& device, Time now) {
+  note_repair(streaks_, device, now);
+}
+
+NodeVerdict NodeHealth::verdict(Time now, const DrainBreakers& breakers) const {
+  return judge_node(streaks_, rules_, breakers, now);
+}
+
+SourcesDue NodeHealth::pace(const CheckMoment& now, bool is_idle) const {
+  const SourceGroups fast = groups_of(wanted());
+  SourcesDue due;
+  std::optional<SinceBoot> next;
+  for (const SourceGroup group : every_source_group) {
+    const auto read = read_at_.find(group);
+    SinceBoot period = period_of(group, is_idle);
+    const auto reads = fast_reads_.find(group);
+    const bool is_fast =
+        has(fast, group) && reads != fast_reads_.end() && reads->second < fast_reads_max;
+    if (is_fast) period = std::min<SinceBoot>(period, fast_sampling);
+    // A clock that went back is another boot's.
+    const bool is_due = read == read_at_.end() || now.since_boot < read->second ||
+                        now.since_boot - read->second >= period;
+    if (is_due) {
+      due.groups = with(due.groups, group);
+    } else {
+      const SinceBoot left = read->second + period - now.since_boot;
+      next = next ? std::min(*next, left) : left;
+    }
+  }
+  if (due.groups == 0 && next) due.next_in = std::max(Milliseconds{1}, as_ms(*next));
+  return due;
+}
+
+void NodeHealth::hurry(SourceGroups groups) {
+  for (const SourceGroup group : every_source_group) {
+    if (has(groups, group)) read_at_.erase(group);
+  }
+}
+
+}  // namespace muster

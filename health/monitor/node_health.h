@@ -1,0 +1,96 @@
+// What becomes of one node: the findings of its monitor to faults that stand, to a verdict; what
+// each check said last, for display; and which sources are due when. Belongs to whoever runs the
+// checks: an agent for its life, `muster health` for one run. Pure; one thread. What it remembers
+// is bounded, plain data.
+//
+//   pace() ─► CheckRun of the groups that are due ─► take(findings) ─► verdict()
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "health/finding.h"
+#include "health/monitor/check_run.h"
+#include "health/profile.h"
+#include "health/verdict/check_rules.h"
+#include "health/verdict/drain_breaker.h"
+#include "health/verdict/node_verdict.h"
+#include "health/verdict/streaks.h"
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+struct NodeHealthMemory {
+  std::string boot_id;
+  Streaks streaks;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("boot_id", self.boot_id);
+    visit("streaks", self.streaks);
+  }
+};
+
+// Where findings come from.
+struct FindingsTaken {
+  CheckMoment at;
+  SourceGroups groups = 0;  // that the run was asked for; 0: live events
+  std::string job;          // that runs there; empty: none
+};
+
+struct LatestFinding {
+  HealthFinding finding;
+  Time seen;
+};
+
+struct SourcesDue {
+  SourceGroups groups = 0;  // to be read now
+  Milliseconds next_in{0};  // when to ask again; 0: after that read
+};
+
+class NodeHealth {
+ public:
+  explicit NodeHealth(HealthProfile profile, NodeHealthMemory saved = {});
+  NodeHealth(const NodeHealth&) = delete;  // its rules refer to its profile
+  NodeHealth& operator=(const NodeHealth&) = delete;
+
+  // Another boot id than the saved one: what called for a reboot has had it.
+  void begin(const std::string& boot_id, const CheckMoment& now);
+  void take(const std::vector<HealthFinding>& findings, const FindingsTaken& taken);
+  void on_reset(const std::string& gpu, Time now);
+  // A person says so: the only way out of `rma`.
+  void on_repair(const std::string& device, Time now);
+
+  // The breakers are the fleet's; who does not see it has none.
+  NodeVerdict verdict(Time now, const DrainBreakers& breakers = {}) const;
+  // By check and device.
+  const std::map<std::pair<std::string, std::string>, LatestFinding>& latest() const {
+    return latest_;
+  }
+  std::vector<SampleWanted> wanted() const { return samples_wanted(streaks_, rules_); }
+
+  // `is_idle`: no ranks of ours. What is bad but not yet believed is due again after a second, for
+  // some minutes at most: of a device that left nothing more will be said.
+  SourcesDue pace(const CheckMoment& now, bool is_idle) const;
+  // Something that they would tell more of has just happened.
+  void hurry(SourceGroups groups);
+
+  NodeHealthMemory memory() const { return {boot_id_, streaks_}; }
+  Streaks& streaks() { return streaks_; }
+  const CheckRules& rules() const { return rules_; }
+
+ private:
+  void show(const std::vector<HealthFinding>& findings, Time now);
+
+  HealthProfile profile_;
+  CheckRules rules_;
+  std::string boot_id_;
+  Streaks streaks_;
+  std::map<std::pair<std::string, std::string>, LatestFinding> latest_;
+  std::map<SourceGroup, SinceBoot> read_at_;
+  std::map<SourceGroup, int> fast_reads_;  // in a row
+};
+
+}  // namespace muster

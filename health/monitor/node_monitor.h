@@ -1,0 +1,120 @@
+// What an agent knows of its node for its life, and `muster health` for one run: counters and the
+// GPUs' last look to compare with, link flaps, memory errors, boots, and the kernel's log. Takes
+// what the live sources say as it comes; what is read at a time comes through CheckRun. Pure: no
+// clock, no I/O; one thread. All that it remembers is bounded, plain data.
+//
+//   begin(boot id) ─► on_kernel_lines, on_gpu_events, tick every second ─► findings, each once
+//   CheckRun(monitor, situation) ─► findings of one run
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/counter_history.h"
+#include "health/finding.h"
+#include "health/gpu/judge.h"
+#include "health/host/edac.h"
+#include "health/host/kernel.h"
+#include "health/infiniband/link_flaps.h"
+#include "health/kernel/kernel_watch.h"
+#include "health/monitor/check_run.h"
+#include "health/monitor/device_names.h"
+#include "health/monitor/monitor_memory.h"
+#include "health/nvml/event_source.h"
+#include "health/profile.h"
+
+namespace muster {
+
+struct MonitorOptions {
+  std::string root = "/";
+  std::string nvml_library;                   // empty: the usual one
+  std::string helper_name = "muster-reader";  // of the process that asks the driver
+};
+
+class NodeMonitor {
+ public:
+  using Findings = std::vector<HealthFinding>;
+
+  NodeMonitor(HealthProfile profile, MonitorOptions options, MonitorMemory saved = {});
+  NodeMonitor(const NodeMonitor&) = delete;
+  NodeMonitor& operator=(const NodeMonitor&) = delete;
+
+  // Before all else, with the host's boot id.
+  void begin(const std::string& boot_id, const CheckMoment& now);
+
+  // Of devices that no reading has named yet, findings wait for it, half a minute at most: tick()
+  // tells them then.
+  Findings on_kernel_lines(std::span<const KernelLine> lines, const CheckMoment& now);
+  Findings on_gpu_events(std::span<const GpuEvent> events, const CheckMoment& now);
+  Findings tick(const CheckMoment& now);
+
+  // We are about to kill ranks on these GPUs ("gpu3"); on all if none is named.
+  void on_kill(std::span<const std::string> gpus, const CheckMoment& now);
+  void on_reset(const std::string& gpu, const CheckMoment& now);
+  Findings on_job_death(const CheckMoment& now);
+  // A person or a repair has seen to a check; an empty device: on all of them.
+  void on_cleared(std::string_view check, std::string_view device);
+
+  // Every Xid since the last call, those that led to no finding as well.
+  std::vector<XidRecord> take_xids();
+  // Since the last call the driver said something that a look at the GPUs tells more of.
+  bool take_look_wanted();
+  // GPUs to be reset once their job has ended.
+  std::vector<std::string> resets_at_epilog() const;
+
+  MonitorMemory memory() const;
+  const HealthProfile& profile() const { return profile_; }
+  const MonitorOptions& options() const { return options_; }
+
+  // For CheckRun: what was read at one time, judged with what is remembered.
+  Findings look_at_gpus(const GpuReadings& readings, const SourceFiles& files,
+                        const CheckSituation& situation, const CheckMoment& now);
+  Findings look_at_infiniband(const SourceFiles& files, const CheckSituation& situation,
+                              const CheckMoment& now);
+  Findings look_at_host(const SourceFiles& files, const CheckSituation& situation,
+                        const CheckMoment& now);
+  Findings standing(const CheckSituation& situation, const CheckMoment& now) const;
+  // With the counters of devices left out whose firmware refuses to tell them.
+  std::vector<std::string> without_refused(std::vector<std::string> sources) const;
+
+ private:
+  struct GpuLook {
+    GpuReadings readings;
+    SourceFiles files;
+    SinceBoot at{};
+  };
+
+  Findings collect(KernelEvents events, const CheckMoment& now);
+  void count_link(const LinkChange& change, const CheckMoment& now);
+  void names_changed();
+  bool is_waiting(const HealthFinding& finding) const;
+  void remember_look(const GpuReadings& readings, const SourceFiles& files, SinceBoot at);
+  void note_edac(EdacSample sample);
+
+  HealthProfile profile_;
+  MonitorOptions options_;
+  std::string boot_id_;
+  SinceBoot began_{};
+
+  DeviceNames names_;
+  KernelWatch kernel_;
+  CounterHistory counters_;
+  LinkFlaps flaps_;
+  std::vector<EdacSample> edac_;  // of this boot and the last day, oldest first
+  std::vector<BootSeen> boots_;
+  std::optional<GpuLook> look_;
+  std::vector<std::string> refusing_;  // HCAs
+
+  bool is_settled_ = false;  // devices have their names, or will not get any
+  Findings waiting_;         // of devices by their address
+  std::vector<LinkChange> unnamed_links_;
+  std::vector<XidRecord> xids_;
+  bool is_look_wanted_ = false;
+};
+
+}  // namespace muster

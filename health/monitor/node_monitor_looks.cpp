@@ -1,0 +1,155 @@
+// What was read at one time, judged with what the monitor remembers.
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "health/gpu/device_nodes.h"
+#include "health/host/host_checks.h"
+#include "health/infiniband/counter_checks.h"
+#include "health/infiniband/judge.h"
+#include "health/infiniband/sources.h"
+#include "health/monitor/node_monitor.h"
+
+namespace muster {
+
+namespace {
+
+// Corrected memory errors are judged by the day.
+constexpr Milliseconds edac_day = std::chrono::hours(24);
+constexpr Milliseconds edac_spacing = std::chrono::hours(1);
+
+void append(NodeMonitor::Findings& all, NodeMonitor::Findings more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+void append(NodeMonitor::Findings& all, std::optional<HealthFinding> finding) {
+  if (finding) all.push_back(*std::move(finding));
+}
+
+bool has_fallen(const std::optional<std::int64_t>& before, const std::optional<std::int64_t>& now) {
+  return before && now && *now < *before;
+}
+
+// The driver of a memory controller was loaded anew.
+bool began_anew(const EdacSample& before, const EdacSample& now) {
+  return std::ranges::any_of(now.by_controller, [&](const auto& one) {
+    const auto earlier = before.by_controller.find(one.first);
+    return earlier != before.by_controller.end() &&
+           (has_fallen(earlier->second.uncorrected, one.second.uncorrected) ||
+            has_fallen(earlier->second.corrected, one.second.corrected));
+  });
+}
+
+// Of the files of a look those that the next one compares with.
+SourceFiles compared_files(const SourceFiles& files) {
+  SourceFiles kept;
+  for (const auto& [path, reading] : files.all()) {
+    if (path.find("/aer_dev_") != path.npos && reading.ok()) kept.add(path, reading);
+  }
+  return kept;
+}
+
+// What a GPU that does not answer any more was: its board and place.
+void keep_silent_gpus(GpuReadings& now, const GpuReadings& before) {
+  for (int index = 0; index < now.count(); ++index) {
+    const std::string prefix = "gpu" + std::to_string(index) + ".";
+    if (now.text(prefix + "uuid")) continue;
+    const auto& all = before.all();
+    for (auto at = all.lower_bound(prefix); at != all.end(); ++at) {
+      if (!at->first.starts_with(prefix)) break;
+      if (at->second.rc == 0) now.add(at->first, at->second);
+    }
+  }
+}
+
+}  // namespace
+
+NodeMonitor::Findings NodeMonitor::look_at_gpus(const GpuReadings& readings,
+                                                const SourceFiles& files,
+                                                const CheckSituation& situation,
+                                                const CheckMoment& now) {
+  std::optional<GpuBefore> before;
+  if (look_) before.emplace(GpuBefore{look_->readings, look_->files, now.since_boot - look_->at});
+  GpuSituation gpus{readings, files, profile_};
+  gpus.before = before ? &*before : nullptr;
+  gpus.is_idle = situation.is_idle;
+  gpus.rank_environment = situation.rank_environment;
+  Findings found = judge_gpus(gpus);
+  append(found, judge_gpu_device_nodes(files, profile_));
+  if (names_.take_gpus(readings)) names_changed();
+  if (names_.has_hcas() || profile_.ib.ports.empty()) is_settled_ = true;
+  remember_look(readings, files, now.since_boot);
+  return found;
+}
+
+void NodeMonitor::remember_look(const GpuReadings& readings, const SourceFiles& files,
+                                SinceBoot at) {
+  // A look that was cut short has no counters of its last GPUs: the earlier one goes on.
+  if (!readings.is_complete() || readings.count() == 0) return;
+  GpuLook look{readings, compared_files(files), at};
+  if (look_) keep_silent_gpus(look.readings, look_->readings);
+  look_ = std::move(look);
+}
+
+NodeMonitor::Findings NodeMonitor::look_at_infiniband(const SourceFiles& files,
+                                                      const CheckSituation& situation,
+                                                      const CheckMoment& now) {
+  if (names_.take_hcas(files, profile_)) names_changed();
+  if (names_.has_gpus() || profile_.gpu.count.value_or(0) == 0) is_settled_ = true;
+  for (const LinkChange& change : std::exchange(unnamed_links_, {})) count_link(change, now);
+  const auto wall = now.wall.time_since_epoch();
+  note_counters(counters_, files, profile_, judged_ports(files, profile_, refusing_), wall);
+  const InfinibandFacts facts{
+      files, counters_, flaps_, wall, situation.kernel_log_error, situation.job_runs, refusing_};
+  return judge_infiniband(facts, profile_);
+}
+
+void NodeMonitor::note_edac(EdacSample sample) {
+  if (!sample.error.empty() || sample.boot_id.empty()) return;
+  const bool is_other =
+      !edac_.empty() && (edac_.back().boot_id != sample.boot_id || sample.at < edac_.back().at ||
+                         began_anew(edac_.back(), sample));
+  if (is_other) edac_.clear();
+  std::erase_if(edac_, [&](const EdacSample& one) { return one.at < sample.at - edac_day; });
+  if (edac_.empty() || sample.at - edac_.back().at >= edac_spacing)
+    edac_.push_back(std::move(sample));
+}
+
+NodeMonitor::Findings NodeMonitor::look_at_host(const SourceFiles& files,
+                                                const CheckSituation& situation,
+                                                const CheckMoment& now) {
+  Findings found =
+      judge_host(files, profile_, HostSituation{situation.clock_offset, situation.ended_uids});
+  EdacSample sample = edac_sample_of(files, now.wall);
+  append(found, judge_edac(edac_.empty() ? EdacSample{} : edac_.front(), sample, profile_));
+  note_edac(std::move(sample));
+  append(found, judge_reboots(boots_, now.wall, profile_));
+  append(found, judge_net(situation.net, profile_));
+  found.push_back(judge_helper(situation.helper, profile_));
+  return found;
+}
+
+NodeMonitor::Findings NodeMonitor::standing(const CheckSituation& situation,
+                                            const CheckMoment& now) const {
+  return kernel_.standing({situation.kernel_log_error, situation.has_gpu_events}, now.since_boot);
+}
+
+std::vector<std::string> NodeMonitor::without_refused(std::vector<std::string> sources) const {
+  if (refusing_.empty()) return sources;
+  const std::string all = std::string(infiniband_root) + "/*/";
+  std::vector<std::string> left;
+  for (std::string& source : sources) {
+    const bool is_counter = source.starts_with(all) && source.find("counters/") != source.npos;
+    if (!is_counter) {
+      left.push_back(std::move(source));
+      continue;
+    }
+    for (const auto& [address, device] : names_.hcas()) {
+      if (std::ranges::find(refusing_, device) == refusing_.end())
+        left.push_back(infiniband_device_path(device, source.substr(all.size())));
+    }
+  }
+  return left;
+}
+
+}  // namespace muster

@@ -1,0 +1,150 @@
+#include "health/nvml/gpu_questions.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int error_corrected = 0;
+constexpr int error_uncorrected = 1;
+constexpr int counter_volatile = 0;
+constexpr int counter_aggregate = 1;
+constexpr int location_dram = 2;
+constexpr int location_sram = 7;
+constexpr int cause_single_bit = 0;
+constexpr int cause_double_bit = 1;
+
+void ask_ecc_counter(const NvmlGpu& gpu, int error, int counter) {
+  const std::string suffix = std::string(error == error_corrected ? "cor." : "unc.") +
+                             (counter == counter_volatile ? "volatile" : "aggregate");
+  std::uint64_t value = 0;
+  NvmlReturn rc = gpu.asker.call("nvmlDeviceGetTotalEccErrors", gpu.nvml.total_ecc_errors,
+                                 gpu.device, error, counter, &value);
+  gpu.asker.tell_number("ecc." + suffix, rc, value);
+  for (const int location : {location_dram, location_sram}) {
+    value = 0;
+    rc = gpu.asker.call("nvmlDeviceGetMemoryErrorCounter", gpu.nvml.memory_error_counter,
+                        gpu.device, error, counter, location, &value);
+    gpu.asker.tell_number((location == location_dram ? "ecc.dram." : "ecc.sram.") + suffix, rc,
+                          value);
+  }
+}
+
+void ask_sram(const NvmlGpu& gpu) {
+  NvmlSramErrors errors{};
+  errors.version = nvml_sram_errors_v1;
+  const NvmlReturn rc =
+      gpu.asker.call("nvmlDeviceGetSramEccErrorStatus", gpu.nvml.sram_errors, gpu.device, &errors);
+  gpu.asker.tell_number("sram.parity.aggregate", rc, errors.aggregate_parity);
+  gpu.asker.tell_number("sram.secded.aggregate", rc, errors.aggregate_secded);
+  gpu.asker.tell_number("sram.parity.volatile", rc, errors.volatile_parity);
+  gpu.asker.tell_number("sram.secded.volatile", rc, errors.volatile_secded);
+  gpu.asker.tell_number("sram.exceeded", rc, errors.threshold_exceeded);
+}
+
+// The call with room for nothing says how many there are.
+NvmlReturn count_retired(const NvmlGpu& gpu, int cause, unsigned& count) {
+  count = 0;
+  const NvmlReturn rc =
+      gpu.nvml.retired_pages_v2 != nullptr
+          ? gpu.asker.call("nvmlDeviceGetRetiredPages", gpu.nvml.retired_pages_v2, gpu.device,
+                           cause, &count, static_cast<std::uint64_t*>(nullptr),
+                           static_cast<std::uint64_t*>(nullptr))
+          : gpu.asker.call("nvmlDeviceGetRetiredPages", gpu.nvml.retired_pages, gpu.device, cause,
+                           &count, static_cast<std::uint64_t*>(nullptr));
+  return rc == nvml_insufficient_size ? nvml_success : rc;
+}
+
+void ask_retired(const NvmlGpu& gpu) {
+  unsigned count = 0;
+  NvmlReturn rc = count_retired(gpu, cause_single_bit, count);
+  gpu.asker.tell_number("retired.sbe", rc, count);
+  rc = count_retired(gpu, cause_double_bit, count);
+  gpu.asker.tell_number("retired.dbe", rc, count);
+  unsigned pending = 0;
+  rc = gpu.asker.call("nvmlDeviceGetRetiredPagesPendingStatus", gpu.nvml.retired_pages_pending,
+                      gpu.device, &pending);
+  gpu.asker.tell_number("retired.pending", rc, pending);
+}
+
+void ask_remapped(const NvmlGpu& gpu) {
+  unsigned corrected = 0;
+  unsigned uncorrected = 0;
+  unsigned pending = 0;
+  unsigned failure = 0;
+  NvmlReturn rc = gpu.asker.call("nvmlDeviceGetRemappedRows", gpu.nvml.remapped_rows, gpu.device,
+                                 &corrected, &uncorrected, &pending, &failure);
+  gpu.asker.tell_number("remap.corr", rc, corrected);
+  gpu.asker.tell_number("remap.unc", rc, uncorrected);
+  gpu.asker.tell_number("remap.pending", rc, pending);
+  gpu.asker.tell_number("remap.failure", rc, failure);
+  NvmlRemappedRowsV2 rows{};
+  rc = gpu.asker.call("nvmlDeviceGetRemappedRows_v2", gpu.nvml.remapped_rows_v2, gpu.device, &rows);
+  gpu.asker.tell_number("remap.inactive_corr", rc, rows.corrected_inactive);
+  gpu.asker.tell_number("remap.inactive_unc", rc, rows.uncorrected_inactive);
+}
+
+void ask_remap_banks(const NvmlGpu& gpu) {
+  NvmlRemapHistogram banks{};
+  const NvmlReturn rc = gpu.asker.call("nvmlDeviceGetRowRemapperHistogram",
+                                       gpu.nvml.remap_histogram, gpu.device, &banks);
+  gpu.asker.tell_number("remap.banks.max", rc, banks.max);
+  gpu.asker.tell_number("remap.banks.high", rc, banks.high);
+  gpu.asker.tell_number("remap.banks.partial", rc, banks.partial);
+  gpu.asker.tell_number("remap.banks.low", rc, banks.low);
+  gpu.asker.tell_number("remap.banks.none", rc, banks.none);
+}
+
+void ask_repairs(const NvmlGpu& gpu) {
+  NvmlUnrepairableMemory memory{};
+  NvmlReturn rc = gpu.asker.call("nvmlDeviceGetUnrepairableMemoryFlag_v1",
+                                 gpu.nvml.unrepairable_memory, gpu.device, &memory);
+  gpu.asker.tell_number("unrepairable", rc, memory.is_unrepairable);
+  NvmlRepairStatus repair{};
+  repair.version = nvml_repair_v1;
+  rc = gpu.asker.call("nvmlDeviceGetRepairStatus", gpu.nvml.repair_status, gpu.device, &repair);
+  gpu.asker.tell_number("repair.channel", rc, repair.channel_pending);
+  gpu.asker.tell_number("repair.tpc", rc, repair.tpc_pending);
+}
+
+// The newer call does not count what the driver keeps for itself as used.
+void ask_use(const NvmlGpu& gpu) {
+  NvmlMemoryV2 memory{};
+  memory.version = nvml_memory_v2;
+  NvmlReturn rc =
+      gpu.asker.call("nvmlDeviceGetMemoryInfo_v2", gpu.nvml.memory_v2, gpu.device, &memory);
+  gpu.asker.tell_number("memory.reserved", rc, memory.reserved);
+  if (rc == nvml_function_not_found || rc == nvml_version_mismatch) {
+    NvmlMemory old{};
+    rc = gpu.asker.call("nvmlDeviceGetMemoryInfo", gpu.nvml.memory, gpu.device, &old);
+    memory.total = old.total;
+    memory.used = old.used;
+  }
+  gpu.asker.tell_number("memory.total", rc, memory.total);
+  gpu.asker.tell_number("memory.used", rc, memory.used);
+}
+
+}  // namespace
+
+void ask_memory(const NvmlGpu& gpu) {
+  unsigned current = 0;
+  unsigned pending = 0;
+  const NvmlReturn rc =
+      gpu.asker.call("nvmlDeviceGetEccMode", gpu.nvml.ecc_mode, gpu.device, &current, &pending);
+  gpu.asker.tell_number("ecc.current", rc, current);
+  gpu.asker.tell_number("ecc.pending", rc, pending);
+  for (const int error : {error_corrected, error_uncorrected}) {
+    for (const int counter : {counter_volatile, counter_aggregate})
+      ask_ecc_counter(gpu, error, counter);
+  }
+  ask_sram(gpu);
+  ask_use(gpu);
+}
+
+void ask_row_repairs(const NvmlGpu& gpu) {
+  ask_remapped(gpu);
+  ask_remap_banks(gpu);
+  ask_retired(gpu);
+  ask_repairs(gpu);
+}
+
+}  // namespace muster

@@ -1,0 +1,104 @@
+#include "health/output/finding_report.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "health/verdict/drain_reason.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> mode_words{"off", "observe", "enforce"};
+
+template <class Number>
+std::optional<Number> parse_number(const std::string& text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec != std::errc{} || read.ptr != end) return std::nullopt;
+  return number;
+}
+
+std::optional<std::string> first_seen_of(const HealthFinding& finding, const RunFacts& run,
+                                         const Streaks& streaks) {
+  if (finding.status == CheckStatus::pass) return std::nullopt;
+  const Streak* streak = find_streak(streaks, finding.check, finding.device, cause_code(finding));
+  if (streak && streak->fault) return run.utc_text(streak->fault->first_seen);
+  if (streak && streak->bad + streak->unknown > 0) return run.utc_text(streak->first_bad);
+  return run.utc_text(run.at);
+}
+
+int badness_of(MonitorCode code) {
+  constexpr std::array<int, 4> by_code{0, 1, 3, 2};
+  return by_code.at(static_cast<std::size_t>(code));
+}
+
+}  // namespace
+
+std::string plain_number(double number) {
+  std::array<char, 32> buffer{};
+  char* end = buffer.data() + buffer.size();
+  auto written = std::to_chars(buffer.data(), end, number, std::chars_format::fixed);
+  if (written.ec != std::errc{}) written = std::to_chars(buffer.data(), end, number);
+  return {buffer.data(), written.ptr};
+}
+
+ReportValue report_value(const std::string& text) {
+  ReportValue value;
+  const auto whole = parse_number<std::int64_t>(text);
+  if (whole && std::to_string(*whole) == text) {
+    value.whole = whole;
+    return value;
+  }
+  const auto number = parse_number<double>(text);
+  if (number && std::isfinite(*number) && plain_number(*number) == text) {
+    value.number = number;
+  } else if (!text.empty()) {
+    value.text = text;
+  }
+  return value;
+}
+
+FindingReport report_of(const HealthFinding& finding, double duration_ms, const RunFacts& run,
+                        const CheckRules& rules, const Streaks& streaks) {
+  const CheckMode mode = mode_of(rules, finding.check, finding.device);
+  FindingReport report;
+  report.ts = run.utc_text(run.at);
+  report.host = run.host;
+  report.boot_id = run.boot_id;
+  report.check = finding.check;
+  report.device = finding.device;
+  report.serial = finding.serial;
+  report.status = word_of(finding.status);
+  report.severity = text_of(finding.severity);
+  report.fault_class = word_of(finding.fault_class);
+  report.value = report_value(finding.value);
+  report.expected = finding.expected;
+  report.unit = finding.unit;
+  report.source = finding.source;
+  report.duration_ms = duration_ms;
+  report.mode = mode_words.at(static_cast<std::size_t>(mode));
+  report.finding = finding_id(finding);
+  report.first_seen = first_seen_of(finding, run, streaks);
+  if (!run.job.empty()) report.job = report_value(run.job);
+  report.evidence = finding.evidence;
+  report.code = code_of(finding, mode);
+  return report;
+}
+
+MonitorCode code_of(const HealthFinding& finding, CheckMode mode) {
+  if (finding.status == CheckStatus::pass) return MonitorCode::ok;
+  if (finding.status == CheckStatus::unknown) return MonitorCode::unknown;
+  const bool is_serious = finding.severity.remedy >= Remedy::drain || finding.severity.stops_job;
+  const bool drains = is_serious && finding.fault_class != FaultClass::user;
+  return drains && mode == CheckMode::enforce ? MonitorCode::critical : MonitorCode::warning;
+}
+
+MonitorCode worst_code(MonitorCode a, MonitorCode b) {
+  return badness_of(a) >= badness_of(b) ? a : b;
+}
+
+}  // namespace muster

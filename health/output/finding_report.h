@@ -1,0 +1,100 @@
+// One finding with all that its readers ask for: a line of JSON, a row, a metric. Made once, for
+// every form of output. For writing: the codec walks `fields`; a value stands there as the number
+// that it is, or as text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "health/finding.h"
+#include "health/profile.h"
+#include "health/verdict/check_rules.h"
+#include "health/verdict/streaks.h"
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+// A number only where its text is the number's own: "28.40" is a version.
+struct ReportValue {
+  std::optional<std::int64_t> whole;
+  std::optional<double> number;
+  std::optional<std::string> text;
+};
+ReportValue report_value(const std::string& text);
+// Without an exponent where that is possible: "0.0005".
+std::string plain_number(double number);
+
+// Worse is not greater: see `worst_code`.
+enum class MonitorCode { ok = 0, warning = 1, critical = 2, unknown = 3 };
+
+struct FindingReport {
+  std::string ts;  // "2026-03-01T10:00:00Z"
+  std::string host;
+  std::string boot_id;
+  std::string check;
+  std::string device;
+  std::string serial;
+  std::string status;
+  std::string severity;  // of a failure: "!reboot>rma"
+  std::string fault_class;
+  ReportValue value;
+  std::string expected;
+  std::string unit;
+  std::string source;
+  double duration_ms = 0;
+  std::string mode;
+  std::string finding;
+  std::optional<std::string> first_seen;  // of a failure
+  std::optional<ReportValue> job;
+  std::vector<std::string> evidence;
+  MonitorCode code = MonitorCode::unknown;  // no field of the line
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    const auto visit_value = [&](const char* name, auto& value) {
+      visit(name, value.whole);  // absent ones leave no trace
+      visit(name, value.number);
+      visit(name, value.text);
+    };
+    visit("ts", self.ts);
+    visit("host", self.host);
+    visit("boot_id", self.boot_id);
+    visit("check", self.check);
+    visit("device", self.device);
+    visit("serial", self.serial);
+    visit("status", self.status);
+    visit("severity", self.severity);
+    visit("class", self.fault_class);
+    visit_value("value", self.value);
+    visit("expected", self.expected);
+    visit("unit", self.unit);
+    visit("source", self.source);
+    visit("duration_ms", self.duration_ms);
+    visit("mode", self.mode);
+    visit("finding", self.finding);
+    visit("first_seen", self.first_seen);
+    if (self.job) visit_value("job", *self.job);
+    visit("evidence", self.evidence);
+  }
+};
+
+// Of the run that the findings come from.
+struct RunFacts {
+  Time at;
+  std::string host;
+  std::string boot_id;
+  std::string job;                // empty: none
+  std::string (*utc_text)(Time);  // the program's one way to write a time
+};
+
+FindingReport report_of(const HealthFinding& finding, double duration_ms, const RunFacts& run,
+                        const CheckRules& rules, const Streaks& streaks);
+
+// A failure of a check that only observes is a warning to a monitor too.
+MonitorCode code_of(const HealthFinding& finding, CheckMode mode);
+// Critical, then unknown, then warning: silence is worse than a warning.
+MonitorCode worst_code(MonitorCode a, MonitorCode b);
+
+}  // namespace muster

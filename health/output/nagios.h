@@ -1,0 +1,22 @@
+// Findings as the answer of a Nagios plugin: one line and an exit code.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "health/output/finding_report.h"
+
+namespace muster {
+
+// Longer lines are cut by what reads them, in the middle of a number.
+inline constexpr std::size_t nagios_text_most = 1024;
+
+struct PluginAnswer {
+  std::string line;  // without its end: "MUSTER CRITICAL - … | checks=96 …"
+  int exit_code = 3;
+};
+
+// Nothing was checked: unknown.
+PluginAnswer nagios_answer(const std::vector<FindingReport>& reports);
+
+}  // namespace muster

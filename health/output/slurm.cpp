@@ -1,0 +1,62 @@
+#include "health/output/slurm.h"
+
+#include <algorithm>
+
+#include "health/verdict/drain_reason.h"
+
+namespace muster {
+
+namespace {
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+bool is_word_all(std::string name) {
+  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name == "all";
+}
+
+}  // namespace
+
+bool is_slurm_node_name(const std::string& name) {
+  return !name.empty() && name.front() != '-' && std::ranges::all_of(name, is_name_character) &&
+         !is_word_all(name);
+}
+
+std::optional<std::vector<std::string>> slurm_drain(const std::string& node,
+                                                    const std::string& reason) {
+  if (!is_slurm_node_name(node) || !parse_drain_reason(reason)) return std::nullopt;
+  return std::vector<std::string>{"scontrol", "update", "NodeName=" + node, "State=DRAIN",
+                                  "Reason=" + reason};
+}
+
+std::optional<std::vector<std::string>> slurm_undrain(const std::string& node) {
+  if (!is_slurm_node_name(node)) return std::nullopt;
+  // RESUME would also bring back a node that is down.
+  return std::vector<std::string>{"scontrol", "update", "NodeName=" + node, "State=UNDRAIN"};
+}
+
+std::optional<std::vector<std::string>> slurm_action(const SlurmNode& node, const Streaks& streaks,
+                                                     const CheckRules& rules,
+                                                     const NodeVerdict& verdict) {
+  if (verdict.is_drained()) {
+    const auto reason = reason_to_set(node.is_drained ? node.reason : std::string{}, verdict);
+    return reason ? slurm_drain(node.name, *reason) : std::nullopt;
+  }
+  if (!node.is_drained || why_drain_stays(node.reason, streaks, rules, verdict)) {
+    return std::nullopt;
+  }
+  return slurm_undrain(node.name);
+}
+
+int slurm_exit_code(const PrologAnswer& answer) {
+  return std::holds_alternative<StartJob>(answer) ? 0 : 1;
+}
+
+int slurm_exit_code(const NodeVerdict& verdict) {
+  return verdict.is_drained() ? 1 : 0;
+}
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+// What the performance checks measure and how a number is judged: by the profile's floor of its
+// name, by the node's other devices, by the fleet. Floors age, and a fleet has no view of a
+// slowdown that all nodes share: where there are both, both must hold. Pure.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/finding.h"
+#include "health/profile.h"
+#include "health/profile_floor.h"
+
+namespace muster {
+
+// One number that a tool printed, or why there is none.
+struct PerformanceSample {
+  std::string metric;  // "p2p_gb_per_s"
+  std::string device;  // "gpu2"; empty: the node
+  std::optional<double> value;
+  std::string error;       // of no value
+  bool is_absent = false;  // for what measures it is not there: a matter of the node's setup
+};
+
+// The same metric elsewhere.
+struct PerformancePeers {
+  std::optional<double> node_median;   // over the node's devices
+  std::optional<double> fleet_median;  // over the nodes of this kind
+  int fleet_nodes = 0;
+};
+
+// A median of fewer says little.
+inline constexpr int fleet_min_nodes = 8;
+
+// Nothing when neither a floor nor a peer says what is right.
+std::optional<HealthFinding> judge_performance(const HealthProfile& profile,
+                                               const PerformanceSample& sample,
+                                               const PerformancePeers& peers);
+
+}  // namespace muster

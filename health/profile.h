@@ -1,0 +1,20 @@
+// Looks things up in a profile.
+#pragma once
+
+#include <string_view>
+
+#include "scheduler/model/health_profile.h"
+
+namespace muster {
+
+// The setting of a check, by its id or else by the longest pattern that it fits; the default where
+// there is none.
+CheckSetting setting_of(const HealthProfile& profile, std::string_view check);
+bool is_excluded(const HealthProfile& profile, std::string_view check, std::string_view device);
+// "drain", "!reboot>rma": what text_of(CheckSeverity) writes.
+bool is_severity_text(std::string_view text);
+// A limit that the profile may set, or the usual one.
+double limit_of(const HealthProfile& profile, std::string_view check, std::string_view name,
+                double usual);
+
+}  // namespace muster

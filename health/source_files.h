@@ -1,0 +1,44 @@
+// What the files of a node said, read at one time: a small tree of texts that checks are computed
+// from. A host's own, or a recorded one; paths are those of the host ("/sys/class/infiniband").
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+// A file's text, or why there is none.
+struct FileReading {
+  std::string text;
+  std::string error;  // empty: it was read; "No such file or directory", "no answer within 5 s"
+  bool is_missing = false;
+  bool ok() const { return error.empty(); }
+};
+
+class SourceFiles {
+ public:
+  void add(std::string path, FileReading reading);
+  void add(std::string path, std::string text) {
+    add(std::move(path), FileReading{std::move(text), {}, false});
+  }
+
+  // Of a file that nobody asked for: missing.
+  const FileReading& reading(std::string_view path) const;
+  // The text without the white space at its ends; nothing when it could not be read.
+  std::optional<std::string_view> text(std::string_view path) const;
+  // As a whole number, decimal or 0x…; nothing when it is none.
+  std::optional<std::int64_t> number(std::string_view path) const;
+  // Names directly below a directory of which anything was read, sorted.
+  std::vector<std::string> names_below(std::string_view directory) const;
+
+  const std::map<std::string, FileReading, std::less<>>& all() const { return files_; }
+
+ private:
+  std::map<std::string, FileReading, std::less<>> files_;
+};
+
+}  // namespace muster

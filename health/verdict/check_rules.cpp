@@ -1,0 +1,75 @@
+#include "health/verdict/check_rules.h"
+
+#include <algorithm>
+#include <array>
+
+#include "health/name_pattern.h"
+#include "health/profile_usual.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::array<std::string_view, 9> link_checks{
+    "ib.state",   "ib.phys",   "ib.rate",           "ib.lid",          "ib.netdev",
+    "gpu.fabric", "fab.links", "gpu.nvlink_active", "gpu.nvlink_speed"};
+// They have no other failure than silence.
+constexpr std::array<std::string_view, 2> always_required{"host.agent", "host.helper"};
+
+constexpr double most_clean_s = 30.0 * 24 * 3600;
+
+Seconds usual_clean_time(const CheckRules& rules, std::string_view check) {
+  if (check == "ib.flap") return clear_after_flap;
+  return rules.persistence_of(check) == Persistence::samples ? Seconds{0} : clear_after_event;
+}
+
+}  // namespace
+
+Persistence catalogue_persistence(std::string_view check) {
+  const CheckSpec* spec = find_check(check);
+  return spec ? spec->persistence : Persistence::samples;
+}
+
+CheckRules rules_of(const HealthProfile& profile) {
+  return {profile, catalogue_persistence, std::nullopt};
+}
+
+CheckMode mode_of(const CheckRules& rules, std::string_view check, std::string_view device) {
+  const std::string_view board = device.substr(0, device.find(':'));
+  if (is_excluded(rules.profile, check, device) || is_excluded(rules.profile, check, board)) {
+    return CheckMode::off;
+  }
+  const auto set = setting_of(rules.profile, check).mode;
+  if (set) return *set;
+  if (is_required(rules.profile, check)) return CheckMode::enforce;
+  return rules.unnamed ? *rules.unnamed : usual_mode(rules.profile, check);
+}
+
+bool is_required(const HealthProfile& profile, std::string_view check) {
+  if (std::ranges::find(always_required, check) != always_required.end()) return true;
+  return std::ranges::any_of(
+      profile.required, [&](const std::string& pattern) { return fits_pattern(pattern, check); });
+}
+
+int bad_samples_needed(const CheckRules& rules, std::string_view check) {
+  const auto set = setting_of(rules.profile, check).samples;
+  if (set) return std::max(1, *set);
+  return rules.persistence_of(check) == Persistence::samples ? usual_samples : 1;
+}
+
+int passes_needed(const CheckRules& rules, std::string_view check) {
+  return std::max(usual_samples, bad_samples_needed(rules, check));
+}
+
+Seconds clean_time_needed(const CheckRules& rules, std::string_view check) {
+  const auto usual = static_cast<double>(usual_clean_time(rules, check).count());
+  const double s = limit_of(rules.profile, check, "clear_after_s", usual);
+  if (!(s > 0)) return Seconds{0};
+  return Seconds{static_cast<std::int64_t>(std::min(s, most_clean_s))};
+}
+
+bool is_link_check(std::string_view check) {
+  return std::ranges::find(link_checks, check) != link_checks.end();
+}
+
+}  // namespace muster

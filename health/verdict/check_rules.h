@@ -1,0 +1,45 @@
+// How seriously a check is taken on a device: its setting in the profile, or the usual one. Pure.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "health/catalogue.h"
+#include "health/profile.h"
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+// Bad ones in a row before a state is believed: one poll at boot flags healthy nodes. As many
+// passes before a fault is over, and as many unknowns of a required check before they drain.
+inline constexpr int usual_samples = 3;
+inline constexpr Seconds fast_sampling{1};
+// Links train for minutes after a boot.
+inline constexpr Seconds link_settling{300};
+// An event's next poll passes already, whatever broke.
+inline constexpr Seconds clear_after_event{600};
+// A cable that flaps is quiet for hours in between.
+inline constexpr Seconds clear_after_flap{6 * 3600};
+
+struct CheckRules {
+  const HealthProfile& profile;
+  // Of a check: the catalogue's, samples when it is not in there.
+  Persistence (*persistence_of)(std::string_view check);
+  // Of a check that the profile neither sets nor requires; nothing: usual_mode().
+  std::optional<CheckMode> unnamed;
+};
+
+Persistence catalogue_persistence(std::string_view check);
+CheckRules rules_of(const HealthProfile& profile);
+
+// Off too where the profile leaves the device out, itself ("mlx5_an0") or with its ports.
+CheckMode mode_of(const CheckRules& rules, std::string_view check, std::string_view device);
+// Unknown counts against the node. An agent or a probe that does not answer always does.
+bool is_required(const HealthProfile& profile, std::string_view check);
+int bad_samples_needed(const CheckRules& rules, std::string_view check);
+int passes_needed(const CheckRules& rules, std::string_view check);
+// Since the last bad sample, before a fault is over; `clear_after_s` of the profile.
+Seconds clean_time_needed(const CheckRules& rules, std::string_view check);
+bool is_link_check(std::string_view check);
+
+}  // namespace muster

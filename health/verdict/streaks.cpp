@@ -1,0 +1,269 @@
+#include "health/verdict/streaks.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "health/verdict/drain_reason.h"
+
+namespace muster {
+
+namespace {
+
+constexpr char between = '\n';
+
+std::string key_of(const std::string& check, const std::string& device, const std::string& code) {
+  return check + between + device + between + code;
+}
+
+void count_one(int& counter) {
+  if (counter < std::numeric_limits<int>::max()) counter += 1;
+}
+
+// A value that was read and is bad is worse than none.
+auto badness(const HealthFinding& finding) {
+  const int status = finding.status == CheckStatus::fail      ? 2
+                     : finding.status == CheckStatus::unknown ? 1
+                                                              : 0;
+  return std::tuple(status, finding.severity.remedy, finding.severity.stops_job,
+                    finding.severity.on_recurrence);
+}
+
+// ---- room -------------------------------------------------------------------------------------
+
+void make_room(Streaks& streaks) {
+  if (streaks.by_key.size() < streaks_kept) return;
+  const auto has_no_fault = [](const auto& item) { return !item.second.fault; };
+  auto victim = std::ranges::find_if(streaks.by_key, has_no_fault);
+  if (victim == streaks.by_key.end()) victim = streaks.by_key.begin();
+  streaks.by_key.erase(victim);
+}
+
+Streak& streak_of(Streaks& streaks, const HealthFinding& finding, const std::string& code) {
+  const std::string key = key_of(finding.check, finding.device, code);
+  const auto found = streaks.by_key.find(key);
+  if (found != streaks.by_key.end()) return found->second;
+  make_room(streaks);
+  Streak& streak = streaks.by_key[key];
+  streak.check = finding.check;
+  streak.device = finding.device;
+  streak.code = code;
+  return streak;
+}
+
+// ---- one sample -------------------------------------------------------------------------------
+
+// The source of a required check cannot be read: nobody knows, and no board is to blame.
+HealthFinding as_setup(HealthFinding finding) {
+  finding.severity = CheckSeverity{Remedy::drain, {}, false};
+  finding.fault_class = FaultClass::setup;
+  return finding;
+}
+
+void believe(Streak& streak, HealthFinding finding, const CheckRules& rules,
+             const SampleMoment& at) {
+  StandingFault fault;
+  fault.severity = finding.severity;
+  fault.persistence = rules.persistence_of(finding.check);
+  fault.id = finding_id(finding);
+  fault.first_seen = streak.first_bad;
+  fault.since = at.now;
+  fault.last_bad = at.now;
+  fault.job = at.job;
+  fault.finding = std::move(finding);
+  streak.fault = std::move(fault);
+}
+
+// What stands is worse than was known: it keeps its name and its age.
+void worsen(StandingFault& fault, const HealthFinding& finding) {
+  fault.finding = finding;
+  fault.severity = finding.severity;
+}
+
+void begin_if_first(Streak& streak, const SampleMoment& at) {
+  if (streak.bad + streak.unknown == 0) streak.first_bad = at.now;
+}
+
+void add_failure(Streak& streak, const HealthFinding& finding, const CheckRules& rules,
+                 const SampleMoment& at) {
+  begin_if_first(streak, at);
+  streak.unknown = 0;
+  count_one(streak.bad);
+  if (streak.fault) streak.fault->last_bad = at.now;
+  if (streak.bad < bad_samples_needed(rules, finding.check)) return;
+  // After its remedy it is another one: that is what climbs.
+  if (!streak.fault || streak.fault->repaired_at) return believe(streak, finding, rules, at);
+  if (badness(finding) > badness(streak.fault->finding)) worsen(*streak.fault, finding);
+}
+
+// Unknown is no pass: it neither ends a row of bad ones nor lengthens it.
+void add_unknown(Streak& streak, const HealthFinding& finding, const CheckRules& rules,
+                 const SampleMoment& at) {
+  begin_if_first(streak, at);
+  count_one(streak.unknown);
+  if (streak.fault && streak.fault->finding.status == CheckStatus::unknown) {
+    streak.fault->last_bad = at.now;
+  }
+  if (streak.fault || !is_required(rules.profile, finding.check)) return;
+  if (streak.unknown >= usual_samples) believe(streak, as_setup(finding), rules, at);
+}
+
+// A pass right after an event says nothing about what broke; after a state it is the evidence.
+bool needs_repair(const StandingFault& fault) {
+  if (fault.repaired_at || fault.finding.status == CheckStatus::unknown) return false;
+  if (fault.severity.remedy == Remedy::rma) return true;
+  return fault.persistence != Persistence::samples && fault.severity.remedy >= Remedy::reset;
+}
+
+bool is_over(const Streak& streak, const CheckRules& rules, const SampleMoment& at) {
+  const StandingFault& fault = *streak.fault;
+  return streak.passed >= passes_needed(rules, streak.check) && !needs_repair(fault) &&
+         at.now - fault.last_bad >= clean_time_needed(rules, streak.check);
+}
+
+void add_pass(Streak& streak, const CheckRules& rules, const SampleMoment& at) {
+  streak.bad = 0;
+  streak.unknown = 0;
+  streak.last = CheckStatus::pass;
+  count_one(streak.passed);
+  if (!streak.fault || !is_over(streak, rules, at)) return;
+  streak.cleared_id = streak.fault->id;
+  streak.fault.reset();
+}
+
+bool is_settling(const HealthFinding& finding, const SampleMoment& at) {
+  return at.uptime && *at.uptime < link_settling && is_link_check(finding.check);
+}
+
+void add_one(Streaks& streaks, const HealthFinding& finding, const CheckRules& rules,
+             const SampleMoment& at) {
+  Streak& streak = streak_of(streaks, finding, cause_code(finding));
+  streak.last = finding.status;
+  if (is_settling(finding, at)) return;
+  if (finding.status == CheckStatus::fail) add_failure(streak, finding, rules, at);
+  if (finding.status == CheckStatus::unknown) add_unknown(streak, finding, rules, at);
+}
+
+// ---- one run ----------------------------------------------------------------------------------
+
+// By check, device and cause; the worst of each. A key's check and device without its cause stand
+// for passes, which no cause has.
+using Worst = std::map<std::string, const HealthFinding*>;
+
+void keep_worst(Worst& worst, const std::string& key, const HealthFinding& finding) {
+  const auto [at, is_first] = worst.emplace(key, &finding);
+  if (!is_first && badness(*at->second) < badness(finding)) at->second = &finding;
+}
+
+bool is_of_check(const std::string& key, const std::string& check) {
+  return key.size() > check.size() && key[check.size()] == between && key.starts_with(check);
+}
+
+template <class Do>
+void for_each_of_check(Streaks& streaks, const std::string& check, Do what) {
+  auto item = streaks.by_key.lower_bound(check + between);
+  for (; item != streaks.by_key.end() && is_of_check(item->first, check); ++item) {
+    what(item->second);
+  }
+}
+
+// `by_device` tells for which devices the run has more to say.
+void pass_all_causes(Streaks& streaks, const HealthFinding& pass, const Worst& by_device,
+                     const CheckRules& rules, const SampleMoment& at) {
+  streak_of(streaks, pass, {});
+  for_each_of_check(streaks, pass.check, [&](Streak& streak) {
+    const bool is_meant =
+        streak.device == pass.device ||
+        (pass.device.empty() && !by_device.contains(key_of(pass.check, streak.device, {})));
+    if (is_meant) add_pass(streak, rules, at);
+  });
+}
+
+void end_passes(Streaks& streaks, const HealthFinding& finding) {
+  for_each_of_check(streaks, finding.check, [&](Streak& streak) {
+    if (streak.device == finding.device) streak.passed = 0;
+  });
+}
+
+void mark_repaired(Streak& streak, Time now) {
+  streak.fault->repaired_at = now;
+  streak.passed = 0;  // those before prove nothing
+  streak.bad = 0;
+}
+
+template <class Do>
+void for_each_fault(Streaks& streaks, const std::string& device, Do what) {
+  for (auto& [key, streak] : streaks.by_key) {
+    if (streak.fault && streak.device == device) what(streak);
+  }
+}
+
+}  // namespace
+
+void add_findings(Streaks& streaks, const std::vector<HealthFinding>& findings,
+                  const CheckRules& rules, const SampleMoment& at) {
+  Worst by_cause;
+  Worst by_device;
+  for (const HealthFinding& finding : findings) {
+    if (mode_of(rules, finding.check, finding.device) == CheckMode::off) continue;
+    keep_worst(by_device, key_of(finding.check, finding.device, {}), finding);
+    keep_worst(by_cause, key_of(finding.check, finding.device, cause_code(finding)), finding);
+  }
+  for (const auto& [key, finding] : by_cause) {
+    if (finding->status != CheckStatus::pass) add_one(streaks, *finding, rules, at);
+  }
+  for (const auto& [key, finding] : by_device) {
+    if (finding->status == CheckStatus::pass) {
+      pass_all_causes(streaks, *finding, by_device, rules, at);
+    } else {
+      end_passes(streaks, *finding);
+    }
+  }
+}
+
+std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRules& rules) {
+  std::vector<SampleWanted> wanted;
+  for (const auto& [key, streak] : streaks.by_key) {
+    const bool is_open =
+        streak.bad > 0 || (streak.unknown > 0 && is_required(rules.profile, streak.check));
+    if (!is_open || streak.fault || !streak.code.empty()) continue;
+    if (mode_of(rules, streak.check, streak.device) == CheckMode::off) continue;
+    wanted.push_back({streak.check, streak.device});
+  }
+  return wanted;
+}
+
+const Streak* find_streak(const Streaks& streaks, const std::string& check,
+                          const std::string& device, const std::string& code) {
+  const auto found = streaks.by_key.find(key_of(check, device, code));
+  return found == streaks.by_key.end() ? nullptr : &found->second;
+}
+
+bool has_answered(const Streaks& streaks, const std::string& check) {
+  const auto first = streaks.by_key.lower_bound(check + between);
+  return first != streaks.by_key.end() && is_of_check(first->first, check);
+}
+
+void note_reboot(Streaks& streaks, Time now) {
+  for (auto& [key, streak] : streaks.by_key) {
+    streak.bad = 0;
+    streak.unknown = 0;
+    if (streak.fault && streak.fault->severity.remedy <= Remedy::reboot) mark_repaired(streak, now);
+  }
+}
+
+void note_reset(Streaks& streaks, const std::string& device, Time now) {
+  for_each_fault(streaks, device, [&](Streak& streak) {
+    if (streak.fault->severity.remedy <= Remedy::reset) mark_repaired(streak, now);
+  });
+}
+
+void note_repair(Streaks& streaks, const std::string& device, Time now) {
+  for_each_fault(streaks, device, [&](Streak& streak) { mark_repaired(streak, now); });
+}
+
+void forget_check(Streaks& streaks, const std::string& check) {
+  std::erase_if(streaks.by_key, [&](const auto& item) { return item.second.check == check; });
+}
+
+}  // namespace muster

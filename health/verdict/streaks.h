@@ -1,0 +1,136 @@
+// From samples to what is believed of a node: a fault stands after enough bad samples in a row, and
+// is over after enough passes. Per check, device and cause. Plain data, saved with the agent's
+// state; the functions are pure, one thread at a time.
+//
+//          bad, fewer than needed            the last one needed
+//   sound ────────────────────────► suspected ───────────────────► fault stands
+//     ▲ ◄──────────── pass ────────────┘                                 │
+//     └──── passes in a row, clean for its time, repaired where that is needed ◄┘
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "health/finding.h"
+#include "health/verdict/check_rules.h"
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+// More than any node has checks and devices; what is over and sound makes room.
+inline constexpr std::size_t streaks_kept = 8192;
+
+// What is believed to be wrong.
+struct StandingFault {
+  HealthFinding finding;   // the worst failure since it stands; unknown: its source cannot be read
+  CheckSeverity severity;  // what is called for
+  Persistence persistence = Persistence::samples;
+  std::string id;
+  Time first_seen;  // the first bad sample
+  Time since;       // believed
+  Time last_bad;
+  std::string job;                  // the one that ran then
+  std::optional<Time> repaired_at;  // what is called for was done
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("check", self.finding.check);
+    visit("device", self.finding.device);
+    visit("serial", self.finding.serial);
+    visit("status", self.finding.status);
+    visit("found_remedy", self.finding.severity.remedy);
+    visit("found_on_recurrence", self.finding.severity.on_recurrence);
+    visit("found_stops_job", self.finding.severity.stops_job);
+    visit("class", self.finding.fault_class);
+    visit("value", self.finding.value);
+    visit("expected", self.finding.expected);
+    visit("unit", self.finding.unit);
+    visit("source", self.finding.source);
+    visit("evidence", self.finding.evidence);
+    visit("remedy", self.severity.remedy);
+    visit("on_recurrence", self.severity.on_recurrence);
+    visit("stops_job", self.severity.stops_job);
+    visit("persistence", self.persistence);
+    visit("id", self.id);
+    visit("first_seen", self.first_seen);
+    visit("since", self.since);
+    visit("last_bad", self.last_bad);
+    visit("job", self.job);
+    visit("repaired_at", self.repaired_at);
+  }
+};
+
+struct Streak {
+  std::string check;
+  std::string device;
+  std::string code;  // of the cause: an XID
+  CheckStatus last = CheckStatus::unknown;
+  int bad = 0;      // since the last pass
+  int unknown = 0;  // since the last answer
+  int passed = 0;   // since the last other one
+  Time first_bad;   // meaningful while `bad` or `unknown` is not 0
+  std::optional<StandingFault> fault;
+  std::string cleared_id;  // of the last fault that was over
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("check", self.check);
+    visit("device", self.device);
+    visit("code", self.code);
+    visit("last", self.last);
+    visit("bad", self.bad);
+    visit("unknown", self.unknown);
+    visit("passed", self.passed);
+    visit("first_bad", self.first_bad);
+    visit("fault", self.fault);
+    visit("cleared_id", self.cleared_id);
+  }
+};
+
+struct Streaks {
+  std::map<std::string, Streak> by_key;  // see key_of
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("by_key", self.by_key);
+  }
+};
+
+struct SampleMoment {
+  Time now;
+  std::optional<Seconds> uptime;  // of the host
+  std::string job;                // that runs there; empty: none
+};
+
+// The findings of one run. Of several on one device the worst counts. A pass of the node as a whole
+// is one of each device that the run says nothing else of.
+void add_findings(Streaks& streaks, const std::vector<HealthFinding>& findings,
+                  const CheckRules& rules, const SampleMoment& at);
+
+struct SampleWanted {
+  std::string check;
+  std::string device;
+  friend bool operator==(const SampleWanted&, const SampleWanted&) = default;
+};
+// What one more sample decides about: to be read again after `fast_sampling`.
+std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRules& rules);
+
+// Nothing: such a check never answered for the device.
+const Streak* find_streak(const Streaks& streaks, const std::string& check,
+                          const std::string& device, const std::string& code = {});
+
+// For any device.
+bool has_answered(const Streaks& streaks, const std::string& check);
+
+// The host booted: what was suspected before is no more, what called for a reset or a reboot has
+// had it.
+void note_reboot(Streaks& streaks, Time now);
+void note_reset(Streaks& streaks, const std::string& device, Time now);
+// A person says that the device is repaired: the only way out of `rma`.
+void note_repair(Streaks& streaks, const std::string& device, Time now);
+// A check whose breaker was closed by hand begins anew, without its old findings.
+void forget_check(Streaks& streaks, const std::string& check);
+
+}  // namespace muster

@@ -1,0 +1,154 @@
+#include "health/active/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "health/profile_floor.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+HealthProfile with_floors(std::map<std::string, double> floors) {
+  HealthProfile profile;
+  profile.floors = std::move(floors);
+  return profile;
+}
+
+ProbeSituation gpu_node() {
+  ProbeSituation node;
+  node.gpus = 8;
+  node.hcas = {"mlx5_0", "mlx5_1"};
+  node.disk_directory = "/scratch";
+  return node;
+}
+
+std::vector<std::string> names_of(const ProbePlan& plan) {
+  std::vector<std::string> names;
+  for (const PlannedProbe& probe : plan.probes) names.emplace_back(probe.spec->name);
+  return names;
+}
+
+const PlannedProbe& planned(const ProbePlan& plan, std::string_view name) {
+  const auto found = std::ranges::find(plan.probes, name,
+                                       [](const PlannedProbe& probe) { return probe.spec->name; });
+  REQUIRE(found != plan.probes.end());
+  return *found;
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("every probe measures metrics that there are, each metric is measured by one probe") {
+  std::set<std::string_view> measured;
+  for (const ProbeSpec& spec : probe_specs()) {
+    INFO(spec.name);
+    CHECK(find_probe(spec.name) == &spec);
+    CHECK(spec.time.count() > 0);
+    CHECK(spec.limit.count() > 0);
+    for (const std::string_view metric : spec.metrics) {
+      INFO(metric);
+      CHECK(find_performance_metric(metric) != nullptr);
+      CHECK(measured.insert(metric).second);
+    }
+  }
+  CHECK(find_probe("speed") == nullptr);
+}
+
+TEST_CASE("what the profile states a floor for is measured, and nothing else") {
+  const auto profile =
+      with_floors({{"h2d_gb_per_s", 48}, {"hbm_mb_per_s", 1'905'000}, {"stream_mb_per_s", 1}});
+  const ProbePlan plan = plan_probes(profile, gpu_node());
+  CHECK(names_of(plan) == Names{"memory", "gpu-host", "gpu-memory"});
+  CHECK(planned(plan, "gpu-host").metrics == Names{"h2d_gb_per_s"});
+  CHECK(planned(plan, "memory").words == Names{"memory"});
+  CHECK(plan.impossible.empty());
+  CHECK(time_of(plan) == std::chrono::seconds(25));
+  for (const PlannedProbe& probe : plan.probes) CHECK(probe.killed_after > probe.time);
+}
+
+TEST_CASE("a profile without floors needs no probe") {
+  const ProbePlan plan = plan_probes({}, gpu_node());
+  CHECK(plan.probes.empty());
+  CHECK(plan.impossible.empty());
+  CHECK(time_of(plan) == std::chrono::seconds(0));
+}
+
+TEST_CASE("a fleet that is known is compared with, in all that the node can measure") {
+  ProbeSituation node = gpu_node();
+  node.fleet_nodes = 7;
+  CHECK(plan_probes({}, node).probes.empty());
+  node.fleet_nodes = 8;
+  const ProbePlan plan = plan_probes({}, node);
+  CHECK(names_of(plan) == Names{"cpu", "memory", "gpu-host", "gpu-memory", "ib-loop", "disk",
+                                "gpu-peer", "gpu-nccl", "gpu-nccl-loop", "gpu-matrix"});
+  CHECK(planned(plan, "gpu-nccl").metrics == Names{"allreduce8_gb_per_s"});
+}
+
+TEST_CASE("a profile that is to be learned wants all that the node has") {
+  ProbeSituation node;
+  node.learns = true;
+  const ProbePlan plan = plan_probes({}, node);
+  CHECK(names_of(plan) == Names{"cpu", "memory"});
+  CHECK(plan.impossible.empty());
+  node.has_partner = true;
+  node.disk_directory = "/scratch";
+  CHECK(names_of(plan_probes({}, node)) == Names{"cpu", "memory", "tcp", "disk"});
+  CHECK(planned(plan_probes({}, node), "disk").words == Names{"disk", "/scratch"});
+  node.has_job = true;
+  CHECK(names_of(plan_probes({}, node)).back() == "collective");
+}
+
+TEST_CASE("a floor for a device that the node does not show is unknown, not passed over") {
+  ProbeSituation node = gpu_node();
+  node.gpus = 0;
+  const ProbePlan plan = plan_probes(with_floors({{"h2d_gb_per_s", 48}}), node);
+  CHECK(plan.probes.empty());
+  REQUIRE(plan.impossible.size() == 1);
+  CHECK(plan.impossible[0].metric == "h2d_gb_per_s");
+  CHECK(plan.impossible[0].error == "the node shows no GPU");
+  CHECK(plan.impossible[0].is_absent);
+}
+
+TEST_CASE("checks that are off, excluded or of another phase are not measured") {
+  HealthProfile profile = with_floors({{"h2d_gb_per_s", 48}, {"hbm_mb_per_s", 1}});
+  profile.checks["perf.h2d_d2h"].mode = CheckMode::off;
+  CHECK(names_of(plan_probes(profile, gpu_node())) == Names{"gpu-memory"});
+  profile.exclude.push_back({"perf.hbm", "", "no"});
+  CHECK(plan_probes(profile, gpu_node()).probes.empty());
+
+  const auto both = with_floors({{"h2d_gb_per_s", 48}, {"hbm_mb_per_s", 1}});
+  ProbeSituation node = gpu_node();
+  node.phase = Phase::on_failure;
+  CHECK(names_of(plan_probes(both, node)) == Names{"gpu-memory"});
+  node.phase = Phase::on_demand;
+  CHECK(plan_probes(both, node).probes.size() == 2);
+  node.phase = Phase::prolog;
+  CHECK(plan_probes(both, node).probes.empty());
+}
+
+TEST_CASE("pairs say what each of their ends runs") {
+  ProbeSituation node = gpu_node();
+  node.has_partner = true;
+  const auto profile = with_floors({{"tcp_gbps", 10}, {"ib_write_bw_host_gbps", 390}});
+  const ProbePlan plan = plan_probes(profile, node);
+  const PlannedProbe& tcp = planned(plan, "tcp");
+  CHECK(serving_words(tcp, 7001) == Names{"tcp-serve", "--port", "7001"});
+  CHECK(connecting_words(tcp, "n2", 7001) == Names{"tcp-connect", "n2", "--port", "7001"});
+  const PlannedProbe& pair = planned(plan, "ib-pair");
+  CHECK(pair.time == std::chrono::seconds(20));
+  CHECK(serving_words(pair, 7001) == Names{"ib-pair-serve", "mlx5_0", "mlx5_1", "--port", "7001"});
+  CHECK(connecting_words(pair, "n2", 7001) ==
+        Names{"ib-pair-connect", "n2", "mlx5_0", "mlx5_1", "--port", "7001"});
+}
+
+TEST_CASE("a loop over HCAs needs two of them, and names the GPUs whose memory it writes") {
+  ProbeSituation node = gpu_node();
+  const auto profile = with_floors({{"ib_write_bw_gbps", 380}});
+  CHECK(planned(plan_probes(profile, node), "ib-loop").words ==
+        Names{"ib-loop", "mlx5_0", "mlx5_1", "--gpus", "8"});
+  node.hcas.pop_back();
+  CHECK(plan_probes(profile, node).impossible.size() == 1);
+}

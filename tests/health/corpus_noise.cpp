@@ -1,0 +1,226 @@
+#include "tests/health/corpus_noise.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <random>
+
+#include "tests/health/fake_host.h"
+#include "tests/health/simulated_agent.h"
+
+namespace muster {
+
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int checks_of_node = 250;
+constexpr int devices = 8;
+// The file server is away for a moment, for all nodes at the same time of their lives.
+constexpr int stall_at = 400;
+constexpr seconds stall_time{4};
+
+HealthProfile strict(HealthProfile profile) {
+  profile.checks["*"].mode = CheckMode::enforce;
+  profile.host.mounts.push_back("/data");
+  return profile;
+}
+
+class NoisyNode {
+ public:
+  NoisyNode(FakeKind kind, const HealthProfile& profile, std::uint64_t seed)
+      : random_(seed), node_(kind), is_booting_(seed % 2 == 0) {
+    node_.append("/proc/self/mountinfo",
+                 "40 22 0:50 / /data rw,relatime shared:9 - nfs4 10.0.0.4:/data rw,vers=4.1\n");
+    answer_again();
+    agent_ = std::make_unique<SimulatedAgent>(
+        node_, profile, is_booting_ ? seconds(15) : seconds(86'400 + 1000 * (seed % 50)));
+    agent_->phase = Phase::periodic;
+    agent_->situation.is_idle = false;
+    log_history();
+    if (is_booting_) links_down();
+  }
+
+  void replay(int checks) {
+    for (second_ = 0; agent_->runs() < checks; ++second_) {
+      disturb();
+      agent_->run_for(seconds(1));
+      mend();
+      if (agent_->said() == judged_) continue;
+      judged_ = agent_->said();
+      const NodeVerdict verdict = agent_->verdict();
+      if (verdict.is_drained() && reason_.empty())
+        reason_ = verdict.reason() + " at " + std::to_string(second_) +
+                  " s: " + verdict.drains.front().finding.value;
+      would_drain_ = would_drain_ || !verdict.would_drain.empty();
+    }
+  }
+
+  int runs() const { return agent_->runs(); }
+  const std::string& reason() const { return reason_; }
+  bool would_drain() const { return would_drain_; }
+
+ private:
+  bool happens(double share) { return std::uniform_real_distribution<>(0, 1)(random_) < share; }
+  int any(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+  std::string port(int hca) const {
+    return "/sys/class/infiniband/mlx5_ib" + std::to_string(hca) + "/ports/1";
+  }
+  std::string xid(int gpu, int code) const {
+    return "NVRM: Xid (PCI:" + node_.gpu_address(gpu).substr(0, 10) + "): " + std::to_string(code) +
+           ", pid=4711, name=python, Ch 00000008";
+  }
+
+  // What the kernel's buffer still holds from the node's earlier life.
+  void log_history() {
+    if (is_booting_) return;
+    for (const int code : {79, 48, 95, 119, 74, 154}) agent_->logged(seconds(7'200), xid(2, code));
+    agent_->logged(seconds(7'000), "NVRM: GPU at PCI:0000:5d:00: GPU has fallen off the bus.");
+    agent_->logged(seconds(6'000), "mlx5_core 0000:2a:00.0: device's health compromised");
+    agent_->logged(seconds(5'000), "EXT4-fs (sda1): Remounting filesystem read-only");
+    agent_->logged(seconds(4'000), "INFO: task python:812 blocked for more than 120 seconds.");
+    for (int flap = 0; flap < 6; ++flap)
+      agent_->logged(seconds(3'000), "mlx5_core 0000:3a:00.0 ib2: Link down");
+  }
+
+  // Links come up minutes after the boot.
+  void links_down() {
+    for (int device = 0; device < devices; ++device) {
+      node_.set(port(device) + "/state", "2: INIT\n");
+      node_.set(port(device) + "/phys_state", "2: Polling\n");
+    }
+    node_.nvml("gpu*.link.*.state 0\ngpu*.fabric.state 2");
+  }
+  void links_up() {
+    for (int device = 0; device < devices; ++device) {
+      node_.set(port(device) + "/state", "4: ACTIVE\n");
+      node_.set(port(device) + "/phys_state", "5: LinkUp\n");
+    }
+    node_.nvml("gpu*.link.*.state 1\ngpu*.fabric.state 3");
+  }
+
+  void disturb() {
+    if (is_booting_ && second_ == 240) links_up();
+    if (second_ == stall_at) node_.hang("/data");
+    if (second_ == stall_at + stall_time.count()) answer_again();
+    creep();
+    if (happens(0.01)) reset_counters();
+    if (happens(0.05)) spoil_one_poll();
+    if (happens(0.01)) kill_ranks();
+    if (happens(0.01)) log_noise();
+    if (happens(0.002)) agent_->restarts();
+  }
+
+  void answer_again() {
+    node_.set("/data", "");
+    node_.set("statvfs:/data", space_text(9'000ll << 30, 4'000ll << 30));
+  }
+
+  // Below all limits, for ever.
+  void creep() {
+    const std::string counters = port(any(devices)) + "/counters/";
+    node_.add(port(any(devices)) + "/counters/port_xmit_data", 1'000'000);
+    node_.add(port(any(devices)) + "/counters/port_rcv_data", 1'000'000);
+    node_.add(port(any(devices)) + "/counters/port_xmit_wait", 50'000);
+    if (happens(0.1)) node_.add(counters + "symbol_error", 1);
+    if (happens(0.05)) node_.add(counters + "link_error_recovery", 1);
+    if (happens(0.2)) node_.add(counters + "port_rcv_errors", any(5));
+    if (happens(0.2)) node_.add(counters + "port_xmit_discards", any(200));
+    if (happens(0.02)) node_.add(counters + "port_rcv_switch_relay_errors", 1);
+    if (happens(0.02)) node_.add(port(any(devices)) + "/hw_counters/out_of_sequence", 9'000);
+    const std::string gpu = "gpu" + std::to_string(any(devices));
+    if (happens(0.1)) node_.nvml_add(gpu + ".field.94", any(3));
+    if (happens(0.05)) node_.nvml_add(gpu + ".ecc.dram.cor.aggregate", any(100));
+    if (happens(0.02)) node_.nvml_add(gpu + ".field.52", 1);
+    if (second_ % 3'000 == 2'999) node_.add("/sys/devices/system/edac/mc/mc1/ce_count", 1);
+  }
+
+  // perfquery -R, or a driver that was loaded anew.
+  void reset_counters() {
+    const std::string folder = port(any(devices)) + "/counters/";
+    for (const char* counter : {"symbol_error", "port_rcv_errors", "port_xmit_data"})
+      node_.set(folder + counter, "0\n");
+  }
+
+  // Bad for one look, good at the next.
+  void spoil_one_poll() {
+    const std::array<std::pair<const char*, const char*>, 5> odd{{{"/state", "1: DOWN\n"},
+                                                                  {"/phys_state", "2: Polling\n"},
+                                                                  {"/rate", "100 Gb/sec (1X)\n"},
+                                                                  {"/state", "\x01\xff"},
+                                                                  {"/lid", "0x0\n"}}};
+    if (spoiled_) return;
+    const auto& [leaf, text] = odd[static_cast<std::size_t>(any(odd.size()))];
+    const std::string path = port(any(devices)) + leaf;
+    spoiled_ = {path, node_.files().reading(path).text};
+    spoiled_at_ = agent_->runs();
+    if (happens(0.3)) {
+      node_.set_error(path, "Input/output error");
+    } else {
+      node_.set(path, text);
+    }
+  }
+  void mend() {
+    if (!spoiled_ || agent_->runs() == spoiled_at_) return;
+    node_.set(spoiled_->first, spoiled_->second);
+    spoiled_.reset();
+  }
+
+  // Ranks that are killed in the middle of their work leave these behind, by log and by event.
+  void kill_ranks() {
+    agent_->kills({});
+    for (int gpu = 0; gpu < devices; ++gpu) {
+      for (const int code : {43, 45}) agent_->logs(xid(gpu, code));
+      if (happens(0.2)) agent_->tells({gpu, gpu_event_xid, 43});
+      if (happens(0.1)) agent_->logs(xid(gpu, 31));
+    }
+  }
+
+  void log_noise() {
+    static const std::array<const char*, 10> lines{
+        "nfs: server 10.0.0.4 not responding, still trying",
+        "Out of memory: Killed process 4711 (python) total-vm:1000kB",
+        "mlx5_core 0000:2a:00.0: mlx5_pcie_event: Detected insufficient power on the PCIe slot",
+        "mlx5_core 0000:2a:00.0: Port module event: module 0, Cable unplugged",
+        "{1}[Hardware Error]: Hardware error from APEI; corrected; no action required",
+        "traps: python[812] general protection fault ip:7f1 sp:7ffe error:0 in libc.so",
+        "python[99]: segfault at 0 ip 00007f1 sp 00007ffe error 4 in libtorch.so",
+        "nvidia-nvswitch1: SXid (PCI:0000:c1:00.0): 12021, Non-fatal, Link 3 ingress",
+        "NVRM: Xid (PCI:0000:5d:00): 141, fast path",
+        "perf: interrupt took too long (2501 > 2500), lowering kernel.perf_event_max_sample_rate"};
+    agent_->logs(lines[static_cast<std::size_t>(any(lines.size()))]);
+    if (happens(0.3)) agent_->logs(xid(any(devices), 13));  // the user's own
+  }
+
+  std::mt19937_64 random_;
+  FakeNode node_;
+  bool is_booting_;
+  std::unique_ptr<SimulatedAgent> agent_;
+  int second_ = 0;
+  int judged_ = -1;
+  std::optional<std::pair<std::string, std::string>> spoiled_;
+  int spoiled_at_ = 0;
+  std::string reason_;
+  bool would_drain_ = false;
+};
+
+}  // namespace
+
+NoiseCount replay_noise(const HealthProfile& h100, const HealthProfile& a100, int node_checks) {
+  NoiseCount count;
+  for (std::uint64_t seed = 0; count.node_checks < node_checks; ++seed) {
+    const FakeKind kind = seed % 4 < 2 ? FakeKind::h100 : FakeKind::a100;
+    const HealthProfile profile = strict(kind == FakeKind::h100 ? h100 : a100);
+    NoisyNode node(kind, profile, seed);
+    node.replay(checks_of_node);
+    count.node_checks += node.runs();
+    count.drains += !node.reason().empty();
+    count.would_drain += node.would_drain();
+    if (!node.reason().empty())
+      count.drained.push_back("node " + std::to_string(seed) + ": " + node.reason());
+  }
+  return count;
+}
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+// The helper of a node reader as a program of its own, and helpers that are ill.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "health/reader/node_reader.h"
+#include "health/reader/reader_protocol.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr int owner = 3;
+
+bool hear_command() {
+  std::array<char, 65536> part{};
+  return ::recv(owner, part.data(), part.size(), 0) > 0;
+}
+
+bool say(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(owner, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+std::string noise(unsigned seed) {
+  std::mt19937 random(seed);
+  std::string bytes(4096, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  // Every other time the length is sane and what follows is not.
+  if (seed % 2 == 0) bytes.replace(0, 4, std::string("\x40\0\0\0", 4));
+  return bytes;
+}
+
+int flood() {
+  const std::string file = encode(FileIsRead{"/f", {std::string(200'000, 'x'), {}, false}});
+  while (say(file)) {
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view way = argc > 1 ? argv[1] : "";
+  if (way.empty()) return serve_node_reads(owner);
+  if (way == "leave") return 3;
+  if (way == "silent") {
+    while (hear_command()) {
+    }
+    return 0;
+  }
+  while (hear_command()) {
+    if (way == "noise") say(noise(static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10))));
+    if (way == "lie") say(encode(ReadOver{}));
+    if (way == "half") say(encode(FileBegins{"/a"}).substr(0, 6));
+    if (way == "flood") return flood();
+  }
+  return 0;
+}
