@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "health/check_names.h"
 #include "templates/connect_keys.h"
 #include "templates/host_list.h"
 #include "templates/parse.h"
 #include "templates/rule_list.h"
+#include "templates/shipped_profiles.h"
 #include "templates/spelling.h"
 #include "templates/target.h"
 #include "templates/value.h"
@@ -166,6 +168,8 @@ ComputeTarget read_target(const Value& value) {
   target.notice_file = read_path(notice);
   if (target.notice_file.starts_with('~')) notice.error("expected an absolute path");
   target.connect = read_connect(map.take("connect"));
+  const Value health = map.take("health");
+  if (health.present()) target.health = read_profile_value(health, names_of_checks());
   map.finish();
   if (!value.is_map() && value.is_null()) value.error("expected a map with 'nodes'");
   return target;
