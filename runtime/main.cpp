@@ -8,6 +8,7 @@
 #include <new>
 #include <optional>
 
+#include "runtime/communicator/allreduce_probe.h"
 #include "runtime/communicator/mesh.h"
 #include "runtime/communicator/mesh_environment.h"
 #include "runtime/communicator/mpi.h"
@@ -94,6 +95,28 @@ int train_elastically(const TrainOptions& options, std::optional<EndOnSigterm>& 
   }
 }
 
+// Of a run's options it obeys those about communication.
+int measure_allreduce(int argc, char** argv) {
+  const auto parsed = parse_train_options(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    const auto ranks = join_ranks(std::get<TrainOptions>(parsed));
+    try {
+      probe_allreduce(*ranks);
+      return 0;
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "muster-train: rank %zu: %s\n", ranks->rank(),
+                   without_controls(error.what()).c_str());
+      ranks->abort(exit_internal_error);
+      return exit_internal_error;
+    }
+  } catch (const StartError& error) {
+    std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
+    return exit_cannot_start;
+  }
+}
+
 }  // namespace
 }  // namespace muster
 
@@ -103,6 +126,9 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::strcmp(argv[1], "estimate") == 0) {
     return muster::run_estimate_command(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::strcmp(argv[1], "probe-allreduce") == 0) {
+    return muster::measure_allreduce(argc - 1, argv + 1);
   }
   const auto parsed = muster::parse_train_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;

@@ -290,6 +290,7 @@ std::variant<TrainOptions, int> parse_train_options(int argc, const char* const*
   app.footer(
       "Text is made into tokens once, for many runs, by: muster-train tokenize --help\n"
       "What a run would take is said before it by: muster-train estimate --help\n"
+      "What the ranks' all-reduce takes is measured by: muster-train probe-allreduce\n"
       "In a job of muster with nodes.min and nodes.max (MUSTER_MEMBERS is set) ranks come and go\n"
       "without a restart.");
   add_run_options(app, options);

@@ -2,6 +2,9 @@
 
 #include <signal.h>
 
+#include <cstdlib>
+#include <cstring>
+
 #include "runtime/protocol/heartbeat.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_trainer.h"
@@ -31,6 +34,9 @@ class OwnRanks {
     }
   }
 
+  void through(const std::string& script) {
+    for (const auto& trainer : trainers_) trainer->through(script);
+  }
   void start(const std::vector<std::string>& options) {
     for (const auto& trainer : trainers_) pids_.push_back(trainer->start(0, options));
   }
@@ -75,6 +81,32 @@ TEST_CASE("a killed rank ends the others at once, and they say which one it was"
     CHECK_THAT(ended.output, ContainsSubstring("rank " + std::to_string(r) + ": rank 1 is lost:"));
   }
   CHECK(ranks.wait(1).code == 137);
+}
+
+TEST_CASE("ranks measure what their all-reduce takes, and the first one says it") {
+  Folder folder;
+  OwnRanks ranks(folder, 2);
+  ranks.through(R"(exec "$0" probe-allreduce "$@")");
+  ranks.start({});
+  const Ended first = ranks.wait(0);
+  INFO(first.output);
+  CHECK(first.code == 0);
+  for (const char* metric : {"collective_latency_us - ", "collective_1mib_gb_per_s - ",
+                             "collective_64mib_gb_per_s - "}) {
+    const std::size_t at = first.output.find(metric);
+    REQUIRE(at != std::string::npos);
+    CHECK(std::strtod(first.output.c_str() + at + std::strlen(metric), nullptr) > 0);
+  }
+  const Ended second = ranks.wait(1);
+  CHECK(second.code == 0);
+  CHECK(second.output.empty());
+}
+
+TEST_CASE("one rank alone has no all-reduce to measure") {
+  Folder folder;
+  const Ended ended = Trainer(folder).run_alone({"probe-allreduce"});
+  CHECK(ended.code == 0);
+  CHECK_THAT(ended.output, ContainsSubstring("collective_latency_us - error there is one rank"));
 }
 
 TEST_CASE("ranks that do not know where to meet say what is missing") {
