@@ -10,7 +10,9 @@
 #include "launcher/agent/agent_log.h"
 #include "launcher/agent/attempt_files.h"
 #include "launcher/agent/checkpoint_probe.h"
+#include "launcher/agent/gpu_count.h"
 #include "launcher/agent/node_check.h"
+#include "launcher/os/own_program.h"
 #include "launcher/wire/message_codec.h"
 
 extern char** environ;
@@ -44,6 +46,15 @@ Environment own_environment() {
   return environment;
 }
 
+HealthWatch::Site health_site(const RunDirectory& run, const Environment& own,
+                              const std::string& boot_id) {
+  const auto root = own.find(system_root_name);
+  return {root == own.end() ? "/" : root->second,
+          run.path + "/health.json",
+          {own_program(), "agent", "read-health"},
+          boot_id};
+}
+
 void add_checkpoints(AttemptClean& clean, const std::string& directory) {
   CheckpointProbe probe = probe_checkpoints(directory);
   clean.newest_checkpoint = std::move(probe.newest);
@@ -70,12 +81,15 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       nobody_dead_at_(raw_time()),
       look_interval_(look_interval),
       heard_at_(boot_time()),
-      lease_(first_lease) {
+      lease_(first_lease),
+      health_(io, health_site(run, site_.environment, welcome_.boot_id),
+              [this](const FaultsTold& told) { line_.send(told); }) {
   site_.host_name = welcome_.host_name;
   site_.boot_id = welcome_.boot_id;
   welcome_.build_id = std::move(build_id);
   welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" + std::to_string(heard_at_.count()) +
                       "-" + std::to_string(::getpid());
+  site_.on_rank_failed = [this] { health_.rank_died(); };
   restore_attempts();
 }
 
@@ -140,6 +154,7 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
     marks.sessions = attempt.sessions();
     marks.other_sessions = {::getsid(0)};
     if (keeper_.pid()) marks.other_sessions.insert(*keeper_.pid());
+    if (const pid_t helper = health_.helper()) marks.other_sessions.insert(helper);
     for (const auto& [key, other] : attempts_) {
       if (other.get() == &attempt) continue;
       marks.other_sessions.insert(other->sessions().begin(), other->sessions().end());
@@ -177,6 +192,7 @@ bool Agent::reap() {
     child.latest = raw_time();
     const pid_t pid = child.pid;
     if (keeper_.reaped(pid) || tasks_.reaped(pid)) continue;
+    if (health_.reaped(pid, child.wait_status)) continue;
     if (execs_.reaped(pid, child.wait_status)) continue;
     for (const auto& [key, attempt] : attempts_) {
       if (attempt->reaped(child)) break;
@@ -232,6 +248,7 @@ void Agent::tick() {
   replace_keeper();
   staging_.poll(boot_time());
   look_for_notice();
+  health_.poll(!runs_ranks());
   if (!trash_.empty() && boot_time() >= sweep_at_) sweep();
   for (const auto& [key, attempt] : attempts_) {
     attempt->output().move();
@@ -243,6 +260,12 @@ void Agent::tick() {
   }
   step_attempts();
   go_on_ending();
+}
+
+bool Agent::runs_ranks() const {
+  return std::any_of(attempts_.begin(), attempts_.end(), [](const auto& item) {
+    return item.second->start_request() && !item.second->is_clean();
+  });
 }
 
 void Agent::step_attempts() {

@@ -25,6 +25,7 @@
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exec_sessions.h"
+#include "launcher/agent/health_watch.h"
 #include "launcher/agent/leftovers.h"
 #include "launcher/agent/notice_watch.h"
 #include "launcher/agent/oom_evidence.h"
@@ -77,7 +78,9 @@ class Agent {
   void on(const ExecStop& request, std::string_view);
   void on(const RemoteStart& request, std::string_view);
   void on(const RemoteStartEnded& ended, std::string_view);
+  void on(const FaultsMended& request, std::string_view);
   void on(const Retire&, std::string_view);
+  void check(const CheckNode& request, std::vector<CheckFailure> failures);
   void remove_files(const AttemptLayout& layout, bool job_too);
   void sweep_soon();
   void sweep();
@@ -95,6 +98,7 @@ class Agent {
   void tick();
   void schedule_tick();
   void step_attempts();
+  bool runs_ranks() const;
   void move_output();
   void tell_clean_if_owed(LocalAttempt& attempt);
   void tell_clean(LocalAttempt& attempt);
@@ -144,6 +148,7 @@ class Agent {
   bool is_accepting_ = false;
   bool leaving_ = false;
   NoticeWatch notices_;
+  HealthWatch health_;
   struct Ending {
     BootTime stops_at;   // ranks that nobody has told to stop by then are told by the agent
     BootTime leaves_at;

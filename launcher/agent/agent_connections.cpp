@@ -96,6 +96,8 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   notices_.watch(hello.notice_file);
   notices_.poll();
   if (const auto notice = notices_.state()) line_.send(*notice);
+  health_.follow(hello.health);
+  if (const auto faults = health_.state()) line_.send(*faults);
   for (const auto& [key, attempt] : attempts_) attempt->tell_known();
   // The controller may not have got what was asked over an earlier connection. The other node knows
   // a daemon that it has started already.

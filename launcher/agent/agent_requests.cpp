@@ -35,13 +35,30 @@ void Agent::on(const Ping& ping, std::string_view) {
 }
 
 void Agent::on(const CheckNode& request, std::string_view) {
+  if (!request.with_health) return check(request, {});
+  health_.ask([this, request](std::vector<CheckFailure> failures) {
+    const auto is_skipped = [&](const CheckFailure& failure) {
+      return std::ranges::find(request.skip, failure.check) != request.skip.end();
+    };
+    std::erase_if(failures, is_skipped);
+    check(request, std::move(failures));
+  });
+}
+
+void Agent::on(const FaultsMended& request, std::string_view) {
+  health_.mended(request.ids);
+}
+
+void Agent::check(const CheckNode& request, std::vector<CheckFailure> failures) {
   const AttemptLayout layout = layout_of(run_, {request.job, request.attempt});
   const std::string checkpoints =
       request.checkpoint_path.empty() ? layout.checkpoints : request.checkpoint_path;
   tasks_.run(
-      [request, checkpoints, home = run_.home,
+      [request, failures = std::move(failures), checkpoints, home = run_.home,
        path = base_environment(site_.environment).at("PATH")](const ChildTasks::Tell&) {
-        return encode(FromAgent{check_node(request, home, path, checkpoints)});
+        CheckDone done = check_node(request, home, path, checkpoints);
+        done.failures.insert(done.failures.end(), failures.begin(), failures.end());
+        return encode(FromAgent{std::move(done)});
       },
       check_limit,
       [this, request](Result<std::string> frame) {
@@ -106,6 +123,7 @@ void Agent::on(const SetMembers& request, std::string_view) {
 void Agent::on(const StopAttempt& request, std::string_view) {
   staging_.cancel({request.job, request.attempt});
   reap();  // those who died before they were asked to stop did so by themselves
+  health_.ranks_killed();
   attempt({request.job, request.attempt}).stop(request);
   step_attempts();
   // What there is before they save.

@@ -42,10 +42,7 @@ void Agent::go_on_ending() {
   if (!ending_ || leaving_) return;
   const BootTime now = boot_time();
   const BootTime last = ending_->leaves_at - proof_time;
-  const bool all_clean = std::none_of(attempts_.begin(), attempts_.end(), [](const auto& item) {
-    return item.second->start_request() && !item.second->is_clean();
-  });
-  const bool is_done = attempts_.empty() || (all_clean && !line_.is_open());
+  const bool is_done = attempts_.empty() || (!runs_ranks() && !line_.is_open());
   if (is_done || now >= last) return leave("was told to end by a signal");
   if (now < ending_->stops_at) return;
   const auto left = std::chrono::duration_cast<Milliseconds>(last - now);

@@ -216,6 +216,8 @@ void LocalAttempt::note_end(RankExit exit) {
     rank.oom = site_.oom.evidence_of(rank.process->pid);
   }
   activity_.remove(exit.rank);
+  const bool failed = !exit.status.ok() && !exit.asked_to_stop;
+  if (failed && site_.on_rank_failed) site_.on_rank_failed();
   rank.exit = std::move(exit);
 }
 

@@ -58,6 +58,7 @@ void AgentConnection::connected(ConnectResult result) {
   hello.lease = lease_;
   hello.sent_us = timers_.raw_now().count();
   hello.notice_file = notice_file_;
+  hello.health = health_;
   send(hello);
   beat();
 }

@@ -47,7 +47,9 @@ class AgentConnection {
     launch_ = std::move(launch);
     lease_ = lease;
   }
-  void watch_notice(std::string file) { notice_file_ = std::move(file); }  // from the next greeting
+  // Both from the next greeting.
+  void watch_notice(std::string file) { notice_file_ = std::move(file); }
+  void watch_health(std::optional<HealthProfile> profile) { health_ = std::move(profile); }
   // How it was reached: of the newest connection.
   const ConnectProfile& profile() const { return profile_; }
   const std::string& methods() const { return methods_; }
@@ -74,6 +76,7 @@ class AgentConnection {
   AgentLaunch launch_;
   Milliseconds lease_;
   std::string notice_file_;
+  std::optional<HealthProfile> health_;
   Events events_;
   Phase phase_ = Phase::idle;
   std::unique_ptr<Link> link_;

@@ -10,6 +10,40 @@ namespace muster {
 
 namespace {
 
+// Nodes keep time to within this, or are taken to be off by what they are off.
+constexpr Milliseconds clocks_in_step{1000};
+
+// Of what an agent says: more is no help to anybody, and a broken one must not fill the journal.
+constexpr std::size_t faults_most = 64;
+constexpr std::size_t evidence_most = 3;
+constexpr std::size_t text_most = 400;
+constexpr std::int64_t oldest_ms = 400LL * 24 * 3'600'000;
+
+NodeFault within_limits(NodeFault fault) {
+  for (std::string* text :
+       {&fault.id, &fault.check, &fault.device, &fault.serial, &fault.code, &fault.what}) {
+    if (text->size() > text_most) text->resize(text_most);
+  }
+  if (fault.evidence.size() > evidence_most) fault.evidence.resize(evidence_most);
+  for (std::string& line : fault.evidence) {
+    if (line.size() > text_most) line.resize(text_most);
+  }
+  return fault;
+}
+
+// On the node's own clock; none of the future.
+Milliseconds age_of(const NodeFault& fault, std::int64_t told_ms) {
+  const std::int64_t since_ms = to_ms(fault.since);
+  if (since_ms >= told_ms || since_ms < 0) return Milliseconds{0};
+  return Milliseconds{std::min(told_ms - since_ms, oldest_ms)};
+}
+
+const NodeFault* find_fault(const Node& node, const std::string& id) {
+  const auto found = std::find_if(node.faults.begin(), node.faults.end(),
+                                  [&](const NodeFault& fault) { return fault.id == id; });
+  return found == node.faults.end() ? nullptr : &*found;
+}
+
 // One record of progress in thirty seconds keeps a week's run below 20,000 records.
 constexpr Milliseconds progress_interval{30000};
 
@@ -81,6 +115,8 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
     outputs_sent(node, *collected);
   } else if (const auto* notice = std::get_if<NoticeSeen>(&message)) {
     notice_seen(node, *notice);
+  } else if (const auto* faults = std::get_if<FaultsTold>(&message)) {
+    faults_told(node, *faults);
   } else {
     return false;
   }
@@ -89,6 +125,7 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
 
 void AgentInbox::clear_away(const NodeId& node, const Welcome& welcome) {
   std::erase_if(beats_, [&](const auto& item) { return item.first.second == node; });
+  faults_.erase(node);
   std::erase_if(clearing_, [&](const HeldBy& one) { return std::get<NodeId>(one) == node; });
   for (const HeldAttempt& held : welcome.held) {
     if (!outlets_.is_over(node, held.job, held.attempt)) continue;
@@ -277,6 +314,39 @@ void AgentInbox::notice_seen(const NodeId& node, const NoticeSeen& seen) {
   }
   outlets_.observe(NodeNotice{node, seen.leaves_in, seen.source, seen.over, agent.boot_id,
                               agent.agent_id});
+}
+
+// Told again after every greeting. Times become those of the controller's clock, by which breakers
+// and people say what is mended; those of a clock that is out of step are taken for what they are
+// said to be ago.
+void AgentInbox::faults_told(const NodeId& node, const FaultsTold& told) {
+  const Time now = timers_.wall_now();
+  const Node* known = find_node(state_, node);
+  NodeFaultsSeen seen{node, {}, told.settled};
+  FaultsMended mended;
+  for (const NodeFault& fault : told.faults) {
+    if (seen.faults.size() == faults_most) break;
+    NodeFault& one = seen.faults.emplace_back(within_limits(fault));
+    one.since = now - age_of(fault, told.now_ms);
+    const NodeFault* before = known ? find_fault(*known, fault.id) : nullptr;
+    if (before && std::chrono::abs(one.since - before->since) < clocks_in_step) {
+      one.since = before->since;
+    }
+    if (known && known->sound_since && one.since <= *known->sound_since) {
+      mended.ids.push_back(fault.id);
+    }
+  }
+  if (!mended.ids.empty()) pool_.send(node, mended);
+  const auto last = faults_.find(node);
+  const bool is_first = last == faults_.end();
+  const std::vector<NodeFault> before = !is_first ? last->second.faults
+                                        : known   ? known->faults
+                                                  : std::vector<NodeFault>{};
+  const bool was_settled = !is_first ? last->second.settled : known && known->faults_settled;
+  const bool has_some = !before.empty() || (known && known->fault_drain);
+  const bool settles = has_some && was_settled != seen.settled;
+  faults_[node] = seen;
+  if (settles || !call_for_the_same(before, seen.faults)) outlets_.observe(std::move(seen));
 }
 
 int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& node) const {

@@ -84,6 +84,7 @@ class AgentInbox {
   Status settle_if_last(const NodeId& node, const CollectDone& collected);
   bool is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const;
   void notice_seen(const NodeId& node, const NoticeSeen& seen);
+  void faults_told(const NodeId& node, const FaultsTold& told);
   bool misses_a_node(const JobId& job) const;
   int node_index(const JobId& job, AttemptId attempt, const NodeId& node) const;
 
@@ -101,6 +102,7 @@ class AgentInbox {
   std::map<std::pair<JobId, NodeId>, Arrival> arrivals_;
   std::map<std::pair<JobId, NodeId>, std::set<RankId>> beats_;  // of nodes that join, since Welcome
   std::set<HeldBy> clearing_;
+  std::map<NodeId, NodeFaultsSeen> faults_;  // as told last, since the agent's greeting
 };
 
 }  // namespace muster

@@ -54,6 +54,7 @@ void AgentPool::want(const NodeAddress& address, const ComputeTarget& target,
   }
   entry.wanted = true;
   entry.connection->watch_notice(target.notice_file);
+  entry.connection->watch_health(target.health);
   // The agent learns its lease when it is greeted.
   const bool moved = !is_same_place(entry.connection->address(), address) ||
                      entry.connection->home() != home ||

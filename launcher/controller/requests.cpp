@@ -30,6 +30,12 @@ void tell_memory(NodeLine& line, const State& state, const Node& node, Time now)
   line.spare = is_spare(state, node);
   line.evidence = node.evidence;
   line.suspicion = suspicion_of(node.evidence, now);
+  line.faults = node.faults;
+  if (node.fault_drain) {
+    line.unfit = node.fault_drain->fault;
+    line.unfit_reason = node.fault_drain->reason;
+    line.unfit_since = node.fault_drain->since;
+  }
   if (is_leaving(node, moment)) line.leaves = notice_text(node.id, *node.notice, now);
   if (!is_set_aside(node, moment)) return;
   line.set_aside = node.set_aside->reason;
@@ -133,7 +139,19 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
   desk_.observe(std::move(*resume), answering(session, request.job));
 }
 
+// Whoever undrains a node, or arms a check again, has seen to the faults: agents would refuse the
+// next job for them.
+void Requests::tell_mended(const Node& node, const std::string& check) {
+  FaultsMended mended;
+  for (const NodeFault& fault : node.faults) {
+    if (check.empty() || fault.check == check) mended.ids.push_back(fault.id);
+  }
+  if (!mended.ids.empty()) desk_.pool.send(node.id, mended);
+}
+
 void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& request) {
+  const Node* node = find_node(desk_.state, request.node);
+  if (!request.drained && node != nullptr) tell_mended(*node, "");
   desk_.observe(NodeDrainSet{request.node, request.drained, request.reason, request.move_after},
                 answering(session, {}));
 }
@@ -142,8 +160,13 @@ void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker&
   const auto& breakers = desk_.state.breakers;
   const auto known = breakers.find(request.target);
   if (known == breakers.end() || !known->second.open_since) {
-    return refuse(session, "nodes of " + request.target + " are set aside when they have to be: " +
-                               "there is nothing to reset", ExitCode::failure);
+    return refuse(session,
+                  "nothing keeps nodes from being set aside or drained by " + request.target +
+                      ": there is nothing to reset",
+                  ExitCode::failure);
+  }
+  if (known->second.is_check) {
+    for (const auto& [id, node] : desk_.state.nodes) tell_mended(node, request.target);
   }
   desk_.observe(BreakerReset{request.target}, answering(session, {}));
 }
@@ -179,7 +202,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
   const Time now = desk_.wall_now();
   for (const auto& [target, breaker] : desk_.state.breakers) {
     if (!breaker.open_since) continue;
-    answer.breakers.push_back({target, breaker.reason, *breaker.open_since});
+    answer.breakers.push_back({target, breaker.reason, *breaker.open_since, breaker.is_check});
   }
   for (const auto& [id, node] : desk_.state.nodes) {
     NodeLine line;

@@ -41,6 +41,7 @@ class Requests {
               std::string_view payload);
 
  private:
+  void tell_mended(const Node& node, const std::string& check);  // empty: all
   void take(const std::shared_ptr<Session>& session, const Submit& request);
   void take(const std::shared_ptr<Session>& session, const Cancel& request);
   void take(const std::shared_ptr<Session>& session, const Resume& request);

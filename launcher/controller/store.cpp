@@ -233,7 +233,12 @@ Result<std::vector<Record>> Store::load_live() const {
           " UNION ALL SELECT max(seq) FROM record WHERE job = ''"
           " AND kind IN ('node_drain_set', 'breaker_opened', 'breaker_reset')"
           " AND seq < (SELECT seq FROM since) GROUP BY node, kind,"
-          " json_extract(payload, '$.target'), json_extract(payload, '$.drained'))"
+          " json_extract(payload, '$.target'), json_extract(payload, '$.drained')"
+          // What boards called for in the last weeks: it decides what they call for next.
+          " UNION ALL SELECT seq FROM record WHERE job = '' AND (kind = 'node_faulted'"
+          " OR (kind = 'breaker_opened' AND json_extract(payload, '$.is_check')))"
+          " AND at_ms > (SELECT max(at_ms) FROM record) - 2592000000"
+          " AND seq < (SELECT seq FROM since))"
           " ORDER BY seq");
   return read_records(sqlite_->connection, query);
 }
@@ -253,6 +258,19 @@ Result<std::vector<Record>> Store::links_during(const JobId& job) const {
                   " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
                   " AND seq < (SELECT max(seq) FROM record WHERE job = ?) ORDER BY seq");
   query.bind(std::string(LinkUp::kind)).bind(job.value).bind(job.value);
+  return read_records(sqlite_->connection, query);
+}
+
+Result<std::vector<Record>> Store::faults_during(const JobId& job) const {
+  if (sqlite_->empty) return std::vector<Record>{};
+  Statement query(sqlite_->connection,
+                  "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind IN (?, ?)"
+                  " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
+                  " AND seq < (SELECT max(seq) FROM record WHERE job = ?)"
+                  " AND node IN (SELECT node FROM record WHERE job = ? AND node <> '')"
+                  " ORDER BY seq");
+  query.bind(std::string(NodeFaulted::kind)).bind(std::string(NodeFaultOver::kind));
+  query.bind(job.value).bind(job.value).bind(job.value);
   return read_records(sqlite_->connection, query);
 }
 

@@ -51,6 +51,8 @@ class Store : public Journal {
   Result<std::vector<Record>> records_of(const JobId& job) const override;
   // LinkUp records from the job's first record to its last: how its nodes were reached.
   Result<std::vector<Record>> links_during(const JobId& job) const;
+  // What health checks found, meanwhile, of nodes that the job's records are about.
+  Result<std::vector<Record>> faults_during(const JobId& job) const;
   Result<std::vector<JobRow>> jobs(const JobFilter& filter) const;
   Result<std::optional<JobRow>> job(const JobId& job) const override;
   // A unique job's full name from a prefix of it, for people who type.

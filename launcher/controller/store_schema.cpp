@@ -68,7 +68,9 @@ CREATE INDEX job_live ON job(name) WHERE ended_ms IS NULL OR unclean = 1;
     R"sql(
 ALTER TABLE job ADD COLUMN nodes_min INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
-)sql"};
+)sql",
+    // Records tell of what health checks found on nodes, and targets what a healthy node is.
+    ""};
 
 static_assert(std::size(migrations) == store_version);
 

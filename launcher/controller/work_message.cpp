@@ -51,7 +51,8 @@ Environment common_part(const std::vector<Environment>& all) {
   return common;
 }
 
-CheckNode check_message(const Job& job, const NodeWork& work, Time now, const Home& home) {
+CheckNode check_message(const State& state, const Job& job, const NodeWork& work, Time now,
+                        const Home& home) {
   CheckNode check;
   check.job = work.job;
   check.attempt = work.attempt;
@@ -62,7 +63,12 @@ CheckNode check_message(const Job& job, const NodeWork& work, Time now, const Ho
   }
   check.checkpoint_path = checkpoint_path_of(job, home);
   check.skip = job.spec.muster.health_skip;
-  if (job.spec.muster.health_start == HealthLevel::off) check.skip.push_back("all");
+  check.with_health = job.spec.muster.health_start != HealthLevel::off;
+  if (!check.with_health) check.skip.push_back("all");
+  // A check that drains no node any more refuses none either.
+  for (const auto& [name, breaker] : state.breakers) {
+    if (breaker.is_check && breaker.open_since) check.skip.push_back(name);
+  }
   return check;
 }
 
@@ -162,7 +168,8 @@ ToAgent WorkMessages::message(const NodeWork& work) {
     return message;
   }
   check(job != nullptr && active_attempt(*job) != nullptr, "work for a job that is not active");
-  if (std::holds_alternative<CheckWork>(work.work)) return check_message(*job, work, now_, home_);
+  if (std::holds_alternative<CheckWork>(work.work))
+    return check_message(state_, *job, work, now_, home_);
   if (const auto* reserve = std::get_if<ReserveWork>(&work.work)) {
     return ReservePorts{work.job, work.attempt, reserve->count, job->target.port_min,
                         job->target.port_max};

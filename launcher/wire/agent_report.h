@@ -357,6 +357,21 @@ struct CollectDone {
 };
 
 // The host says that it is about to be taken away, or (`over`) that it stays.
+// What the node's health checks believe to be wrong. Said after each greeting and when it changes.
+struct FaultsTold {
+  static constexpr const char* kind = "faults_told";
+  std::int64_t now_ms = 0;        // the node's wall clock, which `since` of a fault is of
+  std::vector<NodeFault> faults;  // worst first
+  bool settled = false;           // NodeFaultsSeen::settled
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("now_ms", self.now_ms);
+    visit("faults", self.faults);
+    visit("settled", self.settled);
+  }
+};
+
 struct NoticeSeen {
   static constexpr const char* kind = "notice_seen";
   std::optional<Milliseconds> leaves_in;  // absent: not said
@@ -419,6 +434,6 @@ struct RemoteStartAsked {
 using FromAgent = std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone,
                                RankOutput, RankEnded, Progress, AttemptClean, FileData, CollectDone,
                                ExecOutput, ExecEnded, RemoteStartAsked, RemoteStartEnded,
-                               NoticeSeen, RankActivity, RanksLookedAt, MembersSet>;
+                               NoticeSeen, RankActivity, RanksLookedAt, MembersSet, FaultsTold>;
 
 }  // namespace muster

@@ -24,6 +24,7 @@ struct Hello {
   Milliseconds lease{60000};
   std::optional<std::int64_t> sent_us;  // controller's raw_time(), echoed
   std::string notice_file{};            // ComputeTarget::notice_file
+  std::optional<HealthProfile> health{};  // ComputeTarget::health
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -33,6 +34,7 @@ struct Hello {
     visit("lease", self.lease);
     visit("sent_us", self.sent_us);
     visit("notice_file", self.notice_file);
+    visit("health", self.health);
   }
 };
 
@@ -60,6 +62,7 @@ struct CheckNode {
   std::string expected_host;           // host name the cluster file states; empty: any
   std::string checkpoint_path;         // empty: the job's own directory on the node
   std::vector<std::string> skip;       // check ids not to run
+  bool with_health = false;            // health checks are part of the gate
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -70,6 +73,7 @@ struct CheckNode {
     visit("expected_host", self.expected_host);
     visit("checkpoint_path", self.checkpoint_path);
     visit("skip", self.skip);
+    visit("with_health", self.with_health);
   }
 };
 
@@ -361,6 +365,17 @@ struct RemoteStartEnded {
   }
 };
 
+// A person says that the node is sound: faults believed until then are over, as if repaired.
+struct FaultsMended {
+  static constexpr const char* kind = "faults_mended";
+  std::vector<std::string> ids;  // NodeFault::id
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("ids", self.ids);
+  }
+};
+
 struct Retire {  // exit if no attempt is held
   static constexpr const char* kind = "retire";
 
@@ -368,9 +383,9 @@ struct Retire {  // exit if no attempt is held
   static void fields(Self&, Visit) {}
 };
 
-using ToAgent =
-    std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
-                 StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
-                 ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks, SetMembers>;
+using ToAgent = std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
+                             StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart,
+                             ExecInput, ExecStop, RemoteStart, RemoteStartEnded, Retire,
+                             LookAtRanks, SetMembers, FaultsMended>;
 
 }  // namespace muster

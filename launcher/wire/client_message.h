@@ -214,6 +214,10 @@ struct NodeLine {
   std::vector<NodeEvidence> evidence{};  // jobs that it broke, the newest last
   std::int64_t suspicion = 0;            // what they weigh now, in thousandths of a job
   std::optional<int> gpus{};             // as its agent said last
+  std::vector<NodeFault> faults{};       // that stand, worst first
+  std::optional<NodeFault> unfit{};      // the one that keeps new jobs from it
+  std::string unfit_reason{};
+  std::optional<Time> unfit_since{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -233,20 +237,26 @@ struct NodeLine {
     visit("evidence", self.evidence);
     visit("suspicion", self.suspicion);
     visit("gpus", self.gpus);
+    visit("faults", self.faults);
+    visit("unfit", self.unfit);
+    visit("unfit_reason", self.unfit_reason);
+    visit("unfit_since", self.unfit_since);
   }
 };
 
-// Of a target whose nodes muster sets aside no more.
+// Of a target whose nodes muster sets aside no more, or a health check that drains no more.
 struct BreakerLine {
   std::string target;
   std::string reason;
   Time since;
+  bool is_check = false;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("target", self.target);
     visit("reason", self.reason);
     visit("since", self.since);
+    visit("is_check", self.is_check);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -106,6 +107,10 @@ template <class T>
 void write_json(Json& out, const std::vector<T>& values);
 template <class T>
 void read_json(const Json& in, std::vector<T>& values);
+template <class Less>
+void write_json(Json& out, const std::set<std::string, Less>& values);
+template <class Less>
+void read_json(const Json& in, std::set<std::string, Less>& values);
 template <class T>
 void write_json(Json& out, const std::map<std::string, T>& values);
 template <class T>
@@ -135,6 +140,18 @@ void read_json(const Json& in, std::vector<T>& values) {
   values.clear();
   for (const Json& item : in.get_ref<const Json::array_t&>())
     read_json(item, values.emplace_back());
+}
+
+template <class Less>
+void write_json(Json& out, const std::set<std::string, Less>& values) {
+  out = Json::array();
+  for (const std::string& value : values) out.push_back(value);
+}
+template <class Less>
+void read_json(const Json& in, std::set<std::string, Less>& values) {
+  values.clear();
+  for (const Json& item : in.get_ref<const Json::array_t&>())
+    values.insert(item.get<std::string>());
 }
 
 template <class T>

@@ -1,0 +1,350 @@
+#include "launcher/agent/health_watch.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "health/monitor/node_health.h"
+#include "health/monitor/node_monitor.h"
+#include "health/reader/kernel_log.h"
+#include "health/reader/node_reader.h"
+#include "launcher/agent/agent_log.h"
+#include "launcher/agent/fault_report.h"
+#include "launcher/agent/health_codec.h"
+#include "launcher/os/raw_clock.h"
+#include "launcher/os/whole_file.h"
+
+namespace muster {
+
+namespace {
+
+// While a run is under way: its helper answers within milliseconds.
+constexpr std::chrono::milliseconds run_tick{20};
+constexpr std::chrono::seconds save_pause{60};
+// Of the kernel's log, at a time: a storm of lines must not hold up the lease.
+constexpr int log_parts_most = 4;
+// With all sources read so often since the agent knows nothing of before, what fails has failed
+// often enough to be believed, and what is not believed is sound.
+constexpr int looks_until_settled = usual_samples;
+// A driver that hangs does so for a part of the gate's time only.
+constexpr NodeReaderLimits reader_limits{std::chrono::milliseconds(2000),
+                                         std::chrono::milliseconds(5000),
+                                         std::chrono::milliseconds(8000)};
+
+CheckMoment moment_now() {
+  return {std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now()), raw_time()};
+}
+
+bool has_devices(const std::string& root) {
+  std::error_code ignored;
+  const std::filesystem::path base(root);
+  return std::filesystem::exists(base / "proc/driver/nvidia", ignored) ||
+         std::filesystem::exists(base / "sys/class/infiniband", ignored);
+}
+
+}  // namespace
+
+HealthWatch::HealthWatch(boost::asio::io_context& io, Site site, Tell tell)
+    : site_(std::move(site)), tell_(std::move(tell)), timer_(io) {}
+
+HealthWatch::~HealthWatch() {
+  reader_.reset();  // asks for the dead
+}
+
+// ---- beginning --------------------------------------------------------------------------------
+
+void HealthWatch::follow(const std::optional<HealthProfile>& profile) {
+  if (health_ && profile == profile_) return;
+  save();
+  run_.reset();
+  profile_ = profile;
+  const CheckMoment now = moment_now();
+  SavedHealth saved = load();
+  const HealthProfile used = profile.value_or(HealthProfile{});
+  reads_sources_ = profile || has_devices(site_.root);
+  remembers_ = saved.boot_id == site_.boot_id && saved.is_settled;
+  MonitorOptions options;
+  options.root = site_.root;
+  monitor_ = std::make_unique<NodeMonitor>(used, options, std::move(saved.monitor));
+  health_ = std::make_unique<NodeHealth>(used, std::move(saved.health));
+  monitor_->begin(site_.boot_id, now);
+  health_->begin(site_.boot_id, now);
+  log_ = std::make_unique<KernelLog>(site_.root + "/dev/kmsg");
+  told_ = told_now();
+  begin_reading();
+  looks_.clear();
+  judged_at_.reset();
+}
+
+// Only a passed check ends a fault; and a driver may be loaded at any time.
+void HealthWatch::begin_reading() {
+  reads_sources_ = reads_sources_ || !told_.faults.empty() || has_devices(site_.root);
+  if (reads_sources_ && !reader_) open_reader();
+}
+
+void HealthWatch::open_reader() {
+  NodeReader::Options options;
+  options.helper = site_.helper;
+  options.limits = reader_limits;
+  options.wants_events = true;
+  // The agent reaps all its children, this one too.
+  options.wait = [this](pid_t pid, int* status, int) {
+    const auto found = dead_.find(pid);
+    if (found == dead_.end()) return ::waitpid(pid, status, WNOHANG);
+    if (status != nullptr) *status = found->second;
+    dead_.erase(found);
+    return pid;
+  };
+  reader_ = std::make_unique<NodeReader>(std::move(options));
+}
+
+bool HealthWatch::reaped(pid_t pid, int wait_status) {
+  if (!reader_ || reader_->helper() != pid) return false;
+  dead_[pid] = wait_status;
+  reader_->advance();  // before the number is somebody else's
+  return true;
+}
+
+pid_t HealthWatch::helper() const {
+  return reader_ ? reader_->helper() : 0;
+}
+
+SavedHealth HealthWatch::load() {
+  const std::string text = text_of_file(site_.state_file);
+  if (text.empty()) return {};
+  auto saved = decode_health(text);
+  if (saved) return std::move(*saved);
+  log_line(site_.state_file + " is begun anew: " + saved.error().message);
+  return {};
+}
+
+void HealthWatch::save() {
+  if (!health_) return;
+  saved_at_ = boot_time();
+  const std::string text =
+      encode_health({1, site_.boot_id, is_settled(), monitor_->memory(), health_->memory()});
+  if (text == saved_) return;
+  saved_ = text;
+  if (!replace_file(site_.state_file, text, 0600, Durable::in_cache)) {
+    log_line("cannot write " + site_.state_file);
+  }
+}
+
+// ---- going on ---------------------------------------------------------------------------------
+
+void HealthWatch::poll(bool is_idle) {
+  is_idle_ = is_idle;
+  if (!health_) return;
+  const CheckMoment now = moment_now();
+  read_log(now);
+  take(monitor_->tick(now), now);
+  step();
+  if (boot_time() - saved_at_ > save_pause) {
+    save();
+    begin_reading();
+  }
+}
+
+void HealthWatch::read_log(const CheckMoment& now) {
+  for (int part = 0; part < log_parts_most; ++part) {
+    const auto lines = log_->read();
+    if (!lines.empty()) take(monitor_->on_kernel_lines(lines, now), now);
+    if (!log_->may_have_more()) break;
+  }
+  if (!reader_) return;
+  reader_->advance();
+  const auto events = reader_->take_events();
+  if (!events.empty()) take(monitor_->on_gpu_events(events, now), now);
+  if (monitor_->take_look_wanted()) health_->hurry(static_cast<SourceGroups>(SourceGroup::gpu));
+}
+
+void HealthWatch::take(std::vector<HealthFinding> findings, const CheckMoment& now) {
+  if (findings.empty()) return;
+  health_->take(findings, {now, 0, {}});
+  tell_if_news();
+}
+
+void HealthWatch::step() {
+  const CheckMoment now = moment_now();
+  if (run_) step_run(now);
+  // What was asked for a profile that is no more is waited for.
+  const bool is_busy = !run_ && reader_ && !reader_->is_idle();
+  if (is_busy) return step_after(run_tick);
+  answer_questions();
+  if (!run_ && reads_sources_) {
+    const SourcesDue due = health_->pace(now, is_idle_);
+    if (due.groups != 0) begin_run(Phase::periodic, due.groups, now);
+    // Polls are too rare for what is due a second after the last read.
+    if (due.groups == 0 && due.next_in > Milliseconds{0}) step_after(due.next_in);
+  }
+  if (run_) step_after(run_tick);
+}
+
+void HealthWatch::step_after(Milliseconds pause) {
+  timer_.expires_after(pause);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    reader_->advance();
+    step();
+  });
+}
+
+void HealthWatch::begin_run(Phase phase, SourceGroups groups, const CheckMoment& now) {
+  CheckSituation situation;
+  situation.phase = phase;
+  situation.groups = groups;
+  situation.is_idle = is_idle_;
+  situation.helper = reader_->facts();
+  situation.kernel_log_error = log_->error();
+  situation.has_gpu_events = reader_->has_events();
+  situation.may_pause = phase == Phase::periodic;
+  run_ = std::make_unique<CheckRun>(*monitor_, std::move(situation));
+  // Those without checks on this node are not due at once again; those that a gate leaves out are.
+  groups_ = phase == Phase::periodic ? groups : run_->groups();
+  is_reading_ = false;
+  paused_until_.reset();
+  step_run(now);
+}
+
+void HealthWatch::step_run(const CheckMoment& now) {
+  while (run_) {
+    if (is_reading_) {
+      auto readings = reader_->take();
+      if (!readings) return;
+      is_reading_ = false;
+      run_->read(*readings, now);
+    }
+    if (paused_until_) {
+      if (boot_time() < *paused_until_) return;
+      paused_until_.reset();
+      run_->paused();
+    }
+    const RunStep next = run_->next();
+    if (const auto* read = std::get_if<ReadNext>(&next)) {
+      reader_->begin(read->request);
+      is_reading_ = true;
+      reader_->advance();
+    } else if (const auto* pause = std::get_if<PauseNext>(&next)) {
+      paused_until_ = boot_time() + pause->time;
+    } else {
+      end_run(now);
+    }
+  }
+}
+
+void HealthWatch::end_run(const CheckMoment& now) {
+  const std::unique_ptr<CheckRun> run = std::move(run_);
+  health_->take(run->findings(), {now, groups_, {}});
+  for (const SourceGroup group : every_source_group) {
+    if (has(groups_, group)) looks_[group] += 1;
+  }
+  judged_at_ = boot_time();
+  tell_if_news();
+}
+
+// ---- the gate ---------------------------------------------------------------------------------
+
+void HealthWatch::ask(Gated done) {
+  if (!health_) return done({});
+  questions_.push_back({boot_time(), std::move(done)});
+  step();
+}
+
+// Each is asked anew whenever a run has ended, until it has its answer.
+void HealthWatch::answer_questions() {
+  while (!questions_.empty()) {
+    const BootTime now = boot_time();
+    const NodeVerdict verdict = health_->verdict(moment_now().wall);
+    PrologQuestion question;
+    const bool is_known = judged_at_ || !reads_sources_;
+    if (is_known) question.verdict = &verdict;
+    if (judged_at_)
+      question.verdict_age = std::chrono::duration_cast<Milliseconds>(now - *judged_at_);
+    question.is_running = run_ != nullptr;
+    question.waited = std::chrono::duration_cast<Milliseconds>(now - questions_.front().asked_at);
+    const PrologStep step = next_prolog_step(question);
+    if (const auto* answered = std::get_if<PrologAnswer>(&step)) {
+      answer(*answered, verdict);
+      continue;
+    }
+    const auto* run = std::get_if<RunQuick>(&step);
+    const bool must_wait = run == nullptr || run_ || run->after > Milliseconds{0};
+    if (must_wait) return;  // asked again at the next poll
+    begin_run(Phase::prolog, all_source_groups, moment_now());
+  }
+}
+
+void HealthWatch::answer(const PrologAnswer& answer, const NodeVerdict& verdict) {
+  std::vector<CheckFailure> failures;
+  if (std::holds_alternative<RefuseNode>(answer)) {
+    for (const NodeFault& fault : faults_of(verdict)) {
+      if (fault.enforced && fault.remedy >= Remedy::drain)
+        failures.push_back({fault.check, fault.what});
+    }
+  }
+  if (const auto* spare = std::get_if<TakeSpare>(&answer)) {
+    failures.push_back({"health", spare->why});
+  }
+  const Gated done = std::move(questions_.front().done);
+  questions_.erase(questions_.begin());
+  done(std::move(failures));
+}
+
+// ---- what is believed -------------------------------------------------------------------------
+
+bool HealthWatch::is_settled() const {
+  if (remembers_ || !reads_sources_) return true;
+  return std::ranges::all_of(every_source_group, [&](SourceGroup group) {
+    const auto found = looks_.find(group);
+    return found != looks_.end() && found->second >= looks_until_settled;
+  });
+}
+
+FaultsTold HealthWatch::told_now() const {
+  FaultsTold told;
+  const Time now = moment_now().wall;
+  told.now_ms = to_ms(now);
+  told.faults = faults_of(health_->verdict(now));
+  told.settled = is_settled();
+  return told;
+}
+
+std::optional<FaultsTold> HealthWatch::state() const {
+  if (!health_) return std::nullopt;
+  return told_now();
+}
+
+void HealthWatch::tell_if_news() {
+  FaultsTold told = told_now();
+  const bool is_same = call_for_the_same(told.faults, told_.faults);
+  if (is_same && told.settled == told_.settled) return;
+  told_ = told;
+  save();
+  tell_(told);
+}
+
+void HealthWatch::mended(const std::vector<std::string>& faults) {
+  if (!health_) return;
+  for (const NodeFault& fault : told_now().faults) {
+    if (std::ranges::find(faults, fault.id) == faults.end()) continue;
+    monitor_->on_cleared(fault.check, fault.device);
+    std::erase_if(health_->streaks().by_key, [&](const auto& item) {
+      return item.second.check == fault.check && item.second.device == fault.device;
+    });
+  }
+  tell_if_news();
+}
+
+void HealthWatch::ranks_killed() {
+  if (monitor_) monitor_->on_kill({}, moment_now());
+}
+
+void HealthWatch::rank_died() {
+  if (!monitor_) return;
+  const CheckMoment now = moment_now();
+  read_log(now);  // what killed it may stand there, and is told before the rank's end
+  take(monitor_->on_job_death(now), now);
+}
+
+}  // namespace muster
