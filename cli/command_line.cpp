@@ -23,6 +23,11 @@ const std::map<std::string, OutputFormat> output_words{{"table", OutputFormat::t
                                                        {"yaml", OutputFormat::yaml},
                                                        {"tsv", OutputFormat::tsv},
                                                        {"none", OutputFormat::none}};
+const std::map<std::string, OutputFormat> monitor_output_words{
+    {"table", OutputFormat::table},   {"json", OutputFormat::json},
+    {"yaml", OutputFormat::yaml},     {"tsv", OutputFormat::tsv},
+    {"none", OutputFormat::none},     {"jsonl", OutputFormat::jsonl},
+    {"nagios", OutputFormat::nagios}, {"prometheus", OutputFormat::prometheus}};
 const std::map<std::string, ColorChoice> color_words{{"auto", ColorChoice::automatic},
                                                      {"always", ColorChoice::always},
                                                      {"never", ColorChoice::never}};
@@ -179,9 +184,10 @@ struct CommandLine::Parser {
     return verb;
   }
 
-  void add_shared(CLI::App& verb, bool output) {
-    if (output) {
-      add_words(verb, "-o,--output", common.output, output_words, "Form of the result");
+  void add_shared(CLI::App& verb, const VerbTexts& texts) {
+    if (!texts.own_output_option) {
+      const auto& words = texts.monitor_outputs ? monitor_output_words : output_words;
+      add_words(verb, "-o,--output", common.output, words, "Form of the result");
       verb.add_option("--query", common.query,
                       "Only this part of the result, as JMESPath: attempts[0].cause")
           ->type_name("TEXT")
@@ -207,7 +213,7 @@ CommandLine::CommandLine() : parser_(std::make_unique<Parser>()) {
   app.set_help_flag("-h,--help", "This text");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   app.get_formatter()->column_width(34);
-  parser_->add_shared(app, true);  // before the verb too
+  parser_->add_shared(app, {});  // before the verb too
 }
 
 CommandLine::~CommandLine() = default;
@@ -216,7 +222,7 @@ void CommandLine::verb(const VerbTexts& texts, const Declare& declare) {
   CLI::App* verb = parser_->add(parser_->app, texts);
   Arguments arguments(*verb);
   parser_->actions[verb] = declare(arguments);
-  parser_->add_shared(*verb, !texts.own_output_option);
+  parser_->add_shared(*verb, texts);
 }
 
 void CommandLine::group(const VerbTexts& texts) {
@@ -232,7 +238,7 @@ void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
     arguments.ignored("-g,--resource-group", "Azure resource group");
     arguments.ignored("-w,--workspace-name", "Azure workspace");
   }
-  parser_->add_shared(*verb, !texts.own_output_option);
+  parser_->add_shared(*verb, texts);
 }
 
 namespace {
@@ -250,6 +256,16 @@ std::vector<std::string> ignored_options(const CLI::App& verb) {
     }
   }
   return given;
+}
+
+// An option of the verb above would be read and forgotten: `health --profile x learn`.
+std::string misplaced_option(const CLI::App& app, const CLI::App& verb) {
+  const CLI::App* above = verb.get_parent();
+  if (above == nullptr || above == &app) return "";
+  for (const CLI::Option* option : above->get_options()) {
+    if (option->get_group() != "Shared options" && option->count() > 0) return option->get_name();
+  }
+  return "";
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -328,6 +344,12 @@ ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
   const auto found = parser_->actions.find(verb);
   if (found == parser_->actions.end()) {
     line.text = app.help();
+    line.exit_code = usage_error;
+    return line;
+  }
+  if (const std::string option = misplaced_option(app, *verb); !option.empty()) {
+    line.text = "muster: write " + option + " after '" + full_name(*verb) + "'\nSee: muster " +
+                full_name(*verb) + " --help\n";
     line.exit_code = usage_error;
     return line;
   }

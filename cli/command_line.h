@@ -67,6 +67,7 @@ struct VerbTexts {
   bool own_output_option = false;  // `-o` means something else here: no shared output options
   std::string footer = "";         // after the options in the verb's help
   bool azure_scope = true;         // a verb of a group accepts `-g` and `-w`, to no effect
+  bool monitor_outputs = false;    // `-o` also takes the forms that monitors read
 };
 
 // One option or verb, for the completion scripts.
@@ -94,7 +95,7 @@ class CommandLine {
   // `declare` names the verb's arguments and returns what it does.
   using Declare = std::function<Action(Arguments&)>;
   void verb(const VerbTexts& texts, const Declare& declare);
-  // Verbs below another one: `job create`.
+  // Verbs below another one, a group or a verb that does something by itself: `job create`.
   void verb_of(const std::string& group, const VerbTexts& texts, const Declare& declare);
   void group(const VerbTexts& texts);
 

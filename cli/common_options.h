@@ -6,7 +6,8 @@
 
 namespace muster {
 
-enum class OutputFormat { table, json, yaml, tsv, none };
+// The last three are forms that monitors read: of `health` only.
+enum class OutputFormat { table, json, yaml, tsv, none, jsonl, prometheus, nagios };
 enum class ColorChoice { automatic, always, never };
 
 struct CommonOptions {

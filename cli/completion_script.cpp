@@ -55,7 +55,8 @@ std::string bash_completion(const VerbShape& shape) {
       "  local path=\"${COMP_WORDS[1]}\"\n"
       "  [[ ' " +
       joined(groups_of(shape)) +
-      " ' == *\" $path \"* && COMP_CWORD -gt 2 ]] && path+=\" ${COMP_WORDS[2]}\"\n"
+      " ' == *\" $path \"* && COMP_CWORD -gt 2 && ${COMP_WORDS[2]} != -* ]] && "
+      "path+=\" ${COMP_WORDS[2]}\"\n"
       "  if [[ COMP_CWORD -eq 1 ]]; then path=''; fi\n"
       "  case \"$path\" in\n"
       "    '') words='" +

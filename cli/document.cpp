@@ -151,6 +151,10 @@ Result<std::string> document_text(const Document& document, const CommonOptions&
   return text_in_form(part, common.output);
 }
 
+std::string document_line(const Document& document) {
+  return json_text(document, -1);
+}
+
 int print_document(const Document& document, const CommonOptions& common) {
   const auto text = document_text(document, common);
   if (!text) {

@@ -19,6 +19,9 @@ bool wants_table(const CommonOptions& common);
 // that finds nothing gives null and a notice; the Error: it is no query.
 Result<std::string> document_text(const Document& document, const CommonOptions& common);
 
+// As JSON on one line, without its end.
+std::string document_line(const Document& document);
+
 // Prints it on stdout; returns the exit code, 2 for a wrong query.
 int print_document(const Document& document, const CommonOptions& common);
 

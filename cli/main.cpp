@@ -29,6 +29,7 @@ void add_verbs(CommandLine& line) {
   add_download(line);
   add_nodes(line);
   add_drain(line);
+  add_health(line);
   add_policy(line);
   add_checkpoint(line);
   add_job(line);

@@ -8,6 +8,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
+#include "scheduler/model/names.h"
 
 namespace muster {
 
@@ -31,13 +32,47 @@ std::string job_text(const NodeLine& node) {
   return node.spare ? node.owner + " (spare)" : node.owner;
 }
 
+std::string unfit_text(const NodeLine& node) {
+  return node.unfit_reason + " since " + local_text(*node.unfit_since) + ": " + node.unfit->what;
+}
+
+Document fault_document(const NodeFault& fault) {
+  return {{"id", fault.id},
+          {"check", fault.check},
+          {"device", fault.device},
+          {"serial", fault.serial},
+          {"class", word(fault.fault_class)},
+          {"remedy", word(fault.remedy)},
+          {"stops_job", fault.stops_job},
+          {"enforced", fault.enforced},
+          {"since", utc_text(fault.since)},
+          {"what", fault.what},
+          {"evidence", fault.evidence}};
+}
+
+Document unfit_document(const NodeLine& node) {
+  if (!node.unfit) return nullptr;
+  Document out = fault_document(*node.unfit);
+  out["reason"] = node.unfit_reason;
+  out["drained_since"] = utc_text(*node.unfit_since);
+  return out;
+}
+
+Document faults_document(const NodeLine& node) {
+  Document all = Document::array();
+  for (const NodeFault& fault : node.faults) all.push_back(fault_document(fault));
+  return all;
+}
+
 // Why it gets nothing new, or what speaks against it.
 std::string standing_text(const NodeLine& node) {
   if (node.drained) return node.drain_reason.empty() ? "yes" : node.drain_reason;
+  if (node.unfit) return unfit_text(node);
   if (!node.leaves.empty()) return node.leaves;
   if (!node.set_aside.empty()) {
     return "set aside by muster until " + local_text(*node.set_aside_until) + ": " + node.set_aside;
   }
+  if (!node.faults.empty()) return "no; " + node.faults.front().what;
   if (node.evidence.empty()) return "";
   const NodeEvidence& latest = node.evidence.back();
   const std::string jobs = node.evidence.size() == 1 ? " job, " : " jobs, ";
@@ -64,7 +99,7 @@ Document evidence_document(const NodeLine& node) {
 
 bool is_worth_showing(const NodeLine& node) {
   return node.link != "not connected" || node.drained || !node.owner.empty() ||
-         !node.leaves.empty() || !node.evidence.empty();
+         !node.leaves.empty() || !node.evidence.empty() || !node.faults.empty() || node.unfit;
 }
 
 void sort_by_name(std::vector<NodeLine>& nodes) {
@@ -128,6 +163,8 @@ Document nodes_document(const std::vector<NodeLine>& nodes) {
     one["set_aside"] = set_aside_document(node);
     one["suspicion"] = static_cast<double>(node.suspicion) / 1000;
     one["evidence"] = evidence_document(node);
+    one["unfit"] = unfit_document(node);
+    one["faults"] = faults_document(node);
     one["connect_ms"] = Document::object();
     for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
     out.push_back(std::move(one));

@@ -4,6 +4,8 @@
 #include <cstdio>
 
 #include "cli/build_id.h"
+#include "health/active/probe.h"
+#include "health/reader/node_reader.h"
 #include "launcher/agent/agent_main.h"
 #include "launcher/controller/controller_main.h"
 #include "launcher/os/own_program.h"
@@ -14,6 +16,7 @@ namespace muster {
 namespace {
 
 constexpr int usage_error = 2;
+constexpr int health_socket = 3;
 
 int wrong_use(const std::string& sentence) {
   std::fprintf(stderr, "muster: %s\n", sentence.c_str());
@@ -49,13 +52,15 @@ int agent_process(const std::vector<std::string>& words) {
   const std::string verb = words.empty() ? "" : words.front();
   if (verb == "mpi-start") return agent_mpi_start({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
+  if (verb == "read-health") return serve_node_reads(health_socket);
+  if (verb == "probe") return run_probe({words.begin() + 1, words.end()});
   AgentOptions options;
   options.build_id = own_build_id();
   const bool known = verb == "serve" || verb == "attach" || verb == "relay";
   if (!known || !read_agent_options(words, options)) {
     return wrong_use(
         "use: muster agent serve|attach|relay --home DIR --controller ID --node NAME "
-        "[--ready-fd N], or mpi-start, mpi-rank; muster starts agents itself");
+        "[--ready-fd N], or mpi-start, mpi-rank, read-health, probe; muster starts agents itself");
   }
   if (verb == "relay") return agent_relay(options.home);
   return verb == "serve" ? agent_serve(options) : agent_attach(options);

@@ -1,4 +1,5 @@
 // `muster explain JOB`: what happened and why, from the journal.
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,11 +18,15 @@ int explain_job(const std::string& typed, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, typed);
   if (!found) return without_job(home, found.error(), common);
-  const auto records = found->store->records_of(found->id());
-  if (!records) {
-    complain(records.error().message, common);
+  auto records = found->store->records_of(found->id());
+  auto faults = found->store->faults_during(found->id());
+  if (!records || !faults) {
+    complain(records ? faults.error().message : records.error().message, common);
     return static_cast<int>(ExitCode::internal);
   }
+  records->insert(records->begin(), faults->begin(), faults->end());  // before what they led to
+  std::stable_sort(records->begin(), records->end(),
+                   [](const Record& a, const Record& b) { return a.at < b.at; });
   if (wants_table(common)) {
     std::string text;
     for (const std::string& one : explain_text(*records)) text += printable(one) + "\n";

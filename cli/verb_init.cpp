@@ -1,15 +1,10 @@
 // `muster init TEMPLATE`: a commented job file to start from.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <memory>
 
+#include "cli/new_file.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "scheduler/model/exit_code.h"
 #include "templates/spelling.h"
 #include "templates/starter.h"
 
@@ -42,31 +37,17 @@ int unknown_starter(const std::string& name, const CommonOptions& common) {
   return 2;
 }
 
-// A file that exists is somebody's work: never overwritten.
-int write_new(const std::string& path, std::string_view text, const CommonOptions& common) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0 && errno == EEXIST) {
-    complain(path + " exists; choose another name, nothing is overwritten", common);
-    return 2;
-  }
-  const ssize_t written = fd < 0 ? -1 : ::write(fd, text.data(), text.size());
-  const int error = errno;
-  if (fd >= 0) ::close(fd);
-  if (written != static_cast<ssize_t>(text.size())) {
-    complain("cannot write " + path + ": " + std::strerror(error), common);
-    return static_cast<int>(ExitCode::internal);
-  }
-  notice("wrote " + path + "; next: muster run " + path, common);
-  return 0;
-}
-
 int init(const InitOptions& options, const CommonOptions& common) {
   if (options.name.empty()) return list_starters(common);
   for (const Starter& starter : starters()) {
     if (starter.name != options.name) continue;
-    if (!options.file.empty()) return write_new(options.file, starter.text, common);
-    write_all(Stream::out, starter.text);
-    return 0;
+    if (options.file.empty()) {
+      write_all(Stream::out, starter.text);
+      return 0;
+    }
+    const int code = write_new_file(options.file, starter.text, common);
+    if (code == 0) notice("wrote " + options.file + "; next: muster run " + options.file, common);
+    return code;
   }
   return unknown_starter(options.name, common);
 }

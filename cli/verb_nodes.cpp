@@ -32,9 +32,10 @@ Result<NodesAnswer> known_to_controller(const Home& home, const CommonOptions& c
 
 void tell_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions& common) {
   for (const BreakerLine& breaker : breakers) {
-    notice("since " + local_text(breaker.since) + " muster sets no node of " + breaker.target +
-               " aside: " + breaker.reason + "; when that is mended: muster nodes --rearm " +
-               breaker.target,
+    const std::string what = breaker.is_check ? " drains no node for " + breaker.target
+                                              : " sets no node of " + breaker.target + " aside";
+    notice("since " + local_text(breaker.since) + " muster" + what + ": " + breaker.reason +
+               "; when that is mended: muster nodes --rearm " + breaker.target,
            common);
   }
 }
@@ -45,7 +46,7 @@ int rearm(const std::string& target, const CommonOptions& common) {
   if (const auto* no = std::get_if<Refused>(&*answer)) {
     return failed(no->message, no->exit_code, common);
   }
-  notice("nodes of " + target + " that break jobs from now on are set aside again", common);
+  notice("what " + target + " is blamed for from now on counts again", common);
   return 0;
 }
 
@@ -131,7 +132,7 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
 void add_nodes(CommandLine& line) {
   line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments& of) {
     auto target = std::make_shared<std::string>();
-    of.option("--rearm", *target, "Let muster set nodes of this target aside again");
+    of.option("--rearm", *target, "Let muster set nodes of a target aside again, or a check drain");
     return [target](const CommonOptions& common) {
       return target->empty() ? show_nodes(common) : rearm(*target, common);
     };

@@ -27,6 +27,7 @@ void add_download(CommandLine& line);
 void add_init(CommandLine& line);
 void add_nodes(CommandLine& line);
 void add_drain(CommandLine& line);
+void add_health(CommandLine& line);
 void add_policy(CommandLine& line);
 void add_checkpoint(CommandLine& line);
 void add_job(CommandLine& line);

@@ -19,8 +19,8 @@ std::vector<std::string> words_of(const std::string& line) {
 void add_all(CommandLine& line) {
   for (const auto add :
        {add_run, add_submit, add_plan, add_validate, add_init, add_list, add_status, add_explain,
-        add_logs, add_cancel, add_resume, add_exec, add_download, add_nodes, add_drain, add_job,
-        add_completion, add_version}) {
+        add_logs, add_cancel, add_resume, add_exec, add_download, add_nodes, add_drain, add_health,
+        add_job, add_completion, add_version}) {
     add(line);
   }
 }
@@ -70,6 +70,24 @@ const Case cases[] = {
     {"drain n1 --reason fan", "drain", 0, ""},
     {"drain n1", "", 2, "--reason is required"},
     {"undrain n1", "undrain", 0, ""},
+    {"health", "health", 0, ""},
+    {"health run --phase prolog --check gpu.* --check ib.* --all", "health run", 0, ""},
+    {"health --profile x --root /r -o nagios", "health", 0, ""},
+    {"health -o jsonl --state s --prometheus-file a.prom", "health", 0, ""},
+    {"health --slurm --hook epilog --idle --scontrol /opt/scontrol", "health", 0, ""},
+    {"health --phase lunch", "", 2, "is none of: prolog"},
+    {"health --hook x", "", 2, "is none of: health"},
+    {"health -o xml", "", 2, "is none of: json"},
+    {"list -o nagios", "", 2, "is none of: json"},
+    {"health lern", "", 2, "unknown verb 'lern'; did you mean 'learn'?"},
+    {"health --profile x learn", "", 2, "write --profile after 'health learn'"},
+    {"health --only-show-errors learn", "health learn", 0, ""},
+    {"health learn --name x -o p.yml", "health learn", 0, ""},
+    {"health record d", "health record", 0, ""},
+    {"health record", "", 2, "DIR is required"},
+    {"health import-nhc nhc.conf --host n1", "health import-nhc", 0, ""},
+    {"health checks --profile x -o json", "health checks", 0, ""},
+    {"health profiles ND96asr_v4", "health profiles", 0, ""},
     {"completion bash", "completion", 0, ""},
     {"job create -f a.yml --set a=b c=d -s -n x -g group -w space", "job create", 0, ""},
     {"job create", "", 2, "--file is required"},

@@ -17,6 +17,9 @@ mv "$work/block1" "$work/job.yml"
 mkdir "$work/src"
 expect 0 "$MUSTER" validate --cluster "$work/block2" "$work/job.yml"
 
+# The next one is a health profile.
+expect 0 "$MUSTER" health checks --profile "$work/block3"
+
 # The examples beside it are valid too, and every starter.
 expect 0 "$MUSTER" validate "$source"/configs/{quickstart,mpi-hello,pytorch-ddp,elastic}.yml
 for starter in $("$MUSTER" init | awk "NR > 1 {print \$1}"); do

@@ -16,7 +16,7 @@ scheduler/model: scheduler/model
 scheduler: scheduler
 policy: policy scheduler/model
 health: health scheduler/model
-templates: templates policy scheduler/model
+templates: templates policy health scheduler/model
 runtime/protocol: runtime/protocol
 runtime/checkpoint: runtime/checkpoint runtime/protocol runtime/memory
 runtime/export: runtime/export runtime/checkpoint runtime/protocol runtime/layer

@@ -1,0 +1,19 @@
+// `muster health learn`: a profile of this machine's kind, from what its sources say now.
+#pragma once
+
+#include <string>
+
+#include "cli/common_options.h"
+
+namespace muster {
+
+struct HealthLearnOptions {
+  std::string name;  // empty: after the host
+  std::string file;  // empty: stdout
+  std::string root;
+};
+
+// What is left out of the profile, and so is not judged, is said.
+int learn_health(const HealthLearnOptions& options, const CommonOptions& common);
+
+}  // namespace muster

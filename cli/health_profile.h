@@ -1,0 +1,31 @@
+// Which profile a node is judged by: the one that is named, or the shipped one that its GPUs fit.
+#pragma once
+
+#include <string>
+
+#include "cli/common_options.h"
+#include "cli/health_sources.h"
+#include "health/profile.h"
+#include "templates/shipped_profiles.h"
+
+namespace muster {
+
+// There is none of that name; which one was meant.
+Error unknown_profile(const std::string& typed);
+
+// NAME of a shipped profile, or a site's FILE over the shipped profile of its name. What is wrong
+// with a file is printed with its place.
+Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common);
+
+// Reads what tells the node's kind, the driver's library only where no file does.
+NodeKind kind_of(HealthSources& sources);
+
+struct ChosenProfile {
+  HealthProfile profile;  // without a name: nothing but what every node must be is judged
+  std::string why_none;   // empty: one was found
+};
+// `before`: the one that this node had when it was last looked at, empty: none. It stays unless its
+// GPUs are of another kind: one of them may be gone, or a port.
+ChosenProfile choose_profile(const NodeKind& kind, const std::string& before);
+
+}  // namespace muster

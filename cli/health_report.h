@@ -1,0 +1,58 @@
+// What one look at a node found, for people, programs and monitors. Pure.
+//
+// The result for machines; absent things are null:
+//   ts host boot_id profile phase looks took_ms
+//   verdict: {state: healthy|unclear|drained, reason, remedy, stops_job,
+//             drains would_drain warnings: [{check, device, severity, class, finding, since,
+//                                            value, expected, evidence}],
+//             unclear unconfirmed: [{check, device}]}
+//   hung: [{source, why}]
+//   counts: {pass, fail, unknown, first_readings}: the last are counters that have nothing to be
+//           compared with yet, and no finding
+//   findings: [one as a line of the form jsonl]
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/document.h"
+#include "health/output/finding_report.h"
+#include "health/verdict/node_verdict.h"
+
+namespace muster {
+
+// A source that gave no answer, and was waited for.
+struct HungSource {
+  std::string source;  // a path, or a call of the driver
+  std::string why;     // "no answer within 5 s"
+  friend bool operator==(const HungSource&, const HungSource&) = default;
+};
+
+struct HealthLook {
+  RunFacts run;
+  std::string profile;  // empty: none was known for this node
+  std::string phase;    // "on-demand"
+  int looks = 1;        // a second apart, as many as it took to be sure
+  Milliseconds took{0};
+  std::vector<FindingReport> reports;
+  int first_readings = 0;  // counters that will be judged from the next run on
+  NodeVerdict verdict;
+  std::vector<HungSource> hung;
+};
+
+// What `muster health` ends with in the forms for people and programs.
+enum class HealthExit { healthy = 0, drained = 1, unclear = 3 };
+HealthExit health_exit(const NodeVerdict& verdict);
+
+struct HealthTextForm {
+  bool all = false;  // passes too
+  int width = 0;
+  bool color = false;
+};
+std::string health_text(const HealthLook& look, const HealthTextForm& form);
+Document health_document(const HealthLook& look);
+// One line of JSON for each finding.
+std::string health_lines(const HealthLook& look);
+Document report_document(const FindingReport& report);
+
+}  // namespace muster

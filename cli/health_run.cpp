@@ -1,0 +1,184 @@
+#include "cli/health_run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/health_profile.h"
+#include "cli/health_slurm.h"
+#include "cli/terminal.h"
+#include "health/check_names.h"
+#include "health/name_pattern.h"
+#include "health/output/nagios.h"
+#include "health/output/prometheus.h"
+#include "launcher/os/whole_file.h"
+#include "scheduler/model/exit_code.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int usage_error = 2;
+constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
+constexpr int internal = static_cast<int>(ExitCode::internal);
+// As many samples as a profile may ask for within a person's patience.
+constexpr int looks_most = 5;
+
+LookRefused refused(const std::string& sentence, int code, const CommonOptions& common) {
+  complain(sentence, common);
+  return {code};
+}
+
+std::string misfit_of(const std::vector<std::string>& patterns) {
+  const std::vector<std::string> names = names_of_checks();
+  for (const std::string& pattern : patterns) {
+    const auto fits = [&](const std::string& name) { return fits_pattern(pattern, name); };
+    if (std::ranges::any_of(names, fits)) continue;
+    const std::string meant = did_you_mean(pattern, names);
+    return "--check: no check is called '" + pattern + "'; " +
+           (meant.empty() ? "`muster health checks` lists them" : meant);
+  }
+  return {};
+}
+
+HealthState remembered(const std::optional<std::filesystem::path>& path,
+                       const HealthSources& sources, const CommonOptions& common) {
+  if (!path) return {};
+  auto state = load_health_state(*path);
+  if (!state) {
+    notice(state.error().message + "; it is begun anew", common);
+    return {};
+  }
+  const bool is_of_here = *state && (*state)->host == sources.host();
+  return is_of_here ? std::move(**state) : HealthState{};
+}
+
+std::optional<std::filesystem::path> state_file(const HealthRunOptions& options,
+                                                const HealthSources& sources) {
+  if (options.forget) return std::nullopt;
+  if (!options.state.empty()) return options.state;
+  // A recorded host's counters do not go on.
+  return sources.is_this_host() ? usual_state_file(sources.host()) : std::nullopt;
+}
+
+Result<HealthProfile> profile_for(const HealthRunOptions& options, const LookWanted& wanted,
+                                  HealthSources& sources, HealthState& state,
+                                  const CommonOptions& common) {
+  if (!options.profile.empty()) return named_profile(options.profile, common);
+  if (wanted.keeps_profile && find_shipped_profile(state.profile) != nullptr) {
+    return named_profile(state.profile, common);
+  }
+  ChosenProfile chosen = choose_profile(kind_of(sources), state.profile);
+  if (!chosen.why_none.empty()) {
+    notice(chosen.why_none + ": what only a profile can tell is not judged; --profile names one",
+           common);
+  }
+  state.profile = chosen.profile.name;
+  return std::move(chosen.profile);
+}
+
+int tell(const HealthLook& look, const HealthRunOptions& options, const CommonOptions& common) {
+  const int code = static_cast<int>(health_exit(look.verdict));
+  if (common.output == OutputFormat::nagios) {
+    const PluginAnswer answer = nagios_answer(look.reports);
+    write_all(Stream::out, answer.line + "\n");
+    return answer.exit_code;
+  }
+  if (common.output == OutputFormat::prometheus) {
+    write_all(Stream::out, prometheus_text(look.reports, look.run.at));
+  } else if (common.output == OutputFormat::jsonl) {
+    write_all(Stream::out, health_lines(look));
+  } else if (wants_table(common)) {
+    const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+    const bool color = wants_color(common.color, Stream::out);
+    write_all(Stream::out, health_text(look, {options.all, width, color}));
+  } else {
+    const Document document = health_document(look);
+    const bool is_lines = common.output == OutputFormat::tsv && common.query.empty();
+    const int printed = print_document(is_lines ? document["findings"] : document, common);
+    if (printed != 0) return printed;
+  }
+  return code;
+}
+
+void tell_hung(const HealthLook& look, const CommonOptions& common) {
+  if (wants_table(common)) return;  // it is part of the text
+  for (const HungSource& hung : look.hung) {
+    notice("hung: " + hung.source + ": " + hung.why, common);
+  }
+}
+
+}  // namespace
+
+std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& options,
+                                                     const LookWanted& wanted,
+                                                     const CommonOptions& common) {
+  PreparedLook prepared;
+  HealthSourcesOptions reading = own_sources(options.root);
+  reading.limits = wanted.limits;
+  prepared.sources = std::make_unique<HealthSources>(std::move(reading));
+  prepared.state_file = state_file(options, *prepared.sources);
+  HealthState state = remembered(prepared.state_file, *prepared.sources, common);
+  auto profile = profile_for(options, wanted, *prepared.sources, state, common);
+  if (!profile) return refused(profile.error().message, invalid_file, common);
+  LookOptions look;
+  look.profile = std::move(*profile);
+  look.phase = wanted.phase;
+  look.checks = options.checks;
+  look.ended_uids = wanted.ended_uids;
+  look.is_idle = options.idle;
+  look.may_pause = wanted.may_pause && !options.quick;
+  prepared.look = std::make_unique<NodeLook>(*prepared.sources, std::move(look), std::move(state));
+  return prepared;
+}
+
+void look_until_sure(NodeLook& look, int looks) {
+  look.look();
+  while (look.looks() < looks && look.is_open()) {
+    std::this_thread::sleep_for(fast_sampling);
+    look.look();
+  }
+}
+
+int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
+                 const CommonOptions& common) {
+  if (prepared.state_file) {
+    const auto saved = save_health_state(*prepared.state_file, prepared.look->state());
+    if (!saved) notice(saved.error().message + ": nothing of this run is remembered", common);
+  }
+  if (options.prometheus_file.empty()) return 0;
+  constexpr mode_t readable = 0644;
+  const HealthLook look = prepared.look->result();
+  const std::string text = prometheus_text(look.reports, look.run.at);
+  if (replace_file(options.prometheus_file, text, readable, Durable::in_cache)) return 0;
+  complain("cannot write " + options.prometheus_file + ": " + std::strerror(errno), common);
+  return internal;
+}
+
+int run_health(const HealthRunOptions& options, const CommonOptions& common) {
+  const bool is_for_monitors = common.output == OutputFormat::nagios ||
+                               common.output == OutputFormat::prometheus ||
+                               common.output == OutputFormat::jsonl;
+  if (is_for_monitors && !common.query.empty()) {
+    return refused("--query goes with json, yaml and tsv", usage_error, common).exit_code;
+  }
+  const std::string misfit = misfit_of(options.checks);
+  if (!misfit.empty()) return refused(misfit, usage_error, common).exit_code;
+  if (options.slurm) return run_slurm_hook(options, common);
+  LookWanted wanted;
+  wanted.phase = phase_of(options.phase).value_or(Phase::on_demand);
+  auto prepared = prepare_look(options, wanted, common);
+  if (const auto* no = std::get_if<LookRefused>(&prepared)) return no->exit_code;
+  const auto& ready = std::get<PreparedLook>(prepared);
+  look_until_sure(*ready.look, options.quick ? 1 : looks_most);
+  const int kept = keep_results(ready, options, common);
+  const HealthLook look = ready.look->result();
+  tell_hung(look, common);
+  const int code = tell(look, options, common);
+  return kept != 0 ? kept : code;
+}
+
+}  // namespace muster

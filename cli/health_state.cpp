@@ -1,0 +1,98 @@
+#include "cli/health_state.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "health/finding_words.h"
+#include "launcher/controller/home.h"
+#include "launcher/os/fd.h"
+#include "launcher/os/whole_file.h"
+#include "launcher/wire/json_fields.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int version = 1;
+// Histories are bounded; a file of this size is none of ours.
+constexpr off_t bytes_max = 64ll << 20;
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+std::string file_name(const std::string& host) {
+  std::string name = "health-" + host + ".state";
+  for (char& c : name) c = c == '/' || static_cast<unsigned char>(c) < ' ' ? '_' : c;
+  return name;
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> usual_state_file(const std::string& host) {
+  if (is_set("MUSTER_HOME") || is_set("XDG_STATE_HOME") || is_set("HOME")) {
+    return Home::from_environment().root / file_name(host);
+  }
+  if (::geteuid() != 0) return std::nullopt;
+  return std::filesystem::path("/var/lib/muster") / file_name(host);
+}
+
+Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file && errno == ENOENT) return std::optional<HealthState>();
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) {
+    return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+  }
+  if (!S_ISREG(facts.st_mode)) return Error{path.string() + " is no file"};
+  if (facts.st_uid != ::geteuid()) return Error{path.string() + " is somebody else's"};
+  if (facts.st_size > bytes_max) return Error{path.string() + " is too large"};
+  std::string text;
+  if (!read_whole(file.get(), text)) {
+    return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+  }
+  auto state = decode_health_state(text);
+  if (!state) return Error{path.string() + ": " + state.error().message};
+  return std::optional(std::move(*state));
+}
+
+Status save_health_state(const std::filesystem::path& path, const HealthState& state) {
+  constexpr mode_t owner_only = 0600;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code failed;
+  if (std::filesystem::create_directories(folder, failed)) ::chmod(folder.c_str(), 0700);
+  if (failed) return Error{"cannot make " + folder.string() + ": " + failed.message()};
+  if (replace_file(path, encode_health_state(state), owner_only, Durable::in_cache)) return Done{};
+  return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
+}
+
+std::string encode_health_state(const HealthState& state) {
+  Json out;
+  write_json(out, state);
+  out["version"] = version;
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<HealthState> decode_health_state(std::string_view text) {
+  try {
+    const Json in = Json::parse(text);
+    const auto& object = in.get_ref<const Json::object_t&>();
+    const auto found = object.find("version");
+    if (found == object.end() || whole<int>(found->second) != version) {
+      return Error{"it is of another version of muster"};
+    }
+    HealthState state;
+    read_json(in, state);
+    return state;
+  } catch (const std::exception& wrong) {
+    return Error{std::string("it is broken: ") + wrong.what()};
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// What `muster health` remembers of a host from one run to the next: counters to compare with, how
+// often a check failed in a row, the place in the kernel's log. One file of JSON, replaced as a
+// whole, readable by its owner alone; runs at the same time do not mix, the last one wins.
+//
+//   {"version": 1, "host": …, "profile": …, "judged_boot_id": …, "judged_at": µs since boot,
+//    "monitor": MonitorMemory, "health": NodeHealthMemory}
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "health/monitor/monitor_memory.h"
+#include "health/monitor/node_health.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+struct HealthState {
+  std::string host;
+  std::string profile;  // the shipped one that was chosen last
+  // The latest verdict, on a clock that nobody sets.
+  std::string judged_boot_id;
+  SinceBoot judged_at{};
+  MonitorMemory monitor;
+  NodeHealthMemory health;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("host", self.host);
+    visit("profile", self.profile);
+    visit("judged_boot_id", self.judged_boot_id);
+    visit("judged_at", self.judged_at);
+    visit("monitor", self.monitor);
+    visit("health", self.health);
+  }
+};
+
+// In the state directory; a name of the host's own, for home directories are shared. A process of
+// root without a HOME, as Slurm starts its hooks, has /var/lib/muster; another one without has
+// none: a place that anybody may make is not believed.
+std::optional<std::filesystem::path> usual_state_file(const std::string& host);
+
+// Nothing when there is none yet. An Error: it is broken, of another version, or somebody else's.
+Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path);
+// Makes the directory, for its owner alone.
+Status save_health_state(const std::filesystem::path& path, const HealthState& state);
+
+std::string encode_health_state(const HealthState& state);
+Result<HealthState> decode_health_state(std::string_view text);
+
+}  // namespace muster

@@ -1,0 +1,125 @@
+// `muster health …`: whether this host is fit for jobs. Works alone; no controller is needed.
+#include <memory>
+
+#include "cli/health_catalogue.h"
+#include "cli/health_import.h"
+#include "cli/health_learn.h"
+#include "cli/health_record.h"
+#include "cli/health_run.h"
+#include "cli/verbs.h"
+
+namespace muster {
+
+namespace {
+
+constexpr const char* group = "health";
+constexpr const char* run_footer =
+    "Exit codes:\n"
+    "  0    nothing keeps jobs from this host\n"
+    "  1    a fault stands that drains it (the last line says which)\n"
+    "  3    unclear: no pass of a check that the profile requires, or a failure of one that it\n"
+    "       enforces was not seen often enough to be believed\n"
+    "  90   the profile is wrong; 99: a result could not be written; 2: wrong usage\n"
+    "  With -o nagios 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n"
+    "  With --slurm 0, or 1 for a node that is to get no job.\n"
+    "What is remembered from run to run, such as counters, lies in\n"
+    "$MUSTER_HOME/health-HOST.state.";
+constexpr const char* root_help =
+    "Look at the host that was recorded there, default $MUSTER_SYSROOT or this one";
+
+Action declare_run(Arguments& of) {
+  auto options = std::make_shared<HealthRunOptions>();
+  of.option("--profile", options->profile,
+            "What a healthy host is: NAME or FILE, default by its GPUs");
+  of.choice("--phase", options->phase, {std::begin(phase_names), std::end(phase_names)},
+            "Which checks, by when they run");
+  of.repeated("--check", options->checks, "Only these, as 'gpu.*' (again for more)");
+  of.flag("--all", options->all, "Show the checks that passed, too");
+  of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
+  of.flag("--idle", options->idle, "No job runs here: what is left of one is a fault");
+  of.option("--state", options->state, "What is remembered from run to run lies here");
+  of.flag("--forget", options->forget, "Remember nothing, before or after");
+  of.option("--root", options->root, root_help);
+  of.option("--prometheus-file", options->prometheus_file,
+            "Also write this file, for a node exporter: DIR/NAME.prom");
+  of.flag("--slurm", options->slurm, "Answer Slurm, and drain or undrain this node there");
+  of.choice("--hook", options->hook, {"health", "prolog", "epilog"}, "With --slurm: who asks");
+  of.option("--scontrol", options->scontrol, "With --slurm: the program");
+  return [options](const CommonOptions& common) { return run_health(*options, common); };
+}
+
+VerbTexts texts_of(const std::string& name, const std::string& summary) {
+  VerbTexts texts{name, summary};
+  texts.azure_scope = false;
+  return texts;
+}
+
+void add_checks_and_profiles(CommandLine& line) {
+  line.verb_of(group, texts_of("checks", "List all checks, and how a profile takes them"),
+               [](Arguments& of) {
+                 auto profile = std::make_shared<std::string>();
+                 of.option("--profile", *profile, "NAME or FILE, default: none");
+                 return [profile](const CommonOptions& common) {
+                   return show_checks(*profile, common);
+                 };
+               });
+  line.verb_of(group, texts_of("profiles", "List the profiles that muster brings, or print one"),
+               [](Arguments& of) {
+                 auto name = std::make_shared<std::string>();
+                 of.optional_argument("NAME", *name, "Print this one, to start a file from");
+                 return
+                     [name](const CommonOptions& common) { return show_profiles(*name, common); };
+               });
+}
+
+void add_learn_and_record(CommandLine& line) {
+  VerbTexts learn = texts_of("learn", "Write a profile from this host, which is known to be good");
+  learn.own_output_option = true;
+  line.verb_of(group, learn, [](Arguments& of) {
+    auto options = std::make_shared<HealthLearnOptions>();
+    of.option("--name", options->name, "Of the profile, default learned-HOST");
+    of.option("-o,--output", options->file, "Write this file instead of printing");
+    of.option("--root", options->root, root_help);
+    return [options](const CommonOptions& common) { return learn_health(*options, common); };
+  });
+  VerbTexts record = texts_of("record", "Save what the checks read, to be looked at elsewhere");
+  record.footer =
+      "Sources are recorded as they are, with lines of the kernel's log: read them before you\n"
+      "give them away. Environments, keys and command lines are not among them.";
+  line.verb_of(group, record, [](Arguments& of) {
+    auto options = std::make_shared<HealthRecordOptions>();
+    of.argument("DIR", options->directory, "A new or an empty directory");
+    of.option("--profile", options->profile, "NAME or FILE, default by the GPUs");
+    of.option("--root", options->root, root_help);
+    return [options](const CommonOptions& common) { return record_health(*options, common); };
+  });
+}
+
+void add_import(CommandLine& line) {
+  VerbTexts texts = texts_of("import-nhc", "Print profiles with what an nhc.conf says");
+  texts.footer = "Exit code 1: lines were skipped, which stderr names.";
+  line.verb_of(group, texts, [](Arguments& of) {
+    auto options = std::make_shared<HealthImportOptions>();
+    of.argument("FILE", options->file, "The nhc.conf; - is standard input");
+    of.option("--host", options->host, "Only the lines for this host");
+    return [options](const CommonOptions& common) { return import_health(*options, common); };
+  });
+}
+
+}  // namespace
+
+void add_health(CommandLine& line) {
+  VerbTexts own = texts_of(group, "Check this host, and say what keeps jobs from it");
+  own.monitor_outputs = true;
+  own.footer = run_footer;
+  line.verb(own, declare_run);
+  VerbTexts run = texts_of("run", "The same as without a word: check this host once");
+  run.monitor_outputs = true;
+  run.footer = run_footer;
+  line.verb_of(group, run, declare_run);
+  add_checks_and_profiles(line);
+  add_learn_and_record(line);
+  add_import(line);
+}
+
+}  // namespace muster
