@@ -20,12 +20,12 @@ bool is_worse(const HealthFinding& one, const HealthFinding& other) {
   return one.severity.remedy > other.severity.remedy;
 }
 
-SourceGroups groups_of(const std::vector<SampleWanted>& samples) {
+SourceGroups groups_of(const std::vector<SampleWanted>& samples, bool is_idle) {
   SourceGroups groups = 0;
   for (const SampleWanted& sample : samples) {
-    // What only a gate looks at is not looked at again until the next gate.
+    // What only a gate looks at is not looked at while ranks run.
     const CheckSpec* check = find_check(sample.check);
-    if (check && !runs_in(*check, Phase::periodic)) continue;
+    if (check && !is_idle && !runs_in(*check, Phase::periodic)) continue;
     groups = static_cast<SourceGroups>(groups | group_of(sample.check));
   }
   return groups;
@@ -58,7 +58,7 @@ void NodeHealth::take(const std::vector<HealthFinding>& findings, const Findings
   add_findings(streaks_, findings, rules_,
                {taken.at.wall, duration_cast<Seconds>(taken.at.since_boot), taken.job});
   show(findings, taken.at.wall);
-  const SourceGroups open = groups_of(wanted());
+  const SourceGroups open = groups_of(wanted(), true);
   for (const SourceGroup group : every_source_group) {
     if (!has(open, group)) {
       fast_reads_.erase(group);
@@ -94,7 +94,7 @@ NodeVerdict NodeHealth::verdict(Time now, const DrainBreakers& breakers) const {
 }
 
 SourcesDue NodeHealth::pace(const CheckMoment& now, bool is_idle) const {
-  const SourceGroups fast = groups_of(wanted());
+  const SourceGroups fast = groups_of(wanted(), is_idle);
   SourcesDue due;
   std::optional<SinceBoot> next;
   for (const SourceGroup group : every_source_group) {

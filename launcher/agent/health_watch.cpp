@@ -174,7 +174,9 @@ void HealthWatch::step() {
   answer_questions();
   if (!run_ && reads_sources_) {
     const SourcesDue due = health_->pace(now, is_idle_);
-    if (due.groups != 0) begin_run(Phase::periodic, due.groups, now);
+    // Between jobs the gate's checks are asked as well: the next one finds a young answer.
+    const Phase phase = is_idle_ ? Phase::prolog : Phase::periodic;
+    if (due.groups != 0) begin_run(phase, due.groups, now);
     // Polls are too rare for what is due a second after the last read.
     if (due.groups == 0 && due.next_in > Milliseconds{0}) step_after(due.next_in);
   }
@@ -198,10 +200,10 @@ void HealthWatch::begin_run(Phase phase, SourceGroups groups, const CheckMoment&
   situation.helper = reader_->facts();
   situation.kernel_log_error = log_->error();
   situation.has_gpu_events = reader_->has_events();
-  situation.may_pause = phase == Phase::periodic;
+  situation.may_pause = questions_.empty();
   run_ = std::make_unique<CheckRun>(*monitor_, std::move(situation));
   // Those without checks on this node are not due at once again; those that a gate leaves out are.
-  groups_ = phase == Phase::periodic ? groups : run_->groups();
+  groups_ = questions_.empty() ? groups : run_->groups();
   is_reading_ = false;
   paused_until_.reset();
   step_run(now);
