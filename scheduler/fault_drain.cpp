@@ -4,7 +4,7 @@
 
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
-#include "scheduler/model/names.h"
+#include "scheduler/model/drain_reason.h"
 #include "scheduler/remedies.h"
 #include "scheduler/sentences.h"
 
@@ -73,12 +73,6 @@ BreakerOpened opened_for(const Turn& turn, const Node& node, const NodeFault& fa
           true};
 }
 
-// A reason of muster's own has this form: nothing else is ever undone.
-std::string reason_of(const NodeFault& fault) {
-  return "muster:" + std::string(word(fault.fault_class)) + ":" + fault.check + ":" + fault.device +
-         " " + fault.id;
-}
-
 bool has_fault(const Node& node, const std::string& id) {
   return std::any_of(node.faults.begin(), node.faults.end(),
                      [&](const NodeFault& fault) { return fault.id == id; });
@@ -100,7 +94,9 @@ void mind(Turn& turn, const Node& node) {
   if (!node.fault_drain && drained_lately(turn, worst->check) >= drains_most(turn.state)) {
     return turn.decide(opened_for(turn, node, *worst));
   }
-  turn.decide(NodeFaulted{node.id, *worst, reason_of(*worst)});
+  turn.decide(NodeFaulted{
+      node.id, *worst,
+      text_of(drain_reason(worst->fault_class, worst->check, worst->device, worst->id))});
 }
 
 const char* remedy_text(Remedy remedy) {

@@ -1,5 +1,6 @@
 #include <charconv>
 
+#include "scheduler/model/names.h"
 #include "templates/health_profile.h"
 #include "templates/node.h"
 #include "templates/yaml_writer.h"
@@ -33,13 +34,10 @@ YamlNode node_of(const std::vector<std::string>& texts) {
   return node;
 }
 YamlNode node_of(CheckMode mode) {
-  constexpr const char* words[] = {"off", "observe", "enforce"};
-  return node_of(std::string(words[static_cast<std::size_t>(mode)]));
+  return node_of(std::string(word(mode)));
 }
 YamlNode node_of(RuleOperator op) {
-  constexpr const char* words[] = {"value", "below_median_pct", "all_equal", "majority",
-                                   "count_of"};
-  return node_of(std::string(words[static_cast<std::size_t>(op)]));
+  return node_of(std::string(word(op)));
 }
 
 // A map that leaves out what is not there.

@@ -6,12 +6,11 @@
 #include <string_view>
 
 #include "health/verdict/drain_reason.h"
+#include "scheduler/model/names.h"
 
 namespace muster {
 
 namespace {
-
-constexpr std::array<std::string_view, 3> mode_words{"off", "observe", "enforce"};
 
 template <class Number>
 std::optional<Number> parse_number(const std::string& text) {
@@ -80,7 +79,7 @@ FindingReport report_of(const HealthFinding& finding, double duration_ms, const 
   report.unit = finding.unit;
   report.source = finding.source;
   report.duration_ms = duration_ms;
-  report.mode = mode_words.at(static_cast<std::size_t>(mode));
+  report.mode = word(mode);
   report.finding = finding_id(finding);
   report.first_seen = first_seen_of(finding, run, streaks);
   if (!run.job.empty()) report.job = report_value(run.job);

@@ -174,9 +174,7 @@ void HealthWatch::step() {
   answer_questions();
   if (!run_ && reads_sources_) {
     const SourcesDue due = health_->pace(now, is_idle_);
-    // Between jobs the gate's checks are asked as well: the next one finds a young answer.
-    const Phase phase = is_idle_ ? Phase::prolog : Phase::periodic;
-    if (due.groups != 0) begin_run(phase, due.groups, now);
+    if (due.groups != 0) begin_run(Purpose::pace, due.groups, now);
     // Polls are too rare for what is due a second after the last read.
     if (due.groups == 0 && due.next_in > Milliseconds{0}) step_after(due.next_in);
   }
@@ -192,9 +190,11 @@ void HealthWatch::step_after(Milliseconds pause) {
   });
 }
 
-void HealthWatch::begin_run(Phase phase, SourceGroups groups, const CheckMoment& now) {
+void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now) {
   CheckSituation situation;
-  situation.phase = phase;
+  // Between jobs the gate's checks are asked as well: the next gate finds a young answer.
+  const bool is_gate = purpose == Purpose::gate;
+  situation.phase = is_gate || is_idle_ ? Phase::prolog : Phase::periodic;
   situation.groups = groups;
   situation.is_idle = is_idle_;
   situation.helper = reader_->facts();
@@ -203,7 +203,7 @@ void HealthWatch::begin_run(Phase phase, SourceGroups groups, const CheckMoment&
   situation.may_pause = questions_.empty();
   run_ = std::make_unique<CheckRun>(*monitor_, std::move(situation));
   // Those without checks on this node are not due at once again; those that a gate leaves out are.
-  groups_ = questions_.empty() ? groups : run_->groups();
+  groups_ = is_gate ? run_->groups() : groups;
   is_reading_ = false;
   paused_until_.reset();
   step_run(now);
@@ -273,7 +273,7 @@ void HealthWatch::answer_questions() {
     const auto* run = std::get_if<RunQuick>(&step);
     const bool must_wait = run == nullptr || run_ || run->after > Milliseconds{0};
     if (must_wait) return;  // asked again at the next poll
-    begin_run(Phase::prolog, all_source_groups, moment_now());
+    begin_run(Purpose::gate, all_source_groups, moment_now());
   }
 }
 

@@ -61,6 +61,7 @@ class HealthWatch {
   pid_t helper() const;  // no process of any attempt; 0: none
 
  private:
+  enum class Purpose { gate, pace };
   struct Question {
     BootTime asked_at{};
     Gated done;
@@ -74,7 +75,7 @@ class HealthWatch {
   void take(std::vector<HealthFinding> findings, const CheckMoment& now);
   void step();
   void step_after(Milliseconds pause);
-  void begin_run(Phase phase, SourceGroups groups, const CheckMoment& now);
+  void begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now);
   void step_run(const CheckMoment& now);
   void end_run(const CheckMoment& now);
   void answer_questions();
