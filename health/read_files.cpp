@@ -90,7 +90,10 @@ class Pass {
         root_(::open(request.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
     if (root_.fd < 0)
       stopped_ = "cannot read below " + request.root + ": " + failed_reading(errno).error;
-    has_placed_ = request.root != "/" && ::faccessat(root_.fd, ".probes", X_OK, 0) == 0;
+    if (request.root != "/" && root_.fd >= 0) {
+      FileReading reading;
+      for (std::string& name : list("/.probes", reading)) placed_.insert(std::move(name));
+    }
   }
 
   void read(const std::string& text) {
@@ -171,8 +174,8 @@ class Pass {
 
   // Of the file that takes its place; nothing: there is none.
   std::optional<FileReading> placed_reading(std::string key) const {
-    if (!has_placed_) return std::nullopt;
     std::ranges::replace(key, '/', '%');
+    if (!placed_.contains(key)) return std::nullopt;
     FileReading reading = text_reading(root_.fd, ".probes/" + key, request_.file_bytes_max);
     return reading.is_missing ? std::nullopt : std::optional(as_probe(std::move(reading)));
   }
@@ -197,7 +200,7 @@ class Pass {
   const ReadRequest& request_;
   const ReadSink& sink_;
   const OpenFile root_;
-  bool has_placed_ = false;
+  std::set<std::string> placed_;  // what lies in .probes
   std::map<std::string, std::vector<std::string>> listed_;
   std::set<std::string, std::less<>> told_;
   std::size_t bytes_ = 0;

@@ -23,9 +23,10 @@ struct Period {
   milliseconds busy;
   milliseconds idle;
 };
-// A port that goes down is seen within 5 s: the read after the pause takes its part of them.
+// A port that goes down is seen within 5 s: the helper's wait for an event and the read take their
+// part of them.
 constexpr std::array periods{
-    Period{SourceGroup::infiniband_state, milliseconds(4'800), seconds(20)},
+    Period{SourceGroup::infiniband_state, milliseconds(4'500), seconds(20)},
     Period{SourceGroup::infiniband_counters, seconds(30), seconds(60)},
     // Less than a minute: a verdict must not be older when a job comes.
     Period{SourceGroup::gpu, seconds(60), seconds(50)},

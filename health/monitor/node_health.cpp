@@ -41,12 +41,14 @@ NodeHealth::NodeHealth(HealthProfile profile, NodeHealthMemory saved)
     : profile_(std::move(profile)),
       rules_(rules_of(profile_)),
       boot_id_(std::move(saved.boot_id)),
-      streaks_(std::move(saved.streaks)) {}
+      streaks_(std::move(saved.streaks)),
+      wanted_(samples_wanted(streaks_, rules_)) {}
 
 void NodeHealth::begin(const std::string& boot_id, const CheckMoment& now) {
   if (!boot_id_.empty() && boot_id != boot_id_) note_reboot(streaks_, now.wall);
   if (boot_id != boot_id_) latest_.clear();
   boot_id_ = boot_id;
+  wanted_ = samples_wanted(streaks_, rules_);
   read_at_.clear();
 }
 
@@ -57,6 +59,7 @@ void NodeHealth::take(const std::vector<HealthFinding>& findings, const Findings
   }
   add_findings(streaks_, findings, rules_,
                {taken.at.wall, duration_cast<Seconds>(taken.at.since_boot), taken.job});
+  wanted_ = samples_wanted(streaks_, rules_);
   show(findings, taken.at.wall);
   const SourceGroups open = groups_of(wanted(), true);
   for (const SourceGroup group : every_source_group) {
@@ -83,10 +86,12 @@ void NodeHealth::show(const std::vector<HealthFinding>& findings, Time now) {
 
 void NodeHealth::on_reset(const std::string& gpu, Time now) {
   note_reset(streaks_, gpu, now);
+  wanted_ = samples_wanted(streaks_, rules_);
 }
 
 void NodeHealth::on_repair(const std::string& device, Time now) {
   note_repair(streaks_, device, now);
+  wanted_ = samples_wanted(streaks_, rules_);
 }
 
 NodeVerdict NodeHealth::verdict(Time now, const DrainBreakers& breakers) const {

@@ -69,7 +69,7 @@ class NodeHealth {
   const std::map<std::pair<std::string, std::string>, LatestFinding>& latest() const {
     return latest_;
   }
-  std::vector<SampleWanted> wanted() const { return samples_wanted(streaks_, rules_); }
+  const std::vector<SampleWanted>& wanted() const { return wanted_; }
 
   // `is_idle`: no ranks of ours. What is bad but not yet believed is due again after a second, for
   // some minutes at most: of a device that left nothing more will be said.
@@ -88,6 +88,7 @@ class NodeHealth {
   CheckRules rules_;
   std::string boot_id_;
   Streaks streaks_;
+  std::vector<SampleWanted> wanted_;  // of the streaks: to be had often
   std::map<std::pair<std::string, std::string>, LatestFinding> latest_;
   std::map<SourceGroup, SinceBoot> read_at_;
   std::map<SourceGroup, int> fast_reads_;  // in a row

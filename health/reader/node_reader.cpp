@@ -335,8 +335,18 @@ struct NodeReader::Parts {
     if (!is_watch_due(now)) return;
     auto& alive = std::get<Alive>(helper);
     alive.is_watching = true;
-    alive.process.send(encode(WatchCommand{options.nvml_library}));
+    command_watch(alive);
+  }
+
+  void command_watch(Alive& alive) {
+    alive.process.send(encode(WatchCommand{options.nvml_library, options.event_slice}));
     alive.process.send_on();
+  }
+
+  void set_event_slice(milliseconds slice) {
+    if (std::exchange(options.event_slice, slice) == slice) return;
+    auto* alive = std::get_if<Alive>(&helper);
+    if (alive != nullptr && alive->is_watching) command_watch(*alive);
   }
 
   SteadyTime start_for_events(const NoHelper& none) const {
@@ -408,6 +418,10 @@ void NodeReader::advance() {
   parts_->kill_late();
   parts_->look();
   parts_->watch();
+}
+
+void NodeReader::set_event_slice(milliseconds slice) {
+  parts_->set_event_slice(slice);
 }
 
 std::optional<NodeReadings> NodeReader::take() {

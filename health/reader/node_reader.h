@@ -44,6 +44,8 @@ class NodeReader {
     NodeReaderLimits limits;
     bool wants_events = false;
     std::string nvml_library;  // for the events
+    // While it waits for an event, a helper hears of a read after so long at the latest.
+    std::chrono::milliseconds event_slice{100};
     // waitpid, in tests one that never reaps. Somebody else may reap the helper too.
     std::function<pid_t(pid_t, int*, int)> wait;
   };
@@ -60,6 +62,8 @@ class NodeReader {
   std::optional<SteadyTime> wake_at() const;
   // Takes what the helper said; kills what is late. Call on either.
   void advance();
+  // From now on. Each slice costs a call of the driver.
+  void set_event_slice(std::chrono::milliseconds slice);
   // Once, when a read is over.
   std::optional<NodeReadings> take();
   std::vector<GpuEvent> take_events();

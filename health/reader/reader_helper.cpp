@@ -27,8 +27,6 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-// A command is heard after so long at the latest.
-constexpr milliseconds event_slice = 100ms;
 constexpr auto event_retry = 60s;
 constexpr std::size_t unsent_bytes_max = 64u << 10;
 
@@ -90,8 +88,10 @@ class EventWatch {
  public:
   explicit EventWatch(Teller& teller) : teller_(teller) {}
 
-  void want(const std::string& library) {
-    path_ = library;
+  void want(const WatchCommand& command) {
+    slice_ = command.slice;
+    if (path_ == command.library) return;
+    path_ = command.library;
     retry_at_ = std::chrono::steady_clock::now();
   }
 
@@ -108,7 +108,7 @@ class EventWatch {
     if (!source_ && (!path_ || std::chrono::steady_clock::now() < retry_at_)) return;
     if (!source_) return open();
     if (!std::exchange(is_announced_, true)) teller_.say_now(EventCallBegins{event_wait_call});
-    const auto event = source_->wait(event_slice);
+    const auto event = source_->wait(slice_);
     if (!event) return fail(event.error().message);
     if (*event) teller_.say_now(EventIsTold{**event});
   }
@@ -149,6 +149,7 @@ class EventWatch {
 
   Teller& teller_;
   std::optional<std::string> path_;
+  milliseconds slice_{};
   std::chrono::steady_clock::time_point retry_at_;
   std::unique_ptr<NvmlLibrary> library_;  // the source refers to it
   std::optional<GpuEventSource> source_;
@@ -187,7 +188,7 @@ class Helper {
   }
 
   void obey(const HelperCommand& command) {
-    if (const auto* watch = std::get_if<WatchCommand>(&command)) return watch_.want(watch->library);
+    if (const auto* watch = std::get_if<WatchCommand>(&command)) return watch_.want(*watch);
     const auto& read = std::get<ReadCommand>(command);
     read_and_tell(read, teller_);
     if (read.request.gpus) ask_and_tell(read.request, teller_);

@@ -132,7 +132,10 @@ std::string encoded(const ReadCommand& command) {
   return frame.done();
 }
 std::string encoded(const WatchCommand& command) {
-  return one_text(Kind::watch, command.library);
+  FrameWriter frame(Kind::watch);
+  frame.text(command.library);
+  frame.number(static_cast<std::uint32_t>(command.slice.count()));
+  return frame.done();
 }
 std::string encoded(const FileBegins& message) {
   return one_text(Kind::file_begins, message.path);
@@ -252,7 +255,11 @@ std::optional<HelperCommand> decode_command(std::string_view frame) {
   const Kind kind{fields.number<std::uint8_t>()};
   std::optional<HelperCommand> command;
   if (kind == Kind::read) command = read_command(fields);
-  if (kind == Kind::watch) command = WatchCommand{fields.text()};
+  if (kind == Kind::watch) {
+    std::string library = fields.text();
+    const auto slice = fields.number<std::uint32_t>();
+    command = WatchCommand{std::move(library), std::chrono::milliseconds(slice)};
+  }
   return fields.is_whole() ? std::move(command) : std::nullopt;
 }
 

@@ -8,7 +8,7 @@
 //
 //   reader to helper    1 read    root, library, sources, skip, scope (u8: 1 gpus, 2 processes,
 //                                 4 inforom, 8 topology)
-//                       2 watch   library
+//                       2 watch   library, slice (u32, ms)
 //   helper to reader   16 begins  path
 //                      17 file    path, error, missing (u8), text
 //                      18 files over
@@ -20,6 +20,7 @@
 //                      24 event call
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -38,9 +39,11 @@ struct ReadCommand {
   NodeReadRequest request;
   std::set<std::string, std::less<>> skip;
 };
-// From now on, between reads, the driver's events are told.
+// From now on, between reads, the driver's events are told. While it waits for one the helper hears
+// nothing for a slice at most.
 struct WatchCommand {
   std::string library;
+  std::chrono::milliseconds slice{100};
 };
 using HelperCommand = std::variant<ReadCommand, WatchCommand>;
 

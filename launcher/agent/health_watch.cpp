@@ -24,6 +24,10 @@ constexpr std::chrono::milliseconds run_tick{20};
 constexpr std::chrono::seconds save_pause{60};
 // Of the kernel's log, at a time: a storm of lines must not hold up the lease.
 constexpr int log_parts_most = 4;
+// A gate comes when the node is idle, and is not to wait; beside ranks nothing is in a hurry, and
+// what the driver tells ends the wait.
+constexpr std::chrono::milliseconds idle_event_slice{100};
+constexpr std::chrono::milliseconds busy_event_slice{250};
 // With all sources read so often since the agent knows nothing of before, what fails has failed
 // often enough to be believed, and what is not believed is sound.
 constexpr int looks_until_settled = usual_samples;
@@ -136,6 +140,7 @@ void HealthWatch::save() {
 void HealthWatch::poll(bool is_idle) {
   is_idle_ = is_idle;
   if (!health_) return;
+  if (reader_) reader_->set_event_slice(is_idle ? idle_event_slice : busy_event_slice);
   const CheckMoment now = moment_now();
   read_log(now);
   take(monitor_->tick(now), now);

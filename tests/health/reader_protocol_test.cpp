@@ -5,6 +5,7 @@
 #include "tests/catch.h"
 
 using namespace muster;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -77,8 +78,9 @@ TEST_CASE("commands come out as they went in") {
   const auto without = decode_command(body(encode(ReadCommand{})));
   REQUIRE(without);
   CHECK_FALSE(std::get<ReadCommand>(*without).request.gpus);
-  const auto watch = decode_command(body(encode(WatchCommand{"w.so"})));
+  const auto watch = decode_command(body(encode(WatchCommand{"w.so", 500ms})));
   CHECK(std::get<WatchCommand>(*watch).library == "w.so");
+  CHECK(std::get<WatchCommand>(*watch).slice == 500ms);
 }
 
 TEST_CASE("a frame that is cut short, or goes on, is none") {
