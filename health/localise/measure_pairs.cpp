@@ -1,0 +1,133 @@
+#include "health/localise/measure_pairs.h"
+
+#include <algorithm>
+
+#include "health/active/plan.h"
+#include "health/active/samples.h"
+
+namespace muster {
+
+namespace {
+
+constexpr double bits_of_a_byte = 8;
+constexpr const char* tcp_metric = "tcp_gbps";
+constexpr const char* verbs_metric = "ib_write_bw_host_gbps";
+// A bandwidth and a latency of each HCA, on ports of their own.
+constexpr int ports_of_an_hca = 2;
+// More would repeat themselves: what is wrong with one node is wrong with each of its tests.
+constexpr std::size_t complaints_max = 64;
+
+std::vector<std::string> hcas_of(const PairTest& test, const LocaliseNode& node) {
+  if (!test.rail) return node.rails;
+  return *test.rail < node.rails.size() ? std::vector{node.rails[*test.rail]}
+                                        : std::vector<std::string>{};
+}
+
+int ports_of(const PairTest& test, const std::vector<LocaliseNode>& nodes) {
+  const std::size_t hcas = std::max<std::size_t>(1, hcas_of(test, nodes[test.a]).size());
+  return ports_of_an_hca * static_cast<int>(hcas);
+}
+
+std::string host_of(const std::string& node, const PairMeasureOptions& options) {
+  const auto found = options.hosts.find(node);
+  return found == options.hosts.end() ? node : found->second;
+}
+
+std::string name_of(const PairTest& test, const std::vector<LocaliseNode>& nodes) {
+  const std::string rail = test.rail && *test.rail < nodes[test.a].rails.size()
+                               ? " " + nodes[test.a].rails[*test.rail]
+                               : "";
+  return nodes[test.a].name + " " + nodes[test.b].name + rail;
+}
+
+std::string why_none(const NodeOutput& serving, const NodeOutput& connecting,
+                     const std::string& metric) {
+  const ProbeOutput said = read_probe_output(connecting.lines);
+  for (const PerformanceSample& sample : said.samples) {
+    if (sample.metric == metric && !sample.value) return sample.error;
+  }
+  if (!connecting.error.empty()) return connecting.error;
+  return serving.error.empty() ? "its probe said nothing" : serving.error;
+}
+
+}  // namespace
+
+PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& nodes, int port,
+                         const PairMeasureOptions& options) {
+  PlannedProbe probe;
+  probe.spec = find_probe(options.has_verbs ? "ib-pair" : "tcp");
+  const std::vector<std::string> of_a = hcas_of(test, nodes[test.a]);
+  const std::vector<std::string> of_b = hcas_of(test, nodes[test.b]);
+  const auto words = [&](const std::vector<std::string>& hcas) {
+    std::vector<std::string> all{std::string(probe.spec->name)};
+    if (options.has_verbs) all.insert(all.end(), hcas.begin(), hcas.end());
+    return all;
+  };
+  const int times = options.has_verbs ? static_cast<int>(std::max<std::size_t>(1, of_a.size())) : 1;
+  const std::vector<std::string> seconds{"--seconds", std::to_string(options.time.count())};
+  PairCommands commands;
+  commands.serve.node = nodes[test.a].name;
+  probe.words = words(of_a);
+  commands.serve.words = serving_words(probe, port);
+  commands.connect.node = nodes[test.b].name;
+  probe.words = words(of_b);
+  commands.connect.words = connecting_words(probe, host_of(nodes[test.a].name, options), port);
+  // Of tcp-serve they are how long it waits for its partner.
+  if (options.has_verbs) {
+    commands.serve.words.insert(commands.serve.words.end(), seconds.begin(), seconds.end());
+  }
+  commands.connect.words.insert(commands.connect.words.end(), seconds.begin(), seconds.end());
+  for (NodeCommand* command : {&commands.serve, &commands.connect}) {
+    command->token = options.token;
+    command->deadline = options.time * times + probe.spec->limit;
+  }
+  return commands;
+}
+
+PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& nodes,
+                     const NodeOutput& connecting, const PairMeasureOptions& options) {
+  const std::string metric = options.has_verbs ? verbs_metric : tcp_metric;
+  const std::size_t wanted = options.has_verbs ? hcas_of(test, nodes[test.b]).size() : 1;
+  PairResult result{test, std::nullopt};
+  std::size_t told = 0;
+  std::optional<double> slowest;
+  for (const PerformanceSample& sample : read_probe_output(connecting.lines).samples) {
+    if (sample.metric != metric || !sample.value) continue;
+    ++told;
+    slowest = slowest ? std::min(*slowest, *sample.value) : *sample.value;
+  }
+  if (slowest && told >= wanted) result.gb_per_s = *slowest / bits_of_a_byte;
+  return result;
+}
+
+PairComplaints measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
+                             RunOnNode& on_nodes, const PairMeasureOptions& options) {
+  PairComplaints complaints;
+  while (const auto round = localisation.next_round()) {
+    if (options.on_round) options.on_round(*round);
+    std::vector<NodeCommand> commands;
+    int port = options.first_port;
+    for (const PairTest& test : round->tests) {
+      PairCommands both = commands_of(test, nodes, port, options);
+      port += ports_of(test, nodes);
+      commands.push_back(std::move(both.serve));
+      commands.push_back(std::move(both.connect));
+    }
+    std::vector<NodeOutput> outputs = on_nodes.run(commands);
+    outputs.resize(commands.size(), {"", "there is no answer"});
+    for (std::size_t i = 0; i < round->tests.size(); ++i) {
+      const PairTest& test = round->tests[i];
+      const NodeOutput& connecting = outputs[2 * i + 1];
+      const PairResult result = result_of(test, nodes, connecting, options);
+      if (!result.gb_per_s && complaints.size() < complaints_max) {
+        complaints.push_back(
+            name_of(test, nodes) + ": " +
+            why_none(outputs[2 * i], connecting, options.has_verbs ? verbs_metric : tcp_metric));
+      }
+      localisation.add(result);
+    }
+  }
+  return complaints;
+}
+
+}  // namespace muster

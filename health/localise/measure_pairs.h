@@ -1,0 +1,44 @@
+// Measures the pairs of a localisation with the probes of two nodes, round by round, until it is
+// done: over InfiniBand where the nodes have it, else over TCP. One thread; blocks while it runs.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "health/localise/localisation.h"
+#include "health/localise/run_on_node.h"
+
+namespace muster {
+
+struct PairMeasureOptions {
+  bool has_verbs = false;                    // rails are HCAs; else TCP, which knows no rails
+  std::map<std::string, std::string> hosts;  // to connect to, by node; usually its name
+  int first_port = 18700;                    // free on all nodes, with some thousand after it
+  std::chrono::seconds time{10};             // of a measurement
+  std::string token;                         // that nobody else knows; new for each run
+  std::function<void(const PairRound&)> on_round;
+};
+
+// What both ends of a test are to run: the serving one, the connecting one.
+struct PairCommands {
+  NodeCommand serve;
+  NodeCommand connect;
+};
+PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& nodes, int port,
+                         const PairMeasureOptions& options);
+
+// Of the connecting end's lines: of several HCAs the slowest. Nothing: one of them said nothing.
+PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& nodes,
+                     const NodeOutput& connecting, const PairMeasureOptions& options);
+
+// Why each test without a result has none, a line each: "n1 n2: the partner did not come".
+using PairComplaints = std::vector<std::string>;
+
+// `nodes` are those of the localisation.
+PairComplaints measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
+                             RunOnNode& on_nodes, const PairMeasureOptions& options);
+
+}  // namespace muster

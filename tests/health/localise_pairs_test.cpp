@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <charconv>
+
+#include "health/active/probe_words.h"
+#include "health/localise/measure_pairs.h"
+#include "tests/catch.h"
+#include "tests/health/localise_fabric.h"
+
+using namespace muster;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::vector<LocaliseNode> two_nodes() {
+  return {{"n1", "leaf1", {"mlx5_0", "mlx5_1"}}, {"n2", "leaf1", {"mlx5_0", "mlx5_1"}}};
+}
+
+// Nodes whose probes measure a model fabric. They believe the words that they are given alone.
+class ModelNodes : public RunOnNode {
+ public:
+  ModelNodes(ModelFabric& fabric, bool has_verbs) : fabric_(fabric), has_verbs_(has_verbs) {
+    const auto nodes = fabric.nodes();
+    for (std::size_t i = 0; i < nodes.size(); ++i) places_[nodes[i].name] = i;
+  }
+
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+    std::map<std::string, std::string> servers;  // by "host port"
+    for (const NodeCommand& one : commands) {
+      CHECK(one.token == "a-token-of-16-ch");
+      CHECK(one.deadline.count() > 0);
+      if (!one.words.front().ends_with("-serve")) continue;
+      const std::string key = one.node + " " + port_of(one);
+      CHECK(servers.emplace(key, one.node).second);  // no port is served twice on a node
+    }
+    std::vector<PairTest> tests;
+    for (const NodeCommand& one : commands) {
+      if (one.words.front().ends_with("-connect")) tests.push_back(test_of(one, servers));
+    }
+    const std::vector<PairResult> results = fabric_.run(tests);
+    std::vector<NodeOutput> outputs;
+    std::size_t next = 0;
+    for (const NodeCommand& one : commands) {
+      const bool connects = one.words.front().ends_with("-connect");
+      outputs.push_back(connects ? said(one, results[next++]) : NodeOutput{});
+    }
+    return outputs;
+  }
+
+ private:
+  static std::string port_of(const NodeCommand& command) {
+    const auto read = ProbeWords::read(command.words, {"--port", "--seconds"});
+    REQUIRE(read);
+    return read->text("--port");
+  }
+  PairTest test_of(const NodeCommand& command, std::map<std::string, std::string>& servers) {
+    const auto read = ProbeWords::read(command.words, {"--port", "--seconds"});
+    REQUIRE(read);
+    const std::string& host = read->names().at(1);
+    CHECK(servers.contains(host + " " + read->text("--port")));
+    PairTest test{places_.at(host), places_.at(command.node), std::nullopt};
+    const std::vector<std::string>& names = read->names();
+    if (has_verbs_ && names.size() == 3) {
+      test.rail = static_cast<std::size_t>(names[2].back() - '0');
+    }
+    return test;
+  }
+  NodeOutput said(const NodeCommand& command, const PairResult& result) {
+    const auto names = ProbeWords::read(command.words, {"--port", "--seconds"})->names();
+    Words devices{"-"};
+    if (has_verbs_) devices.assign(names.begin() + 2, names.end());
+    const std::string metric = has_verbs_ ? "ib_write_bw_host_gbps" : "tcp_gbps";
+    std::string lines;
+    for (const std::string& device : devices) {
+      lines += metric + " " + device +
+               (result.gb_per_s ? " " + std::to_string(*result.gb_per_s * 8) : " error too slow") +
+               "\n";
+    }
+    return {lines, ""};
+  }
+
+  ModelFabric& fabric_;
+  bool has_verbs_;
+  std::map<std::string, NodeIndex> places_;
+};
+
+// Those that never answer.
+class SilentNodes : public RunOnNode {
+ public:
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+    return std::vector<NodeOutput>(commands.size() / 2, {"", "the node does not answer"});
+  }
+};
+
+PairMeasureOptions with_verbs(bool has_verbs) {
+  PairMeasureOptions options;
+  options.has_verbs = has_verbs;
+  options.token = "a-token-of-16-ch";
+  return options;
+}
+
+std::vector<LocaliseVerdict> localised(FabricShape shape, const std::vector<FabricFault>& faults,
+                                       bool has_verbs) {
+  ModelFabric fabric(shape, faults, 0, 7);
+  ModelNodes on_nodes(fabric, has_verbs);
+  LocaliseSettings settings;
+  settings.seed = 3;
+  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, with_verbs(has_verbs)).empty());
+  return localisation.verdicts();
+}
+
+}  // namespace
+
+TEST_CASE("both ends of a TCP pair know port and host, and no rail") {
+  PairMeasureOptions options = with_verbs(false);
+  options.hosts["n1"] = "10.0.0.1";
+  const PairCommands both = commands_of({0, 1, std::nullopt}, two_nodes(), 18700, options);
+  CHECK(both.serve.node == "n1");
+  CHECK(both.serve.words == Words{"tcp-serve", "--port", "18700"});
+  CHECK(both.connect.node == "n2");
+  CHECK(both.connect.words ==
+        Words{"tcp-connect", "10.0.0.1", "--port", "18700", "--seconds", "10"});
+  CHECK(both.serve.token == options.token);
+}
+
+TEST_CASE("both ends of an InfiniBand pair name their HCAs, or that of the rail") {
+  const PairMeasureOptions options = with_verbs(true);
+  const PairCommands all = commands_of({0, 1, std::nullopt}, two_nodes(), 18700, options);
+  CHECK(all.serve.words ==
+        Words{"ib-pair-serve", "mlx5_0", "mlx5_1", "--port", "18700", "--seconds", "10"});
+  CHECK(all.connect.words ==
+        Words{"ib-pair-connect", "n1", "mlx5_0", "mlx5_1", "--port", "18700", "--seconds", "10"});
+  const PairCommands one = commands_of({0, 1, 1}, two_nodes(), 18700, options);
+  CHECK(one.connect.words ==
+        Words{"ib-pair-connect", "n1", "mlx5_1", "--port", "18700", "--seconds", "10"});
+  CHECK(all.serve.deadline > one.serve.deadline);
+}
+
+TEST_CASE("of several HCAs the slowest counts, and one that said nothing is no result") {
+  const PairMeasureOptions options = with_verbs(true);
+  const PairTest test{0, 1, std::nullopt};
+  const auto of = [&](const std::string& lines) {
+    return result_of(test, two_nodes(), {lines, ""}, options).gb_per_s;
+  };
+  CHECK(of("ib_write_bw_host_gbps mlx5_0:1 380\nib_write_bw_host_gbps mlx5_1:1 200\n") == 25);
+  CHECK_FALSE(of("ib_write_bw_host_gbps mlx5_0:1 380\n"));
+  CHECK_FALSE(of("ib_write_bw_host_gbps mlx5_0:1 380\nib_write_bw_host_gbps mlx5_1:1 error no\n"));
+  CHECK_FALSE(of(""));
+  CHECK_FALSE(of("rubbish\ntcp_gbps - 80\n"));
+  CHECK(result_of(test, two_nodes(), {"tcp_gbps - 80\n", ""}, with_verbs(false)).gb_per_s == 10);
+}
+
+TEST_CASE("a slow node is found over TCP, by what its probes print") {
+  const auto verdicts = localised({.leaves = 2, .nodes_per_leaf = 8, .rails = 1},
+                                  {{FabricFaultKind::node, 5, 0, 0.7}}, false);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(drains(verdicts.front().kind));
+  CHECK(verdicts.front().names == std::vector<std::string>{"n5"});
+}
+
+TEST_CASE("a slow rail is found over InfiniBand, by what its probes print") {
+  const auto verdicts = localised({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
+                                  {{FabricFaultKind::rail, 3, 2, 0.6}}, true);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts.front().kind == LocaliseKind::rail);
+  CHECK(verdicts.front().names == std::vector<std::string>{"n3"});
+  CHECK(verdicts.front().rail == "mlx5_2");
+}
+
+TEST_CASE("nodes that do not answer end the rounds, and are complained of") {
+  const std::vector<LocaliseNode> nodes = two_nodes();
+  Localisation localisation(nodes, std::nullopt, {});
+  SilentNodes silent;
+  const PairComplaints complaints = measure_pairs(localisation, nodes, silent, with_verbs(false));
+  REQUIRE_FALSE(complaints.empty());
+  CHECK_THAT(complaints.front(), ContainsSubstring("answer"));
+}
