@@ -42,16 +42,15 @@ bool is_shown(const FindingReport& report, const HealthTextForm& form) {
   return form.all || report.status != word_of(CheckStatus::pass);
 }
 
-// Without the host: there is one.
 std::string findings_table(const std::vector<FindingReport>& reports, const HealthTextForm& form) {
   std::vector<std::string> headings;
   for (const std::string& heading : finding_headings()) headings.push_back(upper(heading));
-  headings.erase(headings.begin());
+  if (!form.hosts) headings.erase(headings.begin());
   Table table(headings);
   for (const FindingReport& report : reports) {
     if (!is_shown(report, form)) continue;
     std::vector<std::string> cells = finding_row(report);
-    cells.erase(cells.begin());
+    if (!form.hosts) cells.erase(cells.begin());
     table.add(std::move(cells));
   }
   return table.empty() ? "" : table.text(form.width, form.color);
@@ -61,8 +60,9 @@ std::string name_of(const std::string& check, const std::string& device) {
   return device.empty() ? check : check + " " + device;
 }
 
-std::string evidence_of(const FindingReport& report) {
-  std::string text = name_of(report.check, report.device) + ": " + report.source + "\n";
+std::string evidence_of(const FindingReport& report, const HealthTextForm& form) {
+  const std::string host = form.hosts && !report.host.empty() ? report.host + " " : "";
+  std::string text = host + name_of(report.check, report.device) + ": " + report.source + "\n";
   std::size_t shown = 0;
   for (const std::string& line : report.evidence) {
     if (++shown > evidence_lines_most) break;
@@ -74,42 +74,13 @@ std::string evidence_of(const FindingReport& report) {
   return text;
 }
 
-std::string evidence_text(const std::vector<FindingReport>& reports) {
+std::string evidence_text(const std::vector<FindingReport>& reports, const HealthTextForm& form) {
   std::string text;
   for (const FindingReport& report : reports) {
     const bool is_pass = report.status == word_of(CheckStatus::pass);
-    if (!is_pass && !report.evidence.empty()) text += evidence_of(report);
+    if (!is_pass && !report.evidence.empty()) text += evidence_of(report, form);
   }
   return printable(text);
-}
-
-struct Counts {
-  std::size_t pass = 0;
-  std::size_t fail = 0;
-  std::size_t unknown = 0;
-};
-
-Counts counts_of(const std::vector<FindingReport>& reports) {
-  Counts counts;
-  for (const FindingReport& report : reports) {
-    if (report.status == word_of(CheckStatus::pass)) ++counts.pass;
-    if (report.status == word_of(CheckStatus::fail)) ++counts.fail;
-    if (report.status == word_of(CheckStatus::unknown)) ++counts.unknown;
-  }
-  return counts;
-}
-
-std::string summary_of(const HealthLook& look) {
-  const Counts counts = counts_of(look.reports);
-  std::string text = std::to_string(counts.pass) +
-                     (counts.pass == 1 ? " check passed, " : " checks passed, ") +
-                     std::to_string(counts.fail) + " failed, " + std::to_string(counts.unknown) +
-                     " unknown, in " + elapsed_text(look.took);
-  if (look.first_readings > 0) {
-    text += ", and " + std::to_string(look.first_readings) + " counters read for the first time";
-  }
-  if (look.looks > 1) text += " (" + std::to_string(look.looks) + " looks)";
-  return text + "; " + (look.profile.empty() ? "no profile" : "profile " + look.profile) + "\n";
 }
 
 std::string names_of(const std::vector<SampleWanted>& wanted) {
@@ -174,6 +145,20 @@ Document samples_document(const std::vector<SampleWanted>& wanted) {
   return all;
 }
 
+}  // namespace
+
+HealthExit health_exit(const NodeVerdict& verdict) {
+  if (verdict.is_drained()) return HealthExit::drained;
+  const bool is_open = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
+  return is_open ? HealthExit::unclear : HealthExit::healthy;
+}
+
+Document report_document(const FindingReport& report) {
+  Document out;
+  FindingReport::fields(report, FieldWriter(out));
+  return out;
+}
+
 const char* state_word(HealthExit exit) {
   return exit == HealthExit::drained   ? "drained"
          : exit == HealthExit::unclear ? "unclear"
@@ -194,25 +179,39 @@ Document verdict_document(const NodeVerdict& verdict) {
   return out;
 }
 
-}  // namespace
-
-HealthExit health_exit(const NodeVerdict& verdict) {
-  if (verdict.is_drained()) return HealthExit::drained;
-  const bool is_open = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
-  return is_open ? HealthExit::unclear : HealthExit::healthy;
+FindingCounts counts_of(const std::vector<FindingReport>& reports) {
+  FindingCounts counts;
+  for (const FindingReport& report : reports) {
+    if (report.status == word_of(CheckStatus::pass)) ++counts.pass;
+    if (report.status == word_of(CheckStatus::fail)) ++counts.fail;
+    if (report.status == word_of(CheckStatus::unknown)) ++counts.unknown;
+  }
+  return counts;
 }
 
-Document report_document(const FindingReport& report) {
-  Document out;
-  FindingReport::fields(report, FieldWriter(out));
-  return out;
+std::string findings_text(const std::vector<FindingReport>& all, const HealthTextForm& form) {
+  const auto reports = worst_first(all);
+  std::string text = findings_table(reports, form);
+  const std::string evidence = evidence_text(reports, form);
+  if (!evidence.empty()) text += "\n" + evidence;
+  return text;
+}
+
+std::string summary_of(const HealthLook& look) {
+  const FindingCounts counts = counts_of(look.reports);
+  std::string text = std::to_string(counts.pass) +
+                     (counts.pass == 1 ? " check passed, " : " checks passed, ") +
+                     std::to_string(counts.fail) + " failed, " + std::to_string(counts.unknown) +
+                     " unknown, in " + elapsed_text(look.took);
+  if (look.first_readings > 0) {
+    text += ", and " + std::to_string(look.first_readings) + " counters read for the first time";
+  }
+  if (look.looks > 1) text += " (" + std::to_string(look.looks) + " looks)";
+  return text + "; " + (look.profile.empty() ? "no profile" : "profile " + look.profile) + "\n";
 }
 
 std::string health_text(const HealthLook& look, const HealthTextForm& form) {
-  const auto reports = worst_first(look.reports);
-  std::string text = findings_table(reports, form);
-  const std::string evidence = evidence_text(reports);
-  if (!evidence.empty()) text += "\n" + evidence;
+  std::string text = findings_text(look.reports, form);
   if (!text.empty()) text += "\n";
   for (const HungSource& hung : look.hung) {
     text += inked("hung", Ink::red, form.color) + ": " + one_line(hung.source) + ": " +
@@ -222,7 +221,7 @@ std::string health_text(const HealthLook& look, const HealthTextForm& form) {
 }
 
 Document health_document(const HealthLook& look) {
-  const Counts counts = counts_of(look.reports);
+  const FindingCounts counts = counts_of(look.reports);
   Document out;
   out["ts"] = utc_text(look.run.at);
   out["host"] = look.run.host;

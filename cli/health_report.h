@@ -48,11 +48,25 @@ struct HealthTextForm {
   bool all = false;  // passes too
   int width = 0;
   bool color = false;
+  bool hosts = false;  // of several: each finding says of which
 };
+// A table of findings, worst first, and what speaks for them; empty: nothing is to be shown.
+std::string findings_text(const std::vector<FindingReport>& reports, const HealthTextForm& form);
+// The passes, failures and unknowns among them.
+struct FindingCounts {
+  std::size_t pass = 0;
+  std::size_t fail = 0;
+  std::size_t unknown = 0;
+};
+FindingCounts counts_of(const std::vector<FindingReport>& reports);
 std::string health_text(const HealthLook& look, const HealthTextForm& form);
 Document health_document(const HealthLook& look);
 // One line of JSON for each finding.
 std::string health_lines(const HealthLook& look);
 Document report_document(const FindingReport& report);
+// One line: how many checks passed, failed, are unknown, in how long, by which profile.
+std::string summary_of(const HealthLook& look);
+const char* state_word(HealthExit exit);
+Document verdict_document(const NodeVerdict& verdict);
 
 }  // namespace muster

@@ -1,19 +1,15 @@
 #include "cli/health_run.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/health_forms.h"
 #include "cli/health_profile.h"
 #include "cli/health_slurm.h"
 #include "cli/terminal.h"
 #include "health/check_names.h"
 #include "health/name_pattern.h"
-#include "health/output/nagios.h"
-#include "health/output/prometheus.h"
-#include "launcher/os/whole_file.h"
 #include "scheduler/model/exit_code.h"
 #include "templates/spelling.h"
 
@@ -23,7 +19,6 @@ namespace {
 
 constexpr int usage_error = 2;
 constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
-constexpr int internal = static_cast<int>(ExitCode::internal);
 // As many samples as a profile may ask for within a person's patience.
 constexpr int looks_most = 5;
 
@@ -80,28 +75,10 @@ Result<HealthProfile> profile_for(const HealthRunOptions& options, const LookWan
   return std::move(chosen.profile);
 }
 
-int tell(const HealthLook& look, const HealthRunOptions& options, const CommonOptions& common) {
-  const int code = static_cast<int>(health_exit(look.verdict));
-  if (common.output == OutputFormat::nagios) {
-    const PluginAnswer answer = nagios_answer(look.reports);
-    write_all(Stream::out, answer.line + "\n");
-    return answer.exit_code;
-  }
-  if (common.output == OutputFormat::prometheus) {
-    write_all(Stream::out, prometheus_text(look.reports, look.run.at));
-  } else if (common.output == OutputFormat::jsonl) {
-    write_all(Stream::out, health_lines(look));
-  } else if (wants_table(common)) {
-    const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-    const bool color = wants_color(common.color, Stream::out);
-    write_all(Stream::out, health_text(look, {options.all, width, color}));
-  } else {
-    const Document document = health_document(look);
-    const bool is_lines = common.output == OutputFormat::tsv && common.query.empty();
-    const int printed = print_document(is_lines ? document["findings"] : document, common);
-    if (printed != 0) return printed;
-  }
-  return code;
+HealthForms forms_of(const HealthLook& look) {
+  return {look.run.at, look.reports,
+          [&](const HealthTextForm& form) { return health_text(look, form); },
+          [&] { return health_lines(look); }, [&] { return health_document(look); }};
 }
 
 void tell_hung(const HealthLook& look, const CommonOptions& common) {
@@ -150,21 +127,13 @@ int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
     if (!saved) notice(saved.error().message + ": nothing of this run is remembered", common);
   }
   if (options.prometheus_file.empty()) return 0;
-  constexpr mode_t readable = 0644;
   const HealthLook look = prepared.look->result();
-  const std::string text = prometheus_text(look.reports, look.run.at);
-  if (replace_file(options.prometheus_file, text, readable, Durable::in_cache)) return 0;
-  complain("cannot write " + options.prometheus_file + ": " + std::strerror(errno), common);
-  return internal;
+  return write_prometheus_file(options.prometheus_file, forms_of(look), common);
 }
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common) {
-  const bool is_for_monitors = common.output == OutputFormat::nagios ||
-                               common.output == OutputFormat::prometheus ||
-                               common.output == OutputFormat::jsonl;
-  if (is_for_monitors && !common.query.empty()) {
-    return refused("--query goes with json, yaml and tsv", usage_error, common).exit_code;
-  }
+  const std::string misused = misused_query(common);
+  if (!misused.empty()) return refused(misused, usage_error, common).exit_code;
   const std::string misfit = misfit_of(options.checks);
   if (!misfit.empty()) return refused(misfit, usage_error, common).exit_code;
   if (options.slurm) return run_slurm_hook(options, common);
@@ -177,7 +146,7 @@ int run_health(const HealthRunOptions& options, const CommonOptions& common) {
   const int kept = keep_results(ready, options, common);
   const HealthLook look = ready.look->result();
   tell_hung(look, common);
-  const int code = tell(look, options, common);
+  const int code = tell_health(forms_of(look), health_exit(look.verdict), options.all, common);
   return kept != 0 ? kept : code;
 }
 

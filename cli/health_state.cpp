@@ -27,25 +27,26 @@ bool is_set(const char* name) {
   return value != nullptr && *value != '\0';
 }
 
-std::string file_name(const std::string& host) {
-  std::string name = "health-" + host + ".state";
+std::string file_name(const std::string& kind, const std::string& host) {
+  std::string name = kind + "-" + host + ".state";
   for (char& c : name) c = c == '/' || static_cast<unsigned char>(c) < ' ' ? '_' : c;
   return name;
 }
 
 }  // namespace
 
-std::optional<std::filesystem::path> usual_state_file(const std::string& host) {
+std::optional<std::filesystem::path> usual_state_file(const std::string& host,
+                                                      const std::string& kind) {
   if (is_set("MUSTER_HOME") || is_set("XDG_STATE_HOME") || is_set("HOME")) {
-    return Home::from_environment().root / file_name(host);
+    return Home::from_environment().root / file_name(kind, host);
   }
   if (::geteuid() != 0) return std::nullopt;
-  return std::filesystem::path("/var/lib/muster") / file_name(host);
+  return std::filesystem::path("/var/lib/muster") / file_name(kind, host);
 }
 
-Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path) {
+Result<std::optional<std::string>> read_state_file(const std::filesystem::path& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!file && errno == ENOENT) return std::optional<HealthState>();
+  if (!file && errno == ENOENT) return std::optional<std::string>();
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) {
     return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
@@ -57,19 +58,30 @@ Result<std::optional<HealthState>> load_health_state(const std::filesystem::path
   if (!read_whole(file.get(), text)) {
     return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
   }
-  auto state = decode_health_state(text);
+  return std::optional(std::move(text));
+}
+
+Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path) {
+  const auto text = read_state_file(path);
+  if (!text) return text.error();
+  if (!*text) return std::optional<HealthState>();
+  auto state = decode_health_state(**text);
   if (!state) return Error{path.string() + ": " + state.error().message};
   return std::optional(std::move(*state));
 }
 
-Status save_health_state(const std::filesystem::path& path, const HealthState& state) {
+Status write_state_file(const std::filesystem::path& path, const std::string& text) {
   constexpr mode_t owner_only = 0600;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::error_code failed;
   if (std::filesystem::create_directories(folder, failed)) ::chmod(folder.c_str(), 0700);
   if (failed) return Error{"cannot make " + folder.string() + ": " + failed.message()};
-  if (replace_file(path, encode_health_state(state), owner_only, Durable::in_cache)) return Done{};
+  if (replace_file(path, text, owner_only, Durable::in_cache)) return Done{};
   return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
+}
+
+Status save_health_state(const std::filesystem::path& path, const HealthState& state) {
+  return write_state_file(path, encode_health_state(state));
 }
 
 std::string encode_health_state(const HealthState& state) {

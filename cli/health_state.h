@@ -39,11 +39,17 @@ struct HealthState {
 // In the state directory; a name of the host's own, for home directories are shared. A process of
 // root without a HOME, as Slurm starts its hooks, has /var/lib/muster; another one without has
 // none: a place that anybody may make is not believed.
-std::optional<std::filesystem::path> usual_state_file(const std::string& host);
+// `kind`: of what; its own file.
+std::optional<std::filesystem::path> usual_state_file(const std::string& host,
+                                                      const std::string& kind = "health");
+
+// Nothing when there is none. An Error: it is no file, too large, or somebody else's.
+Result<std::optional<std::string>> read_state_file(const std::filesystem::path& path);
+// Makes the directory, for its owner alone.
+Status write_state_file(const std::filesystem::path& path, const std::string& text);
 
 // Nothing when there is none yet. An Error: it is broken, of another version, or somebody else's.
 Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path);
-// Makes the directory, for its owner alone.
 Status save_health_state(const std::filesystem::path& path, const HealthState& state);
 
 std::string encode_health_state(const HealthState& state);

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/health_catalogue.h"
+#include "cli/health_fabric.h"
 #include "cli/health_import.h"
 #include "cli/health_learn.h"
 #include "cli/health_record.h"
@@ -95,6 +96,33 @@ void add_learn_and_record(CommandLine& line) {
   });
 }
 
+void add_fabric(CommandLine& line) {
+  VerbTexts texts = texts_of("fabric", "Check the InfiniBand fabric that this host is on");
+  texts.monitor_outputs = true;
+  texts.footer =
+      "Asks iblinkinfo, ibqueryerrors, sminfo and, with --golden, ibnetdiscover, of the package\n"
+      "infiniband-diags; most want root. One that is not there, or gave no answer twice, is\n"
+      "unknown. Of error counters the growth is judged, over 5 minutes or more: what is\n"
+      "remembered lies in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
+      "3 as well when no tool answers.";
+  line.verb_of(group, texts, [](Arguments& of) {
+    auto options = std::make_shared<HealthFabricOptions>();
+    of.option("--profile", options->profile, "Rate and width of hosts' links: NAME or FILE");
+    of.option("--golden", options->golden, "What was there when all was well: FILE");
+    of.option("--save-golden", options->save_golden, "Write what is there now to this FILE, only");
+    of.option("--hca", options->hca, "By which port of this host, as mlx5_0:1");
+    of.repeated("--check", options->checks, "Only these, as fab.links (again for more)");
+    of.option("--deadline", options->deadline, "Of each run of a tool, default 1m");
+    of.flag("--all", options->all, "Show the checks that passed, too");
+    of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
+    of.option("--state", options->state, "What is remembered from run to run lies here");
+    of.flag("--forget", options->forget, "Remember nothing, before or after");
+    of.option("--prometheus-file", options->prometheus_file,
+              "Also write this file, for a node exporter: DIR/NAME.prom");
+    return [options](const CommonOptions& common) { return run_health_fabric(*options, common); };
+  });
+}
+
 void add_import(CommandLine& line) {
   VerbTexts texts = texts_of("import-nhc", "Print profiles with what an nhc.conf says");
   texts.footer = "Exit code 1: lines were skipped, which stderr names.";
@@ -119,6 +147,7 @@ void add_health(CommandLine& line) {
   line.verb_of(group, run, declare_run);
   add_checks_and_profiles(line);
   add_learn_and_record(line);
+  add_fabric(line);
   add_import(line);
 }
 

@@ -54,19 +54,10 @@ void close_end(int& fd) {
   ::_exit(127);
 }
 
-// What there is now; false at the end.
-bool take(int fd, std::string& text) {
-  std::array<char, 65536> space;
-  const ssize_t count = ::read(fd, space.data(), space.size());
-  if (count < 0) return errno == EINTR || errno == EAGAIN;
-  const std::size_t kept = std::min(static_cast<std::size_t>(count), tool_output_max - text.size());
-  text.append(space.data(), kept);
-  return count > 0;
-}
-
 }  // namespace
 
-ToolProcess::ToolProcess(const std::vector<std::string>& argv) {
+ToolProcess::ToolProcess(const std::vector<std::string>& argv, std::size_t output_max)
+    : output_max_(output_max) {
   start(argv);
 }
 
@@ -118,6 +109,18 @@ ToolRun ToolProcess::wait(Clock::time_point until) {
     }
   }
   return run_;
+}
+
+// What there is now; false at the end.
+bool ToolProcess::take(int fd, std::string& text) {
+  std::array<char, 65536> space;
+  const ssize_t count = ::read(fd, space.data(), space.size());
+  if (count < 0) return errno == EINTR || errno == EAGAIN;
+  const std::size_t read = static_cast<std::size_t>(count);
+  const std::size_t kept = std::min(read, output_max_ - text.size());
+  text.append(space.data(), kept);
+  run_.is_cut = run_.is_cut || kept < read;
+  return count > 0;
 }
 
 void ToolProcess::take_output(Clock::time_point until) {

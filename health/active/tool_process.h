@@ -11,12 +11,13 @@
 
 namespace muster {
 
-// More of either output is thrown away.
+// More of either output is thrown away, unless a tool is known to say more.
 inline constexpr std::size_t tool_output_max = 1 << 20;
 
 struct ToolRun {
   bool is_found = true;
   std::optional<int> exit_code;  // nothing: it was killed when its time was over, or never ran
+  bool is_cut = false;           // some output was thrown away
   std::string output;
   std::string errors;
 };
@@ -24,7 +25,8 @@ struct ToolRun {
 class ToolProcess {
  public:
   // argv[0] is looked up in PATH.
-  explicit ToolProcess(const std::vector<std::string>& argv);
+  explicit ToolProcess(const std::vector<std::string>& argv,
+                       std::size_t output_max = tool_output_max);
   ~ToolProcess();  // kills it
   ToolProcess(const ToolProcess&) = delete;
 
@@ -34,8 +36,10 @@ class ToolProcess {
  private:
   void start(const std::vector<std::string>& argv);
   void take_output(std::chrono::steady_clock::time_point until);
+  bool take(int fd, std::string& text);
   void kill();
 
+  std::size_t output_max_;
   ToolRun run_;
   pid_t pid_ = -1;
   int output_ = -1;

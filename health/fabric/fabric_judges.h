@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "health/fabric/fabric.h"
@@ -37,6 +38,9 @@ FabricFindings judge_fabric_discovery(const Fabric& now, const Fabric& golden,
 FabricFindings judge_fabric_errors(const FabricErrors& before, const FabricErrors& after,
                                    std::chrono::seconds between, const Fabric& links,
                                    const HealthProfile& profile);
+
+// Whether the growth of a counter of this name is judged; others tell of traffic.
+bool is_judged_fabric_counter(std::string_view name);
 
 // fab.sm
 FabricFindings judge_subnet_manager(const std::optional<SubnetManager>& manager);

@@ -239,6 +239,10 @@ Fabric fabric_named(const FabricErrors& errors) {
 
 }  // namespace
 
+bool is_judged_fabric_counter(std::string_view name) {
+  return std::ranges::find(limits, name, &CounterLimit::counter) != limits.end();
+}
+
 FabricFindings judge_fabric_errors(const FabricErrors& before, const FabricErrors& after,
                                    std::chrono::seconds between, const Fabric& links,
                                    const HealthProfile& profile) {

@@ -31,7 +31,9 @@ std::optional<SubnetManager> read_sminfo(const FileReading& said) {
   bool is_unanswered = false;
   read_lines(said, [&](std::string_view line) {
     TextCursor cursor(line);
-    if (!cursor.take("sminfo:")) return false;
+    // Its errors begin with its name as it was started, perhaps with a path.
+    const std::string_view name = cursor.take_word();
+    if (name != "sminfo:" && !name.ends_with("/sminfo:")) return false;
     is_unanswered = is_unanswered || cursor.take("iberror: failed: query");
     if (!manager) manager = manager_of(cursor);
     return true;

@@ -128,6 +128,9 @@ TEST_CASE("sminfo tells the subnet manager, that nobody answers, or nothing") {
         "ibpanic: [3] can't open UMAD port\n", "\xff\x00sminfo"}) {
     CHECK_FALSE(read_sminfo(said(text)));
   }
+  const auto by_path = read_sminfo(said("/usr/sbin/sminfo: iberror: failed: query\n"));
+  REQUIRE(by_path);
+  CHECK(by_path->state.empty());
   CHECK_FALSE(read_sminfo(failed("no such program")));
 }
 

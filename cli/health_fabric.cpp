@@ -1,0 +1,162 @@
+#include "cli/health_fabric.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/health_fabric_report.h"
+#include "cli/health_forms.h"
+#include "cli/health_profile.h"
+#include "cli/health_state.h"
+#include "cli/input_file.h"
+#include "cli/new_file.h"
+#include "cli/terminal.h"
+#include "cli/time_text.h"
+#include "health/catalogue.h"
+#include "health/host_facts.h"
+#include "health/name_pattern.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int usage_error = 2;
+constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
+constexpr int internal = static_cast<int>(ExitCode::internal);
+constexpr int looks_most = 5;
+constexpr std::size_t golden_bytes_max = 64u << 20;
+
+int refused(const std::string& sentence, int code, const CommonOptions& common) {
+  complain(sentence, common);
+  return code;
+}
+
+std::string misfit_of(const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns) {
+    const auto fits = [&](const CheckSpec& spec) { return fits_pattern(pattern, spec.id); };
+    if (std::ranges::none_of(fabric_checks(), fits)) {
+      return "--check: no check of the fabric is called '" + pattern +
+             "'; `muster health checks` lists them, as fab.…";
+    }
+  }
+  return {};
+}
+
+// Two planes of a host are two fabrics.
+std::string state_name(const std::string& hca) {
+  return hca.empty() ? "fabric" : "fabric-" + hca;
+}
+
+std::optional<std::filesystem::path> state_file(const HealthFabricOptions& options,
+                                                const std::string& host) {
+  if (options.forget) return std::nullopt;
+  if (!options.state.empty()) return options.state;
+  return usual_state_file(host, state_name(options.hca));
+}
+
+FabricState remembered(const std::optional<std::filesystem::path>& path,
+                       const CommonOptions& common) {
+  if (!path) return {};
+  const auto text = read_state_file(*path);
+  if (text && !*text) return {};
+  auto state = text ? decode_fabric_state(**text) : Result<FabricState>(text.error());
+  if (state) return std::move(*state);
+  const std::string where = text ? path->string() + ": " : "";
+  notice(where + state.error().message + "; it is begun anew", common);
+  return {};
+}
+
+// What was kept when all was well, read as the tool's own answer.
+Result<std::optional<Fabric>> golden_of(const std::string& file) {
+  if (file.empty()) return std::optional<Fabric>();
+  auto text = read_input(file, golden_bytes_max);
+  if (!text) return text.error();
+  Fabric golden = read_ibnetdiscover({std::move(*text), "", false});
+  if (golden.nodes.empty()) {
+    return Error{file + ": this is not what ibnetdiscover -p says; --save-golden writes it"};
+  }
+  return std::optional(std::move(golden));
+}
+
+int save_golden(const std::string& file, const FabricToolOptions& tools,
+                const CommonOptions& common) {
+  const FileReading said = ask_fabric_tool(FabricTool::discover, tools).said;
+  const Fabric fabric = read_ibnetdiscover(said);
+  if (!said.ok()) return refused(said.error, internal, common);
+  if (!fabric.reading.is_whole() || fabric.nodes.empty()) {
+    return refused("what ibnetdiscover said is not whole: nothing was saved", internal, common);
+  }
+  const int code = write_new_file(file, said.text, common);
+  if (code == 0) {
+    notice("wrote " + file + ", " + std::to_string(fabric.nodes.size()) +
+               " nodes; next: muster health fabric --golden " + file,
+           common);
+  }
+  return code;
+}
+
+HealthForms forms_of(const FabricResult& result) {
+  return {result.look.run.at, reports_with_hosts(result),
+          [&](const HealthTextForm& form) { return fabric_text(result, form); },
+          [&] { return health_lines(result.look); }, [&] { return fabric_document(result); }};
+}
+
+void keep(const std::optional<std::filesystem::path>& file, const FabricState& state,
+          const CommonOptions& common) {
+  if (!file) return;
+  const auto saved = write_state_file(*file, encode_fabric_state(state));
+  if (!saved) notice(saved.error().message + ": nothing of this run is remembered", common);
+}
+
+Result<FabricToolOptions> tools_of(const HealthFabricOptions& options) {
+  FabricToolOptions tools;
+  if (options.deadline) tools.deadline = *options.deadline;
+  if (tools.deadline <= Milliseconds{0}) return Error{"--deadline: expected more than 0"};
+  if (options.hca.empty()) return tools;
+  const auto port = read_hca_port(options.hca);
+  if (!port) return Error{"--hca: " + port.error().message};
+  tools.port = *port;
+  return tools;
+}
+
+}  // namespace
+
+int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& common) {
+  const std::string misused = misused_query(common);
+  if (!misused.empty()) return refused(misused, usage_error, common);
+  const std::string misfit = misfit_of(options.checks);
+  if (!misfit.empty()) return refused(misfit, usage_error, common);
+  const auto tools = tools_of(options);
+  if (!tools) return refused(tools.error().message, usage_error, common);
+  if (!options.save_golden.empty()) return save_golden(options.save_golden, *tools, common);
+
+  FabricLookOptions wanted;
+  if (!options.profile.empty()) {
+    auto profile = named_profile(options.profile, common);
+    if (!profile) return refused(profile.error().message, invalid_file, common);
+    wanted.profile = std::move(*profile);
+  }
+  auto golden = golden_of(options.golden);
+  if (!golden) return refused(golden.error().message, invalid_file, common);
+  wanted.golden = std::move(*golden);
+  wanted.checks = options.checks;
+  wanted.host = read_host_name();
+  wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, *tools); };
+  wanted.now = wall_clock_now;
+  const auto file = state_file(options, wanted.host);
+  FabricLook look(std::move(wanted), remembered(file, common));
+  look.look();
+  while (!options.quick && look.looks() < looks_most && look.is_open()) {
+    std::this_thread::sleep_for(fast_sampling);
+    look.look();
+  }
+  const FabricResult result = look.result();
+  keep(file, look.state(), common);
+  const HealthForms forms = forms_of(result);
+  const int written = write_prometheus_file(options.prometheus_file, forms, common);
+  const int code = tell_health(forms, fabric_exit(result), options.all, common);
+  return written != 0 ? written : code;
+}
+
+}  // namespace muster
