@@ -1,5 +1,6 @@
 #include "cli/health_learn.h"
 
+#include "cli/health_measure.h"
 #include "cli/health_sources.h"
 #include "cli/job_check.h"
 #include "cli/new_file.h"
@@ -12,6 +13,8 @@
 namespace muster {
 
 namespace {
+
+constexpr int usage_error = 2;
 
 std::string profile_name(const std::string& host) {
   std::string name = "learned-" + host.substr(0, host.find('.'));
@@ -38,7 +41,31 @@ void tell_left_out(const LearnedNode& node, const HealthSources& sources,
     notice("hung: " + hung.source + ": " + hung.why, common);
   }
   for (const std::string& one : node.left_out) notice("left out: " + one, common);
-  notice("left out: floors: how fast its devices are was not measured", common);
+}
+
+// A number that is missing on one device makes no floor.
+int learn_floors(HealthSources& sources, const HealthLearnOptions& options, LearnedFacts& facts,
+                 const CommonOptions& common) {
+  if (!options.measure) {
+    notice("left out: floors: how fast its devices are was not measured; --measure does", common);
+    return 0;
+  }
+  if (!sources.is_this_host()) {
+    complain("--measure goes with this host alone, not with a recorded one", common);
+    return usage_error;
+  }
+  MeasureWanted wanted;
+  wanted.learns = true;
+  wanted.disk_directory = options.disk;
+  wanted.force = options.force;
+  const auto measured = measure_node(sources, learn_profile(facts), wanted, common);
+  if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
+  const auto& samples = std::get<ProbeFigures>(measured).samples;
+  facts.measured = worst_values(samples);
+  for (const PerformanceSample& one : samples) {
+    if (!one.value) notice("left out: floors: " + one.metric + ": " + one.error, common);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -47,7 +74,9 @@ int learn_health(const HealthLearnOptions& options, const CommonOptions& common)
   HealthSources sources(own_sources(options.root));
   const std::string name = options.name.empty() ? profile_name(sources.host()) : options.name;
   NodeReadings readings = sources.read(learning_request());
-  const LearnedNode node = facts_of(readings, name);
+  LearnedNode node = facts_of(readings, name);
+  const int refused = learn_floors(sources, options, node.facts, common);
+  if (refused != 0) return refused;
   const std::string text = write_health_profile(learn_profile(node.facts));
   if (!reads_back(text, common)) return static_cast<int>(ExitCode::internal);
   tell_left_out(node, sources, common);

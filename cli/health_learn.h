@@ -11,6 +11,9 @@ struct HealthLearnOptions {
   std::string name;  // empty: after the host
   std::string file;  // empty: stdout
   std::string root;
+  bool measure = false;  // floors too
+  std::string disk;      // a directory; empty: no disk is written
+  bool force = false;    // measure idle or not
 };
 
 // What is left out of the profile, and so is not judged, is said.

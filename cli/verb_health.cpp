@@ -1,6 +1,7 @@
 // `muster health …`: whether this host is fit for jobs. Works alone; no controller is needed.
 #include <memory>
 
+#include "cli/health_active.h"
 #include "cli/health_catalogue.h"
 #include "cli/health_fabric.h"
 #include "cli/health_import.h"
@@ -81,6 +82,9 @@ void add_learn_and_record(CommandLine& line) {
     of.option("--name", options->name, "Of the profile, default learned-HOST");
     of.option("-o,--output", options->file, "Write this file instead of printing");
     of.option("--root", options->root, root_help);
+    of.flag("--measure", options->measure, "Floors too: load this idle host for some minutes");
+    of.option("--disk", options->disk, "With --measure: the disk of this DIR too");
+    of.flag("--force", options->force, "With --measure: although the host is not idle");
     return [options](const CommonOptions& common) { return learn_health(*options, common); };
   });
   VerbTexts record = texts_of("record", "Save what the checks read, to be looked at elsewhere");
@@ -93,6 +97,31 @@ void add_learn_and_record(CommandLine& line) {
     of.option("--profile", options->profile, "NAME or FILE, default by the GPUs");
     of.option("--root", options->root, root_help);
     return [options](const CommonOptions& common) { return record_health(*options, common); };
+  });
+}
+
+void add_active(CommandLine& line) {
+  VerbTexts texts = texts_of("active", "Measure how fast this idle host is, under load");
+  texts.monitor_outputs = true;
+  texts.footer =
+      "Probes: cpu, memory, disk, ib-loop, gpu-host, gpu-memory, gpu-peer, gpu-nccl,\n"
+      "gpu-nccl-loop, gpu-matrix. Without --only those that the profile has a floor for. How long\n"
+      "that takes is said beforehand; each is killed at its limit. A host with ranks, processes\n"
+      "on its GPUs or busy processors is refused with exit code 3. Otherwise exit codes as of\n"
+      "`muster health`, which goes on telling of what failed until it passed three times.";
+  line.verb_of(group, texts, [](Arguments& of) {
+    auto options = std::make_shared<HealthActiveOptions>();
+    of.option("--profile", options->profile,
+              "Whose floors are to be met: NAME or FILE, default by the GPUs");
+    of.repeated("--only", options->only, "Only this probe, floor or none (again for more)");
+    of.option("--disk", options->disk, "The disk of this DIR is measured too");
+    of.flag("--force", options->force, "Measure although the host is not idle");
+    of.flag("--all", options->all, "Show the checks that passed, too");
+    of.option("--state", options->state, "What is remembered from run to run lies here");
+    of.flag("--forget", options->forget, "Remember nothing, before or after");
+    of.option("--prometheus-file", options->prometheus_file,
+              "Also write this file, for a node exporter: DIR/NAME.prom");
+    return [options](const CommonOptions& common) { return run_health_active(*options, common); };
   });
 }
 
@@ -147,6 +176,7 @@ void add_health(CommandLine& line) {
   line.verb_of(group, run, declare_run);
   add_checks_and_profiles(line);
   add_learn_and_record(line);
+  add_active(line);
   add_fabric(line);
   add_import(line);
 }

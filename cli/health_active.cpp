@@ -1,0 +1,97 @@
+#include "cli/health_active.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "cli/health_active_look.h"
+#include "cli/health_forms.h"
+#include "cli/health_measure.h"
+#include "cli/health_profile.h"
+#include "cli/terminal.h"
+#include "cli/time_text.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int usage_error = 2;
+constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
+
+int refused(const std::string& sentence, int code, const CommonOptions& common) {
+  complain(sentence, common);
+  return code;
+}
+
+std::optional<std::filesystem::path> state_file(const HealthActiveOptions& options,
+                                                const HealthSources& sources) {
+  if (options.forget) return std::nullopt;
+  if (!options.state.empty()) return options.state;
+  return usual_state_file(sources.host());
+}
+
+HealthState remembered(const std::optional<std::filesystem::path>& file, const std::string& host,
+                       const CommonOptions& common) {
+  if (!file) return {};
+  auto state = load_health_state(*file);
+  if (!state) {
+    notice(state.error().message + "; it is begun anew", common);
+    return {};
+  }
+  const bool is_of_here = *state && (*state)->host == host;
+  return is_of_here ? std::move(**state) : HealthState{};
+}
+
+Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSources& sources,
+                                  const CommonOptions& common) {
+  if (!options.profile.empty()) return named_profile(options.profile, common);
+  ChosenProfile chosen = choose_profile(kind_of(sources), "");
+  if (!chosen.why_none.empty()) notice(chosen.why_none + "; --profile names one", common);
+  return std::move(chosen.profile);
+}
+
+}  // namespace
+
+int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
+  const std::string misused = misused_query(common);
+  if (!misused.empty()) return refused(misused, usage_error, common);
+  HealthSources sources(own_sources("/"));
+  const auto profile = profile_for(options, sources, common);
+  if (!profile) return refused(profile.error().message, invalid_file, common);
+  MeasureWanted wanted;
+  wanted.only = options.only;
+  wanted.disk_directory = options.disk;
+  wanted.force = options.force;
+  const auto began = std::chrono::steady_clock::now();
+  const auto measured = measure_node(sources, *profile, wanted, common);
+  if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
+  const auto& figures = std::get<ProbeFigures>(measured);
+  if (figures.samples.empty()) {
+    return refused(
+        "nothing was measured: the profile has no floor for a probe of one node; --only measures "
+        "without one, `muster health learn --measure` writes floors",
+        static_cast<int>(HealthExit::unclear), common);
+  }
+
+  // What is remembered is read late: other runs wrote it while the probes ran.
+  const auto file = state_file(options, sources);
+  HealthState state = remembered(file, sources.host(), common);
+  ActiveMoment moment;
+  moment.at = sources.now();
+  moment.run = {moment.at.wall, sources.host(), sources.boot_id(), {}, utc_text};
+  moment.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
+  const ActiveLook look = judge_figures(figures, *profile, moment, state);
+  if (file) {
+    const auto saved = save_health_state(*file, state);
+    if (!saved) notice(saved.error().message + ": nothing of this run is remembered", common);
+  }
+  const HealthForms forms{moment.at.wall, look.look.reports,
+                          [&](const HealthTextForm& form) { return active_text(look, form); },
+                          [&] { return health_lines(look.look); },
+                          [&] { return active_document(look); }};
+  const int written = write_prometheus_file(options.prometheus_file, forms, common);
+  const int code = tell_health(forms, health_exit(look.look.verdict), options.all, common);
+  return written != 0 ? written : code;
+}
+
+}  // namespace muster
