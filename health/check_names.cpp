@@ -1,6 +1,7 @@
 #include "health/check_names.h"
 
 #include "health/catalogue.h"
+#include "health/start_gate.h"
 
 namespace muster {
 
@@ -9,6 +10,14 @@ std::vector<std::string> names_of_checks() {
   for (const auto table :
        {gpu_checks(), infiniband_checks(), fabric_checks(), host_checks(), performance_checks()}) {
     for (const CheckSpec& spec : table) names.emplace_back(spec.id);
+  }
+  return names;
+}
+
+std::vector<std::string> names_of_gate_checks() {
+  std::vector<std::string> names = names_of_checks();
+  for (const std::string_view id : start_gate_checks()) {
+    if (find_check(id) == nullptr) names.emplace_back(id);
   }
   return names;
 }

@@ -8,5 +8,7 @@
 namespace muster {
 
 std::vector<std::string> names_of_checks();
+// With those of the start gate that are no health checks.
+std::vector<std::string> names_of_gate_checks();
 
 }  // namespace muster

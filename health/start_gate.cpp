@@ -56,29 +56,37 @@ std::optional<std::string> judge_programs(const StartGateFacts& facts, const Sta
   return "not found in PATH: " + names;
 }
 
+struct Check {
+  std::string_view id;
+  std::optional<std::string> (*judge)(const StartGateFacts&, const StartGateWanted&);
+  bool lasting = false;
+};
+constexpr Check checks[] = {
+    {"host.name", judge_name},   {"host.home", judge_home},
+    {"host.disk", judge_disk},   {"host.mem", judge_memory},
+    {"host.clock", judge_clock}, {"host.programs", judge_programs, true},
+};
+
 }  // namespace
+
+std::vector<std::string_view> start_gate_checks() {
+  std::vector<std::string_view> ids;
+  for (const Check& check : checks) ids.push_back(check.id);
+  return ids;
+}
 
 std::vector<CheckFailure> judge_start_gate(const StartGateFacts& facts,
                                            const StartGateWanted& wanted) {
-  struct Check {
-    const char* id;
-    std::optional<std::string> (*judge)(const StartGateFacts&, const StartGateWanted&);
-    bool lasting = false;
-  };
-  constexpr Check checks[] = {
-      {"host.name", judge_name},   {"host.home", judge_home},
-      {"host.disk", judge_disk},   {"host.mem", judge_memory},
-      {"host.clock", judge_clock}, {"host.programs", judge_programs, true},
-  };
-  const auto is_skipped = [&wanted](const std::string& id) {
-    return std::find(wanted.skip.begin(), wanted.skip.end(), id) != wanted.skip.end();
+  const auto names = [](const std::vector<std::string>& list, std::string_view id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
   };
   std::vector<CheckFailure> failures;
-  if (is_skipped("all")) return failures;
+  if (names(wanted.skip, "all")) return failures;
   for (const Check& check : checks) {
-    if (is_skipped(check.id)) continue;
+    const bool is_left_out = !wanted.only.empty() && !names(wanted.only, check.id);
+    if (is_left_out || names(wanted.skip, check.id)) continue;
     auto sentence = check.judge(facts, wanted);
-    if (sentence) failures.push_back({check.id, std::move(*sentence), check.lasting});
+    if (sentence) failures.push_back({std::string(check.id), std::move(*sentence), check.lasting});
   }
   return failures;
 }

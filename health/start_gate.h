@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/model/record.h"
@@ -34,10 +35,13 @@ struct StartGateFacts {
 struct StartGateWanted {
   std::string expected_host;      // empty: any
   std::int64_t now_ms = 0;        // the controller's wall clock; 0: not told
-  std::vector<std::string> skip;  // check ids; `all` skips every one
+  std::vector<std::string> skip{};  // check ids; `all` skips every one
+  std::vector<std::string> only{};  // these alone; empty: all
 };
 
-// Ids: host.name, host.home, host.disk, host.mem, host.clock, host.programs.
+// Their ids: host.name, host.home, host.disk, host.mem, host.clock, host.programs.
+std::vector<std::string_view> start_gate_checks();
+
 std::vector<CheckFailure> judge_start_gate(const StartGateFacts& facts,
                                            const StartGateWanted& wanted);
 

@@ -100,6 +100,8 @@ class KernelWatch {
   void on_reset(std::string_view address, SinceBoot at);
   // A job on the node died, not by us.
   KernelEvents on_job_death(SinceBoot at);
+  // No job is on the node any more: the resets that waited for that are called for.
+  KernelEvents on_jobs_over(SinceBoot at);
   // A person or a repair has seen to a check; an empty device: on all of them.
   void on_cleared(std::string_view check, std::string_view device);
 
@@ -132,6 +134,7 @@ class KernelWatch {
   bool is_from_kill(const Xid& xid) const;
   bool is_reset_since(std::string_view address, SinceBoot at) const;
   bool follows_a_fault(const Xid& xid) const;
+  std::optional<int> xid_before_reset(const std::string& address) const;
 
   // Nothing: it was told less than a minute ago. Else how many were left out since.
   std::optional<std::uint64_t> news(const std::string& key, int weight, SinceBoot at);

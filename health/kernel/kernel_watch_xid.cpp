@@ -1,6 +1,7 @@
 // The watch's Xids: from both sources, told once, silent where they follow from what we did.
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "health/kernel/kernel_watch.h"
@@ -164,6 +165,41 @@ bool KernelWatch::follows_a_fault(const Xid& xid) const {
   const auto fault = state_.faults.find(xid.address);
   const bool is_just_after = fault != state_.faults.end() && is_near(fault->second, xid.at);
   return is_just_after || xid.rest.find("caused by previous Xid") != xid.rest.npos;
+}
+
+// Of those that ask for a reset later, the GPU's latest.
+std::optional<int> KernelWatch::xid_before_reset(const std::string& address) const {
+  const std::string begin = "gpu.xid " + address + " ";
+  std::optional<int> latest;
+  SinceBoot latest_at{};
+  for (auto at = state_.seen.lower_bound(begin); at != state_.seen.end(); ++at) {
+    if (!at->first.starts_with(begin)) break;
+    int xid = 0;
+    std::from_chars(at->first.data() + begin.size(), at->first.data() + at->first.size(), xid);
+    if (!verdict_of_xid(xid).resets_at_epilog || (latest && at->second.at < latest_at)) continue;
+    latest = xid;
+    latest_at = at->second.at;
+  }
+  return latest;
+}
+
+// While the job ran it was told as what calls for nothing yet.
+KernelEvents KernelWatch::on_jobs_over(SinceBoot at) {
+  KernelEvents out;
+  for (const std::string& address : std::exchange(state_.resets_at_epilog, {})) {
+    const auto xid = xid_before_reset(address);
+    StandingFailure failure;
+    failure.at = at;
+    failure.address = address;
+    failure.finding =
+        failure_of("gpu.xid", device_of(address), {Remedy::reset, {}, false}, FaultClass::node);
+    failure.finding.value = xid ? std::to_string(*xid) : "an earlier one";
+    failure.finding.expected = "none";
+    failure.finding.source = "kmsg";
+    failure.finding.evidence = {"what it repaired takes effect with a reset; its job has ended"};
+    raise(std::move(failure), address, out);
+  }
+  return out;
 }
 
 KernelEvents KernelWatch::on_driver_action(std::string_view address, DriverAction action,

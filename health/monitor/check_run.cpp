@@ -92,6 +92,13 @@ void append(std::vector<HealthFinding>& all, Found found) {
 
 }  // namespace
 
+bool CheckChoice::has(std::string_view check) const {
+  const auto names = [&](const std::vector<std::string>& list) {
+    return std::ranges::find(list, check) != list.end();
+  };
+  return !names(skip) && (only.empty() || names(only));
+}
+
 CheckRun::CheckRun(NodeMonitor& monitor, CheckSituation situation)
     : monitor_(monitor),
       situation_(std::move(situation)),
@@ -211,6 +218,8 @@ bool CheckRun::is_kept(const HealthFinding& finding) const {
   const CheckSpec* check = find_check(finding.check);
   const bool is_read = (group_of(finding.check) & groups_) != 0;
   if (check == nullptr || !is_read || !runs_in(*check, situation_.phase)) return false;
+  const bool is_chosen = finding.status == CheckStatus::pass || situation_.choice.has(check->id);
+  if (!is_chosen) return false;
   const CheckRules rules = rules_of(monitor_.profile());
   return mode_of(rules, finding.check, finding.device) != CheckMode::off;
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,13 @@ struct CheckMoment {
   SinceBoot since_boot{};  // CLOCK_MONOTONIC_RAW
 };
 
+// Which checks a job lets count.
+struct CheckChoice {
+  std::vector<std::string> skip;  // failures of these say nothing; a pass still ends a fault
+  std::vector<std::string> only;  // these alone; empty: all
+  bool has(std::string_view check) const;
+};
+
 // What is known of the node besides its sources.
 struct CheckSituation {
   Phase phase = Phase::on_demand;
@@ -42,6 +50,7 @@ struct CheckSituation {
   std::string kernel_log_error;  // empty: the log is followed
   bool has_gpu_events = false;
   bool may_pause = true;  // else what needs several looks is left out
+  CheckChoice choice;
 };
 
 struct ReadNext {
@@ -63,8 +72,8 @@ class CheckRun {
   void read(const NodeReadings& readings, const CheckMoment& at);  // after ReadNext
   void paused();                                                   // after PauseNext
   // When it is over: of the checks of the catalogue that have the phase and whose sources were
-  // read, without those that the profile turns off or leaves out. on_demand and qualification: of
-  // all.
+  // read, without those that the profile turns off or leaves out, and failures that the job does
+  // not want to know of. on_demand and qualification: of all.
   const std::vector<HealthFinding>& findings() const { return findings_; }
   // How long the reads took that the finding's source was part of.
   double took_ms(const HealthFinding& finding) const;

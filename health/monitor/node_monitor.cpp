@@ -149,6 +149,11 @@ NodeMonitor::Findings NodeMonitor::on_job_death(const CheckMoment& now) {
   return collect(kernel_.on_job_death(now.since_boot), now);
 }
 
+NodeMonitor::Findings NodeMonitor::on_jobs_over(const CheckMoment& now) {
+  if (kernel_.resets_at_epilog().empty()) return {};
+  return collect(kernel_.on_jobs_over(now.since_boot), now);
+}
+
 void NodeMonitor::on_cleared(std::string_view check, std::string_view device) {
   kernel_.on_cleared(check, device);
 }

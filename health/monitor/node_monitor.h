@@ -57,6 +57,8 @@ class NodeMonitor {
   void on_kill(std::span<const std::string> gpus, const CheckMoment& now);
   void on_reset(const std::string& gpu, const CheckMoment& now);
   Findings on_job_death(const CheckMoment& now);
+  // No job is here any more: GPUs of resets_at_epilog() need theirs.
+  Findings on_jobs_over(const CheckMoment& now);
   // A person or a repair has seen to a check; an empty device: on all of them.
   void on_cleared(std::string_view check, std::string_view device);
 

@@ -318,6 +318,22 @@ TEST_CASE("a GPU whose memory was remapped is reset when its job has ended") {
   CHECK(log.watch.resets_at_epilog().contains(gpu3));
   log.watch.on_reset(gpu3, start + 1min);
   CHECK(log.watch.resets_at_epilog().empty());
+  CHECK(log.watch.on_jobs_over(start + 2min).findings.empty());
+}
+
+TEST_CASE("at the end of its job such a GPU needs its reset, until it has it") {
+  Log log;
+  log.xid(start, 31);
+  log.xid(start + 1s, 94);
+  log.xid(start + 2s, 63);
+  CHECK(shown(log.watch.on_jobs_over(start + 1min)) == Shown{"gpu.xid gpu3 63 reset"});
+  CHECK(log.watch.on_jobs_over(start + 2min).findings.empty());  // told
+  const auto is_reset = [](const HealthFinding& one) {
+    return one.check == "gpu.xid" && one.severity.remedy == Remedy::reset;
+  };
+  CHECK(std::ranges::count_if(log.watch.standing({}, start + 1h), is_reset) == 1);
+  log.watch.on_reset(gpu3, start + 2h);
+  CHECK(std::ranges::count_if(log.watch.standing({}, start + 3h), is_reset) == 0);
 }
 
 TEST_CASE("a GPU that fell off the bus is named, though by another line") {

@@ -286,3 +286,21 @@ TEST_CASE("what the fake node says is what a reader finds in such a root") {
     CHECK(read.all().contains(path));
   }
 }
+
+TEST_CASE(
+    "failures of checks that a job skips, or does not ask for, are left out; passes are not") {
+  Ran ran;
+  ran.node.nvml("gpu3.field.230 2\ngpu4.remap.pending 1\n");
+  const auto failed = [&] { return not_passed(ran.run(Phase::prolog, gpus)); };
+  REQUIRE(failed().size() == 2);
+  ran.agent.situation.choice.skip = {"gpu.recovery_action"};
+  CHECK(failed() == std::vector<std::string>{"gpu.remap_pending gpu4 fail"});
+  ran.agent.situation.choice.only = {"gpu.recovery_action", "gpu.count"};
+  CHECK(failed().empty());
+  const auto findings = ran.run(Phase::prolog, gpus);
+  CHECK(has_check(findings, "gpu.count"));
+  CHECK(has_check(findings, "gpu.ecc_mode"));
+  CHECK(std::ranges::none_of(findings, [](const HealthFinding& one) {
+    return one.check == "gpu.recovery_action" && one.device == "gpu3";
+  }));
+}

@@ -243,6 +243,11 @@ TEST_CASE("a contained memory error asks for a reset when the job has ended") {
   node.agent.logs(node.xid(94, 6));
   CHECK_FALSE(node.agent.verdict().is_drained());
   CHECK(node.agent.monitor().resets_at_epilog() == Shown{"gpu6"});
+  node.agent.ends_job();
+  CHECK(node.agent.monitor().resets_at_epilog() == Shown{});
+  CHECK(shown(node.agent.verdict().drains) == Shown{"gpu.xid gpu6 reset"});
+  node.agent.run_for(720s);
+  CHECK(node.agent.verdict().is_drained());
 }
 
 TEST_CASE("a switch's error counts for more when the job dies of it") {

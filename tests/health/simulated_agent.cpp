@@ -101,6 +101,10 @@ void SimulatedAgent::loses_job() {
   take(monitor_->on_job_death(now_));
 }
 
+void SimulatedAgent::ends_job() {
+  take(monitor_->on_jobs_over(now_));
+}
+
 void SimulatedAgent::boots(const std::string& boot_id) {
   node_.set_boot(boot_id);
   now_.since_boot = std::chrono::seconds(20);

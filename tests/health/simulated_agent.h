@@ -29,6 +29,7 @@ class SimulatedAgent {
   void kills(const std::vector<std::string>& gpus);
   void resets(const std::string& gpu);
   void loses_job();
+  void ends_job();
   // The host starts anew, and the agent with what it had saved.
   void boots(const std::string& boot_id);
   // The agent alone.
