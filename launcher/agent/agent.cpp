@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <csignal>
 #include <filesystem>
 
@@ -47,12 +48,13 @@ Environment own_environment() {
 }
 
 HealthWatch::Site health_site(const RunDirectory& run, const Environment& own,
-                              const std::string& boot_id) {
+                              const std::string& boot_id, std::function<void()> on_decided) {
   const auto root = own.find(system_root_name);
   return {root == own.end() ? "/" : root->second,
           run.path + "/health.json",
           {own_program(), "agent", "read-health"},
-          boot_id};
+          boot_id,
+          std::move(on_decided)};
 }
 
 void add_checkpoints(AttemptClean& clean, const std::string& directory) {
@@ -82,14 +84,16 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       look_interval_(look_interval),
       heard_at_(boot_time()),
       lease_(first_lease),
-      health_(io, health_site(run, site_.environment, welcome_.boot_id),
+      health_(io,
+              health_site(run, site_.environment, welcome_.boot_id,
+                          [this] { boost::asio::post(io_, [this] { move_output(); }); }),
               [this](const FaultsTold& told) { line_.send(told); }) {
   site_.host_name = welcome_.host_name;
   site_.boot_id = welcome_.boot_id;
   welcome_.build_id = std::move(build_id);
   welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" + std::to_string(heard_at_.count()) +
                       "-" + std::to_string(::getpid());
-  site_.on_rank_failed = [this] { health_.rank_died(); };
+  site_.on_rank_failed = [this](const AttemptKey& key) { health_.rank_died(key); };
   restore_attempts();
 }
 
@@ -248,7 +252,8 @@ void Agent::tick() {
   replace_keeper();
   staging_.poll(boot_time());
   look_for_notice();
-  health_.poll(!runs_ranks());
+  health_.set_idle(!runs_ranks());
+  health_.poll();
   if (!trash_.empty() && boot_time() >= sweep_at_) sweep();
   for (const auto& [key, attempt] : attempts_) {
     attempt->output().move();
@@ -273,6 +278,7 @@ void Agent::step_attempts() {
     attempt->read_exit_log();
     attempt->step(finder(*attempt));
   }
+  health_.set_idle(!runs_ranks());  // what it finds at once is told before the end is
   move_output();
   for (auto at = forget_when_clean_.begin(); at != forget_when_clean_.end();) {
     LocalAttempt* forgotten = find(at->first.job, at->first.attempt);
@@ -301,7 +307,8 @@ void Agent::move_output() {
 }
 
 void Agent::tell_clean_if_owed(LocalAttempt& attempt) {
-  const bool is_over = attempt.owes_clean() && !staging_.is_busy(attempt.key());
+  const bool is_awaited = staging_.is_busy(attempt.key()) || health_.is_deciding(attempt.key());
+  const bool is_over = attempt.owes_clean() && !is_awaited;
   if (is_over && line_.is_open()) tell_clean(attempt);
 }
 

@@ -35,14 +35,16 @@ void Agent::on(const Ping& ping, std::string_view) {
 }
 
 void Agent::on(const CheckNode& request, std::string_view) {
+  health_.begin_job(request.health);
   if (!request.with_health) return check(request, {});
-  health_.ask([this, request](std::vector<CheckFailure> failures) {
-    const auto is_skipped = [&](const CheckFailure& failure) {
-      return std::ranges::find(request.skip, failure.check) != request.skip.end();
-    };
-    std::erase_if(failures, is_skipped);
+  health_.ask(request.skip, [this, request](std::vector<CheckFailure> failures) {
     check(request, std::move(failures));
   });
+}
+
+void Agent::on(const WatchHealth& request, std::string_view) {
+  health_.follow(request.health);
+  if (const auto faults = health_.state()) line_.send(*faults);
 }
 
 void Agent::on(const FaultsMended& request, std::string_view) {
@@ -106,6 +108,8 @@ void Agent::on(const StartRanks& request, std::string_view) {
     const std::string why = "the agent of node " + run_.node.value + " is leaving";
     return line_.send(StartDone{request.job, request.attempt, why});
   }
+  health_.begin_job(request.health);
+  health_.set_idle(false);
   keep_keeper();
   reap();  // the first look: whoever dies from here on lived now
   attempt({request.job, request.attempt}).start(request);

@@ -217,7 +217,7 @@ void LocalAttempt::note_end(RankExit exit) {
   }
   activity_.remove(exit.rank);
   const bool failed = !exit.status.ok() && !exit.asked_to_stop;
-  if (failed && site_.on_rank_failed) site_.on_rank_failed();
+  if (failed && site_.on_rank_failed) site_.on_rank_failed(key_);
   rank.exit = std::move(exit);
 }
 

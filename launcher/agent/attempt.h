@@ -40,7 +40,7 @@ struct AgentSite {
   std::string host_name;
   std::string boot_id;
   OomWatch& oom;
-  std::function<void()> on_rank_failed{};  // by itself
+  std::function<void(const AttemptKey&)> on_rank_failed{};  // by itself
 };
 
 // A child of the agent that has ended: it lived at `earliest` and was dead at `latest`.

@@ -36,10 +36,6 @@ constexpr NodeReaderLimits reader_limits{std::chrono::milliseconds(2000),
                                          std::chrono::milliseconds(5000),
                                          std::chrono::milliseconds(8000)};
 
-CheckMoment moment_now() {
-  return {std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now()), raw_time()};
-}
-
 bool has_devices(const std::string& root) {
   std::error_code ignored;
   const std::filesystem::path base(root);
@@ -56,6 +52,10 @@ HealthWatch::~HealthWatch() {
   reader_.reset();  // asks for the dead
 }
 
+CheckMoment HealthWatch::moment() {
+  return {std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now()), raw_time()};
+}
+
 // ---- beginning --------------------------------------------------------------------------------
 
 void HealthWatch::follow(const std::optional<HealthProfile>& profile) {
@@ -63,7 +63,7 @@ void HealthWatch::follow(const std::optional<HealthProfile>& profile) {
   save();
   run_.reset();
   profile_ = profile;
-  const CheckMoment now = moment_now();
+  const CheckMoment now = moment();
   SavedHealth saved = load();
   const HealthProfile used = profile.value_or(HealthProfile{});
   reads_sources_ = profile || has_devices(site_.root);
@@ -137,13 +137,13 @@ void HealthWatch::save() {
 
 // ---- going on ---------------------------------------------------------------------------------
 
-void HealthWatch::poll(bool is_idle) {
-  is_idle_ = is_idle;
+void HealthWatch::poll() {
   if (!health_) return;
-  if (reader_) reader_->set_event_slice(is_idle ? idle_event_slice : busy_event_slice);
-  const CheckMoment now = moment_now();
+  if (reader_) reader_->set_event_slice(is_idle_ ? idle_event_slice : busy_event_slice);
+  const CheckMoment now = moment();
   read_log(now);
   take(monitor_->tick(now), now);
+  if (is_idle_) take(monitor_->on_jobs_over(now), now);
   step();
   if (boot_time() - saved_at_ > save_pause) {
     save();
@@ -171,19 +171,31 @@ void HealthWatch::take(std::vector<HealthFinding> findings, const CheckMoment& n
 }
 
 void HealthWatch::step() {
-  const CheckMoment now = moment_now();
+  if (!health_) return;
+  const CheckMoment now = moment();
   if (run_) step_run(now);
   // What was asked for a profile that is no more is waited for.
   const bool is_busy = !run_ && reader_ && !reader_->is_idle();
   if (is_busy) return step_after(run_tick);
+  go_on_deciding();
+  go_on_with_epilog();
   answer_questions();
-  if (!run_ && reads_sources_) {
-    const SourcesDue due = health_->pace(now, is_idle_);
-    if (due.groups != 0) begin_run(Purpose::pace, due.groups, now);
-    // Polls are too rare for what is due a second after the last read.
-    if (due.groups == 0 && due.next_in > Milliseconds{0}) step_after(due.next_in);
-  }
+  const bool looks_for_cause = failure_ && !failure_->is_over && reads_sources_;
+  if (looks_for_cause && !run_) begin_run(Purpose::failure, all_source_groups, now);
+  const bool is_watched = is_idle_ || job_.run || failure_;
+  if (!run_ && reads_sources_ && is_watched) begin_due(now);
   if (run_) step_after(run_tick);
+}
+
+void HealthWatch::begin_due(const CheckMoment& now) {
+  const SourcesDue due = health_->pace(now, is_idle_);
+  SourceGroups groups = due.groups;
+  constexpr auto processes = static_cast<SourceGroups>(SourceGroup::processes);
+  const bool has_others = (groups & ~processes) != 0;
+  if (epilog_ && has_others) groups = static_cast<SourceGroups>(groups & ~processes);
+  if (groups != 0) begin_run(Purpose::pace, groups, now);
+  // Polls are too rare for what is due a second after the last read.
+  if (groups == 0 && due.next_in > Milliseconds{0}) step_after(due.next_in);
 }
 
 void HealthWatch::step_after(Milliseconds pause) {
@@ -197,9 +209,9 @@ void HealthWatch::step_after(Milliseconds pause) {
 
 void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now) {
   CheckSituation situation;
-  // Between jobs the gate's checks are asked as well: the next gate finds a young answer.
-  const bool is_gate = purpose == Purpose::gate;
-  situation.phase = is_gate || is_idle_ ? Phase::prolog : Phase::periodic;
+  const bool is_pace = purpose == Purpose::pace;
+  situation.phase = phase_of(purpose);
+  situation.choice = choice_in(situation.phase);
   situation.groups = groups;
   situation.is_idle = is_idle_;
   situation.helper = reader_->facts();
@@ -207,8 +219,10 @@ void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMom
   situation.has_gpu_events = reader_->has_events();
   situation.may_pause = questions_.empty();
   run_ = std::make_unique<CheckRun>(*monitor_, std::move(situation));
-  // Those without checks on this node are not due at once again; those that a gate leaves out are.
-  groups_ = is_gate ? run_->groups() : groups;
+  // Those without checks on this node are not due at once again; those that a gate or a failure
+  // leaves out are.
+  groups_ = is_pace ? groups : run_->groups();
+  purpose_ = purpose;
   is_reading_ = false;
   paused_until_.reset();
   step_run(now);
@@ -247,22 +261,25 @@ void HealthWatch::end_run(const CheckMoment& now) {
     if (has(groups_, group)) looks_[group] += 1;
   }
   judged_at_ = boot_time();
+  if (purpose_ == Purpose::failure && failure_) failure_->is_over = true;
+  epilog_read(groups_);
   tell_if_news();
+  go_on_deciding();
 }
 
 // ---- the gate ---------------------------------------------------------------------------------
 
-void HealthWatch::ask(Gated done) {
+void HealthWatch::ask(std::vector<std::string> excused, Gated done) {
   if (!health_) return done({});
-  questions_.push_back({boot_time(), std::move(done)});
+  questions_.push_back({boot_time(), std::move(excused), std::move(done)});
   step();
 }
 
 // Each is asked anew whenever a run has ended, until it has its answer.
 void HealthWatch::answer_questions() {
-  while (!questions_.empty()) {
+  while (!questions_.empty() && !must_wait(questions_.front())) {
     const BootTime now = boot_time();
-    const NodeVerdict verdict = health_->verdict(moment_now().wall);
+    const NodeVerdict verdict = verdict_for(questions_.front());
     PrologQuestion question;
     const bool is_known = judged_at_ || !reads_sources_;
     if (is_known) question.verdict = &verdict;
@@ -278,7 +295,7 @@ void HealthWatch::answer_questions() {
     const auto* run = std::get_if<RunQuick>(&step);
     const bool must_wait = run == nullptr || run_ || run->after > Milliseconds{0};
     if (must_wait) return;  // asked again at the next poll
-    begin_run(Purpose::gate, all_source_groups, moment_now());
+    begin_run(Purpose::gate, all_source_groups, moment());
   }
 }
 
@@ -310,7 +327,7 @@ bool HealthWatch::is_settled() const {
 
 FaultsTold HealthWatch::told_now() const {
   FaultsTold told;
-  const Time now = moment_now().wall;
+  const Time now = moment().wall;
   told.now_ms = to_ms(now);
   told.faults = faults_of(health_->verdict(now));
   told.settled = is_settled();
@@ -341,17 +358,6 @@ void HealthWatch::mended(const std::vector<std::string>& faults) {
     });
   }
   tell_if_news();
-}
-
-void HealthWatch::ranks_killed() {
-  if (monitor_) monitor_->on_kill({}, moment_now());
-}
-
-void HealthWatch::rank_died() {
-  if (!monitor_) return;
-  const CheckMoment now = moment_now();
-  read_log(now);  // what killed it may stand there, and is told before the rank's end
-  take(monitor_->on_job_death(now), now);
 }
 
 }  // namespace muster

@@ -1,6 +1,8 @@
 // The node's health while the agent serves: follows the kernel's log, has the node's sources read
 // as often as they are worth it, and says what it believes to be wrong. Owned by Agent, on its
 // thread; whatever may hang is read by a helper process that can be killed.
+//
+//   gate (CheckNode) ─► while ranks run ─► a rank failed ─► the last one is gone: epilog ─► idle
 #pragma once
 
 #include <sys/types.h>
@@ -17,8 +19,10 @@
 #include "health/monitor/check_run.h"
 #include "health/monitor/node_health.h"
 #include "health/verdict/prolog.h"
+#include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/boot_clock.h"
 #include "launcher/wire/agent_report.h"
+#include "launcher/wire/agent_request.h"
 #include "scheduler/model/health_profile.h"
 
 namespace muster {
@@ -35,6 +39,7 @@ class HealthWatch {
     std::string state_file;           // what is remembered over a restart of the agent
     std::vector<std::string> helper;  // argv of the reading helper
     std::string boot_id;
+    std::function<void()> on_decided{};  // is_deciding() is over
   };
   using Tell = std::function<void(const FaultsTold&)>;
   using Gated = std::function<void(std::vector<CheckFailure>)>;
@@ -42,31 +47,49 @@ class HealthWatch {
   HealthWatch(boost::asio::io_context& io, Site site, Tell tell);
   ~HealthWatch();
 
-  // From each greeting. Without a profile what needs none is judged, on nodes that have GPUs or
-  // InfiniBand; the kernel's log is followed on all.
+  // From each greeting, and when it changes. Without a profile what needs none is judged, on nodes
+  // that have GPUs or InfiniBand; the kernel's log is followed on all.
   void follow(const std::optional<HealthProfile>& profile);
   // What is believed now; nothing: no greeting yet.
   std::optional<FaultsTold> state() const;
-  // May a job start here? Answered from the last verdict when it is young, else from a quick run:
-  // within prolog_deadline.
-  void ask(Gated done);
+  // The job whose gate, ranks and end are next.
+  void begin_job(const JobHealth& job);
+  // May it start here? Answered from the last verdict when it is young, else from a quick run:
+  // within prolog_deadline. Faults of the `excused` checks do not keep it away.
+  void ask(std::vector<std::string> excused, Gated done);
   // A person has seen to these faults.
   void mended(const std::vector<std::string>& faults);
-  // Twice a second, or oftener. `is_idle`: no ranks are here.
-  void poll(bool is_idle);
+  // Twice a second, or oftener.
+  void poll();
+  // No rank is here, and nothing that one left. At the end of the last: the epilog.
+  void set_idle(bool is_idle);
   void ranks_killed();
-  void rank_died();
+  // By itself. The first of an attempt has what may have killed it looked for.
+  void rank_died(const AttemptKey& attempt);
+  // What killed a rank of it is still looked for; for failure_limit at most.
+  bool is_deciding(const AttemptKey& attempt) const;
   // A dead child of the agent; true: it was the helper.
   bool reaped(pid_t pid, int wait_status);
   pid_t helper() const;  // no process of any attempt; 0: none
 
  private:
-  enum class Purpose { gate, pace };
+  enum class Purpose { gate, pace, failure };
   struct Question {
     BootTime asked_at{};
+    std::vector<std::string> excused;
     Gated done;
   };
+  struct FailureLook {
+    AttemptKey attempt;
+    BootTime until{};
+    bool is_over = false;  // the run; what it found is confirmed yet
+  };
+  struct Epilog {
+    BootTime until{};
+    bool is_judged = false;  // all but the processes; those take seconds
+  };
 
+  static CheckMoment moment();
   void begin_reading();
   void open_reader();
   SavedHealth load();
@@ -76,10 +99,21 @@ class HealthWatch {
   void step();
   void step_after(Milliseconds pause);
   void begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now);
+  void begin_due(const CheckMoment& now);
   void step_run(const CheckMoment& now);
   void end_run(const CheckMoment& now);
   void answer_questions();
   void answer(const PrologAnswer& answer, const NodeVerdict& verdict);
+  // health_watch_phases.cpp
+  Phase phase_of(Purpose purpose) const;
+  CheckChoice choice_in(Phase phase) const;
+  NodeVerdict verdict_for(const Question& question) const;
+  bool awaits_confirmation(Phase phase) const;
+  void go_on_deciding();
+  void go_on_with_epilog();
+  void epilog_read(SourceGroups read);
+  bool is_concluding() const;
+  bool must_wait(const Question& question) const;
   bool is_settled() const;
   FaultsTold told_now() const;
   void tell_if_news();
@@ -97,6 +131,7 @@ class HealthWatch {
 
   std::unique_ptr<CheckRun> run_;
   SourceGroups groups_ = 0;  // that it is a read of
+  Purpose purpose_ = Purpose::pace;
   bool is_reading_ = false;
   std::optional<BootTime> paused_until_;
   std::map<SourceGroup, int> looks_;
@@ -107,6 +142,11 @@ class HealthWatch {
   BootTime saved_at_{};
   std::string saved_;  // what the file holds
   bool is_idle_ = true;
+  JobHealth job_;
+  std::optional<AttemptKey> failed_;  // the latest attempt of which a rank did
+  std::optional<FailureLook> failure_;
+  bool owes_epilog_ = false;
+  std::optional<Epilog> epilog_;
 };
 
 }  // namespace muster

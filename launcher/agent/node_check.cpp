@@ -55,7 +55,8 @@ CheckDone check_node(const CheckNode& request, const std::string& home,
   CheckDone done;
   done.job = request.job;
   done.attempt = request.attempt;
-  done.failures = judge_start_gate(facts, {request.expected_host, request.now_ms, request.skip});
+  done.failures = judge_start_gate(
+      facts, {request.expected_host, request.now_ms, request.skip, request.health.only});
   CheckpointProbe checkpoints = probe_checkpoints(checkpoint_directory);
   done.newest_checkpoint = std::move(checkpoints.newest);
   done.newest_certified = std::move(checkpoints.newest_certified);

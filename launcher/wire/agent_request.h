@@ -53,6 +53,35 @@ struct Ping {
   }
 };
 
+// The job's settings `health.*`, as far as a node's agent has to know them.
+struct JobHealth {
+  HealthLevel failure = HealthLevel::full;  // off: nothing is read because a rank failed
+  bool run = true;                          // the node is read while the ranks run
+  std::vector<std::string> skip;            // check ids: failures of these say nothing
+  std::vector<std::string> only;            // at the gate these alone; empty: all
+  friend bool operator==(const JobHealth&, const JobHealth&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("failure", self.failure);
+    visit("run", self.run);
+    visit("skip", self.skip);
+    visit("only", self.only);
+  }
+};
+
+// The node is to be judged by another profile than the greeting's: ComputeTarget::health. Answered
+// by FaultsTold.
+struct WatchHealth {
+  static constexpr const char* kind = "watch_health";
+  std::optional<HealthProfile> health;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("health", self.health);
+  }
+};
+
 struct CheckNode {
   static constexpr const char* kind = "check_node";
   JobId job;
@@ -61,8 +90,9 @@ struct CheckNode {
   std::vector<std::string> programs;   // must be found in PATH: the interpreter of the command
   std::string expected_host;           // host name the cluster file states; empty: any
   std::string checkpoint_path;         // empty: the job's own directory on the node
-  std::vector<std::string> skip;       // check ids not to run
+  std::vector<std::string> skip;       // check ids that refuse nothing
   bool with_health = false;            // health checks are part of the gate
+  JobHealth health{};                  // for all checks until another job's come
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -74,6 +104,7 @@ struct CheckNode {
     visit("checkpoint_path", self.checkpoint_path);
     visit("skip", self.skip);
     visit("with_health", self.with_health);
+    visit("health", self.health);
   }
 };
 
@@ -171,6 +202,7 @@ struct StartRanks {
   std::string shared_outputs;  // directory for outputs that all nodes see; empty: node-local
   bool elastic = false;        // ranks get MUSTER_MEMBERS and MUSTER_MEMBER_PORT
   std::string members{};       // first content of the membership file; empty: not a member yet
+  JobHealth health{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -189,6 +221,7 @@ struct StartRanks {
     visit("shared_outputs", self.shared_outputs);
     visit("elastic", self.elastic);
     visit("members", self.members);
+    visit("health", self.health);
   }
 };
 
@@ -386,6 +419,6 @@ struct Retire {  // exit if no attempt is held
 using ToAgent = std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
                              StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart,
                              ExecInput, ExecStop, RemoteStart, RemoteStartEnded, Retire,
-                             LookAtRanks, SetMembers, FaultsMended>;
+                             LookAtRanks, SetMembers, FaultsMended, WatchHealth>;
 
 }  // namespace muster

@@ -92,6 +92,12 @@ TEST_CASE("each failed check of the start gate says what was measured and what w
   CHECK_THAT(failures[5].message, ContainsSubstring("python3"));
   CHECK(judge_start_gate(facts, {"n2", 1'003'000, {"all"}}).empty());
   CHECK(judge_start_gate(facts, {"n2", 1'003'000, {"host.disk"}}).size() == 5);
+  StartGateWanted one{"n2", 1'003'000};
+  one.only = {"host.mem", "host.disk", "gpu.count"};
+  CHECK(judge_start_gate(facts, one).size() == 2);
+  one.skip = {"host.mem"};
+  REQUIRE(judge_start_gate(facts, one).size() == 1);
+  CHECK(judge_start_gate(facts, one)[0].check == "host.disk");
 }
 
 TEST_CASE("memory is read from the kernel's text") {

@@ -89,6 +89,10 @@ void HealthyNode::count_symbol_errors(int port, int errors) {
   replace(port_file(port, "counters/symbol_error"), std::to_string(errors) + "\n");
 }
 
+void HealthyNode::driver_says(const std::string& line) {
+  append(driver_file(), line);
+}
+
 void HealthyNode::hang_state(int port) {
   const std::string file = port_file(port, "state");
   ::unlink(file.c_str());

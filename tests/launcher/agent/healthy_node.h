@@ -27,6 +27,8 @@ class HealthyNode {
   void tell_xid(int gpu, int xid);  // as an event of the driver, without a line in the log
   void take_link_down(int port);
   void count_symbol_errors(int port, int errors);
+  // From its next call on: "gpu3.remap.pending 1".
+  void driver_says(const std::string& line);
 
   // Whoever reads the port's state waits for ever, until the node is whole again.
   void hang_state(int port);
