@@ -58,7 +58,7 @@ void AgentConnection::connected(ConnectResult result) {
   hello.lease = lease_;
   hello.sent_us = timers_.raw_now().count();
   hello.notice_file = notice_file_;
-  hello.health = health_;
+  hello.health = told_health_ = health_;
   send(hello);
   beat();
 }
@@ -103,6 +103,7 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
     learn_clock(welcome->clock);
     welcome_ = *welcome;
     heard_ms_ = welcome->boot_ms;
+    tell_health();  // it may have changed since the greeting
     events_.on_up(*welcome);
     return;
   }
@@ -113,6 +114,17 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
     return;
   }
   events_.on_message(std::move(message), std::move(payload));
+}
+
+void AgentConnection::watch_health(std::optional<HealthProfile> profile) {
+  health_ = std::move(profile);
+  tell_health();
+}
+
+void AgentConnection::tell_health() {
+  if (!is_up() || told_health_ == health_) return;
+  told_health_ = health_;
+  send(WatchHealth{health_});
 }
 
 void AgentConnection::learn_clock(const std::optional<ClockStamps>& stamps) {

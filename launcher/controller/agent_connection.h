@@ -47,9 +47,9 @@ class AgentConnection {
     launch_ = std::move(launch);
     lease_ = lease;
   }
-  // Both from the next greeting.
-  void watch_notice(std::string file) { notice_file_ = std::move(file); }
-  void watch_health(std::optional<HealthProfile> profile) { health_ = std::move(profile); }
+  void watch_notice(std::string file) { notice_file_ = std::move(file); }  // at the next greeting
+  // The agent that answers is told at once.
+  void watch_health(std::optional<HealthProfile> profile);
   // How it was reached: of the newest connection.
   const ConnectProfile& profile() const { return profile_; }
   const std::string& methods() const { return methods_; }
@@ -66,6 +66,7 @@ class AgentConnection {
   void went_down(LinkFailure failure);
   void beat();
   void ping();
+  void tell_health();
   void learn_clock(const std::optional<ClockStamps>& stamps);
   std::optional<Interval> silence() const;
 
@@ -77,6 +78,7 @@ class AgentConnection {
   Milliseconds lease_;
   std::string notice_file_;
   std::optional<HealthProfile> health_;
+  std::optional<HealthProfile> told_health_;  // what the agent was last told on this connection
   Events events_;
   Phase phase_ = Phase::idle;
   std::unique_ptr<Link> link_;

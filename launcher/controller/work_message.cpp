@@ -5,6 +5,7 @@
 #include "launcher/controller/interpreter.h"
 #include "runtime/protocol/membership.h"
 #include "scheduler/lookup.h"
+#include "scheduler/model/names.h"
 #include "scheduler/rank_map.h"
 
 namespace muster {
@@ -51,6 +52,21 @@ Environment common_part(const std::vector<Environment>& all) {
   return common;
 }
 
+// As the job file's reader keeps it; nothing: not given, or by an older reader not understood.
+std::string kept(const JobSpec& spec, const char* setting) {
+  const auto found = spec.muster.other.find(setting);
+  return found == spec.muster.other.end() ? std::string() : found->second;
+}
+
+JobHealth job_health_of(const JobSpec& spec) {
+  JobHealth health;
+  health.failure = from_word<HealthLevel>(kept(spec, "health.failure")).value_or(health.failure);
+  health.run = kept(spec, "health.run") != "false";
+  health.skip = spec.muster.health_skip;
+  health.only = spec.muster.health_only;
+  return health;
+}
+
 CheckNode check_message(const State& state, const Job& job, const NodeWork& work, Time now,
                         const Home& home) {
   CheckNode check;
@@ -63,6 +79,7 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
   }
   check.checkpoint_path = checkpoint_path_of(job, home);
   check.skip = job.spec.muster.health_skip;
+  check.health = job_health_of(job.spec);
   check.with_health = job.spec.muster.health_start != HealthLevel::off;
   if (!check.with_health) check.skip.push_back("all");
   // A check that drains no node any more refuses none either.
@@ -118,6 +135,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.inputs = job.spec.inputs;
   start.outputs = job.spec.outputs;
   start.shared_outputs = shared_outputs_of(job, home_);
+  start.health = job_health_of(job.spec);
   start.elastic = attempt.has_members();
   const bool joins = attempt.nodes.at(static_cast<std::size_t>(work.node_index)).taken_late;
   if (start.elastic && !joins) start.members = membership_text(state_, attempt);

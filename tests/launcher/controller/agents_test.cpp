@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "launcher/controller/over_attempt.h"
+#include "launcher/controller/work_message.h"
 #include "tests/launcher/controller/agents.h"
 
 namespace muster {
@@ -28,6 +29,91 @@ TEST_CASE("an agent is greeted anew when the next job on its node has another le
   agents.io.poll();
   CHECK(first->is_closed);
   CHECK(agents.transport.answer(1)->take<Hello>().at(0).lease == Milliseconds{10000});
+}
+
+TEST_CASE("an agent that is connected is told of the next job's health profile, once") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  CHECK_FALSE(wire->take<Hello>().at(0).health);
+  ComputeTarget target = target_with(Milliseconds{60000});
+  const auto told = [&] {
+    agents.pool.want(address_of("n1", "a"), target, "");
+    return wire->take<WatchHealth>();
+  };
+  CHECK(told().empty());
+  target.health.emplace();
+  target.health->name = "site";
+  const auto first = told();
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].health == target.health);
+  CHECK(told().empty());
+  target.health.reset();
+  REQUIRE(told().size() == 1);
+  CHECK_FALSE(wire->is_closed);
+}
+
+TEST_CASE("a health profile that changes while an agent is greeted is told after it") {
+  Agents agents;
+  ComputeTarget target = target_with(Milliseconds{60000});
+  agents.pool.want(address_of("n1", "a"), target, "");
+  const auto wire = agents.transport.answer(0);
+  target.health.emplace();
+  agents.pool.want(address_of("n1", "a"), target, "");
+  CHECK(wire->take<WatchHealth>().empty());
+  wire->say(Welcome{});
+  CHECK(wire->take<WatchHealth>().size() == 1);
+}
+
+TEST_CASE("a node is judged by the profile of the job that has it, before the gate") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  LinkUp up;
+  up.node = {"n1"};
+  agents.know(Observation{up});
+  JobSubmitted job = a_job("j", "a");
+  job.target.lease = Milliseconds{60000};
+  job.target.health.emplace();
+  agents.know(Observation{job});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  agents.perform();
+  std::vector<std::string> kinds;
+  for (auto frame = wire->written.next(); frame && *frame; frame = wire->written.next()) {
+    const auto message = decode_to_agent(std::move(**frame));
+    REQUIRE(message);
+    if (std::holds_alternative<WatchHealth>(message->message)) kinds.emplace_back("profile");
+    if (std::holds_alternative<CheckNode>(message->message)) kinds.emplace_back("gate");
+  }
+  CHECK(kinds == std::vector<std::string>{"profile", "gate"});
+}
+
+TEST_CASE("a job's health settings go to its nodes with the gate and with the start") {
+  Agents agents;
+  JobSubmitted submitted = a_job("j", "a");
+  submitted.spec.muster.health_skip = {"gpu.clocks"};
+  submitted.spec.muster.health_only = {"gpu.count"};
+  const auto gate_of = [&](const JobSubmitted& one) {
+    agents.state = {};
+    agents.know(Observation{one});
+    agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+    WorkMessages messages(agents.state, from_ms(1), agents.pool, agents.home);
+    return std::get<CheckNode>(messages.message({{"j"}, {0}, {"n1"}, 0, CheckWork{}}));
+  };
+  CheckNode gate = gate_of(submitted);
+  CHECK(gate.with_health);
+  CHECK(gate.health.failure == HealthLevel::full);
+  CHECK(gate.health.run);
+  CHECK(gate.health.skip == std::vector<std::string>{"gpu.clocks"});
+  CHECK(gate.skip == gate.health.skip);
+  CHECK(gate.health.only == std::vector<std::string>{"gpu.count"});
+  submitted.spec.muster.other = {{"health.failure", "off"}, {"health.run", "false"}};
+  submitted.spec.muster.health_start = HealthLevel::off;
+  gate = gate_of(submitted);
+  CHECK_FALSE(gate.with_health);
+  CHECK(gate.health.failure == HealthLevel::off);
+  CHECK_FALSE(gate.health.run);
+  WorkMessages messages(agents.state, from_ms(1), agents.pool, agents.home);
+  const auto start = std::get<StartRanks>(messages.message({{"j"}, {0}, {"n1"}, 0, StartWork{}}));
+  CHECK(start.health == gate.health);
 }
 
 TEST_CASE("a lease is renewed once the journal knows the agent, with the agent's own time") {
