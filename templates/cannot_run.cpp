@@ -147,9 +147,21 @@ void check_shape(const JobSpec& spec, Refusals& out) {
   }
 }
 
+std::string no_active_checks(const std::string& setting) {
+  return setting + ": full runs no more than quick yet";
+}
+
 void check_ignored(const JobSpec& spec, Refusals& out) {
   for (const auto& [path, text] : spec.muster.other) {
+    if (path == "health.run") continue;
+    if (path == "health.failure") {
+      if (text == "full") out.warn("muster." + path, no_active_checks("muster." + path));
+      continue;
+    }
     out.warn("muster." + path, "muster." + path + " is checked but not acted on yet");
+  }
+  if (spec.muster.health_start == HealthLevel::full) {
+    out.warn("muster.health.start", no_active_checks("muster.health.start"));
   }
   if (!spec.instance_types.empty()) {
     out.warn("resources.instance_type",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "health/check_names.h"
 #include "templates/duration.h"
 #include "templates/host_list.h"
 #include "templates/path_form.h"
@@ -190,6 +191,33 @@ std::vector<Setting> scheduling_settings() {
   };
 }
 
+const std::vector<std::string>& gate_check_names() {
+  static const std::vector<std::string> names = names_of_gate_checks();
+  return names;
+}
+
+// One that has no check leaves out nothing, and nobody would notice.
+std::vector<std::string> check_ids(const Value& value) {
+  std::vector<std::string> out;
+  for (const Value& each : value.list_or_one()) {
+    const auto text = each.text();
+    if (!text) continue;
+    const auto& names = gate_check_names();
+    if (std::find(names.begin(), names.end(), *text) != names.end()) {
+      out.push_back(*text);
+    } else {
+      each.error("there is no check " + quoted(*text), each.suggest(*text, names));
+    }
+  }
+  return out;
+}
+
+// In the words of HealthLevel.
+std::optional<std::string> level_word(const Value& value) {
+  const auto word = value.word({"off", "false", "quick", "full"});
+  return word == "false" ? std::optional<std::string>("off") : word;
+}
+
 std::vector<Setting> health_settings() {
   const auto scalar = SettingShape::scalar;
   const auto words = SettingShape::words;
@@ -203,19 +231,21 @@ std::vector<Setting> health_settings() {
        }},
       {"health.failure", scalar,
        [](V v, S s) {
-         keep(v, s, "health.failure", v.word({"off", "quick", "full"}).has_value());
+         if (const auto level = level_word(v)) s.muster.other["health.failure"] = *level;
        }},
-      {"health.run", scalar, [](V v, S s) { keep(v, s, "health.run", v.boolean().has_value()); }},
-      {"health.skip", words, [](V v, S s) { s.muster.health_skip = texts(v); }},
-      {"health.only", words, [](V v, S s) { s.muster.health_only = texts(v); }},
+      {"health.run", scalar,
+       [](V v, S s) {
+         if (const auto runs = v.boolean()) s.muster.other["health.run"] = *runs ? "true" : "false";
+       }},
+      {"health.skip", words, [](V v, S s) { s.muster.health_skip = check_ids(v); }},
+      {"health.only", words, [](V v, S s) { s.muster.health_only = check_ids(v); }},
       {"hang.timeout", scalar,
        [](V v, S s) {
          s.muster.hang.off = is_word(v, "off") || is_word(v, "false");
          const bool learned = s.muster.hang.off || is_word(v, "auto");
          s.muster.hang.timeout = learned ? std::nullopt : v.duration();
        }},
-      {"hang.first_step", scalar,
-       [](V v, S s) { store(s.muster.hang.first_step, v.duration()); }},
+      {"hang.first_step", scalar, [](V v, S s) { store(s.muster.hang.first_step, v.duration()); }},
       {"hang.watch", scalar,
        [](V v, S s) {
          store(s.muster.hang.watch, v.choice<HangWatch>({{"heartbeat", HangWatch::heartbeat},

@@ -1,5 +1,6 @@
 #include "templates/setting_table.h"
 
+#include <map>
 #include <set>
 
 #include "templates/cannot_run.h"
@@ -34,8 +35,8 @@ const std::map<std::string, std::string>& legal_values() {
       {"health.start", "full"},
       {"health.failure", "quick"},
       {"health.run", "false"},
-      {"health.skip", "a"},
-      {"health.only", "b,c"},
+      {"health.skip", "gpu.clocks"},
+      {"health.only", "gpu.count,host.programs"},
       {"checkpoint.path", "/ckpt"},
       {"checkpoint.local", "off"},
       {"checkpoint.format", "deepspeed"},
@@ -86,8 +87,8 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.include_nodes == std::vector<std::string>{"n01", "n02", "n03"});
   CHECK(muster.exclude_nodes == std::vector<std::string>{"m1", "m2"});
   CHECK(muster.health_start == HealthLevel::full);
-  CHECK(muster.health_skip == std::vector<std::string>{"a"});
-  CHECK(muster.health_only == std::vector<std::string>{"b", "c"});
+  CHECK(muster.health_skip == std::vector<std::string>{"gpu.clocks"});
+  CHECK(muster.health_only == std::vector<std::string>{"gpu.count", "host.programs"});
   CHECK(muster.checkpoint_path == "/ckpt");
   CHECK(muster.resume_from == ResumeFrom::path);
   CHECK(muster.resume_path == "/ckpt/step-1");
@@ -203,6 +204,35 @@ TEST_CASE("settings that are not acted on are warned about, never ignored in sil
   CHECK(printed(job.findings) == "");
   CHECK_THAT(printed(cannot_run_yet(job)),
              ContainsSubstring("warning: muster.checkpoint.every is checked but not acted on yet"));
+}
+
+TEST_CASE("whether a job's node is watched is kept in one spelling, and acted on") {
+  const auto kept = [](const std::string& text) {
+    const JobFile job = read_job(head + "muster: {" + text + "}\n");
+    CHECK(printed(job.findings) == "");
+    CHECK(printed(cannot_run_yet(job)) == "");
+    return job.spec.muster.other;
+  };
+  using Kept = std::map<std::string, std::string>;
+  CHECK(kept("health.run: No") == Kept{{"health.run", "false"}});
+  CHECK(kept("health.run: 'on'") == Kept{{"health.run", "true"}});
+  CHECK(kept("health.failure: Quick") == Kept{{"health.failure", "quick"}});
+  CHECK(kept("health.failure: false") == Kept{{"health.failure", "off"}});
+  CHECK(has_errors(read_job(head + "muster: {health.failure: often}\n").findings));
+  CHECK_THAT(printed(cannot_run_yet(read_job(head + "muster: {health.start: full}\n"))),
+             ContainsSubstring("warning: muster.health.start: full runs no more than quick yet"));
+}
+
+TEST_CASE("a check that does not exist can neither be skipped nor asked for") {
+  const auto said = [](const std::string& text) {
+    return printed(read_job(head + "muster: {" + text + "}\n").findings);
+  };
+  CHECK_THAT(said("health.skip: [gpu.clocks, gpu.clock]"),
+             ContainsSubstring("there is no check 'gpu.clock'") &&
+                 ContainsSubstring("did you mean 'gpu.clocks'?"));
+  CHECK_THAT(said("health.only: host.program"), ContainsSubstring("did you mean 'host.programs'?"));
+  CHECK_THAT(said("health.skip: ib"), ContainsSubstring("there is no check 'ib'"));
+  CHECK(said("health.skip: [host.name, perf.sdc, fab.sm]") == "");
 }
 
 TEST_CASE("one process for each GPU is kept for the node to count") {
