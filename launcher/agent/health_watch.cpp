@@ -218,6 +218,8 @@ void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMom
   situation.kernel_log_error = log_->error();
   situation.has_gpu_events = reader_->has_events();
   situation.may_pause = questions_.empty();
+  // No ended_uids: ranks are of the agent's own user, who goes on running the agent. What they left
+  // is found, and ended, by their token.
   run_ = std::make_unique<CheckRun>(*monitor_, std::move(situation));
   // Those without checks on this node are not due at once again; those that a gate or a failure
   // leaves out are.
