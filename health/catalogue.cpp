@@ -15,6 +15,11 @@ const CheckSpec* find_check(std::string_view id) {
   return nullptr;
 }
 
+bool has_shared_cause(const HealthFinding& finding) {
+  const CheckSpec* spec = find_check(finding.check);
+  return finding.fault_class == FaultClass::infra || (spec && spec->is_often_shared);
+}
+
 HealthFinding make_finding(std::string_view check, std::string device, CheckStatus status) {
   const CheckSpec* spec = find_check(check);
   muster::check(spec != nullptr, "a finding of a check that is not in the catalogue");

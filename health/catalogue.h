@@ -47,6 +47,8 @@ struct CheckSpec {
   Persistence persistence = Persistence::samples;
   Phases phases = 0;
   std::chrono::microseconds cost{100};  // of one run, on one device
+  // What it finds is usually found on many nodes at once: a file server, a subnet manager, power.
+  bool is_often_shared = false;
 };
 
 std::span<const CheckSpec> gpu_checks();
@@ -54,6 +56,9 @@ std::span<const CheckSpec> infiniband_checks();
 std::span<const CheckSpec> fabric_checks();
 std::span<const CheckSpec> host_checks();
 std::span<const CheckSpec> performance_checks();
+
+// Whether the cause is as likely outside of the node as in it.
+bool has_shared_cause(const HealthFinding& finding);
 
 // Nothing when there is no such check.
 const CheckSpec* find_check(std::string_view id);

@@ -37,6 +37,8 @@ constexpr Persistence event = Persistence::event;
 constexpr Persistence delta = Persistence::delta;
 constexpr Persistence samples = Persistence::samples;
 
+constexpr bool often_shared = true;
+
 constexpr microseconds cheap{100};
 constexpr microseconds ms{1000};
 
@@ -77,6 +79,9 @@ constexpr std::array table{
               T | F | Q, cheap},
     CheckSpec{"gpu.fell_off", "kmsg", "no GPU fell off the bus", stop_reboot_then_rma, node, event,
               T | Q, cheap},
+    // Never fails: it passes when somebody has reset the GPU, and then ends what called for that.
+    CheckSpec{"gpu.reset", "kmsg, field 230", "the driver was loaded, or wants no reset any more",
+              warn, node, event, T | Q, cheap},
     CheckSpec{"gpu.sxid", "kmsg", "none that drains", drain, node, event, T | F | Q, cheap},
     CheckSpec{"gpu.nvlink_active", "NvLinkState", "all up, as many as the SKU's", reset_then_rma,
               node, samples, P | T | E | Q, ms},
@@ -92,8 +97,10 @@ constexpr std::array table{
     CheckSpec{"gpu.pcie_replay", "field 94, PcieReplayCounter", "<= ceil(k x lanes) a minute", warn,
               node, delta, T | Q, cheap},
     CheckSpec{"gpu.pcie_aer", "B/aer_dev_*", "no growth", drain, node, delta, T | E | Q, cheap},
+    // Power and cooling are a rack's.
     CheckSpec{"gpu.throttle", "CurrentClocksEventReasons, fields 269-271",
-              "no hardware slowdown, < 1 % of the time", drain, node, samples, T | Q, cheap},
+              "no hardware slowdown, < 1 % of the time", drain, node, samples, T | Q, cheap,
+              often_shared},
     CheckSpec{"gpu.temp", "MarginTemperature, TemperatureV, field 82", "margin > 0 C", warn, node,
               samples, T | Q, cheap},
     CheckSpec{"gpu.persistence", "PersistenceMode", "the SKU's", drain, setup, samples, P | Q,

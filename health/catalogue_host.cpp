@@ -39,6 +39,8 @@ constexpr Persistence event = Persistence::event;
 constexpr Persistence delta = Persistence::delta;
 constexpr Persistence samples = Persistence::samples;
 
+constexpr bool often_shared = true;
+
 constexpr microseconds quick{100};
 constexpr microseconds some = milliseconds(2);
 constexpr microseconds process_list = milliseconds(20);
@@ -57,17 +59,18 @@ constexpr std::array table{
     CheckSpec{"host.nvme", "/sys/class/nvme/*/state", "all live, and as many as the profile says",
               drain_rma, node, samples, when("PD"), some},
     CheckSpec{"host.mounts", "/proc/self/mountinfo", "the profile's mounts are there", drain, setup,
-              samples, when("P"), quick},
+              samples, when("P"), quick, often_shared},
     CheckSpec{"host.mount_stall", "statvfs and the first entry of each mount", "each answers",
-              drain, node, samples, when("PTF"), some},
+              drain, node, samples, when("PTF"), some, often_shared},
     CheckSpec{"host.nfs_log", "kmsg nfs: server not responding", "none", warn, node, event,
               when("T"), quick},
     CheckSpec{"host.clock", "adjtimex", "synchronised, less than 50 ms from the controller's", warn,
               node, samples, when("P"), quick},
+    // What processes wait for is a file server, more often than not.
     CheckSpec{"host.dstate", "/proc/*/stat", "no process in uninterruptible sleep for 5 samples",
-              drain_reboot, node, samples, when("TE"), process_list},
+              drain_reboot, node, samples, when("TE"), process_list, often_shared},
     CheckSpec{"host.hung", "kmsg hung task, soft lockup, rcu stall", "none", drain_reboot, node,
-              event, when("TF"), quick},
+              event, when("TF"), quick, often_shared},
     CheckSpec{"host.taint", "/proc/sys/kernel/tainted", "no machine check, oops, lockup or warning",
               reboot, node, event, when("PT"), quick},
     CheckSpec{"host.oops", "kmsg Oops, BUG, general protection; pstore", "none", reboot, node,
@@ -92,7 +95,7 @@ constexpr std::array table{
     CheckSpec{"host.reboots", "/proc/sys/kernel/random/boot_id", "fewer than 3 in 24 h", rma, node,
               event, when("P"), quick},
     CheckSpec{"host.versions", "kernel, OFED, NCCL, libcuda, binary hash", "those of the majority",
-              drain, setup, samples, when("P"), some},
+              drain, setup, samples, when("P"), some, often_shared},
     CheckSpec{"host.net", "/sys/class/net/*/mtu, peers' names, the master port",
               "peers are known by name, the port is free, the MTU is the majority's", drain, setup,
               samples, when("P"), milliseconds(5)},

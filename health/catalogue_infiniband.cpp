@@ -18,6 +18,7 @@ constexpr CheckSeverity stop_and_reboot{Remedy::reboot, Remedy::rma, true};
 constexpr FaultClass node = FaultClass::node;
 constexpr FaultClass setup = FaultClass::setup;
 constexpr FaultClass infra = FaultClass::infra;
+constexpr bool often_shared = true;
 
 constexpr Phases prolog_only = prolog | qualification;
 constexpr Phases always = prolog | periodic | epilog | on_failure | qualification;
@@ -65,13 +66,17 @@ constexpr std::array table{
               node, delta, in_job, 2 * counter_cost},
     CheckSpec{"ib.xmit_wait", "P/counters/port_xmit_wait", "told, normal under incast", warn, infra,
               delta, in_job, counter_cost},
+    // Whom a slow or dead peer keeps waiting, the same as the others that talk to it.
     CheckSpec{"ib.transport", "P/hw_counters", "no rnr_nak_retry_err, local_ack_timeout_err <= 1/s",
-              drain, node, delta, periodic | on_failure | qualification, 6 * counter_cost},
+              drain, node, delta, periodic | on_failure | qualification, 6 * counter_cost,
+              often_shared},
     CheckSpec{"ib.traffic", "P/counters/port_{xmit,rcv}_data", "> 0 in 10 min while a job runs",
               warn, node, delta, periodic | qualification, 2 * counter_cost},
+    // The subnet manager gives both.
     CheckSpec{"ib.pkey", "P/pkeys", "a full member of the partition", drain, setup, samples,
-              prolog_only, 4 * state_cost},
-    CheckSpec{"ib.gid", "P/gids/0", "nonzero", drain, setup, samples, prolog_only, state_cost},
+              prolog_only, 4 * state_cost, often_shared},
+    CheckSpec{"ib.gid", "P/gids/0", "nonzero", drain, setup, samples, prolog_only, state_cost,
+              often_shared},
     CheckSpec{"ib.fw", "fw_ver, board_id, hca_type", "those of most nodes", warn, node, samples,
               prolog_only, 3 * state_cost},
     CheckSpec{"ib.chardev", "/dev/infiniband/uverbs*", "one of each device opens", drain, setup,

@@ -148,27 +148,32 @@ void apply_one(State& state, Time at, const BreakerOpened& record) {
   breaker.open_since = at;
   breaker.reason = record.reason;
   breaker.is_check = record.is_check;
-  if (record.is_check) forget_remedies(state, record.target, at - breaker_window);
+  if (record.is_check) forget_remedies(state, record.target, at - record.window);
 }
 
 void apply_one(State& state, Time at, const BreakerReset& record) {
   state.breakers[record.target] = Breaker{std::nullopt, "", false, at};
 }
 
-void apply_one(State& state, Time, const NodeFaultsSeen& record) {
+void apply_one(State& state, Time at, const NodeFaultsSeen& record) {
   Node& node = node_at(state, record.node);
+  std::map<std::string, Time> told;
   for (const NodeFault& fault : record.faults) {
-    const bool is_told = fault.remedy == Remedy::warn && fault.on_recurrence && fault.enforced;
-    if (is_told) remember_remedy(state, record.node, fault);
+    const auto known = node.faults_told.find(fault.id);
+    told.emplace(fault.id, known == node.faults_told.end() ? at : known->second);
+    const bool counts = fault.remedy == Remedy::warn && fault.on_recurrence && fault.enforced &&
+                        !fault.code.empty();
+    if (counts) remember_remedy(state, record.node, fault, record.owner);
   }
   node.faults = record.faults;
+  node.faults_told = std::move(told);
   node.faults_settled = record.settled;
 }
 
 void apply_one(State& state, Time at, const NodeFaulted& record) {
   Node& node = node_at(state, record.node);
   node.fault_drain = FaultDrain{at, record.fault, record.reason};
-  remember_remedy(state, record.node, record.fault);
+  remember_remedy(state, record.node, record.fault, record.owner);
   Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
   Attempt* attempt = job ? active_attempt(*job) : nullptr;
   if (attempt && attempt->launched && find_node(*attempt, record.node)) {

@@ -39,10 +39,15 @@ inline constexpr std::int64_t suspicion_limit = 2'500;
 // More pieces than that in a few weeks are a drained node.
 inline constexpr std::size_t evidence_kept = 16;
 
-// More nodes of a target than both of these within the window have one cause, and it is not theirs.
+// More nodes of a target than both of these within the window break jobs for one cause, and it is
+// not theirs. A health check has the limits of its target's profile.
 inline constexpr int breaker_nodes = 2;
 inline constexpr int breaker_percent = 5;
 inline constexpr Milliseconds breaker_window{10 * 60'000};
+
+// Agents read the rarest source every two minutes and believe a state after three looks, seconds
+// apart: by then all nodes that share the cause of a fault have told of it.
+inline constexpr Milliseconds shared_cause_settles{150'000};
 
 // A state that comes and goes bounces jobs to the node and away again: it stays away for so long.
 inline constexpr Milliseconds fault_drain_least{5 * 60'000};

@@ -53,7 +53,9 @@ bool reboots_in_a_loop(const State& state, const NodeId& node, const NodeFault& 
 NodeFault climbed(const State& state, const NodeId& node, NodeFault fault) {
   // An error of a program that a second job meets on the same board is the board's.
   if (fault.fault_class != FaultClass::node && !is_of_program(fault)) return fault;
-  if (fault.on_recurrence) {
+  // A warning of another kind asked for nothing that could have failed; its agent says when it
+  // comes too often.
+  if (fault.on_recurrence && (fault.remedy != Remedy::warn || is_of_program(fault))) {
     const Remedy next = std::max(fault.remedy, *fault.on_recurrence);
     Remedy due = fault.remedy;
     for (const RemedyTaken& taken : state.remedies) {
@@ -69,16 +71,23 @@ NodeFault climbed(const State& state, const NodeId& node, NodeFault fault) {
   return fault;
 }
 
-void remember_remedy(State& state, const NodeId& node, const NodeFault& fault) {
+void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
+                     const std::optional<JobId>& owner) {
   auto& all = state.remedies;
-  std::erase_if(all, [&](const RemedyTaken& taken) {
-    const bool is_same = taken.at == fault.since && is_of_board(taken, node, fault) &&
-                         taken.check == fault.check && taken.code == fault.code;
-    return is_same || taken.at < fault.since - remedy_window;
+  const auto known = std::find_if(all.begin(), all.end(), [&](const RemedyTaken& taken) {
+    return taken.at == fault.since && is_of_board(taken, node, fault) &&
+           taken.check == fault.check && taken.code == fault.code;
   });
+  // Told again while another job runs there, it is still the fault of the first.
+  if (known != all.end()) {
+    known->remedy = fault.remedy;
+    return;
+  }
+  std::erase_if(all,
+                [&](const RemedyTaken& taken) { return taken.at < fault.since - remedy_window; });
   if (all.size() >= remedies_kept) all.erase(all.begin());
   all.push_back({fault.since, node, fault.serial, fault.device, fault.check, fault.code,
-                 fault.remedy, job_on(state, node)});
+                 fault.remedy, owner ? owner->value : ""});
 }
 
 void forget_remedies(State& state, const std::string& check, Time since) {

@@ -9,8 +9,11 @@ namespace muster {
 // With the remedy that is due after all that was done before.
 NodeFault climbed(const State& state, const NodeId& node, NodeFault fault);
 
-// The fault asked for something: counts from now on. What is too old, or too much, goes.
-void remember_remedy(State& state, const NodeId& node, const NodeFault& fault);
+// The fault asked for something: counts from now on, once, however often it is told. `owner`: whose
+// the node was, by the record and not by State, of which a restart knows the live jobs alone. What
+// is too old, or too much, goes.
+void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
+                     const std::optional<JobId>& owner);
 
 // What a check asked for since then was no board's fault.
 void forget_remedies(State& state, const std::string& check, Time since);

@@ -57,6 +57,10 @@ void NodeHealth::take(const std::vector<HealthFinding>& findings, const Findings
   for (const SourceGroup group : every_source_group) {
     if (has(taken.groups, group)) read_at_[group] = taken.at.since_boot;
   }
+  for (const HealthFinding& finding : findings) {
+    const bool is_reset = finding.check == "gpu.reset" && finding.status == CheckStatus::pass;
+    if (is_reset) note_reset(streaks_, finding.device, taken.at.wall);
+  }
   add_findings(streaks_, findings, rules_,
                {taken.at.wall, duration_cast<Seconds>(taken.at.since_boot), taken.job});
   wanted_ = samples_wanted(streaks_, rules_);
@@ -94,8 +98,8 @@ void NodeHealth::on_repair(const std::string& device, Time now) {
   wanted_ = samples_wanted(streaks_, rules_);
 }
 
-NodeVerdict NodeHealth::verdict(Time now, const DrainBreakers& breakers) const {
-  return judge_node(streaks_, rules_, breakers, now);
+NodeVerdict NodeHealth::verdict(Time now) const {
+  return judge_node(streaks_, rules_, now);
 }
 
 SourcesDue NodeHealth::pace(const CheckMoment& now, bool is_idle) const {

@@ -15,7 +15,6 @@
 #include "health/monitor/check_run.h"
 #include "health/profile.h"
 #include "health/verdict/check_rules.h"
-#include "health/verdict/drain_breaker.h"
 #include "health/verdict/node_verdict.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/model/clock.h"
@@ -63,8 +62,7 @@ class NodeHealth {
   // A person says so: the only way out of `rma`.
   void on_repair(const std::string& device, Time now);
 
-  // The breakers are the fleet's; who does not see it has none.
-  NodeVerdict verdict(Time now, const DrainBreakers& breakers = {}) const;
+  NodeVerdict verdict(Time now) const;
   // By check and device.
   const std::map<std::pair<std::string, std::string>, LatestFinding>& latest() const {
     return latest_;

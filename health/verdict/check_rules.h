@@ -16,6 +16,9 @@ inline constexpr int usual_samples = 3;
 inline constexpr Seconds fast_sampling{1};
 // Links train for minutes after a boot.
 inline constexpr Seconds link_settling{300};
+// A counter that only warns drains when it grew in so many of so many reads (NVRx).
+inline constexpr int often_windows = 15;
+inline constexpr int often_of_windows = 30;
 // An event's next poll passes already, whatever broke.
 inline constexpr Seconds clear_after_event{600};
 // A cable that flaps is quiet for hours in between.

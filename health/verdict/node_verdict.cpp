@@ -24,12 +24,9 @@ bool is_serious(const StandingFault& fault) {
   return fault.severity.remedy >= Remedy::drain || fault.severity.stops_job;
 }
 
-void sort_in(NodeVerdict& verdict, const StandingFault& fault, CheckMode mode,
-             const DrainBreakers& breakers) {
+void sort_in(NodeVerdict& verdict, const StandingFault& fault, CheckMode mode) {
   if (!is_serious(fault)) return verdict.warnings.push_back(fault);
-  const bool may_drain =
-      mode == CheckMode::enforce && !is_withheld(breakers, fault.finding.check, fault.since);
-  (may_drain ? verdict.drains : verdict.would_drain).push_back(fault);
+  (mode == CheckMode::enforce ? verdict.drains : verdict.would_drain).push_back(fault);
 }
 
 void add_open_questions(NodeVerdict& verdict, const Streak& streak, const CheckRules& rules,
@@ -87,15 +84,14 @@ std::string NodeVerdict::reason() const {
   return text_of(reason_of(drains.front().finding, drains.front().id));
 }
 
-NodeVerdict judge_node(const Streaks& streaks, const CheckRules& rules,
-                       const DrainBreakers& breakers, Time now) {
+NodeVerdict judge_node(const Streaks& streaks, const CheckRules& rules, Time now) {
   NodeVerdict verdict;
   verdict.at = now;
   for (const auto& [key, streak] : streaks.by_key) {
     const CheckMode mode = mode_of(rules, streak.check, streak.device);
     if (mode == CheckMode::off) continue;
     if (streak.fault) {
-      sort_in(verdict, *streak.fault, mode, breakers);
+      sort_in(verdict, *streak.fault, mode);
     } else {
       add_open_questions(verdict, streak, rules, mode);
     }

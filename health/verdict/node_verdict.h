@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "health/verdict/check_rules.h"
-#include "health/verdict/drain_breaker.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/model/clock.h"
 
@@ -15,7 +14,7 @@ namespace muster {
 struct NodeVerdict {
   Time at;
   std::vector<StandingFault> drains;       // enforced: no new job
-  std::vector<StandingFault> would_drain;  // the check observes only, or its breaker is open
+  std::vector<StandingFault> would_drain;  // the check observes only
   std::vector<StandingFault> warnings;
   std::vector<SampleWanted> unclear;      // required, and its last answer was no pass
   std::vector<SampleWanted> unconfirmed;  // bad, too few times to be believed
@@ -27,8 +26,7 @@ struct NodeVerdict {
   std::string reason() const;  // of the drain, by the worst; empty: none
 };
 
-NodeVerdict judge_node(const Streaks& streaks, const CheckRules& rules,
-                       const DrainBreakers& breakers, Time now);
+NodeVerdict judge_node(const Streaks& streaks, const CheckRules& rules, Time now);
 
 // Why a node that is drained for `reason` stays so, in a sentence; nothing: it may be brought back.
 // Only a reason of muster's own is undone, and only when the check that it names passed again and

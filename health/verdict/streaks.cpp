@@ -1,6 +1,7 @@
 #include "health/verdict/streaks.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <tuple>
 
@@ -80,13 +81,31 @@ void worsen(StandingFault& fault, const HealthFinding& finding) {
   fault.severity = finding.severity;
 }
 
+void note_window(Streak& streak, bool is_bad) {
+  constexpr std::int64_t all = (std::int64_t{1} << often_of_windows) - 1;
+  streak.windows = (streak.windows << 1 | (is_bad ? 1 : 0)) & all;
+}
+
+// Every link has an error now and then. One that has them half of the time is bad.
+HealthFinding judged_by_windows(const Streak& streak, HealthFinding finding,
+                                const CheckRules& rules) {
+  const bool is_mild = finding.severity.remedy == Remedy::warn && finding.severity.on_recurrence &&
+                       rules.persistence_of(finding.check) == Persistence::delta;
+  if (is_mild && std::popcount(static_cast<std::uint64_t>(streak.windows)) >= often_windows) {
+    finding.severity.remedy = *finding.severity.on_recurrence;
+  }
+  return finding;
+}
+
 void begin_if_first(Streak& streak, const SampleMoment& at) {
   if (streak.bad + streak.unknown == 0) streak.first_bad = at.now;
 }
 
-void add_failure(Streak& streak, const HealthFinding& finding, const CheckRules& rules,
+void add_failure(Streak& streak, const HealthFinding& found, const CheckRules& rules,
                  const SampleMoment& at) {
   begin_if_first(streak, at);
+  note_window(streak, true);
+  const HealthFinding finding = judged_by_windows(streak, found, rules);
   streak.unknown = 0;
   count_one(streak.bad);
   if (streak.fault) streak.fault->last_bad = at.now;
@@ -125,6 +144,7 @@ void add_pass(Streak& streak, const CheckRules& rules, const SampleMoment& at) {
   streak.bad = 0;
   streak.unknown = 0;
   streak.last = CheckStatus::pass;
+  note_window(streak, false);
   count_one(streak.passed);
   if (!streak.fault || !is_over(streak, rules, at)) return;
   streak.cleared_id = streak.fault->id;
@@ -260,10 +280,6 @@ void note_reset(Streaks& streaks, const std::string& device, Time now) {
 
 void note_repair(Streaks& streaks, const std::string& device, Time now) {
   for_each_fault(streaks, device, [&](Streak& streak) { mark_repaired(streak, now); });
-}
-
-void forget_check(Streaks& streaks, const std::string& check) {
-  std::erase_if(streaks.by_key, [&](const auto& item) { return item.second.check == check; });
 }
 
 }  // namespace muster

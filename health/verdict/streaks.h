@@ -8,6 +8,7 @@
 //     └──── passes in a row, clean for its time, repaired where that is needed ◄┘
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -70,6 +71,7 @@ struct Streak {
   int bad = 0;      // since the last pass
   int unknown = 0;  // since the last answer
   int passed = 0;   // since the last other one
+  std::int64_t windows = 0;  // the last 30 answers, the newest in the lowest bit; 1: bad
   Time first_bad;   // meaningful while `bad` or `unknown` is not 0
   std::optional<StandingFault> fault;
   std::string cleared_id;  // of the last fault that was over
@@ -83,6 +85,7 @@ struct Streak {
     visit("bad", self.bad);
     visit("unknown", self.unknown);
     visit("passed", self.passed);
+    visit("windows", self.windows);
     visit("first_bad", self.first_bad);
     visit("fault", self.fault);
     visit("cleared_id", self.cleared_id);
@@ -130,7 +133,5 @@ void note_reboot(Streaks& streaks, Time now);
 void note_reset(Streaks& streaks, const std::string& device, Time now);
 // A person says that the device is repaired: the only way out of `rma`.
 void note_repair(Streaks& streaks, const std::string& device, Time now);
-// A check whose breaker was closed by hand begins anew, without its old findings.
-void forget_check(Streaks& streaks, const std::string& check);
 
 }  // namespace muster

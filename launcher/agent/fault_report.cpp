@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "health/catalogue.h"
 #include "health/kernel/xid_table.h"
 #include "health/verdict/drain_reason.h"
 
@@ -43,6 +44,7 @@ NodeFault fault_of(const StandingFault& standing, bool enforced) {
   fault.on_recurrence = finding.severity.on_recurrence;
   fault.stops_job = finding.severity.stops_job;
   fault.in_doubt = casts_doubt(finding);
+  fault.shared_cause = has_shared_cause(finding);
   fault.enforced = enforced;
   fault.since = standing.since;
   fault.what = sentence_of(finding);

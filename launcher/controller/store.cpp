@@ -234,9 +234,13 @@ Result<std::vector<Record>> Store::load_live() const {
           " AND kind IN ('node_drain_set', 'breaker_opened', 'breaker_reset')"
           " AND seq < (SELECT seq FROM since) GROUP BY node, kind,"
           " json_extract(payload, '$.target'), json_extract(payload, '$.drained')"
-          // What boards called for in the last weeks: it decides what they call for next.
+          // What boards called for in the last weeks, also in mere warnings (see
+          // apply_one(NodeFaultsSeen)): it decides what they call for next.
           " UNION ALL SELECT seq FROM record WHERE job = '' AND (kind = 'node_faulted'"
-          " OR (kind = 'breaker_opened' AND json_extract(payload, '$.is_check')))"
+          " OR (kind = 'breaker_opened' AND json_extract(payload, '$.is_check'))"
+          " OR (kind = 'node_faults_seen' AND EXISTS (SELECT 1 FROM"
+          " json_each(payload, '$.faults') f WHERE json_extract(f.value, '$.remedy') = 'warn'"
+          " AND json_extract(f.value, '$.on_recurrence') IS NOT NULL)))"
           " AND at_ms > (SELECT max(at_ms) FROM record) - 2592000000"
           " AND seq < (SELECT seq FROM since))"
           " ORDER BY seq");

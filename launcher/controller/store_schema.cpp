@@ -70,6 +70,9 @@ ALTER TABLE job ADD COLUMN nodes_min INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
 )sql",
     // Records tell of what health checks found on nodes, and targets what a healthy node is.
+    "",
+    // Records of faults say whose the node was and whether nodes share the cause; those of an open
+    // breaker which drains were in vain.
     ""};
 
 static_assert(std::size(migrations) == store_version);

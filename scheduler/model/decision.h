@@ -113,12 +113,14 @@ struct BreakerOpened {
   std::string target;  // or a health check, which then drains no more nodes
   std::string reason;
   bool is_check = false;
+  Milliseconds window{600'000};  // nodes that the check drained in that time before were sound
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("target", self.target);
     visit("reason", self.reason);
     visit("is_check", self.is_check);
+    visit("window", self.window);
   }
 };
 

@@ -38,6 +38,7 @@ struct NodeFault {
   std::optional<Remedy> on_recurrence{};  // when it comes again after the remedy
   bool stops_job = false;             // the job on the node cannot go on there
   bool in_doubt = false;              // what was computed there lately may be wrong
+  bool shared_cause = false;          // usually many nodes have it together: a file server is away
   bool enforced = true;               // false: told only, with what it would have done
   Time since;                         // when it was believed
   std::string what;                   // "XID 79 on gpu3: the GPU has fallen off the bus"
@@ -55,6 +56,7 @@ struct NodeFault {
     visit("on_recurrence", self.on_recurrence);
     visit("stops_job", self.stops_job);
     visit("in_doubt", self.in_doubt);
+    visit("shared_cause", self.shared_cause);
     visit("enforced", self.enforced);
     visit("since", self.since);
     visit("what", self.what);
@@ -89,12 +91,14 @@ struct NodeFaultsSeen {
   std::vector<NodeFault> faults;  // worst first
   // Every check has answered often enough that a fault that is not here is none.
   bool settled = true;
+  std::optional<JobId> owner{};  // of the node then
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("faults", self.faults);
     visit("settled", self.settled);
+    visit("owner", self.owner);
   }
 };
 
@@ -104,12 +108,14 @@ struct NodeFaulted {
   NodeId node;
   NodeFault fault;
   std::string reason;  // "muster:node:gpu.xid:gpu3 6f01ab22"
+  std::optional<JobId> owner{};  // of the node then
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("fault", self.fault);
     visit("reason", self.reason);
+    visit("owner", self.owner);
   }
 };
 

@@ -248,6 +248,7 @@ struct Node {
   std::optional<SetAside> set_aside;
   std::optional<Time> sound_since;  // somebody undrained it: nothing older speaks against it
   std::vector<NodeFault> faults;    // that stand, as its agent said last
+  std::map<std::string, Time> faults_told;  // since when it says each of them, by id
   bool faults_settled = false;
   std::optional<FaultDrain> fault_drain;
   std::optional<JobId> owner;       // whose attempt holds it

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 
 #include "tests/health/fake_host.h"
 #include "tests/health/simulated_agent.h"
+#include "tests/health/simulated_fleet.h"
 
 namespace muster {
 
@@ -17,9 +19,14 @@ using std::chrono::seconds;
 
 constexpr int checks_of_node = 250;
 constexpr int devices = 8;
-// The file server is away for a moment, for all nodes at the same time of their lives.
-constexpr int stall_at = 400;
-constexpr seconds stall_time{4};
+constexpr int nodes_least = 4;
+// Seconds of the fleet's life. The file server is away for longer than the scheduler waits; what
+// breaks on one node alone does so long before.
+constexpr int breaks_at = 100;
+constexpr int stall_begin = 400;
+constexpr int stall_end = 700;
+constexpr int life_least = 1'200;
+constexpr const char* stall_check = "host.mount_stall";
 
 HealthProfile strict(HealthProfile profile) {
   profile.checks["*"].mode = CheckMode::enforce;
@@ -42,24 +49,29 @@ class NoisyNode {
     if (is_booting_) links_down();
   }
 
-  void replay(int checks) {
-    for (second_ = 0; agent_->runs() < checks; ++second_) {
-      disturb();
-      agent_->run_for(seconds(1));
-      mend();
-      if (agent_->said() == judged_) continue;
-      judged_ = agent_->said();
-      const NodeVerdict verdict = agent_->verdict();
-      if (verdict.is_drained() && reason_.empty())
-        reason_ = verdict.reason() + " at " + std::to_string(second_) +
-                  " s: " + verdict.drains.front().finding.value;
-      would_drain_ = would_drain_ || !verdict.would_drain.empty();
-    }
+  // A second of the fleet's time.
+  void live(int second, Time until) {
+    second_ = second;
+    disturb();
+    const auto left = std::chrono::duration_cast<seconds>(until - agent_->now().wall);
+    if (left > seconds(0)) agent_->run_for(left);
+    mend();
+  }
+  // What is believed is worth to be told again.
+  std::optional<NodeVerdict> news() {
+    if (agent_->said() == judged_) return std::nullopt;
+    judged_ = agent_->said();
+    return agent_->verdict();
+  }
+
+  void lose_gpu() { agent_->logs(xid(3, 79)); }
+  void lose_file_server() {
+    is_cut_off_ = true;
+    node_.hang("/data");
   }
 
   int runs() const { return agent_->runs(); }
-  const std::string& reason() const { return reason_; }
-  bool would_drain() const { return would_drain_; }
+  Time now() const { return agent_->now().wall; }
 
  private:
   bool happens(double share) { return std::uniform_real_distribution<>(0, 1)(random_) < share; }
@@ -102,8 +114,8 @@ class NoisyNode {
 
   void disturb() {
     if (is_booting_ && second_ == 240) links_up();
-    if (second_ == stall_at) node_.hang("/data");
-    if (second_ == stall_at + stall_time.count()) answer_again();
+    if (second_ == stall_begin) node_.hang("/data");
+    if (second_ == stall_end && !is_cut_off_) answer_again();
     creep();
     if (happens(0.01)) reset_counters();
     if (happens(0.05)) spoil_one_poll();
@@ -201,26 +213,92 @@ class NoisyNode {
   int judged_ = -1;
   std::optional<std::pair<std::string, std::string>> spoiled_;
   int spoiled_at_ = 0;
-  std::string reason_;
-  bool would_drain_ = false;
+  bool is_cut_off_ = false;
+};
+
+class NoisyFleet {
+ public:
+  NoisyFleet(const HealthProfile& h100, const HealthProfile& a100, const NoisePlan& plan)
+      : plan_(plan) {
+    const int count = std::max(nodes_least, plan.node_checks / checks_of_node);
+    std::vector<NodeId> ids_of_h100;
+    std::vector<NodeId> ids_of_a100;
+    for (int i = 0; i < count; ++i) {
+      const bool is_h100 = i % 4 < 2;
+      const HealthProfile profile = strict(is_h100 ? h100 : a100);
+      nodes_.push_back(std::make_unique<NoisyNode>(is_h100 ? FakeKind::h100 : FakeKind::a100,
+                                                   profile, static_cast<std::uint64_t>(i)));
+      (is_h100 ? ids_of_h100 : ids_of_a100).push_back(id_of(i));
+    }
+    fleet_ = std::make_unique<SimulatedFleet>(nodes_.front()->now());
+    if (plan.forgets_shared_causes) fleet_->forget_shared_causes();
+    fleet_->add_target("h100", ids_of_h100, strict(h100));
+    fleet_->add_target("a100", ids_of_a100, strict(a100));
+  }
+
+  NoiseCount replay() {
+    for (int second = 0; second < life_least || runs() < plan_.node_checks; ++second) {
+      if (plan_.breaks_nodes && second == breaks_at) {
+        nodes_[0]->lose_gpu();
+        nodes_[1]->lose_file_server();
+      }
+      live(second);
+    }
+    return count();
+  }
+
+ private:
+  static NodeId id_of(std::size_t number) { return NodeId{"node" + std::to_string(number)}; }
+
+  void live(int second) {
+    const Time until = fleet_->now() + seconds(1);
+    for (const auto& node : nodes_) node->live(second, until);
+    fleet_->pass_until(until);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const auto verdict = nodes_[i]->news();
+      if (!verdict) continue;
+      fleet_->tell(id_of(i), *verdict);
+      const bool has_stalled = std::ranges::any_of(verdict->drains, [](const StandingFault& fault) {
+        return fault.finding.check == stall_check;
+      });
+      if (has_stalled) stalled_.insert(i);
+    }
+  }
+
+  int runs() const {
+    int sum = 0;
+    for (const auto& node : nodes_) sum += node->runs();
+    return sum;
+  }
+
+  NoiseCount count() const {
+    NoiseCount count;
+    count.node_checks = runs();
+    count.nodes = static_cast<int>(nodes_.size());
+    count.stalled = static_cast<int>(stalled_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const bool is_broken = plan_.breaks_nodes && i < 2;
+      if (fleet_->has_drained(id_of(i)))
+        count.*(is_broken ? &NoiseCount::broken_drained : &NoiseCount::drains) += 1;
+    }
+    for (const FleetDrain& one : fleet_->drains()) {
+      count.drained.push_back(one.node.value + ": " + one.reason + ": " + one.what);
+    }
+    count.open_breakers = fleet_->open_breakers();
+    return count;
+  }
+
+  NoisePlan plan_;
+  std::vector<std::unique_ptr<NoisyNode>> nodes_;
+  std::unique_ptr<SimulatedFleet> fleet_;
+  std::set<std::size_t> stalled_;
 };
 
 }  // namespace
 
-NoiseCount replay_noise(const HealthProfile& h100, const HealthProfile& a100, int node_checks) {
-  NoiseCount count;
-  for (std::uint64_t seed = 0; count.node_checks < node_checks; ++seed) {
-    const FakeKind kind = seed % 4 < 2 ? FakeKind::h100 : FakeKind::a100;
-    const HealthProfile profile = strict(kind == FakeKind::h100 ? h100 : a100);
-    NoisyNode node(kind, profile, seed);
-    node.replay(checks_of_node);
-    count.node_checks += node.runs();
-    count.drains += !node.reason().empty();
-    count.would_drain += node.would_drain();
-    if (!node.reason().empty())
-      count.drained.push_back("node " + std::to_string(seed) + ": " + node.reason());
-  }
-  return count;
+NoiseCount replay_noise(const HealthProfile& h100, const HealthProfile& a100,
+                        const NoisePlan& plan) {
+  return NoisyFleet(h100, a100, plan).replay();
 }
 
 }  // namespace muster

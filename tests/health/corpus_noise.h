@@ -1,4 +1,6 @@
-// Healthy nodes with the noise of real ones, for days: nothing of it may drain a node.
+// A fleet of healthy nodes with the noise of real ones, all at the same time, watched by agents and
+// judged by the scheduler: nothing of it may drain a node. The file server goes away for all of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +12,27 @@
 
 namespace muster {
 
-struct NoiseCount {
-  int node_checks = 0;  // runs on nodes
-  int drains = 0;       // nodes that were drained at some time
-  int would_drain = 0;  // where a check of the kind only observes
-  std::vector<std::string> drained;
+// What else happens in a replay.
+struct NoisePlan {
+  int node_checks = 0;  // runs on nodes, at least
+  // Node 0 loses a GPU, the file server is away for node 1 alone and for good.
+  bool breaks_nodes = false;
+  // The scheduler does not know which faults nodes share.
+  bool forgets_shared_causes = false;
 };
 
-// At least so many node-checks, on nodes of both kinds in turn. All checks are enforced.
-NoiseCount replay_noise(const HealthProfile& h100, const HealthProfile& a100, int node_checks);
+struct NoiseCount {
+  int node_checks = 0;  // runs on nodes
+  int nodes = 0;
+  int stalled = 0;  // that told of the file server
+  int drains = 0;   // nodes that were drained at some time
+  int broken_drained = 0;
+  std::vector<std::string> drained;
+  std::vector<std::string> open_breakers;
+};
+
+// On nodes of both kinds in turn. All checks are enforced.
+NoiseCount replay_noise(const HealthProfile& h100, const HealthProfile& a100,
+                        const NoisePlan& plan);
 
 }  // namespace muster

@@ -105,6 +105,23 @@ Counts play(const std::vector<fs::path>& files, const HealthProfile& h100,
   return counts;
 }
 
+// And whether it would be noticed if a drain went wrong, or a real fault went under.
+void measure_noise(const HealthProfile& h100, const HealthProfile& a100, int node_checks) {
+  const NoiseCount noise = replay_noise(h100, a100, {node_checks, false, false});
+  for (const std::string& line : noise.drained) std::cerr << "drained: " << line << "\n";
+  for (const std::string& check : noise.open_breakers) std::cerr << "breaker: " << check << "\n";
+  figure("noise_node_checks", noise.node_checks, "count",
+         (">=" + std::to_string(node_checks)).c_str());
+  figure("noise_stalled_nodes", noise.stalled, "nodes",
+         (">=" + std::to_string(noise.nodes)).c_str());
+  figure("noise_drains", noise.drains, "nodes", "<=0");
+  const NoiseCount broken = replay_noise(h100, a100, {0, true, false});
+  figure("noise_broken_drained", broken.broken_drained, "nodes", ">=2");
+  figure("noise_drains_beside_them", broken.drains, "nodes", "<=0");
+  const NoiseCount hasty = replay_noise(h100, a100, {0, false, true});
+  figure("noise_drains_without_settling", hasty.drains, "nodes", ">=1");
+}
+
 int run(int node_checks, const std::vector<std::string>& names) {
   const HealthProfile h100 = shipped("ND96isr_H100_v5");
   const HealthProfile a100 = shipped("ND96asr_v4");
@@ -117,11 +134,7 @@ int run(int node_checks, const std::vector<std::string>& names) {
   figure("corpus_right_severity", percent(counts.right_severity, counts.found), "%", ">=98");
   figure("corpus_wrongly_said", counts.wrong, "count", "<=0");
   if (node_checks == 0) return 0;
-  const NoiseCount noise = replay_noise(h100, a100, node_checks);
-  for (const std::string& line : noise.drained) std::cerr << "drained: " << line << "\n";
-  figure("noise_node_checks", noise.node_checks, "count",
-         (">=" + std::to_string(node_checks)).c_str());
-  figure("noise_drains", noise.drains, "nodes", "<=0");
+  measure_noise(h100, a100, node_checks);
   return 0;
 }
 

@@ -47,7 +47,6 @@ inline HealthFinding an_xid(const std::string& code, CheckSeverity severity,
 struct WatchedNode {
   HealthProfile profile;
   CheckRules rules{profile, persistence_by_name, CheckMode::enforce};
-  DrainBreakers breakers;
   Streaks streaks;
   Time now = from_ms(1'000'000'000);
   std::optional<Seconds> uptime = Seconds{86'400};
@@ -64,7 +63,7 @@ struct WatchedNode {
     }
   }
   void run(const HealthFinding& finding, int times = 1) { run(std::vector{finding}, times); }
-  NodeVerdict verdict() const { return judge_node(streaks, rules, breakers, now); }
+  NodeVerdict verdict() const { return judge_node(streaks, rules, now); }
   bool is_drained() const { return verdict().is_drained(); }
   std::optional<std::string> why_stays(const std::string& reason) const {
     return why_drain_stays(reason, streaks, rules, verdict());

@@ -1,6 +1,5 @@
 #include "health/verdict/node_verdict.h"
 
-#include "health/verdict/drain_breaker.h"
 #include "health/verdict/job_blame.h"
 #include "tests/catch.h"
 #include "tests/health/verdict_builders.h"
@@ -117,102 +116,6 @@ TEST_CASE("a reason is set where there is none or an older one of our own") {
   CHECK_FALSE(reason_to_set(verdict.reason() + " [root@x]", verdict));
   CHECK_FALSE(reason_to_set("fan", verdict));
   CHECK_FALSE(reason_to_set(verdict.reason() + " bob: keep", verdict));
-}
-
-// ---- the breaker -----------------------------------------------------------------------------
-
-namespace {
-
-struct Fleet {
-  DrainBreakers breakers;
-  BreakerProfile limits;
-  std::size_t nodes = 40;
-  Time now = from_ms(1'000'000'000);
-
-  DrainAnswer ask(const std::string& check, int node) { return ask(check, node, now); }
-  DrainAnswer ask(const std::string& check, int node, Time since) {
-    return ask_to_drain(breakers, {check, {"n" + std::to_string(node)}, since}, nodes, limits, now);
-  }
-  int granted(const std::string& check, int count) {
-    int sum = 0;
-    for (int i = 0; i < count; ++i) sum += ask(check, i) == DrainAnswer::granted;
-    return sum;
-  }
-};
-
-}  // namespace
-
-TEST_CASE("a check drains the larger of 2 and 5 % of the nodes in 10 minutes, and no more") {
-  struct Row {
-    std::size_t nodes;
-    int granted;
-  };
-  for (const Row& row : {Row{1, 1}, Row{3, 2}, Row{40, 2}, Row{59, 2}, Row{60, 3}, Row{1000, 50}}) {
-    INFO(row.nodes);
-    Fleet fleet;
-    fleet.nodes = row.nodes;
-    CHECK(fleet.granted("ib.state", static_cast<int>(row.nodes)) == row.granted);
-  }
-}
-
-TEST_CASE("an open breaker has the list of all nodes, and other checks go on") {
-  Fleet fleet;
-  fleet.granted("ib.state", 5);
-  fleet.ask("ib.state", 3);
-  const auto& incident = fleet.breakers["ib.state"].open;
-  REQUIRE(incident);
-  CHECK(incident->nodes == std::vector<NodeId>{{"n0"}, {"n1"}, {"n2"}, {"n3"}, {"n4"}});
-  CHECK(incident->text ==
-        "ib.state would drain n2 too: more than 2 of 40 nodes within 600 s look like one fault of "
-        "network, storage or power");
-  CHECK(fleet.ask("gpu.count", 9) == DrainAnswer::granted);
-  fleet.now += Seconds{7 * 86'400};
-  CHECK(fleet.ask("ib.state", 9) == DrainAnswer::withheld);
-}
-
-TEST_CASE("a node counts once, and only within the window") {
-  Fleet fleet;
-  for (int i = 0; i < 50; ++i) CHECK(fleet.ask("ib.state", 1) == DrainAnswer::granted);
-  for (int i = 2; i < 50; ++i) {
-    fleet.now += Seconds{301};
-    CHECK(fleet.ask("ib.state", i) == DrainAnswer::granted);
-  }
-}
-
-TEST_CASE("a breaker is closed by hand, and old findings do not open or pass it") {
-  Fleet fleet;
-  fleet.granted("ib.state", 5);
-  const Time old = fleet.now;
-  fleet.now += Seconds{60};
-  close_breaker(fleet.breakers, "ib.state", fleet.now);
-  CHECK_FALSE(fleet.breakers["ib.state"].open);
-  for (int i = 0; i < 40; ++i) CHECK(fleet.ask("ib.state", i, old) == DrainAnswer::withheld);
-  CHECK_FALSE(fleet.breakers["ib.state"].open);
-  CHECK(is_withheld(fleet.breakers, "ib.state", old));
-  fleet.now += Seconds{1};
-  CHECK(fleet.granted("ib.state", 40) == 2);
-  CHECK(fleet.breakers["ib.state"].open);
-}
-
-TEST_CASE("a check whose breaker is open would drain, and stops no job") {
-  WatchedNode node;
-  node.run(a_failure("ib.state", "p", {Remedy::drain, {}, true}), 3);
-  REQUIRE(node.verdict().stops_job());
-  node.breakers["ib.state"].open = BreakerIncident{};
-  CHECK_FALSE(node.is_drained());
-  CHECK_FALSE(node.verdict().stops_job());
-  CHECK(node.verdict().would_drain.size() == 1);
-  close_breaker(node.breakers, "ib.state", node.now);
-  CHECK_FALSE(node.is_drained());
-  forget_check(node.streaks, "ib.state");
-  node.run(a_failure("ib.state", "p"), 3);
-  CHECK(node.is_drained());
-}
-
-TEST_CASE("settings of a breaker that make no sense are no crash") {
-  Fleet fleet;
-  fleet.limits = {-1, -5, -600};
-  CHECK(fleet.ask("a", 1) == DrainAnswer::withheld);
 }
 
 // ---- whose fault a job's failures are --------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tests/catch.h"
+#include "tests/health/simulated_fleet.h"
 #include "tests/health/verdict_builders.h"
 
 using namespace muster;
@@ -208,23 +209,50 @@ TEST_CASE("every fault among the noise drains, as soon as it can be believed") {
   }
 }
 
-TEST_CASE("one storage fault on all nodes opens the breaker instead of draining them") {
-  DrainBreakers breakers;
-  int drained = 0;
+namespace {
+
+NodeId id_of(int number) {
+  return NodeId{"n" + std::to_string(number)};
+}
+
+// The fleet, as the scheduler sees it when the file server has been away for so many of its nodes.
+SimulatedFleet stalled_fleet(int stalled_nodes, bool knows_shared_causes) {
+  SimulatedFleet fleet(from_ms(1'000'000'000));
+  if (!knows_shared_causes) fleet.forget_shared_causes();
+  std::vector<NodeId> nodes;
+  for (int i = 0; i < nodes_of_fleet; ++i) nodes.push_back(id_of(i));
+  fleet.add_target("lab", nodes, strict_profile());
   for (int i = 0; i < nodes_of_fleet; ++i) {
     Replayed node;
     node.profile = strict_profile();
     node.replay(static_cast<std::uint64_t>(i), 14,
                 [&](int step, std::vector<HealthFinding>& findings) {
-                  if (step >= 10) put(findings, a_failure("host.mount_stall", "/data"));
+                  const bool is_away = step >= 10 && i < stalled_nodes;
+                  if (is_away) put(findings, a_failure("host.mount_stall", "/data"));
                 });
-    for (const StandingFault& fault : node.verdict().drains) {
-      const DrainRequest request{fault.finding.check, {"n" + std::to_string(i)}, fault.since};
-      drained += ask_to_drain(breakers, request, nodes_of_fleet, {}, from_ms(1'000'000'000)) ==
-                 DrainAnswer::granted;
-    }
+    fleet.tell(id_of(i), node.verdict());
   }
-  CHECK(drained == 5);
-  REQUIRE(breakers["host.mount_stall"].open);
-  CHECK(breakers["host.mount_stall"].open->nodes.size() == nodes_of_fleet);
+  fleet.pass_until(fleet.now() + Seconds{600});
+  return fleet;
+}
+
+}  // namespace
+
+TEST_CASE("one storage fault on all nodes opens the breaker and drains none of them") {
+  const SimulatedFleet fleet = stalled_fleet(nodes_of_fleet, true);
+  CHECK(fleet.drains().empty());
+  CHECK(fleet.open_breakers() == std::vector<std::string>{"host.mount_stall"});
+}
+
+TEST_CASE("the same on one node drains it") {
+  const SimulatedFleet fleet = stalled_fleet(1, true);
+  REQUIRE(fleet.drains().size() == 1);
+  CHECK(fleet.has_drained(id_of(0)));
+  CHECK(fleet.drains().front().reason.starts_with("muster:node:host.mount_stall:"));
+  CHECK(fleet.open_breakers().empty());
+}
+
+TEST_CASE("a scheduler that did not wait would drain as many as the breaker lets it") {
+  const SimulatedFleet fleet = stalled_fleet(nodes_of_fleet, false);
+  CHECK(fleet.drains().size() == 5);
 }

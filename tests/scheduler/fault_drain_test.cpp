@@ -30,7 +30,9 @@ NodeFault xid(int code, Time since, bool stops_job = true) {
 }
 
 void tell(Bench& bench, int number, std::vector<NodeFault> faults, bool settled = true) {
-  bench.observe(NodeFaultsSeen{NodeId{node_name(number)}, std::move(faults), settled});
+  const Node* node = find_node(bench.state, NodeId{node_name(number)});
+  bench.observe(NodeFaultsSeen{NodeId{node_name(number)}, std::move(faults), settled,
+                               node ? node->owner : std::nullopt});
 }
 
 const Node& node(const Bench& bench, int number) {
@@ -284,6 +286,23 @@ TEST_CASE("what only ends programs speaks against a board when a second job meet
   tell(bench, 1, {fault});
   REQUIRE(node(bench, 1).fault_drain);
   CHECK(node(bench, 1).fault_drain->fault.remedy == Remedy::reset);
+}
+
+TEST_CASE("a warning that asked for nothing drains nobody when it comes again") {
+  Bench bench;
+  bench.link_all(1);
+  NodeFault fault = xid(0, bench.now, false);
+  fault.check = "gpu.nvlink_err4";
+  fault.remedy = Remedy::warn;
+  fault.on_recurrence = Remedy::drain;
+  for (int hour = 0; hour < 5; ++hour) {
+    fault.since = bench.now;
+    tell(bench, 1, {fault});
+    tell(bench, 1, {});
+    bench.pass(Seconds{3600});
+  }
+  CHECK(bench.count<NodeFaulted>() == 0);
+  CHECK(bench.state.remedies.empty());
 }
 
 TEST_CASE("a fault that is told before the ranks start keeps them from starting there") {

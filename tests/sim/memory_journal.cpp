@@ -1,5 +1,6 @@
 #include "tests/sim/memory_journal.h"
 
+#include <algorithm>
 #include <set>
 
 #include "scheduler/record_subject.h"
@@ -17,6 +18,17 @@ std::string kind_and_subject(const Record& record) {
   if (const auto* opened = record_as<BreakerOpened>(record)) text += opened->target;
   if (const auto* reset = record_as<BreakerReset>(record)) text += reset->target;
   return text;
+}
+
+// It counts for weeks, not only until the next one.
+bool is_of_remedies(const Record& record) {
+  if (const auto* opened = record_as<BreakerOpened>(record)) return opened->is_check;
+  if (const auto* seen = record_as<NodeFaultsSeen>(record)) {
+    return std::any_of(seen->faults.begin(), seen->faults.end(), [](const NodeFault& fault) {
+      return fault.remedy == Remedy::warn && fault.on_recurrence;
+    });
+  }
+  return record_as<NodeFaulted>(record) != nullptr;
 }
 
 }  // namespace
@@ -45,7 +57,8 @@ Result<std::vector<Record>> MemoryJournal::load_live() const {
     if (job_of(all[i]) != nullptr) continue;
     const NodeId* node = node_of(all[i]);
     const NodeId id = node == nullptr ? NodeId{} : *node;
-    if (seen.emplace(id, kind_and_subject(all[i])).second) newest_before.insert(i);
+    const bool is_newest = seen.emplace(id, kind_and_subject(all[i])).second;
+    if (is_newest || is_of_remedies(all[i])) newest_before.insert(i);
   }
   std::vector<Record> live;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -145,6 +145,59 @@ TEST_CASE("what is remembered of nodes and targets outlives jobs, and so does wh
   CHECK(state.breakers.at("farm").reset_at == from_ms(4));
 }
 
+// What boards called for, also in warnings that no later record of the node tells of any more.
+TEST_CASE("remedies are remembered over a restart as if there had been none") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  const auto warning = [](const char* board, std::int64_t ms) {
+    NodeFault fault;
+    fault.id = board;
+    fault.serial = board;
+    fault.check = "gpu.xid";
+    fault.code = "32";
+    fault.remedy = Remedy::warn;
+    fault.on_recurrence = Remedy::reset;
+    fault.since = from_ms(ms);
+    return fault;
+  };
+  NodeFault mild = warning("b7", 1);
+  mild.on_recurrence.reset();
+  NodeFault worse = warning("b3", 5);
+  worse.remedy = Remedy::reboot;
+  const auto seen = [](std::int64_t ms, std::vector<NodeFault> faults, const char* owner) {
+    NodeFaultsSeen record{{"h01"}, std::move(faults), true};
+    if (*owner != 0) record.owner = JobId{owner};
+    return Record{from_ms(ms), Observation{record}};
+  };
+  std::vector<Record> journal{submitted("old")};
+  journal.push_back({from_ms(1), Decision{AttemptPlaced{{"old"}, {0}, {{"h01"}}, ""}}});
+  journal.push_back(seen(2, {warning("b1", 2), mild}, "old"));
+  journal.push_back(seen(3, {warning("b2", 3), warning("b1", 2)}, "other"));
+  journal.push_back({from_ms(5), Decision{NodeFaulted{{"h01"}, worse, "muster:x", JobId{"old"}}}});
+  journal.push_back(seen(6, {mild}, ""));
+  journal.push_back(seen(7, {}, ""));
+  journal.push_back({from_ms(8), Decision{JobEnded{{"old"}, JobEndState::completed, 0, ""}}});
+  JobRow ended = a_row("old", 1);
+  ended.ended_at = from_ms(8);
+  REQUIRE(store->append(journal, {ended}));
+  State before, after;
+  for (const Record& record : journal) apply(before, record);
+  const auto records = store->load_live();
+  REQUIRE(records);
+  CHECK(records->size() == 4);  // those of warnings that count, the drain and the newest
+  for (const Record& record : *records) apply(after, record);
+  const auto text = [](const State& state) {
+    std::string all;
+    for (const RemedyTaken& taken : state.remedies) {
+      all += taken.serial + " " + std::to_string(to_ms(taken.at)) + " " + taken.job + " " +
+             std::to_string(static_cast<int>(taken.remedy)) + "\n";
+    }
+    return all;
+  };
+  CHECK(text(before) == "b1 2 old 0\nb2 3 other 0\nb3 5 old 3\n");
+  CHECK(text(after) == text(before));
+}
+
 TEST_CASE("an ended job that still holds nodes is replayed") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);

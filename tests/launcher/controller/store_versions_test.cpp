@@ -190,6 +190,34 @@ TEST_CASE("a store of version 6 becomes a current one and its fixed job goes on 
   for (const AttemptNode& node : attempt->nodes) CHECK(node.is_active());
 }
 
+// Tables are those of version 10; records lack what came with it.
+TEST_CASE("a store of version 9 becomes a current one and what its nodes had goes on") {
+  Scratch scratch;
+  REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
+  Database(scratch).run(R"sql(PRAGMA user_version=9;
+INSERT INTO record(at_ms, job, node, kind, payload) VALUES
+ (5, '', 'h01', 'node_faults_seen', '{"node":"h01","settled":true,"faults":[{"id":"6f",
+  "check":"gpu.xid","device":"gpu3","serial":"165","class":"node","code":"32","remedy":"warn",
+  "on_recurrence":"reset","stops_job":false,"in_doubt":false,"enforced":true,"since":4,
+  "what":"XID 32","evidence":[]}]}'),
+ (6, '', 'h01', 'node_faults_seen', '{"node":"h01","settled":true,"faults":[]}'),
+ (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:ib.phys:p 6a","fault":
+  {"id":"6a","check":"ib.phys","device":"p","class":"node","remedy":"drain","since":7}}'),
+ (8, '', '', 'breaker_opened', '{"target":"ib.phys","reason":"why","is_check":true}'))sql");
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
+  const auto records = (*store)->load_live();
+  REQUIRE(records);
+  State state;
+  for (const Record& record : *records) apply(state, record);
+  CHECK(state.nodes.at({"h02"}).fault_drain);
+  CHECK(state.nodes.at({"h01"}).faults.empty());
+  CHECK(state.breakers.at("ib.phys").open_since);
+  REQUIRE(state.remedies.size() == 1);  // the breaker's ten minutes made the other void
+  CHECK(state.remedies.front().serial == "165");
+}
+
 TEST_CASE("people's notes wait until a controller has migrated the file") {
   Scratch scratch;
   write_version_1(scratch);

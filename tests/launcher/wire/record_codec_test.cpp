@@ -106,6 +106,41 @@ TEST_CASE("nodes of a journal that knew no certificates have no certified checkp
   CHECK_FALSE(decode_record("node_checked", R"({"job":"a","newest_certified":7})", from_ms(1)));
 }
 
+TEST_CASE("a fault reads back with its owner and cause, and without them from older journals") {
+  NodeFaultsSeen seen;
+  seen.node = {"h01"};
+  seen.owner = JobId{"a"};
+  seen.faults.emplace_back().shared_cause = true;
+  const Record told = round_trip({from_ms(1), Observation{seen}});
+  const auto& read = std::get<NodeFaultsSeen>(std::get<Observation>(told.what));
+  CHECK(read.owner == JobId{"a"});
+  CHECK(read.faults.at(0).shared_cause);
+  const Record opened =
+      round_trip({from_ms(1), Decision{BreakerOpened{"ib.phys", "why", true, Seconds{60}}}});
+  CHECK(std::get<BreakerOpened>(std::get<Decision>(opened.what)).window == Seconds{60});
+  // As version 9 wrote them.
+  const auto old_seen = decode_record(
+      "node_faults_seen",
+      R"({"node":"h01","faults":[{"id":"6f","check":"gpu.xid","device":"gpu3","serial":"165",)"
+      R"("class":"node","code":"79","remedy":"reboot","on_recurrence":"rma","stops_job":true,)"
+      R"("in_doubt":false,"enforced":true,"since":5,"what":"w","evidence":[]}],"settled":true})",
+      from_ms(9));
+  REQUIRE(old_seen);
+  const auto& old = std::get<NodeFaultsSeen>(std::get<Observation>(old_seen->what));
+  CHECK_FALSE(old.owner);
+  CHECK(old.faults.at(0).on_recurrence == Remedy::rma);
+  CHECK_FALSE(old.faults.at(0).shared_cause);
+  const auto drained = decode_record(
+      "node_faulted", R"({"node":"h01","fault":{"id":"6f","remedy":"drain"},"reason":"r"})",
+      from_ms(9));
+  REQUIRE(drained);
+  CHECK_FALSE(std::get<NodeFaulted>(std::get<Decision>(drained->what)).owner);
+  const auto breaker = decode_record(
+      "breaker_opened", R"({"target":"ib.phys","reason":"why","is_check":true})", from_ms(9));
+  REQUIRE(breaker);
+  CHECK(std::get<BreakerOpened>(std::get<Decision>(breaker->what)).window == Seconds{600});
+}
+
 TEST_CASE("a record that an older journal wrote without a field reads with its default") {
   const auto record = decode_record("job_ended", R"({"job":"a","state":"Failed"})", from_ms(1));
   REQUIRE(record);
