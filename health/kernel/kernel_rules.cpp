@@ -190,6 +190,10 @@ std::optional<bool> parse_link_change(std::string_view text) {
   return std::nullopt;
 }
 
+bool is_driver_load(std::string_view text) {
+  return text.starts_with("NVRM: loading NVIDIA UNIX");
+}
+
 bool is_refused_register(std::string_view text) {
   return holds(text, "mlx5") && holds(text, "ACCESS_REG");
 }

@@ -31,6 +31,8 @@ const KernelRule* find_kernel_rule(std::string_view text);
 
 // `mlx5_core 0000:08:00.0 ib0: Link down`: true up, false down.
 std::optional<bool> parse_link_change(std::string_view text);
+// The GPUs' driver is being loaded: it makes all of them anew.
+bool is_driver_load(std::string_view text);
 // The firmware refuses a register that some reading of ours asks for: leave the port alone.
 bool is_refused_register(std::string_view text);
 

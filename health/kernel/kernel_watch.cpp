@@ -101,6 +101,8 @@ void KernelWatch::feed_text(std::string_view text, const KernelLine& line, Since
     feed_xid(*xid, text, at, out);
   } else if (const auto sxid = parse_sxid(text)) {
     feed_sxid(*sxid, text, at, out);
+  } else if (is_driver_load(text)) {
+    note_driver_load(at, out);
   } else if (const auto is_up = parse_link_change(text)) {
     feed_link(*is_up, text, line, at, out);
   } else if (is_refused_register(text)) {
@@ -118,6 +120,21 @@ void KernelWatch::note_driver_line(std::string_view text) {
   if (!text.starts_with("NVRM:")) return;
   if (auto address = find_pci_address(text)) state_.last_gpu = std::move(*address);
   state_.last_end = text.substr(text.size() - std::min(text.size(), off_the_bus.size()));
+}
+
+void KernelWatch::note_driver_load(SinceBoot at, KernelEvents& out) {
+  std::set<std::string> gpus;
+  for (const auto& [address, name] : names_.names) {
+    if (name.starts_with("gpu")) gpus.insert(address);
+  }
+  for (const auto& [key, failure] : state_.standing) {
+    if (!failure.address.empty()) gpus.insert(failure.address);
+  }
+  state_.driver_loaded = at;
+  for (const std::string& gpu : gpus) {
+    on_reset(gpu, at);
+    out.resets.push_back(device_of(gpu));
+  }
 }
 
 void KernelWatch::feed_link(bool is_up, std::string_view text, const KernelLine& line, SinceBoot at,
@@ -283,6 +300,7 @@ void KernelWatch::forget(const std::string& key_begin) {
 }
 
 bool KernelWatch::is_reset_since(std::string_view address, SinceBoot at) const {
+  if (state_.driver_loaded && at < *state_.driver_loaded) return true;
   const auto reset = state_.resets.find(std::string(address));
   return reset != state_.resets.end() && at < reset->second;
 }

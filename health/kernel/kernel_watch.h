@@ -67,6 +67,7 @@ struct KernelEvents {
   std::vector<XidRecord> xids;
   std::vector<LinkChange> links;
   std::vector<std::string> refused_registers;  // devices whose firmware refuses what we read
+  std::vector<std::string> resets;             // GPUs that somebody reset, as the log tells
 };
 
 // What can be read on this node: what cannot is unknown, not good.
@@ -98,6 +99,9 @@ class KernelWatch {
   // We killed ranks on these GPUs; on all of them if none is named.
   void on_kill(std::span<const std::string> addresses, SinceBoot at);
   void on_reset(std::string_view address, SinceBoot at);
+  // The driver, asked long after it wanted a reset of the GPU, wants none: it has had it. True: so
+  // it is.
+  bool on_no_action(std::string_view address, SinceBoot at);
   // A job on the node died, not by us.
   KernelEvents on_job_death(SinceBoot at);
   // No job is on the node any more: the resets that waited for that are called for.
@@ -124,6 +128,7 @@ class KernelWatch {
   void feed_rule(const KernelRule& rule, std::string_view text, const KernelLine& line,
                  SinceBoot at, KernelEvents& out);
   void note_driver_line(std::string_view text);
+  void note_driver_load(SinceBoot at, KernelEvents& out);
 
   void judge_xid(const Xid& xid, KernelEvents& out);
   void judge_driver_action(const Xid& xid, std::optional<DriverAction> action, KernelEvents& out);

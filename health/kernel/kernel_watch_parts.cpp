@@ -50,6 +50,7 @@ void append(KernelEvents& all, KernelEvents more) {
   append_all(all.xids, std::move(more.xids));
   append_all(all.links, std::move(more.links));
   append_all(all.refused_registers, std::move(more.refused_registers));
+  append_all(all.resets, std::move(more.resets));
 }
 
 }  // namespace muster

@@ -114,6 +114,7 @@ struct KernelWatchState {
   std::map<std::string, SeenEvent> seen;            // "gpu.xid 0000:3b:00.0 79"
   std::map<std::string, StandingFailure> standing;  // "gpu.xid 0000:3b:00.0"
   std::map<std::string, SinceBoot> resets;          // of GPUs, by address
+  std::optional<SinceBoot> driver_loaded;           // a reset of them all
   std::map<std::string, SinceBoot> kills;           // of ranks on a GPU; "": on all
   std::map<std::string, SinceBoot> faults;          // the last Xid of a GPU that is no removal
   std::map<std::string, StatedAction> actions;      // by GPU
@@ -138,6 +139,7 @@ struct KernelWatchState {
     visit("seen", self.seen);
     visit("standing", self.standing);
     visit("resets", self.resets);
+    visit("driver_loaded", self.driver_loaded);
     visit("kills", self.kills);
     visit("faults", self.faults);
     visit("actions", self.actions);

@@ -240,11 +240,24 @@ void KernelWatch::judge_driver_action(const Xid& xid, std::optional<DriverAction
   out.findings.push_back(std::move(finding));
   if (!action) return;
   state_.actions.erase(xid.address);
+  if (*action == DriverAction::none && wants_reset(before)) {
+    on_reset(xid.address, xid.at);
+    out.resets.push_back(device_of(xid.address));
+  }
   if (*action == DriverAction::none) return;
   make_room(state_.actions, devices_max, [](const StatedAction& one) { return one.at; });
   const StatedAction stated{xid.at, *action, xid.line};
   state_.actions.emplace(xid.address, stated);
   override_by(stated, xid.address, out);
+}
+
+bool KernelWatch::on_no_action(std::string_view address, SinceBoot at) {
+  const std::string gpu = normal_or_same(address);
+  const auto stated = state_.actions.find(gpu);
+  const bool had_it = stated != state_.actions.end() && wants_reset(stated->second.action) &&
+                      at - stated->second.at > one_minute;
+  if (had_it) on_reset(gpu, at);
+  return had_it;
 }
 
 // The Xid that made the driver ask was told by the table: it is told again as the driver has it.

@@ -171,6 +171,11 @@ std::optional<int> parse_nvlink_number(std::string_view rest) {
   return std::nullopt;
 }
 
+bool wants_reset(DriverAction action) {
+  return action == DriverAction::gpu_reset || action == DriverAction::drain_and_reset ||
+         action == DriverAction::bus_reset;
+}
+
 std::optional<DriverAction> parse_driver_action(std::string_view rest) {
   constexpr std::string_view mark = "recovery action changed from ";
   const std::size_t begin = rest.find(mark);

@@ -50,6 +50,8 @@ enum class DriverAction {
   system_reboot = 7,
   other = 255
 };
+// What is wanted is a reset of the GPU: on the same boot nothing else ends the wish.
+bool wants_reset(DriverAction action);
 // Xid 154: `GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)`. The words
 // count; the number where they are not known. Nothing when it is not of this form.
 std::optional<DriverAction> parse_driver_action(std::string_view rest);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "health/catalogue.h"
 #include "health/kernel/pci_address.h"
 
 namespace muster {
@@ -181,6 +182,11 @@ bool NodeMonitor::is_waiting(const HealthFinding& finding) const {
 
 NodeMonitor::Findings NodeMonitor::collect(KernelEvents events, const CheckMoment& now) {
   Findings told;
+  for (std::string& gpu : events.resets) {
+    HealthFinding reset = make_finding("gpu.reset", std::move(gpu), CheckStatus::pass);
+    reset.value = "reset";
+    events.findings.push_back(std::move(reset));
+  }
   for (HealthFinding& finding : events.findings) {
     const bool is_of_driver =
         finding.check.starts_with("gpu.") && finding.severity.remedy >= Remedy::drain;

@@ -55,6 +55,7 @@ class NodeMonitor {
 
   // We are about to kill ranks on these GPUs ("gpu3"); on all if none is named.
   void on_kill(std::span<const std::string> gpus, const CheckMoment& now);
+  // By us. A reset by somebody else is told by a pass of gpu.reset, where the driver shows it.
   void on_reset(const std::string& gpu, const CheckMoment& now);
   Findings on_job_death(const CheckMoment& now);
   // No job is here any more: GPUs of resets_at_epilog() need theirs.
@@ -92,6 +93,7 @@ class NodeMonitor {
   };
 
   Findings collect(KernelEvents events, const CheckMoment& now);
+  Findings resets_between_looks(const GpuReadings& readings, const CheckMoment& now);
   void count_link(const LinkChange& change, const CheckMoment& now);
   void names_changed();
   bool is_waiting(const HealthFinding& finding) const;

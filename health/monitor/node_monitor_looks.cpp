@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "health/catalogue.h"
 #include "health/gpu/device_nodes.h"
 #include "health/host/host_checks.h"
 #include "health/infiniband/counter_checks.h"
@@ -77,9 +78,29 @@ NodeMonitor::Findings NodeMonitor::look_at_gpus(const GpuReadings& readings,
   Findings found = judge_gpus(gpus);
   append(found, judge_gpu_device_nodes(files, profile_));
   if (names_.take_gpus(readings)) names_changed();
+  append(found, resets_between_looks(readings, now));
   if (names_.has_hcas() || profile_.ib.ports.empty()) is_settled_ = true;
   remember_look(readings, files, now.since_boot);
   return found;
+}
+
+// The driver wanted a reset and does not any more; nobody may have logged or told that.
+NodeMonitor::Findings NodeMonitor::resets_between_looks(const GpuReadings& readings,
+                                                        const CheckMoment& now) {
+  Findings resets;
+  for (int index = 0; index < readings.count(); ++index) {
+    const std::string gpu = "gpu" + std::to_string(index);
+    const std::string action = gpu + ".field.230";
+    if (readings.number(action) != 0) continue;
+    const auto before = look_ ? look_->readings.number(action) : std::nullopt;
+    const bool wanted = before && wants_reset(static_cast<DriverAction>(*before));
+    const std::string address = names_.address_of(gpu).value_or(gpu);
+    if (!kernel_.on_no_action(address, now.since_boot) && !wanted) continue;
+    if (wanted) kernel_.on_reset(address, now.since_boot);
+    resets.push_back(make_finding("gpu.reset", gpu, CheckStatus::pass));
+    resets.back().value = "reset";
+  }
+  return resets;
 }
 
 void NodeMonitor::remember_look(const GpuReadings& readings, const SourceFiles& files,

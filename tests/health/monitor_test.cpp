@@ -14,6 +14,11 @@ namespace {
 
 constexpr SinceBoot day = 24h;
 
+constexpr const char* wants_reset_now =
+    "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)";
+constexpr const char* wants_nothing_now =
+    "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)";
+
 struct Watched {
   FakeNode node{FakeKind::h100};
   SimulatedAgent agent{node, monitor_profile(), day};
@@ -235,6 +240,46 @@ TEST_CASE("a reset ends what called for one, once it was clean for its time") {
   node.agent.resets("gpu3");
   node.agent.run_for(720s);
   CHECK_FALSE(node.agent.verdict().is_drained());
+}
+
+TEST_CASE("a reset by somebody else is noticed where the driver shows it") {
+  enum class Sign { load, log, look };
+  for (const Sign sign : {Sign::load, Sign::log, Sign::look}) {
+    INFO("sign " << static_cast<int>(sign));
+    Watched node;
+    node.agent.run_for(10s);
+    node.agent.logs(node.xid(46));
+    if (sign == Sign::log) node.agent.logs(node.xid(154, 3, wants_reset_now));
+    if (sign == Sign::look) node.node.nvml("gpu3.field.230 1");
+    node.agent.run_for(130s);
+    REQUIRE(node.agent.verdict().is_drained());
+    if (sign == Sign::load) node.agent.logs("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535");
+    if (sign == Sign::log) node.agent.logs(node.xid(154, 3, wants_nothing_now));
+    if (sign == Sign::look) node.node.nvml("gpu3.field.230 0");
+    node.agent.run_for(860s);
+    CHECK(shown(node.agent.verdict().drains) == Shown{});
+    node.agent.logs(node.xid(46));
+    CHECK(shown(node.agent.verdict().drains) == Shown{"gpu.xid gpu3 !reset"});
+  }
+}
+
+TEST_CASE("a look that wants nothing is no reset of a GPU that fell ill a moment ago") {
+  Watched node;
+  node.agent.run_for(10s);
+  node.agent.logs(node.xid(154, 3, wants_reset_now));
+  REQUIRE(node.agent.verdict().is_drained());
+  node.agent.run(Phase::qualification);
+  for (const auto& [key, latest] : node.agent.health().latest()) CHECK(key.first != "gpu.reset");
+  CHECK(node.agent.verdict().is_drained());
+}
+
+TEST_CASE("loading the driver does not bring a GPU back that only a reboot can") {
+  Watched node;
+  node.agent.run_for(10s);
+  node.agent.logs(node.xid(79));
+  node.agent.logs("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  550.54.14  Release");
+  node.agent.run_for(860s);
+  CHECK(node.agent.verdict().is_drained());
 }
 
 TEST_CASE("a contained memory error asks for a reset when the job has ended") {
