@@ -38,6 +38,14 @@ Milliseconds age_of(const NodeFault& fault, std::int64_t told_ms) {
   return Milliseconds{std::min(told_ms - since_ms, oldest_ms)};
 }
 
+// A person has said since that the node is sound, or armed the check again.
+bool is_mended(const State& state, const Node* node, const NodeFault& fault) {
+  if (node && node->sound_since && fault.since <= *node->sound_since) return true;
+  const auto breaker = state.breakers.find(fault.check);
+  return breaker != state.breakers.end() && breaker->second.reset_at &&
+         fault.since <= *breaker->second.reset_at;
+}
+
 const NodeFault* find_fault(const Node& node, const std::string& id) {
   const auto found = std::find_if(node.faults.begin(), node.faults.end(),
                                   [&](const NodeFault& fault) { return fault.id == id; });
@@ -322,7 +330,7 @@ void AgentInbox::notice_seen(const NodeId& node, const NoticeSeen& seen) {
 void AgentInbox::faults_told(const NodeId& node, const FaultsTold& told) {
   const Time now = timers_.wall_now();
   const Node* known = find_node(state_, node);
-  NodeFaultsSeen seen{node, {}, told.settled};
+  NodeFaultsSeen seen{node, {}, told.settled, known ? known->owner : std::nullopt};
   FaultsMended mended;
   for (const NodeFault& fault : told.faults) {
     if (seen.faults.size() == faults_most) break;
@@ -332,9 +340,7 @@ void AgentInbox::faults_told(const NodeId& node, const FaultsTold& told) {
     if (before && std::chrono::abs(one.since - before->since) < clocks_in_step) {
       one.since = before->since;
     }
-    if (known && known->sound_since && one.since <= *known->sound_since) {
-      mended.ids.push_back(fault.id);
-    }
+    if (is_mended(state_, known, one)) mended.ids.push_back(fault.id);
   }
   if (!mended.ids.empty()) pool_.send(node, mended);
   const auto last = faults_.find(node);

@@ -56,10 +56,12 @@ bool is_job_name(const std::string& name) {
 
 }  // namespace
 
-Requests::Answer Requests::answering(const std::shared_ptr<Session>& session, const JobId& job) {
-  return [this, session, job](Status outcome) {
+Requests::Answer Requests::answering(const std::shared_ptr<Session>& session, const JobId& job,
+                                     std::function<void()> done) {
+  return [this, session, job, done = std::move(done)](Status outcome) {
     arriving_.erase(job);
     if (outcome) {
+      if (done) done();
       session->send(Accepted{job, {}});
       session->finish();
     } else {
@@ -140,7 +142,8 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
 }
 
 // Whoever undrains a node, or arms a check again, has seen to the faults: agents would refuse the
-// next job for them.
+// next job for them. Not before that is journaled: what agents have forgotten does not come back.
+// Whom this does not reach is answered so when it tells of the faults (agent_inbox.cpp).
 void Requests::tell_mended(const Node& node, const std::string& check) {
   FaultsMended mended;
   for (const NodeFault& fault : node.faults) {
@@ -150,10 +153,14 @@ void Requests::tell_mended(const Node& node, const std::string& check) {
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& request) {
-  const Node* node = find_node(desk_.state, request.node);
-  if (!request.drained && node != nullptr) tell_mended(*node, "");
+  std::function<void()> done;
+  if (!request.drained) {
+    done = [this, id = request.node] {
+      if (const Node* node = find_node(desk_.state, id)) tell_mended(*node, "");
+    };
+  }
   desk_.observe(NodeDrainSet{request.node, request.drained, request.reason, request.move_after},
-                answering(session, {}));
+                answering(session, {}, std::move(done)));
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker& request) {
@@ -165,10 +172,13 @@ void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker&
                       ": there is nothing to reset",
                   ExitCode::failure);
   }
+  std::function<void()> done;
   if (known->second.is_check) {
-    for (const auto& [id, node] : desk_.state.nodes) tell_mended(node, request.target);
+    done = [this, check = request.target] {
+      for (const auto& [id, node] : desk_.state.nodes) tell_mended(node, check);
+    };
   }
-  desk_.observe(BreakerReset{request.target}, answering(session, {}));
+  desk_.observe(BreakerReset{request.target}, answering(session, {}, std::move(done)));
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Watch& request) {

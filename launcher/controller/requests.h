@@ -53,7 +53,9 @@ class Requests {
   void take(const std::shared_ptr<Session>& session, const AskVersion& request);
   void take(const std::shared_ptr<Session>& session, const Shutdown& request);
 
-  Answer answering(const std::shared_ptr<Session>& session, const JobId& job);
+  // `done`: what follows once it is journaled.
+  Answer answering(const std::shared_ptr<Session>& session, const JobId& job,
+                   std::function<void()> done = {});
 
   Desk desk_;
   std::set<JobId> arriving_;  // submitted or resumed, not yet journaled
