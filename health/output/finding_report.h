@@ -92,6 +92,9 @@ struct RunFacts {
 FindingReport report_of(const HealthFinding& finding, double duration_ms, const RunFacts& run,
                         const CheckRules& rules, const Streaks& streaks);
 
+// Whether a form that has no place for the host names it: of several hosts it must.
+enum class HostNames { left_out, told };
+
 // A failure of a check that only observes is a warning to a monitor too.
 MonitorCode code_of(const HealthFinding& finding, CheckMode mode);
 // Critical, then unknown, then warning: silence is worse than a warning.

@@ -24,8 +24,9 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
-std::string sentence_of(const FindingReport& report) {
-  std::string text = report.check;
+std::string sentence_of(const FindingReport& report, HostNames hosts) {
+  std::string text = hosts == HostNames::told ? report.host + " " : "";
+  text += report.check;
   if (!report.device.empty()) text += " " + report.device;
   const std::string value = value_text(report);
   if (report.code == MonitorCode::unknown) {
@@ -37,12 +38,12 @@ std::string sentence_of(const FindingReport& report) {
   return text;
 }
 
-std::string list_of(const std::vector<FindingReport>& worst_ones) {
+std::string list_of(const std::vector<FindingReport>& worst_ones, HostNames hosts) {
   std::string text;
   std::size_t told = 0;
   for (const FindingReport& report : worst_ones) {
     if (report.code == MonitorCode::ok) break;
-    const std::string next = on_one_line(sentence_of(report));
+    const std::string next = on_one_line(sentence_of(report, hosts));
     if (told > 0 && text.size() + next.size() > nagios_text_most) break;
     text += (told > 0 ? ", " : "") + next.substr(0, nagios_text_most);
     told += 1;
@@ -63,10 +64,10 @@ std::string totals_of(const std::vector<FindingReport>& reports) {
 
 }  // namespace
 
-PluginAnswer nagios_answer(const std::vector<FindingReport>& reports) {
+PluginAnswer nagios_answer(const std::vector<FindingReport>& reports, HostNames hosts) {
   MonitorCode worst = reports.empty() ? MonitorCode::unknown : MonitorCode::ok;
   for (const FindingReport& report : reports) worst = worst_code(worst, report.code);
-  std::string told = list_of(worst_first(reports));
+  std::string told = list_of(worst_first(reports), hosts);
   if (told.empty()) told = reports.empty() ? "nothing was checked" : "all checks pass";
   return {"MUSTER " + std::string(code_words.at(index_of(worst))) + " - " + told + " | " +
               totals_of(reports),

@@ -17,6 +17,7 @@ struct PluginAnswer {
 };
 
 // Nothing was checked: unknown.
-PluginAnswer nagios_answer(const std::vector<FindingReport>& reports);
+PluginAnswer nagios_answer(const std::vector<FindingReport>& reports,
+                           HostNames hosts = HostNames::left_out);
 
 }  // namespace muster

@@ -14,18 +14,24 @@ std::string head_of(std::string_view metric, std::string_view help) {
          std::string(metric) + " gauge\n";
 }
 
-std::string check_lines(const std::vector<FindingReport>& reports) {
-  std::map<std::pair<std::string, std::string>, MonitorCode> codes;
+// Of the finding's host, with what divides it from the next label; empty where none is told.
+std::string host_label(const FindingReport& report, HostNames hosts) {
+  return hosts == HostNames::told ? "host=\"" + prometheus_label(report.host) + "\"," : "";
+}
+
+std::string check_lines(const std::vector<FindingReport>& reports, HostNames hosts) {
+  std::map<std::string, MonitorCode> codes;
   for (const FindingReport& report : reports) {
-    const std::pair key(prometheus_label(report.check), prometheus_label(report.device));
-    const auto [at, is_first] = codes.emplace(key, report.code);
+    const std::string labels = host_label(report, hosts) + "check=\"" +
+                               prometheus_label(report.check) + "\",device=\"" +
+                               prometheus_label(report.device) + "\"";
+    const auto [at, is_first] = codes.emplace(labels, report.code);
     if (!is_first) at->second = worst_code(at->second, report.code);
   }
   std::string text =
       head_of("muster_health_check", "State of a check: 0 ok, 1 warning, 2 critical, 3 unknown.");
-  for (const auto& [key, code] : codes) {
-    text += "muster_health_check{check=\"" + key.first + "\",device=\"" + key.second + "\"} " +
-            std::to_string(static_cast<int>(code)) + "\n";
+  for (const auto& [labels, code] : codes) {
+    text += "muster_health_check{" + labels + "} " + std::to_string(static_cast<int>(code)) + "\n";
   }
   return text;
 }
@@ -36,16 +42,16 @@ double seconds_of(const FindingReport& report) {
 }
 
 // Of all devices together.
-std::string duration_lines(const std::vector<FindingReport>& reports) {
+std::string duration_lines(const std::vector<FindingReport>& reports, HostNames hosts) {
   std::map<std::string, double> seconds;
   for (const FindingReport& report : reports) {
-    seconds[prometheus_label(report.check)] += seconds_of(report);
+    const std::string check = "check=\"" + prometheus_label(report.check) + "\"";
+    seconds[host_label(report, hosts) + check] += seconds_of(report);
   }
   std::string text =
       head_of("muster_health_duration_seconds", "Time that a check took, on all devices.");
-  for (const auto& [check, duration] : seconds) {
-    text +=
-        "muster_health_duration_seconds{check=\"" + check + "\"} " + plain_number(duration) + "\n";
+  for (const auto& [labels, duration] : seconds) {
+    text += "muster_health_duration_seconds{" + labels + "} " + plain_number(duration) + "\n";
   }
   return text;
 }
@@ -59,20 +65,22 @@ std::string last_run_line(Time last_run) {
 }
 
 // The driver's own word for what a GPU needs.
-std::string recovery_lines(const std::vector<FindingReport>& reports) {
+std::string recovery_lines(const std::vector<FindingReport>& reports, HostNames hosts) {
   std::map<std::string, std::int64_t> actions;
   for (const FindingReport& report : reports) {
     if (report.check != "gpu.recovery_action" || !report.value.whole) continue;
     const std::string_view device = report.device;
     const std::string_view index = device.starts_with("gpu") ? device.substr(3) : device;
-    const auto [at, is_first] = actions.emplace(prometheus_label(index), *report.value.whole);
+    const std::string labels =
+        host_label(report, hosts) + "gpu=\"" + prometheus_label(index) + "\"";
+    const auto [at, is_first] = actions.emplace(labels, *report.value.whole);
     if (!is_first) at->second = std::max(at->second, *report.value.whole);
   }
   if (actions.empty()) return {};
   std::string text = head_of("muster_health_recovery_action",
                              "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot.");
-  for (const auto& [gpu, action] : actions) {
-    text += "muster_health_recovery_action{gpu=\"" + gpu + "\"} " + std::to_string(action) + "\n";
+  for (const auto& [labels, action] : actions) {
+    text += "muster_health_recovery_action{" + labels + "} " + std::to_string(action) + "\n";
   }
   return text;
 }
@@ -95,9 +103,10 @@ std::string prometheus_label(std::string_view text) {
   return label;
 }
 
-std::string prometheus_text(const std::vector<FindingReport>& reports, Time last_run) {
-  return check_lines(reports) + duration_lines(reports) + last_run_line(last_run) +
-         recovery_lines(reports);
+std::string prometheus_text(const std::vector<FindingReport>& reports, Time last_run,
+                            HostNames hosts) {
+  return check_lines(reports, hosts) + duration_lines(reports, hosts) + last_run_line(last_run) +
+         recovery_lines(reports, hosts);
 }
 
 }  // namespace muster

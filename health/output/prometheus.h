@@ -1,5 +1,6 @@
-// Findings as the text file that a node exporter reads. No host or job in the labels: the scraper
-// adds the host, and a job would make a series of its own each time.
+// Findings as the text file that a node exporter reads. No job in the labels, which would make a
+// series of its own each time; the host only where findings are of several: the scraper adds its
+// own.
 #pragma once
 
 #include <string>
@@ -15,6 +16,7 @@ namespace muster {
 std::string prometheus_label(std::string_view text);
 
 // The whole file. A check and device twice would make the exporter refuse it: the worst one counts.
-std::string prometheus_text(const std::vector<FindingReport>& reports, Time last_run);
+std::string prometheus_text(const std::vector<FindingReport>& reports, Time last_run,
+                            HostNames hosts = HostNames::left_out);
 
 }  // namespace muster
