@@ -79,6 +79,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       tasks_(io),
       staging_(run, line_, tasks_),
       execs_(io, line_),
+      looks_(run, execs_),
       collection_(line_),
       nobody_dead_at_(raw_time()),
       look_interval_(look_interval),
@@ -159,6 +160,7 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
     marks.other_sessions = {::getsid(0)};
     if (keeper_.pid()) marks.other_sessions.insert(*keeper_.pid());
     if (const pid_t helper = health_.helper()) marks.other_sessions.insert(helper);
+    marks.other_sessions.insert(looks_.sessions().begin(), looks_.sessions().end());
     for (const auto& [key, other] : attempts_) {
       if (other.get() == &attempt) continue;
       marks.other_sessions.insert(other->sessions().begin(), other->sessions().end());
@@ -197,6 +199,7 @@ bool Agent::reap() {
     const pid_t pid = child.pid;
     if (keeper_.reaped(pid) || tasks_.reaped(pid)) continue;
     if (health_.reaped(pid, child.wait_status)) continue;
+    looks_.reaped(pid);
     if (execs_.reaped(pid, child.wait_status)) continue;
     for (const auto& [key, attempt] : attempts_) {
       if (attempt->reaped(child)) break;

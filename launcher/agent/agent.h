@@ -25,6 +25,7 @@
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exec_sessions.h"
+#include "launcher/agent/health_looks.h"
 #include "launcher/agent/health_watch.h"
 #include "launcher/agent/leftovers.h"
 #include "launcher/agent/notice_watch.h"
@@ -80,6 +81,7 @@ class Agent {
   void on(const RemoteStartEnded& ended, std::string_view);
   void on(const FaultsMended& request, std::string_view);
   void on(const WatchHealth& request, std::string_view);
+  void on(const LookAtHealth& request, std::string_view);
   void on(const Retire&, std::string_view);
   void check(const CheckNode& request, std::vector<CheckFailure> failures);
   void remove_files(const AttemptLayout& layout, bool job_too);
@@ -125,6 +127,7 @@ class Agent {
   ChildTasks tasks_;
   AttemptStaging staging_;
   ExecSessions execs_;
+  HealthLooks looks_;
   OutputCollection collection_;
   std::map<AttemptKey, std::unique_ptr<LocalAttempt>> attempts_;
   std::map<AttemptKey, CheckpointWatch> checkpoints_;

@@ -51,6 +51,10 @@ void Agent::on(const FaultsMended& request, std::string_view) {
   health_.mended(request.ids);
 }
 
+void Agent::on(const LookAtHealth& request, std::string_view) {
+  looks_.start(request, runs_ranks(), site_.environment);
+}
+
 void Agent::check(const CheckNode& request, std::vector<CheckFailure> failures) {
   const AttemptLayout layout = layout_of(run_, {request.job, request.attempt});
   const std::string checkpoints =
@@ -111,6 +115,7 @@ void Agent::on(const StartRanks& request, std::string_view) {
   health_.begin_job(request.health);
   health_.set_idle(false);
   keep_keeper();
+  looks_.ranks_begin();
   reap();  // the first look: whoever dies from here on lived now
   attempt({request.job, request.attempt}).start(request);
   move_output();

@@ -70,9 +70,22 @@ void AgentPool::want(const NodeAddress& address, const ComputeTarget& target,
   entry.connection->connect();
 }
 
+void AgentPool::await(const NodeAddress& address, const ComputeTarget& target,
+                      const std::string& home) {
+  Entry& entry = entries_[address.id];
+  entry.awaited = true;
+  entry.retry.reset();
+  want(address, target, home);
+}
+
+void AgentPool::await_no_more(const NodeId& node) {
+  const auto found = entries_.find(node);
+  if (found != entries_.end()) found->second.awaited = false;
+}
+
 void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
   for (auto& [node, entry] : entries_) {
-    entry.wanted = nodes.contains(node);
+    entry.wanted = nodes.contains(node) || entry.awaited;
     if (entry.wanted && entry.connection->is_idle() && !entry.retry) entry.connection->connect();
   }
 }
@@ -90,6 +103,7 @@ void AgentPool::failed(const NodeId& node, LinkFailure failure,
     again.retry.reset();
     if (again.wanted && again.connection->is_idle()) again.connection->connect();
   });
+  if (entry.awaited && events_.on_failed) events_.on_failed(node, failure);
   if (news) events_.on_down(node, std::move(failure), silent_us);
 }
 

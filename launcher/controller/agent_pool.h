@@ -21,12 +21,17 @@ class AgentPool {
     std::function<void(const NodeId&, FromAgent, std::string payload)> on_message;
     // `silent_us`: between its last word and now, on this host's raw_time(); of a link that was up.
     std::function<void(const NodeId&, LinkFailure, std::optional<Interval> silent_us)> on_down;
+    // Of a node that somebody waits for: each failure, also when it is no news.
+    std::function<void(const NodeId&, const LinkFailure&)> on_failed{};
   };
 
   AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events);
 
   // Starts connecting unless connected, connecting, or waiting after a failure.
   void want(const NodeAddress& address, const ComputeTarget& target, const std::string& home);
+  // Somebody waits for the node until told otherwise: it is tried at once, and again.
+  void await(const NodeAddress& address, const ComputeTarget& target, const std::string& home);
+  void await_no_more(const NodeId& node);
   // Nodes nobody wants keep their link but are not connected again.
   void set_wanted(const std::set<NodeId>& nodes);
   AgentConnection* up(const NodeId& node);  // null: not connected
@@ -42,6 +47,7 @@ class AgentPool {
     Milliseconds backoff{0};
     std::optional<SteadyTime> up_since;
     bool wanted = false;
+    bool awaited = false;
     std::optional<LinkFailureKind> reported;
   };
 

@@ -58,14 +58,22 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
                sender_.node_down(node);
                stalls_.node_down(node);
                relay_.node_down(node);
+               health_.node_down(node, failure.message);
                observe(LinkDown{node, std::move(failure), on_this_host(silent_us)});
+             },
+             [this](const NodeId& node, const LinkFailure& failure) {
+               health_.node_down(node, failure.message);
              }}),
       sender_(timers, settings_.home, pool_,
               {[this](const NodeWork& work, const std::string& error) {
-                observe(NodeStaged{work.job, work.attempt, work.node, error});
-              },
+                 observe(NodeStaged{work.job, work.attempt, work.node, error});
+               },
                [this](StagingSeen seen) { observe(std::move(seen)); }}),
       relay_(pool_),
+      health_(timers, state_, pool_,
+              [this](const ComputeTarget& target, const NodeAddress& node) {
+                sender_.await(target, node);
+              }),
       inbox_of_agents_(
           timers, settings_.home, state_, pool_, logs_,
           {[this](Observation what) { observe(std::move(what)); },
@@ -82,12 +90,22 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
 }
 
 Requests::Desk Controller::desk() {
-  return {state_, *journal_, rows_, pool_, relay_, watchers_, settings_.launch.build_id,
-          [this](Observation what, Answer answer) {
-            observe(std::move(what), std::move(answer));
-          },
+  return {state_,
+          *journal_,
+          rows_,
+          pool_,
+          relay_,
+          health_,
+          watchers_,
+          settings_.launch.build_id,
+          [this](Observation what, Answer answer) { observe(std::move(what), std::move(answer)); },
           [this] { shut_down(); },
           [this] { return timers_.wall_now(); }};
+}
+
+void Controller::client_gone(const std::shared_ptr<Session>& session) {
+  relay_.client_gone(session);
+  health_.client_gone(session);
 }
 
 Status Controller::start() {
@@ -312,6 +330,7 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
   inbox_of_agents_.clear_away(node, welcome);
   stalls_.node_up(node);
   relay_.node_up(node);
+  health_.node_up(node);
   observe(std::move(up));
 }
 
@@ -326,9 +345,9 @@ void Controller::agent_said(const NodeId& node, const FromAgent& message,
   if (const auto* wanted = std::get_if<WantBlobs>(&message)) {
     sender_.blobs_wanted(node, *wanted);
   } else if (const auto* output = std::get_if<ExecOutput>(&message)) {
-    relay_.output(node, *output, payload);
+    if (!health_.output(node, *output, payload)) relay_.output(node, *output, payload);
   } else if (const auto* ended = std::get_if<ExecEnded>(&message)) {
-    relay_.ended(node, *ended);
+    if (!health_.ended(node, *ended)) relay_.ended(node, *ended);
   } else if (const auto* asked = std::get_if<RemoteStartAsked>(&message)) {
     if (runs_on(state_, *asked, node)) relay_.remote_start(state_, node, *asked);
   } else if (const auto* over = std::get_if<RemoteStartEnded>(&message)) {

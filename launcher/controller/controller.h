@@ -13,12 +13,13 @@
 
 #include "launcher/controller/agent_inbox.h"
 #include "launcher/controller/agent_pool.h"
+#include "launcher/controller/health_desk.h"
 #include "launcher/controller/home.h"
 #include "launcher/controller/job_rows.h"
+#include "launcher/controller/journal.h"
 #include "launcher/controller/rank_logs.h"
 #include "launcher/controller/relay.h"
 #include "launcher/controller/requests.h"
-#include "launcher/controller/journal.h"
 #include "launcher/controller/stall_watchers.h"
 #include "launcher/controller/watchers.h"
 #include "launcher/controller/work_sender.h"
@@ -48,7 +49,7 @@ class Controller {
   // Replays the journal and takes up the work that is pending.
   Status start();
   Requests::Desk desk();
-  void client_gone(const std::shared_ptr<Session>& session) { relay_.client_gone(session); }
+  void client_gone(const std::shared_ptr<Session>& session);
   // A request of a client journals first and answers with the outcome.
   using Answer = std::function<void(Status)>;
   void observe(Observation what, Answer answer = {});
@@ -100,6 +101,7 @@ class Controller {
   AgentPool pool_;
   WorkSender sender_;
   Relay relay_;
+  HealthDesk health_;
   AgentInbox inbox_of_agents_;
   StallWatchers stalls_;
   std::map<JobId, std::vector<NodeId>> attempt_nodes_;  // who may forget the attempt when it ends

@@ -238,6 +238,10 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
   session->finish();
 }
 
+void Requests::take(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
+  desk_.health.look(session, request);
+}
+
 void Requests::take(const std::shared_ptr<Session>& session, const AskVersion&) {
   session->send(VersionAnswer{desk_.build_id, ::getpid(),
                               static_cast<std::int64_t>(desk_.state.jobs.size())});

@@ -8,11 +8,12 @@
 #include <string>
 
 #include "launcher/controller/agent_pool.h"
+#include "launcher/controller/health_desk.h"
 #include "launcher/controller/home.h"
 #include "launcher/controller/job_rows.h"
+#include "launcher/controller/journal.h"
 #include "launcher/controller/relay.h"
 #include "launcher/controller/request_server.h"
-#include "launcher/controller/journal.h"
 #include "launcher/controller/watchers.h"
 #include "scheduler/model/state.h"
 
@@ -29,6 +30,7 @@ class Requests {
     JobRows& rows;
     AgentPool& pool;
     Relay& relay;
+    HealthDesk& health;
     Watchers& watchers;
     std::string build_id;
     std::function<void(Observation, Answer)> observe;
@@ -50,6 +52,7 @@ class Requests {
   void take(const std::shared_ptr<Session>& session, const Watch& request);
   void take(const std::shared_ptr<Session>& session, const Exec& request);
   void take(const std::shared_ptr<Session>& session, const AskNodes& request);
+  void take(const std::shared_ptr<Session>& session, const LookAtNodes& request);
   void take(const std::shared_ptr<Session>& session, const AskVersion& request);
   void take(const std::shared_ptr<Session>& session, const Shutdown& request);
 

@@ -115,6 +115,10 @@ void WorkSender::want(const ComputeTarget& target, const NodeId& node) {
   }
 }
 
+void WorkSender::await(const ComputeTarget& target, const NodeAddress& node) {
+  pool_.await(node, target, home_on_node(target, node));
+}
+
 void WorkSender::send_stage(const NodeWork& work) {
   auto& trees = trees_[work.job];
   if (!trees) {

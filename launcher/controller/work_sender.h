@@ -34,6 +34,8 @@ class WorkSender {
   void perform(const State& state, const IsClearedAway& is_cleared_away);
   // As the target says it; `perform` does it for every node that a live job owns.
   void want(const ComputeTarget& target, const NodeId& node);
+  // For somebody who waits: AgentPool::await.
+  void await(const ComputeTarget& target, const NodeAddress& node);
   void node_up(const State& state, const NodeId& node, RankLogs& logs);
   void node_down(const NodeId& node);
   void blobs_wanted(const NodeId& node, const WantBlobs& wanted);

@@ -409,6 +409,41 @@ struct FaultsMended {
   }
 };
 
+// How a person wants a node's health looked at.
+struct HealthWanted {
+  std::string phase{};                // of checks; empty: the usual one
+  std::vector<std::string> checks{};  // patterns; none: all
+  bool quick = false;                 // one look
+  bool is_idle = false;               // a person says that nothing runs there
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("phase", self.phase);
+    visit("checks", self.checks);
+    visit("quick", self.quick);
+    visit("is_idle", self.is_idle);
+  }
+};
+
+// Run `muster health run -o json`: ExecOutput and ExecEnded of this id, and ExecStop from the
+// controller. Where ranks run, or a job is about to, only what may run beside them is done. A
+// start of ranks ends what would be more.
+struct LookAtHealth {
+  static constexpr const char* kind = "look_at_health";
+  std::string id;
+  std::string profile{};  // a file of health profiles; empty: by what the node has
+  HealthWanted wanted{};
+  bool is_held = false;  // a job has the node
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("profile", self.profile);
+    visit("wanted", self.wanted);
+    visit("is_held", self.is_held);
+  }
+};
+
 struct Retire {  // exit if no attempt is held
   static constexpr const char* kind = "retire";
 
@@ -419,6 +454,6 @@ struct Retire {  // exit if no attempt is held
 using ToAgent = std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
                              StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart,
                              ExecInput, ExecStop, RemoteStart, RemoteStartEnded, Retire,
-                             LookAtRanks, SetMembers, FaultsMended, WatchHealth>;
+                             LookAtRanks, SetMembers, FaultsMended, WatchHealth, LookAtHealth>;
 
 }  // namespace muster

@@ -119,6 +119,33 @@ struct AskNodes {
   static void fields(Self&, Visit) {}
 };
 
+// Nodes of one target, all that it has here, and what a healthy one of them is.
+struct NodesMeant {
+  ComputeTarget target;
+  std::string profile;  // a file of health profiles; empty: each node finds its own
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("target", self.target);
+    visit("profile", self.profile);
+  }
+};
+
+// A look at nodes' health: NodeLooked for each as it answers, then the connection ends.
+struct LookAtNodes {
+  static constexpr const char* kind = "look_at_nodes";
+  std::vector<NodesMeant> nodes;
+  HealthWanted wanted;
+  Milliseconds timeout{15000};  // a node
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("nodes", self.nodes);
+    visit("wanted", self.wanted);
+    visit("timeout", self.timeout);
+  }
+};
+
 struct AskVersion {
   static constexpr const char* kind = "ask_version";
 
@@ -137,7 +164,7 @@ struct Shutdown {  // ends the controller; agents and ranks go on until their le
 };
 
 using ToController = std::variant<Submit, Cancel, Resume, SetDrain, Watch, Exec, ExecInput,
-                                  AskNodes, AskVersion, Shutdown, ResetBreaker>;
+                                  AskNodes, AskVersion, Shutdown, ResetBreaker, LookAtNodes>;
 
 struct Accepted {
   static constexpr const char* kind = "accepted";
@@ -272,6 +299,19 @@ struct NodesAnswer {
   }
 };
 
+// Payload: what `muster health run -o json` wrote there.
+struct NodeLooked {
+  static constexpr const char* kind = "node_looked";
+  NodeId node;
+  std::string error;  // why there is no payload; empty: there is one
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("error", self.error);
+  }
+};
+
 struct VersionAnswer {
   static constexpr const char* kind = "version_answer";
   std::string build_id;
@@ -287,6 +327,6 @@ struct VersionAnswer {
 };
 
 using FromController = std::variant<Accepted, Refused, JobEvent, Ended, NodesAnswer, VersionAnswer,
-                                    ExecOutput, ExecEnded>;
+                                    ExecOutput, ExecEnded, NodeLooked>;
 
 }  // namespace muster
