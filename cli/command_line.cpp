@@ -167,6 +167,11 @@ void Arguments::arguments(const std::string& name, std::vector<std::string>& val
   app_->add_option(name, values, help)->type_name("")->required();
 }
 
+void Arguments::optional_arguments(const std::string& name, std::vector<std::string>& values,
+                                   const std::string& help) {
+  app_->add_option(name, values, help)->type_name("");
+}
+
 void Arguments::require(const std::string& name) {
   app_->get_option(name)->required();
 }

@@ -52,6 +52,8 @@ class Arguments {
   void optional_argument(const std::string& name, std::string& value, const std::string& help);
   void arguments(const std::string& name, std::vector<std::string>& values,
                  const std::string& help);
+  void optional_arguments(const std::string& name, std::vector<std::string>& values,
+                          const std::string& help);
 
   // The options that came before must be given.
   void require(const std::string& name);

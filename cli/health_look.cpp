@@ -178,6 +178,9 @@ HealthLook NodeLook::result() const {
   look.first_readings = found.first_readings;
   look.verdict = verdict();
   look.hung = sources_.hung();
+  look.beside_ranks = options_.beside_ranks;
+  const NodeReadings& all = sources_.all();
+  look.versions = node_versions(all.files, all.gpus ? &*all.gpus : nullptr);
   return look;
 }
 

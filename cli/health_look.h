@@ -22,6 +22,7 @@ struct LookOptions {
   std::vector<std::string> checks;  // patterns; none: all
   std::set<std::int64_t> ended_uids;
   bool is_idle = false;   // no job of anybody runs here
+  bool beside_ranks = false;  // only what may run beside them is done: told in the result
   bool may_pause = true;  // a second of time to look again at what one look cannot tell
 };
 

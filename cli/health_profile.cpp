@@ -83,6 +83,15 @@ Result<HealthProfile> named_profile(const std::string& typed, const CommonOption
   return profile_of(*shipped);
 }
 
+Result<HealthProfile> lone_profile(const std::string& path, const CommonOptions& common) {
+  const auto text = read_input(path, profile_bytes_max);
+  if (!text) return text.error();
+  HealthProfileFile file = read_health_profile(path, *text, names_of_checks());
+  print_findings(file.findings, common);
+  if (has_errors(file.findings)) return Error{path + " has errors"};
+  return std::move(file.profile);
+}
+
 NodeKind kind_of(HealthSources& sources) {
   NodeReadRequest request;
   request.sources.push_back(std::string(gpu_folders) + "/*/information");

@@ -17,6 +17,9 @@ Error unknown_profile(const std::string& typed);
 // with a file is printed with its place.
 Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common);
 
+// The FILE, or standard input for `-`, as it stands: for profiles that are whole already.
+Result<HealthProfile> lone_profile(const std::string& path, const CommonOptions& common);
+
 // Reads what tells the node's kind, the driver's library only where no file does.
 NodeKind kind_of(HealthSources& sources);
 

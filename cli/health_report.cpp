@@ -213,6 +213,7 @@ std::string summary_of(const HealthLook& look) {
 std::string health_text(const HealthLook& look, const HealthTextForm& form) {
   std::string text = findings_text(look.reports, form);
   if (!text.empty()) text += "\n";
+  if (look.beside_ranks) text += "beside ranks: checks that would disturb them were left out\n";
   for (const HungSource& hung : look.hung) {
     text += inked("hung", Ink::red, form.color) + ": " + one_line(hung.source) + ": " +
             one_line(hung.why) + "\n";
@@ -228,6 +229,7 @@ Document health_document(const HealthLook& look) {
   out["boot_id"] = look.run.boot_id;
   out["profile"] = look.profile.empty() ? Document(nullptr) : Document(look.profile);
   out["phase"] = look.phase;
+  out["beside_ranks"] = look.beside_ranks;
   out["looks"] = look.looks;
   out["took_ms"] = look.took.count();
   out["verdict"] = verdict_document(look.verdict);
@@ -239,6 +241,11 @@ Document health_document(const HealthLook& look) {
                            {"fail", counts.fail},
                            {"unknown", counts.unknown},
                            {"first_readings", look.first_readings}};
+  out["versions"] = Document::object();
+  for (const auto& [check, facts] : look.versions) {
+    out["versions"][check] = Document::object();
+    for (const auto& [what, version] : facts) out["versions"][check][what] = version;
+  }
   out["findings"] = Document::array();
   for (const FindingReport& report : worst_first(look.reports)) {
     out["findings"].push_back(report_document(report));
@@ -247,8 +254,12 @@ Document health_document(const HealthLook& look) {
 }
 
 std::string health_lines(const HealthLook& look) {
+  return report_lines(look.reports);
+}
+
+std::string report_lines(const std::vector<FindingReport>& reports) {
   std::string text;
-  for (const FindingReport& report : look.reports) {
+  for (const FindingReport& report : reports) {
     text += document_line(report_document(report)) + "\n";
   }
   return text;

@@ -1,7 +1,7 @@
 // What one look at a node found, for people, programs and monitors. Pure.
 //
 // The result for machines; absent things are null:
-//   ts host boot_id profile phase looks took_ms
+//   ts host boot_id profile phase beside_ranks looks took_ms
 //   verdict: {state: healthy|unclear|drained, reason, remedy, stops_job,
 //             drains would_drain warnings: [{check, device, severity, class, finding, since,
 //                                            value, expected, evidence}],
@@ -9,6 +9,7 @@
 //   hung: [{source, why}]
 //   counts: {pass, fail, unknown, first_readings}: the last are counters that have nothing to be
 //           compared with yet, and no finding
+//   versions: {check: {what: version}}, for checks that compare nodes
 //   findings: [one as a line of the form jsonl]
 #pragma once
 
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "cli/document.h"
+#include "health/node_versions.h"
 #include "health/output/finding_report.h"
 #include "health/verdict/node_verdict.h"
 
@@ -38,6 +40,8 @@ struct HealthLook {
   int first_readings = 0;  // counters that will be judged from the next run on
   NodeVerdict verdict;
   std::vector<HungSource> hung;
+  bool beside_ranks = false;  // ranks run there: checks that would disturb them were left out
+  NodeVersions versions;
 };
 
 // What `muster health` ends with in the forms for people and programs.
@@ -63,6 +67,8 @@ std::string health_text(const HealthLook& look, const HealthTextForm& form);
 Document health_document(const HealthLook& look);
 // One line of JSON for each finding.
 std::string health_lines(const HealthLook& look);
+// The same of the findings alone.
+std::string report_lines(const std::vector<FindingReport>& reports);
 Document report_document(const FindingReport& report);
 // One line: how many checks passed, failed, are unknown, in how long, by which profile.
 std::string summary_of(const HealthLook& look);

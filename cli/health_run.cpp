@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/health_forms.h"
+#include "cli/health_nodes.h"
 #include "cli/health_profile.h"
 #include "cli/health_slurm.h"
 #include "cli/terminal.h"
@@ -25,18 +26,6 @@ constexpr int looks_most = 5;
 LookRefused refused(const std::string& sentence, int code, const CommonOptions& common) {
   complain(sentence, common);
   return {code};
-}
-
-std::string misfit_of(const std::vector<std::string>& patterns) {
-  const std::vector<std::string> names = names_of_checks();
-  for (const std::string& pattern : patterns) {
-    const auto fits = [&](const std::string& name) { return fits_pattern(pattern, name); };
-    if (std::ranges::any_of(names, fits)) continue;
-    const std::string meant = did_you_mean(pattern, names);
-    return "--check: no check is called '" + pattern + "'; " +
-           (meant.empty() ? "`muster health checks` lists them" : meant);
-  }
-  return {};
 }
 
 HealthState remembered(const std::optional<std::filesystem::path>& path,
@@ -62,6 +51,7 @@ std::optional<std::filesystem::path> state_file(const HealthRunOptions& options,
 Result<HealthProfile> profile_for(const HealthRunOptions& options, const LookWanted& wanted,
                                   HealthSources& sources, HealthState& state,
                                   const CommonOptions& common) {
+  if (options.profile_alone) return lone_profile(options.profile, common);
   if (!options.profile.empty()) return named_profile(options.profile, common);
   if (wanted.keeps_profile && find_shipped_profile(state.profile) != nullptr) {
     return named_profile(state.profile, common);
@@ -90,6 +80,18 @@ void tell_hung(const HealthLook& look, const CommonOptions& common) {
 
 }  // namespace
 
+std::string misfit_of_checks(const std::vector<std::string>& patterns) {
+  const std::vector<std::string> names = names_of_checks();
+  for (const std::string& pattern : patterns) {
+    const auto fits = [&](const std::string& name) { return fits_pattern(pattern, name); };
+    if (std::ranges::any_of(names, fits)) continue;
+    const std::string meant = did_you_mean(pattern, names);
+    return "--check: no check is called '" + pattern + "'; " +
+           (meant.empty() ? "`muster health checks` lists them" : meant);
+  }
+  return {};
+}
+
 std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& options,
                                                      const LookWanted& wanted,
                                                      const CommonOptions& common) {
@@ -106,7 +108,8 @@ std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& opt
   look.phase = wanted.phase;
   look.checks = options.checks;
   look.ended_uids = wanted.ended_uids;
-  look.is_idle = options.idle;
+  look.is_idle = options.idle && !options.beside_ranks;
+  look.beside_ranks = options.beside_ranks;
   look.may_pause = wanted.may_pause && !options.quick;
   prepared.look = std::make_unique<NodeLook>(*prepared.sources, std::move(look), std::move(state));
   return prepared;
@@ -134,11 +137,16 @@ int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
 int run_health(const HealthRunOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
   if (!misused.empty()) return refused(misused, usage_error, common).exit_code;
-  const std::string misfit = misfit_of(options.checks);
+  const std::string misfit = misfit_of_checks(options.checks);
   if (!misfit.empty()) return refused(misfit, usage_error, common).exit_code;
+  if (!options.nodes.empty() || !options.target.empty()) return run_health_nodes(options, common);
+  if (options.timeout) {
+    return refused("--timeout goes with NODE or --target", usage_error, common).exit_code;
+  }
   if (options.slurm) return run_slurm_hook(options, common);
   LookWanted wanted;
   wanted.phase = phase_of(options.phase).value_or(Phase::on_demand);
+  if (options.beside_ranks) wanted.phase = Phase::periodic;
   auto prepared = prepare_look(options, wanted, common);
   if (const auto* no = std::get_if<LookRefused>(&prepared)) return no->exit_code;
   const auto& ready = std::get<PreparedLook>(prepared);

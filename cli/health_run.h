@@ -12,12 +12,17 @@
 namespace muster {
 
 struct HealthRunOptions {
+  std::vector<std::string> nodes;       // of the cluster; none, and no target: this host
+  std::string target;                   // all nodes of this one
+  std::optional<Milliseconds> timeout;  // a node
   std::string profile;              // a name or a file; empty: by the GPUs
+  bool profile_alone = false;       // not over the shipped one of its name
   std::string phase = "on-demand";  // see phase_names
   std::vector<std::string> checks;  // patterns; none: all
   bool all = false;                 // show passes as well
   bool quick = false;               // one look, whatever it leaves open
   bool idle = false;                // no job runs here
+  bool beside_ranks = false;        // one does: nothing that would disturb it
   std::string root;
   std::string state;  // empty: the usual file, for this host alone
   bool forget = false;
@@ -26,6 +31,9 @@ struct HealthRunOptions {
   std::string hook = "health";
   std::string scontrol = "scontrol";
 };
+
+// Which of these patterns fits no check; empty: each fits one.
+std::string misfit_of_checks(const std::vector<std::string>& patterns);
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common);
 

@@ -1,4 +1,5 @@
-// `muster health …`: whether this host is fit for jobs. Works alone; no controller is needed.
+// `muster health …`: whether this host is fit for jobs, for which no controller is needed, or nodes
+// of the cluster.
 #include <memory>
 
 #include "cli/health_active.h"
@@ -16,11 +17,16 @@ namespace {
 
 constexpr const char* group = "health";
 constexpr const char* run_footer =
+    "NODE is a name, several in brackets, or a pattern: h01 'h[02-16]' 'gpu*'. The profile is that "
+    "of\n"
+    "the compute target, unless --profile names one; where ranks run only what may run beside "
+    "them\n"
+    "is looked at. Nothing is drained: agents watch their nodes, and say so by themselves.\n"
     "Exit codes:\n"
-    "  0    nothing keeps jobs from this host\n"
-    "  1    a fault stands that drains it (the last line says which)\n"
+    "  0    nothing keeps jobs from this host, or from any of the nodes\n"
+    "  1    a fault stands that drains it, or one of them (the last line says which)\n"
     "  3    unclear: no pass of a check that the profile requires, or a failure of one that it\n"
-    "       enforces was not seen often enough to be believed\n"
+    "       enforces was not seen often enough to be believed; or a node that does not answer\n"
     "  90   the profile is wrong; 99: a result could not be written; 2: wrong usage\n"
     "  With -o nagios 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n"
     "  With --slurm 0, or 1 for a node that is to get no job.\n"
@@ -31,14 +37,21 @@ constexpr const char* root_help =
 
 Action declare_run(Arguments& of) {
   auto options = std::make_shared<HealthRunOptions>();
+  of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
+  of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
+  of.option("--timeout", options->timeout, "With nodes: for each of them (default 15s)");
   of.option("--profile", options->profile,
             "What a healthy host is: NAME or FILE, default by its GPUs");
+  of.flag("--profile-alone", options->profile_alone,
+          "FILE is whole: it does not go over a shipped one");
   of.choice("--phase", options->phase, {std::begin(phase_names), std::end(phase_names)},
             "Which checks, by when they run");
   of.repeated("--check", options->checks, "Only these, as 'gpu.*' (again for more)");
   of.flag("--all", options->all, "Show the checks that passed, too");
   of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
   of.flag("--idle", options->idle, "No job runs here: what is left of one is a fault");
+  of.flag("--beside-ranks", options->beside_ranks,
+          "A job runs here: only what does not disturb it, whatever the phase");
   of.option("--state", options->state, "What is remembered from run to run lies here");
   of.flag("--forget", options->forget, "Remember nothing, before or after");
   of.option("--root", options->root, root_help);
@@ -166,11 +179,11 @@ void add_import(CommandLine& line) {
 }  // namespace
 
 void add_health(CommandLine& line) {
-  VerbTexts own = texts_of(group, "Check this host, and say what keeps jobs from it");
+  VerbTexts own = texts_of(group, "Check this host or nodes, and say what keeps jobs from them");
   own.monitor_outputs = true;
   own.footer = run_footer;
   line.verb(own, declare_run);
-  VerbTexts run = texts_of("run", "The same as without a word: check this host once");
+  VerbTexts run = texts_of("run", "The same as without a word: check once");
   run.monitor_outputs = true;
   run.footer = run_footer;
   line.verb_of(group, run, declare_run);

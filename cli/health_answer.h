@@ -1,0 +1,37 @@
+// What a node said when its health was asked: the text that `muster health run -o json` wrote
+// there, read with distrust. What cannot be read is no answer, and no answer is never a pass. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "health/node_versions.h"
+#include "health/output/finding_report.h"
+
+namespace muster {
+
+// Worst first.
+enum class NodeFitness { drained, unreachable, unclear, ok };
+const char* word(NodeFitness fitness);
+
+struct NodeAnswer {
+  std::string node;
+  std::string target;
+  NodeFitness fitness = NodeFitness::unreachable;
+  std::string why;  // a sentence; empty: ok
+  std::string boot_id;
+  std::string profile;  // empty: none
+  std::string phase;
+  bool beside_ranks = false;
+  std::vector<FindingReport> reports;  // their host is the node
+  NodeVersions versions;
+  std::string text;  // as it came; empty: it does not answer
+};
+
+NodeAnswer read_answer(const std::string& node, const std::string& target, std::string text,
+                       const std::string& now);
+// Its one finding is host.agent, unknown. `now`: utc_text.
+NodeAnswer no_answer(const std::string& node, const std::string& target, const std::string& why,
+                     const std::string& now);
+
+}  // namespace muster

@@ -1,0 +1,21 @@
+// What only nodes together show: versions that one of them has alone, added to what each of them
+// said. Pure.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/health_answer.h"
+#include "health/profile.h"
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+// Nodes of one target and profile are compared. What is serious and enforced makes a node unclear:
+// it was looked at once, and it is not for this to drain.
+using ProfileOf = std::function<HealthProfile(const NodeAnswer&)>;
+void compare_nodes(std::vector<NodeAnswer>& answers, const std::vector<std::string>& checks,
+                   const ProfileOf& profile_of, Time now);
+
+}  // namespace muster
