@@ -74,7 +74,9 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   }
 
   // What is remembered is read late: other runs wrote it while the probes ran.
-  const auto file = state_file(options, sources);
+  const bool was_busy = !figures.busy.empty();
+  if (was_busy) notice("not idle: " + figures.busy + ": nothing of this run is remembered", common);
+  const auto file = was_busy ? std::nullopt : state_file(options, sources);
   HealthState state = remembered(file, sources.host(), common);
   ActiveMoment moment;
   moment.at = sources.now();
@@ -90,7 +92,11 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
                           [&] { return health_lines(look.look); },
                           [&] { return active_document(look); }};
   const int written = write_prometheus_file(options.prometheus_file, forms, common);
-  const int code = tell_health(forms, health_exit(look.look.verdict), options.all, common);
+  const bool is_measured =
+      std::ranges::any_of(figures.samples, [](const auto& one) { return one.value.has_value(); });
+  HealthExit exit = is_measured ? health_exit(look.look.verdict) : HealthExit::unclear;
+  if (was_busy && exit != HealthExit::healthy) exit = HealthExit::unclear;
+  const int code = tell_health(forms, exit, options.all, common);
   return written != 0 ? written : code;
 }
 

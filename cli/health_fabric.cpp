@@ -83,7 +83,7 @@ int save_golden(const std::string& file, const FabricToolOptions& tools,
                 const CommonOptions& common) {
   const FileReading said = ask_fabric_tool(FabricTool::discover, tools).said;
   const Fabric fabric = read_ibnetdiscover(said);
-  if (!said.ok()) return refused(said.error, internal, common);
+  if (!said.ok()) return refused(said.error, static_cast<int>(HealthExit::unclear), common);
   if (!fabric.reading.is_whole() || fabric.nodes.empty()) {
     return refused("what ibnetdiscover said is not whole: nothing was saved", internal, common);
   }

@@ -61,6 +61,9 @@ int learn_floors(HealthSources& sources, const HealthLearnOptions& options, Lear
   const auto measured = measure_node(sources, learn_profile(facts), wanted, common);
   if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
   const auto& samples = std::get<ProbeFigures>(measured).samples;
+  const std::string& busy = std::get<ProbeFigures>(measured).busy;
+  if (!busy.empty())
+    notice("measured on a host that is not idle (" + busy + "): floors are low", common);
   facts.measured = worst_values(samples);
   for (const PerformanceSample& one : samples) {
     if (!one.value) notice("left out: floors: " + one.metric + ": " + one.error, common);

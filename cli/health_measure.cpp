@@ -130,12 +130,10 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
     notice("left out: " + left_out + ": this node cannot run it, or the profile turned it off",
            common);
   }
-  if (!plan.probes.empty() && !wanted.force) {
-    const std::string why = why_not_idle(sources);
-    if (!why.empty()) {
-      complain("this host is not idle: " + why + "; --force measures all the same", common);
-      return MeasureRefused{unclear};
-    }
+  const std::string busy = plan.probes.empty() ? "" : why_not_idle(sources);
+  if (!busy.empty() && !wanted.force) {
+    complain("this host is not idle: " + busy + "; --force measures all the same", common);
+    return MeasureRefused{unclear};
   }
   if (!plan.probes.empty()) notice(announcement(plan), common);
   ProbeRunner runner;
@@ -148,6 +146,7 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
   };
   ProbeFigures figures = run_probes(plan, runner);
   for (const std::string& one : figures.strange) notice(one, common);
+  figures.busy = busy;
   return figures;
 }
 

@@ -17,7 +17,7 @@ struct MeasureWanted {
   bool learns = false;               // all that the node can run, floor or none
   std::vector<std::string> only;     // these probes, floor or none; none: all
   std::string disk_directory;        // empty: no disk is written
-  bool force = false;                // idle or not
+  bool force = false;                // idle or not: what is busy is told, and proves nothing
   std::vector<std::string> program;  // empty: muster agent probe
 };
 

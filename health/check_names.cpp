@@ -22,4 +22,13 @@ std::vector<std::string> names_of_gate_checks() {
   return names;
 }
 
+std::vector<std::string> names_of_checks_at_gates() {
+  std::vector<std::string> names = names_of_gate_checks();
+  std::erase_if(names, [](const std::string& name) {
+    const CheckSpec* spec = find_check(name);
+    return spec != nullptr && !has(spec->phases, Phase::prolog);
+  });
+  return names;
+}
+
 }  // namespace muster

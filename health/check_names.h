@@ -10,5 +10,7 @@ namespace muster {
 std::vector<std::string> names_of_checks();
 // With those of the start gate that are no health checks.
 std::vector<std::string> names_of_gate_checks();
+// Those of them that a gate itself runs.
+std::vector<std::string> names_of_checks_at_gates();
 
 }  // namespace muster

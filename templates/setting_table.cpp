@@ -191,22 +191,17 @@ std::vector<Setting> scheduling_settings() {
   };
 }
 
-const std::vector<std::string>& gate_check_names() {
-  static const std::vector<std::string> names = names_of_gate_checks();
-  return names;
-}
-
 // One that has no check leaves out nothing, and nobody would notice.
-std::vector<std::string> check_ids(const Value& value) {
+std::vector<std::string> check_ids(const Value& value, const std::vector<std::string>& names,
+                                   const std::string& none) {
   std::vector<std::string> out;
   for (const Value& each : value.list_or_one()) {
     const auto text = each.text();
     if (!text) continue;
-    const auto& names = gate_check_names();
     if (std::find(names.begin(), names.end(), *text) != names.end()) {
       out.push_back(*text);
     } else {
-      each.error("there is no check " + quoted(*text), each.suggest(*text, names));
+      each.error(none + quoted(*text), each.suggest(*text, names));
     }
   }
   return out;
@@ -237,8 +232,15 @@ std::vector<Setting> health_settings() {
        [](V v, S s) {
          if (const auto runs = v.boolean()) s.muster.other["health.run"] = *runs ? "true" : "false";
        }},
-      {"health.skip", words, [](V v, S s) { s.muster.health_skip = check_ids(v); }},
-      {"health.only", words, [](V v, S s) { s.muster.health_only = check_ids(v); }},
+      {"health.skip", words,
+       [](V v, S s) {
+         s.muster.health_skip = check_ids(v, names_of_gate_checks(), "there is no check ");
+       }},
+      {"health.only", words,
+       [](V v, S s) {
+         s.muster.health_only =
+             check_ids(v, names_of_checks_at_gates(), "no start gate runs a check ");
+       }},
       {"hang.timeout", scalar,
        [](V v, S s) {
          s.muster.hang.off = is_word(v, "off") || is_word(v, "false");

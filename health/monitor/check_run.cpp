@@ -217,7 +217,10 @@ void CheckRun::judge(const CheckMoment& now) {
 bool CheckRun::is_kept(const HealthFinding& finding) const {
   const CheckSpec* check = find_check(finding.check);
   const bool is_read = (group_of(finding.check) & groups_) != 0;
-  if (check == nullptr || !is_read || !runs_in(*check, situation_.phase)) return false;
+  if (check == nullptr || !is_read) return false;
+  const bool is_asked =
+      runs_in(*check, situation_.phase) || situation_.standing.contains(finding.check);
+  if (!is_asked) return false;
   const bool is_chosen = finding.status == CheckStatus::pass || situation_.choice.has(check->id);
   if (!is_chosen) return false;
   const CheckRules rules = rules_of(monitor_.profile());

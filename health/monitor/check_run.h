@@ -40,6 +40,8 @@ struct CheckChoice {
 struct CheckSituation {
   Phase phase = Phase::on_demand;
   SourceGroups groups = all_source_groups;
+  std::set<std::string>
+      standing{};  // checks with a fault: theirs is the pass that ends it, at any time
   bool is_idle = true;                           // no ranks of ours
   std::optional<std::chrono::seconds> job_runs;  // for so long
   const std::map<std::string, std::string>* rank_environment = nullptr;

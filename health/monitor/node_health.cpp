@@ -98,6 +98,14 @@ void NodeHealth::on_repair(const std::string& device, Time now) {
   wanted_ = samples_wanted(streaks_, rules_);
 }
 
+std::set<std::string> NodeHealth::checks_with_faults() const {
+  std::set<std::string> checks;
+  for (const auto& [key, streak] : streaks_.by_key) {
+    if (streak.fault) checks.insert(streak.check);
+  }
+  return checks;
+}
+
 NodeVerdict NodeHealth::verdict(Time now) const {
   return judge_node(streaks_, rules_, now);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,7 @@ class NodeHealth {
     return latest_;
   }
   const std::vector<SampleWanted>& wanted() const { return wanted_; }
+  std::set<std::string> checks_with_faults() const;
 
   // `is_idle`: no ranks of ours. What is bad but not yet believed is due again after a second, for
   // some minutes at most: of a device that left nothing more will be said.

@@ -84,19 +84,27 @@ NodeMonitor::Findings NodeMonitor::look_at_gpus(const GpuReadings& readings,
   return found;
 }
 
-// The driver wanted a reset and does not any more; nobody may have logged or told that.
+// The driver wanted a reset and does not any more, or rows that waited for one are remapped; nobody
+// may have logged or told that.
 NodeMonitor::Findings NodeMonitor::resets_between_looks(const GpuReadings& readings,
                                                         const CheckMoment& now) {
   Findings resets;
   for (int index = 0; index < readings.count(); ++index) {
     const std::string gpu = "gpu" + std::to_string(index);
+    const auto before = [&](const std::string& key) {
+      return look_ ? look_->readings.number(key) : std::nullopt;
+    };
     const std::string action = gpu + ".field.230";
-    if (readings.number(action) != 0) continue;
-    const auto before = look_ ? look_->readings.number(action) : std::nullopt;
-    const bool wanted = before && wants_reset(static_cast<DriverAction>(*before));
+    const std::string pending = gpu + ".remap.pending";
     const std::string address = names_.address_of(gpu).value_or(gpu);
-    if (!kernel_.on_no_action(address, now.since_boot) && !wanted) continue;
-    if (wanted) kernel_.on_reset(address, now.since_boot);
+    const auto wanted = before(action);
+    const bool wants_none = readings.number(action) == 0;
+    const bool wanted_one = wanted && wants_reset(static_cast<DriverAction>(*wanted));
+    const bool is_remapped = readings.number(pending) == 0 && before(pending).value_or(0) != 0;
+    const bool was_logged = wants_none && kernel_.on_no_action(address, now.since_boot);
+    const bool is_seen = (wants_none && wanted_one) || is_remapped;
+    if (!was_logged && !is_seen) continue;
+    if (is_seen) kernel_.on_reset(address, now.since_boot);
     resets.push_back(make_finding("gpu.reset", gpu, CheckStatus::pass));
     resets.back().value = "reset";
   }

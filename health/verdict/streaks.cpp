@@ -128,7 +128,9 @@ void add_unknown(Streak& streak, const HealthFinding& finding, const CheckRules&
 }
 
 // A pass right after an event says nothing about what broke; after a state it is the evidence.
+// A measurement that passes is the proof itself.
 bool needs_repair(const StandingFault& fault) {
+  if (fault.finding.check.starts_with("perf.")) return false;
   if (fault.repaired_at || fault.finding.status == CheckStatus::unknown) return false;
   if (fault.severity.remedy == Remedy::rma) return true;
   return fault.persistence != Persistence::samples && fault.severity.remedy >= Remedy::reset;

@@ -212,6 +212,8 @@ void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMom
   const bool is_pace = purpose == Purpose::pace;
   situation.phase = phase_of(purpose);
   situation.choice = choice_in(situation.phase);
+  // A node that is drained gets no job, so that some checks would never be asked again.
+  if (is_idle_) situation.standing = health_->checks_with_faults();
   situation.groups = groups;
   situation.is_idle = is_idle_;
   situation.helper = reader_->facts();

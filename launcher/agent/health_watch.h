@@ -142,6 +142,7 @@ class HealthWatch {
   BootTime saved_at_{};
   std::string saved_;  // what the file holds
   bool is_idle_ = true;
+  std::optional<BootTime> idle_since_;
   JobHealth job_;
   std::optional<AttemptKey> failed_;  // the latest attempt of which a rank did
   std::optional<FailureLook> failure_;

@@ -21,6 +21,9 @@ constexpr std::chrono::seconds stuck_limit{30};
 // Of its ten seconds a gate needs the rest for a run of its own.
 constexpr std::chrono::seconds concluding_limit{6};
 
+// What a job leaves out stays so until its next attempt had its time to come.
+constexpr std::chrono::minutes choice_outlives{5};
+
 constexpr auto processes = static_cast<SourceGroups>(SourceGroup::processes);
 
 bool is_run_in(const std::string& id, Phase phase) {
@@ -52,6 +55,7 @@ void HealthWatch::rank_died(const AttemptKey& attempt) {
   const bool is_wanted = job_.failure != HealthLevel::off && reads_sources_;
   if (!is_wanted || failed_ == attempt) return;
   failed_ = attempt;
+  if (purpose_ == Purpose::pace) run_.reset();  // it may watch processes for seconds
   failure_ = FailureLook{attempt, boot_time() + failure_limit, false};
   step_after(Milliseconds{0});
 }
@@ -73,6 +77,7 @@ void HealthWatch::go_on_deciding() {
 void HealthWatch::set_idle(bool is_idle) {
   if (is_idle == is_idle_) return;
   is_idle_ = is_idle;
+  idle_since_ = boot_time();
   epilog_.reset();
   owes_epilog_ = is_idle && health_ && reads_sources_;
   if (!is_idle || !health_) return;
@@ -122,6 +127,8 @@ Phase HealthWatch::phase_of(Purpose purpose) const {
 }
 
 CheckChoice HealthWatch::choice_in(Phase phase) const {
+  const bool is_over = is_idle_ && idle_since_ && boot_time() - *idle_since_ > choice_outlives;
+  if (is_over && questions_.empty()) return {};
   CheckChoice choice;
   choice.skip = job_.skip;
   if (phase == Phase::prolog) choice.only = job_.only;

@@ -287,6 +287,13 @@ TEST_CASE("what the fake node says is what a reader finds in such a root") {
   }
 }
 
+TEST_CASE("a check with a fault is asked at any time, so that its pass can end it") {
+  Ran ran;
+  CHECK_FALSE(has_check(ran.run(Phase::prolog, gpus), "gpu.repair_pending"));
+  ran.agent.situation.standing = {"gpu.repair_pending"};
+  CHECK(has_check(ran.run(Phase::prolog, gpus), "gpu.repair_pending"));
+}
+
 TEST_CASE(
     "failures of checks that a job skips, or does not ask for, are left out; passes are not") {
   Ran ran;

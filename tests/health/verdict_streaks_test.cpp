@@ -212,6 +212,15 @@ TEST_CASE("a reset is no reboot, and nothing but a person ends rma") {
   CHECK_FALSE(node.is_drained());
 }
 
+TEST_CASE("a measurement that passes again needs no proof of a repair") {
+  WatchedNode node;
+  node.run(a_failure("perf.hbm", "gpu0", {Remedy::rma, {}, false}));
+  REQUIRE(node.is_drained());
+  node.now += Seconds{3600};
+  node.run(a_pass("perf.hbm", "gpu0"), 3);
+  CHECK_FALSE(node.is_drained());
+}
+
 TEST_CASE("a state that called for rma is held though it passes") {
   WatchedNode node;
   node.run(a_failure("gpu.remap_failure", "gpu0", {Remedy::rma, {}, false}), 3);

@@ -233,6 +233,8 @@ TEST_CASE("a check that does not exist can neither be skipped nor asked for") {
   CHECK_THAT(said("health.only: host.program"), ContainsSubstring("did you mean 'host.programs'?"));
   CHECK_THAT(said("health.skip: ib"), ContainsSubstring("there is no check 'ib'"));
   CHECK(said("health.skip: [host.name, perf.sdc, fab.sm]") == "");
+  CHECK_THAT(said("health.only: [gpu.count, perf.hbm]"),
+             ContainsSubstring("no start gate runs a check 'perf.hbm'"));
 }
 
 TEST_CASE("one process for each GPU is kept for the node to count") {
