@@ -126,9 +126,15 @@ class Asking {
     const auto found = waiting_.find(looked.node.value);
     if (found == waiting_.end()) return;
     const auto& [node, target] = *found;
-    answers_.push_back(looked.error.empty() ? read_answer(node, target, std::move(payload),
-                                                          utc_text(wall_clock_now()))
-                                            : without(node, target, looked.error));
+    NodeAnswer answer = looked.error.empty() ? read_answer(node, target, std::move(payload),
+                                                           utc_text(wall_clock_now()))
+                                             : without(node, target, looked.error);
+    // A look of its own may see no reason any more: it gets no job all the same.
+    if (!looked.drained.empty() && answer.fitness != NodeFitness::drained) {
+      answer.fitness = NodeFitness::drained;
+      answer.why = looked.drained;
+    }
+    answers_.push_back(std::move(answer));
     waiting_.erase(found);
   }
 

@@ -18,8 +18,14 @@ bool is_of_program(const NodeFault& fault) {
   return fault.remedy == Remedy::warn && !fault.code.empty();
 }
 
-const std::string& job_on(const State& state, const NodeId& id) {
+// Whose the node was when the fault was first told; else whose it is.
+const std::string& job_of(const State& state, const NodeId& id, const NodeFault& fault) {
   static const std::string nobody;
+  for (const RemedyTaken& taken : state.remedies) {
+    const bool is_it = taken.at == fault.since && is_of_board(taken, id, fault) &&
+                       taken.check == fault.check && taken.code == fault.code;
+    if (is_it) return taken.job;
+  }
   const auto node = state.nodes.find(id);
   const bool is_owned = node != state.nodes.end() && node->second.owner;
   return is_owned ? node->second.owner->value : nobody;
@@ -30,7 +36,7 @@ bool came_before(const State& state, const RemedyTaken& taken, const NodeId& nod
   const bool is_same =
       is_of_board(taken, node, fault) && taken.check == fault.check && taken.code == fault.code;
   if (!is_same || taken.at >= fault.since || taken.at < fault.since - remedy_window) return false;
-  return !is_of_program(fault) || taken.job != job_on(state, node);
+  return !is_of_program(fault) || taken.job != job_of(state, node, fault);
 }
 
 Remedy above(Remedy remedy) {
@@ -80,7 +86,7 @@ void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
   });
   // Told again while another job runs there, it is still the fault of the first.
   if (known != all.end()) {
-    known->remedy = fault.remedy;
+    known->remedy = std::max(known->remedy, fault.remedy);
     return;
   }
   std::erase_if(all,

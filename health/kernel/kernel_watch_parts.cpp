@@ -1,5 +1,6 @@
 #include "health/kernel/kernel_watch_parts.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "health/kernel/pci_address.h"
@@ -46,6 +47,12 @@ std::string normal_or_same(std::string_view address) {
 }
 
 void append(KernelEvents& all, KernelEvents more) {
+  // What came before a reset has had it; what a reboot or a repair ends stays.
+  std::erase_if(all.findings, [&](const HealthFinding& one) {
+    const bool was_reset = std::ranges::find(more.resets, one.device) != more.resets.end();
+    return was_reset && one.check.starts_with("gpu.") && one.status == CheckStatus::fail &&
+           one.severity.remedy <= Remedy::reset;
+  });
   append_all(all.findings, std::move(more.findings));
   append_all(all.xids, std::move(more.xids));
   append_all(all.links, std::move(more.links));

@@ -94,6 +94,9 @@ NodeMonitor::Findings NodeMonitor::resets_between_looks(const GpuReadings& readi
     const auto before = [&](const std::string& key) {
       return look_ ? look_->readings.number(key) : std::nullopt;
     };
+    const std::string uuid = gpu + ".uuid";
+    const auto is_named = [&](const GpuReadings& one) { return one.text(uuid).value_or(""); };
+    if (look_ && is_named(look_->readings) != is_named(readings)) continue;  // another board
     const std::string action = gpu + ".field.230";
     const std::string pending = gpu + ".remap.pending";
     const std::string address = names_.address_of(gpu).value_or(gpu);

@@ -52,7 +52,9 @@ void Agent::on(const FaultsMended& request, std::string_view) {
 }
 
 void Agent::on(const LookAtHealth& request, std::string_view) {
-  looks_.start(request, runs_ranks(), site_.environment);
+  Environment environment = site_.environment;
+  environment[token_name] = "health";  // no process of any attempt, whoever its parent becomes
+  looks_.start(request, runs_ranks(), environment);
 }
 
 void Agent::check(const CheckNode& request, std::vector<CheckFailure> failures) {

@@ -157,9 +157,18 @@ void HealthDesk::answer(Looks::iterator at, const std::string& error) {
   let_go(look.node);
   const auto session = look.client.lock();
   if (!session) return;
-  session->send(NodeLooked{look.node, error}, error.empty() ? look.said : std::string());
+  session->send(NodeLooked{look.node, error, drained_for(look.node)},
+                error.empty() ? look.said : std::string());
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
   if (std::none_of(looks_.begin(), looks_.end(), same_client)) session->finish();
+}
+
+std::string HealthDesk::drained_for(const NodeId& id) const {
+  const Node* node = find_node(state_, id);
+  if (node == nullptr) return {};
+  if (node->fault_drain) return node->fault_drain->reason;
+  if (!node->drained) return {};
+  return node->drain_reason.empty() ? "drained by hand" : "drained: " + node->drain_reason;
 }
 
 void HealthDesk::let_go(const NodeId& node) {

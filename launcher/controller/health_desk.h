@@ -52,6 +52,7 @@ class HealthDesk {
   void let_go(const NodeId& node);  // unless another look waits for it
   bool is_held(const NodeId& node) const;
   std::string what_it_waits_for(const Look& look) const;
+  std::string drained_for(const NodeId& node) const;
 
   Timers& timers_;
   const State& state_;

@@ -240,7 +240,8 @@ Result<std::vector<Record>> Store::load_live() const {
           " OR (kind = 'breaker_opened' AND json_extract(payload, '$.is_check'))"
           " OR (kind = 'node_faults_seen' AND EXISTS (SELECT 1 FROM"
           " json_each(payload, '$.faults') f WHERE json_extract(f.value, '$.remedy') = 'warn'"
-          " AND json_extract(f.value, '$.on_recurrence') IS NOT NULL)))"
+          " AND json_extract(f.value, '$.on_recurrence') IS NOT NULL"
+          " AND json_extract(f.value, '$.code') <> '')))"
           " AND at_ms > (SELECT max(at_ms) FROM record) - 2592000000"
           " AND seq < (SELECT seq FROM since))"
           " ORDER BY seq");

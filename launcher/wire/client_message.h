@@ -304,11 +304,13 @@ struct NodeLooked {
   static constexpr const char* kind = "node_looked";
   NodeId node;
   std::string error;  // why there is no payload; empty: there is one
+  std::string drained{};  // why the node gets no job, whatever it says itself; empty: it gets them
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("error", self.error);
+    visit("drained", self.drained);
   }
 };
 

@@ -563,3 +563,22 @@ TEST_CASE("any line is taken without harm, and what is told is printable") {
     }
   }
 }
+
+TEST_CASE("what a reset ended is not told with it, though both are read at once") {
+  const auto line = [](std::uint64_t sequence, const std::string& text) {
+    KernelLine one;
+    one.sequence = sequence;
+    one.since_boot = start + 1h;
+    one.text = text;
+    return one;
+  };
+  const std::string load = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535";
+  const std::string needs_reset = "NVRM: Xid (PCI:0000:3b:00): 46, pid=1, name=python";
+  const std::string needs_reboot = "NVRM: Xid (PCI:0000:5e:00): 79, pid=1, name=python";
+  Log before;
+  const std::vector<KernelLine> ended{line(1, needs_reset), line(2, needs_reboot), line(3, load)};
+  CHECK(shown(before.watch.feed(ended)) == Shown{"gpu.xid gpu4 79 !reboot>rma"});
+  Log after;
+  const std::vector<KernelLine> broke{line(1, load), line(2, needs_reset)};
+  CHECK(shown(after.watch.feed(broke)).size() == 1);
+}

@@ -214,7 +214,7 @@ TEST_CASE("a reset is no reboot, and nothing but a person ends rma") {
 
 TEST_CASE("a measurement that passes again needs no proof of a repair") {
   WatchedNode node;
-  node.run(a_failure("perf.hbm", "gpu0", {Remedy::rma, {}, false}));
+  node.run(a_failure("perf.hbm", "gpu0", {Remedy::rma, {}, false}), 3);
   REQUIRE(node.is_drained());
   node.now += Seconds{3600};
   node.run(a_pass("perf.hbm", "gpu0"), 3);

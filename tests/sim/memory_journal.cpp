@@ -25,7 +25,7 @@ bool is_of_remedies(const Record& record) {
   if (const auto* opened = record_as<BreakerOpened>(record)) return opened->is_check;
   if (const auto* seen = record_as<NodeFaultsSeen>(record)) {
     return std::any_of(seen->faults.begin(), seen->faults.end(), [](const NodeFault& fault) {
-      return fault.remedy == Remedy::warn && fault.on_recurrence;
+      return fault.remedy == Remedy::warn && fault.on_recurrence && !fault.code.empty();
     });
   }
   return record_as<NodeFaulted>(record) != nullptr;

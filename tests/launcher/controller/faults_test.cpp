@@ -54,9 +54,12 @@ struct Desk {
   }();
   JobRows rows;
   Relay relay{agents.pool};
+  HealthDesk health{agents.timers, agents.state, agents.pool,
+                    [](const ComputeTarget&, const NodeAddress&) {}};
   Watchers watchers;
   std::vector<Waiting> waiting;
-  Requests requests{{agents.state, *agents.store, rows, agents.pool, relay, watchers, "build",
+  Requests requests{{agents.state, *agents.store, rows, agents.pool, relay, health, watchers,
+                     "build",
                      [this](Observation what, Requests::Answer answer) {
                        waiting.push_back({std::move(what), std::move(answer)});
                      },
