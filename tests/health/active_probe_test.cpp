@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 
 #include "health/active/probe.h"
 #include "health/active/probe_words.h"
@@ -45,6 +46,7 @@ class TemporaryFolder {
 Ran run(const std::vector<std::string>& words, const std::string& path = "") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
+  std::cout.flush();  // else the probe says it, too
   const pid_t pid = ::fork();
   REQUIRE(pid >= 0);
   if (pid == 0) {
