@@ -141,6 +141,7 @@ TEST_CASE("what watching costs") {
   const double agent = percent * (after[0].agent_s - before[0].agent_s);
   const double helper = percent * (after[0].helper_s - before[0].helper_s);
   const double base = percent * (after[1].agent_s - before[1].agent_s);
+  CHECK(after[0].helper_s > 0);  // else nothing was read
   CHECK(after[1].helper_s == 0);
   print_figure("periodic_cost_agent_with", agent, "%_of_a_core", "-");
   print_figure("periodic_cost_agent_without", base, "%_of_a_core", "-");
