@@ -47,19 +47,26 @@ FileReading directory_reading(int fd) {
   return {};
 }
 
+// An attribute of sysfs that is text comes with the first read, and is less than a page; others
+// may come in parts. Hundreds of them are read every few seconds.
+bool is_whole(const std::string& path, std::size_t size) {
+  constexpr std::size_t page_bytes = 4096;
+  return path.starts_with("sys/") && size < page_bytes;
+}
+
 FileReading text_reading(int directory, const std::string& path, std::size_t bytes_max) {
   const OpenFile file(::openat(directory, path.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC));
   if (file.fd < 0) return failed_reading(errno);
-  struct stat kind {};
-  if (::fstat(file.fd, &kind) == 0 && S_ISDIR(kind.st_mode)) return directory_reading(file.fd);
   FileReading reading;
   std::array<char, 16384> part{};
   while (reading.text.size() <= bytes_max) {
     const ssize_t size = ::read(file.fd, part.data(), part.size());
     if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EISDIR) return directory_reading(file.fd);
     if (size < 0) return failed_reading(errno);
-    if (size == 0) return reading;
     reading.text.append(part.data(), static_cast<std::size_t>(size));
+    const bool is_end = size == 0 || is_whole(path, reading.text.size());
+    if (is_end && reading.text.size() <= bytes_max) return reading;
   }
   reading.text.resize(bytes_max);
   reading.error = "longer than " + std::to_string(bytes_max) + " bytes";

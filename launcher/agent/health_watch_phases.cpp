@@ -26,6 +26,15 @@ constexpr std::chrono::minutes choice_outlives{5};
 
 constexpr auto processes = static_cast<SourceGroups>(SourceGroup::processes);
 
+// Nobody read them while the node was idle: what ranks meet is compared with how it was before.
+SourceGroups not_asked_by_gate(const HealthProfile& profile) {
+  SourceGroups groups = 0;
+  for (const SourceGroup group : every_source_group) {
+    if (!has_checks(profile, group, Phase::prolog)) groups = with(groups, group);
+  }
+  return groups;
+}
+
 bool is_run_in(const std::string& id, Phase phase) {
   const CheckSpec* check = find_check(id);
   return check != nullptr && runs_in(*check, phase);
@@ -80,7 +89,8 @@ void HealthWatch::set_idle(bool is_idle) {
   idle_since_ = boot_time();
   epilog_.reset();
   owes_epilog_ = is_idle && health_ && reads_sources_;
-  if (!is_idle || !health_) return;
+  if (!health_) return;
+  if (!is_idle) return health_->hurry(not_asked_by_gate(monitor_->profile()));
   const CheckMoment now = moment();
   take(monitor_->on_jobs_over(now), now);
   if (owes_epilog_) step_after(Milliseconds{0});

@@ -1,6 +1,7 @@
 // What a job's beginning, failure and end have an agent look at, and which checks count for a job:
 // a fake node of eight GPUs, a real agent.
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/catch.h"
 #include "tests/launcher/agent/healthy_node.h"
@@ -99,6 +100,19 @@ JobHealth watched_by_nobody() {
 }
 
 }  // namespace
+
+// Later they come every 30 s, and three samples of them are fast.
+TEST_CASE("counters that no gate asks for are read when ranks begin") {
+  HealthProfile profile = gpu_profile();
+  profile.ib = HealthyNode::profile().ib;
+  profile.required.push_back("ib.symbol");
+  Watched watched(profile);
+  std::filesystem::remove(watched.node().port_file(3, "counters/symbol_error"));
+  watched.start("exec sleep 600");
+  const auto fault = watched.fault("ib.symbol", Remedy::drain, seconds{15});
+  REQUIRE(fault);
+  CHECK(fault->device == HealthyNode::port(3));
+}
 
 TEST_CASE("what a job leaves on a GPU is found when its last rank is gone") {
   Watched watched;

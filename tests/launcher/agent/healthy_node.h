@@ -35,9 +35,9 @@ class HealthyNode {
   void hang_call(const std::string& call);   // "gpu3.nvmlDeviceGetSerial"
   void crash_call(const std::string& call);  // takes the process with it
   void heal();
+  std::string port_file(int port, const std::string& leaf) const;
 
  private:
-  std::string port_file(int port, const std::string& leaf) const;
   void replace(const std::string& file, const std::string& text) const;
   void append(const std::string& file, const std::string& line) const;
   std::string driver_file() const { return root_.path() + "/driver.txt"; }
