@@ -44,6 +44,12 @@ AgentConnection::Events AgentPool::events_of(const NodeId& node) {
 void AgentPool::want(const NodeAddress& address, const ComputeTarget& target,
                      const std::string& home) {
   Entry& entry = entries_[address.id];
+  entry.wanted = true;
+  reach(entry, address, target, home);
+}
+
+void AgentPool::reach(Entry& entry, const NodeAddress& address, const ComputeTarget& target,
+                      const std::string& home) {
   AgentLaunch launch = launch_;
   launch.home = home;
   launch.target = target.name;
@@ -52,7 +58,6 @@ void AgentPool::want(const NodeAddress& address, const ComputeTarget& target,
     entry.connection = std::make_unique<AgentConnection>(timers_, transport_, address, launch,
                                                          target.lease, events_of(address.id));
   }
-  entry.wanted = true;
   entry.connection->watch_notice(target.notice_file);
   entry.connection->watch_health(target.health);
   // The agent learns its lease when it is greeted.
@@ -75,18 +80,21 @@ void AgentPool::await(const NodeAddress& address, const ComputeTarget& target,
   Entry& entry = entries_[address.id];
   entry.awaited = true;
   entry.retry.reset();
-  want(address, target, home);
+  reach(entry, address, target, home);
 }
 
 void AgentPool::await_no_more(const NodeId& node) {
   const auto found = entries_.find(node);
-  if (found != entries_.end()) found->second.awaited = false;
+  if (found == entries_.end()) return;
+  found->second.awaited = false;
+  if (!found->second.is_tried()) found->second.retry.reset();
 }
 
 void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
   for (auto& [node, entry] : entries_) {
-    entry.wanted = nodes.contains(node) || entry.awaited;
-    if (entry.wanted && entry.connection->is_idle() && !entry.retry) entry.connection->connect();
+    entry.wanted = nodes.contains(node);
+    if (entry.is_tried() && entry.connection->is_idle() && !entry.retry)
+      entry.connection->connect();
   }
 }
 
@@ -101,7 +109,7 @@ void AgentPool::failed(const NodeId& node, LinkFailure failure,
   entry.retry = timers_.after(entry.backoff, [this, node] {
     Entry& again = entries_.at(node);
     again.retry.reset();
-    if (again.wanted && again.connection->is_idle()) again.connection->connect();
+    if (again.is_tried() && again.connection->is_idle()) again.connection->connect();
   });
   if (entry.awaited && events_.on_failed) events_.on_failed(node, failure);
   if (news) events_.on_down(node, std::move(failure), silent_us);

@@ -29,7 +29,8 @@ class AgentPool {
 
   // Starts connecting unless connected, connecting, or waiting after a failure.
   void want(const NodeAddress& address, const ComputeTarget& target, const std::string& home);
-  // Somebody waits for the node until told otherwise: it is tried at once, and again.
+  // Somebody waits for the node until told otherwise: it is tried at once, and again; no more after
+  // that, unless it is wanted as well.
   void await(const NodeAddress& address, const ComputeTarget& target, const std::string& home);
   void await_no_more(const NodeId& node);
   // Nodes nobody wants keep their link but are not connected again.
@@ -49,9 +50,12 @@ class AgentPool {
     bool wanted = false;
     bool awaited = false;
     std::optional<LinkFailureKind> reported;
+    bool is_tried() const { return wanted || awaited; }
   };
 
   AgentConnection::Events events_of(const NodeId& node);
+  void reach(Entry& entry, const NodeAddress& address, const ComputeTarget& target,
+             const std::string& home);
   void failed(const NodeId& node, LinkFailure failure, std::optional<Interval> silent_us);
 
   Timers& timers_;
