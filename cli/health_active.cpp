@@ -44,6 +44,7 @@ HealthState remembered(const std::optional<std::filesystem::path>& file, const s
 
 Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSources& sources,
                                   const CommonOptions& common) {
+  if (options.profile_alone) return lone_profile(options.profile, common);
   if (!options.profile.empty()) return named_profile(options.profile, common);
   ChosenProfile chosen = choose_profile(kind_of(sources), "");
   if (!chosen.why_none.empty()) notice(chosen.why_none + "; --profile names one", common);

@@ -11,6 +11,7 @@ namespace muster {
 
 struct HealthActiveOptions {
   std::string profile;            // a name or a file; empty: by the GPUs
+  bool profile_alone = false;     // not over the shipped one of its name
   std::vector<std::string> only;  // probes; none: those that the profile has a floor for
   std::string disk;               // a directory; empty: no disk is written
   bool force = false;             // idle or not

@@ -126,6 +126,8 @@ void add_active(CommandLine& line) {
     auto options = std::make_shared<HealthActiveOptions>();
     of.option("--profile", options->profile,
               "Whose floors are to be met: NAME or FILE, default by the GPUs");
+    of.flag("--profile-alone", options->profile_alone,
+            "FILE is whole: it does not go over a shipped one");
     of.repeated("--only", options->only, "Only this probe, floor or none (again for more)");
     of.option("--disk", options->disk, "The disk of this DIR is measured too");
     of.flag("--force", options->force, "Measure although the host is not idle");

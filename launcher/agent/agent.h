@@ -82,6 +82,7 @@ class Agent {
   void on(const FaultsMended& request, std::string_view);
   void on(const WatchHealth& request, std::string_view);
   void on(const LookAtHealth& request, std::string_view);
+  void on(const MeasureNode& request, std::string_view);
   void on(const Retire&, std::string_view);
   void check(const CheckNode& request, std::vector<CheckFailure> failures);
   void remove_files(const AttemptLayout& layout, bool job_too);

@@ -52,9 +52,11 @@ void Agent::on(const FaultsMended& request, std::string_view) {
 }
 
 void Agent::on(const LookAtHealth& request, std::string_view) {
-  Environment environment = site_.environment;
-  environment[token_name] = "health";  // no process of any attempt, whoever its parent becomes
-  looks_.start(request, runs_ranks(), environment);
+  looks_.start(request, runs_ranks(), site_.environment);
+}
+
+void Agent::on(const MeasureNode& request, std::string_view) {
+  looks_.measure(request, runs_ranks(), site_.environment);
 }
 
 void Agent::check(const CheckNode& request, std::vector<CheckFailure> failures) {

@@ -1,8 +1,19 @@
 #include "launcher/agent/health_looks.h"
 
+#include <algorithm>
+
+#include "health/active/probe.h"
+#include "launcher/agent/attempt_layout.h"
 #include "launcher/os/own_program.h"
 
 namespace muster {
+
+namespace {
+
+// In the agent's directory: what looks on demand remember from one to the next.
+constexpr const char* asked_state = "/health-asked.state";
+
+}  // namespace
 
 std::vector<std::string> health_look_arguments(const LookAtHealth& request, bool is_busy,
                                                const std::string& state_file) {
@@ -28,29 +39,86 @@ std::vector<std::string> health_look_arguments(const LookAtHealth& request, bool
   return words;
 }
 
-void HealthLooks::start(const LookAtHealth& request, bool runs_ranks,
-                        const Environment& environment) {
+std::vector<std::string> measure_arguments(const MeasureNode& request,
+                                           const std::string& state_file) {
+  std::vector<std::string> words{"agent", "probe"};
+  if (!request.is_probe) {
+    words = {"health",
+             "active",
+             "--output=json",
+             "--color=never",
+             "--only-show-errors",
+             "--state=" + state_file};
+    if (!request.profile.empty()) {
+      words.emplace_back("--profile=-");
+      words.emplace_back("--profile-alone");
+    }
+  }
+  words.insert(words.end(), request.words.begin(), request.words.end());
+  return words;
+}
+
+void HealthLooks::start(const LookAtHealth& request, bool runs_ranks, Environment environment) {
   const bool is_busy = runs_ranks || request.is_held;
+  const auto arguments = health_look_arguments(request, is_busy, run_.path + asked_state);
+  const auto pid = run(request.id, arguments, std::move(environment), request.profile);
+  if (pid && !is_busy) wide_[*pid] = {request.id, false, {}};
+}
+
+void HealthLooks::measure(const MeasureNode& request, bool runs_ranks, Environment environment) {
+  const std::string forbidden = what_forbids(request, runs_ranks);
+  if (!forbidden.empty()) return execs_.refuse(request.id, forbidden);
+  if (request.is_probe) environment[probe_token_variable] = request.token;
+  const std::string profile = request.is_probe ? "" : request.profile;
+  const auto arguments = measure_arguments(request, run_.path + asked_state);
+  const auto pid = run(request.id, arguments, std::move(environment), profile);
+  if (pid) wide_[*pid] = {request.id, true, request.is_probe ? request.token : ""};
+  if (!is_measuring()) claim_.give_back();
+}
+
+// Two would measure each other; the probes of one run know of each other.
+std::string HealthLooks::what_forbids(const MeasureNode& request, bool runs_ranks) {
+  if (runs_ranks) return "ranks run there";
+  const auto is_other = [&](const auto& item) {
+    const Wide& wide = item.second;
+    const bool is_same_run =
+        request.is_probe && !request.token.empty() && wide.token == request.token;
+    return wide.is_measurement && !is_same_run;
+  };
+  const bool is_measured = std::ranges::any_of(wide_, is_other) || !claim_.take();
+  return is_measured ? "it is being measured already" : "";
+}
+
+std::optional<pid_t> HealthLooks::run(const std::string& id, std::vector<std::string> arguments,
+                                      Environment environment, const std::string& profile) {
+  environment[token_name] = "health";  // no process of any attempt, whoever its parent becomes
   ExecStart command;
-  command.id = request.id;
-  command.argv = health_look_arguments(request, is_busy, run_.path + "/health-asked.state");
+  command.id = id;
+  command.argv = std::move(arguments);
   command.argv.insert(command.argv.begin(), own_program());
   const auto pid = execs_.start(command, environment, run_.path);
-  if (!pid) return execs_.refuse(request.id, pid.error().message);
+  if (!pid) {
+    execs_.refuse(id, pid.error().message);
+    return std::nullopt;
+  }
   sessions_.insert(*pid);
-  if (!is_busy) wide_[*pid] = request.id;
-  if (!request.profile.empty()) execs_.input(request.id, request.profile);
-  execs_.input(request.id, {});
+  if (!profile.empty()) execs_.input(id, profile);
+  execs_.input(id, {});
+  return *pid;
+}
+
+bool HealthLooks::is_measuring() const {
+  return std::ranges::any_of(wide_, [](const auto& item) { return item.second.is_measurement; });
 }
 
 void HealthLooks::ranks_begin() {
-  for (const auto& [pid, id] : wide_) execs_.stop(id);
-  wide_.clear();
+  for (const auto& [pid, wide] : wide_) execs_.stop(wide.id);
 }
 
 void HealthLooks::reaped(pid_t pid) {
   sessions_.erase(pid);
   wide_.erase(pid);
+  if (!is_measuring()) claim_.give_back();
 }
 
 }  // namespace muster

@@ -1,16 +1,23 @@
-// Looks at the node's health that a person asks for: `muster health run` as a process of its own,
-// apart from what the agent watches by itself. Where ranks run only what may run beside them is
-// done; who looks for more when ranks begin is ended. Owned by Agent, on its thread.
+// Looks at the node's health that a person asks for: `muster health run`, `muster health active` or
+// probes as processes of their own, apart from what the agent watches by itself. Where ranks run
+// only what may run beside them is done; who looks for more when ranks begin is ended, and what
+// measures an idle node does so alone. Owned by Agent, on its thread.
+//
+//   start    beside ranks ─► narrow, else wide
+//   measure  beside ranks or another measurement ─► refused, else wide
+//   wide ─► ended by ranks that begin
 #pragma once
 
 #include <sys/types.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "launcher/agent/exec_sessions.h"
+#include "launcher/agent/measure_claim.h"
 #include "launcher/agent/rank_environment.h"
 #include "launcher/agent/run_directory.h"
 #include "launcher/wire/agent_message.h"
@@ -20,21 +27,39 @@ namespace muster {
 // The arguments of the program, which has the profile on its standard input.
 std::vector<std::string> health_look_arguments(const LookAtHealth& request, bool is_busy,
                                                const std::string& state_file);
+std::vector<std::string> measure_arguments(const MeasureNode& request,
+                                           const std::string& state_file);
 
 class HealthLooks {
  public:
   HealthLooks(const RunDirectory& run, ExecSessions& execs) : run_(run), execs_(execs) {}
 
-  void start(const LookAtHealth& request, bool runs_ranks, const Environment& environment);
+  void start(const LookAtHealth& request, bool runs_ranks, Environment environment);
+  void measure(const MeasureNode& request, bool runs_ranks, Environment environment);
   void ranks_begin();
   void reaped(pid_t pid);
   const std::set<pid_t>& sessions() const { return sessions_; }  // no process of any attempt
 
  private:
+  // What ranks must not have beside them.
+  struct Wide {
+    std::string id;
+    bool is_measurement = false;
+    std::string token;
+  };
+
+  // Nothing: it was refused.
+  std::optional<pid_t> run(const std::string& id, std::vector<std::string> arguments,
+                           Environment environment, const std::string& profile);
+  // Empty: nothing.
+  std::string what_forbids(const MeasureNode& request, bool runs_ranks);
+  bool is_measuring() const;
+
   const RunDirectory& run_;
   ExecSessions& execs_;
   std::set<pid_t> sessions_;
-  std::map<pid_t, std::string> wide_;  // ids of those that ranks must not have beside them
+  std::map<pid_t, Wide> wide_;
+  MeasureClaim claim_;  // while something measures
 };
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 
 #include "scheduler/lookup.h"
 #include "scheduler/model/exit_code.h"
@@ -12,10 +13,32 @@ namespace {
 
 // Of what the program complained about: the last of it says why it ended.
 constexpr std::size_t complaint_bytes_most = 4096;
+constexpr std::string_view complaint_prefix = "muster: ";
+constexpr int unclear = 3;
 
-// `muster health run`: fit, a fault stands, unclear.
-bool is_answer(const ExitStatus& status) {
-  return status.signal == 0 && (status.code == 0 || status.code == 1 || status.code == 3);
+using LookRequest = std::variant<LookAtHealth, MeasureNode>;
+
+bool is_probe(const LookRequest& request) {
+  const auto* measure = std::get_if<MeasureNode>(&request);
+  return measure != nullptr && measure->is_probe;
+}
+
+bool is_measurement(const LookRequest& request) {
+  return std::holds_alternative<MeasureNode>(request);
+}
+
+std::string what_runs(const LookRequest& request) {
+  if (is_probe(request)) return "the probe";
+  return is_measurement(request) ? "the measurement" : "the checks";
+}
+
+// `muster health run` and `active`: fit, a fault stands, unclear; a host that is not idle is
+// refused as unclear, without a word on its output.
+bool is_answer(const LookRequest& request, const ExitStatus& status, const std::string& said) {
+  if (status.signal != 0) return false;
+  if (is_probe(request)) return status.code == 0;
+  if (is_measurement(request) && status.code == unclear) return !said.empty();
+  return status.code == 0 || status.code == 1 || status.code == unclear;
 }
 
 std::string seconds_text(Milliseconds time) {
@@ -27,76 +50,170 @@ std::string without_end(std::string text) {
   return text;
 }
 
-std::string failure_text(const ExecEnded& ended, const std::string& complained) {
-  if (!ended.error.empty()) return "the checks were not started: " + ended.error;
+std::string failure_text(const LookRequest& request, const ExecEnded& ended,
+                         const std::string& complained) {
+  const std::string what = what_runs(request);
+  if (!ended.error.empty()) {
+    return is_measurement(request) ? ended.error : what + " were not started: " + ended.error;
+  }
   const ExitStatus& status = ended.status;
-  std::string text = status.signal != 0
-                         ? "the checks were killed by signal " + std::to_string(status.signal)
-                         : "the checks ended with " + std::to_string(status.code);
   const std::string last = without_end(complained);
+  // What a program says that refuses a host is the reason, and all of it.
+  if (is_measurement(request) && status.code == unclear && last.starts_with(complaint_prefix)) {
+    return last.substr(complaint_prefix.size());
+  }
+  const std::string was = is_measurement(request) ? " was" : " were";
+  const std::string text = status.signal != 0
+                               ? what + was + " killed by signal " + std::to_string(status.signal)
+                               : what + " ended with " + std::to_string(status.code);
   return last.empty() ? text : text + ": " + last;
+}
+
+std::size_t count_of(const std::vector<NodesMeant>& nodes) {
+  std::size_t count = 0;
+  for (const NodesMeant& meant : nodes) count += meant.target.nodes.size();
+  return count;
+}
+
+void refuse(const std::shared_ptr<Session>& session, const std::string& why) {
+  session->send(Refused{why, static_cast<int>(ExitCode::failure)});
+  session->finish();
+}
+
+// Empty, or what is wrong with the probes.
+std::string misfit_of(const MeasureNodes& request) {
+  std::set<NodeId> meant;
+  for (const NodesMeant& each : request.nodes) {
+    for (const NodeAddress& address : each.target.nodes) meant.insert(address.id);
+  }
+  for (const NodeProbe& probe : request.probes) {
+    if (!meant.contains(probe.node)) return "a probe of " + probe.node.value + ", not meant";
+    if (probe.words.empty()) return "a probe of " + probe.node.value + " without words";
+  }
+  return {};
 }
 
 }  // namespace
 
 HealthDesk::HealthDesk(Timers& timers, const State& state, AgentPool& pool, Await await)
-    : timers_(timers), state_(state), pool_(pool), await_(std::move(await)) {}
+    : timers_(timers),
+      state_(state),
+      pool_(pool),
+      await_(std::move(await)),
+      clients_([this](const std::shared_ptr<Session>& client) { ask_more(client); }) {}
 
 void HealthDesk::look(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
-  std::size_t nodes = 0;
-  for (const NodesMeant& meant : request.nodes) nodes += meant.target.nodes.size();
-  if (nodes == 0) {
-    session->send(Refused{"no node is meant", static_cast<int>(ExitCode::failure)});
-    return session->finish();
+  if (count_of(request.nodes) == 0) return refuse(session, "no node is meant");
+  std::vector<std::string> ids;
+  for (const NodesMeant& meant : request.nodes) {
+    reach(meant);
+    for (const NodeAddress& address : meant.target.nodes) {
+      LookAtHealth what;
+      what.profile = meant.profile;
+      what.wanted = request.wanted;
+      ids.push_back(begin({session, address.id, std::move(what)}, request.timeout));
+    }
+  }
+  ask_all(ids);
+}
+
+void HealthDesk::measure(const std::shared_ptr<Session>& session, const MeasureNodes& request) {
+  if (count_of(request.nodes) == 0) return refuse(session, "no node is meant");
+  const std::string misfit = misfit_of(request);
+  if (!misfit.empty()) return refuse(session, misfit);
+  for (const NodesMeant& meant : request.nodes) reach(meant);
+  begin_measuring(session, request);
+}
+
+void HealthDesk::begin_measuring(const std::shared_ptr<Session>& session,
+                                 const MeasureNodes& request) {
+  std::vector<std::string> ids;
+  const auto begin_one = [&](const NodeId& node, MeasureNode what, Milliseconds limit) {
+    Look look{session, node, std::move(what), static_cast<std::int64_t>(ids.size()), limit};
+    ids.push_back(begin(std::move(look), request.timeout));
+  };
+  for (const NodeProbe& probe : request.probes) {
+    begin_one(probe.node, {{}, true, probe.words, {}, request.token}, probe.limit);
   }
   for (const NodesMeant& meant : request.nodes) {
+    if (!request.probes.empty()) break;
     for (const NodeAddress& address : meant.target.nodes) {
-      Look look;
-      look.client = session;
-      look.node = address.id;
-      look.request.profile = meant.profile;
-      look.request.wanted = request.wanted;
-      // The job that holds a node says how it is reached.
-      const bool is_there = pool_.up(address.id) != nullptr || is_held(address.id);
-      if (!is_there) await_(meant.target, address);
-      begin(std::move(look), request.timeout);
+      begin_one(address.id, {{}, false, request.words, meant.profile, {}}, request.limit);
     }
+  }
+  ask_all(ids);
+}
+
+// The job that holds a node says how it is reached.
+void HealthDesk::reach(const NodesMeant& meant) {
+  for (const NodeAddress& address : meant.target.nodes) {
+    const bool is_there = pool_.up(address.id) != nullptr || is_held(address.id);
+    if (!is_there) await_(meant.target, address);
   }
 }
 
-void HealthDesk::begin(Look look, Milliseconds timeout) {
+std::string HealthDesk::begin(Look look, Milliseconds timeout) {
   const std::string id = "h" + std::to_string(next_id_++);
-  look.request.id = id;
+  std::visit([&](auto& request) { request.id = id; }, look.request);
   look.deadline = timers_.after(timeout, [this, id, timeout] { late(id, timeout); });
-  Look& begun = looks_.emplace(id, std::move(look)).first->second;
-  if (pool_.up(begun.node) != nullptr) ask(begun);
+  looks_.emplace(id, std::move(look));
+  return id;
 }
 
 bool HealthDesk::is_held(const NodeId& node) const {
-  const Node* known = find_node(state_, node);
-  return known != nullptr && known->owner;
+  return !holder_of(node).empty();
 }
 
-void HealthDesk::ask(Look& look) {
-  look.request.is_held = is_held(look.node);
+std::string HealthDesk::holder_of(const NodeId& node) const {
+  const Node* known = find_node(state_, node);
+  return known != nullptr && known->owner ? known->owner->value : "";
+}
+
+void HealthDesk::ask_all(const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    const auto found = looks_.find(id);  // an answer can end its client's other looks
+    if (found != looks_.end() && !found->second.is_asked) ask(found);
+  }
+}
+
+void HealthDesk::ask(Looks::iterator at) {
+  Look& look = at->second;
+  const std::string holder = holder_of(look.node);
+  if (is_measurement(look.request) && !holder.empty()) {
+    return answer(at, "job " + holder + " holds it");
+  }
+  const auto client = look.client.lock();
+  if (pool_.up(look.node) == nullptr || !client || clients_.is_behind(client)) return;
+  if (auto* run = std::get_if<LookAtHealth>(&look.request)) run->is_held = !holder.empty();
   look.is_asked = true;
   look.said.clear();
   look.complained.clear();
-  pool_.send(look.node, look.request);
+  if (look.limit) {
+    const auto over = [this, id = at->first, limit = *look.limit] { late(id, limit); };
+    look.deadline = timers_.after(*look.limit, over);
+  }
+  std::visit([&](const auto& request) { pool_.send(look.node, request); }, look.request);
+}
+
+template <class Fits>
+std::vector<std::string> HealthDesk::ids_of(Fits fits) const {
+  std::vector<std::string> ids;
+  for (const auto& [id, look] : looks_) {
+    if (fits(look)) ids.push_back(id);
+  }
+  return ids;
+}
+
+void HealthDesk::ask_more(const std::shared_ptr<Session>& client) {
+  ask_all(ids_of([&](const Look& look) { return look.client.lock() == client; }));
 }
 
 void HealthDesk::node_up(const NodeId& node) {
-  for (auto& [id, look] : looks_) {
-    if (look.node == node && !look.is_asked) ask(look);
-  }
+  ask_all(ids_of([&](const Look& look) { return look.node == node; }));
 }
 
 void HealthDesk::node_down(const NodeId& node, const std::string& why) {
-  std::vector<std::string> ids;  // an answer can end its client's other looks
-  for (const auto& [id, look] : looks_) {
-    if (look.node == node) ids.push_back(id);
-  }
-  for (const std::string& id : ids) {
+  for (const std::string& id : ids_of([&](const Look& look) { return look.node == node; })) {
     const auto found = looks_.find(id);
     if (found != looks_.end()) answer(found, why);
   }
@@ -125,14 +242,21 @@ bool HealthDesk::ended(const NodeId& from, const ExecEnded& ended) {
   const auto found = looks_.find(ended.id);
   if (found == looks_.end() || found->second.node != from) return false;
   Look& look = found->second;
-  // A job began there: what may run beside it is done, within the time that is left.
-  if (ended.status.signal == SIGKILL && !look.request.is_held && is_held(from)) {
-    ask(look);
+  const std::string holder = holder_of(from);
+  const bool was_ended_by_job = ended.status.signal == SIGKILL && !holder.empty();
+  if (was_ended_by_job && is_measurement(look.request)) {
+    answer(found, "job " + holder + " began there, which ended it");
     return true;
   }
-  answer(found, ended.error.empty() && is_answer(ended.status)
-                    ? ""
-                    : failure_text(ended, look.complained));
+  // What may run beside the job is done, within the time that is left.
+  const auto* run = std::get_if<LookAtHealth>(&look.request);
+  if (was_ended_by_job && run != nullptr && !run->is_held) {
+    look.is_asked = false;
+    ask(found);
+    return true;
+  }
+  const bool is_good = ended.error.empty() && is_answer(look.request, ended.status, look.said);
+  answer(found, is_good ? "" : failure_text(look.request, ended, look.complained));
   return true;
 }
 
@@ -145,22 +269,27 @@ void HealthDesk::late(const std::string& id, Milliseconds timeout) {
 }
 
 std::string HealthDesk::what_it_waits_for(const Look& look) const {
-  if (look.is_asked) return "its checks have not ended";
+  if (look.is_asked) {
+    return is_measurement(look.request) ? what_runs(look.request) + " has not ended"
+                                        : "its checks have not ended";
+  }
+  if (pool_.up(look.node) != nullptr) return "answers of other nodes were not read";
   const Node* known = find_node(state_, look.node);
   const Unlinked* down = known == nullptr ? nullptr : std::get_if<Unlinked>(&known->link);
   return down == nullptr ? "it is being connected" : down->failure.message;
 }
 
 void HealthDesk::answer(Looks::iterator at, const std::string& error) {
-  const Look look = std::move(at->second);
+  Look look = std::move(at->second);
   looks_.erase(at);
   let_go(look.node);
   const auto session = look.client.lock();
   if (!session) return;
-  session->send(NodeLooked{look.node, error, drained_for(look.node)},
-                error.empty() ? look.said : std::string());
+  const bool is_told = error.empty() || is_probe(look.request);
+  clients_.answer(session, {look.node, error, drained_for(look.node), look.place},
+                  is_told ? std::move(look.said) : std::string());
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
-  if (std::none_of(looks_.begin(), looks_.end(), same_client)) session->finish();
+  if (std::none_of(looks_.begin(), looks_.end(), same_client)) clients_.finish(session);
 }
 
 std::string HealthDesk::drained_for(const NodeId& id) const {
@@ -177,6 +306,7 @@ void HealthDesk::let_go(const NodeId& node) {
 }
 
 void HealthDesk::client_gone(const std::shared_ptr<Session>& session) {
+  clients_.gone(session);
   Looks gone;
   for (auto at = looks_.begin(); at != looks_.end();) {
     const auto next = std::next(at);

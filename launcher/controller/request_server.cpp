@@ -8,6 +8,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/write.hpp>
+#include <utility>
 
 #include "launcher/wire/message_codec.h"
 
@@ -19,6 +20,9 @@ namespace asio = boost::asio;
 
 // A client that does not read its events is dropped rather than remembered without end.
 constexpr std::size_t client_queue_limit_bytes = 64u << 20;
+
+// Two of the longest payloads.
+constexpr std::size_t client_queue_room_bytes = 8u << 20;
 
 // When no descriptor is left, accepting at once again would turn in a circle.
 constexpr std::chrono::milliseconds accept_pause{100};
@@ -101,11 +105,19 @@ void Session::write() {
         }
         self->queued_bytes_ -= self->queue_.front().size();
         self->queue_.pop_front();
-        if (!self->queue_.empty())
-          self->write();
-        else if (self->finishing_)
-          self->close();
+        if (!self->queue_.empty()) self->write();
+        if (self->on_room_ && self->has_room()) std::exchange(self->on_room_, {})();
+        if (self->queue_.empty() && self->finishing_) self->close();
       });
+}
+
+bool Session::has_room() const {
+  return queued_bytes_ < client_queue_room_bytes;
+}
+
+void Session::when_room(std::function<void()> then) {
+  if (has_room()) return then();
+  on_room_ = std::move(then);
 }
 
 void Session::finish() {

@@ -29,7 +29,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void start();
   void send(const FromController& message, std::string_view payload = {});
   void finish();  // closes after everything queued has been sent
-  std::size_t queued_bytes() const { return queued_bytes_; }
+  // Whether the client has read most of what it was sent.
+  bool has_room() const;
+  // Called once, as soon as it has room.
+  void when_room(std::function<void()> then);
 
  private:
   void read();
@@ -44,6 +47,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::array<std::byte, 65536> buffer_;
   std::deque<std::string> queue_;
   std::size_t queued_bytes_ = 0;
+  std::function<void()> on_room_;
   bool finishing_ = false;
 };
 

@@ -242,6 +242,10 @@ void Requests::take(const std::shared_ptr<Session>& session, const LookAtNodes& 
   desk_.health.look(session, request);
 }
 
+void Requests::take(const std::shared_ptr<Session>& session, const MeasureNodes& request) {
+  desk_.health.measure(session, request);
+}
+
 void Requests::take(const std::shared_ptr<Session>& session, const AskVersion&) {
   session->send(VersionAnswer{desk_.build_id, ::getpid(),
                               static_cast<std::int64_t>(desk_.state.jobs.size())});

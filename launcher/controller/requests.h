@@ -53,6 +53,7 @@ class Requests {
   void take(const std::shared_ptr<Session>& session, const Exec& request);
   void take(const std::shared_ptr<Session>& session, const AskNodes& request);
   void take(const std::shared_ptr<Session>& session, const LookAtNodes& request);
+  void take(const std::shared_ptr<Session>& session, const MeasureNodes& request);
   void take(const std::shared_ptr<Session>& session, const AskVersion& request);
   void take(const std::shared_ptr<Session>& session, const Shutdown& request);
 

@@ -444,6 +444,28 @@ struct LookAtHealth {
   }
 };
 
+// Measure the node, which has to be idle: `muster health active -o json WORDS…`, or a probe, as
+// `muster agent probe WORDS…`. ExecOutput and ExecEnded of this id, and ExecStop from the
+// controller. Refused where ranks run or another measurement does, unless both are probes with the
+// same token; a start of ranks ends it.
+struct MeasureNode {
+  static constexpr const char* kind = "measure_node";
+  std::string id;
+  bool is_probe = false;
+  std::vector<std::string> words{};
+  std::string profile{};  // not of a probe: as LookAtHealth's
+  std::string token{};    // of a probe, for its environment: what all of one run know
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("is_probe", self.is_probe);
+    visit("words", self.words);
+    visit("profile", self.profile);
+    visit("token", self.token);
+  }
+};
+
 struct Retire {  // exit if no attempt is held
   static constexpr const char* kind = "retire";
 
@@ -451,9 +473,10 @@ struct Retire {  // exit if no attempt is held
   static void fields(Self&, Visit) {}
 };
 
-using ToAgent = std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
-                             StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart,
-                             ExecInput, ExecStop, RemoteStart, RemoteStartEnded, Retire,
-                             LookAtRanks, SetMembers, FaultsMended, WatchHealth, LookAtHealth>;
+using ToAgent =
+    std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
+                 StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
+                 ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks, SetMembers,
+                 FaultsMended, WatchHealth, LookAtHealth, MeasureNode>;
 
 }  // namespace muster

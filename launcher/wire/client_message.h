@@ -146,6 +146,42 @@ struct LookAtNodes {
   }
 };
 
+// A probe on one of the nodes that are meant.
+struct NodeProbe {
+  NodeId node;
+  std::vector<std::string> words;  // behind `muster agent probe`
+  Milliseconds limit{0};           // from its start; it is killed then
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("words", self.words);
+    visit("limit", self.limit);
+  }
+};
+
+// A measurement of nodes that are idle: NodeLooked for each node, or for each probe, as it ends,
+// then the connection ends. A node that a job holds, or that somebody else measures, is refused.
+struct MeasureNodes {
+  static constexpr const char* kind = "measure_nodes";
+  std::vector<NodesMeant> nodes;
+  std::vector<std::string> words{};  // more of `muster health active`, as --only cpu
+  std::vector<NodeProbe> probes{};   // these instead of that, all at the same time
+  std::string token{};               // of the probes: MUSTER_PROBE_TOKEN, new for each run
+  Milliseconds timeout{15000};       // until a node is reached
+  Milliseconds limit{600000};        // of `muster health active`, from its start
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("nodes", self.nodes);
+    visit("words", self.words);
+    visit("probes", self.probes);
+    visit("token", self.token);
+    visit("timeout", self.timeout);
+    visit("limit", self.limit);
+  }
+};
+
 struct AskVersion {
   static constexpr const char* kind = "ask_version";
 
@@ -163,8 +199,9 @@ struct Shutdown {  // ends the controller; agents and ranks go on until their le
   }
 };
 
-using ToController = std::variant<Submit, Cancel, Resume, SetDrain, Watch, Exec, ExecInput,
-                                  AskNodes, AskVersion, Shutdown, ResetBreaker, LookAtNodes>;
+using ToController =
+    std::variant<Submit, Cancel, Resume, SetDrain, Watch, Exec, ExecInput, AskNodes, AskVersion,
+                 Shutdown, ResetBreaker, LookAtNodes, MeasureNodes>;
 
 struct Accepted {
   static constexpr const char* kind = "accepted";
@@ -299,18 +336,21 @@ struct NodesAnswer {
   }
 };
 
-// Payload: what `muster health run -o json` wrote there.
+// Payload: what `muster health run -o json`, `active -o json` or the probe wrote there.
 struct NodeLooked {
   static constexpr const char* kind = "node_looked";
   NodeId node;
-  std::string error;  // why there is no payload; empty: there is one
+  // Why there is no answer; empty: there is one. A probe's payload is what it wrote all the same.
+  std::string error;
   std::string drained{};  // why the node gets no job, whatever it says itself; empty: it gets them
+  std::int64_t place = 0;  // of the probe in MeasureNodes::probes
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("error", self.error);
     visit("drained", self.drained);
+    visit("place", self.place);
   }
 };
 

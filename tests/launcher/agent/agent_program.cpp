@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "health/active/probe.h"
 #include "health/reader/node_reader.h"
 #include "launcher/agent/agent_main.h"
 
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
       options.ready_fd = static_cast<int>(std::strtol(words[i + 1].c_str(), nullptr, 10));
   }
   if (words[1] == "read-health") return muster::serve_node_reads(3);
+  if (words[1] == "probe") return muster::run_probe({words.begin() + 2, words.end()});
   if (words[1] == "serve") return muster::agent_serve(options);
   if (words[1] == "attach") return muster::agent_attach(options);
   if (words[1] == "mpi-start") return muster::agent_mpi_start({words.begin() + 2, words.end()});

@@ -53,3 +53,37 @@ TEST_CASE("a profile comes by standard input and stands alone") {
   CHECK(has(words, "--profile-alone"));
   for (const std::string& word : words) CHECK(word.find("secret") == word.npos);
 }
+
+TEST_CASE(
+    "a measurement is `health active` with the words that it was sent, and the profile alone") {
+  MeasureNode measure;
+  measure.words = {"--only", "cpu"};
+  measure.profile = "profile: secret-site\n";
+  const Words words = measure_arguments(measure, "/run/state");
+  CHECK(Words(words.begin(), words.begin() + 2) == Words{"health", "active"});
+  CHECK(Words(words.end() - 2, words.end()) == Words{"--only", "cpu"});
+  CHECK(has(words, "--output=json"));
+  CHECK(has(words, "--state=/run/state"));
+  CHECK(has(words, "--profile=-"));
+  CHECK(has(words, "--profile-alone"));
+  for (const std::string& word : words) CHECK(word.find("secret") == word.npos);
+}
+
+TEST_CASE("a probe has its words alone: its token is no argument") {
+  MeasureNode measure;
+  measure.is_probe = true;
+  measure.words = {"tcp-serve", "--port", "18700"};
+  measure.token = "secret-of-a-run";
+  CHECK(measure_arguments(measure, "s") == Words{"agent", "probe", "tcp-serve", "--port", "18700"});
+}
+
+TEST_CASE("one of a host measures at a time, and whoever gave up lets the next one") {
+  MeasureClaim mine;
+  MeasureClaim theirs;
+  REQUIRE(mine.take());
+  CHECK(mine.take());
+  CHECK_FALSE(theirs.take());
+  mine.give_back();
+  CHECK(theirs.take());
+  CHECK_FALSE(mine.take());
+}
