@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/build_id.h"
+#include "cli/health_ready.h"
 #include "health/active/probe.h"
 #include "health/reader/node_reader.h"
 #include "launcher/agent/agent_main.h"
@@ -53,6 +54,7 @@ int agent_process(const std::vector<std::string>& words) {
   if (verb == "mpi-start") return agent_mpi_start({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
   if (verb == "read-health") return serve_node_reads(health_socket);
+  if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return tell_readiness();
   if (verb == "probe") return run_probe({words.begin() + 1, words.end()});
   AgentOptions options;
   options.build_id = own_build_id();

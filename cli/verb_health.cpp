@@ -7,6 +7,7 @@
 #include "cli/health_fabric.h"
 #include "cli/health_import.h"
 #include "cli/health_learn.h"
+#include "cli/health_pairs.h"
 #include "cli/health_record.h"
 #include "cli/health_run.h"
 #include "cli/verbs.h"
@@ -167,6 +168,41 @@ void add_fabric(CommandLine& line) {
   });
 }
 
+void add_pairs(CommandLine& line) {
+  VerbTexts texts =
+      texts_of("pairs", "Find the node, rail or link that makes a group of nodes slow");
+  texts.monitor_outputs = true;
+  texts.footer =
+      "Idle nodes measure their bandwidth in pairs, all pairs at the same time: over InfiniBand\n"
+      "with the perftest tools where the nodes have it, else over TCP. Who is slow with several\n"
+      "partners is named, with the measurements. One fault takes three rounds of --time (for each\n"
+      "rail), whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
+      "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
+      "FILE of --leaves has lines \"node leaf\"; without it ibnetdiscover is asked, on this host.\n"
+      "Exit codes:\n"
+      "  0    no pair is slower than the others or than the profile's floor\n"
+      "  1    a node, rail, path, leaf or link is named\n"
+      "  3    unclear: a node is not idle, too few take part, or the network is not quiet";
+  line.verb_of(group, texts, [](Arguments& of) {
+    auto options = std::make_shared<HealthPairsOptions>();
+    of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, as of `muster health`");
+    of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
+    of.option("--profile", options->profile,
+              "Whose floors and ports are meant: NAME or FILE, default the target's");
+    of.option("--time", options->time, "Of a measurement (default 10s)");
+    of.option("--timeout", options->timeout, "Until a node is reached (default 30s)");
+    of.option("--leaves", options->leaves, "Which leaf switch each node is below: FILE");
+    of.flag("--tcp", options->tcp, "Over TCP, although the nodes have InfiniBand");
+    of.option("--port", options->port, "The first of the ports that are used (default 18700)");
+    of.flag("--idle-only", options->idle_only, "Leave out nodes that are not idle");
+    of.flag("--force", options->force, "Measure hosts that are busy without a job as well");
+    of.flag("--all", options->all, "Show all tests that gave no result");
+    of.option("--prometheus-file", options->prometheus_file,
+              "Also write this file, for a node exporter: DIR/NAME.prom");
+    return [options](const CommonOptions& common) { return run_health_pairs(*options, common); };
+  });
+}
+
 void add_import(CommandLine& line) {
   VerbTexts texts = texts_of("import-nhc", "Print profiles with what an nhc.conf says");
   texts.footer = "Exit code 1: lines were skipped, which stderr names.";
@@ -193,6 +229,7 @@ void add_health(CommandLine& line) {
   add_learn_and_record(line);
   add_active(line);
   add_fabric(line);
+  add_pairs(line);
   add_import(line);
 }
 

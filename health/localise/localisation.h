@@ -42,6 +42,8 @@ class Localisation {
   int rounds() const { return round_; }
   // Of the tests over all rails, as a fraction.
   double noise() const { return over_all_rails_.noise(); }
+  // Of the same tests; 0: none gave a number.
+  double median_gb_per_s() const { return over_all_rails_.median(0); }
 
  private:
   enum class Standing { untested, good, suspect, confirmed, settled, guarded };

@@ -1,0 +1,31 @@
+// Runs probes on nodes of the cluster through the controller, which reaches their agents. Blocks;
+// a connection for each call, which ends the probes when this process does.
+#pragma once
+
+#include <vector>
+
+#include "cli/common_options.h"
+#include "health/localise/run_on_node.h"
+#include "launcher/wire/client_message.h"
+
+namespace muster {
+
+class DeskNodes : public RunOnNode {
+ public:
+  // `reach`: how long a node may take to be connected.
+  DeskNodes(ComputeTarget target, Milliseconds reach, const CommonOptions& common)
+      : target_(std::move(target)), reach_(reach), common_(common) {}
+
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override;
+
+ private:
+  ComputeTarget target_;
+  Milliseconds reach_;
+  const CommonOptions& common_;
+};
+
+// What the controller is asked for, of the nodes that are to run something alone.
+MeasureNodes probes_of(const ComputeTarget& target, const std::vector<NodeCommand>& commands,
+                       Milliseconds reach);
+
+}  // namespace muster

@@ -1,0 +1,304 @@
+#include "cli/health_pairs.h"
+
+#include <sys/random.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "cli/ensure_controller.h"
+#include "cli/health_desk_nodes.h"
+#include "cli/health_forms.h"
+#include "cli/health_node_choice.h"
+#include "cli/health_pairs_report.h"
+#include "cli/health_profile.h"
+#include "cli/input_file.h"
+#include "cli/job_check.h"
+#include "cli/terminal.h"
+#include "cli/time_text.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int usage_error = 2;
+constexpr int unclear = static_cast<int>(HealthExit::unclear);
+constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
+constexpr int internal = static_cast<int>(ExitCode::internal);
+constexpr Milliseconds usual_time{10'000};
+constexpr Milliseconds longest_time{60'000};  // of the TCP probe
+constexpr Milliseconds usual_timeout{30'000};
+constexpr Milliseconds longest_timeout{600'000};
+// Of two nodes none can be told to be the slow one.
+constexpr std::size_t nodes_least = 3;
+constexpr std::int64_t usual_port = 18'700;
+constexpr std::int64_t port_least = 1'024;
+constexpr std::int64_t port_most = 50'000;
+constexpr std::size_t leaves_bytes_most = 4u << 20;
+constexpr std::chrono::seconds readiness_limit{30};  // drivers are asked for their processes
+
+struct Failure {
+  std::string sentence;
+  int code = 0;
+};
+template <class T>
+using OrFailure = std::variant<T, Failure>;
+
+int failed(const Failure& failure, const CommonOptions& common) {
+  complain(failure.sentence, common);
+  return failure.code;
+}
+
+std::string misfit_of(const HealthPairsOptions& options) {
+  const Milliseconds time = options.time.value_or(usual_time);
+  if (time < Seconds{1} || time > longest_time || time % Seconds{1} != Milliseconds{0}) {
+    return "--time: expected whole seconds, 1s to " + elapsed_text(longest_time);
+  }
+  const Milliseconds timeout = options.timeout.value_or(usual_timeout);
+  if (timeout <= Milliseconds{0} || timeout > longest_timeout) {
+    return "--timeout: expected more than 0 and at most " + elapsed_text(longest_timeout);
+  }
+  const std::int64_t port = options.port.value_or(usual_port);
+  if (port < port_least || port > port_most) {
+    return "--port: expected " + std::to_string(port_least) + " to " + std::to_string(port_most);
+  }
+  if (options.nodes.empty() && options.target.empty()) {
+    return "which nodes? NODE names them, --target all of a compute target";
+  }
+  return {};
+}
+
+OrFailure<ComputeTarget> chosen_target(const HealthPairsOptions& options,
+                                       const CommonOptions& common) {
+  const auto known = find_targets(common);
+  if (!known) return Failure{known.error().message, internal};
+  print_findings(known->findings, common);
+  auto targets = chosen_nodes(known->targets, options.target, options.nodes);
+  if (!targets) return Failure{targets.error().message, usage_error};
+  if (targets->size() > 1) {
+    return Failure{"the nodes are of several compute targets: --target names one", usage_error};
+  }
+  ComputeTarget target = std::move(targets->front());
+  const std::string lonely = unreachable_by_others(target);
+  if (!lonely.empty()) {
+    return Failure{"node " + lonely + " has no address that other nodes could connect to",
+                   usage_error};
+  }
+  return target;
+}
+
+OrFailure<HealthProfile> profile_for(const HealthPairsOptions& options, const ComputeTarget& target,
+                                     const CommonOptions& common) {
+  if (options.profile.empty()) return target.health.value_or(HealthProfile{});
+  auto profile = named_profile(options.profile, common);
+  if (!profile) return Failure{profile.error().message, invalid_file};
+  return std::move(*profile);
+}
+
+template <class Bytes>
+Bytes random_bytes() {
+  Bytes bytes{};
+  check(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
+        "the kernel gives random bytes");
+  return bytes;
+}
+
+std::string new_token() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string token;
+  for (const unsigned char byte : random_bytes<std::array<unsigned char, 16>>()) {
+    token += digits[byte / 16];
+    token += digits[byte % 16];
+  }
+  return token;
+}
+
+// Small enough to be a number of JSON everywhere.
+std::uint64_t new_seed() {
+  const auto bytes = random_bytes<std::array<unsigned char, 4>>();
+  std::uint32_t seed = 0;
+  std::memcpy(&seed, bytes.data(), sizeof seed);
+  return seed;
+}
+
+// The jobs that have them; an Error: the controller does not say.
+Result<std::map<std::string, std::string>> holders(const CommonOptions& common) {
+  const auto answer = ask_controller(Home::from_environment(), AskNodes{}, common);
+  if (!answer) return answer.error();
+  const auto* known = std::get_if<NodesAnswer>(&*answer);
+  if (known == nullptr) return Error{"the controller does not say what runs on the nodes"};
+  std::map<std::string, std::string> jobs;
+  for (const NodeLine& line : known->nodes) {
+    if (!line.owner.empty()) jobs[line.node] = line.owner;
+  }
+  return jobs;
+}
+
+Result<std::vector<PairCandidate>> candidates_of(const ComputeTarget& target, DeskNodes& nodes,
+                                                 const std::string& token,
+                                                 const CommonOptions& common) {
+  const auto jobs = holders(common);
+  if (!jobs) return jobs.error();
+  std::vector<PairCandidate> candidates;
+  std::vector<NodeCommand> commands;
+  for (const NodeAddress& node : target.nodes) {
+    const auto job = jobs->find(node.id.value);
+    if (job != jobs->end()) {
+      candidates.push_back(held_candidate(node.id.value, job->second));
+    } else {
+      commands.push_back({node.id.value, {ready_probe}, token, readiness_limit});
+    }
+  }
+  const std::vector<NodeOutput> outputs = nodes.run(commands);
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    PairCandidate one{commands[i].node, read_readiness(outputs[i].lines), outputs[i].error};
+    if (!one.readiness && one.why_none.empty()) one.why_none = "its answer cannot be read";
+    candidates.push_back(std::move(one));
+  }
+  return candidates;
+}
+
+LeafOfNode fabric_leaves(const CommonOptions& common) {
+  auto leaves = ask_for_leaves();
+  if (leaves) return std::move(*leaves);
+  notice("leaves are not known (" + leaves.error().message +
+             "): all nodes count as below one; --leaves names them",
+         common);
+  return {};
+}
+
+OrFailure<LeafOfNode> leaves_for(const HealthPairsOptions& options, bool has_verbs,
+                                 const CommonOptions& common) {
+  if (options.leaves.empty()) return has_verbs ? fabric_leaves(common) : LeafOfNode{};
+  const auto text = read_input(options.leaves, leaves_bytes_most);
+  if (!text) return Failure{text.error().message, invalid_file};
+  auto leaves = read_leaves(*text);
+  if (!leaves) return Failure{options.leaves + ": " + leaves.error().message, invalid_file};
+  return std::move(*leaves);
+}
+
+OrFailure<CommonRails> rails_for(const HealthPairsOptions& options, const PairTeam& team,
+                                 const HealthProfile& profile) {
+  if (options.tcp) return CommonRails{};
+  CommonRails rails = common_rails(team.members, profile);
+  if (!rails.rails.empty() || rails.not_of_all.empty()) return rails;
+  return Failure{"the nodes have no InfiniBand device in common; --tcp measures over TCP", unclear};
+}
+
+void announce(const std::vector<LocaliseNode>& nodes, const PairMeasureOptions& options,
+              const CommonOptions& common) {
+  const std::size_t rails = std::max<std::size_t>(1, nodes.front().rails.size());
+  const Milliseconds round = options.time * static_cast<int>(rails);
+  const LocaliseLimits limits;
+  constexpr int usual_rounds = 3;
+  notice("measures pairs of " + std::to_string(nodes.size()) + " nodes over " +
+             (options.has_verbs ? "InfiniBand" : "TCP") + ": about " + elapsed_text(round) +
+             " a round; " + std::to_string(usual_rounds) + " rounds (" +
+             elapsed_text(round * usual_rounds) + ") find one fault, " +
+             std::to_string(limits.max_rounds) + " at most",
+         common);
+}
+
+void tell_round(const PairRound& round, const CommonOptions& common) {
+  const std::size_t pairs = round.tests.size();
+  notice("round " + std::to_string(round.number) + ": " + std::to_string(pairs) +
+             (pairs == 1 ? " pair" : " pairs"),
+         common);
+}
+
+PairsResult measured(const std::vector<LocaliseNode>& nodes, const LocaliseSettings& settings,
+                     RunOnNode& on_nodes, const PairMeasureOptions& options) {
+  Localisation localisation(nodes, std::nullopt, settings);
+  PairsResult result;
+  result.complaints = measure_pairs(localisation, nodes, on_nodes, options);
+  result.rounds = localisation.rounds();
+  result.noise = localisation.noise();
+  result.median_gb_per_s = localisation.median_gb_per_s();
+  result.has_verbs = options.has_verbs;
+  result.rails = nodes.front().rails;
+  result.seed = settings.seed;
+  for (const LocaliseNode& node : nodes) result.nodes.push_back(node.name);
+  for (const LocaliseVerdict& verdict : localisation.verdicts()) {
+    if (verdict.kind != LocaliseKind::clean) result.verdicts.push_back(verdict);
+  }
+  return result;
+}
+
+int tell(const PairsResult& result, const HealthPairsOptions& options,
+         const CommonOptions& common) {
+  std::vector<FindingReport> for_monitors = pairs_reports(result);
+  for (FindingReport& report : for_monitors) {
+    const bool has_both = !report.host.empty() && !report.device.empty();
+    report.device = report.host + (has_both ? " " : "") + report.device;
+  }
+  const HealthForms forms{result.at, std::move(for_monitors),
+                          [&](const HealthTextForm& form) { return pairs_text(result, form); },
+                          [&] { return report_lines(pairs_reports(result)); },
+                          [&] { return pairs_document(result); }};
+  const int written = write_prometheus_file(options.prometheus_file, forms, common);
+  const int code = tell_health(forms, pairs_exit(result), options.all, common);
+  return written != 0 ? written : code;
+}
+
+}  // namespace
+
+int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& common) {
+  std::string misfit = misused_query(common);
+  if (misfit.empty()) misfit = misfit_of(options);
+  if (!misfit.empty()) return failed({misfit, usage_error}, common);
+  auto chosen = chosen_target(options, common);
+  if (const auto* no = std::get_if<Failure>(&chosen)) return failed(*no, common);
+  const auto& target = std::get<ComputeTarget>(chosen);
+  auto known = profile_for(options, target, common);
+  if (const auto* no = std::get_if<Failure>(&known)) return failed(*no, common);
+  const auto& profile = std::get<HealthProfile>(known);
+
+  const auto began = std::chrono::steady_clock::now();
+  PairMeasureOptions measure;
+  measure.token = new_token();
+  DeskNodes desk(target, options.timeout.value_or(usual_timeout), common);
+  auto candidates = candidates_of(target, desk, measure.token, common);
+  if (!candidates) return failed({candidates.error().message, internal}, common);
+  auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
+  if (!team) return failed({team.error().message, unclear}, common);
+  for (const LeftOut& one : team->left_out)
+    notice("left out: " + one.node + ": " + one.why, common);
+  if (team->members.size() < nodes_least) {
+    return failed(
+        {std::to_string(team->members.size()) + " of " + std::to_string(target.nodes.size()) +
+             " nodes can be measured: it takes 3 to tell which of a pair is slow",
+         unclear},
+        common);
+  }
+  const auto rails = rails_for(options, *team, profile);
+  if (const auto* no = std::get_if<Failure>(&rails)) return failed(*no, common);
+  const auto& [in_common, not_of_all] = std::get<CommonRails>(rails);
+  for (const std::string& hca : not_of_all) {
+    notice("left out: " + hca + ", which not all nodes have with an active port", common);
+  }
+  measure.has_verbs = !in_common.empty();
+  const auto leaves = leaves_for(options, measure.has_verbs, common);
+  if (const auto* no = std::get_if<Failure>(&leaves)) return failed(*no, common);
+  const auto nodes = pair_nodes(team->members, in_common, std::get<LeafOfNode>(leaves));
+
+  measure.hosts = pair_hosts(target);
+  measure.first_port = static_cast<int>(options.port.value_or(usual_port));
+  measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
+  measure.on_round = [&](const PairRound& round) { tell_round(round, common); };
+  announce(nodes, measure, common);
+  const auto settings = pair_settings(profile, measure.has_verbs, new_seed());
+  PairsResult result = measured(nodes, settings, desk, measure);
+  result.at = wall_clock_now();
+  result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
+  result.target = target.name;
+  result.profile = profile.name;
+  result.left_out = std::move(team->left_out);
+  result.busy = std::move(team->busy);
+  return tell(result, options, common);
+}
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+// Whether a node can take part in a measurement of several nodes, said by itself: one of the
+// probes, `muster agent probe ready`.
+//
+//   busy TEXT     why it is not idle; left out when it is
+//   hca mlx5_0    each InfiniBand device with an active port, "mlx5_0:2" for another than the first
+//   ready         the end
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+inline constexpr const char* ready_probe = "ready";
+
+struct NodeReadiness {
+  std::string busy;  // empty: it is idle
+  std::vector<std::string> hcas;
+};
+
+// Nothing: the text is no whole answer. Lines that are not known are left out.
+std::optional<NodeReadiness> read_readiness(std::string_view text);
+std::string text_of(const NodeReadiness& readiness);
+
+// Looks at this host and prints; takes a second. The exit code.
+int tell_readiness();
+
+}  // namespace muster
