@@ -14,7 +14,7 @@ rate() { # HOST MBIT
   local address network
   address=$(sed -n "s/^ *- *{*name: $1,.*host: \([0-9.]*\).*/\1/p" "$lab")
   for network in $(ip netns list | cut -d' ' -f1); do
-    ip -n "$network" -o addr show dev eth0 2>/dev/null | grep -qF " $address/" || continue
+    [[ "$(ip -n "$network" -o addr show dev eth0 2>/dev/null)" == *" $address/"* ]] || continue
     tc -n "$network" qdisc replace dev eth0 root tbf rate "$2mbit" burst 64kb latency 50ms \
       || skip "this kernel has no token bucket"
     return
@@ -38,6 +38,19 @@ has err "it takes 3"
 expect 90 "${pairs[@]}" --target sandbox --leaves "$work/leaves"
 has err "line 1: expected a node and its leaf"
 
+# ---- what a node says of itself
+for hca in mlx5_0 mlx5_1 mlx5_2; do
+  port="$work/root/sys/class/infiniband/$hca/ports/1"
+  mkdir -p "$port"
+  echo "4: ACTIVE" >"$port/state"
+  echo InfiniBand >"$port/link_layer"
+done
+echo "1: DOWN" >"$work/root/sys/class/infiniband/mlx5_1/ports/1/state"
+echo Ethernet >"$work/root/sys/class/infiniband/mlx5_2/ports/1/link_layer"
+expect 0 env MUSTER_SYSROOT="$work/root" "$MUSTER" agent probe ready
+[ "$(grep '^hca' "$work/out")" = "hca mlx5_0" ] || { cat "$work/out"; fail "not its devices"; }
+[ "$(tail -n 1 "$work/out")" = ready ] || fail "no end"
+
 # ---- all of them good
 expect 0 "${pairs[@]}" --target sandbox
 has err "measures pairs of 4 nodes over TCP: about 3.0s a round; 3 rounds"
@@ -58,7 +71,13 @@ has out '"kind": "node"'
 has out '"state": "slow"'
 expect 1 "${pairs[@]}" --target sandbox -o nagios
 has out "MUSTER WARNING - perf.tcp_pair h03 slow"
+# Below two leaves the other one's nodes tell of it.
+printf 'h01 a\nh02 a\nh03 b\nh04 b\n' >"$work/leaves"
+expect 1 "${pairs[@]}" --target sandbox --leaves "$work/leaves"
+has out "slow: node h03"
+! grep -qE "slow: .*h0[124]" "$work/out" || { cat "$work/out"; fail "a good one is named"; }
 rate h03 100
+expect 0 "${pairs[@]}" --target sandbox --leaves "$work/leaves"
 # All of them alike, below what the profile asks for: nobody is named alone.
 printf 'profile: site\nfloors: {tcp_gbps: 0.2}\n' >"$work/site.yml"
 expect 1 "${pairs[@]}" --target sandbox --profile "$work/site.yml"
