@@ -42,7 +42,32 @@ MeasureNodes probes_of(const ComputeTarget& target, const std::vector<NodeComman
   return request;
 }
 
+Result<JobOfNode> jobs_on_nodes(const CommonOptions& common) {
+  const auto answer = ask_controller(Home::from_environment(), AskNodes{}, common);
+  if (!answer) return answer.error();
+  const auto* known = std::get_if<NodesAnswer>(&*answer);
+  if (known == nullptr) return Error{"the controller does not say what runs on the nodes"};
+  JobOfNode jobs;
+  for (const NodeLine& line : known->nodes) {
+    if (!line.owner.empty()) jobs[line.node] = line.owner;
+  }
+  return jobs;
+}
+
 std::vector<NodeOutput> DeskNodes::run(const std::vector<NodeCommand>& commands) {
+  std::vector<NodeOutput> outputs = ask(commands);
+  const auto failed = [](const NodeOutput& one) { return !one.error.empty(); };
+  if (std::ranges::none_of(outputs, failed)) return outputs;
+  const auto jobs = jobs_on_nodes(common_);
+  if (!jobs) return outputs;
+  for (const NodeCommand& one : commands) {
+    const auto job = jobs->find(one.node);
+    if (job != jobs->end()) taken_.insert(*job);
+  }
+  return outputs;
+}
+
+std::vector<NodeOutput> DeskNodes::ask(const std::vector<NodeCommand>& commands) {
   std::vector<NodeOutput> outputs(commands.size());
   std::vector<bool> is_told(commands.size(), false);
   auto client = ensure_controller(Home::from_environment(), common_);

@@ -2,13 +2,20 @@
 // a connection for each call, which ends the probes when this process does.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "cli/common_options.h"
 #include "health/localise/run_on_node.h"
 #include "launcher/wire/client_message.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
+
+// By node. The Error: the controller does not say.
+using JobOfNode = std::map<std::string, std::string>;
+Result<JobOfNode> jobs_on_nodes(const CommonOptions& common);
 
 class DeskNodes : public RunOnNode {
  public:
@@ -17,11 +24,16 @@ class DeskNodes : public RunOnNode {
       : target_(std::move(target)), reach_(reach), common_(common) {}
 
   std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override;
+  // Nodes that a job got meanwhile: that their probes ended is not their fault.
+  const JobOfNode& taken() const { return taken_; }
 
  private:
+  std::vector<NodeOutput> ask(const std::vector<NodeCommand>& commands);
+
   ComputeTarget target_;
   Milliseconds reach_;
   const CommonOptions& common_;
+  JobOfNode taken_;
 };
 
 // What the controller is asked for, of the nodes that are to run something alone.

@@ -5,11 +5,9 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "cli/ensure_controller.h"
 #include "cli/health_desk_nodes.h"
 #include "cli/health_forms.h"
 #include "cli/health_node_choice.h"
@@ -125,23 +123,10 @@ std::uint64_t new_seed() {
   return seed;
 }
 
-// The jobs that have them; an Error: the controller does not say.
-Result<std::map<std::string, std::string>> holders(const CommonOptions& common) {
-  const auto answer = ask_controller(Home::from_environment(), AskNodes{}, common);
-  if (!answer) return answer.error();
-  const auto* known = std::get_if<NodesAnswer>(&*answer);
-  if (known == nullptr) return Error{"the controller does not say what runs on the nodes"};
-  std::map<std::string, std::string> jobs;
-  for (const NodeLine& line : known->nodes) {
-    if (!line.owner.empty()) jobs[line.node] = line.owner;
-  }
-  return jobs;
-}
-
 Result<std::vector<PairCandidate>> candidates_of(const ComputeTarget& target, DeskNodes& nodes,
                                                  const std::string& token,
                                                  const CommonOptions& common) {
-  const auto jobs = holders(common);
+  const auto jobs = jobs_on_nodes(common);
   if (!jobs) return jobs.error();
   std::vector<PairCandidate> candidates;
   std::vector<NodeCommand> commands;
@@ -298,6 +283,7 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   result.profile = profile.name;
   result.left_out = std::move(team->left_out);
   result.busy = std::move(team->busy);
+  leave_out_taken(result, desk.taken());
   return tell(result, options, common);
 }
 

@@ -119,6 +119,22 @@ Document document_of(const LocaliseVerdict& verdict) {
 
 }  // namespace
 
+void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& job_of_node) {
+  if (job_of_node.empty()) return;
+  for (const auto& [node, job] : job_of_node) {
+    result.left_out.push_back({node, "job " + job + " got it during the measurement"});
+    std::erase(result.nodes, node);
+  }
+  std::erase_if(result.verdicts, [&](const LocaliseVerdict& verdict) {
+    // Half of a leaf's pairs may have been theirs.
+    const bool is_of_many =
+        verdict.kind == LocaliseKind::leaf || verdict.kind == LocaliseKind::infra;
+    return is_of_many || std::ranges::any_of(verdict.names, [&](const std::string& name) {
+             return job_of_node.contains(name);
+           });
+  });
+}
+
 bool is_slow(const PairsResult& result) {
   return result.median_gb_per_s > 0 &&
          !std::ranges::all_of(result.verdicts,

@@ -12,6 +12,7 @@
 //   findings: [one as a line of the form jsonl]
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct PairsResult {
   std::vector<LocaliseVerdict> verdicts;  // without `clean`, which is the lack of others
   PairComplaints complaints;
 };
+
+// Nodes that a job got during the measurement: what gave no result for that is no verdict.
+void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& job_of_node);
 
 // Something is named.
 bool is_slow(const PairsResult& result);
