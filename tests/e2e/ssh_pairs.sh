@@ -115,4 +115,19 @@ wait "$measuring"
 [ $? -eq 130 ] || fail "Ctrl-C was not what ended it"
 until_true 20 no_probe
 expect 0 "$MUSTER" cancel long --wait
+
+# ---- a job that begins on a measured node has it at once, and the node is not blamed
+"${any[@]}" --time 10s --target sandbox >"$work/out" 2>"$work/err" &
+measuring=$!
+until_true 60 grep -q "round 1" "$work/err"
+until_true 30 probe_pids
+expect 0 "$MUSTER" submit "$work/job.yml" --cluster "$lab" --name early
+has_begun_early() { grep -qs begun "$MUSTER_HOME/jobs/early/attempt-0/rank-0.log"; }
+until_true 60 has_begun_early
+wait "$measuring"
+code=$?
+[ "$code" -eq 3 ] || { cat "$work/out"; fail "it ended with $code"; }
+has out "left out: h01: job early got it during the measurement"
+! grep -qE "(slow|no result): node" "$work/out" || { cat "$work/out"; fail "a node is blamed"; }
+expect 0 "$MUSTER" cancel early --wait
 exit 0
