@@ -1,6 +1,7 @@
 // What the performance checks measure and how a number is judged: by the profile's floor of its
 // name, by the node's other devices, by the fleet. Floors age, and a fleet has no view of a
-// slowdown that all nodes share: where there are both, both must hold. Pure.
+// slowdown that all nodes share: where there are both, both must hold. How far from the fleet is
+// too far stands with the metric, unless the profile has rules for its check. Pure.
 #pragma once
 
 #include <optional>

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "health/finding.h"
 #include "health/name_pattern.h"
+#include "health/profile_rules.h"
 
 namespace muster {
 
@@ -17,10 +17,6 @@ std::string_view without_port(std::string_view device) {
 bool is_of_device(std::string_view pattern, std::string_view device) {
   return pattern.empty() || fits_pattern(pattern, device) ||
          fits_pattern(pattern, without_port(device));
-}
-
-bool is_remedy_word(std::string_view text) {
-  return std::ranges::find(remedy_words, text) != remedy_words.end();
 }
 
 }  // namespace
@@ -45,11 +41,7 @@ bool is_excluded(const HealthProfile& profile, std::string_view check, std::stri
 }
 
 bool is_severity_text(std::string_view text) {
-  if (text.starts_with('!')) text.remove_prefix(1);
-  const std::size_t step = text.find('>');
-  const bool has_step = step != std::string_view::npos;
-  return is_remedy_word(text.substr(0, step)) &&
-         (!has_step || is_remedy_word(text.substr(step + 1)));
+  return severity_in(text).has_value();
 }
 
 double limit_of(const HealthProfile& profile, std::string_view check, std::string_view name,

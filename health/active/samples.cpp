@@ -106,23 +106,30 @@ void add_missing_samples(ProbeOutput& output, std::span<const std::string> metri
   }
 }
 
+std::optional<HealthFinding> judge_sample(const HealthProfile& profile,
+                                          std::span<const PerformanceSample> of_node,
+                                          const PerformanceSample& sample,
+                                          const std::map<std::string, FleetFigure>& fleet) {
+  const PerformanceMetric* metric = find_performance_metric(sample.metric);
+  if (metric == nullptr || is_left_out(profile, metric->check, sample.device)) return std::nullopt;
+  PerformancePeers peers;
+  peers.node_median = node_median(of_node, sample.metric);
+  if (const auto known = fleet.find(sample.metric); known != fleet.end()) {
+    peers.fleet_median = known->second.median;
+    peers.fleet_nodes = known->second.nodes;
+  }
+  auto finding = judge_performance(profile, sample, peers);
+  if (finding) finding->source = find_check(metric->check)->source;
+  return finding;
+}
+
 std::vector<HealthFinding> judge_samples(const HealthProfile& profile,
                                          std::span<const PerformanceSample> samples,
                                          const std::map<std::string, FleetFigure>& fleet) {
   std::vector<HealthFinding> findings;
   for (const PerformanceSample& sample : samples) {
-    const PerformanceMetric* metric = find_performance_metric(sample.metric);
-    if (metric == nullptr || is_left_out(profile, metric->check, sample.device)) continue;
-    PerformancePeers peers;
-    peers.node_median = node_median(samples, sample.metric);
-    if (const auto known = fleet.find(sample.metric); known != fleet.end()) {
-      peers.fleet_median = known->second.median;
-      peers.fleet_nodes = known->second.nodes;
-    }
-    auto finding = judge_performance(profile, sample, peers);
-    if (!finding) continue;
-    finding->source = find_check(metric->check)->source;
-    findings.push_back(std::move(*finding));
+    auto finding = judge_sample(profile, samples, sample, fleet);
+    if (finding) findings.push_back(std::move(*finding));
   }
   return findings;
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,9 +40,15 @@ struct FleetFigure {
   int nodes = 0;
 };
 
-// Of the samples that the profile or others can judge; without checks that are off and devices
-// that are left out. Each is compared with the node's devices too, where a metric asks for that and
-// there are several.
+// One of a node's samples. Nothing: neither the profile nor others can judge it, or its check is
+// off or its device left out. It is compared with the node's devices too, where its metric asks for
+// that and there are several.
+std::optional<HealthFinding> judge_sample(const HealthProfile& profile,
+                                          std::span<const PerformanceSample> of_node,
+                                          const PerformanceSample& sample,
+                                          const std::map<std::string, FleetFigure>& fleet);
+
+// All of those that can be judged.
 std::vector<HealthFinding> judge_samples(const HealthProfile& profile,
                                          std::span<const PerformanceSample> samples,
                                          const std::map<std::string, FleetFigure>& fleet);

@@ -1,8 +1,9 @@
-#include "health/active/plan.h"
+#include "health/active/expected_plan.h"
 
 #include <algorithm>
 #include <set>
 
+#include "health/active/plan.h"
 #include "health/profile_floor.h"
 #include "tests/catch.h"
 
@@ -22,12 +23,6 @@ ProbeSituation gpu_node() {
   node.hcas = {"mlx5_0", "mlx5_1"};
   node.disk_directory = "/scratch";
   return node;
-}
-
-std::vector<std::string> names_of(const ProbePlan& plan) {
-  std::vector<std::string> names;
-  for (const PlannedProbe& probe : plan.probes) names.emplace_back(probe.spec->name);
-  return names;
 }
 
 const PlannedProbe& planned(const ProbePlan& plan, std::string_view name) {
@@ -61,7 +56,7 @@ TEST_CASE("what the profile states a floor for is measured, and nothing else") {
   const auto profile =
       with_floors({{"h2d_gb_per_s", 48}, {"hbm_mb_per_s", 1'905'000}, {"stream_mb_per_s", 1}});
   const ProbePlan plan = plan_probes(profile, gpu_node());
-  CHECK(names_of(plan) == Names{"memory", "gpu-host", "gpu-memory"});
+  CHECK(probe_names(plan) == Names{"memory", "gpu-host", "gpu-memory"});
   CHECK(planned(plan, "gpu-host").metrics == Names{"h2d_gb_per_s"});
   CHECK(planned(plan, "memory").words == Names{"memory"});
   CHECK(plan.impossible.empty());
@@ -82,8 +77,8 @@ TEST_CASE("a fleet that is known is compared with, in all that the node can meas
   CHECK(plan_probes({}, node).probes.empty());
   node.fleet_nodes = 8;
   const ProbePlan plan = plan_probes({}, node);
-  CHECK(names_of(plan) == Names{"cpu", "memory", "gpu-host", "gpu-memory", "ib-loop", "disk",
-                                "gpu-peer", "gpu-nccl", "gpu-nccl-loop", "gpu-matrix"});
+  CHECK(probe_names(plan) == Names{"cpu", "memory", "gpu-host", "gpu-memory", "ib-loop", "disk",
+                                   "gpu-peer", "gpu-nccl", "gpu-nccl-loop", "gpu-matrix"});
   CHECK(planned(plan, "gpu-nccl").metrics == Names{"allreduce8_gb_per_s"});
 }
 
@@ -91,14 +86,14 @@ TEST_CASE("a profile that is to be learned wants all that the node has") {
   ProbeSituation node;
   node.learns = true;
   const ProbePlan plan = plan_probes({}, node);
-  CHECK(names_of(plan) == Names{"cpu", "memory"});
+  CHECK(probe_names(plan) == Names{"cpu", "memory"});
   CHECK(plan.impossible.empty());
   node.has_partner = true;
   node.disk_directory = "/scratch";
-  CHECK(names_of(plan_probes({}, node)) == Names{"cpu", "memory", "tcp", "disk"});
+  CHECK(probe_names(plan_probes({}, node)) == Names{"cpu", "memory", "tcp", "disk"});
   CHECK(planned(plan_probes({}, node), "disk").words == Names{"disk", "/scratch"});
   node.has_job = true;
-  CHECK(names_of(plan_probes({}, node)).back() == "collective");
+  CHECK(probe_names(plan_probes({}, node)).back() == "collective");
 }
 
 TEST_CASE("a floor for a device that the node does not show is unknown, not passed over") {
@@ -115,14 +110,14 @@ TEST_CASE("a floor for a device that the node does not show is unknown, not pass
 TEST_CASE("checks that are off, excluded or of another phase are not measured") {
   HealthProfile profile = with_floors({{"h2d_gb_per_s", 48}, {"hbm_mb_per_s", 1}});
   profile.checks["perf.h2d_d2h"].mode = CheckMode::off;
-  CHECK(names_of(plan_probes(profile, gpu_node())) == Names{"gpu-memory"});
+  CHECK(probe_names(plan_probes(profile, gpu_node())) == Names{"gpu-memory"});
   profile.exclude.push_back({"perf.hbm", "", "no"});
   CHECK(plan_probes(profile, gpu_node()).probes.empty());
 
   const auto both = with_floors({{"h2d_gb_per_s", 48}, {"hbm_mb_per_s", 1}});
   ProbeSituation node = gpu_node();
   node.phase = Phase::on_failure;
-  CHECK(names_of(plan_probes(both, node)) == Names{"gpu-memory"});
+  CHECK(probe_names(plan_probes(both, node)) == Names{"gpu-memory"});
   node.phase = Phase::on_demand;
   CHECK(plan_probes(both, node).probes.size() == 2);
   node.phase = Phase::prolog;
@@ -151,4 +146,33 @@ TEST_CASE("a loop over HCAs needs two of them, and names the GPUs whose memory i
         Names{"ib-loop", "mlx5_0", "mlx5_1", "--gpus", "8"});
   node.hcas.pop_back();
   CHECK(plan_probes(profile, node).impossible.size() == 1);
+}
+
+TEST_CASE("what measuring a node takes is told from its profile") {
+  HealthProfile profile = with_floors({{"stream_mb_per_s", 1}, {"ib_write_bw_gbps", 1}});
+  CHECK(probe_names(expected_plan(profile, {})) == Names{"memory", "ib-loop"});
+  // Eight adapters of ten seconds each, unless the profile says how many there are.
+  CHECK(time_of(expected_plan(profile, {})) == std::chrono::seconds(5 + 80));
+  profile.ib.ports = {"mlx5_[0-3]:1", "mlx5_an0:1"};
+  CHECK(time_of(expected_plan(profile, {})) == std::chrono::seconds(5 + 50));
+  CHECK(longest_time_of(expected_plan(profile, {})) == std::chrono::seconds(60 + 50 + 20));
+  for (const char* strange :
+       {"mlx5_[7-0]:1", "mlx5_[a-b]", "mlx5_[0", "mlx5_[0-9999]", "*", "[-]"}) {
+    INFO(strange);
+    profile.ib.ports = {strange};
+    CHECK(time_of(expected_plan(profile, {})) == std::chrono::seconds(5 + 80));
+  }
+  CHECK(expected_plan({}, {}).probes.empty());
+}
+
+TEST_CASE("probes that are named are expected, floor or none") {
+  CHECK(probe_names(expected_plan({}, {{"cpu", "disk"}, "/scratch"})) == Names{"cpu", "disk"});
+  CHECK(probe_names(expected_plan({}, {{"cpu", "disk"}, ""})) == Names{"cpu"});
+  const HealthProfile profile = with_floors({{"fio_read_mb_per_s", 1}, {"stream_mb_per_s", 1}});
+  CHECK(probe_names(expected_plan(profile, {})) == Names{"memory"});
+  // Of one node alone, however many more there are.
+  CHECK(probe_names(expected_plan(profile, {{}, "", true})).size() == 9);
+  HealthProfile off = with_floors({{"stream_mb_per_s", 1}});
+  off.checks["perf.stream"].mode = CheckMode::off;
+  CHECK(expected_plan(off, {{"memory"}, ""}).probes.empty());
 }

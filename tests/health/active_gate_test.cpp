@@ -1,0 +1,125 @@
+// What a job's gate measures, how long that is believed, and what keeps the job away.
+#include "health/active/gate_figures.h"
+
+#include "health/active/expected_plan.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+HealthProfile with_floors(std::map<std::string, double> floors) {
+  HealthProfile profile;
+  profile.floors = std::move(floors);
+  return profile;
+}
+
+GateFigure number(const std::string& metric, double value, milliseconds at = {},
+                  const std::string& device = "") {
+  return {{metric, device, value, ""}, at};
+}
+
+Names planned(const HealthProfile& profile, const CheckChoice& choice = {}) {
+  return probe_names(gate_plan(profile, choice));
+}
+
+Names due(const HealthProfile& profile, const std::vector<GateFigure>& known, milliseconds now) {
+  return probes_due(profile, gate_plan(profile, {}), known, now);
+}
+
+// "perf.cpu: …; …"
+std::string kept_away(const HealthProfile& profile, const std::vector<GateFigure>& figures) {
+  std::string text;
+  for (const CheckFailure& one : judge_gate_figures(profile, gate_plan(profile, {}), figures)) {
+    text += (text.empty() ? "" : "; ") + one.check + ": " + one.message;
+    CHECK_FALSE(one.lasting);
+  }
+  return text;
+}
+
+const HealthProfile cpu = with_floors({{"cpu_gemm_gflops", 100}});
+
+}  // namespace
+
+TEST_CASE("a gate measures what one node can, and the profile has floors for") {
+  CHECK(planned({}).empty());
+  CHECK(planned(cpu) == Names{"cpu"});
+  CHECK(planned(with_floors({{"fio_read_mb_per_s", 1},
+                             {"tcp_gbps", 1},
+                             {"collective_1mib_gb_per_s", 1},
+                             {"stream_mb_per_s", 1},
+                             {"p2p_gb_per_s", 1}})) == Names{"memory", "gpu-peer"});
+  CHECK(planned(cpu, {{"perf.cpu"}, {}}).empty());
+  CHECK(planned(cpu, {{}, {"gpu.count"}}).empty());
+  CHECK(planned(cpu, {{}, {"perf.cpu"}}) == Names{"cpu"});
+  HealthProfile off = cpu;
+  off.checks["perf.*"].mode = CheckMode::off;
+  CHECK(planned(off).empty());
+}
+
+TEST_CASE("a good figure is believed for half a day, a bad one for minutes") {
+  const milliseconds now = hours(100);
+  struct Row {
+    const char* what;
+    std::vector<GateFigure> known;
+    bool is_due;
+  };
+  const Row rows[] = {
+      {"never measured", {}, true},
+      {"good, young", {number("cpu_gemm_gflops", 120, now - hours(11))}, false},
+      {"good, old", {number("cpu_gemm_gflops", 120, now - hours(12))}, true},
+      {"bad, young", {number("cpu_gemm_gflops", 20, now - minutes(9))}, false},
+      {"bad, older", {number("cpu_gemm_gflops", 20, now - minutes(10))}, true},
+      {"of the future", {number("cpu_gemm_gflops", 120, now + minutes(1))}, true},
+      {"another figure", {number("stream_mb_per_s", 120, now)}, true},
+      {"no number", {{{"cpu_gemm_gflops", "", std::nullopt, "killed"}, now}}, true}};
+  for (const Row& row : rows) {
+    INFO(row.what);
+    CHECK(due(cpu, row.known, now) == (row.is_due ? Names{"cpu"} : Names{}));
+  }
+  // A floor that was raised makes a bad figure of a good one.
+  const HealthProfile raised = with_floors({{"cpu_gemm_gflops", 150}});
+  CHECK(due(raised, {number("cpu_gemm_gflops", 120, now - hours(1))}, now) == Names{"cpu"});
+  // Of a probe that measures two, both have to be known, on each device.
+  const HealthProfile copies = with_floors({{"h2d_gb_per_s", 40}, {"d2h_gb_per_s", 40}});
+  std::vector<GateFigure> known{number("h2d_gb_per_s", 50, now, "gpu0")};
+  CHECK(due(copies, known, now) == Names{"gpu-host"});
+  known.push_back(number("d2h_gb_per_s", 50, now, "gpu0"));
+  CHECK(due(copies, known, now).empty());
+  known.push_back(number("d2h_gb_per_s", 5, now - hours(1), "gpu1"));
+  CHECK(due(copies, known, now) == Names{"gpu-host"});
+}
+
+TEST_CASE("a figure below its floor keeps the job away and is named with its value") {
+  CHECK(kept_away(cpu, {number("cpu_gemm_gflops", 100)}).empty());
+  CHECK(kept_away(cpu, {number("cpu_gemm_gflops", 20)}) ==
+        "perf.cpu: cpu_gemm_gflops 20 GFLOP/s, expected >= 100 GFLOP/s, floor of the profile");
+  const HealthProfile copies = with_floors({{"h2d_gb_per_s", 40}});
+  CHECK(kept_away(copies, {number("h2d_gb_per_s", 50, {}, "gpu0"),
+                           number("h2d_gb_per_s", 9, {}, "gpu1")}) ==
+        "perf.h2d_d2h: h2d_gb_per_s on gpu1 9 GB/s, expected >= 40 GB/s, floor of the profile");
+}
+
+TEST_CASE("a check that the profile lets observe keeps no job away") {
+  HealthProfile profile = cpu;
+  profile.checks["perf.*"].mode = CheckMode::observe;
+  CHECK(kept_away(profile, {number("cpu_gemm_gflops", 20)}).empty());
+  profile.checks["perf.cpu"].mode = CheckMode::enforce;
+  CHECK_FALSE(kept_away(profile, {number("cpu_gemm_gflops", 20)}).empty());
+}
+
+TEST_CASE("what was not measured keeps the job away where the profile requires the check") {
+  const std::vector<GateFigure> none{{{"cpu_gemm_gflops", "", std::nullopt, "no time"}, {}}};
+  CHECK(kept_away(cpu, none).empty());
+  HealthProfile required = cpu;
+  required.required = {"perf.cpu"};
+  CHECK(kept_away(required, none) == "perf.cpu: cannot be told: cpu_gemm_gflops: no time");
+  CHECK(kept_away(required, {}) ==
+        "perf.cpu: cannot be told: cpu_gemm_gflops: nothing was said of it");
+  CHECK(kept_away(required, {number("cpu_gemm_gflops", 120)}).empty());
+}
