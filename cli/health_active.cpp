@@ -6,6 +6,7 @@
 #include "cli/health_active_look.h"
 #include "cli/health_forms.h"
 #include "cli/health_measure.h"
+#include "cli/health_nodes.h"
 #include "cli/health_profile.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
@@ -51,11 +52,30 @@ Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSour
   return std::move(chosen.profile);
 }
 
+int measure_nodes(const HealthActiveOptions& options, const CommonOptions& common) {
+  const std::string misnamed = misnamed_probe(options.only);
+  if (!misnamed.empty()) return refused(misnamed, usage_error, common);
+  HealthRunOptions run;
+  run.nodes = options.nodes;
+  run.target = options.target;
+  run.timeout = options.timeout;
+  run.profile = options.profile;
+  run.profile_alone = options.profile_alone;
+  run.all = options.all;
+  run.state = options.state;
+  run.forget = options.forget;
+  run.prometheus_file = options.prometheus_file;
+  run.measured = {options.only, options.disk, options.force};
+  return run_health_nodes(run, common);
+}
+
 }  // namespace
 
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
   if (!misused.empty()) return refused(misused, usage_error, common);
+  if (!options.nodes.empty() || !options.target.empty()) return measure_nodes(options, common);
+  if (options.timeout) return refused("--timeout goes with NODE or --target", usage_error, common);
   HealthSources sources(own_sources("/"));
   const auto profile = profile_for(options, sources, common);
   if (!profile) return refused(profile.error().message, invalid_file, common);
@@ -63,6 +83,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   wanted.only = options.only;
   wanted.disk_directory = options.disk;
   wanted.force = options.force;
+  wanted.before_a_job = options.gate;
   const auto began = std::chrono::steady_clock::now();
   const auto measured = measure_node(sources, *profile, wanted, common);
   if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;

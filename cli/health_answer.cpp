@@ -1,9 +1,12 @@
 #include "cli/health_answer.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "cli/document.h"
+#include "health/active/samples.h"
+#include "health/catalogue.h"
 
 namespace muster {
 
@@ -117,6 +120,25 @@ NodeVersions read_versions(const Document& in) {
   return versions;
 }
 
+std::vector<PerformanceSample> read_figures(const Document& in) {
+  std::vector<PerformanceSample> figures;
+  require(in.is_array() && in.size() <= probe_samples_max, "its figures are no list");
+  for (const Document& one : in) {
+    require(one.is_object(), "a figure is no object");
+    PerformanceSample sample;
+    sample.metric = text_at(one, "metric");
+    sample.device = text_at(one, "device");
+    sample.error = text_at(one, "error");
+    const Document& value = one.at("value");
+    if (!value.is_null()) sample.value = value.get<double>();
+    require(find_performance_metric(sample.metric) != nullptr, "a figure has no known name");
+    require(!sample.value || (std::isfinite(*sample.value) && *sample.value >= 0),
+            "a figure is no number");
+    figures.push_back(std::move(sample));
+  }
+  return figures;
+}
+
 void read_document(const Document& in, NodeAnswer& answer) {
   require(in.is_object(), "it is no object");
   read_verdict(in.at("verdict"), answer);
@@ -125,11 +147,30 @@ void read_document(const Document& in, NodeAnswer& answer) {
   answer.phase = text_at(in, "phase");
   answer.beside_ranks = in.at("beside_ranks").get<bool>();
   answer.versions = read_versions(in.at("versions"));
+  if (const auto figures = in.find("figures"); figures != in.end()) {
+    answer.figures = read_figures(*figures);
+  }
   require(in.at("findings").is_array(), "its findings are no list");
   for (const Document& finding : in.at("findings")) {
     require(finding.is_object(), "a finding is no object");
     answer.reports.push_back(read_report(finding, answer.node));
   }
+}
+
+FindingReport unknown_report(const std::string& node, const std::string& check,
+                             const std::string& why, const std::string& now) {
+  const CheckSpec* spec = find_check(check);
+  FindingReport report;
+  report.ts = now;
+  report.host = node;
+  report.check = check;
+  report.status = word_of(CheckStatus::unknown);
+  report.severity = text_of(spec->severity);
+  report.fault_class = word_of(spec->fault_class);
+  report.mode = "observe";  // whoever asks drains nothing
+  report.evidence = {why};
+  report.code = MonitorCode::unknown;
+  return report;
 }
 
 }  // namespace
@@ -158,19 +199,26 @@ NodeAnswer no_answer(const std::string& node, const std::string& target, const s
   answer.node = node;
   answer.target = target;
   answer.why = why;
-  FindingReport report;
-  report.ts = now;
-  report.host = node;
-  report.check = "host.agent";
-  report.status = word_of(CheckStatus::unknown);
-  report.severity = word_of(Remedy::drain);
-  report.fault_class = word_of(FaultClass::node);
+  FindingReport report = unknown_report(node, "host.agent", why, now);
   report.expected = "an answer";
   report.source = "the controller";
-  report.mode = "observe";  // whoever asks drains nothing
-  report.evidence = {why};
-  report.code = MonitorCode::unknown;
   answer.reports = {std::move(report)};
+  return answer;
+}
+
+NodeAnswer not_measured(const std::string& node, const std::string& target, const std::string& why,
+                        const std::vector<std::string>& checks, const std::string& now) {
+  NodeAnswer answer;
+  answer.node = node;
+  answer.target = target;
+  answer.fitness = NodeFitness::unclear;
+  answer.why = "not measured: " + why;
+  answer.phase = "not measured";
+  for (const std::string& check : checks) {
+    FindingReport report = unknown_report(node, check, answer.why, now);
+    report.source = find_check(check)->source;
+    answer.reports.push_back(std::move(report));
+  }
   return answer;
 }
 

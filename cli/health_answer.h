@@ -1,5 +1,6 @@
-// What a node said when its health was asked: the text that `muster health run -o json` wrote
-// there, read with distrust. What cannot be read is no answer, and no answer is never a pass. Pure.
+// What a node said when its health was asked: the text that `muster health run -o json`, or
+// `active`, wrote there, read with distrust. What cannot be read is no answer, and no answer is
+// never a pass. Pure.
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "health/node_versions.h"
 #include "health/output/finding_report.h"
+#include "health/performance.h"
 
 namespace muster {
 
@@ -25,6 +27,7 @@ struct NodeAnswer {
   bool beside_ranks = false;
   std::vector<FindingReport> reports;  // their host is the node
   NodeVersions versions;
+  std::vector<PerformanceSample> figures;  // of a node that was measured
   std::string text;  // as it came; empty: it does not answer
 };
 
@@ -33,5 +36,10 @@ NodeAnswer read_answer(const std::string& node, const std::string& target, std::
 // Its one finding is host.agent, unknown. `now`: utc_text.
 NodeAnswer no_answer(const std::string& node, const std::string& target, const std::string& why,
                      const std::string& now);
+
+// It was reached and not measured: a job has it, or it is not idle. Each of the `checks` is
+// unknown.
+NodeAnswer not_measured(const std::string& node, const std::string& target, const std::string& why,
+                        const std::vector<std::string>& checks, const std::string& now);
 
 }  // namespace muster

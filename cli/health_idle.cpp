@@ -91,10 +91,13 @@ bool is_busy(double busy, int processors) {
   return busy > 1 + processors / 100.0;
 }
 
-std::string why_not_idle(HealthSources& sources) {
+std::string who_runs_here(HealthSources& sources) {
   const std::string rank = rank_of_muster();
-  if (!rank.empty()) return rank;
-  const std::string process = process_on_gpu(sources);
+  return rank.empty() ? process_on_gpu(sources) : rank;
+}
+
+std::string why_not_idle(HealthSources& sources) {
+  const std::string process = who_runs_here(sources);
   return process.empty() ? load_of_processors() : process;
 }
 

@@ -22,6 +22,9 @@ double busy_processors(const ProcessorTime& before, const ProcessorTime& after);
 // More than a service or two need.
 bool is_busy(double busy, int processors);
 
+// A rank of muster, or a process on a GPU. Empty: nobody, or nothing tells.
+std::string who_runs_here(HealthSources& sources);
+
 // Empty: it is idle, or nothing tells otherwise. "a rank of job j4 runs here (process 4711)". Takes
 // a second.
 std::string why_not_idle(HealthSources& sources);

@@ -7,6 +7,7 @@
 #include "cli/health_report.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
+#include "health/active/expected_plan.h"
 #include "health/infiniband/port.h"
 #include "health/infiniband/sources.h"
 #include "launcher/os/own_program.h"
@@ -57,33 +58,8 @@ ProbePlan plan_of(HealthSources& sources, const HealthProfile& profile,
   situation.hcas = hcas_of(sources, profile);
   situation.disk_directory = wanted.disk_directory;
   ProbePlan plan = plan_probes(profile, situation);
-  if (wanted.only.empty()) return plan;
-  const auto is_asked_for = [&](const ProbeSpec& spec) {
-    return std::ranges::find(wanted.only, spec.name) != wanted.only.end();
-  };
-  std::erase_if(plan.probes, [&](const PlannedProbe& one) { return !is_asked_for(*one.spec); });
-  std::erase_if(plan.impossible, [&](const PerformanceSample& one) {
-    return std::ranges::none_of(probe_specs(), [&](const ProbeSpec& spec) {
-      return is_asked_for(spec) &&
-             std::ranges::find(spec.metrics, one.metric) != spec.metrics.end();
-    });
-  });
+  if (!wanted.only.empty()) keep_only(plan, wanted.only);
   return plan;
-}
-
-std::string seconds_text(std::chrono::seconds time) {
-  return elapsed_text(std::chrono::duration_cast<Milliseconds>(time));
-}
-
-std::string announcement(const ProbePlan& plan) {
-  std::string names;
-  std::chrono::seconds most{0};
-  for (const PlannedProbe& probe : plan.probes) {
-    names += (names.empty() ? "" : ", ") + std::string(probe.spec->name);
-    most += probe.killed_after;
-  }
-  return "measures " + names + ": about " + seconds_text(time_of(plan)) + ", " +
-         seconds_text(most) + " at most";
 }
 
 // Named, and not in the plan: this node cannot run it.
@@ -98,6 +74,13 @@ std::string left_out_of(const ProbePlan& plan, const std::vector<std::string>& o
 }
 
 }  // namespace
+
+std::string cost_text(const ProbePlan& plan) {
+  std::string names;
+  for (const std::string& name : probe_names(plan)) names += (names.empty() ? "" : ", ") + name;
+  return names + ": about " + elapsed_text(time_of(plan)) + ", " +
+         elapsed_text(longest_time_of(plan)) + " at most";
+}
 
 std::string misnamed_probe(const std::vector<std::string>& only) {
   const std::vector<std::string> names = names_of_probes();
@@ -130,18 +113,21 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
     notice("left out: " + left_out + ": this node cannot run it, or the profile turned it off",
            common);
   }
-  const std::string busy = plan.probes.empty() ? "" : why_not_idle(sources);
+  const std::string busy = plan.probes.empty()   ? ""
+                           : wanted.before_a_job ? who_runs_here(sources)
+                                                 : why_not_idle(sources);
   if (!busy.empty() && !wanted.force) {
-    complain("this host is not idle: " + busy + "; --force measures all the same", common);
+    const std::string hint(wanted.before_a_job ? "" : force_hint);
+    complain("this host is not idle: " + busy + hint, common);
     return MeasureRefused{unclear};
   }
-  if (!plan.probes.empty()) notice(announcement(plan), common);
+  if (!plan.probes.empty()) notice("measures " + cost_text(plan), common);
   ProbeRunner runner;
   runner.program = wanted.program;
   if (runner.program.empty()) runner.program = {own_program(), "agent", "probe"};
   runner.on_start = [&](const PlannedProbe& probe) {
     if (plan.probes.size() > 1) {
-      notice(std::string(probe.spec->name) + ": about " + seconds_text(probe.time), common);
+      notice(std::string(probe.spec->name) + ": about " + elapsed_text(probe.time), common);
     }
   };
   ProbeFigures figures = run_probes(plan, runner);

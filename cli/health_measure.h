@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -18,13 +19,20 @@ struct MeasureWanted {
   std::vector<std::string> only;     // these probes, floor or none; none: all
   std::string disk_directory;        // empty: no disk is written
   bool force = false;                // idle or not: what is busy is told, and proves nothing
+  bool before_a_job = false;         // that will have the processors as they are
   std::vector<std::string> program;  // empty: muster agent probe
 };
+
+// What a person at that host can do about it.
+inline constexpr std::string_view force_hint = "; --force measures all the same";
 
 // It was said why.
 struct MeasureRefused {
   int exit_code = 0;
 };
+
+// "cpu, memory: about 10s, 1m 30s at most", of a plan that is not empty.
+std::string cost_text(const ProbePlan& plan);
 
 // Empty, or what is wrong with the names of probes.
 std::string misnamed_probe(const std::vector<std::string>& only);

@@ -5,16 +5,20 @@
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <variant>
 
 #include "cli/ensure_controller.h"
 #include "cli/health_fleet.h"
+#include "cli/health_measure.h"
 #include "cli/health_node_choice.h"
+#include "cli/health_nodes_figures.h"
 #include "cli/health_nodes_report.h"
 #include "cli/health_profile.h"
 #include "cli/job_check.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
+#include "health/active/expected_plan.h"
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "launcher/os/whole_file.h"
@@ -31,6 +35,11 @@ constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
 constexpr int internal = static_cast<int>(ExitCode::internal);
 constexpr Milliseconds usual_timeout{15'000};
 constexpr Milliseconds longest_timeout{600'000};
+// Until a node that is to be measured is reached: its first agent is pushed there.
+constexpr Milliseconds reach_timeout{60'000};
+constexpr Milliseconds longest_measuring{3'600'000};
+// What its program needs beside the probes, and probes of more devices than were expected.
+constexpr std::chrono::seconds measuring_margin{120};
 // The controller answers for each node in time; one that does not is stuck.
 constexpr Milliseconds patience{10'000};
 
@@ -47,6 +56,7 @@ std::string misplaced(const HealthRunOptions& options) {
   if (options.slurm) return "--slurm";
   if (options.beside_ranks) return "--beside-ranks";
   if (options.profile_alone) return "--profile-alone";
+  if (options.measured && options.measured->force) return "--force";
   return {};
 }
 
@@ -54,29 +64,105 @@ std::string misfit_of(const HealthRunOptions& options) {
   const std::string option = misplaced(options);
   if (!option.empty()) return option + " is for this host, not for nodes";
   const Milliseconds timeout = options.timeout.value_or(usual_timeout);
-  if (timeout <= Milliseconds{0} || timeout > longest_timeout) {
-    return "--timeout: expected more than 0 and at most " + elapsed_text(longest_timeout);
+  const Milliseconds longest = options.measured ? longest_measuring : longest_timeout;
+  if (timeout <= Milliseconds{0} || timeout > longest) {
+    return "--timeout: expected more than 0 and at most " + elapsed_text(longest);
   }
-  return {};
+  const bool wants_disk =
+      options.measured && std::ranges::count(options.measured->only, "disk") > 0;
+  return wants_disk && options.measured->disk.empty() ? "--only disk: --disk names where" : "";
 }
 
 struct Question {
-  LookAtNodes request;
+  std::variant<LookAtNodes, MeasureNodes> request;
+  Milliseconds answered_within{0};                // all nodes
   std::map<std::string, std::string> target_of;   // each node
   std::map<std::string, HealthProfile> profiles;  // of targets that have one
+  // Of a measurement, by target: the checks that are unknown where nothing was measured.
+  std::map<std::string, std::vector<std::string>> checks{};
 };
+
+std::vector<NodesMeant> meant(const std::vector<ComputeTarget>& targets, Question& question,
+                              const std::optional<HealthProfile>& profile) {
+  std::vector<NodesMeant> nodes;
+  for (const ComputeTarget& target : targets) {
+    const std::optional<HealthProfile>& used = profile ? profile : target.health;
+    nodes.push_back({target, used ? write_health_profile(*used) : ""});
+    if (used) question.profiles[target.name] = *used;
+    for (const NodeAddress& node : target.nodes) question.target_of[node.id.value] = target.name;
+  }
+  return nodes;
+}
 
 Question question_of(const std::vector<ComputeTarget>& targets,
                      const std::optional<HealthProfile>& profile, const HealthRunOptions& options) {
   Question question;
-  for (const ComputeTarget& target : targets) {
-    const std::optional<HealthProfile>& used = profile ? profile : target.health;
-    question.request.nodes.push_back({target, used ? write_health_profile(*used) : ""});
-    if (used) question.profiles[target.name] = *used;
-    for (const NodeAddress& node : target.nodes) question.target_of[node.id.value] = target.name;
+  LookAtNodes request;
+  request.nodes = meant(targets, question, profile);
+  request.wanted = {options.phase, options.checks, options.quick, options.idle};
+  request.timeout = options.timeout.value_or(usual_timeout);
+  question.answered_within = request.timeout;
+  question.request = std::move(request);
+  return question;
+}
+
+// What a node of the target will be measured with; one without a profile, at most with that.
+ProbePlan plan_for(const Question& question, const std::string& target,
+                   const NodesMeasured& wanted) {
+  const auto known = question.profiles.find(target);
+  const bool is_known = known != question.profiles.end();
+  const ExpectedMeasurement expected{wanted.only, wanted.disk, !is_known && wanted.only.empty()};
+  return expected_plan(is_known ? known->second : HealthProfile{}, expected);
+}
+
+std::vector<std::string> checks_of(const ProbePlan& plan) {
+  std::set<std::string> checks;
+  for (const PlannedProbe& probe : plan.probes) {
+    for (const std::string& metric : probe.metrics) {
+      checks.emplace(find_performance_metric(metric)->check);
+    }
   }
-  question.request.wanted = {options.phase, options.checks, options.quick, options.idle};
-  question.request.timeout = options.timeout.value_or(usual_timeout);
+  return {checks.begin(), checks.end()};
+}
+
+// Before it is asked: how long it takes.
+void announce(const ComputeTarget& target, const ProbePlan& plan, bool has_profile,
+              const CommonOptions& common) {
+  const std::size_t count = target.nodes.size();
+  const std::string nodes =
+      std::to_string(count) + (count == 1 ? " node" : " nodes") + " of " + target.name;
+  if (plan.probes.empty()) {
+    return notice(nodes +
+                      ": the profile has no floor for a probe of one node: nothing is "
+                      "measured; --only measures without one",
+                  common);
+  }
+  const std::string which =
+      has_profile ? "" : "what the profiles found there have a floor for, of ";
+  notice("measures " + nodes + ", side by side: " + which + cost_text(plan), common);
+}
+
+Question measuring_question(const std::vector<ComputeTarget>& targets,
+                            const std::optional<HealthProfile>& profile,
+                            const HealthRunOptions& options, const CommonOptions& common) {
+  const NodesMeasured& wanted = *options.measured;
+  Question question;
+  MeasureNodes request;
+  request.nodes = meant(targets, question, profile);
+  std::chrono::seconds longest{0};
+  for (const ComputeTarget& target : targets) {
+    const bool has_profile = question.profiles.contains(target.name) || !wanted.only.empty();
+    const ProbePlan plan = plan_for(question, target.name, wanted);
+    announce(target, plan, has_profile, common);
+    longest = std::max(longest, longest_time_of(plan));
+    if (has_profile) question.checks[target.name] = checks_of(plan);
+  }
+  for (const std::string& probe : wanted.only) request.words.push_back("--only=" + probe);
+  if (!wanted.disk.empty()) request.words.push_back("--disk=" + wanted.disk);
+  request.limit = options.timeout.value_or(longest + measuring_margin);
+  request.timeout = std::min(reach_timeout, options.timeout.value_or(reach_timeout));
+  question.answered_within = request.timeout + request.limit;
+  question.request = std::move(request);
   return question;
 }
 
@@ -88,6 +174,12 @@ HealthProfile profile_of(const Question& question, const NodeAnswer& answer) {
   return read_health_profile(std::string(shipped->name), shipped->text, {}).profile;
 }
 
+// Nodes cannot be forced from here.
+std::string without_hint(std::string why) {
+  if (why.ends_with(force_hint)) why.resize(why.size() - force_hint.size());
+  return why;
+}
+
 // Reads answers until each node has one, or the controller goes away or stays silent.
 class Asking {
  public:
@@ -97,8 +189,9 @@ class Asking {
   // An answer for each node; or what the controller said instead of asking them.
   std::variant<std::vector<NodeAnswer>, Refused> run() {
     std::string lost;
-    if (const auto sent = client_.send(question_.request); !sent) lost = sent.error().message;
-    const auto deadline = Clock::now() + question_.request.timeout + patience;
+    const auto send = [&](const auto& request) { return client_.send(request); };
+    if (const auto sent = std::visit(send, question_.request); !sent) lost = sent.error().message;
+    const auto deadline = Clock::now() + question_.answered_within + patience;
     while (lost.empty() && !waiting_.empty()) {
       const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
       auto message = client_.receive(std::max(left, Milliseconds{0}));
@@ -126,9 +219,7 @@ class Asking {
     const auto found = waiting_.find(looked.node.value);
     if (found == waiting_.end()) return;
     const auto& [node, target] = *found;
-    NodeAnswer answer = looked.error.empty() ? read_answer(node, target, std::move(payload),
-                                                           utc_text(wall_clock_now()))
-                                             : without(node, target, looked.error);
+    NodeAnswer answer = answer_of(looked, node, target, std::move(payload));
     // A look of its own may see no reason any more: it gets no job all the same.
     if (!looked.drained.empty() && answer.fitness != NodeFitness::drained) {
       answer.fitness = NodeFitness::drained;
@@ -136,6 +227,22 @@ class Asking {
     }
     answers_.push_back(std::move(answer));
     waiting_.erase(found);
+  }
+
+  NodeAnswer answer_of(const NodeLooked& looked, const std::string& node, const std::string& target,
+                       std::string payload) const {
+    const bool measures = std::holds_alternative<MeasureNodes>(question_.request);
+    const std::string now = utc_text(wall_clock_now());
+    if (looked.error.empty()) {
+      NodeAnswer answer = read_answer(node, target, std::move(payload), now);
+      if (measures && answer.fitness != NodeFitness::unreachable) answer.phase = "measured";
+      return answer;
+    }
+    if (!measures || !looked.is_reached) return without(node, target, looked.error);
+    const auto checks = question_.checks.find(target);
+    const bool is_known = checks != question_.checks.end() && !checks->second.empty();
+    return not_measured(node, target, without_hint(looked.error),
+                        is_known ? checks->second : std::vector<std::string>{"perf.cpu"}, now);
   }
 
   ControllerClient client_;
@@ -200,7 +307,9 @@ int run_health_nodes(const HealthRunOptions& options, const CommonOptions& commo
   print_findings(known->findings, common);
   const auto targets = chosen_nodes(known->targets, options.target, options.nodes);
   if (!targets) return failed(targets.error().message, usage_error, common);
-  const Question question = question_of(*targets, profile, options);
+  const Question question = options.measured
+                                ? measuring_question(*targets, profile, options, common)
+                                : question_of(*targets, profile, options);
   auto client = ensure_controller(Home::from_environment(), common);
   if (!client) return failed(client.error().message, internal, common);
   auto asked = Asking(std::move(*client), question).run();
@@ -210,6 +319,7 @@ int run_health_nodes(const HealthRunOptions& options, const CommonOptions& commo
   auto& answers = std::get<std::vector<NodeAnswer>>(asked);
   const auto kind = [&](const NodeAnswer& answer) { return profile_of(question, answer); };
   compare_nodes(answers, options.checks, kind, wall_clock_now());
+  compare_figures(answers, kind, wall_clock_now());
   sort_worst_first(answers);
   const int kept = keep_metrics(answers, options, common);
   const int code = tell(answers, options, common);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/health_nodes_figures.h"
 #include "cli/table.h"
 #include "cli/terminal_text.h"
 
@@ -125,6 +126,8 @@ std::string nodes_text(const std::vector<NodeAnswer>& answers, const HealthTextF
   findings.hosts = true;
   const std::string found = findings_text(shown_of(answers), findings);
   if (!found.empty()) text += "\n" + found;
+  const std::string figures = printable(figures_table(answers, form));
+  if (!figures.empty()) text += "\n" + figures;
   text += "\n";
   if (std::ranges::any_of(answers, is_beside_ranks)) {
     text += "beside ranks: checks that would disturb them were left out\n";
@@ -140,6 +143,8 @@ Document nodes_document(const std::vector<NodeAnswer>& answers) {
   for (const NodeFitness fitness : good_first) {
     out["summary"][word(fitness)] = names_of(answers, fitness);
   }
+  Document figures = figures_document(answers);
+  if (!figures.empty()) out["figures"] = std::move(figures);
   return out;
 }
 

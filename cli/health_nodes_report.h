@@ -4,6 +4,7 @@
 //   nodes: [{node, target, state: drained|unreachable|unclear|ok, why,
 //            and, of one that answers, what `muster health -o json` says there}], worst first
 //   summary: {ok, drained, unclear, unreachable: [names]}
+//   figures: of nodes that were measured, as figures_document writes them
 #pragma once
 
 #include <string>

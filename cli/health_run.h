@@ -11,10 +11,18 @@
 
 namespace muster {
 
+// Nodes are measured instead of looked at: `muster health active NODE…`.
+struct NodesMeasured {
+  std::vector<std::string> only;  // probes; none: those that the profile has a floor for
+  std::string disk;               // a directory there; empty: no disk is written
+  bool force = false;
+};
+
 struct HealthRunOptions {
   std::vector<std::string> nodes;       // of the cluster; none, and no target: this host
   std::string target;                   // all nodes of this one
   std::optional<Milliseconds> timeout;  // a node
+  std::optional<NodesMeasured> measured;
   std::string profile;              // a name or a file; empty: by the GPUs
   bool profile_alone = false;       // not over the shipped one of its name
   std::string phase = "on-demand";  // see phase_names

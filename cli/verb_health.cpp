@@ -115,16 +115,24 @@ void add_learn_and_record(CommandLine& line) {
 }
 
 void add_active(CommandLine& line) {
-  VerbTexts texts = texts_of("active", "Measure how fast this idle host is, under load");
+  VerbTexts texts = texts_of("active", "Measure how fast this idle host is, or nodes, under load");
   texts.monitor_outputs = true;
   texts.footer =
       "Probes: cpu, memory, disk, ib-loop, gpu-host, gpu-memory, gpu-peer, gpu-nccl,\n"
       "gpu-nccl-loop, gpu-matrix. Without --only those that the profile has a floor for. How long\n"
       "that takes is said beforehand; each is killed at its limit. A host with ranks, processes\n"
       "on its GPUs or busy processors is refused with exit code 3. Otherwise exit codes as of\n"
-      "`muster health`, which goes on telling of what failed until it passed three times.";
+      "`muster health`, which goes on telling of what failed until it passed three times.\n"
+      "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
+      "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
+      "and profile on each figure is also held against the median of all: 5 % below it fails, of\n"
+      "products 7 %, of disks 20 %, and what the profile's rules `below_median_pct` say instead.";
   line.verb_of(group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthActiveOptions>();
+    of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
+    of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
+    of.option("--timeout", options->timeout,
+              "With nodes: for the probes of each, default as long as they may take");
     of.option("--profile", options->profile,
               "Whose floors are to be met: NAME or FILE, default by the GPUs");
     of.flag("--profile-alone", options->profile_alone,
@@ -132,6 +140,7 @@ void add_active(CommandLine& line) {
     of.repeated("--only", options->only, "Only this probe, floor or none (again for more)");
     of.option("--disk", options->disk, "The disk of this DIR is measured too");
     of.flag("--force", options->force, "Measure although the host is not idle");
+    of.flag("--gate", options->gate, "As before a job: processors may be busy, GPUs may not");
     of.flag("--all", options->all, "Show the checks that passed, too");
     of.option("--state", options->state, "What is remembered from run to run lies here");
     of.flag("--forget", options->forget, "Remember nothing, before or after");

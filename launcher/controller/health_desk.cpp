@@ -286,7 +286,8 @@ void HealthDesk::answer(Looks::iterator at, const std::string& error) {
   const auto session = look.client.lock();
   if (!session) return;
   const bool is_told = error.empty() || is_probe(look.request);
-  clients_.answer(session, {look.node, error, drained_for(look.node), look.place},
+  const bool is_reached = pool_.up(look.node) != nullptr || is_held(look.node);
+  clients_.answer(session, {look.node, error, drained_for(look.node), look.place, is_reached},
                   is_told ? std::move(look.said) : std::string());
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
   if (std::none_of(looks_.begin(), looks_.end(), same_client)) clients_.finish(session);

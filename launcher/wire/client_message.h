@@ -344,6 +344,7 @@ struct NodeLooked {
   std::string error;
   std::string drained{};  // why the node gets no job, whatever it says itself; empty: it gets them
   std::int64_t place = 0;  // of the probe in MeasureNodes::probes
+  bool is_reached = true;  // its agent answers, or a job holds it
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -351,6 +352,7 @@ struct NodeLooked {
     visit("error", self.error);
     visit("drained", self.drained);
     visit("place", self.place);
+    visit("is_reached", self.is_reached);
   }
 };
 

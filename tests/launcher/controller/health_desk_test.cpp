@@ -164,6 +164,8 @@ TEST_CASE("a node that is not connected is reached, asked, and its words are han
   const auto second = desk.answers();
   REQUIRE(second.size() == 1);
   CHECK(second[0].looked.error == "no route to h2");
+  CHECK_FALSE(second[0].looked.is_reached);
+  CHECK(first[0].looked.is_reached);
   CHECK(desk.is_over);
 }
 
@@ -299,6 +301,7 @@ TEST_CASE("a node that is not idle gives its own reason, an agent that refuses a
   REQUIRE(answers.size() == 2);
   CHECK(answers[0].looked.error == "this host is not idle: job j4 of muster runs here");
   CHECK(answers[1].looked.error == "ranks run there");
+  CHECK(answers[1].looked.is_reached);
 }
 
 TEST_CASE("a node that a job holds is neither reached nor measured") {
@@ -310,6 +313,7 @@ TEST_CASE("a node that a job holds is neither reached nor measured") {
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 2);
   CHECK(answers[0].looked.error == "job job holds it");
+  CHECK(answers[0].looked.is_reached);
   CHECK(desk.is_over);
 }
 
