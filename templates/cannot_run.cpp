@@ -160,9 +160,6 @@ void check_ignored(const JobSpec& spec, Refusals& out) {
     }
     out.warn("muster." + path, "muster." + path + " is checked but not acted on yet");
   }
-  if (spec.muster.health_start == HealthLevel::full) {
-    out.warn("muster.health.start", no_active_checks("muster.health.start"));
-  }
   if (!spec.instance_types.empty()) {
     out.warn("resources.instance_type",
              "resources.instance_type is not compared with the target's machines yet");

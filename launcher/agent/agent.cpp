@@ -80,6 +80,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       staging_(run, line_, tasks_),
       execs_(io, line_),
       looks_(run, execs_),
+      gate_(tasks_, {run.path, {own_program()}, welcome_.boot_id}),
       collection_(line_),
       nobody_dead_at_(raw_time()),
       look_interval_(look_interval),
@@ -254,6 +255,7 @@ void Agent::tick() {
   if (!is_accepting_ && acceptor_.is_open()) accept_next();
   replace_keeper();
   staging_.poll(boot_time());
+  gate_.poll();
   look_for_notice();
   health_.set_idle(!runs_ranks());
   health_.poll();

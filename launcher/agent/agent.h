@@ -25,6 +25,7 @@
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exec_sessions.h"
+#include "launcher/agent/gate_measure.h"
 #include "launcher/agent/health_looks.h"
 #include "launcher/agent/health_watch.h"
 #include "launcher/agent/leftovers.h"
@@ -85,6 +86,7 @@ class Agent {
   void on(const MeasureNode& request, std::string_view);
   void on(const Retire&, std::string_view);
   void check(const CheckNode& request, std::vector<CheckFailure> failures);
+  void checked(const CheckNode& request, std::string frame);
   void remove_files(const AttemptLayout& layout, bool job_too);
   void sweep_soon();
   void sweep();
@@ -129,6 +131,7 @@ class Agent {
   AttemptStaging staging_;
   ExecSessions execs_;
   HealthLooks looks_;
+  GateMeasure gate_;
   OutputCollection collection_;
   std::map<AttemptKey, std::unique_ptr<LocalAttempt>> attempts_;
   std::map<AttemptKey, CheckpointWatch> checkpoints_;

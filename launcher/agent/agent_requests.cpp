@@ -1,6 +1,7 @@
 // Agent's part that answers the controller, one function per message.
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "launcher/agent/agent.h"
@@ -49,6 +50,7 @@ void Agent::on(const WatchHealth& request, std::string_view) {
 
 void Agent::on(const FaultsMended& request, std::string_view) {
   health_.mended(request.ids);
+  gate_.mended();
 }
 
 void Agent::on(const LookAtHealth& request, std::string_view) {
@@ -72,13 +74,33 @@ void Agent::check(const CheckNode& request, std::vector<CheckFailure> failures) 
       },
       check_limit,
       [this, request](Result<std::string> frame) {
-        if (frame) return line_.send_encoded(std::move(*frame));
+        if (frame) return checked(request, std::move(*frame));
         CheckDone hung{request.job, request.attempt, {}, {}};
         hung.failures.push_back(
             {"host.mount_stall",
              "the checks gave no answer: " + frame.error().message + "; a file system may hang"});
         line_.send(hung);
       });
+}
+
+// With `health.start: full` a node that is fit so far is measured before that is told.
+void Agent::checked(const CheckNode& request, std::string frame) {
+  const auto& profile = health_.profile();
+  FrameReader reader;
+  reader.feed(std::as_bytes(std::span(frame)));
+  auto whole = reader.next();
+  const bool is_measured = request.measures && profile && !runs_ranks() && whole && *whole;
+  if (!is_measured) return line_.send_encoded(std::move(frame));
+  auto message = decode_from_agent(std::move(**whole));
+  auto* done = message ? std::get_if<CheckDone>(&message->message) : nullptr;
+  if (done == nullptr || !done->failures.empty()) return line_.send_encoded(std::move(frame));
+  looks_.ranks_begin();  // who measures for a person makes room
+  const CheckChoice choice{request.skip, request.health.only};
+  gate_.ask({request.job, request.attempt}, *profile, choice,
+            [this, done = std::move(*done)](std::vector<CheckFailure> failures) mutable {
+              done.failures = std::move(failures);
+              line_.send(done);
+            });
 }
 
 void Agent::on(const StageTrees& request, std::string_view) {
@@ -120,6 +142,7 @@ void Agent::on(const StartRanks& request, std::string_view) {
   health_.set_idle(false);
   keep_keeper();
   looks_.ranks_begin();
+  gate_.ranks_begin();
   reap();  // the first look: whoever dies from here on lived now
   attempt({request.job, request.attempt}).start(request);
   move_output();
@@ -135,6 +158,7 @@ void Agent::on(const SetMembers& request, std::string_view) {
 
 void Agent::on(const StopAttempt& request, std::string_view) {
   staging_.cancel({request.job, request.attempt});
+  gate_.leave({request.job, request.attempt});
   reap();  // those who died before they were asked to stop did so by themselves
   health_.ranks_killed();
   attempt({request.job, request.attempt}).stop(request);
@@ -184,6 +208,7 @@ void Agent::on(const OutputAck& ack, std::string_view) {
 void Agent::on(const ForgetAttempt& request, std::string_view) {
   const AttemptKey key{request.job, request.attempt};
   staging_.cancel(key);
+  gate_.leave(key);
   if (LocalAttempt* known = find(request.job, request.attempt)) known->kill_now();
   auto& job_too = forget_when_clean_[key];
   job_too = job_too || request.job_too;

@@ -52,6 +52,7 @@ class HealthWatch {
   void follow(const std::optional<HealthProfile>& profile);
   // What is believed now; nothing: no greeting yet.
   std::optional<FaultsTold> state() const;
+  const std::optional<HealthProfile>& profile() const { return profile_; }
   // The job whose gate, ranks and end are next.
   void begin_job(const JobHealth& job);
   // May it start here? Answered from the last verdict when it is young, else from a quick run:

@@ -81,6 +81,7 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
   check.skip = job.spec.muster.health_skip;
   check.health = job_health_of(job.spec);
   check.with_health = job.spec.muster.health_start != HealthLevel::off;
+  check.measures = job.spec.muster.health_start == HealthLevel::full;
   if (!check.with_health) check.skip.push_back("all");
   // A check that drains no node any more refuses none either.
   for (const auto& [name, breaker] : state.breakers) {

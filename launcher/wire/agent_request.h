@@ -92,6 +92,7 @@ struct CheckNode {
   std::string checkpoint_path;         // empty: the job's own directory on the node
   std::vector<std::string> skip;       // check ids that refuse nothing
   bool with_health = false;            // health checks are part of the gate
+  bool measures = false;               // and, when all have passed, what the profile has floors for
   JobHealth health{};                  // for all checks until another job's come
 
   template <class Self, class Visit>
@@ -104,6 +105,7 @@ struct CheckNode {
     visit("checkpoint_path", self.checkpoint_path);
     visit("skip", self.skip);
     visit("with_health", self.with_health);
+    visit("measures", self.measures);
     visit("health", self.health);
   }
 };

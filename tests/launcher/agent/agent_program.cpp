@@ -1,6 +1,12 @@
-// `muster agent …` alone, so that these tests need nothing of the command line.
+// `muster agent …` alone, so that these tests need nothing of the command line. Asked to measure,
+// it says what stands in the file $MUSTER_TEST_MEASURED, or hangs when that says so, and counts.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -8,8 +14,28 @@
 #include "health/reader/node_reader.h"
 #include "launcher/agent/agent_main.h"
 
+namespace {
+
+int measure() {
+  const char* file = std::getenv("MUSTER_TEST_MEASURED");
+  if (file == nullptr) return 2;
+  std::ofstream(std::string(file) + ".asked", std::ios::app) << "asked\n";
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (text.starts_with("hang")) ::pause();
+  if (text.starts_with("{")) {
+    std::cout << text;
+    return 0;
+  }
+  std::cerr << "muster: " << text << "\n";
+  return 3;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() >= 2 && words[0] == "health" && words[1] == "active") return measure();
   if (words.size() < 2 || words[0] != "agent") return 2;
   muster::AgentOptions options;
   options.build_id = "test";

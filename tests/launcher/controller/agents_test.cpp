@@ -100,11 +100,15 @@ TEST_CASE("a job's health settings go to its nodes with the gate and with the st
   };
   CheckNode gate = gate_of(submitted);
   CHECK(gate.with_health);
+  CHECK_FALSE(gate.measures);
   CHECK(gate.health.failure == HealthLevel::full);
   CHECK(gate.health.run);
   CHECK(gate.health.skip == std::vector<std::string>{"gpu.clocks"});
   CHECK(gate.skip == gate.health.skip);
   CHECK(gate.health.only == std::vector<std::string>{"gpu.count"});
+  submitted.spec.muster.health_start = HealthLevel::full;
+  CHECK(gate_of(submitted).measures);
+  CHECK(gate_of(submitted).with_health);
   submitted.spec.muster.other = {{"health.failure", "off"}, {"health.run", "false"}};
   submitted.spec.muster.health_start = HealthLevel::off;
   gate = gate_of(submitted);

@@ -1,0 +1,304 @@
+#include "launcher/agent/gate_measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+#include "health/active/expected_plan.h"
+#include "health/active/probe_line.h"
+#include "health/active/samples.h"
+#include "health/active/tool_process.h"
+#include "health/profile_floor.h"
+#include "launcher/agent/agent_log.h"
+#include "launcher/os/whole_file.h"
+#include "launcher/wire/json_fields.h"
+
+namespace muster {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of the program beside its probes, and for more devices than were expected.
+constexpr std::chrono::seconds margin{120};
+// Of the child that kills it then.
+constexpr std::chrono::seconds child_margin{10};
+constexpr const char* figures_file = "/measured.json";
+constexpr const char* profile_file = "/measured-profile.yml";
+// Before what the program complains of.
+constexpr std::string_view complaint_prefix = "muster: ";
+// A child says first whether the program answered.
+constexpr char answered = '+';
+constexpr char refused = '-';
+
+struct SavedFigure {
+  std::string metric;
+  std::string device;
+  double value = 0;
+  std::int64_t at_ms = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("metric", self.metric);
+    visit("device", self.device);
+    visit("value", self.value);
+    visit("at_ms", self.at_ms);
+  }
+};
+
+struct SavedFigures {
+  int version = 1;
+  std::string boot_id;
+  std::vector<SavedFigure> figures;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("version", self.version);
+    visit("boot_id", self.boot_id);
+    visit("figures", self.figures);
+  }
+};
+
+std::chrono::milliseconds now_since_boot() {
+  return std::chrono::milliseconds(boot_ms());
+}
+
+std::string last_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  std::string_view line = text;
+  line.remove_prefix(text.rfind('\n') + 1);  // npos + 1 is 0
+  if (line.starts_with(complaint_prefix)) line.remove_prefix(complaint_prefix.size());
+  return probe_text(line);
+}
+
+// What the program needs of the profile: which devices there are. JSON is read as YAML.
+std::string profile_text(const HealthProfile& profile) {
+  Json json{{"profile", "gate"}};
+  if (!profile.ib.ports.empty()) json["ib"]["ports"] = profile.ib.ports;
+  for (const CheckExclusion& one : profile.exclude) {
+    Json exclusion{{"check", one.check}};
+    if (!one.device.empty()) exclusion["device"] = one.device;
+    json["exclude"].push_back(std::move(exclusion));
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// In a child of the agent. What it starts is no process of any attempt.
+std::string run_program(const std::vector<std::string>& argv, std::chrono::seconds limit) {
+  ::setenv(token_name, "health", 1);
+  const ToolRun run = ToolProcess(argv).wait(Clock::now() + limit);
+  if (run.output.starts_with('{')) return answered + run.output;
+  const std::string said = last_line(run.errors);
+  const std::string ended = run.exit_code
+                                ? "it ended with " + std::to_string(*run.exit_code)
+                                : "it took more than " + std::to_string(limit.count()) + " s";
+  return refused + (said.empty() ? ended : said);
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
+}
+
+}  // namespace
+
+Result<std::vector<PerformanceSample>> read_measured(std::string_view text) {
+  std::vector<PerformanceSample> samples;
+  const Json document = Json::parse(text, nullptr, false);
+  const bool has_figures = document.is_object() && document.contains("figures");
+  if (!has_figures || !document["figures"].is_array()) return Error{"it has no figures"};
+  for (const Json& one : document["figures"]) {
+    if (!one.is_object()) return Error{"a figure is no object"};
+    PerformanceSample sample;
+    sample.metric = text_at(one, "metric");
+    sample.device = text_at(one, "device");
+    sample.error = text_at(one, "error");
+    if (find_performance_metric(sample.metric) == nullptr) return Error{"a figure has no name"};
+    const auto value = one.find("value");
+    if (value != one.end() && value->is_number()) sample.value = value->get<double>();
+    if (sample.value && (!std::isfinite(*sample.value) || *sample.value < 0)) {
+      return Error{"a figure is no number"};
+    }
+    if (samples.size() < probe_samples_max) samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+GateMeasure::GateMeasure(ChildTasks& tasks, Site site) : tasks_(tasks), site_(std::move(site)) {
+  load();
+}
+
+void GateMeasure::ask(const AttemptKey& attempt, const HealthProfile& profile,
+                      const CheckChoice& choice, Done done) {
+  const auto same = std::ranges::find(questions_, attempt, &Question::attempt);
+  if (same != questions_.end()) {
+    same->done = std::move(done);
+    return;
+  }
+  questions_.push_back({attempt, profile, gate_plan(profile, choice), std::move(done),
+                        boot_time() + gate_measuring_limit});
+  go_on();
+}
+
+void GateMeasure::leave(const AttemptKey& attempt) {
+  const bool was_first = !questions_.empty() && questions_.front().attempt == attempt;
+  std::erase_if(questions_, [&](const Question& one) { return one.attempt == attempt; });
+  if (!was_first) return;
+  end_run();
+  go_on();
+}
+
+void GateMeasure::ranks_begin() {
+  while (!questions_.empty()) answer("ranks began there");
+}
+
+void GateMeasure::mended() {
+  figures_.clear();
+  save();
+}
+
+void GateMeasure::poll() {
+  go_on();
+}
+
+// ---- one question after the other -------------------------------------------------------------
+
+void GateMeasure::go_on() {
+  while (!questions_.empty() && !run_) {
+    const Question& first = questions_.front();
+    auto due = probes_due(first.profile, first.plan, figures_, now_since_boot());
+    if (due.empty()) {
+      answer("");
+    } else if (boot_time() >= first.until) {
+      answer("another agent of the host measured all the time");
+    } else if (!measure(first, std::move(due))) {
+      return;
+    }
+  }
+}
+
+bool GateMeasure::measure(const Question& question, std::vector<std::string> probes) {
+  if (!claim_.take()) return false;
+  ProbePlan plan = question.plan;
+  keep_only(plan, probes);
+  const auto left = std::chrono::duration_cast<std::chrono::seconds>(question.until - boot_time());
+  const auto limit = std::min(longest_time_of(plan) + margin, left);
+  const std::string profile = site_.directory + profile_file;
+  if (!replace_file(profile, profile_text(question.profile), 0600, Durable::in_cache)) {
+    log_line("cannot write " + profile);
+  }
+  std::vector<std::string> argv = site_.program;
+  for (const char* word : {"health", "active", "--output=json", "--color=never",
+                           "--only-show-errors", "--forget", "--gate", "--profile-alone"}) {
+    argv.emplace_back(word);
+  }
+  argv.push_back("--profile=" + profile);
+  for (const std::string& probe : probes) argv.push_back("--only=" + probe);
+  log_line("measures " + std::to_string(probes.size()) + " probes for the gate of " +
+           question.attempt.job.value + ", for " + std::to_string(limit.count()) + " s at most");
+  run_ = tasks_.run([argv, limit](const ChildTasks::Tell&) { return run_program(argv, limit); },
+                    std::chrono::duration_cast<Milliseconds>(limit + child_margin),
+                    [this, number = ++runs_](const Result<std::string>& said) {
+                      // One that was ended says so late: nobody waits for it then.
+                      if (run_ && number == runs_) measured(said);
+                    });
+  return true;
+}
+
+void GateMeasure::measured(const Result<std::string>& said) {
+  run_.reset();
+  claim_.give_back();
+  if (!said) {
+    answer(said.error().message);
+  } else if (said->starts_with(answered)) {
+    take(said->substr(1));
+  } else {
+    answer(said->substr(1));
+  }
+  go_on();
+}
+
+void GateMeasure::take(const std::string& text) {
+  const auto measured = read_measured(text);
+  if (!measured) return answer("what it wrote cannot be read: " + measured.error().message);
+  const auto at = now_since_boot();
+  for (const PerformanceSample& sample : *measured) {
+    std::erase_if(figures_, [&](const GateFigure& known) {
+      return known.sample.metric == sample.metric && known.at != at;
+    });
+    figures_.push_back({sample, at});
+  }
+  answer("");
+}
+
+void GateMeasure::answer(const std::string& why_not_measured) {
+  end_run();
+  const Question question = std::move(questions_.front());
+  questions_.pop_front();
+  std::vector<GateFigure> figures = figures_;
+  if (!why_not_measured.empty()) {
+    log_line("not measured for the gate of " + question.attempt.job.value + ": " +
+             why_not_measured);
+    add_unmeasured(figures, question, why_not_measured);
+  }
+  std::erase_if(figures_, [](const GateFigure& one) { return !one.sample.value; });
+  save();
+  question.done(judge_gate_figures(question.profile, question.plan, figures));
+}
+
+// What was found lately still counts: a slow node does not get fast by being busy.
+void GateMeasure::add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
+                                 const std::string& why) {
+  const auto now = now_since_boot();
+  std::erase_if(figures, [&](const GateFigure& one) { return now - one.at > figures_keep; });
+  for (const PlannedProbe& probe : question.plan.probes) {
+    for (const std::string& metric : probe.metrics) {
+      const bool is_known = std::ranges::any_of(
+          figures, [&](const GateFigure& one) { return one.sample.metric == metric; });
+      if (!is_known) figures.push_back({{metric, "", std::nullopt, why}, now});
+    }
+  }
+}
+
+void GateMeasure::end_run() {
+  if (run_) tasks_.stop(*std::exchange(run_, std::nullopt));
+  claim_.give_back();
+}
+
+// ---- what is known of this boot ---------------------------------------------------------------
+
+void GateMeasure::load() {
+  const std::string text = text_of_file(site_.directory + figures_file);
+  if (text.empty()) return;
+  SavedFigures saved;
+  try {
+    read_json(Json::parse(text), saved);
+  } catch (const std::exception& error) {
+    return log_line(std::string("figures of earlier gates are lost: ") + error.what());
+  }
+  if (saved.version != 1 || saved.boot_id != site_.boot_id) return;
+  for (const SavedFigure& one : saved.figures) {
+    if (find_performance_metric(one.metric) == nullptr) continue;
+    figures_.push_back(
+        {{one.metric, one.device, one.value, ""}, std::chrono::milliseconds(one.at_ms)});
+  }
+}
+
+void GateMeasure::save() const {
+  SavedFigures saved{1, site_.boot_id, {}};
+  for (const GateFigure& one : figures_) {
+    if (!one.sample.value) continue;
+    saved.figures.push_back(
+        {one.sample.metric, one.sample.device, *one.sample.value, one.at.count()});
+  }
+  Json json;
+  write_json(json, saved);
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (!replace_file(site_.directory + figures_file, text, 0600, Durable::in_cache)) {
+    log_line("cannot write " + site_.directory + figures_file);
+  }
+}
+
+}  // namespace muster

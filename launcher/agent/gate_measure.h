@@ -1,0 +1,76 @@
+// What a job's gate measures (health.start: full): `muster health active` in a child that can be
+// killed, for figures that are not known from earlier on this boot. Alone: beside no ranks, and not
+// while another agent of the host measures. Owned by Agent, on its thread.
+//
+//   asked ─► waits for its turn on the host ─► measures ─► judged ─► asked the next
+//      └───► all is known ─► judged
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/active/gate_figures.h"
+#include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/boot_clock.h"
+#include "launcher/agent/child_tasks.h"
+#include "launcher/agent/measure_claim.h"
+
+namespace muster {
+
+class GateMeasure {
+ public:
+  struct Site {
+    std::string directory;             // for the profile and the figures
+    std::vector<std::string> program;  // before `health active`
+    std::string boot_id;
+  };
+  using Done = std::function<void(std::vector<CheckFailure>)>;
+
+  GateMeasure(ChildTasks& tasks, Site site);
+
+  // Of an attempt that asks again only the latest is answered.
+  void ask(const AttemptKey& attempt, const HealthProfile& profile, const CheckChoice& choice,
+           Done done);
+  void leave(const AttemptKey& attempt);  // it is over: nobody waits for the answer
+  void ranks_begin();                     // nothing is measured beside them
+  void mended();                          // a person says so: what was slow is measured anew
+  void poll();                            // twice a second: whose turn it is
+
+ private:
+  struct Question {
+    AttemptKey attempt;
+    HealthProfile profile;
+    ProbePlan plan;
+    Done done;
+    BootTime until{};
+  };
+
+  void go_on();
+  bool measure(const Question& question, std::vector<std::string> probes);  // false: not its turn
+  void measured(const Result<std::string>& said);
+  void take(const std::string& text);
+  void answer(const std::string& why_not_measured);  // the first question
+  static void add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
+                             const std::string& why);
+  void end_run();
+  void load();
+  void save() const;
+
+  ChildTasks& tasks_;
+  Site site_;
+  std::vector<GateFigure> figures_;
+  std::deque<Question> questions_;  // the first one is measured for
+  std::optional<ChildTasks::TaskId> run_;
+  std::uint64_t runs_ = 0;
+  MeasureClaim claim_;
+};
+
+// The figures in what `muster health active -o json` wrote. An Error: it is no such text.
+Result<std::vector<PerformanceSample>> read_measured(std::string_view text);
+
+}  // namespace muster

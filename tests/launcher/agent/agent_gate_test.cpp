@@ -1,0 +1,171 @@
+// What a gate measures before a job (health.start: full): a real agent, and a program that says
+// what the test wants to be measured.
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "launcher/agent/gate_measure.h"
+#include "tests/catch.h"
+#include "tests/launcher/agent/test_node.h"
+
+using namespace muster;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+HealthProfile with_floor(double gflops, std::vector<std::string> required = {}) {
+  HealthProfile profile;
+  profile.name = "site";
+  profile.floors["cpu_gemm_gflops"] = gflops;
+  profile.required = std::move(required);
+  return profile;
+}
+
+std::string figure(double gflops) {
+  return R"({"figures": [{"metric": "cpu_gemm_gflops", "device": "", "value": )" +
+         std::to_string(gflops) + R"(, "unit": "GFLOP/s", "error": null}]})";
+}
+
+class Gate {
+ public:
+  explicit Gate(const HealthProfile& profile) : profile_(profile) {
+    ::setenv("MUSTER_TEST_MEASURED", file().c_str(), 1);
+    begin();
+  }
+  ~Gate() { ::unsetenv("MUSTER_TEST_MEASURED"); }
+  Gate(const Gate&) = delete;
+
+  void begin() {
+    REQUIRE(node_.serve() == 0);
+    client_.emplace(node_.connect());
+    Hello hello{wire_version, node_.controller(), NodeId{node_.name()}, Milliseconds{60000}, {}};
+    hello.health = profile_;
+    client_->send(hello);
+    REQUIRE(client_->await<Welcome>());
+  }
+  void restart() {
+    node_.kill_agent();
+    begin();
+  }
+  void is_measured(const std::string& text) const { std::ofstream(file()) << text; }
+  std::size_t times() const {
+    const std::string asked = read_file(file() + ".asked");
+    return static_cast<std::size_t>(std::count(asked.begin(), asked.end(), '\n'));
+  }
+  AgentClient& client() { return *client_; }
+
+  void ask(int attempt = 0, bool measures = true) {
+    CheckNode check;
+    check.job = JobId{"job"};
+    check.attempt = AttemptId{attempt};
+    check.with_health = true;
+    check.measures = measures;
+    client_->send(check);
+  }
+  // The failures of what was measured.
+  std::vector<std::string> answer() {
+    const auto done = client_->await<CheckDone>();
+    REQUIRE(done);
+    std::vector<std::string> said;
+    for (const CheckFailure& one : done->failures) {
+      if (one.check.starts_with("perf.")) said.push_back(one.check + ": " + one.message);
+    }
+    return said;
+  }
+  std::vector<std::string> asked(bool measures = true) {
+    ask(0, measures);
+    return answer();
+  }
+
+ private:
+  std::string file() const { return node_.home() + "/measured"; }
+
+  HealthProfile profile_;
+  TestNode node_;
+  std::optional<AgentClient> client_;
+};
+
+using Said = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a node below a floor is refused at the gate, which names the figure, once measured") {
+  Gate gate(with_floor(100));
+  gate.is_measured(figure(20));
+  CHECK(gate.asked(false).empty());
+  CHECK(gate.times() == 0);
+  const Said slow{
+      "perf.cpu: cpu_gemm_gflops 20 GFLOP/s, expected >= 100 GFLOP/s, "
+      "floor of the profile"};
+  CHECK(gate.asked() == slow);
+  gate.is_measured(figure(120));
+  CHECK(gate.asked() == slow);
+  CHECK(gate.times() == 1);
+  // Somebody has seen to it.
+  gate.client().send(FaultsMended{});
+  CHECK(gate.asked().empty());
+  CHECK(gate.times() == 2);
+}
+
+TEST_CASE("a node that met its floors is not measured again, by the next agent neither") {
+  Gate gate(with_floor(100));
+  gate.is_measured(figure(120));
+  CHECK(gate.asked().empty());
+  gate.restart();
+  gate.is_measured(figure(1));
+  CHECK(gate.asked().empty());
+  CHECK(gate.times() == 1);
+}
+
+TEST_CASE("a node that cannot be measured is refused where its profile requires that") {
+  Gate lenient(with_floor(100));
+  lenient.is_measured("this host is not idle: gpu0 is used by process 7");
+  CHECK(lenient.asked().empty());
+  Gate strict(with_floor(100, {"perf.cpu"}));
+  strict.is_measured("this host is not idle: gpu0 is used by process 7");
+  CHECK(strict.asked() ==
+        Said{"perf.cpu: cannot be told: cpu_gemm_gflops: this host is not idle: gpu0 is used by "
+             "process 7"});
+  strict.is_measured("{\"figures\": 7}");
+  REQUIRE_THAT(strict.asked().at(0), ContainsSubstring("cannot be read"));
+  strict.is_measured(figure(120));
+  CHECK(strict.asked().empty());
+}
+
+TEST_CASE("a gate that measures goes on over the deadline of the quick checks, until it is left") {
+  Gate gate(with_floor(100));
+  gate.is_measured("hang");
+  gate.ask(0);
+  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.ask(0);  // the same again: it is waited for the one that runs
+  CHECK_FALSE(gate.client().await<CheckDone>(seconds{11}));
+  CHECK(gate.times() == 1);
+  gate.is_measured(figure(120));
+  StopAttempt stop = a_stop(milliseconds{0});
+  stop.attempt = AttemptId{0};
+  gate.client().send(stop);
+  gate.ask(1);
+  CHECK(gate.answer().empty());
+  CHECK(gate.times() == 2);
+}
+
+TEST_CASE("what a program wrote is read with distrust") {
+  CHECK(read_measured(figure(5))->at(0).value == 5.0);
+  CHECK(read_measured(R"({"figures": []})")->empty());
+  const auto none = read_measured(
+      R"({"figures": [{"metric": "tcp_gbps", "device": "", "value": null, "error": "x"}]})");
+  CHECK_FALSE(none->at(0).value);
+  CHECK(none->at(0).error == "x");
+  const std::string whole = figure(5);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    CHECK_FALSE(read_measured(whole.substr(0, size)));
+  }
+  for (const char* text :
+       {"", "[]", "7", "null", "{}", R"({"figures": 7})", R"({"figures": [7]})",
+        R"({"figures": [{}]})", R"({"figures": [{"metric": "speed", "value": 1}]})",
+        R"({"figures": [{"metric": "tcp_gbps", "value": -1}]})", "\xff\xfe"}) {
+    INFO(text);
+    CHECK_FALSE(read_measured(text));
+  }
+}
