@@ -38,8 +38,11 @@ void Agent::on(const Ping& ping, std::string_view) {
 void Agent::on(const CheckNode& request, std::string_view) {
   health_.begin_job(request.health);
   if (!request.with_health) return check(request, {});
-  health_.ask(request.skip, [this, request](std::vector<CheckFailure> failures) {
-    check(request, std::move(failures));
+  const std::int64_t asked_ms = boot_ms();
+  health_.ask(request.skip, [this, request, asked_ms](std::vector<CheckFailure> failures) {
+    CheckNode late = request;  // the controller's clock went on meanwhile
+    if (late.now_ms != 0) late.now_ms += boot_ms() - asked_ms;
+    check(late, std::move(failures));
   });
 }
 
