@@ -108,6 +108,17 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }
 
+// An answer of ours is nested a handful deep. What is written out again is gone through by
+// recursion, and what a node says must not be able to end that on the end of the stack.
+constexpr int depth_most = 32;
+
+Document parsed(const std::string& text) {
+  return Document::parse(text, [](int depth, Document::parse_event_t, Document&) {
+    require(depth <= depth_most, "it is nested too deeply");
+    return true;
+  });
+}
+
 NodeVersions read_versions(const Document& in) {
   NodeVersions versions;
   require(in.is_object(), "its versions are no object");
@@ -185,7 +196,7 @@ NodeAnswer read_answer(const std::string& node, const std::string& target, std::
   answer.node = node;
   answer.target = target;
   try {
-    read_document(Document::parse(text), answer);
+    read_document(parsed(text), answer);
     answer.text = std::move(text);
     return answer;
   } catch (const std::exception& wrong) {

@@ -167,6 +167,26 @@ TEST_CASE("an answer that is none is never a pass") {
   }
 }
 
+TEST_CASE("an answer that is nested too deeply to be written out again is none") {
+  const std::string whole = Looked({active}).text();
+  const auto nested = [&](const std::string& open, const std::string& close, int depth) {
+    std::string value = "1";
+    for (int i = 0; i < depth; ++i) value = open + value + close;
+    return whole.substr(0, whole.rfind('}')) + ",\"more\":" + value + "}";
+  };
+  for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{"{\"a\":", "}"}}) {
+    const NodeAnswer shallow = read_answer("h", "t", nested(open, close, 8), now);
+    CHECK(shallow.fitness == NodeFitness::ok);
+    CHECK(nodes_document({shallow})["nodes"][0].contains("more"));
+    for (const int depth : {64, 200'000}) {
+      const NodeAnswer deep = read_answer("h", "t", nested(open, close, depth), now);
+      CHECK(deep.fitness == NodeFitness::unreachable);
+      CHECK_THAT(deep.why, ContainsSubstring("nested too deeply"));
+      CHECK(nodes_document({deep}).dump().size() < 2'000);
+    }
+  }
+}
+
 TEST_CASE("a status that nobody knows is unknown") {
   Document changed = Document::parse(Looked({active}).text());
   changed["findings"][0]["status"] = "splendid";
