@@ -97,9 +97,12 @@ int save_golden(const std::string& file, const FabricToolOptions& tools,
 }
 
 HealthForms forms_of(const FabricResult& result) {
-  return {result.look.run.at, reports_with_hosts(result),
+  return {result.look.run.at,
+          reports_with_hosts(result),
           [&](const HealthTextForm& form) { return fabric_text(result, form); },
-          [&] { return health_lines(result.look); }, [&] { return fabric_document(result); }};
+          [&] { return health_lines(result.look); },
+          [&] { return fabric_document(result); },
+          result.look.first_readings};
 }
 
 void keep(const std::optional<std::filesystem::path>& file, const FabricState& state,

@@ -18,6 +18,7 @@ struct HealthForms {
   std::function<std::string(const HealthTextForm&)> text;
   std::function<std::string()> lines;
   std::function<Document()> document;
+  int first_readings = 0;  // counters that are judged from the next run on
 };
 
 // Empty, or what is wrong with the options.

@@ -66,9 +66,12 @@ Result<HealthProfile> profile_for(const HealthRunOptions& options, const LookWan
 }
 
 HealthForms forms_of(const HealthLook& look) {
-  return {look.run.at, look.reports,
+  return {look.run.at,
+          look.reports,
           [&](const HealthTextForm& form) { return health_text(look, form); },
-          [&] { return health_lines(look); }, [&] { return health_document(look); }};
+          [&] { return health_lines(look); },
+          [&] { return health_document(look); },
+          look.first_readings};
 }
 
 void tell_hung(const HealthLook& look, const CommonOptions& common) {

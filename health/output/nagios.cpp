@@ -54,6 +54,16 @@ std::string list_of(const std::vector<FindingReport>& worst_ones, HostNames host
   return text;
 }
 
+std::string all_well_text(std::size_t reports, int first_readings) {
+  const std::string counters =
+      first_readings == 0
+          ? ""
+          : std::to_string(first_readings) + (first_readings == 1 ? " counter" : " counters") +
+                " read for the first time, to be judged from the next run on";
+  if (reports > 0) return "all checks pass" + (counters.empty() ? "" : "; " + counters);
+  return counters.empty() ? "nothing was checked" : "first look: " + counters;
+}
+
 std::string totals_of(const std::vector<FindingReport>& reports) {
   std::array<std::size_t, 4> counts{};
   for (const FindingReport& report : reports) counts.at(index_of(report.code)) += 1;
@@ -64,11 +74,13 @@ std::string totals_of(const std::vector<FindingReport>& reports) {
 
 }  // namespace
 
-PluginAnswer nagios_answer(const std::vector<FindingReport>& reports, HostNames hosts) {
-  MonitorCode worst = reports.empty() ? MonitorCode::unknown : MonitorCode::ok;
+PluginAnswer nagios_answer(const std::vector<FindingReport>& reports, HostNames hosts,
+                           int first_readings) {
+  const bool is_nothing = reports.empty() && first_readings == 0;
+  MonitorCode worst = is_nothing ? MonitorCode::unknown : MonitorCode::ok;
   for (const FindingReport& report : reports) worst = worst_code(worst, report.code);
   std::string told = list_of(worst_first(reports), hosts);
-  if (told.empty()) told = reports.empty() ? "nothing was checked" : "all checks pass";
+  if (told.empty()) told = all_well_text(reports.size(), first_readings);
   return {"MUSTER " + std::string(code_words.at(index_of(worst))) + " - " + told + " | " +
               totals_of(reports),
           static_cast<int>(worst)};

@@ -16,8 +16,9 @@ struct PluginAnswer {
   int exit_code = 3;
 };
 
-// Nothing was checked: unknown.
+// Nothing was checked: unknown. Counters that a first run has nothing to compare with yet
+// (`first_readings`) were looked at, and nothing is wrong with them.
 PluginAnswer nagios_answer(const std::vector<FindingReport>& reports,
-                           HostNames hosts = HostNames::left_out);
+                           HostNames hosts = HostNames::left_out, int first_readings = 0);
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include "cli/health_fabric_look.h"
 #include "cli/health_fabric_report.h"
+#include "health/output/nagios.h"
 #include "tests/catch.h"
 #include "tests/health/fabric_samples.h"
 
@@ -87,6 +88,23 @@ TEST_CASE("a healthy fabric passes, its counters from the second run on") {
   CHECK(fabric_exit(second) == HealthExit::healthy);
   CHECK(fabric.state.hosts.empty());
   CHECK_THAT(fabric_text(second, {}), ContainsSubstring("jobs from its 4 hosts"));
+}
+
+TEST_CASE("a first run that reads nothing but counters says that all is well so far") {
+  FakeFabric fabric;
+  fabric.checks = {"fab.errors"};
+  const FabricResult first = fabric.run();
+  CHECK(first.look.reports.empty());
+  CHECK(fabric_exit(first) == HealthExit::healthy);
+  const PluginAnswer plugin =
+      nagios_answer(reports_with_hosts(first), HostNames::left_out, first.look.first_readings);
+  CHECK(plugin.exit_code == 0);
+  CHECK_THAT(plugin.line, ContainsSubstring("MUSTER OK - first look: "));
+  fabric.state = {};
+  fabric.says[FabricTool::errors] = {{}, "no answer", false};
+  const FabricResult silent = fabric.run();
+  CHECK(nagios_answer(reports_with_hosts(silent), HostNames::left_out, silent.look.first_readings)
+            .exit_code == 3);
 }
 
 TEST_CASE("a link that is down is its host's, and drains it where that is enforced") {

@@ -164,6 +164,9 @@ begun=$(now)
 fabric_up "$work/net"
 figure fabric_up "$(since "$begun")" s -
 health_fabric --save-golden "$work/golden" 2>"$work/err" || { cat "$work/err"; die "no golden"; }
+health_fabric --check fab.errors -o nagios >"$work/said" 2>"$work/err" \
+  || { cat "$work/said" "$work/err"; die "a first look at counters is not OK"; }
+grep -q '^MUSTER OK - first look: ' "$work/said" || { cat "$work/said"; die "it does not say so"; }
 look
 look
 figure fabric_healthy_findings "$(lines "$work/findings")" findings '<=0'

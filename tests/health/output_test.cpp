@@ -222,6 +222,20 @@ TEST_CASE("a plugin's exit code is that of the worst") {
   CHECK(nagios_answer({warning, unknown, ok}).exit_code == 3);
 }
 
+TEST_CASE("a plugin whose counters have nothing to be compared with yet says so, and all is well") {
+  const auto answer = [](std::vector<FindingReport> reports, int first_readings) {
+    return nagios_answer(reports, HostNames::left_out, first_readings);
+  };
+  CHECK(answer({}, 7).exit_code == 0);
+  CHECK(answer({}, 7).line ==
+        "MUSTER OK - first look: 7 counters read for the first time, to be judged from the next "
+        "run on | checks=0 ok=0 warning=0 critical=0 unknown=0");
+  CHECK_THAT(answer({a_report("a", "", MonitorCode::ok)}, 1).line,
+             ContainsSubstring("OK - all checks pass; 1 counter read for the first time"));
+  CHECK(answer({a_report("a", "", MonitorCode::critical)}, 7).exit_code == 2);
+  CHECK(answer({a_report("a", "", MonitorCode::unknown)}, 7).exit_code == 3);
+}
+
 TEST_CASE("a plugin's line has an end") {
   FindingReport long_one = a_report(std::string(5'000, 'x'), "", MonitorCode::critical);
   std::vector<FindingReport> reports(300, a_report("check", "device", MonitorCode::warning));
