@@ -38,6 +38,18 @@ constexpr const char* replace_row =
     "unclean = excluded.unclean, nodes_min = excluded.nodes_min, "
     "nodes_max = excluded.nodes_max";
 
+// For each fault of a node's newest record before `since` the last record that was without it, or
+// 0. Since the one after that the fault has been told.
+constexpr const char* last_without_fault =
+    "without_fault(node, seq) AS MATERIALIZED (SELECT newest.node, ifnull((SELECT gap.seq"
+    " FROM record gap WHERE gap.job = '' AND gap.node = newest.node AND gap.kind = newest.kind"
+    " AND gap.seq < newest.seq AND NOT EXISTS (SELECT 1 FROM json_each(gap.payload, '$.faults') f"
+    " WHERE json_extract(f.value, '$.id') = json_extract(fault.value, '$.id'))"
+    " ORDER BY gap.seq DESC LIMIT 1), 0)"
+    " FROM record newest, json_each(newest.payload, '$.faults') fault WHERE newest.seq IN ("
+    " SELECT max(seq) FROM record WHERE job = '' AND kind = 'node_faults_seen'"
+    " AND seq < (SELECT seq FROM since) GROUP BY node))";
+
 // A file that no controller has migrated yet is read with the meaning its version had.
 std::string columns_of(int version) {
   std::string columns = row_columns;
@@ -222,7 +234,8 @@ Result<std::vector<Record>> Store::load_live() const {
   Statement query(
       sqlite_->connection,
       "WITH live(seq) AS (SELECT r.seq FROM job j JOIN record r ON r.job = j.name WHERE " + live +
-          "), since(seq) AS (SELECT ifnull(min(seq), 9223372036854775807) FROM live)"
+          "), since(seq) AS (SELECT ifnull(min(seq), 9223372036854775807) FROM live), " +
+          last_without_fault +
           " SELECT at_ms, kind, payload FROM record WHERE seq IN ("
           " SELECT seq FROM live"
           " UNION ALL SELECT seq FROM record WHERE job = '' AND seq > (SELECT seq FROM since)"
@@ -243,7 +256,12 @@ Result<std::vector<Record>> Store::load_live() const {
           " AND json_extract(f.value, '$.on_recurrence') IS NOT NULL"
           " AND json_extract(f.value, '$.code') <> '')))"
           " AND at_ms > (SELECT max(at_ms) FROM record) - 2592000000"
-          " AND seq < (SELECT seq FROM since))"
+          " AND seq < (SELECT seq FROM since)"
+          // Since when each of the faults that stand has been told.
+          " UNION ALL SELECT seq FROM without_fault"
+          " UNION ALL SELECT (SELECT told.seq FROM record told WHERE told.job = ''"
+          " AND told.node = gap.node AND told.kind = 'node_faults_seen' AND told.seq > gap.seq"
+          " ORDER BY told.seq LIMIT 1) FROM without_fault gap)"
           " ORDER BY seq");
   return read_records(sqlite_->connection, query);
 }

@@ -145,6 +145,46 @@ TEST_CASE("what is remembered of nodes and targets outlives jobs, and so does wh
   CHECK(state.breakers.at("farm").reset_at == from_ms(4));
 }
 
+// The core gives nodes that share a fault time to tell of it, from when each did first.
+TEST_CASE("since when faults are told is the same after a restart") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  const auto seen = [](std::int64_t ms, const char* node, std::vector<std::string> ids) {
+    NodeFaultsSeen record{{node}, {}, true};
+    for (const std::string& id : ids) record.faults.emplace_back().id = id;
+    return Record{from_ms(ms), Observation{record}};
+  };
+  std::vector<Record> journal{submitted("old")};
+  const std::vector<Record> told{
+      seen(1, "h01", {"a"}),      seen(2, "h02", {"a", "b"}), seen(3, "h01", {}),
+      seen(4, "h01", {"b"}),      seen(5, "h01", {"a", "b"}), seen(6, "h02", {"b"}),
+      seen(7, "h01", {"b", "a"}), seen(8, "h02", {"b", "a"}), seen(9, "h01", {"c", "a", "b"}),
+      seen(10, "h03", {"a"})};
+  journal.insert(journal.end(), told.begin(), told.end());
+  JobRow ended = a_row("old", 1);
+  ended.ended_at = from_ms(11);
+  const bool has_live_job = GENERATE(false, true);
+  REQUIRE(store->append(journal, {ended}));
+  if (has_live_job) {
+    const Record later = seen(13, "h03", {"b", "a"});
+    REQUIRE(store->append({submitted("live"), later}, {a_row("live", 12)}));
+    journal.insert(journal.end(), {submitted("live"), later});
+  }
+  State before, after;
+  for (const Record& record : journal) apply(before, record);
+  const auto records = store->load_live();
+  REQUIRE(records);
+  for (const Record& record : *records) apply(after, record);
+  using Told = std::map<std::string, Time>;
+  CHECK(before.nodes.at({"h01"}).faults_told ==
+        Told{{"a", from_ms(5)}, {"b", from_ms(4)}, {"c", from_ms(9)}});
+  CHECK(before.nodes.at({"h02"}).faults_told == Told{{"a", from_ms(8)}, {"b", from_ms(2)}});
+  for (const char* node : {"h01", "h02", "h03"}) {
+    CAPTURE(node);
+    CHECK(after.nodes.at({node}).faults_told == before.nodes.at({node}).faults_told);
+  }
+}
+
 // What boards called for, also in warnings that no later record of the node tells of any more.
 TEST_CASE("remedies are remembered over a restart as if there had been none") {
   Scratch scratch;
