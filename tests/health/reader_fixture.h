@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -36,9 +36,12 @@ inline NodeReader::Options reader_options(std::vector<std::string> way = {}) {
   return options;
 }
 
+// As far as it can be read: a process may go between the opening of its file and the reading.
 inline std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // an iterator would throw
+  return text.str();
 }
 
 // Fields of /proc/PID/stat behind the name: state, parent, …
