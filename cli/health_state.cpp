@@ -12,7 +12,7 @@
 #include "launcher/controller/home.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/whole_file.h"
-#include "launcher/wire/json_fields.h"
+#include "launcher/wire/versioned_json.h"
 
 namespace muster {
 
@@ -85,26 +85,11 @@ Status save_health_state(const std::filesystem::path& path, const HealthState& s
 }
 
 std::string encode_health_state(const HealthState& state) {
-  Json out;
-  write_json(out, state);
-  out["version"] = version;
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return versioned_json(state, version);
 }
 
 Result<HealthState> decode_health_state(std::string_view text) {
-  try {
-    const Json in = Json::parse(text);
-    const auto& object = in.get_ref<const Json::object_t&>();
-    const auto found = object.find("version");
-    if (found == object.end() || whole<int>(found->second) != version) {
-      return Error{"it is of another version of muster"};
-    }
-    HealthState state;
-    read_json(in, state);
-    return state;
-  } catch (const std::exception& wrong) {
-    return Error{std::string("it is broken: ") + wrong.what()};
-  }
+  return read_versioned_json<HealthState>(text, version);
 }
 
 }  // namespace muster

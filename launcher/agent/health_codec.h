@@ -1,5 +1,4 @@
-// What an agent, or `muster health`, keeps of a node's health in a file: JSON, of this build or an
-// older one. Unknown fields are passed over, absent ones keep their defaults.
+// What an agent keeps of its node's health in a file: JSON with a version (versioned_json.h).
 #pragma once
 
 #include <string>
@@ -12,7 +11,6 @@
 namespace muster {
 
 struct SavedHealth {
-  int version = 1;
   std::string boot_id;
   bool is_settled = false;  // NodeFaultsSeen::settled
   MonitorMemory monitor;
@@ -20,7 +18,6 @@ struct SavedHealth {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
-    visit("version", self.version);
     visit("boot_id", self.boot_id);
     visit("is_settled", self.is_settled);
     visit("monitor", self.monitor);

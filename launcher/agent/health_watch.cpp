@@ -127,7 +127,7 @@ void HealthWatch::save() {
   if (!health_) return;
   saved_at_ = boot_time();
   const std::string text =
-      encode_health({1, site_.boot_id, is_settled(), monitor_->memory(), health_->memory()});
+      encode_health({site_.boot_id, is_settled(), monitor_->memory(), health_->memory()});
   if (text == saved_) return;
   saved_ = text;
   if (!replace_file(site_.state_file, text, 0600, Durable::in_cache)) {
