@@ -1,6 +1,6 @@
 #include "health/gpu/sources.h"
 
-#include <algorithm>
+#include "health/kernel/pci_address.h"
 
 namespace muster {
 
@@ -10,7 +10,6 @@ constexpr const char* pci_devices = "/sys/bus/pci/devices";
 constexpr std::int64_t vendor_nvidia = 0x10de;
 constexpr std::int64_t class_vga = 0x0300;
 constexpr std::int64_t class_3d = 0x0302;
-constexpr std::size_t kernel_domain_digits = 4;
 
 constexpr const char* device_files[] = {
     "config",    "current_link_width",  "max_link_width",   "current_link_speed", "max_link_speed",
@@ -52,15 +51,7 @@ std::vector<std::string> gpus_on_pci(const SourceFiles& scanned) {
 }
 
 std::string kernel_pci_address(std::string_view driver_address) {
-  const std::size_t colon = driver_address.find(':');
-  while (driver_address.starts_with('0') && driver_address.find(':') > kernel_domain_digits &&
-         colon != driver_address.npos)
-    driver_address.remove_prefix(1);
-  std::string address(driver_address);
-  std::ranges::transform(address, address.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return address;
+  return normal_pci_address(driver_address).value_or(std::string(driver_address));
 }
 
 }  // namespace muster

@@ -18,7 +18,7 @@ std::vector<std::string> gpu_process_sources();
 
 // PCI addresses of NVIDIA's GPUs, "0000:3b:00.0", sorted.
 std::vector<std::string> gpus_on_pci(const SourceFiles& scanned);
-// The driver's "00000000:3B:00.0" as the kernel writes it.
+// The driver's "00000000:3B:00.0" as the kernel writes it; what is no address, as it is.
 std::string kernel_pci_address(std::string_view driver_address);
 std::string pci_file(const std::string& address, const char* name);
 
