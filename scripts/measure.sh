@@ -37,6 +37,19 @@ in_memory() { # MIB
 }
 in_memory=
 
+# Polls. What does not come ends the script; `late`, where there is one, says more about it.
+until_true() { # SECONDS COMMAND…
+  local deadline=$((SECONDS + $1)) limit=$1
+  shift
+  until "$@"; do
+    if [ "$SECONDS" -ge "$deadline" ]; then
+      ! declare -F late >/dev/null || late >&2
+      die "not within $limit s: $*"
+    fi
+    sleep 0.02
+  done
+}
+
 # Scripts that hold more than processes (a cluster) define this.
 release() { :; }
 
