@@ -163,7 +163,7 @@ void apply_one(State& state, Time at, const NodeFaultsSeen& record) {
     told.emplace(fault.id, known == node.faults_told.end() ? at : known->second);
     const bool counts = fault.remedy == Remedy::warn && fault.on_recurrence && fault.enforced &&
                         !fault.code.empty();
-    if (counts) remember_remedy(state, record.node, fault, record.owner);
+    if (counts) remember_remedy(state, record.node, fault, record.owner, at);
   }
   node.faults = record.faults;
   node.faults_told = std::move(told);
@@ -173,7 +173,7 @@ void apply_one(State& state, Time at, const NodeFaultsSeen& record) {
 void apply_one(State& state, Time at, const NodeFaulted& record) {
   Node& node = node_at(state, record.node);
   node.fault_drain = FaultDrain{at, record.fault, record.reason};
-  remember_remedy(state, record.node, record.fault, record.owner);
+  remember_remedy(state, record.node, record.fault, record.owner, at);
   Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
   Attempt* attempt = job ? active_attempt(*job) : nullptr;
   if (attempt && attempt->launched && find_node(*attempt, record.node)) {

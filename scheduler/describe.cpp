@@ -297,7 +297,7 @@ std::string describe(const State& state) {
   for (const RemedyTaken& taken : state.remedies) {
     text.line("remedy", taken.node.value + " " + taken.serial + " " + taken.device + " " +
                             taken.check + " " + taken.code + " " + taken.job);
-    text.line("remedy.at", taken.at);
+    text.line("remedy.times", std::vector<Time>{taken.at, taken.asked_at});
     text.line("remedy.step", taken.remedy);
   }
   for (const auto& [id, job] : state.jobs) put_job(text, job);

@@ -78,7 +78,7 @@ NodeFault climbed(const State& state, const NodeId& node, NodeFault fault) {
 }
 
 void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
-                     const std::optional<JobId>& owner) {
+                     const std::optional<JobId>& owner, Time at) {
   auto& all = state.remedies;
   const auto known = std::find_if(all.begin(), all.end(), [&](const RemedyTaken& taken) {
     return taken.at == fault.since && is_of_board(taken, node, fault) &&
@@ -86,19 +86,20 @@ void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
   });
   // Told again while another job runs there, it is still the fault of the first.
   if (known != all.end()) {
+    if (fault.remedy > known->remedy) known->asked_at = at;
     known->remedy = std::max(known->remedy, fault.remedy);
     return;
   }
   std::erase_if(all,
                 [&](const RemedyTaken& taken) { return taken.at < fault.since - remedy_window; });
   if (all.size() >= remedies_kept) all.erase(all.begin());
-  all.push_back({fault.since, node, fault.serial, fault.device, fault.check, fault.code,
+  all.push_back({fault.since, at, node, fault.serial, fault.device, fault.check, fault.code,
                  fault.remedy, owner ? owner->value : ""});
 }
 
 void forget_remedies(State& state, const std::string& check, Time since) {
   std::erase_if(state.remedies, [&](const RemedyTaken& taken) {
-    return taken.check == check && taken.at >= since;
+    return taken.check == check && taken.asked_at > since;
   });
 }
 

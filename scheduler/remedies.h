@@ -10,12 +10,13 @@ namespace muster {
 NodeFault climbed(const State& state, const NodeId& node, NodeFault fault);
 
 // The fault asked for something: counts from now on, once, however often it is told. `owner`: whose
-// the node was, by the record and not by State, of which a restart knows the live jobs alone. What
-// is too old, or too much, goes.
+// the node was, by the record and not by State, of which a restart knows the live jobs alone; `at`:
+// of the record. What is too old, or too much, goes.
 void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
-                     const std::optional<JobId>& owner);
+                     const std::optional<JobId>& owner, Time at);
 
-// What a check asked for since then was no board's fault.
+// What a check asked for after then was no board's fault. Those are the drains that its breaker
+// counted, however old their faults were.
 void forget_remedies(State& state, const std::string& check, Time since);
 
 }  // namespace muster

@@ -74,7 +74,8 @@ inline bool call_for_the_same(const std::vector<NodeFault>& a, const std::vector
 
 // What a fault called for, remembered by the board's serial: boards move between hosts.
 struct RemedyTaken {
-  Time at;
+  Time at;        // when the fault was believed
+  Time asked_at;  // when the core first acted on it: later, where others were waited for
   NodeId node;
   std::string serial;  // empty: the node's device counts
   std::string device;

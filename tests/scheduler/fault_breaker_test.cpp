@@ -111,6 +111,43 @@ TEST_CASE("the window is that of the profile, and what fails again after it coun
         "1 min look like one fault of network, storage or power");
 }
 
+// A fault that nodes may share is acted on minutes after it was believed.
+TEST_CASE(
+    "what an open breaker shows to be in vain is what it counted, to the edge of its window") {
+  const Milliseconds window = 2 * shared_cause_settles;
+  Bench bench;
+  bench.submit(a_job_with({1, 0, static_cast<int>(window / Seconds{1})}, 10));
+  const auto boards = [&] {
+    std::string all;
+    for (const RemedyTaken& taken : bench.state.remedies) all += taken.node.value + " ";
+    return all;
+  };
+  const Time believed = bench.now;
+  stall(bench, 1, 1);
+  bench.pass(shared_cause_settles);
+  REQUIRE(is_drained(bench, 1));
+  SECTION("drained within it, for a fault from before it") {
+    bench.pass(window - shared_cause_settles - a_moment);
+    stall(bench, 2, 2);
+    bench.pass(shared_cause_settles);
+    REQUIRE(bench.last<BreakerOpened>());
+    CHECK(bench.now - window > believed);
+    CHECK(boards() == "");
+  }
+  SECTION("drained as it began") {
+    bench.pass(window - shared_cause_settles);
+    stall(bench, 2, 2);
+    bench.pass(shared_cause_settles);
+    CHECK(!bench.last<BreakerOpened>());
+    CHECK(boards() == "h01 h02 ");
+    stall(bench, 3, 3);
+    bench.pass(shared_cause_settles);
+    REQUIRE(bench.last<BreakerOpened>());
+    CHECK(boards() == "h01 ");
+  }
+  CHECK(replay(bench.journal).disagreements.empty());
+}
+
 TEST_CASE("a node counts once, and another check has a count of its own") {
   Bench bench;
   bench.submit(a_job().on_nodes(1).of_cluster(20));
