@@ -53,8 +53,15 @@ controller_pids() { pgrep -f "[m]uster controller" | while read -r pid; do
 done; true; }
 no_controller() { [ -z "$(controller_pids)" ]; }
 agent_pids() { pgrep -f "[m]uster.* agent serve .*$MUSTER_HOME/" || true; }
-# Processes of a job, wherever: by the token in their environment.
-job_pids() { grep -lsaF "MUSTER_JOB=$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3; true; }
+# Processes of a job, wherever: by its name in their environment. Another test beside this one may
+# have a job of that name: this one's have a path of $work in their environment or their mounts.
+job_pids() {
+  local file
+  for file in $(grep -lsazFx "MUSTER_JOB=$1" /proc/[0-9]*/environ 2>/dev/null); do
+    grep -qsaF "$work/" "$file" "${file%environ}mountinfo" && echo "$file" | cut -d/ -f3
+  done
+  true
+}
 no_process_of() { [ -z "$(job_pids "$1")" ]; }
 
 job_file() {  # job_file NAME: a job file from stdin
