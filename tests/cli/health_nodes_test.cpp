@@ -170,8 +170,10 @@ TEST_CASE("an answer that is none is never a pass") {
 TEST_CASE("an answer that is nested too deeply to be written out again is none") {
   const std::string whole = Looked({active}).text();
   const auto nested = [&](const std::string& open, const std::string& close, int depth) {
-    std::string value = "1";
-    for (int i = 0; i < depth; ++i) value = open + value + close;
+    std::string value;
+    for (int i = 0; i < depth; ++i) value += open;
+    value += "1";
+    for (int i = 0; i < depth; ++i) value += close;
     return whole.substr(0, whole.rfind('}')) + ",\"more\":" + value + "}";
   };
   for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{"{\"a\":", "}"}}) {
