@@ -13,7 +13,7 @@
 #include "health/profile_floor.h"
 #include "launcher/agent/agent_log.h"
 #include "launcher/os/whole_file.h"
-#include "launcher/wire/json_fields.h"
+#include "launcher/wire/versioned_json.h"
 
 namespace muster {
 
@@ -48,14 +48,13 @@ struct SavedFigure {
   }
 };
 
+constexpr int saved_version = 1;
 struct SavedFigures {
-  int version = 1;
   std::string boot_id;
   std::vector<SavedFigure> figures;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
-    visit("version", self.version);
     visit("boot_id", self.boot_id);
     visit("figures", self.figures);
   }
@@ -272,14 +271,10 @@ void GateMeasure::end_run() {
 void GateMeasure::load() {
   const std::string text = text_of_file(site_.directory + figures_file);
   if (text.empty()) return;
-  SavedFigures saved;
-  try {
-    read_json(Json::parse(text), saved);
-  } catch (const std::exception& error) {
-    return log_line(std::string("figures of earlier gates are lost: ") + error.what());
-  }
-  if (saved.version != 1 || saved.boot_id != site_.boot_id) return;
-  for (const SavedFigure& one : saved.figures) {
+  const auto saved = read_versioned_json<SavedFigures>(text, saved_version);
+  if (!saved) return log_line("figures of earlier gates are lost: " + saved.error().message);
+  if (saved->boot_id != site_.boot_id) return;
+  for (const SavedFigure& one : saved->figures) {
     if (find_performance_metric(one.metric) == nullptr) continue;
     figures_.push_back(
         {{one.metric, one.device, one.value, ""}, std::chrono::milliseconds(one.at_ms)});
@@ -287,15 +282,13 @@ void GateMeasure::load() {
 }
 
 void GateMeasure::save() const {
-  SavedFigures saved{1, site_.boot_id, {}};
+  SavedFigures saved{site_.boot_id, {}};
   for (const GateFigure& one : figures_) {
     if (!one.sample.value) continue;
     saved.figures.push_back(
         {one.sample.metric, one.sample.device, *one.sample.value, one.at.count()});
   }
-  Json json;
-  write_json(json, saved);
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = versioned_json(saved, saved_version);
   if (!replace_file(site_.directory + figures_file, text, 0600, Durable::in_cache)) {
     log_line("cannot write " + site_.directory + figures_file);
   }

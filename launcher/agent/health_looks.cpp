@@ -13,21 +13,25 @@ namespace {
 // In the agent's directory: what looks on demand remember from one to the next.
 constexpr const char* asked_state = "/health-asked.state";
 
+// `muster health VERB` for a program that reads its answer; a profile comes on standard input.
+std::vector<std::string> health_words(const char* verb, const std::string& state_file,
+                                      const std::string& profile) {
+  std::vector<std::string> words{"health",
+                                 verb,
+                                 "--output=json",
+                                 "--color=never",
+                                 "--only-show-errors",
+                                 "--state=" + state_file};
+  if (!profile.empty()) words.insert(words.end(), {"--profile=-", "--profile-alone"});
+  return words;
+}
+
 }  // namespace
 
 std::vector<std::string> health_look_arguments(const LookAtHealth& request, bool is_busy,
                                                const std::string& state_file) {
   const HealthWanted& wanted = request.wanted;
-  std::vector<std::string> words{"health",
-                                 "run",
-                                 "--output=json",
-                                 "--color=never",
-                                 "--only-show-errors",
-                                 "--state=" + state_file};
-  if (!request.profile.empty()) {
-    words.emplace_back("--profile=-");
-    words.emplace_back("--profile-alone");
-  }
+  std::vector<std::string> words = health_words("run", state_file, request.profile);
   if (is_busy) {
     words.emplace_back("--beside-ranks");
   } else {
@@ -42,18 +46,7 @@ std::vector<std::string> health_look_arguments(const LookAtHealth& request, bool
 std::vector<std::string> measure_arguments(const MeasureNode& request,
                                            const std::string& state_file) {
   std::vector<std::string> words{"agent", "probe"};
-  if (!request.is_probe) {
-    words = {"health",
-             "active",
-             "--output=json",
-             "--color=never",
-             "--only-show-errors",
-             "--state=" + state_file};
-    if (!request.profile.empty()) {
-      words.emplace_back("--profile=-");
-      words.emplace_back("--profile-alone");
-    }
-  }
+  if (!request.is_probe) words = health_words("active", state_file, request.profile);
   words.insert(words.end(), request.words.begin(), request.words.end());
   return words;
 }
