@@ -112,10 +112,21 @@ class Planner {
       probe.words.insert(probe.words.end(), situation_.hcas.begin(), situation_.hcas.end());
     if (spec.name == "ib-loop")
       probe.words.insert(probe.words.end(), {"--gpus", std::to_string(situation_.gpus)});
+    probe.devices = devices_of(spec);
     probe.metrics = std::move(metrics);
     probe.time = spec.time * (names_hcas ? static_cast<int>(situation_.hcas.size()) : 1);
     probe.killed_after = probe.time + spec.limit;
     plan_.probes.push_back(std::move(probe));
+  }
+
+  // Where only the node says how many GPUs there are, some may be hidden from the probe on purpose;
+  // where the profile leaves some out, they may be gone.
+  int devices_of(const ProbeSpec& spec) const {
+    const bool is_of_each_gpu =
+        spec.name == "gpu-host" || spec.name == "gpu-memory" || spec.name == "gpu-matrix";
+    const bool leaves_some_out = std::ranges::any_of(
+        profile_.exclude, [](const CheckExclusion& one) { return !one.device.empty(); });
+    return is_of_each_gpu && !leaves_some_out ? profile_.gpu.count.value_or(0) : 0;
   }
 
   std::vector<std::string> wanted(const ProbeSpec& spec, bool is_possible) const {

@@ -53,6 +53,7 @@ struct PlannedProbe {
   std::vector<std::string> metrics;  // that are judged; it may print more
   std::chrono::seconds time{0};
   std::chrono::seconds killed_after{0};
+  int devices = 0;  // that it should tell of, each metric; 0: nobody knows
 };
 
 struct ProbePlan {

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Why a metric that is not told of was not.
+// Why a metric that is not told of was not, or not of all devices.
 std::string why_silent(const PlannedProbe& probe, const ToolRun& run) {
   const std::string said = probe_text(run.errors.substr(0, run.errors.find('\n')));
   const std::string because = said.empty() ? "" : ": " + said;
@@ -26,6 +26,29 @@ std::string why_silent(const PlannedProbe& probe, const ToolRun& run) {
   return "the probe was killed after " + std::to_string(probe.killed_after.count()) + " s";
 }
 
+// Devices that a probe does not come to are missed by nobody: one that did not end well has told of
+// less than there is.
+void add_untold(ProbeOutput& output, const PlannedProbe& probe, const ToolRun& run) {
+  const bool ended_well = run.exit_code && *run.exit_code == 0;
+  for (const std::string& metric : probe.metrics) {
+    int devices = 0;
+    bool is_of_node = false;
+    for (const PerformanceSample& one : output.samples) {
+      if (one.metric != metric) continue;
+      if (one.device.empty()) is_of_node = true;
+      ++devices;
+    }
+    if (devices == 0 || is_of_node) continue;  // it has its own sample, or one for the node
+    if (!ended_well) {
+      output.samples.push_back({metric, "", std::nullopt, why_silent(probe, run)});
+    } else if (devices < probe.devices) {
+      output.samples.push_back({metric, "", std::nullopt,
+                                "the probe told of " + std::to_string(devices) + " of " +
+                                    std::to_string(probe.devices) + " devices"});
+    }
+  }
+}
+
 void run_probe_of(const PlannedProbe& probe, const ProbeRunner& runner, ProbeFigures& figures) {
   std::vector<std::string> argv = runner.program;
   argv.insert(argv.end(), probe.words.begin(), probe.words.end());
@@ -34,6 +57,7 @@ void run_probe_of(const PlannedProbe& probe, const ProbeRunner& runner, ProbeFig
   const double took_ms = std::chrono::duration<double, std::milli>(Clock::now() - began).count();
   ProbeOutput output = read_probe_output(run.output);
   add_missing_samples(output, probe.metrics, why_silent(probe, run));
+  add_untold(output, probe, run);
   if (output.refused > 0) {
     figures.strange.push_back(probe.words.front() + ": " + std::to_string(output.refused) +
                               " lines are none of a probe, as '" + output.first_refused + "'");

@@ -64,6 +64,20 @@ TEST_CASE("what the profile states a floor for is measured, and nothing else") {
   for (const PlannedProbe& probe : plan.probes) CHECK(probe.killed_after > probe.time);
 }
 
+TEST_CASE("the probes of each GPU should tell of as many as the profile states") {
+  auto profile = with_floors({{"h2d_gb_per_s", 48}, {"p2p_gb_per_s", 1}, {"stream_mb_per_s", 1}});
+  const auto devices = [&](std::string_view name) {
+    return planned(plan_probes(profile, gpu_node()), name).devices;
+  };
+  CHECK(devices("gpu-host") == 0);
+  profile.gpu.count = 8;
+  CHECK(devices("gpu-host") == 8);
+  CHECK(devices("gpu-peer") == 0);
+  CHECK(devices("memory") == 0);
+  profile.exclude.push_back({"gpu.*", "gpu3", ""});
+  CHECK(devices("gpu-host") == 0);
+}
+
 TEST_CASE("a profile without floors needs no probe") {
   const ProbePlan plan = plan_probes({}, gpu_node());
   CHECK(plan.probes.empty());

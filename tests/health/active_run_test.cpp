@@ -58,6 +58,30 @@ TEST_CASE("a probe that hangs is killed at its limit, and keeps what it had said
   CHECK(sample(figures, "stream_mb_per_s").value == 9000);
 }
 
+TEST_CASE("a metric is not whole when its probe did not end well, or told of too few devices") {
+  const auto said = [](const std::string& script, int devices = 0) {
+    PlannedProbe probe = scripted(script, {"h2d_gb_per_s", "d2h_gb_per_s"},
+                                  seconds(script.ends_with("60") ? 1 : 20));
+    probe.devices = devices;
+    std::string text;
+    for (const PerformanceSample& one : run({probe}).samples) {
+      text += one.metric.substr(0, 3) + one.device + (one.value ? "" : ": " + one.error) + "\n";
+    }
+    return text;
+  };
+  const std::string all = "echo h2d_gb_per_s gpu0 50; echo d2h_gb_per_s gpu0 50; ";
+  CHECK(said(all) == "h2dgpu0\nd2hgpu0\n");
+  CHECK(said(all + "exec sleep 60") ==
+        "h2dgpu0\nd2hgpu0\nh2d: the probe was killed after 1 s\n"
+        "d2h: the probe was killed after 1 s\n");
+  CHECK(said(all + "exit 3") ==
+        "h2dgpu0\nd2hgpu0\nh2d: the probe ended with 3\nd2h: the probe ended with 3\n");
+  CHECK(said("echo h2d_gb_per_s - 50; exit 3") == "h2d\nd2h: the probe ended with 3\n");
+  CHECK(said(all, 1) == "h2dgpu0\nd2hgpu0\n");
+  CHECK(said(all + "echo h2d_gb_per_s gpu1 50", 2) ==
+        "h2dgpu0\nd2hgpu0\nh2dgpu1\nd2h: the probe told of 1 of 2 devices\n");
+}
+
 TEST_CASE("a probe that fails says why where a number is missing") {
   const ProbeFigures figures = run({scripted("echo 'no room' >&2; exit 3", {"fio_read_mb_per_s"}),
                                     scripted("exit 0", {"stream_mb_per_s"}),
