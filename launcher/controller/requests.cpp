@@ -149,7 +149,8 @@ void Requests::tell_mended(const Node& node, const std::string& check) {
   for (const NodeFault& fault : node.faults) {
     if (check.empty() || fault.check == check) mended.ids.push_back(fault.id);
   }
-  if (!mended.ids.empty()) desk_.pool.send(node.id, mended);
+  // Of an undrained node none as well: what a gate has measured there is measured anew.
+  if (!mended.ids.empty() || check.empty()) desk_.pool.send(node.id, mended);
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& request) {

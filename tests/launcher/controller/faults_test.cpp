@@ -110,6 +110,22 @@ TEST_CASE("an agent is told what was mended when the undrain is in the journal, 
   }
 }
 
+TEST_CASE("the agent of an undrained node is told so where no faults are known, of a check not") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  agents.know(Decision{BreakerOpened{"ib.phys", "why", true}});
+  Desk desk(agents);
+  desk.ask(SetDrain{{"n1"}, false, "", {}});
+  CHECK(wire->take<FaultsMended>().empty());
+  desk.write(Done{});
+  const auto mended = wire->take<FaultsMended>();
+  REQUIRE(mended.size() == 1);
+  CHECK(mended.front().ids.empty());
+  desk.ask(ResetBreaker{"ib.phys"});
+  desk.write(Done{});
+  CHECK(wire->take<FaultsMended>().empty());
+}
+
 TEST_CASE("so is one when a check is armed again: what it found before counts no more") {
   Agents agents;
   const auto wire = agents.connect(address_of("n1", "a"));
