@@ -24,13 +24,6 @@ int refused(const std::string& sentence, int code, const CommonOptions& common) 
   return code;
 }
 
-std::optional<std::filesystem::path> state_file(const HealthActiveOptions& options,
-                                                const HealthSources& sources) {
-  if (options.forget) return std::nullopt;
-  if (!options.state.empty()) return options.state;
-  return usual_state_file(sources.host());
-}
-
 HealthState remembered(const std::optional<std::filesystem::path>& file, const std::string& host,
                        const CommonOptions& common) {
   if (!file) return {};
@@ -71,6 +64,13 @@ int measure_nodes(const HealthActiveOptions& options, const CommonOptions& commo
 
 }  // namespace
 
+std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions& options,
+                                                       const std::string& host) {
+  if (options.forget || options.gate) return std::nullopt;
+  if (!options.state.empty()) return options.state;
+  return usual_state_file(host);
+}
+
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
   if (!misused.empty()) return refused(misused, usage_error, common);
@@ -98,7 +98,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   // What is remembered is read late: other runs wrote it while the probes ran.
   const bool was_busy = !figures.busy.empty();
   if (was_busy) notice("not idle: " + figures.busy + ": nothing of this run is remembered", common);
-  const auto file = was_busy ? std::nullopt : state_file(options, sources);
+  const auto file = was_busy ? std::nullopt : active_state_file(options, sources.host());
   HealthState state = remembered(file, sources.host(), common);
   ActiveMoment moment;
   moment.at = sources.now();

@@ -3,6 +3,7 @@
 // the cluster they are measured, and compared with each other.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,11 @@ struct HealthActiveOptions {
   bool forget = false;
   std::string prometheus_file;
 };
+
+// Where it is remembered what was found; nothing: nowhere. Before a job processors may be busy:
+// that a floor was missed then proves nothing later.
+std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions& options,
+                                                       const std::string& host);
 
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common);
 

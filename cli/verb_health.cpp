@@ -140,7 +140,7 @@ void add_active(CommandLine& line) {
     of.repeated("--only", options->only, "Only this probe, floor or none (again for more)");
     of.option("--disk", options->disk, "The disk of this DIR is measured too");
     of.flag("--force", options->force, "Measure although the host is not idle");
-    of.flag("--gate", options->gate, "As before a job: processors may be busy, GPUs may not");
+    of.flag("--gate", options->gate, "As before a job: processors may be busy; remembers nothing");
     of.flag("--all", options->all, "Show the checks that passed, too");
     of.option("--state", options->state, "What is remembered from run to run lies here");
     of.flag("--forget", options->forget, "Remember nothing, before or after");

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/health_active.h"
 #include "cli/health_active_look.h"
 #include "cli/health_idle.h"
 #include "cli/health_measure.h"
@@ -226,4 +227,15 @@ TEST_CASE("a host with a rank of a job is refused, unless it is forced") {
   CHECK_THAT(why_not_idle(sources), ContainsSubstring("of muster runs here"));
   wanted.force = true;
   CHECK(std::holds_alternative<ProbeFigures>(measure_node(sources, {}, wanted, quiet())));
+}
+
+TEST_CASE("what is measured before a job is remembered nowhere: processors may be busy then") {
+  HealthActiveOptions options;
+  options.state = "/state";
+  CHECK(active_state_file(options, "n17") == "/state");
+  options.gate = true;
+  CHECK_FALSE(active_state_file(options, "n17"));
+  options.gate = false;
+  options.forget = true;
+  CHECK_FALSE(active_state_file(options, "n17"));
 }
