@@ -22,29 +22,37 @@ std::vector<PerformanceSample> samples_of(std::span<const GateFigure> figures,
   return samples;
 }
 
-bool is_met(const HealthProfile& profile, const PerformanceSample& sample) {
-  const auto finding = judge_sample(profile, {}, sample, {});
+bool is_met(const HealthProfile& profile, std::span<const PerformanceSample> of_metric,
+            const PerformanceSample& sample) {
+  const auto finding = judge_sample(profile, of_metric, sample, {});
   return !finding || finding->status == CheckStatus::pass;
 }
 
-bool is_young(const HealthProfile& profile, const GateFigure& figure,
-              std::chrono::milliseconds now) {
-  if (!figure.sample.value || figure.at > now) return false;
+// As judge_gate_figures sees them: what is slow beside the node's other devices is bad, too.
+bool is_young(const HealthProfile& profile, std::span<const PerformanceSample> of_metric,
+              const GateFigure& figure, std::chrono::milliseconds now) {
+  if (figure.at > now) return false;
   const std::chrono::milliseconds age = now - figure.at;
-  return age < (is_met(profile, figure.sample) ? std::chrono::milliseconds(figures_keep)
-                                               : std::chrono::milliseconds(bad_figures_keep));
+  return age < (is_met(profile, of_metric, figure.sample)
+                    ? std::chrono::milliseconds(figures_keep)
+                    : std::chrono::milliseconds(bad_figures_keep));
 }
 
-// All that is known of it is young.
+// All that is known of it is young, or it could not be had a short time ago.
 bool is_known(const HealthProfile& profile, const std::string& metric,
               std::span<const GateFigure> known, std::chrono::milliseconds now) {
+  const std::vector<PerformanceSample> of_metric = samples_of(known, {metric});
   bool any = false;
+  bool was_missed = false;
+  bool is_each_young = true;
   for (const GateFigure& figure : known) {
     if (figure.sample.metric != metric) continue;
-    if (!is_young(profile, figure, now)) return false;
     any = true;
+    const bool young = is_young(profile, of_metric, figure, now);
+    if (young && !figure.sample.value) was_missed = true;
+    if (!young) is_each_young = false;
   }
-  return any;
+  return was_missed || (any && is_each_young);
 }
 
 // "cpu_gemm_gflops 12 GFLOP/s, expected >= 300 GFLOP/s, floor of the profile"

@@ -20,13 +20,14 @@ namespace muster {
 
 // Hardware seldom becomes slow, and a gate is in a job's way: twice a day.
 inline constexpr std::chrono::hours figures_keep{12};
-// Somebody may mend it at any time; a job that waits for nodes asks every half minute.
+// Somebody may mend it at any time; a job that waits for nodes asks every half minute. So long it
+// is remembered as well of a figure that it could not be had, and why.
 inline constexpr std::chrono::minutes bad_figures_keep{10};
 // Of a gate, however many probes hang: the scheduler's own limit for gates is 15 min.
 inline constexpr std::chrono::minutes gate_measuring_limit{13};
 
 struct GateFigure {
-  PerformanceSample sample;
+  PerformanceSample sample;         // without a value: it could not be had
   std::chrono::milliseconds at{0};  // since the node's boot
 };
 

@@ -29,14 +29,19 @@ constexpr const char* figures_file = "/measured.json";
 constexpr const char* profile_file = "/measured-profile.yml";
 // Before what the program complains of.
 constexpr std::string_view complaint_prefix = "muster: ";
-// A child says first whether the program answered.
+// A child says first whether the program answered, said at once that it cannot, or was killed.
 constexpr char answered = '+';
 constexpr char refused = '-';
+constexpr char hung = '!';
+
+// 1 had no errors: what could not be had was taken for measured.
+constexpr int saved_version = 2;
 
 struct SavedFigure {
   std::string metric;
   std::string device;
-  double value = 0;
+  std::optional<double> value;
+  std::string error;
   std::int64_t at_ms = 0;
 
   template <class Self, class Visit>
@@ -44,11 +49,11 @@ struct SavedFigure {
     visit("metric", self.metric);
     visit("device", self.device);
     visit("value", self.value);
+    visit("error", self.error);
     visit("at_ms", self.at_ms);
   }
 };
 
-constexpr int saved_version = 1;
 struct SavedFigures {
   std::string boot_id;
   std::vector<SavedFigure> figures;
@@ -75,6 +80,7 @@ std::string last_line(std::string text) {
 // What the program needs of the profile: which devices there are. JSON is read as YAML.
 std::string profile_text(const HealthProfile& profile) {
   Json json{{"profile", "gate"}};
+  if (profile.gpu.count) json["gpu"]["count"] = *profile.gpu.count;
   if (!profile.ib.ports.empty()) json["ib"]["ports"] = profile.ib.ports;
   for (const CheckExclusion& one : profile.exclude) {
     Json exclusion{{"check", one.check}};
@@ -93,7 +99,7 @@ std::string run_program(const std::vector<std::string>& argv, std::chrono::secon
   const std::string ended = run.exit_code
                                 ? "it ended with " + std::to_string(*run.exit_code)
                                 : "it took more than " + std::to_string(limit.count()) + " s";
-  return refused + (said.empty() ? ended : said);
+  return (run.exit_code ? refused : hung) + (said.empty() ? ended : said);
 }
 
 std::string text_at(const Json& object, const char* key) {
@@ -209,12 +215,12 @@ bool GateMeasure::measure(const Question& question, std::vector<std::string> pro
 void GateMeasure::measured(const Result<std::string>& said) {
   run_.reset();
   claim_.give_back();
-  if (!said) {
-    answer(said.error().message);
-  } else if (said->starts_with(answered)) {
+  if (said && said->starts_with(answered)) {
     take(said->substr(1));
   } else {
-    answer(said->substr(1));
+    const std::string why = said ? said->substr(1) : said.error().message;
+    if (!said || said->starts_with(hung)) miss(why);
+    answer(why);
   }
   go_on();
 }
@@ -232,6 +238,24 @@ void GateMeasure::take(const std::string& text) {
   answer("");
 }
 
+// The next gates need not wait as long for the same. A host that is not idle says so at once, and
+// may be idle then.
+void GateMeasure::miss(const std::string& why) {
+  const Question& first = questions_.front();
+  const auto now = now_since_boot();
+  const auto due = probes_due(first.profile, first.plan, figures_, now);
+  std::erase_if(figures_, [&](const GateFigure& one) { return now - one.at > figures_keep; });
+  for (const PlannedProbe& probe : first.plan.probes) {
+    if (std::ranges::find(due, probe.spec->name) == due.end()) continue;
+    for (const std::string& metric : probe.metrics) {
+      std::erase_if(figures_, [&](const GateFigure& one) {
+        return one.sample.metric == metric && !one.sample.value;
+      });
+      figures_.push_back({{metric, "", std::nullopt, why}, now});
+    }
+  }
+}
+
 void GateMeasure::answer(const std::string& why_not_measured) {
   end_run();
   const Question question = std::move(questions_.front());
@@ -242,7 +266,6 @@ void GateMeasure::answer(const std::string& why_not_measured) {
              why_not_measured);
     add_unmeasured(figures, question, why_not_measured);
   }
-  std::erase_if(figures_, [](const GateFigure& one) { return !one.sample.value; });
   save();
   question.done(judge_gate_figures(question.profile, question.plan, figures));
 }
@@ -277,16 +300,16 @@ void GateMeasure::load() {
   for (const SavedFigure& one : saved->figures) {
     if (find_performance_metric(one.metric) == nullptr) continue;
     figures_.push_back(
-        {{one.metric, one.device, one.value, ""}, std::chrono::milliseconds(one.at_ms)});
+        {{one.metric, one.device, one.value, one.error}, std::chrono::milliseconds(one.at_ms)});
   }
 }
 
 void GateMeasure::save() const {
   SavedFigures saved{site_.boot_id, {}};
   for (const GateFigure& one : figures_) {
-    if (!one.sample.value) continue;
+    const PerformanceSample& sample = one.sample;
     saved.figures.push_back(
-        {one.sample.metric, one.sample.device, *one.sample.value, one.at.count()});
+        {sample.metric, sample.device, sample.value, sample.error, one.at.count()});
   }
   const std::string text = versioned_json(saved, saved_version);
   if (!replace_file(site_.directory + figures_file, text, 0600, Durable::in_cache)) {

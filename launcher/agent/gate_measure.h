@@ -54,6 +54,7 @@ class GateMeasure {
   bool measure(const Question& question, std::vector<std::string> probes);  // false: not its turn
   void measured(const Result<std::string>& said);
   void take(const std::string& text);
+  void miss(const std::string& why);
   void answer(const std::string& why_not_measured);  // the first question
   static void add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
                              const std::string& why);

@@ -24,6 +24,10 @@ GateFigure number(const std::string& metric, double value, milliseconds at = {},
   return {{metric, device, value, ""}, at};
 }
 
+GateFigure no_number(const std::string& metric, milliseconds at, const std::string& device = "") {
+  return {{metric, device, std::nullopt, "killed"}, at};
+}
+
 Names planned(const HealthProfile& profile, const CheckChoice& choice = {}) {
   return probe_names(gate_plan(profile, choice));
 }
@@ -77,7 +81,15 @@ TEST_CASE("a good figure is believed for half a day, a bad one for minutes") {
       {"bad, older", {number("cpu_gemm_gflops", 20, now - minutes(10))}, true},
       {"of the future", {number("cpu_gemm_gflops", 120, now + minutes(1))}, true},
       {"another figure", {number("stream_mb_per_s", 120, now)}, true},
-      {"no number", {{{"cpu_gemm_gflops", "", std::nullopt, "killed"}, now}}, true}};
+      {"no number, young", {no_number("cpu_gemm_gflops", now - minutes(9))}, false},
+      {"no number, older", {no_number("cpu_gemm_gflops", now - minutes(10))}, true},
+      {"none of late, but bad before",
+       {number("cpu_gemm_gflops", 20, now - minutes(30)), no_number("cpu_gemm_gflops", now)},
+       false},
+      {"none on one device",
+       {number("cpu_gemm_gflops", 120, now - minutes(11), "a"),
+        no_number("cpu_gemm_gflops", now - minutes(11), "b")},
+       true}};
   for (const Row& row : rows) {
     INFO(row.what);
     CHECK(due(cpu, row.known, now) == (row.is_due ? Names{"cpu"} : Names{}));
@@ -93,6 +105,19 @@ TEST_CASE("a good figure is believed for half a day, a bad one for minutes") {
   CHECK(due(copies, known, now).empty());
   known.push_back(number("d2h_gb_per_s", 5, now - hours(1), "gpu1"));
   CHECK(due(copies, known, now) == Names{"gpu-host"});
+}
+
+TEST_CASE("a device that is slow beside the node's others is bad, though it meets the floor") {
+  const milliseconds now = hours(100);
+  const HealthProfile products = with_floors({{"gemm_gflops", 100}});
+  std::vector<GateFigure> known;
+  for (int i = 0; i < 7; ++i) {
+    known.push_back(number("gemm_gflops", 800, now - hours(1), "gpu" + std::to_string(i)));
+  }
+  CHECK(due(products, known, now).empty());
+  known.push_back(number("gemm_gflops", 300, now - hours(1), "gpu7"));
+  REQUIRE_THAT(kept_away(products, known), ContainsSubstring("gpu7"));
+  CHECK(due(products, known, now) == Names{"gpu-matrix"});
 }
 
 TEST_CASE("a figure below its floor keeps the job away and is named with its value") {

@@ -133,6 +133,22 @@ TEST_CASE("a node that cannot be measured is refused where its profile requires 
   CHECK(strict.asked().empty());
 }
 
+TEST_CASE("a device without a figure stays unknown for the next gates, by the next agent as well") {
+  Gate gate(with_floor(100, {"perf.cpu"}));
+  gate.is_measured(
+      R"({"figures": [{"metric": "cpu_gemm_gflops", "device": "a", "value": 120},)"
+      R"( {"metric": "cpu_gemm_gflops", "device": "b", "value": null, "error": "bad sums"}]})");
+  const Said unknown{"perf.cpu: cannot be told on b: cpu_gemm_gflops: bad sums"};
+  CHECK(gate.asked() == unknown);
+  gate.is_measured(figure(120));
+  CHECK(gate.asked() == unknown);
+  gate.restart();
+  CHECK(gate.asked() == unknown);
+  CHECK(gate.times() == 1);
+  gate.client().send(FaultsMended{});
+  CHECK(gate.asked().empty());
+}
+
 TEST_CASE("a gate that measures goes on over the deadline of the quick checks, until it is left") {
   Gate gate(with_floor(100));
   gate.is_measured("hang");
