@@ -1,6 +1,7 @@
 #include "launcher/agent/child_tasks.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@ ChildTasks::Tell teller(int out) {
   ::prctl(PR_SET_NAME, "muster-task");
   // A child that hangs in the kernel outlives the agent: it must not keep its lock and sockets.
   out = ::dup2(out, STDERR_FILENO + 1);
+  ::fcntl(out, F_SETFD, FD_CLOEXEC);  // nor must what it starts keep its answer from ending
   close_descriptors_from(STDERR_FILENO + 2);
   const std::string answer = answer_mark + work(teller(out)) + whole_mark;
   ::_exit(write_all(out, answer) ? 0 : 1);
@@ -69,6 +71,15 @@ struct ChildTasks::Task {
 
   void kill() const {
     if (pid > 0) ::kill(pid, SIGKILL);
+  }
+  bool is_whole() const {
+    return answer.size() >= 2 && answer.front() == answer_mark && answer.back() == whole_mark;
+  }
+  // Its answer is here, whoever else still holds the pipe.
+  bool has_said_all() {
+    int unread = 0;
+    return pid == 0 && is_whole() && ::ioctl(pipe.native_handle(), FIONREAD, &unread) == 0 &&
+           unread == 0;
   }
   // True when the child told something.
   bool take_progress() {
@@ -118,10 +129,18 @@ void ChildTasks::stop(TaskId id) {
   if (const auto found = tasks_.find(id); found != tasks_.end()) found->second->kill();
 }
 
+pid_t ChildTasks::process_of(TaskId id) const {
+  const auto found = tasks_.find(id);
+  return found == tasks_.end() ? 0 : found->second->pid;
+}
+
 bool ChildTasks::reaped(pid_t pid) {
   for (const auto& [id, task] : tasks_) {
     if (task->pid != pid) continue;
     task->pid = 0;
+    boost::asio::post(io_, [this, held = task] {
+      if (held->done && held->has_said_all()) conclude(held);
+    });
     return true;
   }
   return false;
@@ -145,13 +164,14 @@ void ChildTasks::read_more(const std::shared_ptr<Task>& task) {
         if (error == boost::asio::error::operation_aborted) return;
         task->answer.append(task->buffer.data(), count);
         if (task->take_progress()) watch_silence(task);
-        if (!error) return read_more(task);
-        std::string& answer = task->answer;
-        if (answer.size() < 2 || answer.front() != answer_mark || answer.back() != whole_mark) {
-          return finish(task, Error{"the process that did it was killed"});
-        }
-        finish(task, answer.substr(1, answer.size() - 2));
+        if (!error && !task->has_said_all()) return read_more(task);
+        conclude(task);
       });
+}
+
+void ChildTasks::conclude(const std::shared_ptr<Task>& task) {
+  if (!task->is_whole()) return finish(task, Error{"the process that did it was killed"});
+  finish(task, task->answer.substr(1, task->answer.size() - 2));
 }
 
 void ChildTasks::finish(const std::shared_ptr<Task>& task, Result<std::string> answer) {

@@ -32,6 +32,7 @@ class ChildTasks {
   TaskId run(Work work, Milliseconds limit, Done done);
   // Kills the child; its Done gets an Error when it is gone. Does nothing when it is over.
   void stop(TaskId id);
+  pid_t process_of(TaskId id) const;  // 0: it never started, or is over
   // The number of a dead child is nobody's: it is not signalled any more.
   bool reaped(pid_t pid);
 
@@ -39,6 +40,7 @@ class ChildTasks {
   struct Task;
   void watch_silence(const std::shared_ptr<Task>& task);
   void read_more(const std::shared_ptr<Task>& task);
+  void conclude(const std::shared_ptr<Task>& task);
   void finish(const std::shared_ptr<Task>& task, Result<std::string> answer);
 
   boost::asio::io_context& io_;
