@@ -161,7 +161,8 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
     marks.other_sessions = {::getsid(0)};
     if (keeper_.pid()) marks.other_sessions.insert(*keeper_.pid());
     if (const pid_t helper = health_.helper()) marks.other_sessions.insert(helper);
-    marks.other_sessions.insert(looks_.sessions().begin(), looks_.sessions().end());
+    marks.other_sessions.merge(looks_.sessions());
+    marks.other_sessions.merge(gate_.sessions());
     for (const auto& [key, other] : attempts_) {
       if (other.get() == &attempt) continue;
       marks.other_sessions.insert(other->sessions().begin(), other->sessions().end());
@@ -236,9 +237,9 @@ void Agent::schedule_look() {
 }
 
 void Agent::schedule_tick() {
-  const bool is_busy =
-      leaving_ || std::any_of(attempts_.begin(), attempts_.end(),
-                              [](const auto& item) { return item.second->is_stopping(); });
+  const bool is_busy = leaving_ || !after_measurements_.empty() ||
+                       std::any_of(attempts_.begin(), attempts_.end(),
+                                   [](const auto& item) { return item.second->is_stopping(); });
   tick_timer_.expires_after(is_busy ? busy_tick : calm_tick);
   tick_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
@@ -255,7 +256,9 @@ void Agent::tick() {
   if (!is_accepting_ && acceptor_.is_open()) accept_next();
   replace_keeper();
   staging_.poll(boot_time());
+  looks_.poll();
   gate_.poll();
+  go_on_after_measurements();
   look_for_notice();
   health_.set_idle(!runs_ranks());
   health_.poll();

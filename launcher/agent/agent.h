@@ -10,6 +10,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -85,8 +86,11 @@ class Agent {
   void on(const LookAtHealth& request, std::string_view);
   void on(const MeasureNode& request, std::string_view);
   void on(const Retire&, std::string_view);
-  void check(const CheckNode& request, std::vector<CheckFailure> failures);
+  void check(CheckNode request, std::int64_t asked_ms, std::vector<CheckFailure> failures);
   void checked(const CheckNode& request, std::string frame);
+  bool end_check(const AttemptKey& attempt);
+  void when_none_measures(std::function<void()> then);
+  void go_on_after_measurements();
   void remove_files(const AttemptLayout& layout, bool job_too);
   void sweep_soon();
   void sweep();
@@ -132,6 +136,8 @@ class Agent {
   ExecSessions execs_;
   HealthLooks looks_;
   GateMeasure gate_;
+  std::multiset<AttemptKey> checks_;                       // under way, each time one was asked for
+  std::vector<std::function<void()>> after_measurements_;  // which were ended for it
   OutputCollection collection_;
   std::map<AttemptKey, std::unique_ptr<LocalAttempt>> attempts_;
   std::map<AttemptKey, CheckpointWatch> checkpoints_;

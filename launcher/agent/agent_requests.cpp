@@ -36,14 +36,39 @@ void Agent::on(const Ping& ping, std::string_view) {
 }
 
 void Agent::on(const CheckNode& request, std::string_view) {
+  const AttemptKey key{request.job, request.attempt};
+  if (gate_.is_asked(key)) return;  // over a new connection: it is answered when it is measured
   health_.begin_job(request.health);
-  if (!request.with_health) return check(request, {});
+  checks_.insert(key);
+  looks_.job_comes();
   const std::int64_t asked_ms = boot_ms();
-  health_.ask(request.skip, [this, request, asked_ms](std::vector<CheckFailure> failures) {
-    CheckNode late = request;  // the controller's clock went on meanwhile
-    if (late.now_ms != 0) late.now_ms += boot_ms() - asked_ms;
-    check(late, std::move(failures));
+  when_none_measures([this, request, asked_ms] {
+    if (!request.with_health) return check(request, asked_ms, {});
+    health_.ask(request.skip, [this, request, asked_ms](std::vector<CheckFailure> failures) {
+      check(request, asked_ms, std::move(failures));
+    });
   });
+}
+
+// Neither checks nor ranks meet what was measured with and killed.
+void Agent::when_none_measures(std::function<void()> then) {
+  after_measurements_.push_back(std::move(then));
+  go_on_after_measurements();
+  if (!after_measurements_.empty()) schedule_tick();
+}
+
+void Agent::go_on_after_measurements() {
+  if (after_measurements_.empty()) return;
+  if (!looks_.are_ended_gone() || !gate_.are_killed_gone()) return;
+  for (const auto& then : std::exchange(after_measurements_, {})) then();
+}
+
+// True: its attempt still stands.
+bool Agent::end_check(const AttemptKey& attempt) {
+  const auto found = checks_.find(attempt);
+  if (found == checks_.end()) return false;
+  checks_.erase(found);
+  return true;
 }
 
 void Agent::on(const WatchHealth& request, std::string_view) {
@@ -64,7 +89,9 @@ void Agent::on(const MeasureNode& request, std::string_view) {
   looks_.measure(request, runs_ranks(), site_.environment);
 }
 
-void Agent::check(const CheckNode& request, std::vector<CheckFailure> failures) {
+void Agent::check(CheckNode request, std::int64_t asked_ms, std::vector<CheckFailure> failures) {
+  // The controller's clock went on meanwhile.
+  if (request.now_ms != 0) request.now_ms += boot_ms() - asked_ms;
   const AttemptLayout layout = layout_of(run_, {request.job, request.attempt});
   const std::string checkpoints =
       request.checkpoint_path.empty() ? layout.checkpoints : request.checkpoint_path;
@@ -78,6 +105,7 @@ void Agent::check(const CheckNode& request, std::vector<CheckFailure> failures) 
       check_limit,
       [this, request](Result<std::string> frame) {
         if (frame) return checked(request, std::move(*frame));
+        end_check({request.job, request.attempt});
         CheckDone hung{request.job, request.attempt, {}, {}};
         hung.failures.push_back(
             {"host.mount_stall",
@@ -92,18 +120,22 @@ void Agent::checked(const CheckNode& request, std::string frame) {
   FrameReader reader;
   reader.feed(std::as_bytes(std::span(frame)));
   auto whole = reader.next();
-  const bool is_measured = request.measures && profile && !runs_ranks() && whole && *whole;
+  const AttemptKey key{request.job, request.attempt};
+  const bool stands = end_check(key);  // of one that is over nobody would end the measurement
+  const bool is_measured = stands && request.measures && profile && whole && *whole;
   if (!is_measured) return line_.send_encoded(std::move(frame));
   auto message = decode_from_agent(std::move(**whole));
   auto* done = message ? std::get_if<CheckDone>(&message->message) : nullptr;
   if (done == nullptr || !done->failures.empty()) return line_.send_encoded(std::move(frame));
-  looks_.ranks_begin();  // who measures for a person makes room
+  looks_.job_comes();  // who began to measure meanwhile
   const CheckChoice choice{request.skip, request.health.only};
-  gate_.ask({request.job, request.attempt}, *profile, choice,
-            [this, done = std::move(*done)](std::vector<CheckFailure> failures) mutable {
-              done.failures = std::move(failures);
-              line_.send(done);
-            });
+  gate_.ask(
+      key, *profile, choice,
+      [this, done = std::move(*done)](std::vector<CheckFailure> failures) mutable {
+        done.failures = std::move(failures);
+        when_none_measures([this, done = std::move(done)] { line_.send(done); });
+      },
+      runs_ranks() ? "ranks run there" : "");
 }
 
 void Agent::on(const StageTrees& request, std::string_view) {
@@ -161,6 +193,7 @@ void Agent::on(const SetMembers& request, std::string_view) {
 
 void Agent::on(const StopAttempt& request, std::string_view) {
   staging_.cancel({request.job, request.attempt});
+  checks_.erase({request.job, request.attempt});
   gate_.leave({request.job, request.attempt});
   reap();  // those who died before they were asked to stop did so by themselves
   health_.ranks_killed();
@@ -211,6 +244,7 @@ void Agent::on(const OutputAck& ack, std::string_view) {
 void Agent::on(const ForgetAttempt& request, std::string_view) {
   const AttemptKey key{request.job, request.attempt};
   staging_.cancel(key);
+  checks_.erase(key);
   gate_.leave(key);
   if (LocalAttempt* known = find(request.job, request.attempt)) known->kill_now();
   auto& job_too = forget_when_clean_[key];

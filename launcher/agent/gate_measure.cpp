@@ -1,5 +1,7 @@
 #include "launcher/agent/gate_measure.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -92,6 +94,7 @@ std::string profile_text(const HealthProfile& profile) {
 
 // In a child of the agent. What it starts is no process of any attempt.
 std::string run_program(const std::vector<std::string>& argv, std::chrono::seconds limit) {
+  ::setsid();  // by which the agent knows when all of it is gone
   ::setenv(token_name, "health", 1);
   const ToolRun run = ToolProcess(argv).wait(Clock::now() + limit);
   if (run.output.starts_with('{')) return answered + run.output;
@@ -136,15 +139,19 @@ GateMeasure::GateMeasure(ChildTasks& tasks, Site site) : tasks_(tasks), site_(st
 }
 
 void GateMeasure::ask(const AttemptKey& attempt, const HealthProfile& profile,
-                      const CheckChoice& choice, Done done) {
+                      const CheckChoice& choice, Done done, std::string hindrance) {
   const auto same = std::ranges::find(questions_, attempt, &Question::attempt);
   if (same != questions_.end()) {
     same->done = std::move(done);
     return;
   }
   questions_.push_back({attempt, profile, gate_plan(profile, choice), std::move(done),
-                        boot_time() + gate_measuring_limit});
+                        std::move(hindrance), boot_time() + gate_measuring_limit});
   go_on();
+}
+
+bool GateMeasure::is_asked(const AttemptKey& attempt) const {
+  return std::ranges::find(questions_, attempt, &Question::attempt) != questions_.end();
 }
 
 void GateMeasure::leave(const AttemptKey& attempt) {
@@ -168,14 +175,24 @@ void GateMeasure::poll() {
   go_on();
 }
 
+std::set<pid_t> GateMeasure::sessions() const {
+  std::set<pid_t> sessions;
+  if (run_) sessions.insert(session_);
+  for (const auto& [session, until] : ending_.all()) sessions.insert(session);
+  return sessions;
+}
+
 // ---- one question after the other -------------------------------------------------------------
 
 void GateMeasure::go_on() {
+  if (!run_ && ending_.are_gone()) claim_.give_back();
   while (!questions_.empty() && !run_) {
     const Question& first = questions_.front();
     auto due = probes_due(first.profile, first.plan, figures_, now_since_boot());
     if (due.empty()) {
       answer("");
+    } else if (!first.hindrance.empty()) {
+      answer(first.hindrance);
     } else if (boot_time() >= first.until) {
       answer("another agent of the host measured all the time");
     } else if (!measure(first, std::move(due))) {
@@ -185,7 +202,7 @@ void GateMeasure::go_on() {
 }
 
 bool GateMeasure::measure(const Question& question, std::vector<std::string> probes) {
-  if (!claim_.take()) return false;
+  if (!ending_.are_gone() || !claim_.take()) return false;
   ProbePlan plan = question.plan;
   keep_only(plan, probes);
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(question.until - boot_time());
@@ -209,12 +226,13 @@ bool GateMeasure::measure(const Question& question, std::vector<std::string> pro
                       // One that was ended says so late: nobody waits for it then.
                       if (run_ && number == runs_) measured(said);
                     });
+  session_ = tasks_.process_of(*run_);
   return true;
 }
 
 void GateMeasure::measured(const Result<std::string>& said) {
   run_.reset();
-  claim_.give_back();
+  if (session_ != 0) ending_.add(session_);  // it may have killed a probe
   if (said && said->starts_with(answered)) {
     take(said->substr(1));
   } else {
@@ -285,8 +303,9 @@ void GateMeasure::add_unmeasured(std::vector<GateFigure>& figures, const Questio
 }
 
 void GateMeasure::end_run() {
-  if (run_) tasks_.stop(*std::exchange(run_, std::nullopt));
-  claim_.give_back();
+  if (!run_) return;
+  tasks_.stop(*std::exchange(run_, std::nullopt));
+  if (session_ != 0) ending_.add(session_);
 }
 
 // ---- what is known of this boot ---------------------------------------------------------------

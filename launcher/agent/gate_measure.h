@@ -6,10 +6,13 @@
 //      └───► all is known ─► judged
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +21,7 @@
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/boot_clock.h"
 #include "launcher/agent/child_tasks.h"
+#include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/measure_claim.h"
 
 namespace muster {
@@ -34,12 +38,17 @@ class GateMeasure {
   GateMeasure(ChildTasks& tasks, Site site);
 
   // Of an attempt that asks again only the latest is answered.
+  // `hindrance`: why nothing can be measured now; what is known counts then.
   void ask(const AttemptKey& attempt, const HealthProfile& profile, const CheckChoice& choice,
-           Done done);
+           Done done, std::string hindrance = {});
+  bool is_asked(const AttemptKey& attempt) const;
   void leave(const AttemptKey& attempt);  // it is over: nobody waits for the answer
   void ranks_begin();                     // nothing is measured beside them
   void mended();                          // a person says so: what was slow is measured anew
   void poll();                            // twice a second: whose turn it is
+  // What was killed is gone, or will not go.
+  bool are_killed_gone() { return ending_.are_gone(); }
+  std::set<pid_t> sessions() const;  // no process of any attempt
 
  private:
   struct Question {
@@ -47,6 +56,7 @@ class GateMeasure {
     HealthProfile profile;
     ProbePlan plan;
     Done done;
+    std::string hindrance;
     BootTime until{};
   };
 
@@ -67,6 +77,8 @@ class GateMeasure {
   std::vector<GateFigure> figures_;
   std::deque<Question> questions_;  // the first one is measured for
   std::optional<ChildTasks::TaskId> run_;
+  pid_t session_ = 0;      // of the run
+  EndingSessions ending_;  // of earlier ones, which have the claim until they are gone
   std::uint64_t runs_ = 0;
   MeasureClaim claim_;
 };

@@ -66,7 +66,7 @@ void HealthLooks::measure(const MeasureNode& request, bool runs_ranks, Environme
   const auto arguments = measure_arguments(request, run_.path + asked_state);
   const auto pid = run(request.id, arguments, std::move(environment), profile);
   if (pid) wide_[*pid] = {request.id, true, request.is_probe ? request.token : ""};
-  if (!is_measuring()) claim_.give_back();
+  poll();  // when it could not be started
 }
 
 // Two would measure each other; the probes of one run know of each other.
@@ -104,14 +104,38 @@ bool HealthLooks::is_measuring() const {
   return std::ranges::any_of(wide_, [](const auto& item) { return item.second.is_measurement; });
 }
 
-void HealthLooks::ranks_begin() {
-  for (const auto& [pid, wide] : wide_) execs_.stop(wide.id);
+void HealthLooks::end(pid_t pid, const Wide& wide) {
+  ending_.add(pid);
+  execs_.stop(wide.id);
 }
 
+void HealthLooks::job_comes() {
+  for (const auto& [pid, wide] : wide_) {
+    if (wide.is_measurement) end(pid, wide);
+  }
+}
+
+void HealthLooks::ranks_begin() {
+  for (const auto& [pid, wide] : wide_) end(pid, wide);
+}
+
+// What it had started may be there yet.
 void HealthLooks::reaped(pid_t pid) {
-  sessions_.erase(pid);
+  if (sessions_.erase(pid) == 0) return;
   wide_.erase(pid);
-  if (!is_measuring()) claim_.give_back();
+  ending_.add(pid);
+  poll();
+}
+
+void HealthLooks::poll() {
+  const bool are_gone = ending_.are_gone();
+  if (are_gone && !is_measuring()) claim_.give_back();
+}
+
+std::set<pid_t> HealthLooks::sessions() const {
+  std::set<pid_t> sessions = sessions_;
+  for (const auto& [session, until] : ending_.all()) sessions.insert(session);
+  return sessions;
 }
 
 }  // namespace muster

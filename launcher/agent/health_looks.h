@@ -5,7 +5,7 @@
 //
 //   start    beside ranks ─► narrow, else wide
 //   measure  beside ranks or another measurement ─► refused, else wide
-//   wide ─► ended by ranks that begin
+//   wide ─► ended by ranks that begin; a measurement by a job that comes, which waits for its end
 #pragma once
 
 #include <sys/types.h>
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/exec_sessions.h"
 #include "launcher/agent/measure_claim.h"
 #include "launcher/agent/rank_environment.h"
@@ -36,9 +37,13 @@ class HealthLooks {
 
   void start(const LookAtHealth& request, bool runs_ranks, Environment environment);
   void measure(const MeasureNode& request, bool runs_ranks, Environment environment);
+  void job_comes();  // measurements are ended
   void ranks_begin();
   void reaped(pid_t pid);
-  const std::set<pid_t>& sessions() const { return sessions_; }  // no process of any attempt
+  void poll();  // twice a second
+  // What was ended is gone, or will not go.
+  bool are_ended_gone() { return ending_.are_gone(); }
+  std::set<pid_t> sessions() const;  // no process of any attempt
 
  private:
   // What ranks must not have beside them.
@@ -54,12 +59,14 @@ class HealthLooks {
   // Empty: nothing.
   std::string what_forbids(const MeasureNode& request, bool runs_ranks);
   bool is_measuring() const;
+  void end(pid_t pid, const Wide& wide);
 
   const RunDirectory& run_;
   ExecSessions& execs_;
   std::set<pid_t> sessions_;
   std::map<pid_t, Wide> wide_;
-  MeasureClaim claim_;  // while something measures
+  EndingSessions ending_;  // which have the claim until they are gone
+  MeasureClaim claim_;     // while something measures
 };
 
 }  // namespace muster

@@ -1,8 +1,10 @@
 // What a gate measures before a job (health.start: full): a real agent, and a program that says
 // what the test wants to be measured.
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "launcher/agent/gate_measure.h"
 #include "tests/catch.h"
@@ -49,8 +51,10 @@ class Gate {
     begin();
   }
   void is_measured(const std::string& text) const { std::ofstream(file()) << text; }
+  // A line each time it is asked, and when what lingered is gone.
+  std::string history() const { return read_file(file() + ".asked"); }
   std::size_t times() const {
-    const std::string asked = read_file(file() + ".asked");
+    const std::string asked = history();
     return static_cast<std::size_t>(std::count(asked.begin(), asked.end(), '\n'));
   }
   AgentClient& client() { return *client_; }
@@ -62,6 +66,11 @@ class Gate {
     check.with_health = true;
     check.measures = measures;
     client_->send(check);
+  }
+  void stop(int attempt) {
+    StopAttempt stop = a_stop(milliseconds{0});
+    stop.attempt = AttemptId{attempt};
+    client_->send(stop);
   }
   // The failures of what was measured.
   std::vector<std::string> answer() {
@@ -158,12 +167,58 @@ TEST_CASE("a gate that measures goes on over the deadline of the quick checks, u
   CHECK_FALSE(gate.client().await<CheckDone>(seconds{11}));
   CHECK(gate.times() == 1);
   gate.is_measured(figure(120));
-  StopAttempt stop = a_stop(milliseconds{0});
-  stop.attempt = AttemptId{0};
-  gate.client().send(stop);
+  gate.stop(0);
   gate.ask(1);
   CHECK(gate.answer().empty());
   CHECK(gate.times() == 2);
+}
+
+TEST_CASE("what was killed is gone before the next gate measures") {
+  Gate gate(with_floor(100));
+  gate.is_measured("linger");
+  gate.ask(0);
+  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.is_measured(figure(120));
+  gate.stop(0);
+  gate.ask(1);
+  CHECK(gate.answer().empty());
+  CHECK(gate.history() == "asked\ngone\nasked\n");
+}
+
+TEST_CASE("a job that comes ends what measures for a person, and is checked when that is gone") {
+  Gate gate(with_floor(100));
+  gate.is_measured("linger");
+  MeasureNode measure;
+  measure.id = "person";
+  gate.client().send(measure);
+  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  CHECK(gate.asked(false).empty());
+  CHECK(gate.history() == "asked\ngone\n");
+  const auto ended = gate.client().await<ExecEnded>();
+  REQUIRE(ended);
+  CHECK(ended->id == "person");
+  CHECK(ended->status.signal == SIGKILL);
+}
+
+TEST_CASE("nothing is measured for an attempt that was stopped while it was checked") {
+  Gate gate(with_floor(100));
+  gate.is_measured(figure(120));
+  gate.ask(0);
+  gate.stop(0);
+  gate.answer();
+  CHECK(gate.asked(false).empty());  // as long as such a check takes
+  std::this_thread::sleep_for(seconds{1});
+  CHECK(gate.times() == 0);
+}
+
+TEST_CASE("beside ranks nothing is measured, which is unknown") {
+  Gate gate(with_floor(100, {"perf.cpu"}));
+  gate.is_measured(figure(120));
+  gate.client().send(a_start("exec sleep 600"));
+  REQUIRE(gate.client().await<StartDone>());
+  gate.ask(7);
+  CHECK(gate.answer() == Said{"perf.cpu: cannot be told: cpu_gemm_gflops: ranks run there"});
+  CHECK(gate.times() == 0);
 }
 
 TEST_CASE("what a program wrote is read with distrust") {

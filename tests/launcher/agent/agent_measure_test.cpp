@@ -86,6 +86,15 @@ TEST_CASE("one measurement runs at a time, but the probes of one run together") 
     other.send(a_probe("again", "token-of-one-run"));
     CHECK(eventually([&] { return probes_of(second).size() == 1; }));
   }
+  SECTION("a job that comes ends them") {
+    CheckNode check;
+    check.job = JobId{"job"};
+    client.send(check);
+    REQUIRE(client.await<CheckDone>());
+    CHECK(probes_of(node).empty());
+    CHECK(client.await<ExecEnded>()->status.signal == SIGKILL);
+    CHECK(client.await<ExecEnded>()->status.signal == SIGKILL);
+  }
   SECTION("ranks that begin end them, and beside ranks none begins") {
     client.send(a_start("exec sleep 600"));
     REQUIRE(client.await<StartDone>());

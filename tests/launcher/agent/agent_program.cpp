@@ -1,5 +1,6 @@
 // `muster agent …` alone, so that these tests need nothing of the command line. Asked to measure,
 // it says what stands in the file $MUSTER_TEST_MEASURED, or hangs when that says so, and counts.
+// When that says "linger", a process of it takes two seconds to die.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -19,10 +20,22 @@ namespace {
 int measure() {
   const char* file = std::getenv("MUSTER_TEST_MEASURED");
   if (file == nullptr) return 2;
-  std::ofstream(std::string(file) + ".asked", std::ios::app) << "asked\n";
   std::ifstream in(file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (text.starts_with("hang")) ::pause();
+  const auto tell = [&](const char* what) {
+    std::ofstream(std::string(file) + ".asked", std::ios::app) << what;
+  };
+  if (text.starts_with("linger")) {
+    const pid_t lingering = ::fork();
+    if (lingering == 0) {
+      ::sleep(2);
+      tell("gone\n");
+      return 0;
+    }
+    ::setpgid(lingering, lingering);  // no killed group has it
+  }
+  tell("asked\n");
+  if (text.starts_with("hang") || text.starts_with("linger")) ::pause();
   if (text.starts_with("{")) {
     std::cout << text;
     return 0;

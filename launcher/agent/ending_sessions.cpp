@@ -1,0 +1,25 @@
+#include "launcher/agent/ending_sessions.h"
+
+#include <algorithm>
+#include <set>
+
+#include "launcher/agent/process_scan.h"
+
+namespace muster {
+
+void EndingSessions::add(pid_t session) {
+  until_.try_emplace(session, boot_time() + limit_);
+}
+
+bool EndingSessions::are_gone() {
+  const auto is_waited_for = [now = boot_time()](const auto& item) { return now < item.second; };
+  if (std::ranges::none_of(until_, is_waited_for)) return true;
+  std::set<pid_t> alive;
+  for (const ProcessInfo& one : scan_processes()) {
+    if (!one.is_dead()) alive.insert(one.session);
+  }
+  std::erase_if(until_, [&](const auto& item) { return !alive.contains(item.first); });
+  return std::ranges::none_of(until_, is_waited_for);
+}
+
+}  // namespace muster

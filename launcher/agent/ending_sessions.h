@@ -1,0 +1,32 @@
+// Sessions of programs that were killed, until all of their processes are gone: a driver takes its
+// memory back for seconds, and what is measured or started meanwhile meets that. Waited for no
+// longer than ending_limit: a process that hangs in the kernel is not ended by waiting.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <map>
+
+#include "launcher/agent/boot_clock.h"
+
+namespace muster {
+
+inline constexpr std::chrono::seconds ending_limit{5};
+
+class EndingSessions {
+ public:
+  explicit EndingSessions(std::chrono::milliseconds limit = ending_limit) : limit_(limit) {}
+
+  void add(pid_t session);
+  // Reads /proc while there is something to wait for.
+  bool are_gone();
+  // Until they are gone, however long that takes: no processes of any attempt.
+  const std::map<pid_t, BootTime>& all() const { return until_; }
+
+ private:
+  std::chrono::milliseconds limit_;
+  std::map<pid_t, BootTime> until_;
+};
+
+}  // namespace muster
