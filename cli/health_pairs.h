@@ -1,4 +1,4 @@
-// `muster health pairs`: which node, rail or link makes a group of nodes slow, found by measuring
+// `muster health pairs`: which node, rail or path makes a group of nodes slow, found by measuring
 // pairs of them through the controller.
 #pragma once
 

@@ -179,7 +179,7 @@ void add_fabric(CommandLine& line) {
 
 void add_pairs(CommandLine& line) {
   VerbTexts texts =
-      texts_of("pairs", "Find the node, rail or link that makes a group of nodes slow");
+      texts_of("pairs", "Find the node, rail or path that makes a group of nodes slow");
   texts.monitor_outputs = true;
   texts.footer =
       "Idle nodes measure their bandwidth in pairs, all pairs at the same time: over InfiniBand\n"
@@ -190,7 +190,7 @@ void add_pairs(CommandLine& line) {
       "FILE of --leaves has lines \"node leaf\"; without it ibnetdiscover is asked, on this host.\n"
       "Exit codes:\n"
       "  0    no pair is slower than the others or than the profile's floor\n"
-      "  1    a node, rail, path, leaf or link is named\n"
+      "  1    a node, rail, path or leaf is named\n"
       "  3    unclear: a node is not idle, too few take part, or the network is not quiet";
   line.verb_of(group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthPairsOptions>();
