@@ -81,6 +81,8 @@ void AgentPool::await(const NodeAddress& address, const ComputeTarget& target,
   entry.awaited = true;
   entry.retry.reset();
   reach(entry, address, target, home);
+  // Who waited at another address or lease was told that it is lost, and waits no more.
+  entry.awaited = true;
 }
 
 void AgentPool::await_no_more(const NodeId& node) {

@@ -31,6 +31,32 @@ TEST_CASE("an agent is greeted anew when the next job on its node has another le
   CHECK(agents.transport.answer(1)->take<Hello>().at(0).lease == Milliseconds{10000});
 }
 
+TEST_CASE("who waits for a node at another address is not forgotten with who waited before") {
+  FakeTransport transport;
+  boost::asio::io_context io;
+  AsioTimers timers{io};
+  std::vector<std::string> failures;
+  AgentPool pool{timers,
+                 transport,
+                 AgentLaunch{},
+                 {[](const NodeId&, const Welcome&) {},
+                  [](const NodeId&, const FromAgent&, const std::string&) {},
+                  [](const NodeId&, const LinkFailure&, std::optional<Interval>) {},
+                  [&](const NodeId& node, const LinkFailure& failure) {
+                    failures.push_back(failure.message);
+                    if (failures.size() == 1) pool.await_no_more(node);  // the one that waited
+                  }}};
+  const ComputeTarget target = target_with(Milliseconds{60000});
+  pool.await(address_of("n1", "old"), target, "");
+  pool.await(address_of("n1", "new"), target, "");
+  REQUIRE(failures.size() == 1);
+  REQUIRE(transport.asked.size() == 2);
+  transport.asked[1].done(LinkFailure{LinkFailureKind::unreachable, "no route"});
+  CHECK(failures.size() == 2);
+  io.run_for(std::chrono::milliseconds(300));  // the first pause is 50 ms
+  CHECK(transport.asked.size() == 3);
+}
+
 TEST_CASE("an agent that is connected is told of the next job's health profile, once") {
   Agents agents;
   const auto wire = agents.connect(address_of("n1", "a"));
