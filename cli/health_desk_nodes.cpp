@@ -60,9 +60,11 @@ std::vector<NodeOutput> DeskNodes::run(const std::vector<NodeCommand>& commands)
   if (std::ranges::none_of(outputs, failed)) return outputs;
   const auto jobs = jobs_on_nodes(common_);
   if (!jobs) return outputs;
-  for (const NodeCommand& one : commands) {
-    const auto job = jobs->find(one.node);
-    if (job != jobs->end()) taken_.insert(*job);
+  // Nodes that a job got meanwhile: that their probes ended is not their fault.
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const auto job = jobs->find(commands[i].node);
+    if (job == jobs->end() || outputs[i].is_void) continue;
+    outputs[i] = {"", "job " + job->second + " got it during the measurement", true};
   }
   return outputs;
 }
@@ -93,7 +95,7 @@ std::vector<NodeOutput> DeskNodes::ask(const std::vector<NodeCommand>& commands)
     } else if (const auto* one = std::get_if<NodeLooked>(&(*message)->message)) {
       const auto place = static_cast<std::size_t>(one->place);
       if (place >= outputs.size() || is_told[place]) continue;
-      outputs[place] = {std::move((*message)->payload), one->error};
+      outputs[place] = {std::move((*message)->payload), one->error, one->is_void};
       is_told[place] = true;
       ++told;
     }

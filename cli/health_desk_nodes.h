@@ -24,8 +24,6 @@ class DeskNodes : public RunOnNode {
       : target_(std::move(target)), reach_(reach), common_(common) {}
 
   std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override;
-  // Nodes that a job got meanwhile: that their probes ended is not their fault.
-  const JobOfNode& taken() const { return taken_; }
 
  private:
   std::vector<NodeOutput> ask(const std::vector<NodeCommand>& commands);
@@ -33,7 +31,6 @@ class DeskNodes : public RunOnNode {
   ComputeTarget target_;
   Milliseconds reach_;
   const CommonOptions& common_;
-  JobOfNode taken_;
 };
 
 // What the controller is asked for, of the nodes that are to run something alone.

@@ -199,7 +199,8 @@ PairsResult measured(const std::vector<LocaliseNode>& nodes, const LocaliseSetti
                      RunOnNode& on_nodes, const PairMeasureOptions& options) {
   Localisation localisation(nodes, std::nullopt, settings);
   PairsResult result;
-  result.complaints = measure_pairs(localisation, nodes, on_nodes, options);
+  PairsMeasured found = measure_pairs(localisation, nodes, on_nodes, options);
+  result.complaints = std::move(found.complaints);
   result.rounds = localisation.rounds();
   result.noise = localisation.noise();
   result.median_gb_per_s = localisation.median_gb_per_s();
@@ -210,6 +211,7 @@ PairsResult measured(const std::vector<LocaliseNode>& nodes, const LocaliseSetti
   for (const LocaliseVerdict& verdict : localisation.verdicts()) {
     if (verdict.kind != LocaliseKind::clean) result.verdicts.push_back(verdict);
   }
+  leave_out_taken(result, found.left_out);
   return result;
 }
 
@@ -281,9 +283,8 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
   result.target = target.name;
   result.profile = profile.name;
-  result.left_out = std::move(team->left_out);
+  result.left_out.insert(result.left_out.begin(), team->left_out.begin(), team->left_out.end());
   result.busy = std::move(team->busy);
-  leave_out_taken(result, desk.taken());
   return tell(result, options, common);
 }
 

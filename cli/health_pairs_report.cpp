@@ -119,10 +119,10 @@ Document document_of(const LocaliseVerdict& verdict) {
 
 }  // namespace
 
-void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& job_of_node) {
-  if (job_of_node.empty()) return;
-  for (const auto& [node, job] : job_of_node) {
-    result.left_out.push_back({node, "job " + job + " got it during the measurement"});
+void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& why_of_node) {
+  if (why_of_node.empty()) return;
+  for (const auto& [node, why] : why_of_node) {
+    result.left_out.push_back({node, why});
     std::erase(result.nodes, node);
   }
   std::erase_if(result.verdicts, [&](const LocaliseVerdict& verdict) {
@@ -130,7 +130,7 @@ void leave_out_taken(PairsResult& result, const std::map<std::string, std::strin
     const bool is_of_many =
         verdict.kind == LocaliseKind::leaf || verdict.kind == LocaliseKind::infra;
     return is_of_many || std::ranges::any_of(verdict.names, [&](const std::string& name) {
-             return job_of_node.contains(name);
+             return why_of_node.contains(name);
            });
   });
 }

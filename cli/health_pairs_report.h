@@ -41,8 +41,9 @@ struct PairsResult {
   PairComplaints complaints;
 };
 
-// Nodes that a job got during the measurement: what gave no result for that is no verdict.
-void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& job_of_node);
+// Nodes that somebody else had during the measurement, and why: neither they nor what their tests
+// may have counted for is named.
+void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& why_of_node);
 
 // Something is named.
 bool is_slow(const PairsResult& result);

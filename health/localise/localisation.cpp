@@ -10,7 +10,8 @@ Localisation::Localisation(std::vector<LocaliseNode> nodes, std::optional<Fabric
       routes_(std::move(routes)),
       settings_(std::move(settings)),
       random_(settings_.seed),
-      cases_(nodes_.size()) {
+      cases_(nodes_.size()),
+      is_gone_(nodes_.size(), false) {
   std::map<std::string, std::size_t> leaf_places;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const auto [place, is_new] = leaf_places.emplace(nodes_[node].leaf, leaves_.size());
@@ -28,10 +29,13 @@ Localisation::Localisation(std::vector<LocaliseNode> nodes, std::optional<Fabric
 
 std::optional<PairRound> Localisation::next_round() {
   if (is_done_) return std::nullopt;
+  std::erase_if(planned_, [this](const Planned& planned) {
+    return is_gone_[planned.test.a] || is_gone_[planned.test.b];
+  });
   if (round_ > 0) judge_round();
   planned_.clear();
   place_of_test_.clear();
-  occupied_.assign(nodes_.size(), false);
+  occupied_ = is_gone_;
   busy_.assign(routes_ ? 2 * routes_->links.size() : 0, false);
   if (!is_done_ && round_ < settings_.limits.max_rounds) {
     ++round_;

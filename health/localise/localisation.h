@@ -37,6 +37,9 @@ class Localisation {
   std::optional<PairRound> next_round();
   // False: the round has no such test, or has its result.
   bool add(const PairResult& result);
+  // Somebody else has the node: its tests of this round count for nobody, and it is in no later
+  // one. What it showed before stays.
+  void leave_out(NodeIndex node) { is_gone_[node] = true; }
 
   const std::vector<LocaliseVerdict>& verdicts() const { return verdicts_; }
   int rounds() const { return round_; }
@@ -149,6 +152,7 @@ class Localisation {
   std::vector<Planned> planned_;
   std::map<Key, std::size_t> place_of_test_;
   std::vector<bool> occupied_;  // nodes in this round
+  std::vector<bool> is_gone_;   // nodes that were left out
   std::vector<bool> busy_;      // directions of links in this round
   std::vector<LocaliseVerdict> verdicts_;
 };

@@ -100,34 +100,61 @@ PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& node
   return result;
 }
 
-PairComplaints measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
-                             RunOnNode& on_nodes, const PairMeasureOptions& options) {
-  PairComplaints complaints;
+namespace {
+
+// Nodes side by side may have the same ports; those that share a host do not.
+std::vector<NodeCommand> commands_of(const PairRound& round, const std::vector<LocaliseNode>& nodes,
+                                     const PairMeasureOptions& options) {
+  std::vector<NodeCommand> commands;
+  std::map<std::string, int> ports;  // by host: the next one
+  for (const PairTest& test : round.tests) {
+    const std::string host = host_of(nodes[test.a].name, options);
+    int& port = ports.emplace(host, options.first_port).first->second;
+    PairCommands both = commands_of(test, nodes, port, options);
+    port += ports_of(test, nodes);
+    commands.push_back(std::move(both.serve));
+    commands.push_back(std::move(both.connect));
+  }
+  return commands;
+}
+
+// False: the test counts for nobody.
+bool counts(const PairTest& test, const NodeOutput& serving, const NodeOutput& connecting,
+            const std::vector<LocaliseNode>& nodes, Localisation& localisation,
+            PairsMeasured& measured) {
+  for (const auto& [node, output] : {std::pair(test.a, &serving), std::pair(test.b, &connecting)}) {
+    if (!output->is_void) continue;
+    localisation.leave_out(node);
+    measured.left_out.emplace(nodes[node].name, output->error);
+  }
+  return !serving.is_void && !connecting.is_void;
+}
+
+}  // namespace
+
+PairsMeasured measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
+                            RunOnNode& on_nodes, const PairMeasureOptions& options) {
+  PairsMeasured measured;
+  const char* const metric = options.has_verbs ? verbs_metric : tcp_metric;
   while (const auto round = localisation.next_round()) {
     if (options.on_round) options.on_round(*round);
-    std::vector<NodeCommand> commands;
-    int port = options.first_port;
-    for (const PairTest& test : round->tests) {
-      PairCommands both = commands_of(test, nodes, port, options);
-      port += ports_of(test, nodes);
-      commands.push_back(std::move(both.serve));
-      commands.push_back(std::move(both.connect));
-    }
+    const std::vector<NodeCommand> commands = commands_of(*round, nodes, options);
     std::vector<NodeOutput> outputs = on_nodes.run(commands);
     outputs.resize(commands.size(), {"", "there is no answer"});
     for (std::size_t i = 0; i < round->tests.size(); ++i) {
       const PairTest& test = round->tests[i];
+      const NodeOutput& serving = outputs[2 * i];
       const NodeOutput& connecting = outputs[2 * i + 1];
+      if (!counts(test, serving, connecting, nodes, localisation, measured)) continue;
       const PairResult result = result_of(test, nodes, connecting, options);
-      if (!result.gb_per_s && complaints.size() < complaints_max) {
-        complaints.push_back(
-            name_of(test, nodes) + ": " +
-            why_none(outputs[2 * i], connecting, options.has_verbs ? verbs_metric : tcp_metric));
+      if (!result.gb_per_s && measured.complaints.size() < complaints_max) {
+        measured.complaints.push_back(name_of(test, nodes) + ": " +
+                                      why_none(serving, connecting, metric));
       }
       localisation.add(result);
     }
   }
-  return complaints;
+  return measured;
 }
 
 }  // namespace muster

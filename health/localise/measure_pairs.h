@@ -16,7 +16,7 @@ namespace muster {
 struct PairMeasureOptions {
   bool has_verbs = false;                    // rails are HCAs; else TCP, which knows no rails
   std::map<std::string, std::string> hosts;  // to connect to, by node; usually its name
-  int first_port = 18700;                    // free on all nodes, with some thousand after it
+  int first_port = 18700;                    // free on all nodes, with some hundred after it
   std::chrono::seconds time{10};             // of a measurement
   std::string token;                         // that nobody else knows; new for each run
   std::function<void(const PairRound&)> on_round;
@@ -37,8 +37,14 @@ PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& node
 // Why each test without a result has none, a line each: "n1 n2: the partner did not come".
 using PairComplaints = std::vector<std::string>;
 
+struct PairsMeasured {
+  PairComplaints complaints;
+  // Nodes that somebody else had meanwhile, and what is said of that. No verdict rests on it.
+  std::map<std::string, std::string> left_out;
+};
+
 // `nodes` are those of the localisation.
-PairComplaints measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
-                             RunOnNode& on_nodes, const PairMeasureOptions& options);
+PairsMeasured measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
+                            RunOnNode& on_nodes, const PairMeasureOptions& options);
 
 }  // namespace muster

@@ -18,6 +18,8 @@ struct NodeCommand {
 struct NodeOutput {
   std::string lines;  // what it printed, also before it was killed
   std::string error;  // why it did not end by itself, or never ran; empty: it ended
+  // Somebody else had the node, a job or another measurement: what it says counts for nothing.
+  bool is_void = false;
 };
 
 class RunOnNode {

@@ -69,6 +69,12 @@ std::string failure_text(const LookRequest& request, const ExecEnded& ended,
   return last.empty() ? text : text + ": " + last;
 }
 
+// Refused by the agent, killed by it for a job that may be over by now, or beside one that is being
+// prepared.
+bool was_disturbed(const ExecEnded& ended, const std::string& holder) {
+  return !ended.error.empty() || ended.status.signal == SIGKILL || !holder.empty();
+}
+
 std::size_t count_of(const std::vector<NodesMeant>& nodes) {
   std::size_t count = 0;
   for (const NodesMeant& meant : nodes) count += meant.target.nodes.size();
@@ -180,7 +186,7 @@ void HealthDesk::ask(Looks::iterator at) {
   Look& look = at->second;
   const std::string holder = holder_of(look.node);
   if (is_measurement(look.request) && !holder.empty()) {
-    return answer(at, "job " + holder + " holds it");
+    return answer(at, "job " + holder + " holds it", true);
   }
   const auto client = look.client.lock();
   if (pool_.up(look.node) == nullptr || !client || clients_.is_behind(client)) return;
@@ -245,7 +251,7 @@ bool HealthDesk::ended(const NodeId& from, const ExecEnded& ended) {
   const std::string holder = holder_of(from);
   const bool was_ended_by_job = ended.status.signal == SIGKILL && !holder.empty();
   if (was_ended_by_job && is_measurement(look.request)) {
-    answer(found, "job " + holder + " began there, which ended it");
+    answer(found, "job " + holder + " began there, which ended it", true);
     return true;
   }
   // What may run beside the job is done, within the time that is left.
@@ -256,7 +262,10 @@ bool HealthDesk::ended(const NodeId& from, const ExecEnded& ended) {
     return true;
   }
   const bool is_good = ended.error.empty() && is_answer(look.request, ended.status, look.said);
-  answer(found, is_good ? "" : failure_text(look.request, ended, look.complained));
+  const bool is_void = is_measurement(look.request) && was_disturbed(ended, holder);
+  std::string error = is_good ? "" : failure_text(look.request, ended, look.complained);
+  if (is_good && is_void && is_probe(look.request)) error = "job " + holder + " got it meanwhile";
+  answer(found, error, is_void);
   return true;
 }
 
@@ -279,7 +288,7 @@ std::string HealthDesk::what_it_waits_for(const Look& look) const {
   return down == nullptr ? "it is being connected" : down->failure.message;
 }
 
-void HealthDesk::answer(Looks::iterator at, const std::string& error) {
+void HealthDesk::answer(Looks::iterator at, const std::string& error, bool is_void) {
   Look look = std::move(at->second);
   looks_.erase(at);
   let_go(look.node);
@@ -287,7 +296,8 @@ void HealthDesk::answer(Looks::iterator at, const std::string& error) {
   if (!session) return;
   const bool is_told = error.empty() || is_probe(look.request);
   const bool is_reached = pool_.up(look.node) != nullptr || is_held(look.node);
-  clients_.answer(session, {look.node, error, drained_for(look.node), look.place, is_reached},
+  clients_.answer(session,
+                  {look.node, error, drained_for(look.node), look.place, is_reached, is_void},
                   is_told ? std::move(look.said) : std::string());
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
   if (std::none_of(looks_.begin(), looks_.end(), same_client)) clients_.finish(session);

@@ -345,6 +345,9 @@ struct NodeLooked {
   std::string drained{};  // why the node gets no job, whatever it says itself; empty: it gets them
   std::int64_t place = 0;  // of the probe in MeasureNodes::probes
   bool is_reached = true;  // its agent answers, or a job holds it
+  // Of a measurement: it did not run alone, or not to its end, for the sake of a job or of another
+  // measurement. What it wrote counts for nothing.
+  bool is_void = false;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -353,6 +356,7 @@ struct NodeLooked {
     visit("drained", self.drained);
     visit("place", self.place);
     visit("is_reached", self.is_reached);
+    visit("is_void", self.is_void);
   }
 };
 

@@ -221,18 +221,18 @@ TEST_CASE("what is named ends with 1, nothing with 0, and what cannot be told wi
   CHECK(has(pairs_text(silent, {}), "no pair gave a number: n1 n2: cannot connect"));
 }
 
-TEST_CASE("a node that a job got during the measurement is not blamed for its silence") {
+TEST_CASE("a node that somebody else had during the measurement is not blamed for its silence") {
   PairsResult result =
       a_result({verdict(LocaliseKind::node, {"n3"}), verdict(LocaliseKind::path, {"n1", "n3"}),
                 verdict(LocaliseKind::leaf, {"leaf1"})});
   PairsResult other = result;
-  leave_out_taken(result, {{"n3", "j1"}});
+  leave_out_taken(result, {{"n3", "job j1 holds it"}});
   CHECK(result.verdicts.empty());
   CHECK(pairs_exit(result) == HealthExit::unclear);
-  CHECK(has(pairs_text(result, {}), "left out: n3: job j1 got it during the measurement"));
+  CHECK(has(pairs_text(result, {}), "left out: n3: job j1 holds it"));
   CHECK(has(pairs_text(result, {}), "3 nodes over TCP"));
   other.verdicts.push_back(verdict(LocaliseKind::node, {"n4"}));
-  leave_out_taken(other, {{"n3", "j1"}});
+  leave_out_taken(other, {{"n3", "it is being measured already"}});
   REQUIRE(other.verdicts.size() == 1);
   CHECK(other.verdicts[0].names == Words{"n4"});
   CHECK(pairs_exit(other) == HealthExit::drained);

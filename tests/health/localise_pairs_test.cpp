@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "health/active/probe_words.h"
 #include "health/localise/measure_pairs.h"
@@ -51,7 +52,9 @@ class ModelNodes : public RunOnNode {
   static std::string port_of(const NodeCommand& command) {
     const auto read = ProbeWords::read(command.words, {"--port", "--seconds"});
     REQUIRE(read);
-    return read->text("--port");
+    const std::string port = read->text("--port");
+    CHECK(std::stoi(port) + 64 <= 65535);
+    return port;
   }
   PairTest test_of(const NodeCommand& command, std::map<std::string, std::string>& servers) {
     const auto read = ProbeWords::read(command.words, {"--port", "--seconds"});
@@ -106,8 +109,52 @@ std::vector<LocaliseVerdict> localised(FabricShape shape, const std::vector<Fabr
   LocaliseSettings settings;
   settings.seed = 3;
   Localisation localisation(fabric.nodes(), std::nullopt, settings);
-  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, with_verbs(has_verbs)).empty());
+  const auto measured =
+      measure_pairs(localisation, fabric.nodes(), on_nodes, with_verbs(has_verbs));
+  CHECK(measured.complaints.empty());
+  CHECK(measured.left_out.empty());
   return localisation.verdicts();
+}
+
+// Nodes of which somebody else has some, as the test says.
+class SharedNodes : public RunOnNode {
+ public:
+  using IsTaken = std::function<bool(int round, const std::string& node, const std::string& mate)>;
+
+  SharedNodes(RunOnNode& nodes, IsTaken is_taken) : nodes_(nodes), is_taken_(std::move(is_taken)) {}
+
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+    std::vector<NodeOutput> outputs = nodes_.run(commands);
+    ++round_;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      if (!is_taken_(round_, commands[i].node, commands[i ^ 1].node)) continue;
+      outputs[i] = {"", "job j1 holds it", true};
+      outputs[i ^ 1] = {"", "the partner did not come"};
+    }
+    return outputs;
+  }
+
+ private:
+  RunOnNode& nodes_;
+  IsTaken is_taken_;
+  int round_ = 0;
+};
+
+struct Said {
+  PairComplaints complaints;
+  std::map<std::string, std::string> left_out;
+  std::vector<LocaliseVerdict> verdicts;
+};
+
+Said measured_beside(const std::vector<FabricFault>& faults, SharedNodes::IsTaken is_taken) {
+  ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 16, .rails = 1}, faults, 0, 7);
+  ModelNodes on_nodes(fabric, false);
+  SharedNodes shared(on_nodes, std::move(is_taken));
+  LocaliseSettings settings;
+  settings.seed = 3;
+  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  auto measured = measure_pairs(localisation, fabric.nodes(), shared, with_verbs(false));
+  return {measured.complaints, measured.left_out, localisation.verdicts()};
 }
 
 }  // namespace
@@ -172,7 +219,79 @@ TEST_CASE("nodes that do not answer end the rounds, and are complained of") {
   const std::vector<LocaliseNode> nodes = two_nodes();
   Localisation localisation(nodes, std::nullopt, {});
   SilentNodes silent;
-  const PairComplaints complaints = measure_pairs(localisation, nodes, silent, with_verbs(false));
-  REQUIRE_FALSE(complaints.empty());
-  CHECK_THAT(complaints.front(), ContainsSubstring("answer"));
+  const auto measured = measure_pairs(localisation, nodes, silent, with_verbs(false));
+  REQUIRE_FALSE(measured.complaints.empty());
+  CHECK_THAT(measured.complaints.front(), ContainsSubstring("answer"));
+  CHECK(measured.left_out.empty());
+}
+
+TEST_CASE("a node that somebody else has in the first round is blamed for nothing, nor its mate") {
+  const auto said = measured_beside(
+      {}, [](int, const std::string& node, const std::string&) { return node == "n5"; });
+  CHECK(said.left_out == std::map<std::string, std::string>{{"n5", "job j1 holds it"}});
+  CHECK(said.complaints.empty());
+  REQUIRE(said.verdicts.size() == 1);
+  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+}
+
+TEST_CASE("a partner that a job took is no evidence: the suspect is named with another one") {
+  int taken = 0;
+  const auto said =
+      measured_beside({{FabricFaultKind::node, 3, 0, 0.7}},
+                      [&](int round, const std::string& node, const std::string& partner) {
+                        return partner == "n3" && round == 2 && node != "n3" && ++taken > 0;
+                      });
+  CHECK(taken == 1);
+  REQUIRE(said.left_out.size() == 1);
+  REQUIRE(said.verdicts.size() == 1);
+  CHECK(said.verdicts.front().names == std::vector<std::string>{"n3"});
+  CHECK_FALSE(said.verdicts.front().no_result);
+  for (const std::string& line : said.verdicts.front().evidence) {
+    CHECK(line.find(said.left_out.begin()->first + " ") == line.npos);
+  }
+}
+
+TEST_CASE("a suspect that only partners who were taken measured is not named") {
+  const auto said =
+      measured_beside({{FabricFaultKind::node, 3, 0, 0.7}},
+                      [](int round, const std::string& node, const std::string& partner) {
+                        return partner == "n3" && round >= 2 && node != "n3";
+                      });
+  CHECK(said.left_out.size() >= 2);
+  REQUIRE(said.verdicts.size() == 1);
+  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+}
+
+TEST_CASE("however many pairs there are, their ports are ports") {
+  ModelFabric fabric({.leaves = 8, .nodes_per_leaf = 16, .rails = 8}, {}, 0, 7);
+  ModelNodes on_nodes(fabric, true);
+  Localisation localisation(fabric.nodes(), std::nullopt, {});
+  PairMeasureOptions options = with_verbs(true);
+  options.first_port = 65'000;
+  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).complaints.empty());
+}
+
+TEST_CASE("nodes that share a host share no port") {
+  ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 8, .rails = 1}, {}, 0, 7);
+  std::vector<std::string> ports;
+  class Listening : public RunOnNode {
+   public:
+    explicit Listening(std::vector<std::string>& ports) : ports_(ports) {}
+    std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+      for (const NodeCommand& one : commands) {
+        const auto read = ProbeWords::read(one.words, {"--port", "--seconds"});
+        if (one.words.front().ends_with("-serve")) ports_.push_back(read->text("--port"));
+      }
+      return std::vector<NodeOutput>(commands.size(), {"", "no", true});
+    }
+
+   private:
+    std::vector<std::string>& ports_;
+  } on_nodes(ports);
+  Localisation localisation(fabric.nodes(), std::nullopt, {});
+  PairMeasureOptions options = with_verbs(false);
+  for (const LocaliseNode& node : fabric.nodes()) options.hosts[node.name] = "10.0.0.1";
+  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).left_out.size() == 8);
+  CHECK(ports.size() == 4);
+  CHECK(std::set<std::string>(ports.begin(), ports.end()).size() == 4);
 }

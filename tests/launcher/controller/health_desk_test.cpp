@@ -302,6 +302,8 @@ TEST_CASE("a node that is not idle gives its own reason, an agent that refuses a
   CHECK(answers[0].looked.error == "this host is not idle: job j4 of muster runs here");
   CHECK(answers[1].looked.error == "ranks run there");
   CHECK(answers[1].looked.is_reached);
+  CHECK_FALSE(answers[0].looked.is_void);
+  CHECK(answers[1].looked.is_void);
 }
 
 TEST_CASE("a node that a job holds is neither reached nor measured") {
@@ -314,6 +316,7 @@ TEST_CASE("a node that a job holds is neither reached nor measured") {
   REQUIRE(answers.size() == 2);
   CHECK(answers[0].looked.error == "job job holds it");
   CHECK(answers[0].looked.is_reached);
+  CHECK(answers[0].looked.is_void);
   CHECK(desk.is_over);
 }
 
@@ -338,7 +341,28 @@ TEST_CASE("a measurement that a beginning job ended is not begun again") {
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].looked.error == "job job began there, which ended it");
+  CHECK(answers[0].looked.is_void);
   CHECK(wire->take<MeasureNode>().empty());
+}
+
+TEST_CASE("a probe that was killed, or ended while a job had its node, says nothing of the node") {
+  Desk desk;
+  desk.desk.measure(desk.session, Desk::probes({"h1", "h2", "h3", "h4"}));
+  std::vector<std::shared_ptr<FakeWire>> wires;
+  for (std::size_t i = 0; i < 4; ++i) wires.push_back(desk.reach(i));
+  const auto end = [&](std::size_t i, int code, int signal) {
+    const std::string id = desk.asked_of<MeasureNode>(*wires[i]).id;
+    wires[i]->say(ExecOutput{id, false}, "tcp_gbps - 9\n");
+    wires[i]->say(ended_with(id, code, signal));
+    const auto answers = desk.answers();
+    REQUIRE(answers.size() == 1);
+    return answers[0].looked.is_void;
+  };
+  CHECK(end(0, 0, SIGKILL));  // its job is over already
+  desk.hold("h2");
+  CHECK(end(1, 0, 0));
+  CHECK_FALSE(end(2, 0, 0));
+  CHECK_FALSE(end(3, 1, 0));
 }
 
 TEST_CASE("probes have the words and the token of their run, and are told apart by their place") {
