@@ -12,6 +12,8 @@ namespace {
 
 // In the agent's directory: what looks on demand remember from one to the next.
 constexpr const char* asked_state = "/health-asked.state";
+// A driver tears its contexts down within seconds; what takes longer hangs in the kernel.
+constexpr std::chrono::seconds end_limit{30};
 
 // `muster health VERB` for a program that reads its answer; a profile comes on standard input.
 std::vector<std::string> health_words(const char* verb, const std::string& state_file,
@@ -66,7 +68,7 @@ void HealthLooks::measure(const MeasureNode& request, bool runs_ranks, Environme
   const auto arguments = measure_arguments(request, run_.path + asked_state);
   const auto pid = run(request.id, arguments, std::move(environment), profile);
   if (pid) wide_[*pid] = {request.id, true, request.is_probe ? request.token : ""};
-  poll();  // when it could not be started
+  poll(boot_time());  // when it could not be started
 }
 
 // Two would measure each other; the probes of one run know of each other.
@@ -78,8 +80,9 @@ std::string HealthLooks::what_forbids(const MeasureNode& request, bool runs_rank
         request.is_probe && !request.token.empty() && wide.token == request.token;
     return wide.is_measurement && !is_same_run;
   };
-  const bool is_measured = std::ranges::any_of(wide_, is_other) || !claim_.take();
-  return is_measured ? "it is being measured already" : "";
+  constexpr const char* is_measured = "it is being measured already";
+  if (std::ranges::any_of(wide_, is_other)) return is_measured;
+  return claim_.take() ? "" : is_measured + claim_.whose();
 }
 
 std::optional<pid_t> HealthLooks::run(const std::string& id, std::vector<std::string> arguments,
@@ -124,11 +127,15 @@ void HealthLooks::reaped(pid_t pid) {
   if (sessions_.erase(pid) == 0) return;
   wide_.erase(pid);
   ending_.add(pid);
-  poll();
+  poll(boot_time());
 }
 
-void HealthLooks::poll() {
+void HealthLooks::poll(BootTime now) {
   const bool are_gone = ending_.are_gone();
+  std::erase_if(wide_, [&](const auto& item) {
+    const auto stopped_at = execs_.stopped_at(item.second.id);
+    return stopped_at && now - *stopped_at > end_limit;
+  });
   if (are_gone && !is_measuring()) claim_.give_back();
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/agent/boot_clock.h"
 #include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/exec_sessions.h"
 #include "launcher/agent/measure_claim.h"
@@ -40,7 +41,9 @@ class HealthLooks {
   void job_comes();  // measurements are ended
   void ranks_begin();
   void reaped(pid_t pid);
-  void poll();  // twice a second
+  // Twice a second: what was killed and does not end is waited for no longer. Whoever measures next
+  // finds it there, and says so.
+  void poll(BootTime now);
   // What was ended is gone, or will not go.
   bool are_ended_gone() { return ending_.are_gone(); }
   std::set<pid_t> sessions() const;  // no process of any attempt

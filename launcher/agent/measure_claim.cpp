@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -10,20 +11,92 @@
 
 namespace muster {
 
-bool MeasureClaim::take() {
-  if (socket_) return true;
-  // An abstract name: of no file system, the same for all users of the host's network.
-  constexpr std::string_view name("\0muster-measures-this-host", 26);
+namespace {
+
+// A gate measures for 13 min at most; one of a person may follow it.
+constexpr std::chrono::minutes believed_for{30};
+// Who was not asked for meanwhile may have given it back and taken it again.
+constexpr std::chrono::minutes forgotten_after{2};
+
+int claims_held = 0;  // of this process
+
+struct Name {
   sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, name.data(), name.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const auto* raw = reinterpret_cast<const sockaddr*>(&address);
-  if (::bind(socket.get(), raw, size) != 0 && errno == EADDRINUSE) return false;
-  // Whatever else went wrong is no reason not to measure.
+  socklen_t size = 0;
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+// An abstract name: of no file system, the same for all users of the host's network.
+Name claimed_name() {
+  constexpr std::string_view text("\0muster-measures-this-host", 26);
+  Name name;
+  name.address.sun_family = AF_UNIX;
+  std::memcpy(name.address.sun_path, text.data(), text.size());
+  name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
+  return name;
+}
+
+Fd new_socket() {
+  return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// Whoever listened at the name. Nothing: nobody does, or too many have asked.
+std::optional<ucred> listener(const Name& name) {
+  const Fd socket = new_socket();
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (!socket || ::connect(socket.get(), name.raw(), name.size) != 0) return std::nullopt;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return std::nullopt;
+  return who;
+}
+
+}  // namespace
+
+bool MeasureClaim::take(BootTime now) {
+  if (is_held_) return true;
+  const Name name = claimed_name();
+  Fd socket = new_socket();
+  const bool is_taken = ::bind(socket.get(), name.raw(), name.size) != 0 && errno == EADDRINUSE;
+  if (is_taken && believes(now)) return false;
+  // Nobody is let in: the kernel tells who asks whose it is. Whatever went wrong is no reason not
+  // to measure.
+  if (!is_taken) static_cast<void>(::listen(socket.get(), SOMAXCONN));
   socket_ = std::move(socket);
+  is_held_ = true;
+  ++claims_held;
+  holder_.reset();
   return true;
+}
+
+void MeasureClaim::give_back() {
+  if (!is_held_) return;
+  is_held_ = false;
+  --claims_held;
+  socket_.reset();
+}
+
+bool MeasureClaim::is_held_here() {
+  return claims_held > 0;
+}
+
+bool MeasureClaim::believes(BootTime now) {
+  const auto who = listener(claimed_name());
+  const bool is_same = holder_ && now - holder_->asked_at < forgotten_after &&
+                       (!who || holder_->pid == 0 || holder_->pid == who->pid);
+  if (!is_same) holder_ = Holder{0, std::nullopt, now, now};
+  holder_->asked_at = now;
+  if (who) {
+    holder_->pid = who->pid;
+    holder_->user = who->uid;
+  }
+  return now - holder_->since < believed_for;
+}
+
+std::string MeasureClaim::whose() const {
+  if (!holder_ || !holder_->user || *holder_->user == ::geteuid()) return {};
+  const std::string of = "user " + std::to_string(*holder_->user);
+  return holder_->pid == 0 ? ", by " + of
+                           : ", by process " + std::to_string(holder_->pid) + " of " + of;
 }
 
 }  // namespace muster

@@ -1,8 +1,14 @@
 // What the program is told to look at when a person asks for a node's health.
 #include "launcher/agent/health_looks.h"
 
-#include <algorithm>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <csignal>
+
+#include "launcher/agent/controller_line.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -22,6 +28,40 @@ LookAtHealth a_look() {
   look.wanted.checks = {"ib.*", "--root"};
   return look;
 }
+
+// Somebody of another user has the claim, for as long as this lives.
+class Stranger {
+ public:
+  static constexpr uid_t user = 65'534;
+
+  Stranger() {
+    int told[2];
+    REQUIRE(::pipe(told) == 0);
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      MeasureClaim claim;
+      const bool has_it = ::setuid(user) == 0 && claim.take();
+      static_cast<void>(::write(told[1], has_it ? "+" : "-", 1));
+      ::pause();
+      ::_exit(0);
+    }
+    char word = 0;
+    REQUIRE(::read(told[0], &word, 1) == 1);
+    REQUIRE(word == '+');
+    ::close(told[0]);
+    ::close(told[1]);
+  }
+  Stranger(const Stranger&) = delete;
+  ~Stranger() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_ = 0;
+};
 
 }  // namespace
 
@@ -86,4 +126,77 @@ TEST_CASE("one of a host measures at a time, and whoever gave up lets the next o
   mine.give_back();
   CHECK(theirs.take());
   CHECK_FALSE(mine.take());
+}
+
+TEST_CASE("whoever has the claim is named when it is another user") {
+  MeasureClaim mine;
+  MeasureClaim theirs;
+  REQUIRE(theirs.take());
+  CHECK_FALSE(mine.take());
+  CHECK(mine.whose().empty());
+  theirs.give_back();
+  if (::geteuid() != 0) return;  // nobody else can become another user
+  const Stranger stranger;
+  CHECK_FALSE(mine.take());
+  CHECK(mine.whose() == ", by process " + std::to_string(stranger.pid()) + " of user " +
+                            std::to_string(Stranger::user));
+}
+
+TEST_CASE("a claim that one process holds for longer than any measurement is not believed") {
+  MeasureClaim mine;
+  MeasureClaim theirs;
+  REQUIRE(theirs.take());
+  const auto asked_for = [&](std::chrono::minutes from, std::chrono::minutes time) {
+    bool has_it = false;
+    for (auto at = from; at <= from + time && !has_it; at += std::chrono::minutes(1)) {
+      has_it = mine.take(at);
+    }
+    return has_it;
+  };
+  using std::chrono::minutes;
+  CHECK_FALSE(asked_for(minutes{100}, minutes{29}));
+  // Nobody asked meanwhile: it may be another measurement.
+  CHECK_FALSE(asked_for(minutes{140}, minutes{29}));
+  CHECK(asked_for(minutes{170}, minutes{2}));
+}
+
+TEST_CASE("a process measures for as long as one of its claims is held") {
+  CHECK_FALSE(MeasureClaim::is_held_here());
+  {
+    MeasureClaim mine;
+    REQUIRE(mine.take());
+    CHECK(MeasureClaim::is_held_here());
+    mine.give_back();
+    CHECK_FALSE(MeasureClaim::is_held_here());
+    REQUIRE(mine.take());
+  }
+  CHECK_FALSE(MeasureClaim::is_held_here());
+}
+
+// Nobody reaps it here: as one that hangs in the kernel.
+TEST_CASE("a probe that was killed and does not end keeps others from measuring for a while only") {
+  boost::asio::io_context io;
+  ControllerLine line;
+  ExecSessions execs(io, line);
+  RunDirectory run;
+  run.path = "/";
+  HealthLooks looks(run, execs);
+  MeasureNode probe;
+  probe.id = "h1";
+  probe.is_probe = true;
+  probe.words = {"--list-tests"};
+  looks.measure(probe, false, {});
+  REQUIRE(looks.sessions().size() == 1);
+  const pid_t pid = *looks.sessions().begin();
+  MeasureClaim another;
+  const BootTime now = boot_time();
+  looks.poll(now + std::chrono::hours(1));
+  CHECK_FALSE(another.take());  // nobody has killed it
+  execs.stop("h1");
+  looks.poll(now + std::chrono::seconds(20));
+  CHECK_FALSE(another.take());
+  looks.poll(now + std::chrono::seconds(60));
+  CHECK(another.take());
+  CHECK(looks.sessions().contains(pid));
+  ::waitpid(pid, nullptr, 0);
 }
