@@ -12,6 +12,7 @@
 #include "launcher/agent/attempt_files.h"
 #include "launcher/agent/checkpoint_probe.h"
 #include "launcher/agent/gpu_count.h"
+#include "launcher/agent/measure_claim.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/os/own_program.h"
 #include "launcher/wire/message_codec.h"
@@ -54,7 +55,8 @@ HealthWatch::Site health_site(const RunDirectory& run, const Environment& own,
           run.path + "/health.json",
           {own_program(), "agent", "read-health"},
           boot_id,
-          std::move(on_decided)};
+          std::move(on_decided),
+          MeasureClaim::is_held_here};
 }
 
 void add_checkpoints(AttemptClean& clean, const std::string& directory) {

@@ -139,6 +139,7 @@ void HealthWatch::save() {
 
 void HealthWatch::poll() {
   if (!health_) return;
+  note_measuring();
   if (reader_) reader_->set_event_slice(is_idle_ ? idle_event_slice : busy_event_slice);
   const CheckMoment now = moment();
   read_log(now);
@@ -208,6 +209,7 @@ void HealthWatch::step_after(Milliseconds pause) {
 }
 
 void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now) {
+  note_measuring();
   CheckSituation situation;
   const bool is_pace = purpose == Purpose::pace;
   situation.phase = phase_of(purpose);
@@ -215,7 +217,7 @@ void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMom
   // A node that is drained gets no job, so that some checks would never be asked again.
   if (is_idle_) situation.standing = health_->checks_with_faults();
   situation.groups = groups;
-  situation.is_idle = is_idle_;
+  situation.is_idle = is_idle_ && !was_measured_lately();
   situation.helper = reader_->facts();
   situation.kernel_log_error = log_->error();
   situation.has_gpu_events = reader_->has_events();

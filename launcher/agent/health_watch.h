@@ -40,6 +40,9 @@ class HealthWatch {
     std::vector<std::string> helper;  // argv of the reading helper
     std::string boot_id;
     std::function<void()> on_decided{};  // is_deciding() is over
+    // The node is being measured: what uses its GPUs then, and some seconds after, is nothing that
+    // a job left.
+    std::function<bool()> is_measured{};
   };
   using Tell = std::function<void(const FaultsTold&)>;
   using Gated = std::function<void(std::vector<CheckFailure>)>;
@@ -115,6 +118,8 @@ class HealthWatch {
   void epilog_read(SourceGroups read);
   bool is_concluding() const;
   bool must_wait(const Question& question) const;
+  void note_measuring();
+  bool was_measured_lately() const;
   bool is_settled() const;
   FaultsTold told_now() const;
   void tell_if_news();
@@ -144,6 +149,7 @@ class HealthWatch {
   std::string saved_;  // what the file holds
   bool is_idle_ = true;
   std::optional<BootTime> idle_since_;
+  std::optional<BootTime> measured_at_;  // when it was last known to be
   JobHealth job_;
   std::optional<AttemptKey> failed_;  // the latest attempt of which a rank did
   std::optional<FailureLook> failure_;

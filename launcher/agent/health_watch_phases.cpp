@@ -21,6 +21,9 @@ constexpr std::chrono::seconds stuck_limit{30};
 // Of its ten seconds a gate needs the rest for a run of its own.
 constexpr std::chrono::seconds concluding_limit{6};
 
+// A probe that ended or was killed gives its GPUs back within seconds.
+constexpr std::chrono::seconds measured_for{15};
+
 // What a job leaves out stays so until its next attempt had its time to come.
 constexpr std::chrono::minutes choice_outlives{5};
 
@@ -94,6 +97,18 @@ void HealthWatch::set_idle(bool is_idle) {
   const CheckMoment now = moment();
   take(monitor_->on_jobs_over(now), now);
   if (owes_epilog_) step_after(Milliseconds{0});
+}
+
+// A run that has begun would take the probes for leftovers.
+void HealthWatch::note_measuring() {
+  if (!site_.is_measured || !site_.is_measured()) return;
+  const bool is_news = !was_measured_lately();
+  measured_at_ = boot_time();
+  if (is_news && run_ && purpose_ != Purpose::failure) run_.reset();
+}
+
+bool HealthWatch::was_measured_lately() const {
+  return measured_at_ && boot_time() - *measured_at_ < measured_for;
 }
 
 void HealthWatch::go_on_with_epilog() {

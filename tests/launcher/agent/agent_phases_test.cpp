@@ -243,3 +243,33 @@ TEST_CASE("an agent that is connected is told of another profile, and judges by 
   const auto checks = watched.refused({});
   CHECK(std::ranges::count(checks, "gpu.count") == 1);
 }
+
+TEST_CASE("a process on a GPU while the node is measured, and just after, is no leftover") {
+  HealthProfile profile = gpu_profile();
+  profile.required.push_back("gpu.procs");
+  Watched watched(profile);
+  watched.node().driver_says("gpu2.procs 4711:1048576");
+  JobHealth another;  // its gate reads anew
+  another.skip = {"host.time"};
+  SECTION("measured") {
+    MeasureNode probe;
+    probe.id = "p";
+    probe.is_probe = true;
+    probe.token = "token-of-a-run";
+    probe.words = {"tcp-serve", "--port", "18700", "--seconds", "100", "--address", "127.9.8.7"};
+    watched.client().send(probe);
+    probe.id = "q";
+    probe.token = "token-of-another";
+    watched.client().send(probe);
+    const auto refused = watched.client().await<ExecEnded>();
+    REQUIRE(refused);
+    REQUIRE(refused->id == "q");  // the first one runs
+    CHECK(watched.refused(another).empty());
+    watched.client().send(ExecStop{"p"});
+    REQUIRE(watched.client().await<ExecEnded>());
+    CHECK(watched.refused({}).empty());
+  }
+  SECTION("not measured") {
+    CHECK(watched.refused(another) == std::vector<std::string>{"gpu.procs"});
+  }
+}
