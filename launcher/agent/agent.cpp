@@ -95,6 +95,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
   site_.host_name = welcome_.host_name;
   site_.boot_id = welcome_.boot_id;
   welcome_.build_id = std::move(build_id);
+  welcome_.measures = true;
   welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" + std::to_string(heard_at_.count()) +
                       "-" + std::to_string(::getpid());
   site_.on_rank_failed = [this](const AttemptKey& key) { health_.rank_died(key); };

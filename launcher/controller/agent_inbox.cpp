@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launcher/controller/host_clock.h"
+#include "launcher/controller/work_message.h"
 #include "scheduler/failure_evidence.h"
 #include "scheduler/lookup.h"
 
@@ -100,9 +101,7 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   } else if (const auto* data = std::get_if<FileData>(&message)) {
     file(node, *data, payload);
   } else if (const auto* checked = std::get_if<CheckDone>(&message)) {
-    observe_if_ours(node, *checked,
-                    NodeChecked{checked->job, checked->attempt, node, checked->failures,
-                                checked->newest_checkpoint, checked->newest_certified});
+    node_checked(node, *checked);
   } else if (const auto* staged = std::get_if<StageDone>(&message)) {
     observe_if_ours(node, *staged,
                     NodeStaged{staged->job, staged->attempt, node, staged->error});
@@ -304,6 +303,18 @@ bool AgentInbox::misses_a_node(const JobId& job) const {
 bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const {
   const Attempt* active = find_attempt(state_, job, attempt);
   return active != nullptr && find_spare(*active, node) != nullptr;
+}
+
+void AgentInbox::node_checked(const NodeId& node, const CheckDone& done) {
+  NodeChecked seen{done.job,      done.attempt,           node,
+                   done.failures, done.newest_checkpoint, done.newest_certified};
+  const Job* job = find_job(state_, done.job);
+  const AgentConnection* agent = pool_.find(node);
+  const bool is_unmeasured = agent != nullptr && !agent->welcome().measures;
+  if (job != nullptr && is_unmeasured && seen.failures.empty()) {
+    seen.failures = failures_unmeasured(state_, *job);
+  }
+  observe_if_ours(node, done, std::move(seen));
 }
 
 // Agents tell it again after every greeting: what is known is no news.

@@ -83,6 +83,7 @@ class AgentInbox {
   Status settle_leaver(const CollectDone& collected, int index);
   Status settle_if_last(const NodeId& node, const CollectDone& collected);
   bool is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const;
+  void node_checked(const NodeId& node, const CheckDone& done);
   void notice_seen(const NodeId& node, const NoticeSeen& seen);
   void faults_told(const NodeId& node, const FaultsTold& told);
   bool misses_a_node(const JobId& job) const;

@@ -190,6 +190,9 @@ void HealthDesk::ask(Looks::iterator at) {
   }
   const auto client = look.client.lock();
   if (pool_.up(look.node) == nullptr || !client || clients_.is_behind(client)) return;
+  if (is_measurement(look.request) && !pool_.up(look.node)->welcome().measures) {
+    return answer(at, "its agent is of an older muster, which does not measure", true);
+  }
   if (auto* run = std::get_if<LookAtHealth>(&look.request)) run->is_held = !holder.empty();
   look.is_asked = true;
   look.said.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "health/active/gate_figures.h"
 #include "launcher/controller/interpreter.h"
 #include "runtime/protocol/membership.h"
 #include "scheduler/lookup.h"
@@ -67,6 +68,15 @@ JobHealth job_health_of(const JobSpec& spec) {
   return health;
 }
 
+// A check that drains no node any more refuses none either.
+std::vector<std::string> checks_skipped(const State& state, const Job& job) {
+  std::vector<std::string> skipped = job.spec.muster.health_skip;
+  for (const auto& [name, breaker] : state.breakers) {
+    if (breaker.is_check && breaker.open_since) skipped.push_back(name);
+  }
+  return skipped;
+}
+
 CheckNode check_message(const State& state, const Job& job, const NodeWork& work, Time now,
                         const Home& home) {
   CheckNode check;
@@ -78,19 +88,29 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
     if (runs_mpirun(job.spec)) check.programs.push_back("mpirun");
   }
   check.checkpoint_path = checkpoint_path_of(job, home);
-  check.skip = job.spec.muster.health_skip;
+  check.skip = checks_skipped(state, job);
   check.health = job_health_of(job.spec);
   check.with_health = job.spec.muster.health_start != HealthLevel::off;
   check.measures = job.spec.muster.health_start == HealthLevel::full;
   if (!check.with_health) check.skip.push_back("all");
-  // A check that drains no node any more refuses none either.
-  for (const auto& [name, breaker] : state.breakers) {
-    if (breaker.is_check && breaker.open_since) check.skip.push_back(name);
-  }
   return check;
 }
 
 }  // namespace
+
+std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job) {
+  const bool is_wanted = job.spec.muster.health_start == HealthLevel::full && job.target.health;
+  if (!is_wanted) return {};
+  const CheckChoice choice{checks_skipped(state, job), job.spec.muster.health_only};
+  const ProbePlan plan = gate_plan(*job.target.health, choice);
+  std::vector<GateFigure> figures;
+  for (const PlannedProbe& probe : plan.probes) {
+    for (const std::string& metric : probe.metrics) {
+      figures.push_back({{metric, "", std::nullopt, "the agent is of an older muster"}, {}});
+    }
+  }
+  return judge_gate_figures(*job.target.health, plan, figures);
+}
 
 std::string checkpoint_path_of(const Job& job, const Home& home) {
   if (!job.spec.muster.checkpoint_path.empty()) return job.spec.muster.checkpoint_path;

@@ -42,6 +42,10 @@ class WorkMessages {
   std::map<std::pair<JobId, std::optional<int>>, Gang> gangs_;  // of a joiner: its node's own
 };
 
+// What keeps the job away from a node that its gate was to measure, and whose agent does not know
+// how: what the profile requires is unknown.
+std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job);
+
 // The members of an elastic attempt as their ranks read them (runtime/protocol/membership.h).
 std::string membership_text(const State& state, const Attempt& attempt);
 

@@ -57,6 +57,7 @@ struct Welcome {
   std::vector<HeldAttempt> held;  // all of them, so that those that are over can be forgotten
   std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
   std::optional<ClockStamps> clock{};
+  bool measures = false;  // knows MeasureNode and CheckNode::measures; agents before did not
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -73,6 +74,7 @@ struct Welcome {
     visit("held", self.held);
     visit("boot_ms", self.boot_ms);
     visit("clock", self.clock);
+    visit("measures", self.measures);
   }
 };
 

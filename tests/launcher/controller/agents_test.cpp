@@ -146,6 +146,37 @@ TEST_CASE("a job's health settings go to its nodes with the gate and with the st
   CHECK(start.health == gate.health);
 }
 
+TEST_CASE("a gate that was to measure is not passed by an agent that does not know how") {
+  JobSubmitted submitted = a_job("j", "a");
+  submitted.spec.muster.health_start = HealthLevel::full;
+  submitted.target.health.emplace();
+  submitted.target.health->floors["cpu_gemm_gflops"] = 100;
+  submitted.target.health->required = {"perf.cpu"};
+  const auto failures_told_by = [](const JobSubmitted& job, bool measures) {
+    Agents agents;
+    agents.know(Observation{job});
+    agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+    agents.pool.want(address_of("n1", "a"), target_with(Milliseconds{60000}), "");
+    const auto wire = agents.transport.answer(0);
+    Welcome welcome;
+    welcome.measures = measures;
+    wire->say(welcome);
+    wire->say(CheckDone{{"j"}, {0}, {}, {}});
+    REQUIRE(agents.observed.size() == 1);
+    return std::get<NodeChecked>(agents.observed[0]).failures;
+  };
+  const auto failures = failures_told_by(submitted, false);
+  REQUIRE(failures.size() == 1);
+  CHECK(failures[0].check == "perf.cpu");
+  CHECK(failures[0].message.find("older muster") != std::string::npos);
+  CHECK(failures_told_by(submitted, true).empty());
+  submitted.target.health->required.clear();
+  CHECK(failures_told_by(submitted, false).empty());
+  submitted.target.health->required = {"perf.cpu"};
+  submitted.spec.muster.health_skip = {"perf.cpu"};
+  CHECK(failures_told_by(submitted, false).empty());
+}
+
 TEST_CASE("a lease is renewed once the journal knows the agent, with the agent's own time") {
   Agents agents;
   agents.pool.want(address_of("n1", "a"), target_with(Milliseconds{60000}), "");

@@ -88,9 +88,11 @@ struct Desk {
     }
     return request;
   }
-  std::shared_ptr<FakeWire> reach(std::size_t number) {
+  std::shared_ptr<FakeWire> reach(std::size_t number, bool measures = true) {
     auto wire = transport.answer(number);
-    wire->say(Welcome{});
+    Welcome welcome;
+    welcome.measures = measures;
+    wire->say(welcome);
     return wire;
   }
   // What the client has got by now.
@@ -329,6 +331,18 @@ TEST_CASE("a job that got the node before it was reached keeps it from being mea
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].looked.error == "job job holds it");
+}
+
+TEST_CASE("an agent of before there were measurements is not asked for one, and that is said") {
+  Desk desk;
+  desk.desk.measure(desk.session, Desk::measurement({"h1"}));
+  const auto wire = desk.reach(0, false);
+  CHECK(wire->take<MeasureNode>().empty());
+  const auto answers = desk.answers();
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].looked.error == "its agent is of an older muster, which does not measure");
+  CHECK(answers[0].looked.is_void);
+  CHECK(desk.is_over);
 }
 
 TEST_CASE("a measurement that a beginning job ended is not begun again") {
