@@ -17,6 +17,9 @@ namespace muster {
 namespace {
 
 constexpr int helper_socket = 3;
+constexpr int helper_stream = 4;
+// Above both, so that neither is written over before it is copied.
+constexpr int first_free = 5;
 
 struct SpawnPlan {
   posix_spawn_file_actions_t files;
@@ -34,11 +37,12 @@ struct SpawnPlan {
 };
 
 // A helper that the kernel does not give up must hold no pipe that somebody reads to its end.
-void plan_files(SpawnPlan& plan, int socket) {
+void plan_files(SpawnPlan& plan, int socket, int stream) {
   ::posix_spawn_file_actions_adddup2(&plan.files, socket, helper_socket);
+  ::posix_spawn_file_actions_adddup2(&plan.files, stream, helper_stream);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     ::posix_spawn_file_actions_addopen(&plan.files, standard, "/dev/null", O_RDWR, 0);
-  ::posix_spawn_file_actions_addclosefrom_np(&plan.files, helper_socket + 1);
+  ::posix_spawn_file_actions_addclosefrom_np(&plan.files, helper_stream + 1);
 }
 
 void plan_signals(SpawnPlan& plan) {
@@ -53,9 +57,9 @@ void plan_signals(SpawnPlan& plan) {
 }
 
 // 0, or why not.
-int spawn_helper(const std::vector<std::string>& argv, int socket, pid_t& pid) {
+int spawn_helper(const std::vector<std::string>& argv, int socket, int stream, pid_t& pid) {
   SpawnPlan plan;
-  plan_files(plan, socket);
+  plan_files(plan, socket, stream);
   plan_signals(plan);
   std::vector<char*> arguments;
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -71,12 +75,19 @@ Result<HelperProcess> HelperProcess::start(const std::vector<std::string>& argv)
   const auto failed = [&argv](int error) {
     return Error{"cannot start the helper " + argv[0] + ": " + std::strerror(error)};
   };
+  auto said = SharedStream::create();
+  if (!said) return said.error();
   std::array<int, 2> ends{-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return failed(errno);
-  HelperProcess helper(-1, ends[0]);
+  HelperProcess helper(ends[0], std::move(*said));
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  const int error = spawn_helper(argv, ends[1], helper.pid_);
-  ::close(ends[1]);
+  const int theirs = ::fcntl(ends[1], F_DUPFD_CLOEXEC, first_free);
+  const int stream = ::fcntl(helper.said_.descriptor(), F_DUPFD_CLOEXEC, first_free);
+  const bool has_both = theirs >= 0 && stream >= 0;
+  const int error = has_both ? spawn_helper(argv, theirs, stream, helper.pid_) : EMFILE;
+  for (const int end : {ends[1], theirs, stream}) {
+    if (end >= 0) ::close(end);
+  }
   if (error != 0) return failed(error);
   return helper;
 }
@@ -84,6 +95,8 @@ Result<HelperProcess> HelperProcess::start(const std::vector<std::string>& argv)
 HelperProcess::HelperProcess(HelperProcess&& other) noexcept
     : pid_(other.pid_),
       socket_(std::exchange(other.socket_, -1)),
+      said_(std::move(other.said_)),
+      said_at_(other.said_at_),
       unsent_(std::move(other.unsent_)) {}
 
 HelperProcess::~HelperProcess() {
@@ -101,20 +114,26 @@ void HelperProcess::send_on() {
   }
 }
 
-HelperProcess::Heard HelperProcess::hear(std::string& bytes) const {
-  // So that a flood does not keep its reader from everything else.
-  constexpr std::size_t at_once_max = 4u << 20;
-  std::array<char, 65536> part{};
-  std::size_t taken = 0;
-  while (taken < at_once_max) {
-    const ssize_t size = ::recv(socket_, part.data(), part.size(), 0);
+bool HelperProcess::has_ended() const {
+  std::array<char, 4096> wakes{};
+  while (true) {
+    const ssize_t size = ::recv(socket_, wakes.data(), wakes.size(), 0);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno == EAGAIN) break;
-    if (size <= 0) return taken == 0 ? Heard::end : Heard::something;
-    bytes.append(part.data(), static_cast<std::size_t>(size));
-    taken += static_cast<std::size_t>(size);
+    if (size < 0 && errno == EAGAIN) return false;
+    if (size <= 0) return true;
+    if (static_cast<std::size_t>(size) < wakes.size()) return false;
   }
-  return taken == 0 ? Heard::nothing : Heard::something;
+}
+
+// Its end is looked for first, so that all it said before is heard.
+HelperProcess::Heard HelperProcess::hear(std::string& bytes) {
+  const bool is_end = has_ended();
+  const std::size_t before = bytes.size();
+  const auto taken = said_.take(bytes);
+  if (!taken.is_sound) return Heard::nonsense;
+  if (bytes.size() == before) return is_end ? Heard::end : Heard::nothing;
+  said_at_ = taken.written_at;
+  return Heard::something;
 }
 
 std::optional<std::string> reaped(const WaitForProcess& wait, pid_t pid) {

@@ -1,6 +1,7 @@
-// A helper process and this end of its socket. Born with the socket as descriptor 3, nothing else
-// of ours, no signal blocked or ignored, in a session of its own; it asks the kernel itself to be
-// killed with its owner. Nothing here blocks.
+// A helper process and this end of its socket and of the memory it says things in (SharedStream).
+// Born with them as descriptors 3 and 4, nothing else of ours, no signal blocked or ignored, in a
+// session of its own; it asks the kernel itself to be killed with its owner. Nothing here blocks.
+// What it sends means only that there is something to hear.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +10,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "health/reader/shared_stream.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -33,15 +36,20 @@ class HelperProcess {
   bool has_unsent() const { return !unsent_.empty(); }
   void send_on();
 
-  enum class Heard { nothing, something, end };
-  // Appends what is there, some at a time.
-  Heard hear(std::string& bytes) const;
+  enum class Heard { nothing, something, end, nonsense };
+  // Appends what is there.
+  Heard hear(std::string& bytes);
+  // When it said what was heard last.
+  SharedStream::Time said_at() const { return said_at_; }
 
  private:
-  HelperProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+  HelperProcess(int socket, SharedStream said) : socket_(socket), said_(std::move(said)) {}
+  bool has_ended() const;
 
-  pid_t pid_;
+  pid_t pid_ = -1;
   int socket_;
+  SharedStream said_;
+  SharedStream::Time said_at_{};
   std::string unsent_;
 };
 

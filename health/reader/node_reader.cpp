@@ -183,7 +183,10 @@ struct NodeReader::Parts {
     alive->process.send_on();
     std::string bytes;
     const auto heard = alive->process.hear(bytes);
-    if (heard == HelperProcess::Heard::something) alive->heard_at = steady_now();
+    if (heard == HelperProcess::Heard::nonsense) return lose(ill_loss());
+    // What it says of the time is believed within reason.
+    if (heard == HelperProcess::Heard::something)
+      alive->heard_at = std::clamp(alive->process.said_at(), alive->heard_at, steady_now());
     alive->cutter.feed(bytes);
     while (const auto frame = alive->cutter.next()) {
       const auto message = decode_message(*frame);
@@ -370,6 +373,9 @@ struct NodeReader::Parts {
   SteadyTime wake_for(const Alive& alive) const {
     auto at = SteadyTime::max();
     if (const auto most = patience(alive)) at = alive.heard_at + *most;
+    // What it does meanwhile it says without waking anybody.
+    const auto soonest = std::min(options.limits.source, options.limits.gpu_call);
+    if (reading) at = std::min(at, alive.heard_at + soonest);
     if (alive.process.has_unsent()) at = std::min(at, steady_now() + send_pause);
     if (options.wants_events && !alive.is_watching) at = std::min(at, watch_at);
     return at;

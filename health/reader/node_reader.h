@@ -81,7 +81,8 @@ class NodeReader {
 // Waits for it; for programs that have nothing else to do.
 NodeReadings read_node(NodeReader& reader, NodeReadRequest request);
 
-// The helper: answers requests on the socket until it is closed. The exit code of the process.
+// The helper: answers requests on the socket, in the shared memory behind the descriptor above it,
+// until the socket is closed. The exit code of the process.
 int serve_node_reads(int socket);
 
 }  // namespace muster

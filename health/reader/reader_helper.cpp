@@ -19,6 +19,7 @@
 #include "health/read_files.h"
 #include "health/reader/node_reader.h"
 #include "health/reader/reader_protocol.h"
+#include "health/reader/shared_stream.h"
 
 namespace muster {
 
@@ -28,59 +29,54 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 constexpr auto event_retry = 60s;
-constexpr std::size_t unsent_bytes_max = 64u << 10;
 
-// Collects what was read, so that it goes with the announcement of the next step: half the sends.
+// Says all things in memory that is shared with the owner, and wakes it only for what it waits for.
 class Teller {
  public:
-  explicit Teller(int socket) : socket_(socket) {}
+  Teller(int socket, SharedStream stream) : socket_(socket), stream_(std::move(stream)) {}
 
   void say(const HelperMessage& message) {
-    unsent_ += encode(message);
-    if (unsent_.size() > unsent_bytes_max) send();
+    stream_.write(encode(message), [this] { wake(); });
   }
-  void say_now(const HelperMessage& message) {
+  void tell(const HelperMessage& message) {
     say(message);
-    send();
+    wake();
   }
 
  private:
-  // Without an owner there is nothing to do.
-  void send() {
-    std::string_view rest = unsent_;
-    while (!rest.empty()) {
-      const ssize_t sent = ::send(socket_, rest.data(), rest.size(), MSG_NOSIGNAL);
-      if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) ::_exit(0);
-      rest.remove_prefix(static_cast<std::size_t>(sent));
+  // Without an owner there is nothing to do. One that has not listened to so much will.
+  void wake() const {
+    constexpr char something = '!';
+    while (::send(socket_, &something, 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+      if (errno == EAGAIN) return;
+      if (errno != EINTR) ::_exit(0);
     }
-    unsent_.clear();
   }
 
   int socket_;
-  std::string unsent_;
+  SharedStream stream_;
 };
 
 void read_and_tell(const ReadCommand& command, Teller& teller) {
   const NodeReadRequest& asked = command.request;
   read_files({asked.root, asked.sources, command.skip},
-             {[&](std::string_view path) { teller.say_now(FileBegins{std::string(path)}); },
+             {[&](std::string_view path) { teller.say(FileBegins{std::string(path)}); },
               [&](std::string path, FileReading reading) {
                 teller.say(FileIsRead{std::move(path), std::move(reading)});
               }});
-  teller.say_now(FilesOver{});
+  teller.say(FilesOver{});
 }
 
 void ask_and_tell(const NodeReadRequest& asked, Teller& teller) {
-  teller.say_now(GpuCallBegins{"dlopen"});
+  teller.say(GpuCallBegins{"dlopen"});
   const auto library = NvmlLibrary::load(asked.nvml_library);
   if (!library) return teller.say(GpuIsRead{"init", {nvml_library_not_found, {}}});
   read_gpus(library->functions(), *asked.gpus,
-            {[&](const std::string& call) { teller.say_now(GpuCallBegins{call}); },
+            {[&](const std::string& call) { teller.say(GpuCallBegins{call}); },
              [&](const std::string& key, const GpuReading& reading) {
                teller.say(GpuIsRead{key, reading});
              }});
-  teller.say_now(GpuCallBegins{"dlclose"});
+  teller.say(GpuCallBegins{"dlclose"});
 }
 
 // The driver's events, from a library that stays loaded and initialised for them.
@@ -107,10 +103,10 @@ class EventWatch {
   void step() {
     if (!source_ && (!path_ || std::chrono::steady_clock::now() < retry_at_)) return;
     if (!source_) return open();
-    if (!std::exchange(is_announced_, true)) teller_.say_now(EventCallBegins{event_wait_call});
+    if (!std::exchange(is_announced_, true)) teller_.tell(EventCallBegins{event_wait_call});
     const auto event = source_->wait(slice_);
     if (!event) return fail(event.error().message);
-    if (*event) teller_.say_now(EventIsTold{**event});
+    if (*event) teller_.tell(EventIsTold{**event});
   }
 
   // Something else was announced meanwhile.
@@ -118,33 +114,33 @@ class EventWatch {
 
  private:
   void open() {
-    teller_.say_now(EventCallBegins{"dlopen"});
+    teller_.tell(EventCallBegins{"dlopen"});
     auto library = NvmlLibrary::load(*path_);
     if (!library) return fail(library.error().message);
     library_ = std::make_unique<NvmlLibrary>(std::move(*library));
     const NvmlFunctions& nvml = library_->functions();
-    teller_.say_now(EventCallBegins{"nvmlInit"});
+    teller_.tell(EventCallBegins{"nvmlInit"});
     const NvmlReturn begun = nvml.init == nullptr ? nvml_function_not_found : nvml.init();
     is_initialised_ = begun == nvml_success;
     if (!is_initialised_) return fail("nvmlInit: " + nvml_code_text(begun));
-    teller_.say_now(EventCallBegins{"nvmlDeviceRegisterEvents"});
+    teller_.tell(EventCallBegins{"nvmlDeviceRegisterEvents"});
     auto source = GpuEventSource::open(nvml, gpu_event_usual);
     if (!source) return fail(source.error().message);
     source_.emplace(std::move(*source));
     is_announced_ = false;
-    teller_.say_now(EventsKnown{});
+    teller_.tell(EventsKnown{});
   }
 
   // Closed to its ground: what comes later may be another driver.
   void fail(const std::string& why) {
-    teller_.say_now(EventCallBegins{"nvmlShutdown"});
+    teller_.tell(EventCallBegins{"nvmlShutdown"});
     source_.reset();
     if (is_initialised_ && library_->functions().shutdown != nullptr)
       static_cast<void>(library_->functions().shutdown());
     is_initialised_ = false;
     library_.reset();
     retry_at_ = std::chrono::steady_clock::now() + event_retry;
-    teller_.say_now(EventsKnown{why});
+    teller_.tell(EventsKnown{why});
   }
 
   Teller& teller_;
@@ -159,7 +155,8 @@ class EventWatch {
 
 class Helper {
  public:
-  explicit Helper(int socket) : socket_(socket), teller_(socket), watch_(teller_) {}
+  Helper(int socket, SharedStream stream)
+      : socket_(socket), teller_(socket, std::move(stream)), watch_(teller_) {}
 
   int serve() {
     while (true) {
@@ -192,7 +189,7 @@ class Helper {
     const auto& read = std::get<ReadCommand>(command);
     read_and_tell(read, teller_);
     if (read.request.gpus) ask_and_tell(read.request, teller_);
-    teller_.say_now(ReadOver{});
+    teller_.tell(ReadOver{});
     watch_.is_interrupted();
   }
 
@@ -210,7 +207,8 @@ int serve_node_reads(int socket) {
   // A driver's library that crashes at each read would fill the disk.
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  return Helper(socket).serve();
+  auto stream = SharedStream::open(socket + 1);
+  return stream ? Helper(socket, std::move(*stream)).serve() : 2;
 }
 
 }  // namespace muster

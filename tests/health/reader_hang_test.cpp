@@ -355,7 +355,8 @@ TEST_CASE("a helper has its socket and nothing else of its owner's") {
 TEST_CASE("helpers that are ill or absent make everything unreadable, soon, and leave nothing") {
   const FakeRoot root;
   root.write("/a", "1");
-  std::vector<std::vector<std::string>> ways{{"leave"}, {"silent"}, {"lie"}, {"half"}, {"flood"}};
+  std::vector<std::vector<std::string>> ways{{"leave"}, {"silent"}, {"lie"},
+                                             {"half"},  {"flood"},  {"scribble"}};
   for (int seed = 0; seed < 10; ++seed) ways.push_back({"noise", std::to_string(seed)});
   for (const auto& way : ways) {
     INFO(way[0]);

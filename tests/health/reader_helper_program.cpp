@@ -1,15 +1,18 @@
 // The helper of a node reader as a program of its own, and helpers that are ill.
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string>
 #include <string_view>
 
 #include "health/reader/node_reader.h"
 #include "health/reader/reader_protocol.h"
+#include "health/reader/shared_stream.h"
 
 using namespace muster;
 
@@ -22,13 +25,13 @@ bool hear_command() {
   return ::recv(owner, part.data(), part.size(), 0) > 0;
 }
 
-bool say(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(owner, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
-  return true;
+void say(std::string_view bytes) {
+  static auto stream = SharedStream::open(owner + 1);
+  const auto wake = [] {
+    if (::send(owner, "!", 1, MSG_NOSIGNAL) <= 0) ::_exit(0);
+  };
+  stream->write(bytes, wake);
+  wake();
 }
 
 std::string noise(unsigned seed) {
@@ -40,11 +43,17 @@ std::string noise(unsigned seed) {
   return bytes;
 }
 
-int flood() {
+[[noreturn]] void flood() {
   const std::string file = encode(FileIsRead{"/f", {std::string(200'000, 'x'), {}, false}});
-  while (say(file)) {
-  }
-  return 0;
+  while (true) say(file);
+}
+
+// More than there is room for, and then the other side's count.
+void scribble() {
+  constexpr std::size_t size = 4096;
+  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, owner + 1, 0);
+  if (memory != MAP_FAILED) std::memset(memory, 0x7f, size);
+  static_cast<void>(::send(owner, "!", 1, MSG_NOSIGNAL));
 }
 
 }  // namespace
@@ -62,7 +71,8 @@ int main(int argc, char** argv) {
     if (way == "noise") say(noise(static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10))));
     if (way == "lie") say(encode(ReadOver{}));
     if (way == "half") say(encode(FileBegins{"/a"}).substr(0, 6));
-    if (way == "flood") return flood();
+    if (way == "flood") flood();
+    if (way == "scribble") scribble();
   }
   return 0;
 }
