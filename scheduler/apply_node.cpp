@@ -52,6 +52,7 @@ void call_sound(Node& node, Time at) {
   node.evidence.clear();
   if (node.set_aside) node.set_aside->until = std::min(node.set_aside->until, at);
   node.fault_drain.reset();
+  node.is_away = false;
 }
 
 }  // namespace
@@ -101,6 +102,8 @@ void apply_one(State& state, Time at, const LinkUp& record) {
   const LinkUp* last = last_agent(node);
   const bool fresh_agent = last && last->agent_id != record.agent_id;
   node.link = Linked{record};
+  node.is_away = false;
+  if (node.fault_drain) node.faults_settled = false;  // somebody may have seen to it meanwhile
   if (node.notice && node.notice->boot_id != record.boot_id) node.notice.reset();
   if (node.unclean && fresh_agent) {
     node.unclean.reset();

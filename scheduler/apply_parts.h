@@ -27,6 +27,11 @@ void apply_one(State& state, Time at, const NodeFaultsSeen& record);
 void apply_one(State& state, Time at, const NodeFaulted& record);
 void apply_one(State& state, Time at, const NodeFaultOver& record);
 
+// apply_remedy.cpp: resets and reboots that muster carries out
+void apply_one(State& state, Time at, const RemedyBegun& record);
+void apply_one(State& state, Time at, const RemedyEnded& record);
+void apply_one(State& state, Time at, const RemedyOver& record);
+
 // apply_placement.cpp: which nodes an attempt has, from its placement to its end
 void apply_one(State& state, Time at, const AttemptPlaced& record);
 void apply_one(State& state, Time at, const NodeReplaced& record);

@@ -5,6 +5,7 @@
 #include "scheduler/lookup.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/node_standing.h"
+#include "scheduler/remedy_runs.h"
 #include "scheduler/restart_policy.h"
 #include "scheduler/sentences.h"
 #include "scheduler/turn.h"
@@ -71,6 +72,7 @@ void act(Turn& turn, const Job& job) {
 // it sees what they gave back.
 void take_turn(Turn& turn) {
   mind_faults(turn);
+  if (turn.decisions.empty()) mind_remedies(turn);
   if (!turn.decisions.empty()) return;  // what follows from them is seen in the next State
   for (const auto& [id, job] : turn.state.jobs) act(turn, job);
   if (turn.decisions.empty()) serve_queue(turn);

@@ -260,6 +260,13 @@ void put_known_node(Text& text, const Node& node) {
     text.line(at + ".fault_drain.since", node.fault_drain->since);
     text.line(at + ".fault_drain.fault", node.fault_drain->fault);
   }
+  if (node.remedy) {
+    text.line(at + ".remedy", node.remedy->what);
+    text.line(at + ".remedy.since", node.remedy->since);
+    text.line(at + ".remedy.ended", node.remedy->ended);
+  }
+  text.line(at + ".remedies", node.remedies);
+  text.line(at + ".is_away", node.is_away);
   if (node.set_aside) {
     text.line(at + ".set_aside", node.set_aside->reason);
     text.line(at + ".set_aside.times",

@@ -8,6 +8,7 @@
 #include "scheduler/limits.h"
 #include "scheduler/membership.h"
 #include "scheduler/model/names.h"
+#include "scheduler/remedy_runs.h"
 #include "scheduler/restart_rules.h"
 #include "scheduler/sentences.h"
 
@@ -107,6 +108,12 @@ class Explainer {
   }
   void tell(const NodeFaultOver& record) {
     say(record.node.value + " passed the check it was drained for (" + record.reason + ")");
+  }
+  void tell(const RemedyBegun& record) { say(begun_text(record)); }
+  void tell(const RemedyEnded&) {}
+  void tell(const RemedyOver& record) {
+    say(over_text(record));
+    for (const std::string& line : record.lines) say("  | " + line);
   }
   void tell(const OutputsCollected& record) {
     tell_error(record.node, "collect outputs", record.error);

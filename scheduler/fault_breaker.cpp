@@ -19,17 +19,12 @@ struct Fleet {
   BreakerProfile limits;
 };
 
-bool holds(const ComputeTarget& target, const NodeId& id) {
-  return std::any_of(target.nodes.begin(), target.nodes.end(),
-                     [&](const NodeAddress& address) { return address.id == id; });
-}
-
 // That of the job that it works for; else of the first job that may get it.
 const ComputeTarget* target_of(const State& state, const Node& node) {
   const Job* owner = node.owner ? find_job(state, *node.owner) : nullptr;
-  if (owner && holds(owner->target, node.id)) return &owner->target;
+  if (owner && has_node(owner->target, node.id)) return &owner->target;
   for (const auto& [id, job] : state.jobs) {
-    if (holds(job.target, node.id)) return &job.target;
+    if (has_node(job.target, node.id)) return &job.target;
   }
   return nullptr;
 }

@@ -29,14 +29,22 @@ bool has_fault(const Node& node, const std::string& id) {
                      [&](const NodeFault& fault) { return fault.id == id; });
 }
 
+// By muster, since it was drained: then a pass is no mood of the check's.
+bool was_remedied(const Node& node) {
+  if (node.remedies.empty() || node.remedy) return false;
+  const RemedyTry& latest = node.remedies.back();
+  return latest.failure.empty() && latest.fault == node.fault_drain->fault.id &&
+         latest.at >= node.fault_drain->since;
+}
+
 void mind(Turn& turn, const Node& node) {
   const std::optional<NodeFault> worst = worst_draining(turn, node);
   bool is_over = false;
   if (node.fault_drain) {
     const NodeFault& known = node.fault_drain->fault;
     const bool has_passed = node.faults_settled && !has_fault(node, known.id);
-    const Time earliest = node.fault_drain->since + fault_drain_least;
-    is_over = has_passed && turn.moment.reached(earliest);
+    is_over = has_passed && (was_remedied(node) ||
+                             turn.moment.reached(node.fault_drain->since + fault_drain_least));
     const bool is_worse = worst && worst->stops_job && !known.stops_job;
     if (is_over && !worst) return turn.decide(NodeFaultOver{node.id, node.fault_drain->reason});
     if (!worst || (!is_over && !is_worse)) return;

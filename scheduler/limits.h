@@ -58,6 +58,30 @@ inline constexpr Milliseconds reboot_window{24 * 3'600'000};
 inline constexpr int reboots_before_repair = 3;
 inline constexpr std::size_t remedies_kept = 50'000;
 
+// A reset of one GPU takes seconds, of eight with their switches about a minute; a driver that
+// hangs is left to the next step.
+inline constexpr Milliseconds reset_limit{5 * 60'000};
+
+// The command of a reboot only asks for it; `ipmitool` gives up on a silent board sooner.
+inline constexpr Milliseconds reboot_command_limit{2 * 60'000};
+
+// Memory training of a host with 2 TB takes eight minutes; services and the agent's login follow.
+inline constexpr Milliseconds reboot_back_limit{15 * 60'000};
+
+// What a request on a slow link, and the word of how its command ended, may need beyond that time.
+inline constexpr Milliseconds remedy_answer_margin{2 * 60'000};
+
+// A lost link is usually the network's doing: the host's power is left alone for so long.
+inline constexpr Milliseconds remedy_link_limit{5 * 60'000};
+
+// So many on one node in a day are a fault that they do not mend.
+inline constexpr int remedies_a_day = 3;
+inline constexpr Milliseconds remedy_day{24 * 3'600'000};
+
+// Nodes of a target that are reset or rebooted at once: a mistaken check must not take a cluster.
+inline constexpr int remedies_at_once = 1;
+inline constexpr int remedies_at_once_percent = 5;
+
 // A start gate that has not answered by then is broken: the longest gate (`full`) takes minutes.
 inline constexpr Milliseconds check_limit{15 * 60'000};
 

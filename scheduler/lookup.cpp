@@ -109,6 +109,11 @@ const Node* find_node(const State& state, const NodeId& id) {
   return find_in(state.nodes, id);
 }
 
+bool has_node(const ComputeTarget& target, const NodeId& id) {
+  return std::any_of(target.nodes.begin(), target.nodes.end(),
+                     [&](const NodeAddress& address) { return address.id == id; });
+}
+
 bool is_spare(const State& state, const Node& node) {
   const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
   const Attempt* attempt = job ? active_attempt(*job) : nullptr;

@@ -29,6 +29,7 @@ std::span<const Rank> ranks_on(const Attempt& attempt, const NodeId& node);
 std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index);
 
 const Node* find_node(const State& state, const NodeId& id);
+bool has_node(const ComputeTarget& target, const NodeId& id);
 bool is_spare(const State& state, const Node& node);  // of the job that owns it
 // The agent that answers there now.
 const LinkUp* linked_agent(const State& state, const NodeId& id);

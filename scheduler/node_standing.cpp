@@ -4,6 +4,7 @@
 
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
+#include "scheduler/remedy_runs.h"
 #include "scheduler/sentences.h"
 #include "scheduler/suspicion.h"
 
@@ -178,6 +179,9 @@ std::string notice_text(const NodeId& node, const LeaveNotice& notice, Time now)
 std::optional<std::string> refusal_of(const Node* node, Moment& moment) {
   if (!node) return std::nullopt;
   if (node->drained) return node->id.value + " is drained: " + node->drain_reason;
+  if (const auto what = remedy_text(*node)) {
+    return node->id.value + " " + *what + ": " + node->remedy->what.fault.what;
+  }
   if (node->fault_drain) return node->id.value + " is unfit: " + node->fault_drain->fault.what;
   if (is_leaving(*node, moment)) {
     const Time when = node->notice->since;  // said once, not anew every second

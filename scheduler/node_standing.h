@@ -1,6 +1,6 @@
-// Why a node gets nothing new: somebody drained it, a health check did, it said that it leaves, or
-// muster set it aside because it broke jobs; and what muster remembers of a failure that a node is
-// blamed for.
+// Why a node gets nothing new: somebody drained it, a health check did, muster resets or reboots
+// it, it said that it leaves, or muster set it aside because it broke jobs; and what muster
+// remembers of a failure that a node is blamed for.
 #pragma once
 
 #include <optional>

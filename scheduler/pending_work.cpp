@@ -181,7 +181,8 @@ std::set<NodeId> nodes_to_connect(const State& state) {
   for (const auto& [id, node] : state.nodes) {
     // Only its agent can say that a fault is over.
     const bool may_recover = node.fault_drain && !state.jobs.empty();
-    if (node.owner || node.notice || may_recover) wanted.insert(id);
+    // And that a reboot is over.
+    if (node.owner || node.notice || node.remedy || may_recover) wanted.insert(id);
   }
   for (const auto& [id, job] : state.jobs) add_growth_of(state, job, wanted);
   return wanted;

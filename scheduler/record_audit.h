@@ -7,6 +7,7 @@
 // I9 a job ends exactly once, and nothing is decided for it after that
 // I12 members of an elastic attempt are enough nodes and keep their places; who joins was taken; a
 //     node is given away when it is quiet; no other job's nodes change
+// I13 a reset or reboot by muster: idle nodes alone, few at once, each step once for a fault
 #pragma once
 
 #include <map>
@@ -59,6 +60,7 @@ class RecordAudit {
   void check(const State& before, Time, const NodeReleased& record);
   void check(const State& before, Time, const RetryScheduled& record);
   void check(const State&, Time, const JobEnded& record);
+  void check(const State& before, Time, const RemedyBegun& record);
 
   const Attempt* elastic(const State& before, const JobId& job, AttemptId attempt);
   void check_passed(const JobId& job, const AttemptNode& node);
@@ -70,6 +72,7 @@ class RecordAudit {
   void fail(const JobId& job, const std::string& what);
 
   std::map<JobId, History> jobs_;
+  std::set<std::string> remedies_;  // steps that were begun, by node, fault and its time
   std::vector<std::string> violations_;
 };
 

@@ -249,7 +249,8 @@ Result<std::vector<Record>> Store::load_live() const {
           " json_extract(payload, '$.target'), json_extract(payload, '$.drained')"
           // What boards called for in the last weeks, also in mere warnings (see
           // apply_one(NodeFaultsSeen)): it decides what they call for next.
-          " UNION ALL SELECT seq FROM record WHERE job = '' AND (kind = 'node_faulted'"
+          " UNION ALL SELECT seq FROM record WHERE job = '' AND (kind IN"
+          " ('node_faulted', 'remedy_begun', 'remedy_over')"
           " OR (kind = 'breaker_opened' AND json_extract(payload, '$.is_check'))"
           " OR (kind = 'node_faults_seen' AND EXISTS (SELECT 1 FROM"
           " json_each(payload, '$.faults') f WHERE json_extract(f.value, '$.remedy') = 'warn'"
@@ -287,12 +288,13 @@ Result<std::vector<Record>> Store::links_during(const JobId& job) const {
 Result<std::vector<Record>> Store::faults_during(const JobId& job) const {
   if (sqlite_->empty) return std::vector<Record>{};
   Statement query(sqlite_->connection,
-                  "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind IN (?, ?)"
+                  "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind IN (?, ?, ?, ?)"
                   " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
                   " AND seq < (SELECT max(seq) FROM record WHERE job = ?)"
                   " AND node IN (SELECT node FROM record WHERE job = ? AND node <> '')"
                   " ORDER BY seq");
   query.bind(std::string(NodeFaulted::kind)).bind(std::string(NodeFaultOver::kind));
+  query.bind(std::string(RemedyBegun::kind)).bind(std::string(RemedyOver::kind));
   query.bind(job.value).bind(job.value).bind(job.value);
   return read_records(sqlite_->connection, query);
 }

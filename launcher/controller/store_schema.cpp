@@ -73,6 +73,8 @@ ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
     "",
     // Records of faults say whose the node was and whether nodes share the cause; those of an open
     // breaker which drains were in vain.
+    "",
+    // Records tell of resets and reboots that muster carries out, and targets with which commands.
     ""};
 
 static_assert(std::size(migrations) == store_version);

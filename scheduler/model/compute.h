@@ -82,6 +82,23 @@ struct ConnectSettings {
   }
 };
 
+// The site's commands, split into words, with placeholders in their arguments (remedy_command.h).
+// None: a person does it.
+struct RemedyCommands {
+  std::vector<std::string> reset;             // run on the node, for the device or all of it
+  std::vector<std::string> reboot;            // run on the node
+  std::vector<std::string> reboot_from_here;  // run on the controller's host
+
+  bool none() const { return reset.empty() && reboot.empty() && reboot_from_here.empty(); }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("reset", self.reset);
+    visit("reboot", self.reboot);
+    visit("reboot_from_here", self.reboot_from_here);
+  }
+};
+
 struct ComputeTarget {
   std::string name;
   std::vector<NodeAddress> nodes;  // in order of preference
@@ -95,6 +112,7 @@ struct ComputeTarget {
   std::string notice_file;  // on each node: while it exists the node is about to be taken away
   // What a healthy node looks like; absent: only what no profile is needed for is judged.
   std::optional<HealthProfile> health;
+  RemedyCommands remedies{};  // what muster does itself for nodes that need it
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -109,6 +127,7 @@ struct ComputeTarget {
     visit("connect", self.connect);
     visit("notice_file", self.notice_file);
     visit("health", self.health);
+    visit("remedies", self.remedies);
   }
 };
 

@@ -11,6 +11,7 @@
 #include "scheduler/model/ids.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
+#include "scheduler/model/remedy_run.h"
 
 namespace muster {
 
@@ -429,6 +430,6 @@ using Decision =
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
                  RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
                  BreakerOpened, NodeTaken, JoinBegun, MembersChanged, NodeLeaves, NodeReleased,
-                 NodeFaulted, NodeFaultOver>;
+                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver>;
 
 }  // namespace muster

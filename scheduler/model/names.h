@@ -56,6 +56,10 @@ struct EnumWords<Remedy> {
   static constexpr auto words = remedy_words;
 };
 template <>
+struct EnumWords<RemedyStep> {
+  static constexpr auto words = remedy_step_words;
+};
+template <>
 struct EnumWords<FaultClass> {
   static constexpr auto words = fault_class_words;
 };

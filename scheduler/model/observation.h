@@ -14,6 +14,7 @@
 #include "scheduler/model/link.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
+#include "scheduler/model/remedy_run.h"
 
 namespace muster {
 
@@ -442,6 +443,7 @@ using Observation =
     std::variant<JobSubmitted, CancelRequested, ResumeRequested, NodeDrainSet, LinkUp, LinkDown,
                  NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
                  ProgressSeen, NodeClean, CollectionSeen, OutputsCollected, FirstOutputSeen,
-                 StallSeen, NodeNotice, BreakerReset, NodeReady, MembersTold, NodeFaultsSeen>;
+                 StallSeen, NodeNotice, BreakerReset, NodeReady, MembersTold, NodeFaultsSeen,
+                 RemedyEnded>;
 
 }  // namespace muster

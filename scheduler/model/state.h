@@ -237,6 +237,13 @@ struct FaultDrain {
   std::string reason;
 };
 
+// A reset or reboot that goes on:  RemedyBegun -> (RemedyEnded) -> RemedyOver
+struct RemedyUnderway {
+  Time since;
+  RemedyBegun what;
+  std::optional<RemedyEnded> ended;
+};
+
 struct Node {
   NodeId id;
   LinkState link;
@@ -251,6 +258,9 @@ struct Node {
   std::map<std::string, Time> faults_told;  // since when it says each of them, by id
   bool faults_settled = false;
   std::optional<FaultDrain> fault_drain;
+  std::optional<RemedyUnderway> remedy;
+  std::vector<RemedyTry> remedies;  // of the last day, the newest last
+  bool is_away = false;             // went down for a reboot of muster's and did not come back
   std::optional<JobId> owner;       // whose attempt holds it
   std::optional<Unclean> unclean;   // then `owner` stays, though its attempt is over
 };

@@ -28,7 +28,8 @@ bool is_of_remedies(const Record& record) {
       return fault.remedy == Remedy::warn && fault.on_recurrence && !fault.code.empty();
     });
   }
-  return record_as<NodeFaulted>(record) != nullptr;
+  return record_as<NodeFaulted>(record) != nullptr || record_as<RemedyBegun>(record) != nullptr ||
+         record_as<RemedyOver>(record) != nullptr;
 }
 
 }  // namespace

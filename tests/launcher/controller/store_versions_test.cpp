@@ -218,6 +218,51 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
   CHECK(state.remedies.front().serial == "165");
 }
 
+// Tables are those of version 11; records lack what came with it.
+TEST_CASE("a store of version 10 becomes a current one, and what is reset then is remembered") {
+  Scratch scratch;
+  REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
+  Database(scratch).run(R"sql(PRAGMA user_version=10;
+INSERT INTO record(at_ms, job, node, kind, payload) VALUES
+ (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:gpu.xid:gpu3 6a","fault":
+  {"id":"6a","check":"gpu.xid","device":"gpu3","serial":"165","class":"node","code":"95",
+  "remedy":"reset","since":7,"what":"XID 95"}}'))sql");
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
+  RemedyBegun begun;
+  begun.node = {"h02"};
+  begun.id = "6a.8";
+  begun.fault.id = "6a";
+  begun.fault.since = from_ms(7);
+  begun.argv = {"smi", "-i", "3"};
+  begun.before = {{from_ms(1), "5b", RemedyStep::reboot, "its command exited with code 1"}};
+  REQUIRE((*store)->append({{from_ms(8), Decision{begun}}}, {}));
+  const auto state_now = [&] {
+    State state;
+    const auto records = (*store)->load_live();
+    REQUIRE(records);
+    for (const Record& record : *records) apply(state, record);
+    return state;
+  };
+  State state = state_now();
+  REQUIRE(state.nodes.at({"h02"}).remedy);
+  CHECK(state.nodes.at({"h02"}).remedy->what.argv == begun.argv);
+  CHECK(state.nodes.at({"h02"}).remedies.size() == 2);
+  CHECK(state.nodes.at({"h02"}).fault_drain);
+  RemedyOver over;
+  over.node = begun.node;
+  over.id = begun.id;
+  over.failure = "it is in use";
+  REQUIRE((*store)->append(
+      {{from_ms(9), Observation{RemedyEnded{begun.node, begun.id, {3, 0}, "", {"in use"}}}},
+       {from_ms(10), Decision{over}}},
+      {}));
+  state = state_now();
+  CHECK_FALSE(state.nodes.at({"h02"}).remedy);
+  CHECK(state.nodes.at({"h02"}).remedies.back().failure == "it is in use");
+}
+
 TEST_CASE("people's notes wait until a controller has migrated the file") {
   Scratch scratch;
   write_version_1(scratch);
