@@ -91,7 +91,13 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       health_(io,
               health_site(run, site_.environment, welcome_.boot_id,
                           [this] { boost::asio::post(io_, [this] { move_output(); }); }),
-              [this](const FaultsTold& told) { line_.send(told); }) {
+              [this](const FaultsTold& told) { line_.send(told); }),
+      remedies_(
+          tasks_, [this](const RemedyRun& ended) { line_.send(ended); },
+          [this](const RunRemedy& done) {
+            gate_.mended();
+            if (done.step == RemedyStep::reset) health_.was_reset(done.device);
+          }) {
   site_.host_name = welcome_.host_name;
   site_.boot_id = welcome_.boot_id;
   welcome_.build_id = std::move(build_id);

@@ -34,6 +34,7 @@
 #include "launcher/agent/oom_evidence.h"
 #include "launcher/agent/output_collection.h"
 #include "launcher/agent/peer_connection.h"
+#include "launcher/agent/remedy_runs.h"
 #include "launcher/agent/staging.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/raw_clock.h"
@@ -85,6 +86,7 @@ class Agent {
   void on(const WatchHealth& request, std::string_view);
   void on(const LookAtHealth& request, std::string_view);
   void on(const MeasureNode& request, std::string_view);
+  void on(const RunRemedy& request, std::string_view);
   void on(const Retire&, std::string_view);
   void check(CheckNode request, std::int64_t asked_ms, std::vector<CheckFailure> failures);
   void checked(const CheckNode& request, std::string frame);
@@ -109,6 +111,7 @@ class Agent {
   void schedule_tick();
   void step_attempts();
   bool runs_ranks() const;
+  std::optional<std::string> what_forbids_remedy() const;
   void move_output();
   void tell_clean_if_owed(LocalAttempt& attempt);
   void tell_clean(LocalAttempt& attempt);
@@ -163,6 +166,7 @@ class Agent {
   bool leaving_ = false;
   NoticeWatch notices_;
   HealthWatch health_;
+  RemedyRuns remedies_;
   struct Ending {
     BootTime stops_at;   // ranks that nobody has told to stop by then are told by the agent
     BootTime leaves_at;

@@ -86,7 +86,24 @@ void Agent::on(const LookAtHealth& request, std::string_view) {
 }
 
 void Agent::on(const MeasureNode& request, std::string_view) {
+  if (remedies_.is_running()) return execs_.refuse(request.id, "it is being reset or rebooted");
   looks_.measure(request, runs_ranks(), site_.environment);
+}
+
+// Whoever asks believes the node to be idle, by what agents said before.
+void Agent::on(const RunRemedy& request, std::string_view) {
+  if (!what_forbids_remedy()) looks_.ranks_begin();  // what measures would measure the reset
+  when_none_measures([this, request] {
+    Environment environment = site_.environment;
+    environment[token_name] = "remedy";
+    remedies_.ask(request, what_forbids_remedy(), environment);
+  });
+}
+
+std::optional<std::string> Agent::what_forbids_remedy() const {
+  if (leaving_ || ending_) return "the agent of node " + run_.node.value + " is leaving";
+  if (runs_ranks()) return "ranks run on node " + run_.node.value;
+  return std::nullopt;
 }
 
 void Agent::check(CheckNode request, std::int64_t asked_ms, std::vector<CheckFailure> failures) {
@@ -171,6 +188,10 @@ void Agent::on(const ReservePorts& request, std::string_view) {
 void Agent::on(const StartRanks& request, std::string_view) {
   if (leaving_ || ending_) {
     const std::string why = "the agent of node " + run_.node.value + " is leaving";
+    return line_.send(StartDone{request.job, request.attempt, why});
+  }
+  if (remedies_.is_running()) {
+    const std::string why = "node " + run_.node.value + " is being reset or rebooted";
     return line_.send(StartDone{request.job, request.attempt, why});
   }
   health_.begin_job(request.health);

@@ -366,4 +366,12 @@ void HealthWatch::mended(const std::vector<std::string>& faults) {
   tell_if_news();
 }
 
+void HealthWatch::was_reset(const std::string& device) {
+  if (!health_) return;
+  const CheckMoment now = moment();
+  if (!device.empty()) monitor_->on_reset(device, now);
+  health_->on_reset(device, now.wall);
+  tell_if_news();
+}
+
 }  // namespace muster

@@ -63,6 +63,8 @@ class HealthWatch {
   void ask(std::vector<std::string> excused, Gated done);
   // A person has seen to these faults.
   void mended(const std::vector<std::string>& faults);
+  // Of the device, or (empty) the node: what a reset ends is over when its checks pass.
+  void was_reset(const std::string& device);
   // Twice a second, or oftener.
   void poll();
   // No rank is here, and nothing that one left. At the end of the last: the epilog.

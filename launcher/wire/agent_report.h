@@ -388,6 +388,23 @@ struct NoticeSeen {
   }
 };
 
+// How the command of a RunRemedy ended. Said again when it is asked again.
+struct RemedyRun {
+  static constexpr const char* kind = "remedy_run";
+  std::string id;
+  ExitStatus status;
+  std::string error;               // why it was not run, or was killed; empty: it ended
+  std::vector<std::string> lines;  // the last that it wrote
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("status", self.status);
+    visit("error", self.error);
+    visit("lines", self.lines);
+  }
+};
+
 struct ExecOutput {  // payload: bytes
   static constexpr const char* kind = "exec_output";
   std::string id;
@@ -433,9 +450,10 @@ struct RemoteStartAsked {
   }
 };
 
-using FromAgent = std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone,
-                               RankOutput, RankEnded, Progress, AttemptClean, FileData, CollectDone,
-                               ExecOutput, ExecEnded, RemoteStartAsked, RemoteStartEnded,
-                               NoticeSeen, RankActivity, RanksLookedAt, MembersSet, FaultsTold>;
+using FromAgent =
+    std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
+                 RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
+                 RemoteStartAsked, RemoteStartEnded, NoticeSeen, RankActivity, RanksLookedAt,
+                 MembersSet, FaultsTold, RemedyRun>;
 
 }  // namespace muster

@@ -468,6 +468,26 @@ struct MeasureNode {
   }
 };
 
+// Run this command of the site, once for the id however often it is asked; answered by RemedyRun.
+// Refused where ranks run, or their processes are left.
+struct RunRemedy {
+  static constexpr const char* kind = "run_remedy";
+  std::string id;
+  RemedyStep step = RemedyStep::reset;
+  std::string device;  // that is reset; empty: the node
+  std::vector<std::string> argv;
+  Milliseconds limit{0};  // then it is killed
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("id", self.id);
+    visit("step", self.step);
+    visit("device", self.device);
+    visit("argv", self.argv);
+    visit("limit", self.limit);
+  }
+};
+
 struct Retire {  // exit if no attempt is held
   static constexpr const char* kind = "retire";
 
@@ -479,6 +499,6 @@ using ToAgent =
     std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
                  StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
                  ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks, SetMembers,
-                 FaultsMended, WatchHealth, LookAtHealth, MeasureNode>;
+                 FaultsMended, WatchHealth, LookAtHealth, MeasureNode, RunRemedy>;
 
 }  // namespace muster

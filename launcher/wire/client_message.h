@@ -282,6 +282,9 @@ struct NodeLine {
   std::optional<NodeFault> unfit{};      // the one that keeps new jobs from it
   std::string unfit_reason{};
   std::optional<Time> unfit_since{};
+  std::string remedy{};  // "is being reset", "is rebooting", by muster; empty: neither
+  std::optional<Time> remedy_since{};
+  std::vector<RemedyTry> remedies{};  // of the last day, the newest last
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -305,6 +308,9 @@ struct NodeLine {
     visit("unfit", self.unfit);
     visit("unfit_reason", self.unfit_reason);
     visit("unfit_since", self.unfit_since);
+    visit("remedy", self.remedy);
+    visit("remedy_since", self.remedy_since);
+    visit("remedies", self.remedies);
   }
 };
 

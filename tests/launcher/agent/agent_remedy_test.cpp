@@ -1,0 +1,153 @@
+// Resets and reboots: an agent runs the site's command once, without a shell, on an idle node.
+#include <filesystem>
+#include <fstream>
+
+#include "launcher/os/raw_clock.h"
+#include "tests/catch.h"
+#include "tests/launcher/agent/test_node.h"
+
+using namespace muster;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+// A script of the site that leaves a line with its arguments.
+struct Script {
+  std::string path;
+  std::string trace;
+
+  Script(const TestNode& node, const std::string& rest)
+      : path(node.home() + "/reset.sh"), trace(node.home() + "/trace") {
+    std::ofstream(path) << "#!/bin/sh\nprintf '<%s>' \"$@\" >>" << trace << "\necho >>" << trace
+                        << "\n"
+                        << rest << "\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  RunRemedy request(const std::string& id, std::vector<std::string> arguments = {}) const {
+    arguments.insert(arguments.begin(), path);
+    return {id, RemedyStep::reset, "gpu3", std::move(arguments), Milliseconds{20'000}};
+  }
+};
+
+Welcome greet(AgentClient& client, const TestNode& node) {
+  return client.hello(node.controller(), node.name());
+}
+
+}  // namespace
+
+TEST_CASE("a remedy is carried out once, whoever asks how often") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const Script script(node, "sleep 0.3; echo done; exit 0");
+  AgentClient client = node.connect();
+  greet(client, node);
+  client.send(script.request("r1", {"-i", "3", "$(touch x); a b"}));
+  client.send(script.request("r1"));
+  const auto run = client.await<RemedyRun>();
+  REQUIRE(run);
+  CHECK(run->id == "r1");
+  CHECK(run->error.empty());
+  CHECK(run->status.ok());
+  CHECK(run->lines == std::vector<std::string>{"done"});
+  AgentClient again = node.connect();
+  greet(again, node);
+  again.send(script.request("r1"));
+  const auto told = again.await<RemedyRun>();
+  REQUIRE(told);
+  CHECK(told->status.ok());
+  CHECK(read_file(script.trace) == "<-i><3><$(touch x); a b>\n");
+  again.send(script.request("r2"));
+  REQUIRE(again.await<RemedyRun>());
+  CHECK(read_file(script.trace) == "<-i><3><$(touch x); a b>\n<>\n");
+}
+
+TEST_CASE("how a remedy failed is told: its code, its last words, or that it took too long") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  greet(client, node);
+  SECTION("it ends with a code") {
+    const Script script(node, "for i in $(seq 30); do echo line $i >&2; done; exit 3");
+    client.send(script.request("r1"));
+    const auto run = client.await<RemedyRun>();
+    REQUIRE(run);
+    CHECK(run->status.code == 3);
+    REQUIRE(run->lines.size() == 10);
+    CHECK(run->lines.back() == "line 30");
+  }
+  SECTION("it leaves something behind that holds its output") {
+    const Script script(node, "sleep 30 & echo begun; exit 0");
+    client.send(script.request("r1"));
+    const auto run = client.await<RemedyRun>(seconds{10});
+    REQUIRE(run);
+    CHECK(run->status.ok());
+  }
+  SECTION("it does not end") {
+    const Script script(node, "exec sleep 60");
+    RunRemedy request = script.request("r1");
+    request.limit = Milliseconds{300};
+    client.send(request);
+    const auto run = client.await<RemedyRun>(seconds{10});
+    REQUIRE(run);
+    CHECK_THAT(run->error, ContainsSubstring("its command was ended"));
+  }
+  SECTION("there is no such program, or none at all") {
+    client.send(RunRemedy{"r1", RemedyStep::reset, "gpu3", {"/nowhere/smi"}, Milliseconds{9000}});
+    auto run = client.await<RemedyRun>();
+    REQUIRE(run);
+    CHECK_THAT(run->error, ContainsSubstring("/nowhere/smi"));
+    client.send(RunRemedy{"r2", RemedyStep::reset, "gpu3", {}, Milliseconds{9000}});
+    run = client.await<RemedyRun>();
+    REQUIRE(run);
+    CHECK_FALSE(run->error.empty());
+  }
+}
+
+TEST_CASE("nothing is reset under ranks") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const Script script(node, "exit 0");
+  AgentClient client = node.connect();
+  greet(client, node);
+  client.send(a_start("sleep 60"));
+  REQUIRE(client.await<StartDone>());
+  client.send(script.request("r1"));
+  auto run = client.await<RemedyRun>();
+  REQUIRE(run);
+  CHECK_THAT(run->error, ContainsSubstring("ranks run on node"));
+  CHECK_FALSE(std::filesystem::exists(script.trace));
+  client.send(a_stop(milliseconds{0}));
+  REQUIRE(client.await<AttemptClean>());
+  client.send(script.request("r2"));
+  run = client.await<RemedyRun>();
+  REQUIRE(run);
+  CHECK(run->status.ok());
+  CHECK(std::filesystem::exists(script.trace));
+}
+
+TEST_CASE("no rank is started and nothing is measured while the node is reset") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const Script script(node, "while [ ! -e " + node.home() + "/go ]; do sleep 0.05; done");
+  AgentClient client = node.connect();
+  greet(client, node);
+  client.send(script.request("r1"));
+  REQUIRE(eventually([&] { return std::filesystem::exists(script.trace); }));
+  client.send(a_start("true"));
+  const auto refused = client.await<StartDone>();
+  REQUIRE(refused);
+  CHECK_THAT(refused->error, ContainsSubstring("is being reset or rebooted"));
+  MeasureNode measure;
+  measure.id = "m1";
+  client.send(measure);
+  const auto unmeasured = client.await<ExecEnded>();
+  REQUIRE(unmeasured);
+  CHECK(unmeasured->error == "it is being reset or rebooted");
+  std::ofstream(node.home() + "/go").close();
+  REQUIRE(client.await<RemedyRun>());
+  client.send(a_start("true", 1, "other"));
+  const auto done = client.await<StartDone>();
+  REQUIRE(done);
+  CHECK(done->error.empty());
+}
