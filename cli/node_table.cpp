@@ -32,8 +32,36 @@ std::string job_text(const NodeLine& node) {
   return node.spare ? node.owner + " (spare)" : node.owner;
 }
 
+// What muster does about it now, or could not do: then a person has to.
+std::string remedy_note(const NodeLine& node) {
+  if (!node.remedy.empty()) return node.remedy + " since " + local_text(*node.remedy_since);
+  if (node.remedies.empty() || node.remedies.back().failure.empty()) return "";
+  const RemedyTry& latest = node.remedies.back();
+  if (latest.at < *node.unfit_since) return "";
+  const char* what = latest.step == RemedyStep::reset ? "reset" : "reboot";
+  return std::string(what) + " by muster failed: " + latest.failure;
+}
+
 std::string unfit_text(const NodeLine& node) {
-  return node.unfit_reason + " since " + local_text(*node.unfit_since) + ": " + node.unfit->what;
+  const std::string note = remedy_note(node);
+  return node.unfit_reason + " since " + local_text(*node.unfit_since) + ": " + node.unfit->what +
+         (note.empty() ? "" : "; " + note);
+}
+
+Document remedy_document(const NodeLine& node) {
+  if (node.remedy.empty()) return nullptr;
+  return {{"what", node.remedy}, {"since", utc_text(*node.remedy_since)}};
+}
+
+Document remedies_document(const NodeLine& node) {
+  Document all = Document::array();
+  for (const RemedyTry& one : node.remedies) {
+    all.push_back({{"at", utc_text(one.at)},
+                   {"fault", one.fault},
+                   {"step", word(one.step)},
+                   {"failure", one.failure.empty() ? Document(nullptr) : Document(one.failure)}});
+  }
+  return all;
 }
 
 Document fault_document(const NodeFault& fault) {
@@ -68,6 +96,7 @@ Document faults_document(const NodeLine& node) {
 std::string standing_text(const NodeLine& node) {
   if (node.drained) return node.drain_reason.empty() ? "yes" : node.drain_reason;
   if (node.unfit) return unfit_text(node);
+  if (!node.remedy.empty()) return remedy_note(node);
   if (!node.leaves.empty()) return node.leaves;
   if (!node.set_aside.empty()) {
     return "set aside by muster until " + local_text(*node.set_aside_until) + ": " + node.set_aside;
@@ -99,7 +128,8 @@ Document evidence_document(const NodeLine& node) {
 
 bool is_worth_showing(const NodeLine& node) {
   return node.link != "not connected" || node.drained || !node.owner.empty() ||
-         !node.leaves.empty() || !node.evidence.empty() || !node.faults.empty() || node.unfit;
+         !node.leaves.empty() || !node.evidence.empty() || !node.faults.empty() || node.unfit ||
+         !node.remedy.empty();
 }
 
 void sort_by_name(std::vector<NodeLine>& nodes) {
@@ -165,6 +195,8 @@ Document nodes_document(const std::vector<NodeLine>& nodes) {
     one["evidence"] = evidence_document(node);
     one["unfit"] = unfit_document(node);
     one["faults"] = faults_document(node);
+    one["remedy"] = remedy_document(node);
+    one["remedies"] = remedies_document(node);
     one["connect_ms"] = Document::object();
     for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
     out.push_back(std::move(one));

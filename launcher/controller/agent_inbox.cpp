@@ -361,7 +361,8 @@ void AgentInbox::faults_told(const NodeId& node, const FaultsTold& told) {
                                                   : std::vector<NodeFault>{};
   const bool was_settled = !is_first ? last->second.settled : known && known->faults_settled;
   const bool has_some = !before.empty() || (known && known->fault_drain);
-  const bool settles = has_some && was_settled != seen.settled;
+  const bool is_asked = is_first && known && known->fault_drain;
+  const bool settles = is_asked || (has_some && was_settled != seen.settled);
   faults_[node] = seen;
   if (settles || !call_for_the_same(before, seen.faults)) outlets_.observe(std::move(seen));
 }

@@ -59,6 +59,7 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
                stalls_.node_down(node);
                relay_.node_down(node);
                health_.node_down(node, failure.message);
+               remedies_.node_down(node);
                observe(LinkDown{node, std::move(failure), on_this_host(silent_us)});
              },
              [this](const NodeId& node, const LinkFailure& failure) {
@@ -74,6 +75,8 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
               [this](const ComputeTarget& target, const NodeAddress& node) {
                 sender_.await(target, node);
               }),
+      remedies_(timers, state_, pool_, process_.run,
+                [this](Observation what) { observe(std::move(what)); }),
       inbox_of_agents_(
           timers, settings_.home, state_, pool_, logs_,
           {[this](Observation what) { observe(std::move(what)); },
@@ -232,6 +235,7 @@ void Controller::perform() {
   for (const Record& record : records) renew_lease(record);
   sender_.perform(state_,
                   [this](const NodeWork& work) { return inbox_of_agents_.clears_away(work); });
+  remedies_.perform(records);
   stalls_.follow();
 }
 
@@ -290,9 +294,16 @@ void Controller::schedule_wake() {
   if (next) wake_ = timers_.after(std::max(Milliseconds{1}, *next - now), [this] { post_turn(); });
 }
 
+// A host that is rebooting is waited for: nobody else would hear that it is back.
+bool Controller::is_busy() const {
+  if (!state_.jobs.empty() || process_.has_clients()) return true;
+  return std::any_of(state_.nodes.begin(), state_.nodes.end(),
+                     [](const auto& item) { return item.second.remedy.has_value(); });
+}
+
 void Controller::watch_idleness() {
   const auto now = timers_.now();
-  if (!state_.jobs.empty() || process_.has_clients()) last_busy_ = now;
+  if (is_busy()) last_busy_ = now;
   if (settings_.idle_limit == Seconds{0}) return;
   if (now - last_busy_ >= settings_.idle_limit) {
     shut_down();
@@ -340,7 +351,7 @@ void Controller::agent_said(const NodeId& node, const FromAgent& message,
   if (clean != nullptr && !clean->unkillable.empty()) {
     sender_.ask_again(node, [this] { post_turn(); });
   }
-  if (stalls_.take(node, message)) return;
+  if (stalls_.take(node, message) || remedies_.take(node, message)) return;
   if (inbox_of_agents_.take(node, message, payload)) return;
   if (const auto* wanted = std::get_if<WantBlobs>(&message)) {
     sender_.blobs_wanted(node, *wanted);

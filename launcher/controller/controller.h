@@ -19,6 +19,7 @@
 #include "launcher/controller/journal.h"
 #include "launcher/controller/rank_logs.h"
 #include "launcher/controller/relay.h"
+#include "launcher/controller/remedy_desk.h"
 #include "launcher/controller/requests.h"
 #include "launcher/controller/stall_watchers.h"
 #include "launcher/controller/watchers.h"
@@ -41,6 +42,7 @@ class Controller {
   struct Process {
     std::function<bool()> has_clients;
     std::function<void()> end;  // asked for by a client, or idle for long enough
+    RunCommand run{};           // a command of the site on this host
   };
 
   Controller(Timers& timers, ControllerSettings settings, std::unique_ptr<Journal> journal,
@@ -73,6 +75,7 @@ class Controller {
   void ask_for_outputs_again();
   void hold_unclean_nodes();
   void schedule_wake();
+  bool is_busy() const;
   void watch_idleness();
   void shut_down();
   void end_when_sent(SteadyTime deadline);
@@ -102,6 +105,7 @@ class Controller {
   WorkSender sender_;
   Relay relay_;
   HealthDesk health_;
+  RemedyDesk remedies_;
   AgentInbox inbox_of_agents_;
   StallWatchers stalls_;
   std::map<JobId, std::vector<NodeId>> attempt_nodes_;  // who may forget the attempt when it ends

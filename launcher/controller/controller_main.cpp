@@ -21,6 +21,7 @@
 #include "launcher/controller/controller.h"
 #include "launcher/controller/controller_log.h"
 #include "launcher/controller/request_server.h"
+#include "launcher/controller/site_commands.h"
 #include "launcher/controller/store.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/whole_file.h"
@@ -160,8 +161,12 @@ Result<std::string> controller_id(const Home& home) {
 struct Service {
   Service(boost::asio::io_context& io, Timers& timers, const ControllerSettings& settings,
           std::unique_ptr<Store> store, std::unique_ptr<Transport> transport)
-      : controller(timers, settings, std::move(store), std::move(transport),
-                   {[this] { return server.sessions() > 0; }, [&io] { io.stop(); }}),
+      : commands(io, timers),
+        controller(timers, settings, std::move(store), std::move(transport),
+                   {[this] { return server.sessions() > 0; }, [&io] { io.stop(); },
+                    [this](const auto& argv, Milliseconds limit, auto done) {
+                      commands.run(argv, limit, std::move(done));
+                    }}),
         requests(controller.desk()),
         server(
             io,
@@ -175,6 +180,7 @@ struct Service {
     return server.listen(socket);
   }
 
+  SiteCommands commands;
   Controller controller;
   Requests requests;
   RequestServer server;

@@ -6,6 +6,7 @@
 
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
+#include "scheduler/remedy_runs.h"
 #include "scheduler/resume_request.h"
 #include "scheduler/suspicion.h"
 
@@ -35,6 +36,11 @@ void tell_memory(NodeLine& line, const State& state, const Node& node, Time now)
     line.unfit = node.fault_drain->fault;
     line.unfit_reason = node.fault_drain->reason;
     line.unfit_since = node.fault_drain->since;
+  }
+  line.remedies = node.remedies;
+  if (const auto what = remedy_text(node)) {
+    line.remedy = *what;
+    line.remedy_since = node.remedy->since;
   }
   if (is_leaving(node, moment)) line.leaves = notice_text(node.id, *node.notice, now);
   if (!is_set_aside(node, moment)) return;

@@ -41,3 +41,34 @@ TEST_CASE("the GPUs of a node are always in the document, null while nobody know
   CHECK(all[1].contains("gpus"));
   CHECK(all[1]["gpus"].is_null());
 }
+
+TEST_CASE("what muster does for a node, or could not do, stands beside why it is unfit") {
+  NodeLine line = node("h01", 8);
+  line.unfit = NodeFault{};
+  line.unfit->what = "XID 95 on gpu3";
+  line.unfit_reason = "muster:node:gpu.xid:gpu3 6f";
+  line.unfit_since = from_ms(1'700'000'000'000);
+  SECTION("while it is done") {
+    line.remedy = "is being reset";
+    line.remedy_since = line.unfit_since;
+    line.remedies = {{*line.unfit_since, "6f", RemedyStep::reset, ""}};
+    CHECK_THAT(table_of_nodes({line}).text(0, false),
+               ContainsSubstring("XID 95 on gpu3; is being reset since "));
+    const Document all = nodes_document({line});
+    CHECK(all[0]["remedy"]["what"] == "is being reset");
+    CHECK(all[0]["remedies"][0]["failure"].is_null());
+  }
+  SECTION("when it failed") {
+    line.remedies = {{*line.unfit_since, "6f", RemedyStep::reboot_from_here, "it is in use"}};
+    CHECK_THAT(table_of_nodes({line}).text(0, false),
+               ContainsSubstring("XID 95 on gpu3; reboot by muster failed: it is in use"));
+    const Document all = nodes_document({line});
+    CHECK(all[0]["remedy"].is_null());
+    CHECK(all[0]["remedies"][0]["step"] == "reboot_from_here");
+    CHECK(all[0]["remedies"][0]["failure"] == "it is in use");
+  }
+  SECTION("for an earlier fault says nothing of this one") {
+    line.remedies = {{from_ms(1), "5a", RemedyStep::reset, "it is in use"}};
+    CHECK_THAT(table_of_nodes({line}).text(0, false), !ContainsSubstring("failed"));
+  }
+}

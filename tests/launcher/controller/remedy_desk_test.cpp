@@ -1,0 +1,177 @@
+// Resets and reboots that the core has begun reach whoever carries them out, once.
+#include "launcher/controller/remedy_desk.h"
+
+#include <boost/asio/io_context.hpp>
+
+#include "launcher/controller/asio_timers.h"
+#include "launcher/controller/site_commands.h"
+#include "scheduler/apply.h"
+#include "tests/catch.h"
+#include "tests/launcher/controller/agents.h"
+
+using namespace muster;
+
+namespace {
+
+struct Desk {
+  boost::asio::io_context io;
+  FakeTransport transport;
+  State state;
+  AsioTimers timers{io};
+  std::vector<Observation> observed;
+  std::vector<std::vector<std::string>> run_here;
+  std::function<void(const CommandEnded&)> ended_here;
+  AgentPool pool{timers,
+                 transport,
+                 AgentLaunch{},
+                 {[](const NodeId&, const Welcome&) {},
+                  [this](const NodeId& node, const FromAgent& message, const std::string&) {
+                    is_ours = desk.take(node, message);
+                  },
+                  [this](const NodeId& node, const LinkFailure&, std::optional<Interval>) {
+                    desk.node_down(node);
+                  }}};
+  RemedyDesk desk{timers, state, pool,
+                  [this](const auto& argv, Milliseconds, auto done) {
+                    run_here.push_back(argv);
+                    ended_here = done;
+                  },
+                  [this](Observation what) { observed.push_back(std::move(what)); }};
+  bool is_ours = false;
+
+  std::shared_ptr<FakeWire> reach(const std::string& agent, std::size_t number) {
+    ComputeTarget target;
+    pool.await(address_of("n1", "n1"), target, "");
+    auto wire = transport.answer(number);
+    Welcome welcome;
+    welcome.agent_id = agent;
+    welcome.boot_id = "boot";
+    wire->say(welcome);
+    apply(state, {from_ms(1), Observation{LinkUp{{"n1"}, "boot", agent, "n1", ""}}});
+    return wire;
+  }
+  void begin(RemedyStep step, Milliseconds ago = Milliseconds{0}) {
+    RemedyBegun begun;
+    begun.node = {"n1"};
+    begun.id = "r1";
+    begun.step = step;
+    begun.fault.device = "gpu3";
+    begun.argv = {"smi", "-i", "3"};
+    begun.agent_id = "agent1";
+    const Record record{timers.wall_now() - ago, Decision{begun}};
+    apply(state, record);
+    desk.perform({record});
+  }
+  template <class What>
+  const What& latest() {
+    return std::get<What>(observed.back());
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an agent is asked once on each connection, and what it says is journaled once") {
+  Desk desk;
+  auto wire = desk.reach("agent1", 0);
+  desk.begin(RemedyStep::reset);
+  desk.desk.perform({});
+  auto asked = wire->take<RunRemedy>();
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].id == "r1");
+  CHECK(asked[0].device == "gpu3");
+  CHECK(asked[0].argv == std::vector<std::string>{"smi", "-i", "3"});
+  CHECK(asked[0].limit > Milliseconds{0});
+  CHECK(desk.run_here.empty());
+  SECTION("a broken agent says too much") {
+    wire->say(RemedyRun{"r1", {1, 0}, "", std::vector<std::string>(99, std::string(9999, 'x'))});
+    REQUIRE(desk.observed.size() == 1);
+    CHECK(desk.latest<RemedyEnded>().lines.size() == 10);
+    CHECK(desk.latest<RemedyEnded>().lines[0].size() == 400);
+  }
+  SECTION("or speaks of another") {
+    wire->say(RemedyRun{"r2", {}, "", {}});
+    CHECK(desk.is_ours);
+    CHECK(desk.observed.empty());
+  }
+  SECTION("twice") {
+    wire->say(RemedyRun{"r1", {}, "", {}});
+    REQUIRE(desk.observed.size() == 1);
+    apply(desk.state, {from_ms(3), desk.observed[0]});
+    wire->say(RemedyRun{"r1", {}, "", {}});
+    CHECK(desk.observed.size() == 1);
+    desk.desk.perform({});
+    CHECK(wire->take<RunRemedy>().empty());
+  }
+}
+
+TEST_CASE("a controller that is restarted asks the agent that was meant, and no other") {
+  Desk desk;
+  desk.begin(RemedyStep::reset);
+  CHECK(desk.observed.empty());
+  const std::string agent = GENERATE("agent1", "agent2");
+  auto wire = desk.reach(agent, 0);
+  desk.desk.perform({});
+  CHECK(wire->take<RunRemedy>().size() == (agent == "agent1" ? 1u : 0u));
+}
+
+TEST_CASE("what is asked late has less time, and none when its time is over") {
+  Desk desk;
+  auto wire = desk.reach("agent1", 0);
+  SECTION("late") {
+    desk.begin(RemedyStep::reset, Milliseconds{120'000});
+    const auto asked = wire->take<RunRemedy>();
+    REQUIRE(asked.size() == 1);
+    CHECK(asked[0].limit <= Milliseconds{180'000});
+  }
+  SECTION("too late") {
+    desk.begin(RemedyStep::reset, Milliseconds{301'000});
+    CHECK(wire->take<RunRemedy>().empty());
+  }
+}
+
+TEST_CASE("a command of the controller's host is run when it was begun, and never again") {
+  Desk desk;
+  desk.begin(RemedyStep::reboot_from_here);
+  REQUIRE(desk.run_here.size() == 1);
+  CHECK(desk.run_here[0] == std::vector<std::string>{"smi", "-i", "3"});
+  desk.desk.perform({});
+  auto wire = desk.reach("agent1", 0);
+  desk.desk.perform({});
+  CHECK(desk.run_here.size() == 1);
+  CHECK(wire->take<RunRemedy>().empty());
+  desk.ended_here({{3, 0}, "", {"no such host"}});
+  CHECK(desk.latest<RemedyEnded>().status.code == 3);
+  CHECK(desk.latest<RemedyEnded>().lines == std::vector<std::string>{"no such host"});
+}
+
+TEST_CASE("a command of this host says how it ended, without a shell, and has a limit") {
+  boost::asio::io_context io;
+  AsioTimers timers(io);
+  SiteCommands commands(io, timers);
+  std::optional<CommandEnded> ended;
+  const auto keep = [&](const CommandEnded& end) { ended = end; };
+  SECTION("it fails with its words") {
+    commands.run({"sh", "-c", "echo \"$1\" >&2; exit 4", "x", "$(id)\x01"}, Milliseconds{20'000},
+                 keep);
+    while (!ended) io.run_one();
+    CHECK(ended->status.code == 4);
+    CHECK(ended->error.empty());
+    CHECK(ended->lines == std::vector<std::string>{"$(id)?"});
+  }
+  SECTION("it is done, whatever it writes") {
+    commands.run({"sh", "-c", "seq 100000"}, Milliseconds{20'000}, keep);
+    while (!ended) io.run_one();
+    CHECK(ended->status.ok());
+    CHECK(ended->error.empty());
+  }
+  SECTION("it does not end") {
+    commands.run({"sleep", "60"}, Milliseconds{100}, keep);
+    while (!ended) io.run_one();
+    CHECK_THAT(ended->error, ContainsSubstring("did not end within"));
+  }
+  SECTION("there is none of that name") {
+    commands.run({"/nowhere/ipmitool"}, Milliseconds{20'000}, keep);
+    while (!ended) io.run_one();
+    CHECK_FALSE(ended->error.empty());
+  }
+}
