@@ -7,6 +7,7 @@
 #include "templates/connect_keys.h"
 #include "templates/host_list.h"
 #include "templates/parse.h"
+#include "templates/remedy_keys.h"
 #include "templates/rule_list.h"
 #include "templates/shipped_profiles.h"
 #include "templates/spelling.h"
@@ -170,6 +171,7 @@ ComputeTarget read_target(const Value& value) {
   target.connect = read_connect(map.take("connect"));
   const Value health = map.take("health");
   if (health.present()) target.health = read_profile_value(health, names_of_checks());
+  target.remedies = read_remedies(map.take("remedies"));
   map.finish();
   if (!value.is_map() && value.is_null()) value.error("expected a map with 'nodes'");
   return target;

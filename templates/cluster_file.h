@@ -16,6 +16,7 @@
 //       unreachable: 30s              # silence after which a job is stopped
 //       ports: 20000-29999            # for MASTER_PORT
 //       health: ND96isr_H100_v5       # what a healthy node is: a shipped profile, or a map over it
+//       remedies: {}                  # commands that reset or reboot a node: remedy_keys.h
 //       connect: {}                   # limits on reaching the nodes, as connect_keys.h has them
 //   policy:                           # of all jobs that are submitted with this file
 //     rules: []                       # after the job's own, as rule_list.h has them

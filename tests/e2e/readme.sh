@@ -17,8 +17,11 @@ mv "$work/block1" "$work/job.yml"
 mkdir "$work/src"
 expect 0 "$MUSTER" validate --cluster "$work/block2" "$work/job.yml"
 
-# The next one is a health profile.
-expect 0 "$MUSTER" health checks --profile "$work/block3"
+# The next one is what a target says of remedies, the last a health profile.
+printf 'compute:\n  lab:\n    nodes: n[01-04]\n' >"$work/lab.yml"
+sed 's/^/    /' "$work/block3" >>"$work/lab.yml"
+expect 0 "$MUSTER" validate --cluster "$work/lab.yml" "$source/configs/quickstart.yml"
+expect 0 "$MUSTER" health checks --profile "$work/block4"
 
 # The examples beside it are valid too, and every starter.
 expect 0 "$MUSTER" validate "$source"/configs/{quickstart,mpi-hello,pytorch-ddp,elastic}.yml
