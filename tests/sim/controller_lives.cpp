@@ -79,12 +79,27 @@ void World::start_controller() {
   controllers_ += 1;
   check_replay();
   life_->enter([&] {
-    controller_ = std::make_unique<Controller>(*timers_, settings, open_journal(),
-                                               std::make_unique<VirtualTransport>(*this, life_),
-                                               Controller::Process{[] { return false; }, [] {}});
+    controller_ = std::make_unique<Controller>(
+        *timers_, settings, open_journal(), std::make_unique<VirtualTransport>(*this, life_),
+        Controller::Process{[] { return false; }, [] {},
+                            [this, life = life_](const auto& argv, Milliseconds, auto done) {
+                              run_here(life, argv, done);
+                            }});
     if (auto started = controller_->start(); !started) {
       promises_.broken("the controller does not start: " + started.error().message);
     }
+  });
+}
+
+// The one command of its host that a controller has: it outlives the controller.
+void World::run_here(const std::shared_ptr<Life>& life, const std::vector<std::string>& argv,
+                     const std::function<void(const CommandEnded&)>& done) {
+  maybe_kill();
+  ModelNode& node = *by_id_.at(NodeId{argv.at(1)});
+  const bool fails = dice_.chance(20);
+  events_.after(dice_.time(Milliseconds{10}, Milliseconds{5'000}), [life, &node, fails, done] {
+    if (!fails) node.power_cycle_from_outside();
+    life->enter([&] { done({{fails ? 1 : 0, 0}, "", {}}); });
   });
 }
 

@@ -18,6 +18,16 @@ void World::plan_faults() {
   }
 }
 
+// Beside the other faults, whose dice it leaves alone.
+void World::plan_sickness() {
+  for (int i = 0; i < settings_.minutes * 2; ++i) {
+    const Milliseconds when = dice_.time(second, settings_.minutes * minute);
+    events_.after(when, [this] {
+      if (!calm_) some_node().fall_sick();
+    });
+  }
+}
+
 void World::break_something() {
   if (calm_) return;
   faults_ += 1;

@@ -1,5 +1,5 @@
 // muster_sim --seed N [--count C] [--nodes M] [--minutes T] [--ranks-per-node R] [--jobs J]
-//            [--faults-per-minute F] [--sqlite] [--plant NAME] [--verbose]
+//            [--faults-per-minute F] [--sqlite] [--remedies] [--plant NAME] [--verbose]
 // Runs seeds N … N+C-1, prints the first that breaks a promise with its last events and ends with
 // 1. With `--plant` one deliberate mistake is in every run.
 #include <cstdlib>
@@ -52,6 +52,8 @@ Options read(int count, char** words) {
       options.world.verbose = true;
     } else if (name == "--sqlite") {
       options.world.sqlite = true;
+    } else if (name == "--remedies") {
+      options.world.remedies = true;
     } else if (i + 1 == count) {
       complain("unknown option, or one without its value: " + name);
     } else if (name == "--plant") {
@@ -83,13 +85,14 @@ int main(int count, char** words) {
     all.records += outcome.records;
     all.controllers += outcome.controllers;
     all.faults += outcome.faults;
+    all.remedies += outcome.remedies;
     all.fingerprint = all.fingerprint * 31 + outcome.fingerprint;
     if (outcome.problems.empty()) continue;
     tell(options.world.seed, outcome);
     return 1;
   }
   std::cout << options.count << " seeds hold: " << all.events << " events, " << all.records
-            << " records, " << all.faults << " faults, " << all.controllers
-            << " controllers, fingerprint " << all.fingerprint << "\n";
+            << " records, " << all.faults << " faults, " << all.remedies << " remedies, "
+            << all.controllers << " controllers, fingerprint " << all.fingerprint << "\n";
   return 0;
 }

@@ -105,6 +105,7 @@ void ModelNode::heal() {
   weather = Weather{};
   is_healthy = true;
   lies = disk_full = ports_taken = false;
+  get_well();
   go_on();
   if (!processes_stick) return;
   processes_stick = false;
@@ -192,6 +193,8 @@ void ModelNode::agent_is_gone() {
   serving_ = leaving_ = false;
   line_.reset();
   staging_.reset();
+  being_mended_ = false;
+  remedies_.clear();
 }
 
 void ModelNode::crash_agent(const std::string& why) {
@@ -261,6 +264,7 @@ void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hell
   for (const auto& [name, attempt] : attempts_) welcome.held.push_back({name.first, name.second});
   send(welcome);
   tell_notice();
+  if (cluster_.with_remedies) tell_faults();
   for (auto& [name, attempt] : attempts_) {
     for (ModelRank& rank : attempt.ranks) {
       rank.sent = rank.acked;

@@ -35,6 +35,7 @@ class ModelNode {
     const Planted& planted;
     std::map<JobId, CheckpointRef> checkpoints;  // on storage that all see
     std::function<Program(const AttemptName&)> program;
+    bool with_remedies = false;  // agents tell of faults
     int speaking_every = 1;  // one rank in so many writes output
     Milliseconds progress_interval{10'000};
     // Every byte that a rank wrote, for comparison with the logs.
@@ -56,6 +57,8 @@ class ModelNode {
   void heal();  // and whatever hangs goes on
   void give_notice(std::optional<Milliseconds> leaves_in);  // the host says that it will go
   void withdraw_notice();                                   // and that it stays
+  void fall_sick();                 // a health check believes that a GPU needs a reset or a reboot
+  void power_cycle_from_outside();  // by muster
   void reset_connections();
   void cut_connections();  // neither end notices
 
@@ -104,9 +107,16 @@ class ModelNode {
   void on(const OutputAck& ack);
   void on(const ForgetAttempt& request);
   void on(const Retire&);
+  void on(const RunRemedy& request);
   template <class Other>
   void on(const Other&) {}
   void stage_if_complete();
+
+  // model_remedies.cpp
+  void get_well();
+  void tell_faults();
+  void begin_remedy(const std::string& what);
+  void power_cycle();
 
   // model_processes.cpp: ranks and their end
   void run(const AttemptName& name, ModelAttempt& attempt);
@@ -149,6 +159,10 @@ class ModelNode {
   std::map<AttemptName, ModelAttempt> attempts_;
   std::optional<Staging> staging_;
   std::set<std::string> blobs_;
+  std::optional<NodeFault> sick_;
+  int faults_ = 0;             // so far
+  bool being_mended_ = false;  // a command that resets or reboots it runs
+  std::map<std::string, std::optional<RemedyRun>> remedies_;  // that this agent ran, by id
 };
 
 }  // namespace muster::sim

@@ -30,6 +30,8 @@ ModelRank* ModelNode::find_rank(const AttemptName& name, RankId id) {
 // ---- what ranks do ----------------------------------------------------------------------------
 
 void ModelNode::run(const AttemptName& name, ModelAttempt& attempt) {
+  if (being_mended_)
+    cluster_.promises.broken("I13: ranks start on " + id_.value + " under a reset");
   const Program& program = attempt.program = cluster_.program(name);
   for (ModelRank& rank : attempt.ranks) {
     rank.alive = true;

@@ -75,6 +75,9 @@ JobSubmitted World::make_job() {
   muster.nodes_wait = dice_.time(minute, 15 * minute);
   if (dice_.chance(10)) job.spec.timeout = Seconds{60 + dice_.upto(300)};
   job.target.name = "lab";
+  if (settings_.remedies) {
+    job.target.remedies = {{"reset", "{gpu}"}, {"reboot"}, {"power-cycle", "{node}"}};
+  }
   job.target.lease = dice_.chance(70) ? minute : 20 * second;
   job.target.unreachable = dice_.chance(50) ? 30 * second : 15 * second;
   for (const auto& node : nodes_) {

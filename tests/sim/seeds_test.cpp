@@ -25,8 +25,9 @@ Outcome must_hold(const WorldSettings& settings) {
   for (const std::string& problem : outcome.problems) story << problem << "\n";
   for (const std::string& event : outcome.last_events) story << "  " << event << "\n";
   FAIL("muster_sim --seed " << settings.seed << " --nodes " << settings.nodes << " --minutes "
-                            << settings.minutes << " --ranks-per-node "
-                            << settings.ranks_per_node << " --jobs " << settings.jobs
+                            << settings.minutes << " --ranks-per-node " << settings.ranks_per_node
+                            << " --jobs " << settings.jobs
+                            << (settings.remedies ? " --remedies" : "")
                             << (settings.sqlite ? " --sqlite" : "") << "\n"
                             << story.str());
   return outcome;
@@ -83,6 +84,17 @@ TEST_CASE("the promises hold where every GPU gets a rank and reboots change how 
     completed += completed_jobs(must_hold(settings));
   }
   CHECK(completed > 10);  // of 80, where nodes that have none are no use
+}
+
+TEST_CASE("the promises hold where muster resets and reboots nodes that fall sick") {
+  int remedies = 0;
+  for (std::uint64_t seed = 3001; seed <= 3030; ++seed) {
+    WorldSettings settings = small(seed);
+    settings.remedies = true;
+    settings.sqlite = seed % 10 == 0;
+    remedies += must_hold(settings).remedies;
+  }
+  CHECK(remedies > 30);
 }
 
 TEST_CASE("the promises hold in a cluster of 64 nodes") {

@@ -40,10 +40,17 @@ World::World(WorldSettings settings)
     : settings_(settings),
       dice_(settings.seed),
       promises_(settings.nodes <= small_world ? 1 : 10'000),
-      cluster_{events_, dice_, promises_, settings_.planted, {},
+      cluster_{events_,
+               dice_,
+               promises_,
+               settings_.planted,
+               {},
                [this](const AttemptName& name) { return program_of(name); },
+               settings.remedies,
                settings.nodes <= small_world ? 1 : settings.ranks_per_node * 50,
-               Milliseconds{settings.nodes <= small_world ? 10'000 : 60'000}, {}, {}},
+               Milliseconds{settings.nodes <= small_world ? 10'000 : 60'000},
+               {},
+               {}},
       folder_(make_folder()) {
   promises_.set_clock([this] { return clock_text(events_.now()); });
   if (settings_.verbose) promises_.set_verbose();
@@ -63,6 +70,7 @@ Outcome World::run() {
   start_controller();
   plan_people();
   plan_faults();
+  if (settings_.remedies) plan_sickness();
   run_until(settings_.minutes * minute);
   heal();
   const Milliseconds end = events_.now() + calm_limit;
@@ -93,6 +101,8 @@ void World::recorded(const std::vector<Record>& records) {
       fingerprint_ = (fingerprint_ ^ static_cast<unsigned char>(*at)) * 1099511628211u;
     }
     fingerprint_ = (fingerprint_ ^ static_cast<std::uint64_t>(to_ms(record.at))) * 1099511628211u;
+    const auto* over = record_as<RemedyOver>(record);
+    if (over != nullptr && over->failure.empty()) remedies_ += 1;
     const auto* clean = record_as<NodeClean>(record);
     if (clean != nullptr && clean->unkillable.empty()) {
       clean_.insert({{clean->job, clean->attempt}, clean->node});
@@ -108,6 +118,7 @@ Outcome World::outcome() {
   outcome.records = promises_.records();
   outcome.controllers = controllers_;
   outcome.faults = faults_;
+  outcome.remedies = remedies_;
   outcome.ends = promises_.ends();
   outcome.fingerprint = fingerprint_;
   return outcome;

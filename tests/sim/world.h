@@ -22,6 +22,7 @@ struct WorldSettings {
   int ranks_per_node = 2;   // 0: one for each GPU of the node
   int jobs = 4;
   int faults_per_minute = 6;
+  bool remedies = false;    // nodes fall sick, and muster resets and reboots them
   bool sqlite = false;      // the real store, on a disk
   bool verbose = false;
   Planted planted;
@@ -34,6 +35,7 @@ struct Outcome {
   std::size_t records = 0;
   int controllers = 0;                // lives of the controller
   int faults = 0;
+  int remedies = 0;  // that were done
   std::map<JobId, std::string> ends;
   std::uint64_t fingerprint = 0;      // of all that was recorded: the same for the same seed
 };
@@ -62,6 +64,8 @@ class World {
   void connect(const std::shared_ptr<Life>& life, const NodeAddress& address,
                std::function<void(ConnectResult)> done);
   void check_replay();
+  void run_here(const std::shared_ptr<Life>& life, const std::vector<std::string>& argv,
+                const std::function<void(const CommandEnded&)>& done);
 
   // people.cpp
   void plan_people();
@@ -76,6 +80,7 @@ class World {
 
   // faults.cpp
   void plan_faults();
+  void plan_sickness();
   void break_something();
   void break_network(ModelNode& node);
   void hold_back(ModelNode& node, Milliseconds lasts);
@@ -111,6 +116,7 @@ class World {
   std::unique_ptr<Controller> controller_;
   int controllers_ = 0;
   int faults_ = 0;
+  int remedies_ = 0;
   bool calm_ = false;
   std::vector<JobId> submitted_;
   std::set<JobId> accepted_;  // the submission was answered
