@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "scheduler/apply_parts.h"
 #include "scheduler/limits.h"
@@ -103,6 +104,7 @@ void apply_one(State& state, Time at, const LinkUp& record) {
   const bool fresh_agent = last && last->agent_id != record.agent_id;
   node.link = Linked{record};
   node.is_away = false;
+  node.faults_heard.clear();
   if (node.fault_drain) node.faults_settled = false;  // somebody may have seen to it meanwhile
   if (node.notice && node.notice->boot_id != record.boot_id) node.notice.reset();
   if (node.unclean && fresh_agent) {
@@ -161,7 +163,11 @@ void apply_one(State& state, Time at, const BreakerReset& record) {
 void apply_one(State& state, Time at, const NodeFaultsSeen& record) {
   Node& node = node_at(state, record.node);
   std::map<std::string, Time> told;
+  std::set<std::string> heard;
+  const std::string drain = node.fault_drain ? node.fault_drain->fault.id : "";
+  if (node.faults_heard.contains(drain)) heard.insert(drain);
   for (const NodeFault& fault : record.faults) {
+    heard.insert(fault.id);
     const auto known = node.faults_told.find(fault.id);
     told.emplace(fault.id, known == node.faults_told.end() ? at : known->second);
     const bool counts = fault.remedy == Remedy::warn && fault.on_recurrence && fault.enforced &&
@@ -170,6 +176,7 @@ void apply_one(State& state, Time at, const NodeFaultsSeen& record) {
   }
   node.faults = record.faults;
   node.faults_told = std::move(told);
+  node.faults_heard = std::move(heard);
   node.faults_settled = record.settled;
 }
 

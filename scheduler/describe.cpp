@@ -254,6 +254,7 @@ void put_known_node(Text& text, const Node& node) {
   text.line(at + ".sound_since", node.sound_since);
   for (const NodeFault& fault : node.faults) text.line(at + ".fault", fault);
   text.line(at + ".faults_told", node.faults_told);
+  text.line(at + ".faults_heard", node.faults_heard);
   text.line(at + ".faults_settled", node.faults_settled ? "yes" : std::string("no"));
   if (node.fault_drain) {
     text.line(at + ".fault_drain", node.fault_drain->reason);

@@ -101,7 +101,8 @@ void conclude(Turn& turn, const Node& node) {
 
 // An agent that has just been greeted may say that it is over.
 bool is_heard(const Turn& turn, const Node& node) {
-  return node.faults_settled || !linked_agent(turn.state, node.id);
+  return node.faults_heard.contains(node.fault_drain->fault.id) ||
+         !linked_agent(turn.state, node.id);
 }
 
 bool is_idle(Turn& turn, const Node& node) {

@@ -256,6 +256,8 @@ struct Node {
   std::optional<Time> sound_since;  // somebody undrained it: nothing older speaks against it
   std::vector<NodeFault> faults;    // that stand, as its agent said last
   std::map<std::string, Time> faults_told;  // since when it says each of them, by id
+  // Since its agent was greeted: those that stand, and the one that it is drained for.
+  std::set<std::string> faults_heard;
   bool faults_settled = false;
   std::optional<FaultDrain> fault_drain;
   std::optional<RemedyUnderway> remedy;

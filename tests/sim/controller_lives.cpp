@@ -29,6 +29,7 @@ void forget_the_past(State& state) {
   for (auto& [id, node] : state.nodes) {
     auto* lost = std::get_if<Unlinked>(&node.link);
     if (lost != nullptr && lost->since <= begin) lost->since = lost->failed_at;
+    node.faults_heard.clear();  // the new controller's greeting forgets it anyway
   }
 }
 
