@@ -25,6 +25,12 @@ std::vector<Asked> asked_of(const PciNames& names, const KernelWatchState& state
       asked.push_back({"ib.mlx5_fatal", name});
     }
   }
+  // The driver of a GPU that was told by its address gave it no name yet.
+  for (const auto& [address, at] : state.resets) {
+    if (names.names.contains(address) || names.skipped.contains(address)) continue;
+    asked.push_back({"gpu.xid", address});
+    asked.push_back({"gpu.fell_off", address});
+  }
   for (const std::string& address : state.switches) {
     const auto named = names.names.find(address);
     asked.push_back({"gpu.sxid", named == names.names.end() ? address : named->second});

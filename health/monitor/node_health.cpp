@@ -20,13 +20,17 @@ bool is_worse(const HealthFinding& one, const HealthFinding& other) {
   return one.severity.remedy > other.severity.remedy;
 }
 
+SourceGroups both(SourceGroups one, SourceGroups other) {
+  return static_cast<SourceGroups>(one | other);
+}
+
 SourceGroups groups_of(const std::vector<SampleWanted>& samples, bool is_idle) {
   SourceGroups groups = 0;
   for (const SampleWanted& sample : samples) {
     // What only a gate looks at is not looked at while ranks run.
     const CheckSpec* check = find_check(sample.check);
     if (check && !is_idle && !runs_in(*check, Phase::periodic)) continue;
-    groups = static_cast<SourceGroups>(groups | group_of(sample.check));
+    groups = both(groups, group_of(sample.check));
   }
   return groups;
 }
@@ -41,14 +45,15 @@ NodeHealth::NodeHealth(HealthProfile profile, NodeHealthMemory saved)
     : profile_(std::move(profile)),
       rules_(rules_of(profile_)),
       boot_id_(std::move(saved.boot_id)),
-      streaks_(std::move(saved.streaks)),
-      wanted_(samples_wanted(streaks_, rules_)) {}
+      streaks_(std::move(saved.streaks)) {
+  note_wanted();
+}
 
 void NodeHealth::begin(const std::string& boot_id, const CheckMoment& now) {
   if (!boot_id_.empty() && boot_id != boot_id_) note_reboot(streaks_, now.wall);
   if (boot_id != boot_id_) latest_.clear();
   boot_id_ = boot_id;
-  wanted_ = samples_wanted(streaks_, rules_);
+  note_wanted();
   read_at_.clear();
 }
 
@@ -57,15 +62,18 @@ void NodeHealth::take(const std::vector<HealthFinding>& findings, const Findings
   for (const SourceGroup group : every_source_group) {
     if (has(taken.groups, group)) read_at_[group] = taken.at.since_boot;
   }
+  bool was_reset = false;
   for (const HealthFinding& finding : findings) {
     const bool is_reset = finding.check == "gpu.reset" && finding.status == CheckStatus::pass;
     if (is_reset) note_reset(streaks_, finding.device, taken.at.wall);
+    was_reset = was_reset || is_reset;
   }
   add_findings(streaks_, findings, rules_,
                {taken.at.wall, duration_cast<Seconds>(taken.at.since_boot), taken.job});
-  wanted_ = samples_wanted(streaks_, rules_);
+  note_wanted();
   show(findings, taken.at.wall);
-  const SourceGroups open = groups_of(wanted(), true);
+  if (was_reset) ask_after_remedy(taken.groups);
+  const SourceGroups open = both(groups_of(wanted_, true), groups_of(remedied_, true));
   for (const SourceGroup group : every_source_group) {
     if (!has(open, group)) {
       fast_reads_.erase(group);
@@ -90,12 +98,27 @@ void NodeHealth::show(const std::vector<HealthFinding>& findings, Time now) {
 
 void NodeHealth::on_reset(const std::string& gpu, Time now) {
   note_reset(streaks_, gpu, now);
-  wanted_ = samples_wanted(streaks_, rules_);
+  note_wanted();
+  ask_after_remedy(0);
 }
 
 void NodeHealth::on_repair(const std::string& device, Time now) {
   note_repair(streaks_, device, now);
+  note_wanted();
+}
+
+void NodeHealth::note_wanted() {
   wanted_ = samples_wanted(streaks_, rules_);
+  remedied_ = samples_after_remedy(streaks_, rules_);
+}
+
+void NodeHealth::ask_after_remedy(SourceGroups just_read) {
+  const SourceGroups groups = groups_of(remedied_, true);
+  for (const SourceGroup group : every_source_group) {
+    if (!has(groups, group)) continue;
+    fast_reads_.erase(group);
+    if (!has(just_read, group)) read_at_.erase(group);
+  }
 }
 
 std::set<std::string> NodeHealth::checks_with_faults() const {
@@ -111,7 +134,7 @@ NodeVerdict NodeHealth::verdict(Time now) const {
 }
 
 SourcesDue NodeHealth::pace(const CheckMoment& now, bool is_idle) const {
-  const SourceGroups fast = groups_of(wanted(), is_idle);
+  const SourceGroups fast = both(groups_of(wanted_, is_idle), groups_of(remedied_, is_idle));
   SourcesDue due;
   std::optional<SinceBoot> next;
   for (const SourceGroup group : every_source_group) {

@@ -59,6 +59,7 @@ class NodeHealth {
   // Another boot id than the saved one: what called for a reboot has had it.
   void begin(const std::string& boot_id, const CheckMoment& now);
   void take(const std::vector<HealthFinding>& findings, const FindingsTaken& taken);
+  // Its checks are asked at once, and often, until they have passed.
   void on_reset(const std::string& gpu, Time now);
   // A person says so: the only way out of `rma`.
   void on_repair(const std::string& device, Time now);
@@ -71,8 +72,9 @@ class NodeHealth {
   const std::vector<SampleWanted>& wanted() const { return wanted_; }
   std::set<std::string> checks_with_faults() const;
 
-  // `is_idle`: no ranks of ours. What is bad but not yet believed is due again after a second, for
-  // some minutes at most: of a device that left nothing more will be said.
+  // `is_idle`: no ranks of ours. What is bad but not yet believed, or has had its remedy and not
+  // yet passed, is due again after a second, for some minutes at most: of a device that left
+  // nothing more will be said.
   SourcesDue pace(const CheckMoment& now, bool is_idle) const;
   // Something that they would tell more of has just happened.
   void hurry(SourceGroups groups);
@@ -83,12 +85,15 @@ class NodeHealth {
 
  private:
   void show(const std::vector<HealthFinding>& findings, Time now);
+  void note_wanted();
+  void ask_after_remedy(SourceGroups just_read);
 
   HealthProfile profile_;
   CheckRules rules_;
   std::string boot_id_;
   Streaks streaks_;
-  std::vector<SampleWanted> wanted_;  // of the streaks: to be had often
+  std::vector<SampleWanted> wanted_;    // of the streaks: to be had often
+  std::vector<SampleWanted> remedied_;  // the same, of faults that had their remedy
   std::map<std::pair<std::string, std::string>, LatestFinding> latest_;
   std::map<SourceGroup, SinceBoot> read_at_;
   std::map<SourceGroup, int> fast_reads_;  // in a row

@@ -23,6 +23,13 @@ Seconds usual_clean_time(const CheckRules& rules, std::string_view check) {
   return rules.persistence_of(check) == Persistence::samples ? Seconds{0} : clear_after_event;
 }
 
+Seconds clean_time(const CheckRules& rules, std::string_view check, Seconds usual) {
+  const double s =
+      limit_of(rules.profile, check, "clear_after_s", static_cast<double>(usual.count()));
+  if (!(s > 0)) return Seconds{0};
+  return Seconds{static_cast<std::int64_t>(std::min(s, most_clean_s))};
+}
+
 }  // namespace
 
 Persistence catalogue_persistence(std::string_view check) {
@@ -62,10 +69,11 @@ int passes_needed(const CheckRules& rules, std::string_view check) {
 }
 
 Seconds clean_time_needed(const CheckRules& rules, std::string_view check) {
-  const auto usual = static_cast<double>(usual_clean_time(rules, check).count());
-  const double s = limit_of(rules.profile, check, "clear_after_s", usual);
-  if (!(s > 0)) return Seconds{0};
-  return Seconds{static_cast<std::int64_t>(std::min(s, most_clean_s))};
+  return clean_time(rules, check, usual_clean_time(rules, check));
+}
+
+Seconds clean_time_after_remedy(const CheckRules& rules, std::string_view check) {
+  return clean_time(rules, check, std::min(usual_clean_time(rules, check), clear_after_remedy));
 }
 
 bool is_link_check(std::string_view check) {

@@ -21,6 +21,8 @@ inline constexpr int often_windows = 15;
 inline constexpr int often_of_windows = 30;
 // An event's next poll passes already, whatever broke.
 inline constexpr Seconds clear_after_event{600};
+// When what it called for has been done.
+inline constexpr Seconds clear_after_remedy{60};
 // A cable that flaps is quiet for hours in between.
 inline constexpr Seconds clear_after_flap{6 * 3600};
 
@@ -43,6 +45,8 @@ int bad_samples_needed(const CheckRules& rules, std::string_view check);
 int passes_needed(const CheckRules& rules, std::string_view check);
 // Since the last bad sample, before a fault is over; `clear_after_s` of the profile.
 Seconds clean_time_needed(const CheckRules& rules, std::string_view check);
+// The same when what the fault called for has been done.
+Seconds clean_time_after_remedy(const CheckRules& rules, std::string_view check);
 bool is_link_check(std::string_view check);
 
 }  // namespace muster

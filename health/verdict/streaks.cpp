@@ -136,10 +136,17 @@ bool needs_repair(const StandingFault& fault) {
   return fault.persistence != Persistence::samples && fault.severity.remedy >= Remedy::reset;
 }
 
+// What is milder than a reset was not ended by one.
+Seconds clean_time_of(const StandingFault& fault, const CheckRules& rules) {
+  const bool had_its_remedy = fault.repaired_at && fault.severity.remedy >= Remedy::reset;
+  return had_its_remedy ? clean_time_after_remedy(rules, fault.finding.check)
+                        : clean_time_needed(rules, fault.finding.check);
+}
+
 bool is_over(const Streak& streak, const CheckRules& rules, const SampleMoment& at) {
   const StandingFault& fault = *streak.fault;
   return streak.passed >= passes_needed(rules, streak.check) && !needs_repair(fault) &&
-         at.now - fault.last_bad >= clean_time_needed(rules, streak.check);
+         at.now - fault.last_bad >= clean_time_of(fault, rules);
 }
 
 void add_pass(Streak& streak, const CheckRules& rules, const SampleMoment& at) {
@@ -250,6 +257,17 @@ std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRule
         streak.bad > 0 || (streak.unknown > 0 && is_required(rules.profile, streak.check));
     if (!is_open || streak.fault || !streak.code.empty()) continue;
     if (mode_of(rules, streak.check, streak.device) == CheckMode::off) continue;
+    wanted.push_back({streak.check, streak.device});
+  }
+  return wanted;
+}
+
+std::vector<SampleWanted> samples_after_remedy(const Streaks& streaks, const CheckRules& rules) {
+  std::vector<SampleWanted> wanted;
+  for (const auto& [key, streak] : streaks.by_key) {
+    const bool is_open = streak.fault && streak.fault->repaired_at &&
+                         streak.passed < passes_needed(rules, streak.check);
+    if (!is_open || mode_of(rules, streak.check, streak.device) == CheckMode::off) continue;
     wanted.push_back({streak.check, streak.device});
   }
   return wanted;

@@ -68,11 +68,11 @@ struct Streak {
   std::string device;
   std::string code;  // of the cause: an XID
   CheckStatus last = CheckStatus::unknown;
-  int bad = 0;      // since the last pass
-  int unknown = 0;  // since the last answer
-  int passed = 0;   // since the last other one
+  int bad = 0;               // since the last pass
+  int unknown = 0;           // since the last answer
+  int passed = 0;            // since the last other one
   std::int64_t windows = 0;  // the last 30 answers, the newest in the lowest bit; 1: bad
-  Time first_bad;   // meaningful while `bad` or `unknown` is not 0
+  Time first_bad;            // meaningful while `bad` or `unknown` is not 0
   std::optional<StandingFault> fault;
   std::string cleared_id;  // of the last fault that was over
 
@@ -119,6 +119,9 @@ struct SampleWanted {
 };
 // What one more sample decides about: to be read again after `fast_sampling`.
 std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRules& rules);
+
+// Faults whose remedy was done: as many passes as they need are waited for.
+std::vector<SampleWanted> samples_after_remedy(const Streaks& streaks, const CheckRules& rules);
 
 // Nothing: such a check never answered for the device.
 const Streak* find_streak(const Streaks& streaks, const std::string& check,

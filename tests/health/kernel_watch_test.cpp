@@ -1,5 +1,6 @@
 #include "health/kernel/kernel_watch.h"
 
+#include <algorithm>
 #include <random>
 
 #include "tests/catch.h"
@@ -210,6 +211,20 @@ TEST_CASE("Xids older than the last reset of their GPU are history") {
       log.says(start + 9s, "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.").findings.empty());
   CHECK(log.xid(start + 9s, 79, "", "0000:5e:00").findings.size() == 1);
   CHECK(log.xid(start + 11s, 79).findings.size() == 1);
+}
+
+TEST_CASE("a GPU that has no name passes by its address once it was reset") {
+  Log log;
+  const auto passes = [&] {
+    return std::ranges::any_of(log.watch.standing({"", true}, start), [](const auto& one) {
+      return one.check == "gpu.xid" && one.device == "0000:99:00.0" &&
+             one.status == CheckStatus::pass;
+    });
+  };
+  log.xid(start, 46, "", "0000:99:00");
+  CHECK_FALSE(passes());
+  log.watch.on_reset("0000:99:00.0", start + 1s);
+  CHECK(passes());
 }
 
 TEST_CASE("what was read before a restart is not told again") {

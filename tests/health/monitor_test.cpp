@@ -242,6 +242,23 @@ TEST_CASE("a reset ends what called for one, once it was clean for its time") {
   CHECK_FALSE(node.agent.verdict().is_drained());
 }
 
+TEST_CASE("a GPU that was reset is looked at soon and often, and fit again within two minutes") {
+  HealthProfile profile = monitor_profile();
+  const bool is_at_once = GENERATE(false, true);
+  if (is_at_once) profile.checks["gpu.xid"].limits["clear_after_s"] = 0;
+  FakeNode fake{FakeKind::h100};
+  SimulatedAgent agent{fake, profile, day};
+  agent.phase = Phase::prolog;
+  agent.situation.is_idle = true;
+  agent.run_for(70s);
+  agent.logs("NVRM: Xid (PCI:" + fake.gpu_address(3).substr(0, 10) + "): 46, pid=1, name=python");
+  agent.run_for(20s);
+  REQUIRE(shown(agent.verdict().drains) == Shown{"gpu.xid gpu3 !reset"});
+  agent.resets("gpu3");
+  agent.run_for(is_at_once ? 5s : 100s);
+  CHECK(shown(agent.verdict().drains) == Shown{});
+}
+
 TEST_CASE("a reset by somebody else is noticed where the driver shows it") {
   enum class Sign { load, log, look, rows };
   for (const Sign sign : {Sign::load, Sign::log, Sign::look, Sign::rows}) {

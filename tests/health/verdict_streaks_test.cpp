@@ -194,6 +194,28 @@ TEST_CASE("an event that called for a reset is over only after the reset, and pa
   CHECK_FALSE(node.is_drained());
 }
 
+TEST_CASE(
+    "after its remedy an event is over within a minute, unless the profile has it otherwise") {
+  WatchedNode node;
+  const bool is_set = GENERATE(false, true);
+  if (is_set) node.profile.checks["gpu.xid"].limits["clear_after_s"] = 3600;
+  node.run(
+      {an_xid("48", {Remedy::reset, Remedy::rma, true}, "gpu3"), a_failure("delta.a", "gpu3")});
+  CHECK(samples_after_remedy(node.streaks, node.rules).empty());
+  note_reset(node.streaks, "gpu3", node.now);
+  const std::vector<HealthFinding> passes{a_pass("gpu.xid", "gpu3"), a_pass("delta.a", "gpu3")};
+  node.run(passes, 2);
+  CHECK(samples_after_remedy(node.streaks, node.rules) ==
+        std::vector<SampleWanted>{{"delta.a", "gpu3"}, {"gpu.xid", "gpu3"}});
+  node.run(passes);
+  CHECK(samples_after_remedy(node.streaks, node.rules).empty());
+  CHECK(node.verdict().drains.size() == 2);
+  node.now += clear_after_remedy;
+  node.run(passes);
+  CHECK(find_streak(node.streaks, "gpu.xid", "gpu3", "48")->fault.has_value() == is_set);
+  CHECK(find_streak(node.streaks, "delta.a", "gpu3")->fault);  // no reset was called for
+}
+
 TEST_CASE("a reset is no reboot, and nothing but a person ends rma") {
   WatchedNode node;
   node.run({an_xid("79", {Remedy::reboot, Remedy::rma, true}, "gpu0"),
