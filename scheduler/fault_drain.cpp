@@ -42,7 +42,9 @@ void mind(Turn& turn, const Node& node) {
   bool is_over = false;
   if (node.fault_drain) {
     const NodeFault& known = node.fault_drain->fault;
-    const bool has_passed = node.faults_settled && !has_fault(node, known.id);
+    // An agent that has told it itself knows when it is over; any other has to look for a while.
+    const bool is_known = node.faults_settled || node.faults_heard.contains(known.id);
+    const bool has_passed = is_known && !has_fault(node, known.id);
     is_over = has_passed && (was_remedied(node) ||
                              turn.moment.reached(node.fault_drain->since + fault_drain_least));
     const bool is_worse = worst && worst->stops_job && !known.stops_job;

@@ -342,6 +342,32 @@ TEST_CASE("a controller that is restarted hears the agent first: somebody may ha
   }
 }
 
+TEST_CASE("who has told a fault knows when it is over, who has not looks for a while first") {
+  Site site;
+  const NodeFault fault = gpu_fault(site.bench.now);
+  site.tell(2, {fault}, false);
+  REQUIRE(site.begun() == 1);
+  site.ended(2, {});
+  SECTION("the same agent") {
+    site.tell(2, {}, false);
+    CHECK_FALSE(site.node(2).fault_drain);
+  }
+  SECTION("another one that remembers it") {
+    site.bench.link(2, 2);
+    site.tell(2, {fault}, false);
+    CHECK(site.node(2).fault_drain);
+    site.tell(2, {}, false);
+    CHECK_FALSE(site.node(2).fault_drain);
+  }
+  SECTION("another one that does not") {
+    site.bench.link(2, 2);
+    site.tell(2, {}, false);
+    CHECK(site.node(2).fault_drain);
+    site.tell(2, {});
+    CHECK_FALSE(site.node(2).fault_drain);
+  }
+}
+
 TEST_CASE("a node that is undrained while it is reset gets nothing before that is over") {
   Site site;
   site.tell(2, {gpu_fault(site.bench.now)});
