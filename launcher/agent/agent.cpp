@@ -93,7 +93,11 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
                           [this] { boost::asio::post(io_, [this] { move_output(); }); }),
               [this](const FaultsTold& told) { line_.send(told); }),
       remedies_(
-          tasks_, [this](const RemedyRun& ended) { line_.send(ended); },
+          tasks_,
+          [this](const RemedyRun& ended) {
+            if (!remedies_.is_running()) health_.take_up();
+            line_.send(ended);
+          },
           [this](const RunRemedy& done) {
             gate_.mended();
             if (done.step == RemedyStep::reset) health_.was_reset(done.device);

@@ -96,7 +96,10 @@ void Agent::on(const RunRemedy& request, std::string_view) {
   when_none_measures([this, request] {
     Environment environment = site_.environment;
     environment[token_name] = "remedy";
-    remedies_.ask(request, what_forbids_remedy(), environment);
+    const auto refusal = what_forbids_remedy();
+    if (!refusal) health_.let_go();
+    remedies_.ask(request, refusal, environment);
+    if (!remedies_.is_running()) health_.take_up();
   });
 }
 
@@ -239,8 +242,8 @@ void Agent::on(const LookAtRanks& request, std::string_view) {
   }
   RanksLookedAt seen{request.job, request.attempt, {}};
   tasks_.run(
-      [seen, ranks, path = base_environment(site_.environment).at("PATH")](
-          const ChildTasks::Tell&) mutable {
+      [seen, ranks,
+       path = base_environment(site_.environment).at("PATH")](const ChildTasks::Tell&) mutable {
         seen.ranks = look_at_ranks(ranks, path);
         return encode(FromAgent{seen});
       },

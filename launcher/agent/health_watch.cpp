@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "health/monitor/node_health.h"
 #include "health/monitor/node_monitor.h"
@@ -84,7 +85,7 @@ void HealthWatch::follow(const std::optional<HealthProfile>& profile) {
 // Only a passed check ends a fault; and a driver may be loaded at any time.
 void HealthWatch::begin_reading() {
   reads_sources_ = reads_sources_ || !told_.faults.empty() || has_devices(site_.root);
-  if (reads_sources_ && !reader_) open_reader();
+  if (reads_sources_ && !reader_ && !has_let_go_) open_reader();
 }
 
 void HealthWatch::open_reader() {
@@ -173,6 +174,7 @@ void HealthWatch::take(std::vector<HealthFinding> findings, const CheckMoment& n
 
 void HealthWatch::step() {
   if (!health_) return;
+  if (has_let_go_) return answer_questions();
   const CheckMoment now = moment();
   if (run_) step_run(now);
   // What was asked for a profile that is no more is waited for.
@@ -203,7 +205,7 @@ void HealthWatch::step_after(Milliseconds pause) {
   timer_.expires_after(pause);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
-    reader_->advance();
+    if (reader_) reader_->advance();
     step();
   });
 }
@@ -299,7 +301,7 @@ void HealthWatch::answer_questions() {
       continue;
     }
     const auto* run = std::get_if<RunQuick>(&step);
-    const bool must_wait = run == nullptr || run_ || run->after > Milliseconds{0};
+    const bool must_wait = run == nullptr || run_ || run->after > Milliseconds{0} || has_let_go_;
     if (must_wait) return;  // asked again at the next poll
     begin_run(Purpose::gate, all_source_groups, moment());
   }
@@ -366,11 +368,24 @@ void HealthWatch::mended(const std::vector<std::string>& faults) {
   tell_if_news();
 }
 
+void HealthWatch::let_go() {
+  has_let_go_ = true;
+  run_.reset();
+  reader_.reset();
+}
+
+void HealthWatch::take_up() {
+  if (!std::exchange(has_let_go_, false) || !health_) return;
+  begin_reading();
+  step();
+}
+
 void HealthWatch::was_reset(const std::string& device) {
   if (!health_) return;
   const CheckMoment now = moment();
   if (!device.empty()) monitor_->on_reset(device, now);
   health_->on_reset(device, now.wall);
+  save();
   tell_if_news();
 }
 

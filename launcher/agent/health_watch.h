@@ -65,6 +65,10 @@ class HealthWatch {
   void mended(const std::vector<std::string>& faults);
   // Of the device, or (empty) the node: what a reset ends is over when its checks pass.
   void was_reset(const std::string& device);
+  // Somebody resets or reboots what is read: until it is over no helper of ours has a GPU open,
+  // which would be in the way. The kernel's log is followed.
+  void let_go();
+  void take_up();
   // Twice a second, or oftener.
   void poll();
   // No rank is here, and nothing that one left. At the end of the last: the epilog.
@@ -131,6 +135,7 @@ class HealthWatch {
   boost::asio::steady_timer timer_;
   std::optional<HealthProfile> profile_;
   bool reads_sources_ = false;
+  bool has_let_go_ = false;
   bool remembers_ = false;  // what an earlier agent believed on this boot
   std::unique_ptr<NodeMonitor> monitor_;
   std::unique_ptr<NodeHealth> health_;

@@ -1,9 +1,11 @@
 // Resets and reboots: an agent runs the site's command once, without a shell, on an idle node.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "launcher/os/raw_clock.h"
 #include "tests/catch.h"
+#include "tests/launcher/agent/healthy_node.h"
 #include "tests/launcher/agent/test_node.h"
 
 using namespace muster;
@@ -32,6 +34,36 @@ struct Script {
 
 Welcome greet(AgentClient& client, const TestNode& node) {
   return client.hello(node.controller(), node.name());
+}
+
+void greet_watched(AgentClient& client, const TestNode& node) {
+  HealthProfile profile;
+  profile.name = "eight GPUs";
+  profile.gpu = HealthyNode::profile().gpu;
+  profile.checks["gpu.xid"].limits["clear_after_s"] = 0;
+  Hello hello{wire_version, node.controller(), NodeId{node.name()}, Milliseconds{60000}, {}};
+  hello.health = profile;
+  client.send(hello);
+  REQUIRE(client.await<Welcome>());
+}
+
+bool await_fault(AgentClient& client, const std::string& check, bool stands, seconds limit) {
+  return client.wait(
+      [&] {
+        const auto told = client.await<FaultsTold>(milliseconds{1});
+        const auto is_it = [&](const NodeFault& fault) { return fault.check == check; };
+        return told && std::ranges::any_of(told->faults, is_it) == stands;
+      },
+      limit);
+}
+
+// Of the agent's children that read the node: those that there are, a line each, to `file`.
+std::string list_helpers(const std::string& file) {
+  return "agent=$(awk '/^PPid/ {print $2}' /proc/$PPID/status)\n"
+         "for one in /proc/[0-9]*; do\n"
+         "  grep -qs \"^PPid:.$agent\\$\" $one/status && tr '\\0' ' ' <$one/cmdline && echo\n"
+         "done | grep read-health >" +
+         file + "\ntrue";
 }
 
 }  // namespace
@@ -124,6 +156,27 @@ TEST_CASE("nothing is reset under ranks") {
   REQUIRE(run);
   CHECK(run->status.ok());
   CHECK(std::filesystem::exists(script.trace));
+}
+
+TEST_CASE("no GPU is held open under a reset, and the fault is over soon after it") {
+  HealthyNode gpus;
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  greet_watched(client, node);
+  gpus.log_xid(3, 46);
+  REQUIRE(await_fault(client, "gpu.xid", true, seconds{20}));
+  const std::string helpers = node.home() + "/helpers";
+  const Script script(node, list_helpers(helpers));
+  client.send(script.request("r1"));
+  const auto run = client.await<RemedyRun>();
+  REQUIRE(run);
+  CHECK(run->status.ok());
+  CHECK(read_file(helpers).empty());
+  CHECK(await_fault(client, "gpu.xid", false, seconds{20}));
+  gpus.driver_says("gpu5.field.230 2");  // a helper reads again
+  gpus.log_xid(5, 46);
+  CHECK(await_fault(client, "gpu.recovery_action", true, seconds{20}));
 }
 
 TEST_CASE("no rank is started and nothing is measured while the node is reset") {
