@@ -1,6 +1,7 @@
 // What agents tell of faults, and what they are told back: only what the journal holds.
 #include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <thread>
 
 #include "launcher/controller/requests.h"
 #include "tests/launcher/controller/agents.h"
@@ -74,7 +75,10 @@ TEST_CASE("faults are journaled with whose the node was, once however often they
   agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
   const auto wire = agents.connect(address_of("n1", "a"));
   const Time now = agents.timers.wall_now();
-  for (int i = 0; i < 2; ++i) wire->say(told({a_fault("gpu.xid", now)}, now));
+  for (int i = 0; i < 2; ++i) {
+    wire->say(told({a_fault("gpu.xid", now)}, now));
+    std::this_thread::sleep_for(Milliseconds{2});  // its age is told in whole milliseconds
+  }
   REQUIRE(agents.observed.size() == 1);
   const auto& seen = std::get<NodeFaultsSeen>(agents.observed.front());
   CHECK(seen.owner == JobId{"j"});
