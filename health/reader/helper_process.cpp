@@ -116,13 +116,9 @@ void HelperProcess::send_on() {
 
 bool HelperProcess::has_ended() const {
   std::array<char, 4096> wakes{};
-  while (true) {
-    const ssize_t size = ::recv(socket_, wakes.data(), wakes.size(), 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno == EAGAIN) return false;
-    if (size <= 0) return true;
-    if (static_cast<std::size_t>(size) < wakes.size()) return false;
-  }
+  ssize_t size = 0;
+  while ((size = ::recv(socket_, wakes.data(), wakes.size(), 0)) < 0 && errno == EINTR) continue;
+  return size == 0 || (size < 0 && errno != EAGAIN);  // more of them is heard the next time
 }
 
 // Its end is looked for first, so that all it said before is heard.
@@ -132,7 +128,7 @@ HelperProcess::Heard HelperProcess::hear(std::string& bytes) {
   const auto taken = said_.take(bytes);
   if (!taken.is_sound) return Heard::nonsense;
   if (bytes.size() == before) return is_end ? Heard::end : Heard::nothing;
-  said_at_ = taken.written_at;
+  said_at_ = taken.was_full ? SharedStream::Time::clock::now() : taken.written_at;
   return Heard::something;
 }
 

@@ -65,6 +65,7 @@ struct Alive {
   HelperProcess process;
   SteadyTime started_at;
   SteadyTime heard_at;
+  SteadyTime listened_at;
   FrameCutter cutter{message_bytes_max};
   std::string event_call{};  // that it is in; empty: none
   bool is_watching = false;
@@ -129,7 +130,7 @@ struct NodeReader::Parts {
   void ask(Alive& alive) {
     const auto command = reading->read.command();
     if (!command) return finish();
-    alive.heard_at = steady_now();
+    alive.heard_at = alive.listened_at = steady_now();
     alive.process.send(encode(*command));
     alive.process.send_on();
   }
@@ -173,7 +174,7 @@ struct NodeReader::Parts {
     if (was_started) restarts.push_back(now);
     while (!restarts.empty() && restarts.front() < now - 1h) restarts.pop_front();
     was_started = true;
-    helper.emplace<Alive>(Alive{std::move(*process), now, now});
+    helper.emplace<Alive>(Alive{std::move(*process), now, now, now});
     return Done{};
   }
 
@@ -183,10 +184,11 @@ struct NodeReader::Parts {
     alive->process.send_on();
     std::string bytes;
     const auto heard = alive->process.hear(bytes);
+    alive->listened_at = steady_now();
     if (heard == HelperProcess::Heard::nonsense) return lose(ill_loss());
     // What it says of the time is believed within reason.
     if (heard == HelperProcess::Heard::something)
-      alive->heard_at = std::clamp(alive->process.said_at(), alive->heard_at, steady_now());
+      alive->heard_at = std::clamp(alive->process.said_at(), alive->heard_at, alive->listened_at);
     alive->cutter.feed(bytes);
     while (const auto frame = alive->cutter.next()) {
       const auto message = decode_message(*frame);
@@ -375,7 +377,7 @@ struct NodeReader::Parts {
     if (const auto most = patience(alive)) at = alive.heard_at + *most;
     // What it does meanwhile it says without waking anybody.
     const auto soonest = std::min(options.limits.source, options.limits.gpu_call);
-    if (reading) at = std::min(at, alive.heard_at + soonest);
+    if (reading) at = std::min(at, alive.listened_at + soonest);
     if (alive.process.has_unsent()) at = std::min(at, steady_now() + send_pause);
     if (options.wants_events && !alive.is_watching) at = std::min(at, watch_at);
     return at;

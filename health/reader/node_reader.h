@@ -37,7 +37,8 @@ struct NodeReaderLimits {
 
 class NodeReader {
  public:
-  // `helper`: argv of the helper, its program as a path; it gets its socket as descriptor 3.
+  // `helper`: argv of the helper, its program as a path; it gets its socket as descriptor 3 and
+  // the memory in which it answers as 4.
   // `wants_events`: the driver's events are awaited between reads, from the first advance() on.
   struct Options {
     std::vector<std::string> helper;

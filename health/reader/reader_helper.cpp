@@ -64,7 +64,7 @@ void read_and_tell(const ReadCommand& command, Teller& teller) {
               [&](std::string path, FileReading reading) {
                 teller.say(FileIsRead{std::move(path), std::move(reading)});
               }});
-  teller.say(FilesOver{});
+  teller.tell(FilesOver{});  // now: how long they took is heard
 }
 
 void ask_and_tell(const NodeReadRequest& asked, Teller& teller) {

@@ -100,7 +100,7 @@ void SharedStream::write(std::string_view bytes, const std::function<void()>& wa
 SharedStream::Taken SharedStream::take(std::string& bytes) {
   const std::uint64_t written = layout_->written.load(std::memory_order_acquire);
   const std::uint64_t unread = written - position_;
-  if (unread > capacity) return {false, {}};
+  if (unread > capacity) return {false, false, {}};
   const auto at = static_cast<std::size_t>(position_ % capacity);
   const auto first = std::min(static_cast<std::size_t>(unread), capacity - at);
   bytes.append(layout_->bytes + at, first);
@@ -108,7 +108,7 @@ SharedStream::Taken SharedStream::take(std::string& bytes) {
   const std::chrono::nanoseconds time(layout_->written_at_ns.load(std::memory_order_relaxed));
   position_ = written;
   layout_->taken.store(position_, std::memory_order_release);
-  return {true, Time(std::chrono::duration_cast<Time::duration>(time))};
+  return {true, unread == capacity, Time(std::chrono::duration_cast<Time::duration>(time))};
 }
 
 }  // namespace muster

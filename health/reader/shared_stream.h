@@ -34,8 +34,9 @@ class SharedStream {
   void write(std::string_view bytes, const std::function<void()>& wake);
 
   struct Taken {
-    bool is_sound = true;  // false: no writer in its right mind leaves it so
-    Time written_at{};     // the last of it
+    bool is_sound = true;   // false: no writer in its right mind leaves it so
+    bool was_full = false;  // its writer may have waited for room since then
+    Time written_at{};      // the last of it
   };
   // Appends what is there.
   Taken take(std::string& bytes);

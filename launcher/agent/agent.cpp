@@ -269,7 +269,7 @@ void Agent::tick() {
   if (!is_accepting_ && acceptor_.is_open()) accept_next();
   replace_keeper();
   staging_.poll(boot_time());
-  looks_.poll(boot_time());
+  looks_.poll();
   gate_.poll();
   go_on_after_measurements();
   look_for_notice();

@@ -50,7 +50,7 @@ void Agent::on(const CheckNode& request, std::string_view) {
   });
 }
 
-// Neither checks nor ranks meet what was measured with and killed.
+// Checks do not meet what was measured with and killed.
 void Agent::when_none_measures(std::function<void()> then) {
   after_measurements_.push_back(std::move(then));
   go_on_after_measurements();
@@ -92,7 +92,7 @@ void Agent::on(const MeasureNode& request, std::string_view) {
 
 // Whoever asks believes the node to be idle, by what agents said before.
 void Agent::on(const RunRemedy& request, std::string_view) {
-  if (!what_forbids_remedy()) looks_.ranks_begin();  // what measures would measure the reset
+  if (!what_forbids_remedy()) looks_.end_wide();  // what measures would measure the reset
   when_none_measures([this, request] {
     Environment environment = site_.environment;
     environment[token_name] = "remedy";
@@ -200,7 +200,7 @@ void Agent::on(const StartRanks& request, std::string_view) {
   health_.begin_job(request.health);
   health_.set_idle(false);
   keep_keeper();
-  looks_.ranks_begin();
+  looks_.end_wide();
   gate_.ranks_begin();
   reap();  // the first look: whoever dies from here on lived now
   attempt({request.job, request.attempt}).start(request);
@@ -326,6 +326,7 @@ void Agent::on(const ExecInput& input, std::string_view payload) {
 }
 
 void Agent::on(const ExecStop& request, std::string_view) {
+  looks_.stop(request.id);
   execs_.stop(request.id);
 }
 

@@ -6,14 +6,23 @@
 #include "launcher/agent/process_scan.h"
 
 namespace muster {
+namespace {
+
+// Of those that are waited for no longer.
+constexpr std::chrono::seconds hung_look_pause{5};
+
+}  // namespace
 
 void EndingSessions::add(pid_t session) {
   until_.try_emplace(session, boot_time() + limit_);
 }
 
 bool EndingSessions::are_gone() {
-  const auto is_waited_for = [now = boot_time()](const auto& item) { return now < item.second; };
-  if (std::ranges::none_of(until_, is_waited_for)) return true;
+  if (until_.empty()) return true;
+  const BootTime now = boot_time();
+  const auto is_waited_for = [now](const auto& item) { return now < item.second; };
+  if (std::ranges::none_of(until_, is_waited_for) && now < look_at_) return true;
+  look_at_ = now + hung_look_pause;
   std::set<pid_t> alive;
   for (const ProcessInfo& one : scan_processes()) {
     if (!one.is_dead()) alive.insert(one.session);

@@ -27,6 +27,7 @@ class EndingSessions {
  private:
   std::chrono::milliseconds limit_;
   std::map<pid_t, BootTime> until_;
+  BootTime look_at_{};  // for those that hang
 };
 
 }  // namespace muster

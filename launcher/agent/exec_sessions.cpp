@@ -63,7 +63,6 @@ struct ExecSessions::Session {
   Stream errors;
   boost::asio::steady_timer trailing;
   std::optional<ExitStatus> status;
-  std::optional<BootTime> stopped_at;
 };
 
 ExecSessions::ExecSessions(boost::asio::io_context& io, ControllerLine& line)
@@ -174,15 +173,7 @@ void ExecSessions::stop(const std::string& id) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return;
   // Not reaped yet, so the number is still the command's, and its session's.
-  if (found->second->status) return;
-  ::kill(-found->second->pid, SIGKILL);
-  if (!found->second->stopped_at) found->second->stopped_at = boot_time();
-}
-
-std::optional<BootTime> ExecSessions::stopped_at(const std::string& id) const {
-  const auto found = sessions_.find(id);
-  if (found == sessions_.end() || found->second->status) return std::nullopt;
-  return found->second->stopped_at;
+  if (!found->second->status) ::kill(-found->second->pid, SIGKILL);
 }
 
 void ExecSessions::stop_all() {

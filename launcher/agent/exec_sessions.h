@@ -7,12 +7,10 @@
 #include <boost/asio/io_context.hpp>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "launcher/agent/attempt_layout.h"
-#include "launcher/agent/boot_clock.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/rank_environment.h"
 
@@ -30,8 +28,6 @@ class ExecSessions {
   void input(const std::string& id, std::string_view bytes);  // none: end of input
   void stop(const std::string& id);
   void stop_all();
-  // Nothing: it was not stopped, or has ended.
-  std::optional<BootTime> stopped_at(const std::string& id) const;
   bool reaped(pid_t pid, int wait_status);
   void resume_reading();  // the line has room again
 

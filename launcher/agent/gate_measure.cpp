@@ -31,10 +31,12 @@ constexpr const char* figures_file = "/measured.json";
 constexpr const char* profile_file = "/measured-profile.yml";
 // Before what the program complains of.
 constexpr std::string_view complaint_prefix = "muster: ";
-// A child says first whether the program answered, said at once that it cannot, or was killed.
+// A child says first whether the program answered, said at once that it cannot, or did not do it.
 constexpr char answered = '+';
 constexpr char refused = '-';
 constexpr char hung = '!';
+// Of `muster health active` on a host that is not idle.
+constexpr int code_of_refusal = 3;
 
 // 1 had no errors: what could not be had was taken for measured.
 constexpr int saved_version = 2;
@@ -102,7 +104,8 @@ std::string run_program(const std::vector<std::string>& argv, std::chrono::secon
   const std::string ended = run.exit_code
                                 ? "it ended with " + std::to_string(*run.exit_code)
                                 : "it took more than " + std::to_string(limit.count()) + " s";
-  return (run.exit_code ? refused : hung) + (said.empty() ? ended : said);
+  const bool is_refused = run.exit_code == code_of_refusal;
+  return (is_refused ? refused : hung) + (said.empty() ? ended : said);
 }
 
 std::string text_at(const Json& object, const char* key) {
@@ -206,7 +209,10 @@ bool GateMeasure::measure(const Question& question, std::vector<std::string> pro
   ProbePlan plan = question.plan;
   keep_only(plan, probes);
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(question.until - boot_time());
-  const auto limit = std::min(longest_time_of(plan) + margin, left);
+  const auto wanted =
+      std::min<std::chrono::seconds>(longest_time_of(plan) + margin, gate_measuring_limit);
+  const auto limit = std::min(wanted, left);
+  is_cut_ = left + std::chrono::seconds(1) < wanted;
   const std::string profile = site_.directory + profile_file;
   if (!replace_file(profile, profile_text(question.profile), 0600, Durable::in_cache)) {
     log_line("cannot write " + profile);
@@ -237,7 +243,7 @@ void GateMeasure::measured(const Result<std::string>& said) {
     take(said->substr(1));
   } else {
     const std::string why = said ? said->substr(1) : said.error().message;
-    if (!said || said->starts_with(hung)) miss(why);
+    if (!is_cut_ && said && said->starts_with(hung)) miss(why);
     answer(why);
   }
   go_on();
@@ -245,7 +251,11 @@ void GateMeasure::measured(const Result<std::string>& said) {
 
 void GateMeasure::take(const std::string& text) {
   const auto measured = read_measured(text);
-  if (!measured) return answer("what it wrote cannot be read: " + measured.error().message);
+  if (!measured) {
+    const std::string why = "what it wrote cannot be read: " + measured.error().message;
+    miss(why);
+    return answer(why);
+  }
   const auto at = now_since_boot();
   for (const PerformanceSample& sample : *measured) {
     std::erase_if(figures_, [&](const GateFigure& known) {

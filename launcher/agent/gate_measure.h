@@ -77,6 +77,7 @@ class GateMeasure {
   std::vector<GateFigure> figures_;
   std::deque<Question> questions_;  // the first one is measured for
   std::optional<ChildTasks::TaskId> run_;
+  bool is_cut_ = false;    // the run has less time than it may need: it waited for its turn
   pid_t session_ = 0;      // of the run
   EndingSessions ending_;  // of earlier ones, which have the claim until they are gone
   std::uint64_t runs_ = 0;

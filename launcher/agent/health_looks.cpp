@@ -12,8 +12,6 @@ namespace {
 
 // In the agent's directory: what looks on demand remember from one to the next.
 constexpr const char* asked_state = "/health-asked.state";
-// A driver tears its contexts down within seconds; what takes longer hangs in the kernel.
-constexpr std::chrono::seconds end_limit{30};
 
 // `muster health VERB` for a program that reads its answer; a profile comes on standard input.
 std::vector<std::string> health_words(const char* verb, const std::string& state_file,
@@ -57,7 +55,7 @@ void HealthLooks::start(const LookAtHealth& request, bool runs_ranks, Environmen
   const bool is_busy = runs_ranks || request.is_held;
   const auto arguments = health_look_arguments(request, is_busy, run_.path + asked_state);
   const auto pid = run(request.id, arguments, std::move(environment), request.profile);
-  if (pid && !is_busy) wide_[*pid] = {request.id, false, {}};
+  if (pid && !is_busy) wide_[*pid] = {request.id, false, {}, false};
 }
 
 void HealthLooks::measure(const MeasureNode& request, bool runs_ranks, Environment environment) {
@@ -67,8 +65,8 @@ void HealthLooks::measure(const MeasureNode& request, bool runs_ranks, Environme
   const std::string profile = request.is_probe ? "" : request.profile;
   const auto arguments = measure_arguments(request, run_.path + asked_state);
   const auto pid = run(request.id, arguments, std::move(environment), profile);
-  if (pid) wide_[*pid] = {request.id, true, request.is_probe ? request.token : ""};
-  poll(boot_time());  // when it could not be started
+  if (pid) wide_[*pid] = {request.id, true, request.is_probe ? request.token : "", false};
+  poll();  // when it could not be started
 }
 
 // Two would measure each other; the probes of one run know of each other.
@@ -107,19 +105,26 @@ bool HealthLooks::is_measuring() const {
   return std::ranges::any_of(wide_, [](const auto& item) { return item.second.is_measurement; });
 }
 
-void HealthLooks::end(pid_t pid, const Wide& wide) {
+void HealthLooks::end(pid_t pid, Wide& wide) {
+  wide.is_ended = true;
   ending_.add(pid);
   execs_.stop(wide.id);
 }
 
 void HealthLooks::job_comes() {
-  for (const auto& [pid, wide] : wide_) {
+  for (auto& [pid, wide] : wide_) {
     if (wide.is_measurement) end(pid, wide);
   }
 }
 
-void HealthLooks::ranks_begin() {
-  for (const auto& [pid, wide] : wide_) end(pid, wide);
+void HealthLooks::end_wide() {
+  for (auto& [pid, wide] : wide_) end(pid, wide);
+}
+
+void HealthLooks::stop(const std::string& id) {
+  for (auto& [pid, wide] : wide_) {
+    if (wide.id == id) end(pid, wide);
+  }
 }
 
 // What it had started may be there yet.
@@ -127,16 +132,13 @@ void HealthLooks::reaped(pid_t pid) {
   if (sessions_.erase(pid) == 0) return;
   wide_.erase(pid);
   ending_.add(pid);
-  poll(boot_time());
+  poll();
 }
 
-void HealthLooks::poll(BootTime now) {
-  const bool are_gone = ending_.are_gone();
-  std::erase_if(wide_, [&](const auto& item) {
-    const auto stopped_at = execs_.stopped_at(item.second.id);
-    return stopped_at && now - *stopped_at > end_limit;
-  });
-  if (are_gone && !is_measuring()) claim_.give_back();
+void HealthLooks::poll() {
+  if (!ending_.are_gone()) return;
+  std::erase_if(wide_, [](const auto& item) { return item.second.is_ended; });
+  if (!is_measuring()) claim_.give_back();
 }
 
 std::set<pid_t> HealthLooks::sessions() const {

@@ -16,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/boot_clock.h"
 #include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/exec_sessions.h"
 #include "launcher/agent/measure_claim.h"
@@ -34,16 +33,20 @@ std::vector<std::string> measure_arguments(const MeasureNode& request,
 
 class HealthLooks {
  public:
-  HealthLooks(const RunDirectory& run, ExecSessions& execs) : run_(run), execs_(execs) {}
+  // `limit`: of waiting for what was ended.
+  HealthLooks(const RunDirectory& run, ExecSessions& execs,
+              std::chrono::milliseconds limit = ending_limit)
+      : run_(run), execs_(execs), ending_(limit) {}
 
   void start(const LookAtHealth& request, bool runs_ranks, Environment environment);
   void measure(const MeasureNode& request, bool runs_ranks, Environment environment);
   void job_comes();  // measurements are ended
-  void ranks_begin();
+  void end_wide();   // what ranks must not have beside them is
+  void stop(const std::string& id);
   void reaped(pid_t pid);
-  // Twice a second: what was killed and does not end is waited for no longer. Whoever measures next
+  // Twice a second: what was ended and does not end is waited for no longer. Whoever measures next
   // finds it there, and says so.
-  void poll(BootTime now);
+  void poll();
   // What was ended is gone, or will not go.
   bool are_ended_gone() { return ending_.are_gone(); }
   std::set<pid_t> sessions() const;  // no process of any attempt
@@ -54,6 +57,7 @@ class HealthLooks {
     std::string id;
     bool is_measurement = false;
     std::string token;
+    bool is_ended = false;
   };
 
   // Nothing: it was refused.
@@ -62,7 +66,7 @@ class HealthLooks {
   // Empty: nothing.
   std::string what_forbids(const MeasureNode& request, bool runs_ranks);
   bool is_measuring() const;
-  void end(pid_t pid, const Wide& wide);
+  void end(pid_t pid, Wide& wide);
 
   const RunDirectory& run_;
   ExecSessions& execs_;

@@ -353,7 +353,7 @@ void AgentInbox::faults_told(const NodeId& node, const FaultsTold& told) {
     if (seen.faults.size() == faults_most) break;
     NodeFault& one = seen.faults.emplace_back(within_limits(fault));
     one.since = now - age_of(fault, told.now_ms);
-    const NodeFault* same = find_fault(before, fault.id);
+    const NodeFault* same = find_fault(before, one.id);
     if (same && std::chrono::abs(one.since - same->since) < clocks_in_step) one.since = same->since;
     if (is_mended(state_, known, one)) mended.ids.push_back(fault.id);
   }

@@ -351,8 +351,8 @@ struct NodeLooked {
   std::string drained{};  // why the node gets no job, whatever it says itself; empty: it gets them
   std::int64_t place = 0;  // of the probe in MeasureNodes::probes
   bool is_reached = true;  // its agent answers, or a job holds it
-  // Of a measurement: it did not run alone, or not to its end, for the sake of a job or of another
-  // measurement. What it wrote counts for nothing.
+  // Of a measurement: it was refused, could not be started, or did not run alone or to its end: a
+  // job or another measurement had the node. What it wrote counts for nothing.
   bool is_void = false;
 
   template <class Self, class Visit>
