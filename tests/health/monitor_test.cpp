@@ -267,13 +267,14 @@ TEST_CASE("a reset by somebody else is noticed where the driver shows it") {
     node.agent.run_for(10s);
     node.agent.logs(node.xid(46));
     if (sign == Sign::log) node.agent.logs(node.xid(154, 3, wants_reset_now));
-    if (sign == Sign::look) node.node.nvml("gpu3.field.230 1");
+    const bool has_action = sign == Sign::log || sign == Sign::look;
+    if (has_action) node.node.nvml("gpu3.field.230 1");
     if (sign == Sign::rows) node.node.nvml("gpu3.remap.pending 1");
     node.agent.run_for(130s);
     REQUIRE(node.agent.verdict().is_drained());
     if (sign == Sign::load) node.agent.logs("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535");
     if (sign == Sign::log) node.agent.logs(node.xid(154, 3, wants_nothing_now));
-    if (sign == Sign::look) node.node.nvml("gpu3.field.230 0");
+    if (has_action) node.node.nvml("gpu3.field.230 0");
     if (sign == Sign::rows) node.node.nvml("gpu3.remap.pending 0");
     node.agent.run_for(860s);
     CHECK(shown(node.agent.verdict().drains) == Shown{});

@@ -43,6 +43,7 @@ std::vector<HealthFinding> SimulatedAgent::run(Phase in_phase, SourceGroups grou
   CheckSituation asked = situation;
   asked.phase = in_phase;
   asked.groups = groups;
+  if (situation.is_idle) asked.standing.merge(health_->checks_with_faults());
   CheckRun check_run(*monitor_, asked);
   while (true) {
     const RunStep step = check_run.next();
