@@ -9,11 +9,10 @@
 #include <string>
 #include <tuple>
 
-#include "cli/health_measure.h"
+#include "cli/gate_words.h"
 #include "cli/input_file.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
-#include "health/active/gate_figures.h"
 #include "launcher/sandbox/sandbox.h"
 #include "templates/cannot_run.h"
 #include "templates/cluster_file.h"
@@ -89,33 +88,13 @@ void sort_by_place(std::vector<Finding>& findings) {
   });
 }
 
-// What `health.start: full` adds on this target, and for how long a start waits for it.
-void tell_of_gate(CheckedJob& job) {
-  const MusterSettings& muster = job.file.spec.muster;
-  if (muster.health_start != HealthLevel::full || !job.target) return;
-  const HealthProfile profile = job.target->health.value_or(HealthProfile{});
-  const ProbePlan plan = gate_plan(profile, {muster.health_skip, muster.health_only});
-  const std::string key = "muster.health.start";
-  const auto tell = [&](Severity severity, const std::string& what) {
-    job.file.findings.push_back(finding_about(job.file, severity, key, key + ": " + what));
-  };
-  if (plan.probes.empty()) {
-    return tell(Severity::warning,
-                "full adds nothing to quick: the health profile of " + job.target->name +
-                    " has no floor that a gate measures; `muster health learn --measure` writes "
-                    "floors");
-  }
-  tell(Severity::note, "before ranks start each node is measured, unless it was in the last " +
-                           std::to_string(figures_keep.count()) + " h: " + cost_text(plan));
-}
-
 void check_against_targets(CheckedJob& job, const KnownTargets& known) {
   ResolvedTarget resolved = resolve_target(job.file, known.targets, known.default_target);
   append(job.file.findings, std::move(resolved.findings));
   append(job.file.findings, cannot_run_yet(job.file));
   if (resolved.target != nullptr) job.target = *resolved.target;
   job.file.spec.muster.site_rules = known.rules;
-  tell_of_gate(job);
+  if (job.target) append(job.file.findings, gate_findings(job.file, *job.target));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/gate_words.h"
 #include "cli/job_check.h"
 #include "cli/job_plan.h"
 #include "cli/table.h"
@@ -118,6 +119,9 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
   }
   if (plan->memory && plan->memory->lacks()) {
     notice("warning: memory " + train_memory_text(*plan->memory), common);
+  }
+  if (const auto text = measured_after_failure(job->file.spec, *job->target); !text.empty()) {
+    notice(text, common);
   }
   if (!wants_table(common)) return print_document(plan_document(*plan), common);
   print_plan(*plan, common);

@@ -147,17 +147,9 @@ void check_shape(const JobSpec& spec, Refusals& out) {
   }
 }
 
-std::string no_active_checks(const std::string& setting) {
-  return setting + ": full runs no more than quick yet";
-}
-
 void check_ignored(const JobSpec& spec, Refusals& out) {
   for (const auto& [path, text] : spec.muster.other) {
-    if (path == "health.run") continue;
-    if (path == "health.failure") {
-      if (text == "full") out.warn("muster." + path, no_active_checks("muster." + path));
-      continue;
-    }
+    if (path == "health.run" || path == "health.failure") continue;
     out.warn("muster." + path, "muster." + path + " is checked but not acted on yet");
   }
   if (!spec.instance_types.empty()) {

@@ -89,7 +89,7 @@ class Agent {
   void on(const RunRemedy& request, std::string_view);
   void on(const Retire&, std::string_view);
   void check(CheckNode request, std::int64_t asked_ms, std::vector<CheckFailure> failures);
-  void checked(const CheckNode& request, std::string frame);
+  void checked(const CheckNode& request, std::int64_t asked_ms, std::string frame);
   bool end_check(const AttemptKey& attempt);
   void when_none_measures(std::function<void()> then);
   void go_on_after_measurements();

@@ -123,8 +123,8 @@ void Agent::check(CheckNode request, std::int64_t asked_ms, std::vector<CheckFai
         return encode(FromAgent{std::move(done)});
       },
       check_limit,
-      [this, request](Result<std::string> frame) {
-        if (frame) return checked(request, std::move(*frame));
+      [this, request, asked_ms](Result<std::string> frame) {
+        if (frame) return checked(request, asked_ms, std::move(*frame));
         end_check({request.job, request.attempt});
         CheckDone hung{request.job, request.attempt, {}, {}};
         hung.failures.push_back(
@@ -134,8 +134,8 @@ void Agent::check(CheckNode request, std::int64_t asked_ms, std::vector<CheckFai
       });
 }
 
-// With `health.start: full` a node that is fit so far is measured before that is told.
-void Agent::checked(const CheckNode& request, std::string frame) {
+// A node that is fit so far is measured, where that is asked for, before that is told.
+void Agent::checked(const CheckNode& request, std::int64_t asked_ms, std::string frame) {
   const auto& profile = health_.profile();
   FrameReader reader;
   reader.feed(std::as_bytes(std::span(frame)));
@@ -148,9 +148,10 @@ void Agent::checked(const CheckNode& request, std::string frame) {
   auto* done = message ? std::get_if<CheckDone>(&message->message) : nullptr;
   if (done == nullptr || !done->failures.empty()) return line_.send_encoded(std::move(frame));
   looks_.job_comes();  // who began to measure meanwhile
-  const CheckChoice choice{request.skip, request.health.only};
+  GateMeasure::Wanted wanted{*profile, {request.skip, request.health.only}, std::nullopt};
+  if (request.failed_ago) wanted.since = std::chrono::milliseconds(asked_ms) - *request.failed_ago;
   gate_.ask(
-      key, *profile, choice,
+      key, std::move(wanted),
       [this, done = std::move(*done)](std::vector<CheckFailure> failures) mutable {
         done.failures = std::move(failures);
         when_none_measures([this, done = std::move(done)] { line_.send(done); });

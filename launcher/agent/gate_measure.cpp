@@ -141,14 +141,14 @@ GateMeasure::GateMeasure(ChildTasks& tasks, Site site) : tasks_(tasks), site_(st
   load();
 }
 
-void GateMeasure::ask(const AttemptKey& attempt, const HealthProfile& profile,
-                      const CheckChoice& choice, Done done, std::string hindrance) {
+void GateMeasure::ask(const AttemptKey& attempt, Wanted wanted, Done done, std::string hindrance) {
   const auto same = std::ranges::find(questions_, attempt, &Question::attempt);
   if (same != questions_.end()) {
     same->done = std::move(done);
     return;
   }
-  questions_.push_back({attempt, profile, gate_plan(profile, choice), std::move(done),
+  ProbePlan plan = gate_plan(wanted.profile, wanted.choice);
+  questions_.push_back({attempt, std::move(wanted), std::move(plan), std::move(done),
                         std::move(hindrance), boot_time() + gate_measuring_limit});
   go_on();
 }
@@ -191,7 +191,7 @@ void GateMeasure::go_on() {
   if (!run_ && ending_.are_gone()) claim_.give_back();
   while (!questions_.empty() && !run_) {
     const Question& first = questions_.front();
-    auto due = probes_due(first.profile, first.plan, figures_, now_since_boot());
+    auto due = probes_due(first.wanted.profile, first.plan, believed(first), now_since_boot());
     if (due.empty()) {
       answer("");
     } else if (!first.hindrance.empty()) {
@@ -214,7 +214,7 @@ bool GateMeasure::measure(const Question& question, std::vector<std::string> pro
   const auto limit = std::min(wanted, left);
   is_cut_ = left + std::chrono::seconds(1) < wanted;
   const std::string profile = site_.directory + profile_file;
-  if (!replace_file(profile, profile_text(question.profile), 0600, Durable::in_cache)) {
+  if (!replace_file(profile, profile_text(question.wanted.profile), 0600, Durable::in_cache)) {
     log_line("cannot write " + profile);
   }
   std::vector<std::string> argv = site_.program;
@@ -249,6 +249,15 @@ void GateMeasure::measured(const Result<std::string>& said) {
   go_on();
 }
 
+// What a failure has shown to be wrong is not in figures from before it.
+std::vector<GateFigure> GateMeasure::believed(const Question& question) const {
+  std::vector<GateFigure> figures = figures_;
+  if (const auto& since = question.wanted.since) {
+    std::erase_if(figures, [&](const GateFigure& one) { return one.at < *since; });
+  }
+  return figures;
+}
+
 void GateMeasure::take(const std::string& text) {
   const auto measured = read_measured(text);
   if (!measured) {
@@ -271,7 +280,7 @@ void GateMeasure::take(const std::string& text) {
 void GateMeasure::miss(const std::string& why) {
   const Question& first = questions_.front();
   const auto now = now_since_boot();
-  const auto due = probes_due(first.profile, first.plan, figures_, now);
+  const auto due = probes_due(first.wanted.profile, first.plan, believed(first), now);
   std::erase_if(figures_, [&](const GateFigure& one) { return now - one.at > figures_keep; });
   for (const PlannedProbe& probe : first.plan.probes) {
     if (std::ranges::find(due, probe.spec->name) == due.end()) continue;
@@ -288,14 +297,14 @@ void GateMeasure::answer(const std::string& why_not_measured) {
   end_run();
   const Question question = std::move(questions_.front());
   questions_.pop_front();
-  std::vector<GateFigure> figures = figures_;
+  std::vector<GateFigure> figures = believed(question);
   if (!why_not_measured.empty()) {
     log_line("not measured for the gate of " + question.attempt.job.value + ": " +
              why_not_measured);
     add_unmeasured(figures, question, why_not_measured);
   }
   save();
-  question.done(judge_gate_figures(question.profile, question.plan, figures));
+  question.done(judge_gate_figures(question.wanted.profile, question.plan, figures));
 }
 
 // What was found lately still counts: a slow node does not get fast by being busy.

@@ -1,6 +1,6 @@
-// What a job's gate measures (health.start: full): `muster health active` in a child that can be
-// killed, for figures that are not known from earlier on this boot. Alone: beside no ranks, and not
-// while another agent of the host measures. Owned by Agent, on its thread.
+// What a job's gate measures (health.start, health.failure: full): `muster health active` in a
+// child that can be killed, for figures that are not known from earlier on this boot. Alone: beside
+// no ranks, and not while another agent of the host measures. Owned by Agent, on its thread.
 //
 //   asked ─► waits for its turn on the host ─► measures ─► judged ─► asked the next
 //      └───► all is known ─► judged
@@ -33,14 +33,18 @@ class GateMeasure {
     std::vector<std::string> program;  // before `health active`
     std::string boot_id;
   };
+  struct Wanted {
+    HealthProfile profile;
+    CheckChoice choice;
+    std::optional<std::chrono::milliseconds> since;  // of this boot; older figures are not believed
+  };
   using Done = std::function<void(std::vector<CheckFailure>)>;
 
   GateMeasure(ChildTasks& tasks, Site site);
 
   // Of an attempt that asks again only the latest is answered.
   // `hindrance`: why nothing can be measured now; what is known counts then.
-  void ask(const AttemptKey& attempt, const HealthProfile& profile, const CheckChoice& choice,
-           Done done, std::string hindrance = {});
+  void ask(const AttemptKey& attempt, Wanted wanted, Done done, std::string hindrance = {});
   bool is_asked(const AttemptKey& attempt) const;
   void leave(const AttemptKey& attempt);  // it is over: nobody waits for the answer
   void ranks_begin();                     // nothing is measured beside them
@@ -53,7 +57,7 @@ class GateMeasure {
  private:
   struct Question {
     AttemptKey attempt;
-    HealthProfile profile;
+    Wanted wanted;
     ProbePlan plan;
     Done done;
     std::string hindrance;
@@ -63,6 +67,7 @@ class GateMeasure {
   void go_on();
   bool measure(const Question& question, std::vector<std::string> probes);  // false: not its turn
   void measured(const Result<std::string>& said);
+  std::vector<GateFigure> believed(const Question& question) const;
   void take(const std::string& text);
   void miss(const std::string& why);
   void answer(const std::string& why_not_measured);  // the first question

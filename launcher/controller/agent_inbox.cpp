@@ -312,7 +312,7 @@ void AgentInbox::node_checked(const NodeId& node, const CheckDone& done) {
   const AgentConnection* agent = pool_.find(node);
   const bool is_unmeasured = agent != nullptr && !agent->welcome().measures;
   if (job != nullptr && is_unmeasured && seen.failures.empty()) {
-    seen.failures = failures_unmeasured(state_, *job);
+    seen.failures = failures_unmeasured(state_, *job, node);
   }
   observe_if_ours(node, done, std::move(seen));
 }

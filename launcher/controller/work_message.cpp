@@ -5,8 +5,8 @@
 #include "health/active/gate_figures.h"
 #include "launcher/controller/interpreter.h"
 #include "runtime/protocol/membership.h"
+#include "scheduler/gate_measuring.h"
 #include "scheduler/lookup.h"
-#include "scheduler/model/names.h"
 #include "scheduler/rank_map.h"
 
 namespace muster {
@@ -61,7 +61,7 @@ std::string kept(const JobSpec& spec, const char* setting) {
 
 JobHealth job_health_of(const JobSpec& spec) {
   JobHealth health;
-  health.failure = from_word<HealthLevel>(kept(spec, "health.failure")).value_or(health.failure);
+  health.failure = failure_level(spec.muster);
   health.run = kept(spec, "health.run") != "false";
   health.skip = spec.muster.health_skip;
   health.only = spec.muster.health_only;
@@ -91,16 +91,19 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
   check.skip = checks_skipped(state, job);
   check.health = job_health_of(job.spec);
   check.with_health = job.spec.muster.health_start != HealthLevel::off;
-  check.measures = job.spec.muster.health_start == HealthLevel::full;
+  const GateMeasuring measuring = gate_measuring(job, work.node);
+  check.measures = measuring.is_wanted;
+  // A clock that was set back says nothing.
+  if (measuring.since) check.failed_ago = std::max(now - *measuring.since, Milliseconds{0});
   if (!check.with_health) check.skip.push_back("all");
   return check;
 }
 
 }  // namespace
 
-std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job) {
-  const bool is_wanted = job.spec.muster.health_start == HealthLevel::full && job.target.health;
-  if (!is_wanted) return {};
+std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job,
+                                              const NodeId& node) {
+  if (!gate_measuring(job, node).is_wanted || !job.target.health) return {};
   const CheckChoice choice{checks_skipped(state, job), job.spec.muster.health_only};
   const ProbePlan plan = gate_plan(*job.target.health, choice);
   std::vector<GateFigure> figures;

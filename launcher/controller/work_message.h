@@ -44,7 +44,8 @@ class WorkMessages {
 
 // What keeps the job away from a node that its gate was to measure, and whose agent does not know
 // how: what the profile requires is unknown.
-std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job);
+std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job,
+                                              const NodeId& node);
 
 // The members of an elastic attempt as their ranks read them (runtime/protocol/membership.h).
 std::string membership_text(const State& state, const Attempt& attempt);

@@ -93,6 +93,7 @@ struct CheckNode {
   std::vector<std::string> skip;       // check ids that refuse nothing
   bool with_health = false;            // health checks are part of the gate
   bool measures = false;               // and, when all have passed, what the profile has floors for
+  std::optional<Milliseconds> failed_ago{};  // the job, here: figures from before are not believed
   JobHealth health{};                  // for all checks until another job's come
 
   template <class Self, class Visit>
@@ -106,6 +107,7 @@ struct CheckNode {
     visit("skip", self.skip);
     visit("with_health", self.with_health);
     visit("measures", self.measures);
+    visit("failed_ago", self.failed_ago);
     visit("health", self.health);
   }
 };

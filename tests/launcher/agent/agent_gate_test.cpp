@@ -1,5 +1,5 @@
-// What a gate measures before a job (health.start: full): a real agent, and a program that says
-// what the test wants to be measured.
+// What a gate measures before a job (health.start, health.failure): a real agent, and a program
+// that says what the test wants to be measured.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -59,12 +59,13 @@ class Gate {
   }
   AgentClient& client() { return *client_; }
 
-  void ask(int attempt = 0, bool measures = true) {
+  void ask(int attempt = 0, bool measures = true, std::optional<milliseconds> failed_ago = {}) {
     CheckNode check;
     check.job = JobId{"job"};
     check.attempt = AttemptId{attempt};
     check.with_health = true;
     check.measures = measures;
+    check.failed_ago = failed_ago;
     client_->send(check);
   }
   void stop(int attempt) {
@@ -125,6 +126,29 @@ TEST_CASE("a node that met its floors is not measured again, by the next agent n
   gate.is_measured(figure(1));
   CHECK(gate.asked().empty());
   CHECK(gate.times() == 1);
+}
+
+TEST_CASE("figures from before a failure are not believed, later ones are") {
+  Gate gate(with_floor(100, {"perf.cpu"}));
+  gate.is_measured(figure(120));
+  CHECK(gate.asked().empty());
+  gate.is_measured(figure(20));
+  gate.ask(1, true, milliseconds{0});
+  CHECK(gate.answer() == Said{"perf.cpu: cpu_gemm_gflops 20 GFLOP/s, expected >= 100 GFLOP/s, "
+                              "floor of the profile"});
+  CHECK(gate.times() == 2);
+  gate.is_measured(figure(120));
+  gate.client().send(FaultsMended{});
+  CHECK(gate.asked().empty());
+  gate.ask(2, true, seconds{3600});  // before this test began
+  CHECK(gate.answer().empty());
+  CHECK(gate.times() == 3);
+  // Where nothing can be measured nothing is known.
+  gate.is_measured("this host is not idle: gpu0 is used by process 7");
+  gate.ask(3, true, milliseconds{0});
+  CHECK(gate.answer() == Said{"perf.cpu: cannot be told: cpu_gemm_gflops: this host is not idle: "
+                              "gpu0 is used by process 7"});
+  CHECK(gate.asked().empty());
 }
 
 TEST_CASE("a node that cannot be measured is refused where its profile requires that") {

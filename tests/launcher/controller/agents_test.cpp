@@ -146,6 +146,26 @@ TEST_CASE("a job's health settings go to its nodes with the gate and with the st
   CHECK(start.health == gate.health);
 }
 
+TEST_CASE("after a failure the gate measures, and believes no figures from before it") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  Job& job = agents.state.jobs.at({"j"});
+  const auto gate_at = [&](std::int64_t ms) {
+    WorkMessages messages(agents.state, from_ms(ms), agents.pool, agents.home);
+    return std::get<CheckNode>(messages.message({{"j"}, {0}, {"n1"}, 0, CheckWork{}}));
+  };
+  CHECK_FALSE(gate_at(61'000).measures);
+  job.past.emplace_back();
+  job.past.back().ended_at = from_ms(1000);
+  job.past.back().nodes = {{"n2"}};
+  CHECK_FALSE(gate_at(61'000).measures);
+  job.past.back().nodes = {{"n2"}, {"n1"}};
+  CHECK(gate_at(61'000).measures);
+  CHECK(gate_at(61'000).failed_ago == Milliseconds{60'000});
+  CHECK(gate_at(500).failed_ago == Milliseconds{0});  // the clock was set back
+}
+
 TEST_CASE("a gate that was to measure is not passed by an agent that does not know how") {
   JobSubmitted submitted = a_job("j", "a");
   submitted.spec.muster.health_start = HealthLevel::full;
