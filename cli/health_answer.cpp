@@ -1,12 +1,11 @@
 #include "cli/health_answer.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "cli/document.h"
-#include "health/active/samples.h"
 #include "health/catalogue.h"
+#include "launcher/agent/measured_figures.h"
 
 namespace muster {
 
@@ -131,26 +130,14 @@ NodeVersions read_versions(const Document& in) {
   return versions;
 }
 
-std::vector<PerformanceSample> read_figures(const Document& in) {
-  std::vector<PerformanceSample> figures;
-  require(in.is_array() && in.size() <= probe_samples_max, "its figures are no list");
-  for (const Document& one : in) {
-    require(one.is_object(), "a figure is no object");
-    PerformanceSample sample;
-    sample.metric = text_at(one, "metric");
-    sample.device = text_at(one, "device");
-    sample.error = text_at(one, "error");
-    const Document& value = one.at("value");
-    if (!value.is_null()) sample.value = value.get<double>();
-    require(find_performance_metric(sample.metric) != nullptr, "a figure has no known name");
-    require(!sample.value || (std::isfinite(*sample.value) && *sample.value >= 0),
-            "a figure is no number");
-    figures.push_back(std::move(sample));
-  }
-  return figures;
+std::vector<PerformanceSample> figures_of(const std::string& text) {
+  auto figures = read_measured(text);
+  if (!figures) throw std::runtime_error(figures.error().message);
+  return std::move(*figures);
 }
 
-void read_document(const Document& in, NodeAnswer& answer) {
+void read_document(const std::string& text, NodeAnswer& answer) {
+  const Document in = parsed(text);
   require(in.is_object(), "it is no object");
   read_verdict(in.at("verdict"), answer);
   answer.boot_id = text_at(in, "boot_id");
@@ -158,9 +145,7 @@ void read_document(const Document& in, NodeAnswer& answer) {
   answer.phase = text_at(in, "phase");
   answer.beside_ranks = in.at("beside_ranks").get<bool>();
   answer.versions = read_versions(in.at("versions"));
-  if (const auto figures = in.find("figures"); figures != in.end()) {
-    answer.figures = read_figures(*figures);
-  }
+  if (in.contains("figures")) answer.figures = figures_of(text);
   require(in.at("findings").is_array(), "its findings are no list");
   for (const Document& finding : in.at("findings")) {
     require(finding.is_object(), "a finding is no object");
@@ -196,7 +181,7 @@ NodeAnswer read_answer(const std::string& node, const std::string& target, std::
   answer.node = node;
   answer.target = target;
   try {
-    read_document(parsed(text), answer);
+    read_document(text, answer);
     answer.text = std::move(text);
     return answer;
   } catch (const std::exception& wrong) {

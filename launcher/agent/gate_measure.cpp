@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "health/active/expected_plan.h"
@@ -14,6 +14,7 @@
 #include "health/active/tool_process.h"
 #include "health/profile_floor.h"
 #include "launcher/agent/agent_log.h"
+#include "launcher/agent/measured_figures.h"
 #include "launcher/os/whole_file.h"
 #include "launcher/wire/versioned_json.h"
 
@@ -108,34 +109,7 @@ std::string run_program(const std::vector<std::string>& argv, std::chrono::secon
   return (is_refused ? refused : hung) + (said.empty() ? ended : said);
 }
 
-std::string text_at(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
-}
-
 }  // namespace
-
-Result<std::vector<PerformanceSample>> read_measured(std::string_view text) {
-  std::vector<PerformanceSample> samples;
-  const Json document = Json::parse(text, nullptr, false);
-  const bool has_figures = document.is_object() && document.contains("figures");
-  if (!has_figures || !document["figures"].is_array()) return Error{"it has no figures"};
-  for (const Json& one : document["figures"]) {
-    if (!one.is_object()) return Error{"a figure is no object"};
-    PerformanceSample sample;
-    sample.metric = text_at(one, "metric");
-    sample.device = text_at(one, "device");
-    sample.error = text_at(one, "error");
-    if (find_performance_metric(sample.metric) == nullptr) return Error{"a figure has no name"};
-    const auto value = one.find("value");
-    if (value != one.end() && value->is_number()) sample.value = value->get<double>();
-    if (sample.value && (!std::isfinite(*sample.value) || *sample.value < 0)) {
-      return Error{"a figure is no number"};
-    }
-    if (samples.size() < probe_samples_max) samples.push_back(std::move(sample));
-  }
-  return samples;
-}
 
 GateMeasure::GateMeasure(ChildTasks& tasks, Site site) : tasks_(tasks), site_(std::move(site)) {
   load();

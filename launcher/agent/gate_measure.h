@@ -14,7 +14,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "health/active/gate_figures.h"
@@ -88,8 +87,5 @@ class GateMeasure {
   std::uint64_t runs_ = 0;
   MeasureClaim claim_;
 };
-
-// The figures in what `muster health active -o json` wrote. An Error: it is no such text.
-Result<std::vector<PerformanceSample>> read_measured(std::string_view text);
 
 }  // namespace muster

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <thread>
 
-#include "launcher/agent/gate_measure.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
 
@@ -243,24 +242,4 @@ TEST_CASE("beside ranks nothing is measured, which is unknown") {
   gate.ask(7);
   CHECK(gate.answer() == Said{"perf.cpu: cannot be told: cpu_gemm_gflops: ranks run there"});
   CHECK(gate.times() == 0);
-}
-
-TEST_CASE("what a program wrote is read with distrust") {
-  CHECK(read_measured(figure(5))->at(0).value == 5.0);
-  CHECK(read_measured(R"({"figures": []})")->empty());
-  const auto none = read_measured(
-      R"({"figures": [{"metric": "tcp_gbps", "device": "", "value": null, "error": "x"}]})");
-  CHECK_FALSE(none->at(0).value);
-  CHECK(none->at(0).error == "x");
-  const std::string whole = figure(5);
-  for (std::size_t size = 0; size < whole.size(); ++size) {
-    CHECK_FALSE(read_measured(whole.substr(0, size)));
-  }
-  for (const char* text :
-       {"", "[]", "7", "null", "{}", R"({"figures": 7})", R"({"figures": [7]})",
-        R"({"figures": [{}]})", R"({"figures": [{"metric": "speed", "value": 1}]})",
-        R"({"figures": [{"metric": "tcp_gbps", "value": -1}]})", "\xff\xfe"}) {
-    INFO(text);
-    CHECK_FALSE(read_measured(text));
-  }
 }
