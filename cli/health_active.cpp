@@ -49,15 +49,7 @@ int measure_nodes(const HealthActiveOptions& options, const CommonOptions& commo
   const std::string misnamed = misnamed_probe(options.only);
   if (!misnamed.empty()) return refused(misnamed, usage_error, common);
   HealthRunOptions run;
-  run.nodes = options.nodes;
-  run.target = options.target;
-  run.timeout = options.timeout;
-  run.profile = options.profile;
-  run.profile_alone = options.profile_alone;
-  run.all = options.all;
-  run.state = options.state;
-  run.forget = options.forget;
-  run.prometheus_file = options.prometheus_file;
+  static_cast<HealthAsked&>(run) = options;
   run.measured = {options.only, options.disk, options.force};
   return run_health_nodes(run, common);
 }

@@ -9,24 +9,15 @@
 #include <vector>
 
 #include "cli/common_options.h"
-#include "scheduler/model/clock.h"
+#include "cli/health_options.h"
 
 namespace muster {
 
-struct HealthActiveOptions {
-  std::vector<std::string> nodes;       // of the cluster; none, and no target: this host
-  std::string target;                   // all nodes of this one
-  std::optional<Milliseconds> timeout;  // of the probes of a node
-  std::string profile;                  // a name or a file; empty: by the GPUs
-  bool profile_alone = false;           // not over the shipped one of its name
-  std::vector<std::string> only;        // probes; none: those that the profile has a floor for
-  std::string disk;                     // a directory; empty: no disk is written
-  bool force = false;                   // idle or not
-  bool gate = false;                    // a job is about to start here
-  bool all = false;
-  std::string state;  // empty: the usual file, for this host alone
-  bool forget = false;
-  std::string prometheus_file;
+struct HealthActiveOptions : HealthAsked {
+  std::vector<std::string> only;  // probes; none: those that the profile has a floor for
+  std::string disk;               // a directory; empty: no disk is written
+  bool force = false;             // idle or not
+  bool gate = false;              // a job is about to start here
 };
 
 // Where it is remembered what was found; nothing: nowhere. Before a job processors may be busy:

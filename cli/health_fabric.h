@@ -6,22 +6,19 @@
 #include <vector>
 
 #include "cli/common_options.h"
+#include "cli/health_options.h"
 #include "scheduler/model/clock.h"
 
 namespace muster {
 
-struct HealthFabricOptions {
+struct HealthFabricOptions : HealthKept {
   std::string profile;              // a name or a file; empty: none
   std::string golden;               // a file; empty: none
   std::string save_golden;          // write this one, and judge nothing
   std::string hca;                  // "mlx5_0:1"; empty: the tools' own choice
   std::vector<std::string> checks;  // patterns; none: all
   std::optional<Milliseconds> deadline;
-  bool all = false;
   bool quick = false;
-  std::string state;  // empty: the usual file
-  bool forget = false;
-  std::string prometheus_file;
 };
 
 int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& common);

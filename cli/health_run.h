@@ -8,6 +8,7 @@
 
 #include "cli/common_options.h"
 #include "cli/health_look.h"
+#include "cli/health_options.h"
 
 namespace muster {
 
@@ -18,23 +19,14 @@ struct NodesMeasured {
   bool force = false;
 };
 
-struct HealthRunOptions {
-  std::vector<std::string> nodes;       // of the cluster; none, and no target: this host
-  std::string target;                   // all nodes of this one
-  std::optional<Milliseconds> timeout;  // a node
+struct HealthRunOptions : HealthAsked {
   std::optional<NodesMeasured> measured;
-  std::string profile;              // a name or a file; empty: by the GPUs
-  bool profile_alone = false;       // not over the shipped one of its name
   std::string phase = "on-demand";  // see phase_names
   std::vector<std::string> checks;  // patterns; none: all
-  bool all = false;                 // show passes as well
   bool quick = false;               // one look, whatever it leaves open
   bool idle = false;                // no job runs here
   bool beside_ranks = false;        // one does: nothing that would disturb it
   std::string root;
-  std::string state;  // empty: the usual file, for this host alone
-  bool forget = false;
-  std::string prometheus_file;
   bool slurm = false;
   std::string hook = "health";
   std::string scontrol = "scontrol";

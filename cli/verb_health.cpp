@@ -36,6 +36,17 @@ constexpr const char* run_footer =
 constexpr const char* root_help =
     "Look at the host that was recorded there, default $MUSTER_SYSROOT or this one";
 
+void declare_prometheus_file(Arguments& of, std::string& file) {
+  of.option("--prometheus-file", file, "Also write this file, for a node exporter: DIR/NAME.prom");
+}
+
+void declare_kept(Arguments& of, HealthKept& options) {
+  of.flag("--all", options.all, "Show the checks that passed, too");
+  of.option("--state", options.state, "What is remembered from run to run lies here");
+  of.flag("--forget", options.forget, "Remember nothing, before or after");
+  declare_prometheus_file(of, options.prometheus_file);
+}
+
 Action declare_run(Arguments& of) {
   auto options = std::make_shared<HealthRunOptions>();
   of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
@@ -48,16 +59,12 @@ Action declare_run(Arguments& of) {
   of.choice("--phase", options->phase, {std::begin(phase_names), std::end(phase_names)},
             "Which checks, by when they run");
   of.repeated("--check", options->checks, "Only these, as 'gpu.*' (again for more)");
-  of.flag("--all", options->all, "Show the checks that passed, too");
   of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
   of.flag("--idle", options->idle, "No job runs here: what is left of one is a fault");
   of.flag("--beside-ranks", options->beside_ranks,
           "A job runs here: only what does not disturb it, whatever the phase");
-  of.option("--state", options->state, "What is remembered from run to run lies here");
-  of.flag("--forget", options->forget, "Remember nothing, before or after");
   of.option("--root", options->root, root_help);
-  of.option("--prometheus-file", options->prometheus_file,
-            "Also write this file, for a node exporter: DIR/NAME.prom");
+  declare_kept(of, *options);
   of.flag("--slurm", options->slurm, "Answer Slurm, and drain or undrain this node there");
   of.choice("--hook", options->hook, {"health", "prolog", "epilog"}, "With --slurm: who asks");
   of.option("--scontrol", options->scontrol, "With --slurm: the program");
@@ -141,11 +148,7 @@ void add_active(CommandLine& line) {
     of.option("--disk", options->disk, "The disk of this DIR is measured too");
     of.flag("--force", options->force, "Measure although the host is not idle");
     of.flag("--gate", options->gate, "As before a job: processors may be busy; remembers nothing");
-    of.flag("--all", options->all, "Show the checks that passed, too");
-    of.option("--state", options->state, "What is remembered from run to run lies here");
-    of.flag("--forget", options->forget, "Remember nothing, before or after");
-    of.option("--prometheus-file", options->prometheus_file,
-              "Also write this file, for a node exporter: DIR/NAME.prom");
+    declare_kept(of, *options);
     return [options](const CommonOptions& common) { return run_health_active(*options, common); };
   });
 }
@@ -167,12 +170,8 @@ void add_fabric(CommandLine& line) {
     of.option("--hca", options->hca, "By which port of this host, as mlx5_0:1");
     of.repeated("--check", options->checks, "Only these, as fab.links (again for more)");
     of.option("--deadline", options->deadline, "Of each run of a tool, default 1m");
-    of.flag("--all", options->all, "Show the checks that passed, too");
     of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
-    of.option("--state", options->state, "What is remembered from run to run lies here");
-    of.flag("--forget", options->forget, "Remember nothing, before or after");
-    of.option("--prometheus-file", options->prometheus_file,
-              "Also write this file, for a node exporter: DIR/NAME.prom");
+    declare_kept(of, *options);
     return [options](const CommonOptions& common) { return run_health_fabric(*options, common); };
   });
 }
@@ -206,8 +205,7 @@ void add_pairs(CommandLine& line) {
     of.flag("--idle-only", options->idle_only, "Leave out nodes that are not idle");
     of.flag("--force", options->force, "Measure hosts that are busy without a job as well");
     of.flag("--all", options->all, "Show all tests that gave no result");
-    of.option("--prometheus-file", options->prometheus_file,
-              "Also write this file, for a node exporter: DIR/NAME.prom");
+    declare_prometheus_file(of, options->prometheus_file);
     return [options](const CommonOptions& common) { return run_health_pairs(*options, common); };
   });
 }
