@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "health/active/probe_line.h"
 #include "health/active/tool_process.h"
@@ -29,6 +31,11 @@ struct PairTestOfPort {
 constexpr std::array pair_tests{
     PairTestOfPort{PerftestKind::write_bandwidth, "ib_write_bw_host_gbps"},
     PairTestOfPort{PerftestKind::write_latency, "ib_latency_p99_us"}};
+
+struct PairCall {
+  PerftestCall call;
+  const char* metric;
+};
 
 PerftestCall call_of(const InfinibandProbeOptions& options, const HcaPort& port) {
   PerftestCall call;
@@ -63,6 +70,21 @@ Clock::time_point limit_of(const InfinibandProbeOptions& options) {
 std::optional<int> gpu_of(const InfinibandProbeOptions& options, std::size_t hca) {
   if (options.gpus == 0) return std::nullopt;
   return static_cast<int>(hca) % options.gpus;
+}
+
+// The two ends go through them in the same order, each on a TCP port of its own.
+std::vector<PairCall> pair_calls(const InfinibandProbeOptions& options) {
+  std::vector<PairCall> calls;
+  std::uint16_t tcp_port = options.tcp_port;
+  for (const HcaPort& port : options.ports) {
+    for (const PairTestOfPort& test : pair_tests) {
+      PerftestCall call = call_of(options, port);
+      call.kind = test.kind;
+      call.tcp_port = tcp_port++;
+      calls.push_back({std::move(call), test.metric});
+    }
+  }
+  return calls;
 }
 
 }  // namespace
@@ -102,29 +124,17 @@ void probe_infiniband_loop(const InfinibandProbeOptions& options) {
 }
 
 void serve_infiniband_pair(const InfinibandProbeOptions& options) {
-  std::uint16_t tcp_port = options.tcp_port;
-  for (const HcaPort& port : options.ports) {
-    for (const PairTestOfPort& test : pair_tests) {
-      PerftestCall call = call_of(options, port);
-      call.kind = test.kind;
-      call.tcp_port = tcp_port++;
-      const ToolRun run = ToolProcess(perftest_argv(call)).wait(limit_of(options));
-      if (!run.is_found) return print_sample(perftest_sample(call, test.metric, run));
-    }
+  for (const auto& [call, metric] : pair_calls(options)) {
+    const ToolRun run = ToolProcess(perftest_argv(call)).wait(limit_of(options));
+    if (!run.is_found) return print_sample(perftest_sample(call, metric, run));
   }
 }
 
 void probe_infiniband_pair(const InfinibandProbeOptions& options) {
-  std::uint16_t tcp_port = options.tcp_port;
-  for (const HcaPort& port : options.ports) {
-    for (const PairTestOfPort& test : pair_tests) {
-      PerftestCall call = call_of(options, port);
-      call.kind = test.kind;
-      call.tcp_port = tcp_port++;
-      call.server = options.server;
-      print_sample(perftest_sample(call, test.metric,
-                                   run_until_met(perftest_argv(call), limit_of(options))));
-    }
+  for (auto& [call, metric] : pair_calls(options)) {
+    call.server = options.server;
+    print_sample(
+        perftest_sample(call, metric, run_until_met(perftest_argv(call), limit_of(options))));
   }
 }
 
