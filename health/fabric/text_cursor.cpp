@@ -86,12 +86,6 @@ std::optional<std::uint64_t> TextCursor::take_guid() {
   return rest_.starts_with("0x") ? take_hex() : std::nullopt;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
-
 std::optional<std::string_view> quoted(std::string_view text, char quote) {
   const std::size_t begin = text.find(quote);
   const std::size_t end = text.rfind(quote);

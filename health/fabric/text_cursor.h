@@ -9,6 +9,7 @@
 
 #include "health/fabric/fabric.h"
 #include "health/source_files.h"
+#include "health/trimmed.h"
 
 namespace muster {
 
@@ -31,7 +32,6 @@ class TextCursor {
   std::string_view rest_;
 };
 
-std::string_view trimmed(std::string_view text);
 // What stands between the first and the last `quote`, without the blanks at its ends.
 std::optional<std::string_view> quoted(std::string_view text, char quote);
 // "4x", "4X": 4.
