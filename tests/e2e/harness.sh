@@ -67,3 +67,13 @@ no_process_of() { [ -z "$(job_pids "$1")" ]; }
 job_file() {  # job_file NAME: a job file from stdin
   cat >"$work/$1"
 }
+
+begin_long_job() {  # begin_long_job NAME CLUSTER COMPUTE NODE: it runs there, for minutes
+  job_file "$1.yml" <<YAML
+command: echo begun; sleep 300
+compute: $3
+muster: {placement: {include: [$4]}}
+YAML
+  expect 0 "$MUSTER" submit "$work/$1.yml" --cluster "$2" --name "$1"
+  until_true 60 grep -qs begun "$MUSTER_HOME/jobs/$1/attempt-0/rank-0.log"
+}

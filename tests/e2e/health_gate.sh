@@ -73,13 +73,7 @@ else
   has out "cpu_gemm_gflops"
   has out "1 drained (here)"
 fi
-job_file long.yml <<'YAML'
-command: echo begun; sleep 300
-compute: lab
-YAML
-expect 0 "$MUSTER" submit "$work/long.yml" --cluster "$work/lab.yml" --name long
-has_begun() { grep -qs begun "$MUSTER_HOME/jobs/long/attempt-0/rank-0.log"; }
-until_true 60 has_begun
+begin_long_job long "$work/lab.yml" lab here
 expect 3 "${active[@]}" --target lab
 has out "not measured: job long holds it"
 has out "1 unclear (here)"

@@ -69,14 +69,7 @@ expect 0 "${health[@]}" h02 --profile "$work/o.yml"
 has out "other"
 
 # ---- beside a job
-job_file job.yml <<'YAML'
-command: echo begun; sleep 300
-compute: sandbox
-muster: {placement: {include: [h01]}}
-YAML
-expect 0 "$MUSTER" submit "$work/job.yml" --cluster "$lab" --name long
-has_begun() { grep -qs begun "$MUSTER_HOME/jobs/long/attempt-0/rank-0.log"; }
-until_true 60 has_begun
+begin_long_job long "$lab" sandbox h01
 expect 0 "${health[@]}" h01 h04 --timeout 60s
 grep -qE '^h01 +ok .*beside ranks' "$work/out" || { cat "$work/out"; fail "h01 has a job"; }
 grep -qE '^h04 +ok .*on-demand' "$work/out" || { cat "$work/out"; fail "h04 has none"; }

@@ -84,14 +84,7 @@ expect 1 "${pairs[@]}" --target sandbox --profile "$work/site.yml"
 ! grep -q "slow: node" "$work/out" || { cat "$work/out"; fail "a node is named"; }
 
 # ---- beside a job
-job_file job.yml <<'YAML'
-command: echo begun; sleep 300
-compute: sandbox
-muster: {placement: {include: [h01]}}
-YAML
-expect 0 "$MUSTER" submit "$work/job.yml" --cluster "$lab" --name long
-has_begun() { grep -qs begun "$MUSTER_HOME/jobs/long/attempt-0/rank-0.log"; }
-until_true 60 has_begun
+begin_long_job long "$lab" sandbox h01
 expect 3 "${pairs[@]}" --target sandbox
 has err "not idle: h01: job long has it"
 expect 0 "${pairs[@]}" --target sandbox --idle-only
@@ -121,9 +114,7 @@ expect 0 "$MUSTER" cancel long --wait
 measuring=$!
 until_true 60 grep -q "round 1" "$work/err"
 until_true 30 probe_pids
-expect 0 "$MUSTER" submit "$work/job.yml" --cluster "$lab" --name early
-has_begun_early() { grep -qs begun "$MUSTER_HOME/jobs/early/attempt-0/rank-0.log"; }
-until_true 60 has_begun_early
+begin_long_job early "$lab" sandbox h01
 wait "$measuring"
 code=$?
 [ "$code" -eq 3 ] || { cat "$work/out"; fail "it ended with $code"; }
