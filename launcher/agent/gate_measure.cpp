@@ -267,7 +267,8 @@ void GateMeasure::miss(const std::string& why) {
   }
 }
 
-void GateMeasure::answer(const std::string& why_not_measured) {
+// The reason is a copy: it may be the hindrance of the question that goes here.
+void GateMeasure::answer(std::string why_not_measured) {
   end_run();
   const Question question = std::move(questions_.front());
   questions_.pop_front();

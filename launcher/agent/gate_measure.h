@@ -69,7 +69,7 @@ class GateMeasure {
   std::vector<GateFigure> believed(const Question& question) const;
   void take(const std::string& text);
   void miss(const std::string& why);
-  void answer(const std::string& why_not_measured);  // the first question
+  void answer(std::string why_not_measured);  // the first question
   static void add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
                              const std::string& why);
   void end_run();
