@@ -102,7 +102,7 @@ void apply_one(State& state, Time at, const LinkUp& record) {
   Node& node = node_at(state, record.node);
   const LinkUp* last = last_agent(node);
   const bool fresh_agent = last && last->agent_id != record.agent_id;
-  node.link = Linked{record};
+  node.link = Linked{record, at};
   node.is_away = false;
   node.faults_heard.clear();
   if (node.fault_drain) node.faults_settled = false;  // somebody may have seen to it meanwhile
@@ -121,15 +121,16 @@ void apply_one(State& state, Time at, const LinkUp& record) {
 void apply_one(State& state, Time at, const LinkDown& record) {
   Node& known = node_at(state, record.node);
   hear_nothing(state, known, record, at);
-  LinkState& link = known.link;
-  if (auto* unlinked = std::get_if<Unlinked>(&link)) {
-    unlinked->failure = record.failure;
-    unlinked->failed_at = at;
-    return;
+  if (!std::holds_alternative<Unlinked>(known.link)) {
+    std::optional<LinkUp> last;
+    if (const LinkUp* agent = last_agent(known)) last = *agent;
+    known.link = Unlinked{record.failure, at, last, at};
   }
-  std::optional<LinkUp> last;
-  if (const LinkUp* agent = last_agent(known)) last = *agent;
-  link = Unlinked{record.failure, at, last, at};
+  auto& lost = std::get<Unlinked>(known.link);
+  lost.failure = record.failure;
+  lost.failed_at = at;
+  if (!lost.sought_since) lost.sought_since = at;
+  if (record.is_untried) lost.sought_since.reset();
 }
 
 void apply_one(State& state, Time at, const NodeNotice& record) {

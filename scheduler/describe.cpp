@@ -242,11 +242,15 @@ void put_job(Text& text, const Job& job) {
 void put_known_node(Text& text, const Node& node) {
   const std::string at = node.id.value;
   text.line(at + ".link", static_cast<int>(node.link.index()));
-  if (const auto* linked = std::get_if<Linked>(&node.link)) text.line(at + ".up", linked->up);
+  if (const auto* linked = std::get_if<Linked>(&node.link)) {
+    text.line(at + ".up", linked->up);
+    text.line(at + ".up.since", linked->since);
+  }
   if (const auto* unlinked = std::get_if<Unlinked>(&node.link)) {
     text.line(at + ".failure", unlinked->failure);
     text.line(at + ".times", std::vector<Time>{unlinked->since, unlinked->failed_at});
     text.line(at + ".last", unlinked->last);
+    text.line(at + ".sought_since", unlinked->sought_since);
   }
   text.line(at + ".drained", node.drained ? "yes " + node.drain_reason : std::string("no"));
   text.line(at + ".owner", node.owner);

@@ -12,7 +12,7 @@ bool is_within_limit(const State& before, const ComputeTarget& target) {
   const auto busy =
       std::count_if(target.nodes.begin(), target.nodes.end(), [&](const NodeAddress& address) {
         const Node* node = find_node(before, address.id);
-        return node && (node->remedy || node->is_away);
+        return node && takes_remedy_room(*node);
       });
   return static_cast<std::size_t>(busy) < remedies_most(target);
 }

@@ -13,6 +13,10 @@ namespace muster {
 // For every node of which something is under way or called for.
 void mind_remedies(Turn& turn);
 
+// It counts as one that is reset or rebooted: until that is over and, when it does not come back,
+// until a person sees to it.
+bool takes_remedy_room(const Node& node);
+
 // So many nodes of the target may be reset or rebooted at once.
 std::size_t remedies_most(const ComputeTarget& target);
 

@@ -37,6 +37,7 @@ class AgentPool {
   void set_wanted(const std::set<NodeId>& nodes);
   AgentConnection* up(const NodeId& node);  // null: not connected
   AgentConnection* find(const NodeId& node);
+  bool knows(const NodeId& node) const { return entries_.contains(node); }  // how it is reached
   void send(const NodeId& node, const ToAgent& message, std::string_view payload = {});
   void retire_all();
   std::size_t queued_bytes() const;  // of all links, not yet handed to the network

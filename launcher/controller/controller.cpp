@@ -114,8 +114,10 @@ void Controller::client_gone(const std::shared_ptr<Session>& session) {
 Status Controller::start() {
   if (auto done = replay(); !done) return done;
   for (const auto& [id, node] : state_.nodes) {
-    if (!std::holds_alternative<Linked>(node.link)) continue;
-    observe(LinkDown{id, {LinkFailureKind::lost, "the controller was restarted"}});
+    const bool is_lost = std::holds_alternative<Unlinked>(node.link);
+    const bool is_sought = is_lost && (node.fault_drain || node.remedy);
+    if (!std::holds_alternative<Linked>(node.link) && !is_sought) continue;
+    observe(LinkDown{id, {LinkFailureKind::lost, "the controller was restarted"}, {}, true});
   }
   ask_for_outputs_again();
   hold_unclean_nodes();
@@ -294,11 +296,13 @@ void Controller::schedule_wake() {
   if (next) wake_ = timers_.after(std::max(Milliseconds{1}, *next - now), [this] { post_turn(); });
 }
 
-// A host that is rebooting is waited for: nobody else would hear that it is back.
+// A host that is rebooting is waited for, where it is known how it is reached: nobody else would
+// hear that it is back.
 bool Controller::is_busy() const {
   if (!state_.jobs.empty() || process_.has_clients()) return true;
-  return std::any_of(state_.nodes.begin(), state_.nodes.end(),
-                     [](const auto& item) { return item.second.remedy.has_value(); });
+  return std::any_of(state_.nodes.begin(), state_.nodes.end(), [this](const auto& item) {
+    return item.second.remedy && pool_.knows(item.first);
+  });
 }
 
 void Controller::watch_idleness() {

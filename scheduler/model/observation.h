@@ -125,12 +125,14 @@ struct LinkDown {
   NodeId node;
   LinkFailure failure;
   std::optional<ClockInterval> silent_since{};  // between its last word and the notice of its loss
+  bool is_untried = false;  // the controller has just begun: it has not looked for the node
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("node", self.node);
     visit("failure", self.failure);
     visit("silent_since", self.silent_since);
+    visit("is_untried", self.is_untried);
   }
 };
 

@@ -198,12 +198,15 @@ struct Job {
 struct LinkUnknown {};
 struct Linked {
   LinkUp up;
+  Time since{};  // it was greeted
 };
 struct Unlinked {
   LinkFailure failure;
   Time since;
   std::optional<LinkUp> last;  // the agent that answered before
   Time failed_at;              // the latest failure
+  // When this controller first failed to reach it; nothing: it has not tried.
+  std::optional<Time> sought_since{};
 };
 using LinkState = std::variant<LinkUnknown, Linked, Unlinked>;
 

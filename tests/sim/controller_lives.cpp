@@ -28,7 +28,10 @@ void forget_the_past(State& state) {
   std::erase_if(state.nodes, [](const auto& item) { return !item.second.owner; });
   for (auto& [id, node] : state.nodes) {
     auto* lost = std::get_if<Unlinked>(&node.link);
-    if (lost != nullptr && lost->since <= begin) lost->since = lost->failed_at;
+    if (lost != nullptr && lost->since <= begin) {
+      lost->since = lost->failed_at;
+      if (lost->sought_since) lost->sought_since = lost->failed_at;
+    }
     node.faults_heard.clear();  // the new controller's greeting forgets it anyway
   }
 }
@@ -165,7 +168,8 @@ void World::controller_died() {
 void World::connect(const std::shared_ptr<Life>& life, const NodeAddress& address,
                     std::function<void(ConnectResult)> done) {
   ModelNode& node = *by_id_.at(address.id);
-  const auto fail = [this, life, done](Milliseconds delay, LinkFailure failure) {
+  const auto fail = [this, life, done, &node](Milliseconds delay, LinkFailure failure) {
+    node.was_not_reached();
     events_.after(delay, [life, done, failure] { life->enter([&] { done(failure); }); });
   };
   if (node.weather.refusal) return fail(node.weather.latency, *node.weather.refusal);

@@ -59,6 +59,7 @@ class ModelNode {
   void withdraw_notice();                                   // and that it stays
   void fall_sick();                 // a health check believes that a GPU needs a reset or a reboot
   void power_cycle_from_outside();  // by muster
+  void was_not_reached();           // somebody tried to connect
   void reset_connections();
   void cut_connections();  // neither end notices
 
@@ -114,6 +115,7 @@ class ModelNode {
 
   // model_remedies.cpp
   void get_well();
+  bool is_known_to_be_well() const;
   void tell_faults();
   void begin_remedy(const std::string& what);
   void power_cycle();
@@ -160,6 +162,8 @@ class ModelNode {
   std::optional<Staging> staging_;
   std::set<std::string> blobs_;
   std::optional<NodeFault> sick_;
+  std::optional<Milliseconds> well_at_;         // since it was sick
+  std::optional<Milliseconds> not_reached_at_;  // last
   int faults_ = 0;             // so far
   bool being_mended_ = false;  // a command that resets or reboots it runs
   std::map<std::string, std::optional<RemedyRun>> remedies_;  // that this agent ran, by id

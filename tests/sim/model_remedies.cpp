@@ -8,6 +8,8 @@ namespace {
 constexpr Milliseconds quick_reset{500};
 constexpr Milliseconds quick_boot{5'000};
 constexpr Milliseconds slow_boot{1'100'000};  // beyond the core's limit
+// A link that is cut is noticed within a minute, and words of a slow one arrive.
+constexpr Milliseconds hearsay{120'000};
 
 }  // namespace
 
@@ -31,7 +33,21 @@ void ModelNode::fall_sick() {
 void ModelNode::get_well() {
   if (!sick_) return;
   sick_.reset();
+  well_at_ = cluster_.events.now();
   tell_faults();
+}
+
+void ModelNode::was_not_reached() {
+  not_reached_at_ = cluster_.events.now();
+}
+
+// To whoever looks: it says so, and nobody has tried in vain to hear it.
+bool ModelNode::is_known_to_be_well() const {
+  const Milliseconds now = cluster_.events.now();
+  const bool was_sick = sick_ || (well_at_ && now - *well_at_ < hearsay);
+  const bool is_lost =
+      weather.blocked() || weather.refusal || (not_reached_at_ && now - *not_reached_at_ < hearsay);
+  return is_on_ && !was_sick && !is_lost;
 }
 
 void ModelNode::tell_faults() {
@@ -74,13 +90,19 @@ void ModelNode::on(const RunRemedy& request) {
 // A host that is switched off by a reboot comes back, sooner or later.
 void ModelNode::power_cycle() {
   being_mended_ = false;
-  if (cluster_.dice.chance(80)) sick_.reset();
+  if (sick_ && cluster_.dice.chance(80)) {
+    sick_.reset();
+    well_at_ = cluster_.events.now();
+  }
   power_off();
   const Milliseconds most = cluster_.dice.one_in(8) ? slow_boot : 12 * quick_boot;
   cluster_.events.after(cluster_.dice.time(quick_boot, most), [this] { power_on(); });
 }
 
 void ModelNode::power_cycle_from_outside() {
+  if (is_known_to_be_well()) {
+    cluster_.promises.broken(id_.value + ": is switched off, though it is well and answers");
+  }
   begin_remedy("is switched off and on");
   power_cycle();
 }
