@@ -113,6 +113,7 @@ struct NodeReader::Parts {
   std::vector<GpuEvent> events;
   SteadyTime watch_at = steady_now();  // not before
   bool was_started = false;
+  bool is_paused = false;
   std::deque<SteadyTime> restarts;
 
   // ---- a read
@@ -143,6 +144,7 @@ struct NodeReader::Parts {
                      abandoned->since);
     }
     if (!reading->read.command()) return finish();
+    if (is_paused) return give_up("not read: somebody else has the devices");
     if (const Status started = start(); !started)
       return give_up("not read: " + started.error().message);
     ask(std::get<Alive>(helper));
@@ -335,7 +337,8 @@ struct NodeReader::Parts {
   void watch() {
     const SteadyTime now = steady_now();
     const auto* none = std::get_if<NoHelper>(&helper);
-    if (none != nullptr && !reading && options.wants_events && now >= start_for_events(*none))
+    const bool may_start = !reading && !is_paused && options.wants_events;
+    if (none != nullptr && may_start && now >= start_for_events(*none))
       static_cast<void>(start());  // it is tried again
     if (!is_watch_due(now)) return;
     auto& alive = std::get<Alive>(helper);
@@ -363,7 +366,8 @@ struct NodeReader::Parts {
   std::optional<SteadyTime> wake_at() const {
     auto at = SteadyTime::max();
     if (reading) at = reading->began_at + options.limits.run;
-    if (const auto* none = std::get_if<NoHelper>(&helper); none != nullptr && options.wants_events)
+    const auto* none = std::get_if<NoHelper>(&helper);
+    if (none != nullptr && options.wants_events && !is_paused)
       at = std::min(at, start_for_events(*none));
     if (const auto* alive = std::get_if<Alive>(&helper)) at = std::min(at, wake_for(*alive));
     if (const auto* killed = std::get_if<Killed>(&helper)) at = std::min(at, killed->look_at);
@@ -386,10 +390,8 @@ struct NodeReader::Parts {
   // ---- the end
 
   void end_helper() {
-    if (std::holds_alternative<Alive>(helper)) {
-      reading.reset();
-      lose({});
-    }
+    reading.reset();
+    if (std::holds_alternative<Alive>(helper)) lose({});
     while (std::holds_alternative<Killed>(helper)) {
       look();
       ::poll(nullptr, 0, static_cast<int>(look_pause_min.count()));
@@ -426,6 +428,18 @@ void NodeReader::advance() {
   parts_->kill_late();
   parts_->look();
   parts_->watch();
+}
+
+void NodeReader::pause() {
+  parts_->is_paused = true;
+  parts_->end_helper();
+  parts_->said.reset();
+  parts_->was_started = false;  // the next one is no restart
+}
+
+void NodeReader::resume() {
+  parts_->is_paused = false;
+  if (auto* none = std::get_if<NoHelper>(&parts_->helper)) none->start_at = steady_now();
 }
 
 void NodeReader::set_event_slice(milliseconds slice) {

@@ -3,7 +3,8 @@
 // reads, and passes on the driver's events. What a source says before another one hangs is kept: a
 // hung one is killed at its deadline, and the rest is read by the next helper. One that the kernel
 // does not give up is abandoned: nothing more is read until it is gone, so that there is at most
-// one. One thread; never blocks but in read_node, and for `reaping` at most when it is destroyed.
+// one. One thread; never blocks but in read_node, and for `reaping` at most in pause() and when it
+// is destroyed.
 //
 //   idle ── begin ──► reading ── all said ──► idle
 //                       │ deadline: SIGKILL, reaped: a new helper reads the rest
@@ -63,6 +64,10 @@ class NodeReader {
   std::optional<SteadyTime> wake_at() const;
   // Takes what the helper said; kills what is late. Call on either.
   void advance();
+  // Ends the helper and the read that is under way; until resume() nothing is read and no helper is
+  // started. One that does not end is remembered.
+  void pause();
+  void resume();
   // From now on. Each slice costs a call of the driver.
   void set_event_slice(std::chrono::milliseconds slice);
   // Once, when a read is over.

@@ -371,11 +371,12 @@ void HealthWatch::mended(const std::vector<std::string>& faults) {
 void HealthWatch::let_go() {
   has_let_go_ = true;
   run_.reset();
-  reader_.reset();
+  if (reader_) reader_->pause();
 }
 
 void HealthWatch::take_up() {
   if (!std::exchange(has_let_go_, false) || !health_) return;
+  if (reader_) reader_->resume();
   begin_reading();
   step();
 }
