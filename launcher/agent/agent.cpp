@@ -93,7 +93,6 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
                           [this] { boost::asio::post(io_, [this] { move_output(); }); }),
               [this](const FaultsTold& told) { line_.send(told); }),
       remedies_(
-          tasks_,
           [this](const RemedyRun& ended) {
             if (!remedies_.is_running()) health_.take_up();
             line_.send(ended);
@@ -176,6 +175,7 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
     if (const pid_t helper = health_.helper()) marks.other_sessions.insert(helper);
     marks.other_sessions.merge(looks_.sessions());
     marks.other_sessions.merge(gate_.sessions());
+    marks.other_sessions.merge(remedies_.sessions());
     for (const auto& [key, other] : attempts_) {
       if (other.get() == &attempt) continue;
       marks.other_sessions.insert(other->sessions().begin(), other->sessions().end());
@@ -214,6 +214,7 @@ bool Agent::reap() {
     const pid_t pid = child.pid;
     if (keeper_.reaped(pid) || tasks_.reaped(pid)) continue;
     if (health_.reaped(pid, child.wait_status)) continue;
+    if (remedies_.reaped(pid, child.wait_status)) continue;
     looks_.reaped(pid);
     if (execs_.reaped(pid, child.wait_status)) continue;
     for (const auto& [key, attempt] : attempts_) {
@@ -250,7 +251,7 @@ void Agent::schedule_look() {
 }
 
 void Agent::schedule_tick() {
-  const bool is_busy = leaving_ || !after_measurements_.empty() ||
+  const bool is_busy = leaving_ || !after_measurements_.empty() || remedies_.is_under_way() ||
                        std::any_of(attempts_.begin(), attempts_.end(),
                                    [](const auto& item) { return item.second->is_stopping(); });
   tick_timer_.expires_after(is_busy ? busy_tick : calm_tick);
@@ -262,7 +263,9 @@ void Agent::schedule_tick() {
 }
 
 void Agent::tick() {
-  if (!leaving_ && boot_time() > std::max(heard_at_ + lease_, spared_until_)) {
+  // A reset that is killed in the middle leaves a GPU that nothing but a reboot brings back.
+  const bool may_leave = !leaving_ && !remedies_.is_under_way();
+  if (may_leave && boot_time() > std::max(heard_at_ + lease_, spared_until_)) {
     leave(line_.is_open() ? "heard nothing from its controller for the lease"
                           : "had no controller for the lease");
   }
@@ -271,6 +274,8 @@ void Agent::tick() {
   staging_.poll(boot_time());
   looks_.poll();
   gate_.poll();
+  remedies_.poll();
+  if (!remedies_.is_running()) health_.take_up();
   go_on_after_measurements();
   look_for_notice();
   health_.set_idle(!runs_ranks());

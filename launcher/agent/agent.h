@@ -111,7 +111,7 @@ class Agent {
   void schedule_tick();
   void step_attempts();
   bool runs_ranks() const;
-  std::optional<std::string> what_forbids_remedy() const;
+  std::optional<std::string> what_forbids(const RunRemedy& request) const;
   void move_output();
   void tell_clean_if_owed(LocalAttempt& attempt);
   void tell_clean(LocalAttempt& attempt);

@@ -82,6 +82,7 @@ void Agent::on(const FaultsMended& request, std::string_view) {
 }
 
 void Agent::on(const LookAtHealth& request, std::string_view) {
+  if (remedies_.is_running()) return execs_.refuse(request.id, "it is being reset or rebooted");
   looks_.start(request, runs_ranks(), site_.environment);
 }
 
@@ -92,20 +93,27 @@ void Agent::on(const MeasureNode& request, std::string_view) {
 
 // Whoever asks believes the node to be idle, by what agents said before.
 void Agent::on(const RunRemedy& request, std::string_view) {
-  if (!what_forbids_remedy()) looks_.end_wide();  // what measures would measure the reset
+  if (!remedies_.is_news(request)) return remedies_.ask(request, std::nullopt, {});
+  if (!what_forbids(request)) looks_.end_wide();  // what measures would measure the reset
   when_none_measures([this, request] {
     Environment environment = site_.environment;
     environment[token_name] = "remedy";
-    const auto refusal = what_forbids_remedy();
+    const auto refusal = what_forbids(request);
     if (!refusal) health_.let_go();
     remedies_.ask(request, refusal, environment);
+    schedule_tick();
     if (!remedies_.is_running()) health_.take_up();
   });
 }
 
-std::optional<std::string> Agent::what_forbids_remedy() const {
+// A reset that hangs in the driver is what a reboot is for.
+std::optional<std::string> Agent::what_forbids(const RunRemedy& request) const {
   if (leaving_ || ending_) return "the agent of node " + run_.node.value + " is leaving";
   if (runs_ranks()) return "ranks run on node " + run_.node.value;
+  const bool is_reset = request.step == RemedyStep::reset;
+  if (remedies_.is_under_way() || (is_reset && remedies_.is_running())) {
+    return "an earlier command that resets or reboots node " + run_.node.value + " goes on";
+  }
   return std::nullopt;
 }
 
@@ -349,7 +357,7 @@ void Agent::on(const RemoteStartEnded& ended, std::string_view) {
 }
 
 void Agent::on(const Retire&, std::string_view) {
-  if (attempts_.empty()) leave("was retired");
+  if (attempts_.empty() && !remedies_.is_under_way()) leave("was retired");
 }
 
 }  // namespace muster

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "launcher/agent/utf8_lines.h"
 #include "launcher/os/fd.h"
+#include "launcher/wire/utf8_lines.h"
 #include "runtime/protocol/heartbeat.h"
 
 namespace muster {

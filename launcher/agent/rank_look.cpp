@@ -20,8 +20,8 @@
 #include "launcher/agent/process_scan.h"
 #include "launcher/agent/rank_vitals.h"
 #include "launcher/agent/spawn.h"
-#include "launcher/agent/utf8_lines.h"
 #include "launcher/os/fd.h"
+#include "launcher/wire/utf8_lines.h"
 
 namespace muster {
 

@@ -1,21 +1,18 @@
 #include "launcher/agent/remedy_runs.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
+#include <csignal>
 #include <utility>
+#include <vector>
 
 #include "launcher/agent/exit_log.h"
+#include "launcher/agent/process_scan.h"
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/system_error_text.h"
-#include "launcher/agent/utf8_lines.h"
-#include "launcher/os/fd.h"
-#include "launcher/wire/message_codec.h"
+#include "launcher/wire/utf8_lines.h"
 
 namespace muster {
 
@@ -23,9 +20,6 @@ namespace {
 
 constexpr std::size_t lines_told = 10;
 constexpr std::size_t bytes_kept = 8192;
-
-// How often it is looked whether a command that says nothing has ended.
-constexpr int look_ms = 50;
 
 // Those of one controller's life; an id is asked again within minutes.
 constexpr std::size_t runs_kept = 100;
@@ -42,58 +36,22 @@ void read_some(int from, std::string& text) {
   }
 }
 
-int wait_for(pid_t child, int output, std::string& text) {
-  int wait_status = 0;
-  while (true) {
-    pollfd ready{output, POLLIN, 0};
-    ::poll(&ready, 1, look_ms);
-    read_some(output, text);
-    const pid_t ended = ::waitpid(child, &wait_status, WNOHANG);
-    if (ended == child || (ended < 0 && errno != EINTR)) break;
-    if ((ready.revents & POLLHUP) != 0) ::usleep(look_ms * 1000);  // it has closed its output
+// What the command has started, in whatever group, is its session's.
+void kill_session(pid_t session) {
+  ::kill(-session, SIGKILL);
+  for (const ProcessInfo& one : scan_processes()) {
+    if (one.session == session && !one.is_dead()) signal_process(one, SIGKILL);
   }
-  read_some(output, text);
-  return wait_status;
-}
-
-Result<RemedyRun> answer_in(const std::string& frame) {
-  FrameReader reader;
-  reader.feed(std::as_bytes(std::span(frame.data(), frame.size())));
-  auto next = reader.next();
-  if (!next || !*next) return Error{"its answer was cut off"};
-  auto received = decode_from_agent(std::move(**next));
-  if (!received) return received.error();
-  auto* run = std::get_if<RemedyRun>(&received->message);
-  if (run == nullptr) return Error{"its answer is of something else"};
-  return std::move(*run);
 }
 
 }  // namespace
 
-RemedyRun run_command(const RunRemedy& request, const Environment& environment) {
-  if (request.argv.empty()) return failed(request.id, "no command was given");
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    return failed(request.id, system_error("make a pipe").message);
-  }
-  const Fd read_end(ends[0]);
-  Fd write_end(ends[1]);
-  ::fcntl(write_end.get(), F_SETFL, 0);  // the command's own end blocks, as any program expects
-  SpawnRequest spawned;
-  spawned.argv = request.argv;
-  spawned.environment = environment;
-  spawned.directory = "/";
-  spawned.output = spawned.errors = write_end.get();
-  const auto child = spawn(spawned);
-  write_end = Fd();
-  if (!child) return failed(request.id, child.error().message);
-  std::string text;
-  const int wait_status = wait_for(*child, read_end.get(), text);
-  return {request.id, exit_status_of(wait_status), {}, last_utf8_lines(text, lines_told)};
-}
+RemedyRuns::RemedyRuns(Tell tell, OnDone on_done)
+    : tell_(std::move(tell)), on_done_(std::move(on_done)) {}
 
-RemedyRuns::RemedyRuns(ChildTasks& tasks, Tell tell, OnDone on_done)
-    : tasks_(tasks), tell_(std::move(tell)), on_done_(std::move(on_done)) {}
+bool RemedyRuns::is_news(const RunRemedy& request) const {
+  return !runs_.contains(request.id) && request.limit > Milliseconds{0};
+}
 
 void RemedyRuns::ask(const RunRemedy& request, const std::optional<std::string>& refusal,
                      const Environment& environment) {
@@ -107,21 +65,85 @@ void RemedyRuns::ask(const RunRemedy& request, const std::optional<std::string>&
   }
   runs_[request.id].reset();
   if (refusal) return ended(request, failed(request.id, *refusal));
-  tasks_.run(
-      [request, environment](const ChildTasks::Tell&) {
-        return encode(FromAgent{run_command(request, environment)});
-      },
-      request.limit,
-      [this, request](const Result<std::string>& frame) {
-        auto run = frame ? answer_in(*frame) : Result<RemedyRun>(frame.error());
-        if (run) return ended(request, std::move(*run));
-        ended(request, failed(request.id, "its command was ended: " + run.error().message));
-      });
+  if (request.limit <= Milliseconds{0}) {
+    return ended(request, failed(request.id, "its command was not begun"));
+  }
+  begin(request, environment);
 }
 
-bool RemedyRuns::is_running() const {
-  return std::any_of(runs_.begin(), runs_.end(),
-                     [](const auto& item) { return !item.second.has_value(); });
+void RemedyRuns::begin(const RunRemedy& request, const Environment& environment) {
+  if (request.argv.empty()) return ended(request, failed(request.id, "no command was given"));
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    return ended(request, failed(request.id, system_error("make a pipe").message));
+  }
+  Fd read_end(ends[0]);
+  const Fd write_end(ends[1]);
+  ::fcntl(write_end.get(), F_SETFL, 0);  // the command's own end blocks, as any program expects
+  SpawnRequest spawned;
+  spawned.argv = request.argv;
+  spawned.environment = environment;
+  spawned.directory = "/";
+  spawned.output = spawned.errors = write_end.get();
+  const auto child = spawn(spawned);
+  if (!child) return ended(request, failed(request.id, child.error().message));
+  running_.emplace(*child, Running{request, std::move(read_end), {}, boot_time() + request.limit});
+}
+
+// What it leaves in the background is not waited for.
+bool RemedyRuns::reaped(pid_t pid, int wait_status) {
+  const auto found = running_.find(pid);
+  if (found == running_.end()) return false;
+  if (found->second.killed_at) return true;  // its session is waited for
+  Running running = std::move(found->second);
+  running_.erase(found);
+  read_some(running.output.get(), running.text);
+  ended(running.request, {running.request.id,
+                          exit_status_of(wait_status),
+                          {},
+                          last_utf8_lines(running.text, lines_told)});
+  return true;
+}
+
+void RemedyRuns::poll() {
+  std::vector<pid_t> killed;
+  for (auto& [session, running] : running_) {
+    read_some(running.output.get(), running.text);
+    end_late(session, running);
+    if (running.killed_at) killed.push_back(session);
+  }
+  ending_.are_gone();
+  for (const pid_t session : killed) end_killed(session);
+}
+
+void RemedyRuns::end_late(pid_t session, Running& running) {
+  if (boot_time() < running.until) return;
+  if (!running.killed_at) {
+    running.killed_at = boot_time();
+    ending_.add(session);
+  }
+  kill_session(session);
+}
+
+// The next step, or a rank, must not meet it.
+void RemedyRuns::end_killed(pid_t session) {
+  const auto found = running_.find(session);
+  const bool is_gone = !ending_.all().contains(session);
+  if (!is_gone && boot_time() < *found->second.killed_at + ending_limit) return;
+  const Running running = std::move(found->second);
+  running_.erase(found);
+  const auto limit_s = std::chrono::duration_cast<std::chrono::seconds>(running.request.limit);
+  const std::string why = "its command did not end within " + std::to_string(limit_s.count()) +
+                          " s" + (is_gone ? "" : ", and cannot be killed");
+  ended(running.request, {running.request.id, ExitStatus{0, SIGKILL}, why,
+                          last_utf8_lines(running.text, lines_told)});
+}
+
+std::set<pid_t> RemedyRuns::sessions() const {
+  std::set<pid_t> sessions;
+  for (const auto& [session, running] : running_) sessions.insert(session);
+  for (const auto& [session, until] : ending_.all()) sessions.insert(session);
+  return sessions;
 }
 
 void RemedyRuns::ended(const RunRemedy& request, RemedyRun run) {

@@ -1,15 +1,23 @@
 // Commands of the site that reset or reboot this node, asked for by the controller: each once,
-// whatever is asked again, in a child that can be killed. How it ended is kept and said again to
-// whoever asks. Owned by Agent, on its thread.
+// whatever is asked again, in a session of its own that is killed when its time is over. How it
+// ended is kept and said again to whoever asks. Owned by Agent, on its thread.
+//
+//   ask ─► under way ── it ended ─────────────────────────────► told
+//             └ too late: its session is killed ─ gone, or 5 s ─┘ ─► what is left lingers
 #pragma once
+
+#include <sys/types.h>
 
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
-#include "launcher/agent/child_tasks.h"
+#include "launcher/agent/boot_clock.h"
+#include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/rank_environment.h"
+#include "launcher/os/fd.h"
 #include "launcher/wire/agent_report.h"
 #include "launcher/wire/agent_request.h"
 
@@ -21,24 +29,43 @@ class RemedyRuns {
   using OnDone = std::function<void(const RunRemedy&)>;
 
   // `on_done`: the command ended well.
-  RemedyRuns(ChildTasks& tasks, Tell tell, OnDone on_done);
+  RemedyRuns(Tell tell, OnDone on_done);
 
-  // `refusal`: why the node is not idle.
+  // It was not asked before, and there is time for it.
+  bool is_news(const RunRemedy& request) const;
+  // `refusal`: why it must not be begun. What is no news is told as far as it is known.
   void ask(const RunRemedy& request, const std::optional<std::string>& refusal,
            const Environment& environment);
-  bool is_running() const;
+  // Twice a second, or oftener.
+  void poll();
+  // A dead child of the agent; true: it was a command's.
+  bool reaped(pid_t pid, int wait_status);
+
+  // A command is not told of yet: for its limit at most, and some seconds.
+  bool is_under_way() const { return !running_.empty(); }
+  // That, or something of one that was killed is here yet: it may hang in the driver.
+  bool is_running() const { return is_under_way() || !ending_.all().empty(); }
+  std::set<pid_t> sessions() const;
 
  private:
+  struct Running {
+    RunRemedy request;
+    Fd output;
+    std::string text;
+    BootTime until{};
+    std::optional<BootTime> killed_at{};
+  };
+
+  void begin(const RunRemedy& request, const Environment& environment);
+  void end_late(pid_t session, Running& running);
+  void end_killed(pid_t session);
   void ended(const RunRemedy& request, RemedyRun run);
 
-  ChildTasks& tasks_;
   Tell tell_;
   OnDone on_done_;
   std::map<std::string, std::optional<RemedyRun>> runs_;  // by id; nothing: it goes on
+  std::map<pid_t, Running> running_;                      // by session
+  EndingSessions ending_{std::chrono::hours{24 * 365}};   // however long that takes
 };
-
-// Runs the command and waits for it: in a child. What it leaves in the background is not waited
-// for.
-RemedyRun run_command(const RunRemedy& request, const Environment& environment);
 
 }  // namespace muster

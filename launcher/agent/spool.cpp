@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "launcher/agent/system_error_text.h"
-#include "launcher/agent/utf8_lines.h"
+#include "launcher/wire/utf8_lines.h"
 
 namespace muster {
 

@@ -25,7 +25,7 @@
 #include "launcher/agent/signal_name.h"
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/spool.h"
-#include "launcher/agent/utf8_lines.h"
+#include "launcher/wire/utf8_lines.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,5 +1,6 @@
 // Resets and reboots: an agent runs the site's command once, without a shell, on an idle node.
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -118,11 +119,22 @@ TEST_CASE("how a remedy failed is told: its code, its last words, or that it too
   SECTION("it does not end") {
     const Script script(node, "exec sleep 60");
     RunRemedy request = script.request("r1");
-    request.limit = Milliseconds{300};
+    request.limit = Milliseconds{1000};
     client.send(request);
     const auto run = client.await<RemedyRun>(seconds{10});
     REQUIRE(run);
-    CHECK_THAT(run->error, ContainsSubstring("its command was ended"));
+    CHECK(run->error == "its command did not end within 1 s");
+    CHECK(run->status.signal == SIGKILL);  // it was begun
+  }
+  SECTION("there is no time for it any more") {
+    const Script script(node, "exit 0");
+    RunRemedy request = script.request("r1");
+    request.limit = Milliseconds{0};
+    client.send(request);
+    const auto run = client.await<RemedyRun>(seconds{10});
+    REQUIRE(run);
+    CHECK(run->error == "its command was not begun");
+    CHECK_FALSE(std::filesystem::exists(script.trace));
   }
   SECTION("there is no such program, or none at all") {
     client.send(RunRemedy{"r1", RemedyStep::reset, "gpu3", {"/nowhere/smi"}, Milliseconds{9000}});
@@ -134,6 +146,48 @@ TEST_CASE("how a remedy failed is told: its code, its last words, or that it too
     REQUIRE(run);
     CHECK_FALSE(run->error.empty());
   }
+}
+
+// What does it outlives the script: with sudo, a process group of its own, whatever else.
+TEST_CASE("a remedy whose time is over is ended with all that it started") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const std::string child = node.home() + "/child";
+  const Script script(node, "set -m; sleep 60 & echo $! >" + child + "; wait");
+  AgentClient client = node.connect();
+  greet(client, node);
+  RunRemedy request = script.request("r1");
+  request.limit = Milliseconds{1000};
+  client.send(request);
+  const auto run = client.await<RemedyRun>(seconds{10});
+  REQUIRE(run);
+  const std::string pid = read_file(child);
+  REQUIRE_FALSE(pid.empty());
+  CHECK_FALSE(is_running(std::stoi(pid)));
+  client.send(script.request("r2"));  // and another may follow
+  CHECK(eventually([&] { return read_file(child) != pid; }));
+}
+
+TEST_CASE("an agent does not go from under a reset") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const std::string ended = node.home() + "/ended";
+  const Script script(node, "sleep 3; echo >" + ended);
+  AgentClient client = node.connect();
+  SECTION("its controller is away for longer than the lease") {
+    client.hello(node.controller(), node.name(), Milliseconds{1000});
+    client.send(script.request("r1"));
+    REQUIRE(eventually([&] { return std::filesystem::exists(script.trace); }));
+    client = AgentClient(Fd());
+  }
+  SECTION("it is retired") {
+    greet(client, node);
+    client.send(script.request("r1"));
+    REQUIRE(eventually([&] { return std::filesystem::exists(script.trace); }));
+    client.send(Retire{});
+    CHECK(client.await<RemedyRun>(seconds{10}));
+  }
+  CHECK(eventually([&] { return std::filesystem::exists(ended); }));
 }
 
 TEST_CASE("nothing is reset under ranks") {
@@ -197,6 +251,16 @@ TEST_CASE("no rank is started and nothing is measured while the node is reset") 
   const auto unmeasured = client.await<ExecEnded>();
   REQUIRE(unmeasured);
   CHECK(unmeasured->error == "it is being reset or rebooted");
+  LookAtHealth look;
+  look.id = "l1";
+  client.send(look);
+  const auto unseen = client.await<ExecEnded>();
+  REQUIRE(unseen);
+  CHECK(unseen->error == "it is being reset or rebooted");
+  client.send(script.request("r2"));
+  const auto second = client.await<RemedyRun>();
+  REQUIRE(second);
+  CHECK_THAT(second->error, ContainsSubstring("goes on"));
   std::ofstream(node.home() + "/go").close();
   REQUIRE(client.await<RemedyRun>());
   client.send(a_start("true", 1, "other"));

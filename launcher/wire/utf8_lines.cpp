@@ -1,4 +1,4 @@
-#include "launcher/agent/utf8_lines.h"
+#include "launcher/wire/utf8_lines.h"
 
 #include <algorithm>
 #include <cstdint>
