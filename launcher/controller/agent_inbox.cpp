@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launcher/controller/host_clock.h"
+#include "launcher/controller/told_text.h"
 #include "launcher/controller/work_message.h"
 #include "scheduler/failure_evidence.h"
 #include "scheduler/lookup.h"
@@ -17,18 +18,15 @@ constexpr Milliseconds clocks_in_step{1000};
 // Of what an agent says: more is no help to anybody, and a broken one must not fill the journal.
 constexpr std::size_t faults_most = 64;
 constexpr std::size_t evidence_most = 3;
-constexpr std::size_t text_most = 400;
 constexpr std::int64_t oldest_ms = 400LL * 24 * 3'600'000;
 
 NodeFault within_limits(NodeFault fault) {
   for (std::string* text :
        {&fault.id, &fault.check, &fault.device, &fault.serial, &fault.code, &fault.what}) {
-    if (text->size() > text_most) text->resize(text_most);
+    limit_text(*text);
   }
   if (fault.evidence.size() > evidence_most) fault.evidence.resize(evidence_most);
-  for (std::string& line : fault.evidence) {
-    if (line.size() > text_most) line.resize(text_most);
-  }
+  for (std::string& line : fault.evidence) limit_text(line);
   return fault;
 }
 

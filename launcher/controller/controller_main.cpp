@@ -161,7 +161,7 @@ Result<std::string> controller_id(const Home& home) {
 struct Service {
   Service(boost::asio::io_context& io, Timers& timers, const ControllerSettings& settings,
           std::unique_ptr<Store> store, std::unique_ptr<Transport> transport)
-      : commands(io, timers),
+      : commands(timers),
         controller(timers, settings, std::move(store), std::move(transport),
                    {[this] { return server.sessions() > 0; }, [&io] { io.stop(); },
                     [this](const auto& argv, Milliseconds limit, auto done) {

@@ -1,5 +1,8 @@
 #include "launcher/controller/remedy_desk.h"
 
+#include <algorithm>
+
+#include "launcher/controller/told_text.h"
 #include "scheduler/lookup.h"
 #include "scheduler/record_subject.h"
 #include "scheduler/remedy_runs.h"
@@ -8,19 +11,18 @@ namespace muster {
 
 namespace {
 
-// Of what an agent says: as of its faults.
-constexpr std::size_t lines_most = 10;
-constexpr std::size_t text_most = 400;
-
 RemedyEnded within_limits(RemedyEnded ended) {
-  if (ended.error.size() > text_most) ended.error.resize(text_most);
-  if (ended.lines.size() > lines_most) {
-    ended.lines.erase(ended.lines.begin(), ended.lines.end() - lines_most);
-  }
-  for (std::string& line : ended.lines) {
-    if (line.size() > text_most) line.resize(text_most);
-  }
+  limit_text(ended.error);
+  limit_lines(ended.lines);
   return ended;
+}
+
+// For a command that may be begun yet: what is asked late must not run when it counts as failed,
+// nor on a node that a person has taken or calls sound. 0: its agent only tells what it knows.
+Milliseconds time_left(const Node& node, Time now) {
+  if (node.drained || !node.fault_drain) return Milliseconds{0};
+  const Milliseconds limit = command_limit(node.remedy->what.step);
+  return std::max(Milliseconds{0}, node.remedy->since + limit - now);
 }
 
 }  // namespace
@@ -40,23 +42,22 @@ void RemedyDesk::perform(const std::vector<Record>& fresh) {
   }
   for (const auto& [id, node] : state_.nodes) {
     if (!node.remedy || node.remedy->ended) continue;
-    if (node.remedy->what.step != RemedyStep::reboot_from_here) ask(id, *node.remedy);
+    if (node.remedy->what.step != RemedyStep::reboot_from_here) ask(node);
   }
 }
 
-// Another agent than the one that was meant knows nothing of what that one has done. The time
-// counts from the decision: what is asked late must not run when it counts as failed.
-void RemedyDesk::ask(const NodeId& node, const RemedyUnderway& underway) {
-  const RemedyBegun& begun = underway.what;
-  const Milliseconds left = underway.since + command_limit(begun.step) - timers_.wall_now();
-  const LinkUp* agent = linked_agent(state_, node);
-  AgentConnection* connection = pool_.up(node);
+// Another agent than the one that was meant knows nothing of what that one has done.
+void RemedyDesk::ask(const Node& node) {
+  const RemedyBegun& begun = node.remedy->what;
+  const LinkUp* agent = linked_agent(state_, node.id);
+  AgentConnection* connection = pool_.up(node.id);
   if (connection == nullptr || agent == nullptr) return;
   if (agent->agent_id != begun.agent_id || connection->welcome().agent_id != begun.agent_id) return;
-  std::string& asked = asked_[node];
-  if (asked == begun.id || left <= Milliseconds{0}) return;
+  std::string& asked = asked_[node.id];
+  if (asked == begun.id) return;
   asked = begun.id;
-  pool_.send(node, RunRemedy{begun.id, begun.step, begun.fault.device, begun.argv, left});
+  pool_.send(node.id, RunRemedy{begun.id, begun.step, begun.fault.device, begun.argv,
+                                time_left(node, timers_.wall_now())});
 }
 
 void RemedyDesk::run_here(const RemedyBegun& begun) {

@@ -15,11 +15,11 @@
 
 namespace muster {
 
-// How a command on this host ended; error: it was not started, or was killed.
+// How a command on this host ended; error: it was not started, or was killed (then with a signal).
 struct CommandEnded {
   ExitStatus status;
   std::string error;
-  std::vector<std::string> lines;  // the last that it wrote to its standard error
+  std::vector<std::string> lines;  // the last that it wrote
 };
 
 // Runs a command of this host without holding up the caller, and kills it when its time is over.
@@ -38,7 +38,7 @@ class RemedyDesk {
   bool take(const NodeId& node, const FromAgent& message);
 
  private:
-  void ask(const NodeId& node, const RemedyUnderway& underway);
+  void ask(const Node& node);
   void run_here(const RemedyBegun& begun);
 
   Timers& timers_;

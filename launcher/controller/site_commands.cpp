@@ -1,75 +1,119 @@
 #include "launcher/controller/site_commands.h"
 
-#include <boost/asio/io_context.hpp>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "launcher/transport/child_process.h"
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "launcher/os/fd.h"
+#include "launcher/transport/spawn.h"
+#include "launcher/wire/utf8_lines.h"
 
 namespace muster {
 
 namespace {
 
-constexpr std::size_t bytes_kept = 4096;
+constexpr std::size_t bytes_kept = 8192;
+constexpr std::size_t lines_told = 10;
+// Until then it is as if it went on; its output waits in a pipe of 64 KiB.
+constexpr Milliseconds look_pause{50};
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) lines.push_back(text.substr(at, end - at));
-    at = end + 1;
+void read_some(int from, std::string& text) {
+  std::array<char, 4096> buffer;
+  for (ssize_t got = 0; (got = ::read(from, buffer.data(), buffer.size())) > 0;) {
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (text.size() > 2 * bytes_kept) text.erase(0, text.size() - bytes_kept);
   }
-  return lines;
 }
 
-// ASCII alone: it goes into JSON.
-void keep_last(std::string& text, std::string_view more) {
-  for (const char c : more) text += c == '\n' || (c >= ' ' && c <= '~') ? c : '?';
-  if (text.size() > bytes_kept) text.erase(0, text.size() - bytes_kept);
+ExitStatus status_of(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return {0, WTERMSIG(wait_status)};
+  return {WEXITSTATUS(wait_status), 0};
 }
 
 }  // namespace
 
 struct SiteCommands::Running {
-  std::unique_ptr<RemoteProcess> process;
-  std::unique_ptr<Alarm> limit;
-  std::string complained;
-  std::function<void(const CommandEnded&)> done;
+  pid_t pid = 0;
+  Fd output;
+  std::string text;
+  Milliseconds limit{0};
+  SteadyTime until;
+  std::unique_ptr<Alarm> next_look;
+  std::function<void(const CommandEnded&)> done;  // null: it was told
+
+  void tell(ExitStatus status, std::string error) {
+    const auto told = std::exchange(done, nullptr);
+    if (told) told({status, std::move(error), last_utf8_lines(text, lines_told)});
+  }
 };
 
-SiteCommands::SiteCommands(boost::asio::io_context& io, Timers& timers)
-    : io_(io), timers_(timers) {}
-SiteCommands::~SiteCommands() = default;
+SiteCommands::SiteCommands(Timers& timers) : timers_(timers) {}
+
+SiteCommands::~SiteCommands() {
+  for (const auto& [number, running] : running_) ::kill(-running->pid, SIGKILL);
+}
 
 void SiteCommands::run(const std::vector<std::string>& argv, Milliseconds limit,
                        std::function<void(const CommandEnded&)> done) {
+  auto started = start(argv);
+  if (!started) {
+    timers_.post([done = std::move(done), why = started.error().message] {
+      done({{127, 0}, "its command: " + why, {}});
+    });
+    return;
+  }
   const int number = next_++;
-  Running& running = *(running_[number] = std::make_unique<Running>());
+  Running& running = *(running_[number] = std::move(*started));
+  running.limit = limit;
+  running.until = timers_.now() + limit;
   running.done = std::move(done);
-  running.limit = timers_.after(limit, [this, number, limit] {
-    end(number,
-        {{}, "its command did not end within " + std::to_string(limit.count() / 1000) + " s", {}});
-  });
-  running.process = start_child(io_, argv);
-  RemoteProcess::Handlers handlers;
-  handlers.on_stdout = [](std::span<const std::byte>) {};
-  handlers.on_stderr = [&running](std::string_view text) { keep_last(running.complained, text); };
-  handlers.on_drained = [] {};
-  handlers.on_exit = [this, number](const RemoteExit& exit) {
-    if (exit.status) return end(number, {{*exit.status, 0}, {}, {}});
-    end(number, {{}, "its command: " + exit.reason, {}});
-  };
-  running.process->handle(std::move(handlers));
-  running.process->close_stdin();
+  running.next_look = timers_.after(look_pause, [this, number] { look(number); });
 }
 
-// Not from inside its own process's callback.
-void SiteCommands::end(int number, CommandEnded ended) {
-  const auto found = running_.find(number);
-  if (found == running_.end()) return;
-  const std::shared_ptr<Running> running = std::move(found->second);
-  running_.erase(found);
-  ended.lines = lines_of(running->complained);
-  running->done(ended);
-  timers_.post([running] {});
+Result<std::unique_ptr<SiteCommands::Running>> SiteCommands::start(
+    const std::vector<std::string>& argv) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    return Error{std::string("cannot make a pipe: ") + std::strerror(errno)};
+  }
+  auto running = std::make_unique<Running>();
+  running->output = Fd(ends[0]);
+  const Fd write_end(ends[1]);
+  ::fcntl(write_end.get(), F_SETFL, 0);  // the command's own end blocks, as any program expects
+  const std::array inherited{Inherit{write_end.get(), 1}, Inherit{write_end.get(), 2}};
+  const auto child = spawn(argv, inherited);
+  if (!child) return child.error();
+  running->pid = *child;
+  return running;
+}
+
+// What a command leaves in the background may keep its output open, and is not waited for.
+void SiteCommands::look(int number) {
+  Running& running = *running_.at(number);
+  int wait_status = 0;
+  const pid_t ended = ::waitpid(running.pid, &wait_status, WNOHANG);
+  read_some(running.output.get(), running.text);
+  if (ended == 0) {
+    end_late(running);
+    running.next_look = timers_.after(look_pause, [this, number] { look(number); });
+    return;
+  }
+  const std::unique_ptr<Running> over = std::move(running_.at(number));
+  running_.erase(number);
+  if (ended < 0) return over->tell({127, 0}, "its command: its exit status is lost");
+  over->tell(status_of(wait_status), "");
+}
+
+void SiteCommands::end_late(Running& running) {
+  if (timers_.now() < running.until || !running.done) return;
+  ::kill(-running.pid, SIGKILL);
+  running.tell({0, SIGKILL}, "its command did not end within " +
+                                 std::to_string(running.limit.count() / 1000) + " s");
 }
 
 }  // namespace muster

@@ -1,5 +1,9 @@
 // Commands of the site that run on the controller's host, as children of it. Owned by the
-// controller's process, on its thread.
+// controller's process, on its thread, which they never hold up: one that cannot be killed, because
+// it runs as root or hangs in the kernel, is told of and looked after until it is gone.
+//
+//   run ─► it ended: told ─► reaped
+//      └─ too late: killed, told ─► reaped, some day
 #pragma once
 
 #include <map>
@@ -8,25 +12,22 @@
 #include "launcher/controller/remedy_desk.h"
 #include "launcher/os/timers.h"
 
-namespace boost::asio {
-class io_context;
-}
-
 namespace muster {
 
 class SiteCommands {
  public:
-  SiteCommands(boost::asio::io_context& io, Timers& timers);
-  ~SiteCommands();  // ends those that run
+  explicit SiteCommands(Timers& timers);
+  ~SiteCommands();  // kills those that run
 
   void run(const std::vector<std::string>& argv, Milliseconds limit,
            std::function<void(const CommandEnded&)> done);
 
  private:
   struct Running;
-  void end(int number, CommandEnded ended);
+  Result<std::unique_ptr<Running>> start(const std::vector<std::string>& argv);
+  void look(int number);
+  void end_late(Running& running);
 
-  boost::asio::io_context& io_;
   Timers& timers_;
   std::map<int, std::unique_ptr<Running>> running_;
   int next_ = 1;

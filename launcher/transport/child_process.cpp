@@ -13,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <vector>
 
@@ -24,6 +25,8 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::milliseconds reap_interval{5};  // only between end of output and exit
+// One that was killed is dead at once, or hangs in the kernel, or runs as somebody else.
+constexpr std::chrono::milliseconds killed_interval{100};
 
 // Standard output and error end first, in any order; then the exit status is collected.
 class Child : public std::enable_shared_from_this<Child> {
@@ -52,6 +55,7 @@ class Child : public std::enable_shared_from_this<Child> {
   void part_ended();
   void reap();
   void exited(const RemoteExit& exit);
+  void reap_killed();
 
   boost::asio::io_context& io_;
   std::shared_ptr<RemoteProcess::Handlers> handlers_ = std::make_shared<RemoteProcess::Handlers>();
@@ -148,7 +152,21 @@ void Child::abandon() {
   boost::system::error_code ignored;
   errors_.close(ignored);
   reap_timer_.cancel();
-  if (pid_ != 0) kill_and_reap(std::exchange(pid_, 0));
+  if (pid_ == 0) return;
+  ::kill(-pid_, SIGKILL);  // it leads a session: its ProxyCommand goes, too
+  reap_killed();
+}
+
+// Without holding up the caller.
+void Child::reap_killed() {
+  if (::waitpid(pid_, nullptr, WNOHANG) != 0) {
+    pid_ = 0;
+    return;
+  }
+  reap_timer_.expires_after(killed_interval);
+  reap_timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
+    if (!error) self->reap_killed();
+  });
 }
 
 class ChildProcess final : public RemoteProcess {

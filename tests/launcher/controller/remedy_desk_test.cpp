@@ -1,7 +1,13 @@
 // Resets and reboots that the core has begun reach whoever carries them out, once.
 #include "launcher/controller/remedy_desk.h"
 
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <boost/asio/io_context.hpp>
+#include <csignal>
+#include <fstream>
 
 #include "launcher/controller/asio_timers.h"
 #include "launcher/controller/site_commands.h"
@@ -59,6 +65,7 @@ struct Desk {
     begun.argv = {"smi", "-i", "3"};
     begun.agent_id = "agent1";
     const Record record{timers.wall_now() - ago, Decision{begun}};
+    apply(state, {record.at, Decision{NodeFaulted{{"n1"}, begun.fault, "gpu.xid", {}}}});
     apply(state, record);
     desk.perform({record});
   }
@@ -114,6 +121,18 @@ TEST_CASE("a controller that is restarted asks the agent that was meant, and no 
   CHECK(wire->take<RunRemedy>().size() == (agent == "agent1" ? 1u : 0u));
 }
 
+TEST_CASE("what was not begun when a person took the node, or calls it sound, is not begun") {
+  Desk desk;
+  desk.begin(RemedyStep::reset);
+  const bool drained = GENERATE(true, false);
+  apply(desk.state, {from_ms(2), Observation{NodeDrainSet{{"n1"}, drained, "mine", {}}}});
+  auto wire = desk.reach("agent1", 0);
+  desk.desk.perform({});
+  const auto asked = wire->take<RunRemedy>();
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].limit == Milliseconds{0});  // it tells whether it was
+}
+
 TEST_CASE("what is asked late has less time, and none when its time is over") {
   Desk desk;
   auto wire = desk.reach("agent1", 0);
@@ -123,9 +142,11 @@ TEST_CASE("what is asked late has less time, and none when its time is over") {
     REQUIRE(asked.size() == 1);
     CHECK(asked[0].limit <= Milliseconds{180'000});
   }
-  SECTION("too late") {
+  SECTION("too late: its agent may have kept what came of it") {
     desk.begin(RemedyStep::reset, Milliseconds{301'000});
-    CHECK(wire->take<RunRemedy>().empty());
+    const auto asked = wire->take<RunRemedy>();
+    REQUIRE(asked.size() == 1);
+    CHECK(asked[0].limit == Milliseconds{0});
   }
 }
 
@@ -144,10 +165,51 @@ TEST_CASE("a command of the controller's host is run when it was begun, and neve
   CHECK(desk.latest<RemedyEnded>().lines == std::vector<std::string>{"no such host"});
 }
 
+// Its parent hears of its end when its tracer lets it: as of one that hangs in the kernel.
+TEST_CASE("a command that cannot be ended does not hold up the controller") {
+  boost::asio::io_context io;
+  AsioTimers timers(io);
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  const std::string file = "/tmp/muster-held-" + std::to_string(::getpid());
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    pid_t held = 0;
+    while (held == 0) {
+      std::ifstream(file) >> held;
+      ::usleep(1000);
+    }
+    const char can = ::ptrace(PTRACE_SEIZE, held, nullptr, nullptr) == 0 ? 'y' : 'n';
+    if (::write(ready[1], &can, 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  {
+    SiteCommands commands(timers);
+    std::optional<CommandEnded> ended;
+    const std::string held =
+        "echo $$ >" + file + ".new; mv " + file + ".new " + file + "; sleep 60";
+    commands.run({"sh", "-c", held}, Milliseconds{2000},
+                 [&](const CommandEnded& end) { ended = end; });
+    char can = 'n';
+    REQUIRE(::read(ready[0], &can, 1) == 1);
+    if (can == 'n') WARN("this user may trace nobody: the command can be ended");
+    const auto began = timers.now();
+    while (!ended) io.run_one();
+    for (int i = 0; i < 5; ++i) io.run_one();  // looks at it again
+    CHECK(timers.now() - began < std::chrono::seconds(20));
+    CHECK_THAT(ended->error, ContainsSubstring("did not end within"));
+  }
+  ::kill(tracer, SIGKILL);
+  ::waitpid(tracer, nullptr, 0);
+  ::unlink(file.c_str());
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
 TEST_CASE("a command of this host says how it ended, without a shell, and has a limit") {
   boost::asio::io_context io;
   AsioTimers timers(io);
-  SiteCommands commands(io, timers);
+  SiteCommands commands(timers);
   std::optional<CommandEnded> ended;
   const auto keep = [&](const CommandEnded& end) { ended = end; };
   SECTION("it fails with its words") {
@@ -156,7 +218,18 @@ TEST_CASE("a command of this host says how it ended, without a shell, and has a 
     while (!ended) io.run_one();
     CHECK(ended->status.code == 4);
     CHECK(ended->error.empty());
-    CHECK(ended->lines == std::vector<std::string>{"$(id)?"});
+    CHECK(ended->lines == std::vector<std::string>{"$(id)\x01"});
+  }
+  SECTION("whose last ones are kept, of both streams") {
+    commands.run({"sh", "-c", "echo done; echo off >&2"}, Milliseconds{20'000}, keep);
+    while (!ended) io.run_one();
+    CHECK(ended->lines == std::vector<std::string>{"done", "off"});
+  }
+  SECTION("what it leaves in the background is not waited for") {
+    commands.run({"sh", "-c", "sleep 20 & exit 0"}, Milliseconds{15'000}, keep);
+    while (!ended) io.run_one();
+    CHECK(ended->status.ok());
+    CHECK(ended->error.empty());
   }
   SECTION("it is done, whatever it writes") {
     commands.run({"sh", "-c", "seq 100000"}, Milliseconds{20'000}, keep);
@@ -168,6 +241,7 @@ TEST_CASE("a command of this host says how it ended, without a shell, and has a 
     commands.run({"sleep", "60"}, Milliseconds{100}, keep);
     while (!ended) io.run_one();
     CHECK_THAT(ended->error, ContainsSubstring("did not end within"));
+    CHECK(ended->status.signal == SIGKILL);  // it was begun
   }
   SECTION("there is none of that name") {
     commands.run({"/nowhere/ipmitool"}, Milliseconds{20'000}, keep);
