@@ -1,6 +1,7 @@
 // The key `remedies` of a compute target: commands of the site that muster runs for nodes whose
 // faults ask for them. Each is one line, split into words here once, or a list of words; no shell
-// ever sees it. Pure.
+// ever sees it. The journal keeps the words and `muster explain` shows them: they are no place for
+// passwords. Pure.
 //
 //   remedies:
 //     reset: sudo -n nvidia-smi --gpu-reset -i {gpu}   # on the node, when nothing runs there

@@ -26,18 +26,33 @@ bool is_plain(std::string_view value) {
   });
 }
 
-std::string number_of_gpu(const std::string& device) {
+bool is_made_of(std::string_view text, std::string_view characters) {
+  return !text.empty() && text.find_first_not_of(characters) == text.npos;
+}
+
+// "0000:3b:00.0": of a GPU that fell off before the driver numbered it.
+bool is_pci_address(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdefABCDEF";
+  const std::size_t bus = text.find(':'), slot = text.rfind(':'), function = text.rfind('.');
+  if (bus == text.npos || slot == bus || function == text.npos || function < slot) return false;
+  return is_made_of(text.substr(0, bus), digits) &&
+         is_made_of(text.substr(bus + 1, slot - bus - 1), digits) &&
+         is_made_of(text.substr(slot + 1, function - slot - 1), digits) &&
+         is_made_of(text.substr(function + 1), "01234567");
+}
+
+std::string name_of_gpu(const NodeFault& fault) {
   constexpr std::string_view kind = "gpu";
+  const std::string& device = fault.device;
+  if (fault.check.starts_with("gpu.") && is_pci_address(device)) return device;
   if (!device.starts_with(kind)) return "";
   const std::string number = device.substr(kind.size());
-  const bool is_number =
-      std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return is_number ? number : "";
+  return is_made_of(number, "0123456789") ? number : "";
 }
 
 std::string value_of(std::string_view name, const NodeId& node, const NodeFault& fault) {
   if (name == "node") return node.value;
-  if (name == "gpu") return number_of_gpu(fault.device);
+  if (name == "gpu") return name_of_gpu(fault);
   if (name == "device") return fault.device;
   if (name == "serial") return fault.serial;
   return name == "finding" ? fault.check : "";

@@ -14,8 +14,8 @@
 
 namespace muster {
 
-// {node} its name · {gpu} the number in "gpu3" · {device} "gpu3" · {serial} of the board ·
-// {finding} the check, "gpu.xid"
+// {node} its name · {gpu} the number in "gpu3", or the PCI address of one without a number: what
+// `nvidia-smi -i` takes · {device} "gpu3" · {serial} of the board · {finding} the check, "gpu.xid"
 inline constexpr std::array<std::string_view, 5> remedy_placeholders{"node", "gpu", "device",
                                                                      "serial", "finding"};
 

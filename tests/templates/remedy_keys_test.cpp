@@ -130,9 +130,22 @@ TEST_CASE("placeholders are put into words, and stay inside them") {
         Words{"reset", "h03", "-i", "3", "gpu3/165", "gpu.xid", "{}", "${gpu", "{a b}"});
 }
 
+TEST_CASE("a GPU that has no number goes by its address") {
+  const Words words{"smi", "-i", "{gpu}"};
+  CHECK(remedy_argv(words, NodeId{"h03"}, fault_on("0000:3b:00.0")) ==
+        Words{"smi", "-i", "0000:3b:00.0"});
+  NodeFault other = fault_on("0000:3b:00.0");
+  other.check = "ib.pcie";
+  CHECK_FALSE(remedy_argv(words, NodeId{"h03"}, other));
+}
+
 TEST_CASE("a value that is missing or odd makes no command") {
   const Words gpu{"smi", "-i", "{gpu}"}, device{"smi", "{device}"}, serial{"smi", "{serial}"};
   const NodeId node{"h03"};
+  for (const char* odd : {"0000:3b:00", "0000:3b", "3b.0", ":3b:00.0", "0000:3b:00.9", "a:b:c.x"}) {
+    CAPTURE(odd);
+    CHECK_FALSE(remedy_argv(gpu, node, fault_on(odd)));
+  }
   CHECK_FALSE(remedy_argv(gpu, node, fault_on("")));
   CHECK_FALSE(remedy_argv(gpu, node, fault_on("gpu")));
   CHECK_FALSE(remedy_argv(gpu, node, fault_on("gpu3;x")));
