@@ -13,7 +13,7 @@
 
 namespace muster {
 
-enum class FabricTool { discover, links, errors, manager };
+enum class FabricTool { discover, links, errors, manager, tables };
 
 struct FabricToolOptions {
   std::optional<HcaPort> port;  // of this host, by which they look; nothing: the first active one

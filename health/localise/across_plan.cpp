@@ -26,7 +26,8 @@ class AcrossPlan {
  public:
   AcrossPlan(const Leaves& free, const WantedParts& wanted, const Crossings& crossings,
              std::size_t rails, const std::vector<bool>& busy)
-      : free_(free), crossings_(crossings), rails_(rails), wanted_(wanted), busy_(busy) {
+      : free_(free), crossings_(crossings), wanted_(wanted), busy_(busy), rails_(rails) {
+    std::iota(rails_.begin(), rails_.end(), std::size_t{0});
     for (std::size_t leaf = 0; leaf < free.size(); ++leaf) {
       for (const NodeIndex node : free[leaf]) {
         leaf_of_free_.resize(std::max(leaf_of_free_.size(), node + 1), none);
@@ -76,7 +77,7 @@ class AcrossPlan {
         continue;
       }
       const int clearness = clearness_of({a, b, target.rail}, target.part);
-      if (clearness <= most || is_in_the_way(a, b)) continue;
+      if (clearness <= most || is_in_the_way(a, b) || !is_tested_on(a, b, target.rail)) continue;
       most = clearness;
       best = {{a, b}};
       if (clearness == clearest) break;
@@ -111,8 +112,19 @@ class AcrossPlan {
     return clearest - not_good - (fills ? clearest / 2 : 0);
   }
 
+  // Where rails share no links these are always all.
+  const std::vector<std::size_t>& rails_of(NodeIndex a, NodeIndex b) {
+    if (crossings_.rails_share_links()) apart_ = crossings_.rails_apart(a, b, rails_.size());
+    return crossings_.rails_share_links() ? apart_ : rails_;
+  }
+
+  bool is_tested_on(NodeIndex a, NodeIndex b, std::size_t rail) {
+    const auto& rails = rails_of(a, b);
+    return std::find(rails.begin(), rails.end(), rail) != rails.end();
+  }
+
   bool is_in_the_way(NodeIndex a, NodeIndex b) {
-    for (std::size_t rail = 0; rail < rails_; ++rail) {
+    for (const std::size_t rail : rails_of(a, b)) {
       crossings_.parts_of({a, b, rail}, parts_, directions_);
       for (const std::size_t direction : directions_) {
         if (busy_[direction]) return true;
@@ -163,7 +175,7 @@ class AcrossPlan {
   // 0: of no use, or in the way of another pair.
   long worth_of(NodeIndex a, NodeIndex b) {
     long sum = 0;
-    for (std::size_t rail = 0; rail < rails_; ++rail) {
+    for (const std::size_t rail : rails_of(a, b)) {
       crossings_.parts_of({a, b, rail}, parts_, directions_);
       for (const std::size_t direction : directions_) {
         if (busy_[direction]) return 0;
@@ -193,7 +205,7 @@ class AcrossPlan {
   void take(NodeIndex a, NodeIndex b) {
     pairs_.emplace_back(a, b);
     leaf_of_free_[a] = leaf_of_free_[b] = none;
-    for (std::size_t rail = 0; rail < rails_; ++rail) {
+    for (const std::size_t rail : rails_of(a, b)) {
       crossings_.parts_of({a, b, rail}, parts_, directions_);
       for (const std::size_t direction : directions_) busy_[direction] = true;
       for (const PartIndex part : parts_) {
@@ -204,9 +216,10 @@ class AcrossPlan {
 
   const Leaves& free_;
   const Crossings& crossings_;
-  std::size_t rails_;
   WantedParts wanted_;
   std::vector<bool> busy_;
+  std::vector<std::size_t> rails_;
+  std::vector<std::size_t> apart_;  // reused
   NodePairs pairs_;
   long worth_ = 0;
   std::vector<std::size_t> leaf_of_free_;  // none: not free, or no longer

@@ -25,6 +25,24 @@ void Crossings::parts_of(const PairTest& test, std::vector<PartIndex>& parts,
   parts.push_back(part_of(test.b, rail));
 }
 
+std::vector<std::size_t> Crossings::rails_apart(NodeIndex a, NodeIndex b, std::size_t rails) const {
+  std::vector<std::size_t> apart;
+  std::vector<PartIndex> parts;
+  std::vector<std::size_t> directions;
+  std::set<std::size_t> taken;
+  for (std::size_t i = 0; i < rails; ++i) {
+    const std::size_t rail = rails_share_links() ? (a + b + i) % rails : i;
+    if (rails_share_links()) {
+      parts_of({a, b, rail}, parts, directions);
+      const auto is_taken = [&](std::size_t one) { return taken.contains(one); };
+      if (std::any_of(directions.begin(), directions.end(), is_taken)) continue;
+      taken.insert(directions.begin(), directions.end());
+    }
+    apart.push_back(rail);
+  }
+  return apart;
+}
+
 void Crossings::judge(const std::vector<PairResult>& results, const Baseline& baseline) {
   std::fill(cases_.begin(), cases_.end(), PartCase{});
   deviations_.clear();

@@ -51,6 +51,11 @@ class Crossings {
   void parts_of(const PairTest& test, std::vector<PartIndex>& parts,
                 std::vector<std::size_t>& directions) const;
 
+  // Those of the rails, counted from 0, on which two nodes may be tested at the same time: no two
+  // of them go over a link in one direction. All, mostly; else the first is another for each pair.
+  std::vector<std::size_t> rails_apart(NodeIndex a, NodeIndex b, std::size_t rails) const;
+  bool rails_share_links() const { return routes_->rails_share_links; }
+
   // All results so far, judged together: medians move as more come in.
   void judge(const std::vector<PairResult>& results, const Baseline& baseline);
 

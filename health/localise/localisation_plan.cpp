@@ -79,9 +79,14 @@ void Localisation::plan_suspect(NodeIndex node) {
   const std::optional<NodeIndex> partner = partner_for(node);
   if (!partner) return;  // it waits
   const NodeCase& found = cases_[node];
-  const bool by_rail = rails_of(node, *partner) > 1 &&
-                       (found.standing == Standing::confirmed || looks_with_good(found.looks) > 0);
-  if (by_rail) {
+  const std::size_t rails = rails_of(node, *partner);
+  const bool is_confirmed = found.standing == Standing::confirmed;
+  const bool by_rail = rails > 1 && (is_confirmed || looks_with_good(found.looks) > 0);
+  // Rails that share a link would slow each other; over all of them it is one after the other.
+  const bool is_apart =
+      !crossings_ || crossings_->rails_apart(node, *partner, rails).size() == rails;
+  if (by_rail && is_confirmed && !is_apart) return;  // another partner may be found
+  if (by_rail && is_apart) {
     plan_on_each_rail(node, *partner, Purpose::split);
   } else {
     plan_pair(node, *partner, {}, Purpose::confirm);

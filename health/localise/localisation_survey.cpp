@@ -121,7 +121,11 @@ void Localisation::plan_survey() {
                              : is_late ? parts_to_separate()
                                        : parts_of_second_survey();
   const auto pairs = plan_across(free_nodes(), wanted, *crossings_, rails_, busy_, random_);
-  for (const auto& [a, b] : pairs) plan_on_each_rail(a, b, Purpose::across);
+  for (const auto& [a, b] : pairs) {
+    for (const std::size_t rail : crossings_->rails_apart(a, b, rails_of(a, b))) {
+      plan_pair(a, b, rail, Purpose::across);
+    }
+  }
 }
 
 void Localisation::plan_blind_survey() {

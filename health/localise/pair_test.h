@@ -25,7 +25,7 @@ struct LocaliseNode {
 };
 
 // A cable between two switches. One between a node and its leaf belongs to the node's rail.
-struct FabricLink {
+struct SwitchLink {
   std::string name;
   std::string switch_a;
   std::string switch_b;
@@ -37,9 +37,11 @@ struct LinkHop {
 };
 
 struct FabricRoutes {
-  std::vector<FabricLink> links;
+  std::vector<SwitchLink> links;
   // Appends the hops from one node to another on a rail; none below one leaf.
   std::function<void(NodeIndex from, NodeIndex to, std::size_t rail, std::vector<LinkHop>&)> hops;
+  // Rails are no fabrics of their own: two of a pair may go over one link, then not at one time.
+  bool rails_share_links = false;
 };
 
 // Both ways at once. Without a rail: over all of them (perf.nccl_pair, or the slowest
