@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "health/fabric/fabric_readers.h"
-#include "health/fabric/fabric_tools.h"
 #include "health/fabric/leaf_groups.h"
 
 namespace muster {
@@ -30,17 +28,6 @@ std::vector<std::string> words_of(std::string_view line) {
   return words;
 }
 
-Result<LeafOfNode> leaves_of(const FileReading& said) {
-  if (!said.ok()) return Error{said.error};
-  const Fabric fabric = read_ibnetdiscover(said);
-  LeafOfNode leaves;
-  for (const LeafGroup& group : host_cabling_of(fabric).groups) {
-    for (const std::string& host : group.hosts) leaves[host] = joined(group.leaf_names);
-  }
-  if (leaves.empty()) return Error{"ibnetdiscover told of no host below a switch"};
-  return leaves;
-}
-
 }  // namespace
 
 Result<LeafOfNode> read_leaves(std::string_view text) {
@@ -62,12 +49,14 @@ Result<LeafOfNode> read_leaves(std::string_view text) {
   return leaves;
 }
 
-Result<LeafOfNode> leaves_in_fabric(const std::string& text) {
-  return leaves_of({text, "", false});
-}
-
-Result<LeafOfNode> ask_for_leaves() {
-  return leaves_of(ask_fabric_tool(FabricTool::discover, {}).said);
+Result<LeafOfNode> leaves_in(const Fabric& fabric) {
+  if (!fabric.reading.error.empty()) return Error{fabric.reading.error};
+  LeafOfNode leaves;
+  for (const LeafGroup& group : host_cabling_of(fabric).groups) {
+    for (const std::string& host : group.hosts) leaves[host] = joined(group.leaf_names);
+  }
+  if (leaves.empty()) return Error{"ibnetdiscover told of no host below a switch"};
+  return leaves;
 }
 
 }  // namespace muster

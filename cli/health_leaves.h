@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "health/fabric/fabric.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -14,11 +15,8 @@ using LeafOfNode = std::map<std::string, std::string>;
 // Lines "node leaf", `#` begins a comment. The Error names the line.
 Result<LeafOfNode> read_leaves(std::string_view text);
 
-// What `ibnetdiscover -p` printed, by the names that hosts give their adapters. A host that is
-// below several switches has the group of them for its leaf.
-Result<LeafOfNode> leaves_in_fabric(const std::string& text);
-
-// The tool is asked on this host; blocks until its deadline.
-Result<LeafOfNode> ask_for_leaves();
+// By the names that hosts give their adapters. A host that is below several switches has the group
+// of them for its leaf.
+Result<LeafOfNode> leaves_in(const Fabric& fabric);
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -11,7 +12,7 @@
 #include "cli/health_desk_nodes.h"
 #include "cli/health_forms.h"
 #include "cli/health_node_choice.h"
-#include "cli/health_pairs_report.h"
+#include "cli/health_pairs_fabric.h"
 #include "cli/health_profile.h"
 #include "cli/input_file.h"
 #include "cli/job_check.h"
@@ -63,6 +64,9 @@ std::string misfit_of(const HealthPairsOptions& options) {
   const std::int64_t port = options.port.value_or(usual_port);
   if (port < port_least || port > port_most) {
     return "--port: expected " + std::to_string(port_least) + " to " + std::to_string(port_most);
+  }
+  if (options.tcp && !options.hcas.empty()) {
+    return "--hca asks an InfiniBand fabric, which pairs over TCP know nothing of";
   }
   if (options.nodes.empty() && options.target.empty()) {
     return "which nodes? NODE names them, --target all of a compute target";
@@ -147,23 +151,68 @@ Result<std::vector<PairCandidate>> candidates_of(const ComputeTarget& target, De
   return candidates;
 }
 
-LeafOfNode fabric_leaves(const CommonOptions& common) {
-  auto leaves = ask_for_leaves();
+OrFailure<std::vector<HcaPort>> ports_for(const HealthPairsOptions& options) {
+  std::vector<HcaPort> ports;
+  for (const std::string& hca : options.hcas) {
+    const auto port = read_hca_port(hca);
+    if (!port) return Failure{"--hca: " + port.error().message, usage_error};
+    ports.push_back(*port);
+  }
+  return ports;
+}
+
+std::optional<PairsFabric> fabric_for(const HealthPairsOptions& options,
+                                      const std::vector<HcaPort>& ports, const PairTeam& team,
+                                      const std::vector<std::string>& rails,
+                                      const HealthProfile& profile) {
+  const bool is_wanted = options.leaves.empty() || !options.no_routes;
+  if (rails.empty() || !is_wanted) return std::nullopt;
+  PairsFabric fabric(ask_fabrics_by(ports), std::max<std::size_t>(1, ports.size()), profile);
+  fabric.look(rail_guids(team.members), rails);
+  return fabric;
+}
+
+OrFailure<LeafOfNode> leaves_for(const HealthPairsOptions& options,
+                                 const std::optional<PairsFabric>& fabric,
+                                 const CommonOptions& common) {
+  if (!options.leaves.empty()) {
+    const auto text = read_input(options.leaves, leaves_bytes_most);
+    if (!text) return Failure{text.error().message, invalid_file};
+    auto leaves = read_leaves(*text);
+    if (!leaves) return Failure{options.leaves + ": " + leaves.error().message, invalid_file};
+    return std::move(*leaves);
+  }
+  if (!fabric) return LeafOfNode{};
+  auto leaves = fabric->leaves();
   if (leaves) return std::move(*leaves);
   notice("leaves are not known (" + leaves.error().message +
              "): all nodes count as below one; --leaves names them",
          common);
-  return {};
+  return LeafOfNode{};
 }
 
-OrFailure<LeafOfNode> leaves_for(const HealthPairsOptions& options, bool has_verbs,
-                                 const CommonOptions& common) {
-  if (options.leaves.empty()) return has_verbs ? fabric_leaves(common) : LeafOfNode{};
-  const auto text = read_input(options.leaves, leaves_bytes_most);
-  if (!text) return Failure{text.error().message, invalid_file};
-  auto leaves = read_leaves(*text);
-  if (!leaves) return Failure{options.leaves + ": " + leaves.error().message, invalid_file};
-  return std::move(*leaves);
+// Below one leaf no packet meets a link between switches.
+bool is_one_leaf(const std::vector<LocaliseNode>& nodes) {
+  return std::ranges::all_of(
+      nodes, [&](const LocaliseNode& node) { return node.leaf == nodes.front().leaf; });
+}
+
+Result<FabricRoutes> routes_for(const HealthPairsOptions& options,
+                                std::optional<PairsFabric>& fabric,
+                                const std::vector<LocaliseNode>& nodes,
+                                const CommonOptions& common) {
+  if (!fabric || options.no_routes || is_one_leaf(nodes)) return Error{};
+  auto routes = fabric->routes(nodes);
+  if (!routes) {
+    notice("routes are not known (" + routes.error().message +
+               "): a slow link between switches is told as a path",
+           common);
+  } else {
+    notice("the routes between the nodes go over " + std::to_string(routes->links.size()) +
+               " links between switches: a slow one is named",
+           common);
+  }
+  return routes;
 }
 
 OrFailure<CommonRails> rails_for(const HealthPairsOptions& options, const PairTeam& team,
@@ -195,10 +244,13 @@ void tell_round(const PairRound& round, const CommonOptions& common) {
          common);
 }
 
-PairsResult measured(const std::vector<LocaliseNode>& nodes, const LocaliseSettings& settings,
-                     RunOnNode& on_nodes, const PairMeasureOptions& options) {
-  Localisation localisation(nodes, std::nullopt, settings);
+PairsResult measured(const std::vector<LocaliseNode>& nodes, const Result<FabricRoutes>& routes,
+                     const LocaliseSettings& settings, RunOnNode& on_nodes,
+                     const PairMeasureOptions& options) {
+  Localisation localisation(nodes, routes ? std::optional(*routes) : std::nullopt, settings);
   PairsResult result;
+  result.has_routes = static_cast<bool>(routes);
+  if (!routes) result.why_no_routes = routes.error().message;
   PairsMeasured found = measure_pairs(localisation, nodes, on_nodes, options);
   result.complaints = std::move(found.complaints);
   result.rounds = localisation.rounds();
@@ -237,6 +289,8 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   std::string misfit = misused_query(common);
   if (misfit.empty()) misfit = misfit_of(options);
   if (!misfit.empty()) return failed({misfit, usage_error}, common);
+  const auto ports = ports_for(options);
+  if (const auto* no = std::get_if<Failure>(&ports)) return failed(*no, common);
   auto chosen = chosen_target(options, common);
   if (const auto* no = std::get_if<Failure>(&chosen)) return failed(*no, common);
   const auto& target = std::get<ComputeTarget>(chosen);
@@ -268,7 +322,9 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
     notice("left out: " + hca + ", which not all nodes have with an active port", common);
   }
   measure.has_verbs = !in_common.empty();
-  const auto leaves = leaves_for(options, measure.has_verbs, common);
+  auto fabric =
+      fabric_for(options, std::get<std::vector<HcaPort>>(ports), *team, in_common, profile);
+  const auto leaves = leaves_for(options, fabric, common);
   if (const auto* no = std::get_if<Failure>(&leaves)) return failed(*no, common);
   const auto nodes = pair_nodes(team->members, in_common, std::get<LeafOfNode>(leaves));
 
@@ -276,9 +332,11 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   measure.first_port = static_cast<int>(options.port.value_or(usual_port));
   measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
   measure.on_round = [&](const PairRound& round) { tell_round(round, common); };
+  const auto routes = routes_for(options, fabric, nodes, common);
   announce(nodes, measure, common);
   const auto settings = pair_settings(profile, measure.has_verbs, new_seed());
-  PairsResult result = measured(nodes, settings, desk, measure);
+  PairsResult result = measured(nodes, routes, settings, desk, measure);
+  if (fabric) fabric->explain(result);
   result.at = wall_clock_now();
   result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
   result.target = target.name;

@@ -1,5 +1,5 @@
-// `muster health pairs`: which node, rail or path makes a group of nodes slow, found by measuring
-// pairs of them through the controller.
+// `muster health pairs`: which node, rail, link or path makes a group of nodes slow, found by
+// measuring pairs of them through the controller.
 #pragma once
 
 #include <optional>
@@ -19,6 +19,8 @@ struct HealthPairsOptions {
   std::optional<Milliseconds> time;     // of a measurement
   std::optional<Milliseconds> timeout;  // until a node is reached
   std::optional<std::int64_t> port;     // the first that is used on the nodes
+  std::vector<std::string> hcas;        // "mlx5_0:1": by which the fabric is asked; none: any
+  bool no_routes = false;               // the fabric is not asked for the ways of packets
   bool tcp = false;                     // although the nodes have InfiniBand
   bool idle_only = false;               // nodes that are not idle are left out
   bool force = false;                   // hosts that are busy without a job are measured as well

@@ -80,6 +80,12 @@ CommonRails common_rails(const std::vector<PairCandidate>& members, const Health
   return rails;
 }
 
+std::vector<RailGuids> rail_guids(const std::vector<PairCandidate>& members) {
+  std::vector<RailGuids> guids;
+  for (const PairCandidate& one : members) guids.push_back({one.node, one.readiness->guids});
+  return guids;
+}
+
 std::vector<LocaliseNode> pair_nodes(const std::vector<PairCandidate>& members,
                                      const std::vector<std::string>& rails,
                                      const LeafOfNode& leaves) {

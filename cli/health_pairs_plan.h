@@ -9,7 +9,7 @@
 
 #include "cli/health_leaves.h"
 #include "cli/health_ready.h"
-#include "health/localise/pair_test.h"
+#include "health/localise/node_routes.h"
 #include "health/profile.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/result.h"
@@ -49,6 +49,9 @@ struct CommonRails {
   std::vector<std::string> not_of_all;
 };
 CommonRails common_rails(const std::vector<PairCandidate>& members, const HealthProfile& profile);
+
+// What the members say of their ports.
+std::vector<RailGuids> rail_guids(const std::vector<PairCandidate>& members);
 
 // Who is below no known leaf is below one of its own with the others.
 std::vector<LocaliseNode> pair_nodes(const std::vector<PairCandidate>& members,

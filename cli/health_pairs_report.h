@@ -6,13 +6,17 @@
 //   nodes: [names of those that took part], left_out: [{node, why}], busy: ["node: why"]
 //   rounds median_gb_per_s noise            noise: one standard deviation, as a fraction
 //   state: clean|slow|unclear, why: [sentences: what keeps it from being clear]
+//   routes: whether the ways of packets between switches were known; why_no_routes
 //   verdicts: [{kind: node|rail|link|path|leaf|switch|infra|doubtful, names, rail, no_result,
-//               path_possible, evidence}]
+//               path_possible, evidence, links, switches: [{name, guid}]}]
+//   links of a verdict: [{name, ends: [{switch, guid, port, gbps} twice],
+//     fabric_check: confirms|nothing|unknown, confirms: [sentences]}]
 //   no_result: ["n1 n2: why"]               tests that gave none
 //   findings: [one as a line of the form jsonl]
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +26,22 @@
 #include "health/localise/measure_pairs.h"
 
 namespace muster {
+
+struct SwitchPort {
+  std::string switch_name;  // empty: it has none
+  std::string guid;
+  int port = 0;
+  std::optional<double> gbps;
+};
+
+// A link between switches that is slow, or may be.
+struct NamedLink {
+  std::string name;
+  SwitchPort a;
+  SwitchPort b;
+  bool is_checked = false;            // the fabric's checks know it
+  std::vector<std::string> confirms;  // what they say against it
+};
 
 struct PairsResult {
   Time at;
@@ -39,6 +59,12 @@ struct PairsResult {
   double noise = 0;
   std::vector<LocaliseVerdict> verdicts;  // without `clean`, which is the lack of others
   PairComplaints complaints;
+  bool has_routes = false;
+  std::string why_no_routes;  // empty: nobody asked for them, or there are some
+  // Links were found slow, and this is why none of them is named. Empty: there were none.
+  std::string why_no_link;
+  std::map<std::string, NamedLink> links;           // of verdicts, by name
+  std::map<std::string, std::string> switch_guids;  // of verdicts, by name
 };
 
 // Nodes that somebody else had during the measurement, and why: neither they nor what their tests

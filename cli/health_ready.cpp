@@ -1,7 +1,10 @@
 #include "cli/health_ready.h"
 
+#include <charconv>
+
 #include "cli/health_idle.h"
 #include "cli/terminal.h"
+#include "health/fabric/fabric.h"
 #include "health/infiniband/port.h"
 #include "health/infiniband/sources.h"
 
@@ -12,24 +15,52 @@ namespace {
 constexpr std::size_t hcas_most = 64;
 constexpr std::string_view busy_word = "busy ";
 constexpr std::string_view hca_word = "hca ";
+constexpr std::string_view guid_word = "guid ";
 
 std::string after(std::string_view line, std::string_view word) {
   return std::string(line.substr(word.size()));
 }
 
-std::vector<std::string> usable_hcas(HealthSources& sources) {
+// "fe80:0000:0000:0000:506b:4b03:00cc:1234": the last half.
+std::uint64_t guid_in(std::string_view gid) {
+  std::string digits;
+  for (const char c : gid) {
+    if (c != ':') digits += c;
+  }
+  constexpr std::size_t half = 16;
+  if (digits.size() != 2 * half) return 0;
+  std::uint64_t guid = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data() + half, end, guid, 16);
+  return error == std::errc() && at == end ? guid : 0;
+}
+
+void note_guid(std::string_view words, NodeReadiness& found) {
+  std::uint64_t guid = 0;
+  const std::size_t blank = words.find(' ');
+  if (blank == words.npos || !words.starts_with("0x")) return;
+  const char* end = words.data() + blank;
+  const auto [at, error] = std::from_chars(words.data() + 2, end, guid, 16);
+  const bool is_guid = error == std::errc() && at == end && guid != 0;
+  if (is_guid && found.guids.size() < hcas_most)
+    found.guids[std::string(words.substr(blank + 1))] = guid;
+}
+
+void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
   NodeReadRequest request;
   for (const std::string_view one : infiniband_state_sources()) request.sources.emplace_back(one);
   const SourceFiles files = sources.read(std::move(request)).files;
-  std::vector<std::string> names;
   for (const InfinibandPort& port : find_ports(files)) {
     const bool is_usable = !is_virtual_function(files, port.device) &&
                            !is_management_device(files, port.device) &&
                            files.text(port.path("link_layer")) == "InfiniBand" &&
                            files.text(port.path("state")) == "4: ACTIVE";
-    if (is_usable) names.push_back(port.number == "1" ? port.device : port.name());
+    if (!is_usable) continue;
+    const std::string name = port.number == "1" ? port.device : port.name();
+    readiness.hcas.push_back(name);
+    const std::uint64_t guid = guid_in(files.text(port.path("gids/0")).value_or(""));
+    if (guid != 0) readiness.guids[name] = guid;
   }
-  return names;
 }
 
 }  // namespace
@@ -46,6 +77,7 @@ std::optional<NodeReadiness> read_readiness(std::string_view text) {
     if (line.starts_with(hca_word) && found.hcas.size() < hcas_most) {
       found.hcas.push_back(after(line, hca_word));
     }
+    if (line.starts_with(guid_word)) note_guid(line.substr(guid_word.size()), found);
   }
   return std::nullopt;
 }
@@ -54,6 +86,9 @@ std::string text_of(const NodeReadiness& readiness) {
   std::string text;
   if (!readiness.busy.empty()) text += std::string(busy_word) + readiness.busy + "\n";
   for (const std::string& hca : readiness.hcas) text += std::string(hca_word) + hca + "\n";
+  for (const auto& [hca, guid] : readiness.guids) {
+    text += std::string(guid_word) + text_of_guid(guid) + " " + hca + "\n";
+  }
   return text + ready_probe + "\n";
 }
 
@@ -64,7 +99,7 @@ int tell_readiness() {
   for (char& c : readiness.busy) {
     if (c == '\n') c = ' ';
   }
-  readiness.hcas = usable_hcas(sources);
+  add_usable_hcas(sources, readiness);
   write_all(Stream::out, text_of(readiness));
   return 0;
 }

@@ -3,9 +3,12 @@
 //
 //   busy TEXT     why it is not idle; left out when it is
 //   hca mlx5_0    each InfiniBand device with an active port, "mlx5_0:2" for another than the first
+//   guid 0x… mlx5_0   of the port of such a device, as the fabric knows it
 //   ready         the end
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +21,7 @@ inline constexpr const char* ready_probe = "ready";
 struct NodeReadiness {
   std::string busy;  // empty: it is idle
   std::vector<std::string> hcas;
+  std::map<std::string, std::uint64_t> guids = {};  // by the name in hcas
 };
 
 // Nothing: the text is no whole answer. Lines that are not known are left out.

@@ -5,6 +5,7 @@
 #include "cli/health_desk_nodes.h"
 #include "cli/health_leaves.h"
 #include "cli/health_pairs_report.h"
+#include "health/fabric/fabric_readers.h"
 #include "health/output/nagios.h"
 #include "tests/catch.h"
 
@@ -60,11 +61,17 @@ bool has(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("what a node says of itself is read back, and an answer without its end is none") {
-  const NodeReadiness said{"gpu0 is used by process 4711", {"mlx5_0", "mlx5_1:2"}};
+  const NodeReadiness said{"gpu0 is used by process 4711",
+                           {"mlx5_0", "mlx5_1:2"},
+                           {{"mlx5_0", 0x506b4b0300cc1234}, {"mlx5_1:2", 7}}};
   const auto read = read_readiness(text_of(said));
   REQUIRE(read);
   CHECK(read->busy == said.busy);
   CHECK(read->hcas == said.hcas);
+  CHECK(read->guids == said.guids);
+  CHECK(
+      read_readiness("guid 0x0 a\nguid 12 a\nguid 0xg a\nguid 0x1\nguid \nready\n")->guids.empty());
+  CHECK(read_readiness("guid 0x11112222333344445 a\nready\n")->guids.empty());
   CHECK(read_readiness("ready\n")->busy.empty());
   CHECK(read_readiness("later 7\nhca mlx5_0\nready\n")->hcas == Words{"mlx5_0"});
   for (const char* text : {"", "ready", "hca mlx5_0\n", "busy x\nread", "\n\n", "\xff\x01"}) {
@@ -88,15 +95,18 @@ TEST_CASE("leaves come from lines of a node and its leaf; what is wrong is told 
 }
 
 TEST_CASE("leaves come from the fabric by the names of its hosts") {
-  const auto leaves = leaves_in_fabric(
+  const auto in_text = [](const std::string& text) {
+    return leaves_in(read_ibnetdiscover({text, "", false}));
+  };
+  const auto leaves = in_text(
       "CA     6  1 0x0000000000100005 4x HDR - SW     2  3 0x0000000000200000 ( 'n2 mlx5_0' - "
       "'leaf1' )\n"
       "SW     2  3 0x0000000000200000 4x HDR - CA     6  1 0x0000000000100005 ( 'leaf1' - 'n2 "
       "mlx5_0' )\n");
   REQUIRE(leaves);
   CHECK(*leaves == LeafOfNode{{"n2", "leaf1"}});
-  CHECK_FALSE(leaves_in_fabric(""));
-  CHECK_FALSE(leaves_in_fabric("nothing of the kind\n"));
+  CHECK_FALSE(in_text(""));
+  CHECK_FALSE(in_text("nothing of the kind\n"));
 }
 
 TEST_CASE("nodes that are not idle are refused together, left out or measured all the same") {
