@@ -54,6 +54,7 @@ ProbePlan plan_of(HealthSources& sources, const HealthProfile& profile,
   ProbeSituation situation;
   situation.phase = Phase::on_demand;
   situation.learns = wanted.learns || !wanted.only.empty();
+  situation.named = wanted.only;
   situation.gpus = kind_of(sources).gpu_count;
   situation.hcas = hcas_of(sources, profile);
   situation.disk_directory = wanted.disk_directory;

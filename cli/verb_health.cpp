@@ -126,10 +126,12 @@ void add_active(CommandLine& line) {
   texts.monitor_outputs = true;
   texts.footer =
       "Probes: cpu, memory, disk, ib-loop, gpu-host, gpu-memory, gpu-peer, gpu-nccl,\n"
-      "gpu-nccl-loop, gpu-matrix. Without --only those that the profile has a floor for. How long\n"
-      "that takes is said beforehand; each is killed at its limit. A host with ranks, processes\n"
-      "on its GPUs or busy processors is refused with exit code 3. Otherwise exit codes as of\n"
-      "`muster health`, which goes on telling of what failed until it passed three times.\n"
+      "gpu-nccl-loop, gpu-matrix, gpu-sdc, dcgm. Without --only those that the profile has a\n"
+      "floor for; gpu-sdc and dcgm where it names perf.sdc or perf.dcgm under `checks` or\n"
+      "`required` (`perf.dcgm: {level: 2}`: as `dcgmi diag -r 2`). How long that takes is said\n"
+      "beforehand; each is killed at its limit. A host with ranks, processes on its GPUs or busy\n"
+      "processors is refused with exit code 3. Otherwise exit codes as of `muster health`, which\n"
+      "goes on telling of what failed until it passed three times.\n"
       "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
       "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
       "and profile on each figure is also held against the median of all: 5 % below it fails, of\n"

@@ -77,9 +77,8 @@ double with_margin(double measured, bool is_ceiling) {
 void learn_floors(const LearnedFacts& facts, HealthProfile& profile) {
   for (const auto& [name, measured] : facts.measured) {
     const PerformanceMetric* metric = find_performance_metric(name);
-    if (metric == nullptr || !(measured >= profile_floor_min && measured <= profile_floor_max)) {
-      continue;
-    }
+    const bool is_floor = metric != nullptr && !metric->counts_faults;
+    if (!is_floor || !(measured >= profile_floor_min && measured <= profile_floor_max)) continue;
     profile.floors[name] = with_margin(measured, metric->is_ceiling);
   }
 }

@@ -93,6 +93,22 @@ class Bounds {
   std::vector<Bound> all_;
 };
 
+HealthFinding judge_count(const PerformanceMetric& metric, const PerformanceSample& sample) {
+  HealthFinding finding = make_finding(metric.check, sample.device, CheckStatus::unknown);
+  finding.unit = metric.unit;
+  finding.expected = "0";
+  if (!sample.value || !std::isfinite(*sample.value)) {
+    finding.evidence = {sample.metric + ": " + (sample.error.empty() ? "no number" : sample.error)};
+    if (sample.is_absent) finding.fault_class = FaultClass::setup;
+    return finding;
+  }
+  finding.status = *sample.value == 0 ? CheckStatus::pass : CheckStatus::fail;
+  if (sample.is_slight) finding.severity = {Remedy::warn, {}};
+  finding.value = number_text(*sample.value);
+  finding.evidence = {sample.metric + (sample.note.empty() ? "" : ": " + sample.note)};
+  return finding;
+}
+
 }  // namespace
 
 std::optional<HealthFinding> judge_performance(const HealthProfile& profile,
@@ -100,6 +116,7 @@ std::optional<HealthFinding> judge_performance(const HealthProfile& profile,
                                                const PerformancePeers& peers) {
   const PerformanceMetric* metric = find_performance_metric(sample.metric);
   check(metric != nullptr, "a performance sample of an unknown metric");
+  if (metric->counts_faults) return judge_count(*metric, sample);
   const Bounds bounds(profile, *metric, peers);
   if (bounds.empty()) return std::nullopt;
   HealthFinding finding = make_finding(metric->check, sample.device, CheckStatus::unknown);

@@ -1,7 +1,8 @@
 // What the performance checks measure and how a number is judged: by the profile's floor of its
 // name, by the node's other devices, by the fleet. Floors age, and a fleet has no view of a
 // slowdown that all nodes share: where there are both, both must hold. How far from the fleet is
-// too far stands with the metric, unless the profile has rules for its check. Pure.
+// too far stands with the metric, unless the profile has rules for its check. Of counted faults
+// none is right, whoever says what. Pure.
 #pragma once
 
 #include <optional>
@@ -23,6 +24,8 @@ struct PerformanceSample {
   std::optional<double> value;
   std::string error;       // of no value
   bool is_absent = false;  // for what measures it is not there: a matter of the node's setup
+  std::string note{};      // of counted faults: which
+  bool is_slight = false;  // they are worth a warning and no more
 };
 
 // The same metric elsewhere.
@@ -35,7 +38,7 @@ struct PerformancePeers {
 // A median of fewer says little.
 inline constexpr int fleet_min_nodes = 8;
 
-// Nothing when neither a floor nor a peer says what is right.
+// Nothing when neither a floor nor a peer says what is right, and it is no count of faults.
 std::optional<HealthFinding> judge_performance(const HealthProfile& profile,
                                                const PerformanceSample& sample,
                                                const PerformancePeers& peers);

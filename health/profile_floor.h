@@ -1,6 +1,7 @@
 // The numbers that performance checks measure, each a key of a profile's `floors`: what is measured
 // by which check, in which unit, and how far from the fleet it may be. All-reduce is bus bandwidth
-// inside one node, by its number of GPUs. GB/s are 1e9 B/s, Gb/s are of a link.
+// inside one node, by its number of GPUs. GB/s are 1e9 B/s, Gb/s are of a link. Faults that are
+// counted are no key of `floors`: whatever the profile says, none is right.
 #pragma once
 
 #include <optional>
@@ -16,6 +17,7 @@ struct PerformanceMetric {
   bool is_ceiling = false;              // lower is better
   double fleet_pct = 5;                 // how much worse than the fleet's median it may be
   std::optional<double> node_pct = {};  // than that of the node's devices
+  bool counts_faults = false;           // neither a floor nor the fleet says what is right: 0
 };
 
 // No number of ours is outside, whatever its unit.

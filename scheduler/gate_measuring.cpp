@@ -33,8 +33,7 @@ bool is_failure(const AttemptCause& cause) {
 }
 
 bool failed_and_left(const AttemptNode& node) {
-  return node.released && node.leaves && node.may_have_started() &&
-         is_failure(node.leaves->reason);
+  return node.released && node.leaves && node.may_have_started() && is_failure(node.leaves->reason);
 }
 
 // When something failed there the last time.

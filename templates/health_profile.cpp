@@ -179,6 +179,7 @@ class ProfileReader {
   void read_floors(const Value& value) {
     MapReader map(value);
     for (const PerformanceMetric& metric : performance_metrics()) {
+      if (metric.counts_faults) continue;
       const auto floor = number_in(map.take(metric.name), profile_floor_min, profile_floor_max,
                                    "a positive number");
       if (floor) profile_.floors[std::string(metric.name)] = *floor;
@@ -214,6 +215,7 @@ class ProfileReader {
                                                        {"observe", CheckMode::observe},
                                                        {"enforce", CheckMode::enforce}});
     setting.samples = map.take("samples").integer(1, most_samples);
+    if (const auto level = map.take("level").integer(1, 4)) setting.limits["level"] = *level;
     for (const Value& each : map.entries()) {
       if (!has_unit(each.key())) continue;
       const auto limit =

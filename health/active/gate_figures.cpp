@@ -79,8 +79,9 @@ bool keeps_away(const HealthProfile& profile, const HealthFinding& finding) {
 ProbePlan gate_plan(const HealthProfile& profile, const CheckChoice& choice) {
   ProbePlan plan = expected_plan(profile, {});
   for (PlannedProbe& probe : plan.probes) {
-    std::erase_if(probe.metrics, [&](const std::string& metric) {
-      return !choice.has(find_performance_metric(metric)->check);
+    std::erase_if(probe.metrics, [&](const std::string& name) {
+      const PerformanceMetric* metric = find_performance_metric(name);
+      return metric->counts_faults || !choice.has(metric->check);
     });
   }
   std::erase_if(plan.probes, [](const PlannedProbe& one) { return one.metrics.empty(); });

@@ -1,7 +1,10 @@
 #include "health/active/plan.h"
 
 #include <algorithm>
+#include <array>
 
+#include "health/active/dcgm_report.h"
+#include "health/active/product_bits.h"
 #include "health/profile_floor.h"
 
 namespace muster {
@@ -9,6 +12,9 @@ namespace muster {
 namespace {
 
 using std::chrono::seconds;
+
+// From its own limit on it asks the tool to end, and then kills it.
+constexpr seconds dcgm_margin{20};
 
 // Sorted by what they cost.
 const std::vector<ProbeSpec>& table() {
@@ -22,6 +28,8 @@ const std::vector<ProbeSpec>& table() {
        seconds(10),
        seconds(50),
        true},
+      // At the first level; see add_probe.
+      {"dcgm", ProbeReach::node, {dcgm_metric}, dcgm_level(1).time, dcgm_margin, true},
       {"gpu-memory",
        ProbeReach::node,
        {"hbm_mb_per_s", "hbm_read_mb_per_s", "hbm_write_mb_per_s"},
@@ -55,6 +63,7 @@ const std::vector<ProbeSpec>& table() {
        seconds(100),
        true,
        true},
+      {"gpu-sdc", ProbeReach::node, {corruption_metric}, seconds(60), seconds(120), true},
       {"gpu-matrix",
        ProbeReach::node,
        {"gemm_gflops", "gemm_fp32_gflops"},
@@ -116,14 +125,23 @@ class Planner {
     probe.metrics = std::move(metrics);
     probe.time = spec.time * (names_hcas ? static_cast<int>(situation_.hcas.size()) : 1);
     probe.killed_after = probe.time + spec.limit;
+    if (spec.name == "dcgm") set_level(probe);
     plan_.probes.push_back(std::move(probe));
+  }
+
+  void set_level(PlannedProbe& probe) const {
+    const double wanted = limit_of(profile_, "perf.dcgm", "level", 1);
+    const int level = static_cast<int>(std::clamp(wanted, 1.0, double{dcgm_level_max}));
+    probe.words.insert(probe.words.end(), {"--level", std::to_string(level)});
+    probe.time = dcgm_level(level).time;
+    probe.killed_after = dcgm_level(level).limit + dcgm_margin;
   }
 
   // Where only the node says how many GPUs there are, some may be hidden from the probe on purpose;
   // where the profile leaves some out, they may be gone.
   int devices_of(const ProbeSpec& spec) const {
-    const bool is_of_each_gpu =
-        spec.name == "gpu-host" || spec.name == "gpu-memory" || spec.name == "gpu-matrix";
+    constexpr std::array of_each_gpu{"gpu-host", "gpu-memory", "gpu-sdc", "gpu-matrix"};
+    const bool is_of_each_gpu = std::ranges::find(of_each_gpu, spec.name) != of_each_gpu.end();
     const bool leaves_some_out = std::ranges::any_of(
         profile_.exclude, [](const CheckExclusion& one) { return !one.device.empty(); });
     return is_of_each_gpu && !leaves_some_out ? profile_.gpu.count.value_or(0) : 0;
@@ -133,9 +151,10 @@ class Planner {
     std::vector<std::string> metrics;
     for (const std::string_view name : spec.metrics) {
       const PerformanceMetric* metric = find_performance_metric(name);
-      const bool is_wanted =
-          is_on(*metric) && (is_stated(name) || (is_possible && is_of_interest(name)));
-      if (is_wanted) metrics.emplace_back(name);
+      const bool is_asked_for = metric->counts_faults
+                                    ? is_named(*metric) || is_named(spec)
+                                    : is_stated(name) || (is_possible && is_of_interest(name));
+      if (is_on(*metric) && is_asked_for) metrics.emplace_back(name);
     }
     return metrics;
   }
@@ -143,6 +162,14 @@ class Planner {
     return setting_of(profile_, metric.check).mode != CheckMode::off &&
            !is_excluded(profile_, metric.check, "") &&
            has(find_check(metric.check)->phases, situation_.phase);
+  }
+  // By its own name: a pattern for many checks means how they are taken, not that they be run.
+  bool is_named(const PerformanceMetric& metric) const {
+    return profile_.checks.contains(std::string(metric.check)) ||
+           std::ranges::find(profile_.required, metric.check) != profile_.required.end();
+  }
+  bool is_named(const ProbeSpec& spec) const {
+    return std::ranges::find(situation_.named, spec.name) != situation_.named.end();
   }
   bool is_stated(std::string_view metric) const {
     return profile_.floors.contains(std::string(metric));

@@ -1,6 +1,7 @@
 // Which probes a run on a node needs, and what they cost: those that measure what the profile
 // states a floor for, or what the fleet is known to reach; all that the node can run, when a
-// profile is to be learned from it. Pure.
+// profile is to be learned from it. What counts faults has no floor: it is run where the profile
+// names its check under `checks` or `required`, or somebody names the probe. Pure.
 #pragma once
 
 #include <chrono>
@@ -39,6 +40,7 @@ const ProbeSpec* find_probe(std::string_view name);
 struct ProbeSituation {
   Phase phase = Phase::qualification;
   bool learns = false;
+  std::vector<std::string> named;  // probes that somebody asked for
   int fleet_nodes = 0;  // of the kind, whose figures are known
   int gpus = 0;
   std::vector<std::string> hcas;  // "mlx5_0"

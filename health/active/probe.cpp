@@ -10,6 +10,8 @@
 #include <cstring>
 #include <optional>
 
+#include "health/active/dcgm_probe.h"
+#include "health/active/dcgm_report.h"
 #include "health/active/disk_probe.h"
 #include "health/active/infiniband_probe.h"
 #include "health/active/matrix_probe.h"
@@ -78,6 +80,14 @@ std::string probe_disk(const ProbeWords& words) {
     print_probe_error("fio_write_mb_per_s", "", rates.error().message);
     print_probe_error("fio_read_mb_per_s", "", rates.error().message);
   }
+  return {};
+}
+
+std::string probe_diagnostics(const ProbeWords& words) {
+  const auto level = words.number("--level", 1, 1, dcgm_level_max);
+  const auto limit = words.number("--seconds", 0, 1, 4 * 3600);
+  if (!level || !limit || !words.names().empty()) return "dcgm [--level 1…4] [--seconds N]";
+  probe_dcgm({static_cast<int>(*level), seconds(*limit)});
   return {};
 }
 
@@ -186,6 +196,7 @@ const std::vector<NamedVerb>& verbs() {
       {"cpu", probe_cpu, {"--seconds"}},
       {"memory", probe_memory, {"--seconds", "--array-mib"}},
       {"disk", probe_disk, {"--seconds", "--mib"}},
+      {"dcgm", probe_diagnostics, {"--level", "--seconds"}},
       {"tcp-serve", serve_tcp, {"--seconds", "--port", "--address"}},
       {"tcp-connect", connect_tcp, {"--seconds", "--port", "--streams"}},
       {"ib-loop", loop_infiniband, {"--seconds", "--gpus", "--port"}},

@@ -13,12 +13,13 @@ inline constexpr const char* probe_token_variable = "MUSTER_PROBE_TOKEN";
 //   cpu                                         [--seconds N]
 //   memory                                      [--seconds N] [--array-mib N]
 //   disk DIRECTORY                              [--seconds N] [--mib N]
+//   dcgm                                        [--level N] [--seconds N]
 //   tcp-serve             --port N              [--seconds N] [--address A]
 //   tcp-connect HOST      --port N              [--seconds N] [--streams N]
 //   ib-pair-serve HCA…    --port N              [--seconds N]
 //   ib-pair-connect HOST HCA… --port N          [--seconds N]
 //   ib-loop HCA HCA…                            [--seconds N] [--gpus N] [--port N]
-//   gpu-host, gpu-memory, gpu-peer, gpu-matrix, gpu-nccl, gpu-nccl-loop   [--seconds N]
+//   gpu-host, gpu-memory, gpu-peer, gpu-matrix, gpu-sdc, gpu-nccl, gpu-nccl-loop   [--seconds N]
 //
 // An HCA is "mlx5_0" or "mlx5_0:1". The words for GPUs are obeyed by another program, which this
 // process becomes: muster-gpu-probe beside it, or in PATH. Returns the exit code: 0 when it printed

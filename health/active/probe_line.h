@@ -4,10 +4,15 @@
 //   metric device value
 //   metric device error TEXT      it could not be measured
 //   metric device absent TEXT     what measures it is not there
+//   metric device COUNT fail TEXT   of counted faults, unless there is none: which;
+//   metric device COUNT warn TEXT   `warn` where all of them are slight
+//   metric device bits ROUND HEX    a checksum that has to be compared with others (product_bits.h)
 //
 // The node itself is the device "-". Standard library only: programs of other compilers use it.
 #pragma once
 
+#include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -47,6 +52,20 @@ inline void print_probe_error(std::string_view metric, std::string_view device,
 inline void print_probe_absent(std::string_view metric, std::string_view device,
                                std::string_view what) {
   print_probe_line(metric, device, "absent " + probe_text(what));
+}
+
+inline void print_probe_bits(std::string_view metric, std::string_view device, unsigned round,
+                             std::uint64_t bits) {
+  char text[48];
+  std::snprintf(text, sizeof text, "bits %u %016" PRIx64, round, bits);
+  print_probe_line(metric, device, text);
+}
+
+inline void print_probe_faults(std::string_view metric, std::string_view device, int count,
+                               bool is_slight, std::string_view which) {
+  const std::string number = std::to_string(count);
+  const std::string told = (is_slight ? " warn " : " fail ") + probe_text(which);
+  print_probe_line(metric, device, count == 0 ? number : number + told);
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "health/active/probe_line.h"
+#include "health/active/product_bits.h"
 #include "health/catalogue.h"
 #include "health/fleet.h"
 #include "health/profile_floor.h"
@@ -42,21 +43,76 @@ std::optional<double> number_in(std::string_view word) {
   return is_number ? std::optional(value) : std::nullopt;
 }
 
+// "2 fail Memory: …", "1 warn …"
+bool read_faults(std::string_view text, PerformanceSample& sample) {
+  sample.value = number_in(take_word(text));
+  const std::string_view kind = take_word(text);
+  sample.is_slight = kind == "warn";
+  sample.note = probe_text(text);
+  return sample.value && *sample.value > 0 && (kind == "fail" || kind == "warn") &&
+         !sample.note.empty();
+}
+
 std::optional<PerformanceSample> read_line(std::string_view line) {
   if (line.size() > line_max) return std::nullopt;
   PerformanceSample sample;
-  const std::string_view metric = take_word(line);
+  const std::string_view name = take_word(line);
   const std::string_view device = take_word(line);
-  if (find_performance_metric(metric) == nullptr || !is_device_name(device)) return std::nullopt;
-  sample.metric = metric;
+  const PerformanceMetric* metric = find_performance_metric(name);
+  if (metric == nullptr || !is_device_name(device)) return std::nullopt;
+  sample.metric = name;
   if (device != probe_node_device) sample.device = device;
+  const bool is_number = line.find(' ') == std::string_view::npos;
   sample.value = number_in(line);
+  // Faults have a name.
+  if (metric->counts_faults && sample.value.value_or(0) > 0) return std::nullopt;
   if (sample.value) return sample;
+  const bool begins_with_number = !line.empty() && line.front() >= '0' && line.front() <= '9';
+  if (metric->counts_faults && !is_number && begins_with_number)
+    return read_faults(line, sample) ? std::optional(sample) : std::nullopt;
   const std::string_view kind = take_word(line);
   sample.is_absent = kind == "absent";
   sample.error = probe_text(line);
   const bool is_told = (kind == "error" || kind == "absent") && !sample.error.empty();
   return is_told ? std::optional(sample) : std::nullopt;
+}
+
+template <class Number>
+std::optional<Number> whole_number_in(std::string_view word, int base) {
+  Number value = 0;
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data(), end, value, base);
+  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
+}
+
+struct BitsLine {
+  unsigned round = 0;
+  ProductBits said;
+};
+
+// "sdc_wrong_products gpu3 bits 17 9e3779b97f4a7c15"
+std::optional<BitsLine> read_bits(std::string_view line) {
+  if (line.size() > line_max || take_word(line) != corruption_metric) return std::nullopt;
+  const std::string_view device = take_word(line);
+  if (!is_device_name(device) || take_word(line) != "bits") return std::nullopt;
+  const auto round = whole_number_in<unsigned>(take_word(line), 10);
+  const auto bits = whole_number_in<std::uint64_t>(line, 16);
+  if (!round || !bits || line.size() != 16) return std::nullopt;
+  return BitsLine{*round, {device == probe_node_device ? "" : std::string(device), *bits}};
+}
+
+// A device that said why it ended is unknown, unless it was wrong before.
+void add_judged(ProbeOutput& output, std::span<const ProductBits> bits) {
+  for (PerformanceSample& judged : judge_product_bits(bits)) {
+    const auto told = std::ranges::find_if(output.samples, [&](const PerformanceSample& one) {
+      return one.metric == judged.metric && one.device == judged.device;
+    });
+    if (told == output.samples.end()) {
+      if (output.samples.size() < probe_samples_max) output.samples.push_back(std::move(judged));
+    } else if (judged.value.value_or(0) > 0) {
+      *told = std::move(judged);
+    }
+  }
 }
 
 // Of the devices that have a number, when there are several.
@@ -78,6 +134,8 @@ bool is_left_out(const HealthProfile& profile, std::string_view check, std::stri
 ProbeOutput read_probe_output(std::string_view text) {
   ProbeOutput output;
   std::set<std::pair<std::string, std::string>> seen;
+  std::set<std::pair<std::string, unsigned>> rounds;
+  std::vector<ProductBits> bits;
   const auto refuse = [&](std::string_view line) {
     if (output.refused++ == 0) output.first_refused = probe_text(line);
   };
@@ -85,6 +143,12 @@ ProbeOutput read_probe_output(std::string_view text) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const auto told = end == std::string_view::npos ? std::nullopt : read_bits(line);
+    if (told && bits.size() < product_bits_max &&
+        rounds.emplace(told->said.device, told->round).second) {
+      bits.push_back(told->said);
+      continue;
+    }
     auto sample = end == std::string_view::npos ? std::nullopt : read_line(line);
     const bool is_taken = sample && output.samples.size() < probe_samples_max &&
                           seen.emplace(sample->metric, sample->device).second;
@@ -94,6 +158,7 @@ ProbeOutput read_probe_output(std::string_view text) {
       refuse(line);
     }
   }
+  add_judged(output, bits);
   return output;
 }
 
@@ -139,7 +204,7 @@ std::map<std::string, double> worst_values(std::span<const PerformanceSample> sa
   std::set<std::string> failed;
   for (const PerformanceSample& sample : samples) {
     const PerformanceMetric* metric = find_performance_metric(sample.metric);
-    if (metric == nullptr || !sample.value) {
+    if (metric == nullptr || !sample.value || metric->counts_faults) {
       failed.insert(sample.metric);
       continue;
     }

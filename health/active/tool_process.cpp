@@ -93,22 +93,30 @@ void ToolProcess::start(const std::vector<std::string>& argv) {
   close_end(failure.reading);
 }
 
-ToolRun ToolProcess::wait(Clock::time_point until) {
-  if (pid_ < 0) return run_;
+ToolRun ToolProcess::wait(Clock::time_point until, std::chrono::milliseconds grace) {
+  if (pid_ < 0 || has_ended(until)) return run_;
+  if (grace.count() > 0) {
+    ::kill(pid_, SIGTERM);
+    has_ended(Clock::now() + grace);
+  }
+  run_.exit_code.reset();  // it did not end by itself
+  kill();
+  return run_;
+}
+
+bool ToolProcess::has_ended(Clock::time_point until) {
   take_output(until);
   // Outputs may be closed before the end, or be held by another process after it.
-  while (pid_ > 0) {
+  for (;;) {
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) == pid_) {
       pid_ = -1;
       run_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    } else if (Clock::now() >= until) {
-      kill();
-    } else {
-      std::this_thread::sleep_for(between_looks);
+      return true;
     }
+    if (Clock::now() >= until) return false;
+    std::this_thread::sleep_for(between_looks);
   }
-  return run_;
 }
 
 // What there is now; false at the end.

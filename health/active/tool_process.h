@@ -30,11 +30,12 @@ class ToolProcess {
   ~ToolProcess();  // kills it
   ToolProcess(const ToolProcess&) = delete;
 
-  // Until it ended, or the moment came.
-  ToolRun wait(std::chrono::steady_clock::time_point until);
+  // Until it ended, or the moment came. Then it may be asked to end, and has so long for that.
+  ToolRun wait(std::chrono::steady_clock::time_point until, std::chrono::milliseconds grace = {});
 
  private:
   void start(const std::vector<std::string>& argv);
+  bool has_ended(std::chrono::steady_clock::time_point until);
   void take_output(std::chrono::steady_clock::time_point until);
   bool take(int fd, std::string& text);
   void kill();

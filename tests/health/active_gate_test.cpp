@@ -50,6 +50,12 @@ const HealthProfile cpu = with_floors({{"cpu_gemm_gflops", 100}});
 
 }  // namespace
 
+TEST_CASE("a gate runs no diagnostics: they have no floor, and take their time") {
+  HealthProfile profile = cpu;
+  profile.required = {"perf.dcgm", "perf.sdc"};
+  CHECK(probe_names(gate_plan(profile, {})) == Names{"cpu"});
+}
+
 TEST_CASE("a gate measures what one node can, and the profile has floors for") {
   CHECK(planned({}).empty());
   CHECK(planned(cpu) == Names{"cpu"});

@@ -160,6 +160,20 @@ TEST_CASE("a tool that takes too long is killed, and what it said is kept") {
   CHECK(std::chrono::steady_clock::now() - begun < 10s);
 }
 
+TEST_CASE("a tool may be asked to end before it is killed") {
+  const auto stopped = [](const std::string& on_term, std::chrono::milliseconds grace) {
+    const std::string script = "trap '" + on_term + "' TERM; echo on; while :; do sleep 0.05; done";
+    const auto began = std::chrono::steady_clock::now();
+    const ToolRun ran = ToolProcess({"/bin/sh", "-c", script}).wait(began + 1s, grace);
+    CHECK(std::chrono::steady_clock::now() - began < 15s);
+    CHECK_FALSE(ran.exit_code);
+    return ran.output;
+  };
+  CHECK(stopped("echo asked; exit 0", 10s) == "on\nasked\n");
+  CHECK(stopped("echo asked", 300ms) == "on\nasked\n");
+  CHECK(stopped("echo asked", 0ms) == "on\n");
+}
+
 TEST_CASE("a tool that floods is read to its end, and the surplus is thrown away") {
   const ToolRun flood = run({"sh", "-c", "head -c 3000000 /dev/zero; echo done >&2"});
   CHECK(flood.exit_code == 0);

@@ -64,6 +64,58 @@ TEST_CASE("what the profile states a floor for is measured, and nothing else") {
   for (const PlannedProbe& probe : plan.probes) CHECK(probe.killed_after > probe.time);
 }
 
+TEST_CASE("what counts faults is run where the profile or somebody names it, and only there") {
+  ProbeSituation node = gpu_node();
+  node.fleet_nodes = 8;
+  node.learns = true;
+  const auto plans = [&](const HealthProfile& profile) {
+    const auto names = probe_names(plan_probes(profile, node));
+    return std::ranges::find(names, "dcgm") != names.end();
+  };
+  HealthProfile profile;
+  CHECK_FALSE(plans(profile));
+  profile.checks["perf.*"].mode = CheckMode::enforce;
+  CHECK_FALSE(plans(profile));
+  profile.checks["perf.dcgm"].mode = CheckMode::observe;
+  CHECK(plans(profile));
+  profile.checks["perf.dcgm"].mode = CheckMode::off;
+  CHECK_FALSE(plans(profile));
+  HealthProfile required;
+  required.required = {"perf.dcgm"};
+  CHECK(plans(required));
+  node.gpus = 0;
+  const ProbePlan without = plan_probes(required, node);
+  REQUIRE(without.impossible.size() == 1);
+  CHECK(without.impossible[0].error == "the node shows no GPU");
+  node.gpus = 8;
+  node.named = {"dcgm"};
+  CHECK(plans({}));
+  CHECK(probe_names(expected_plan({}, {{"dcgm"}, {}, false})) == Names{"dcgm"});
+}
+
+TEST_CASE("silent corruption is looked for on each GPU that the profile states") {
+  HealthProfile profile;
+  profile.checks["perf.sdc"].mode = CheckMode::enforce;
+  profile.gpu.count = 8;
+  const auto sdc = planned(plan_probes(profile, gpu_node()), "gpu-sdc");
+  CHECK(sdc.words == Names{"gpu-sdc"});
+  CHECK(sdc.devices == 8);
+  CHECK(sdc.metrics == Names{"sdc_wrong_products"});
+}
+
+TEST_CASE("the level of DCGM's diagnostics is the profile's, and so is their time") {
+  HealthProfile profile;
+  const auto dcgm = [&] { return planned(plan_probes(profile, gpu_node()), "dcgm"); };
+  profile.required = {"perf.dcgm"};
+  CHECK(dcgm().words == Names{"dcgm", "--level", "1"});
+  CHECK(dcgm().killed_after > std::chrono::minutes(2));
+  CHECK(dcgm().killed_after < std::chrono::minutes(3));
+  profile.checks["perf.dcgm"].limits["level"] = 3;
+  CHECK(dcgm().words == Names{"dcgm", "--level", "3"});
+  CHECK(dcgm().time == std::chrono::minutes(15));
+  CHECK(dcgm().killed_after > std::chrono::minutes(45));
+}
+
 TEST_CASE("the probes of each GPU should tell of as many as the profile states") {
   auto profile = with_floors({{"h2d_gb_per_s", 48}, {"p2p_gb_per_s", 1}, {"stream_mb_per_s", 1}});
   const auto devices = [&](std::string_view name) {

@@ -89,6 +89,9 @@ TEST_CASE("words that make no sense are a wrong use") {
       {"memory", "--array-mib", "0"},
       {"disk"},
       {"disk", "/", "/tmp"},
+      {"dcgm", "now"},
+      {"dcgm", "--level", "0"},
+      {"dcgm", "--level", "5"},
       {"tcp-serve"},
       {"tcp-serve", "--port", "70000"},
       {"tcp-connect", "host"},
@@ -161,6 +164,56 @@ TEST_CASE("tools are run for each HCA, and their tables become numbers") {
   const Ran serving = run({"ib-pair-serve", "mlx5_0", "--port", "7001"}, path);
   CHECK(serving.code == 0);
   CHECK(serving.output.samples.empty());
+}
+
+TEST_CASE("the diagnostics of DCGM are run at a level, and tests that fail name their GPU") {
+  const TemporaryFolder tools;
+  const std::string path = tools.path() + ":/usr/bin:/bin";
+  const auto said = [&](const std::string& script, std::vector<std::string> words = {"dcgm"}) {
+    tools.add_tool("dcgmi", script);
+    const Ran ran = run(words, path);
+    CHECK(ran.code == 0);
+    CHECK(ran.output.refused == 0);
+    REQUIRE(ran.output.samples.size() == 1);
+    CHECK(ran.output.samples[0].metric == "dcgm_failed_tests");
+    return ran.output.samples[0];
+  };
+  const std::string report =
+      R"(echo '{"DCGM Diagnostic": {"test_categories": [{"category": "Stress", "tests": [
+      {"name": "memtest", "results": [{"gpu_id": "3", "status": "'$status'"}]}]}]}}')";
+  CHECK(said("status=Pass; " + report).value == 0.0);
+  CHECK(said("status=Pass; " + report).device == "gpu3");
+  const PerformanceSample failed = said("status=Fail; " + report + "; exit 226");
+  CHECK(failed.value == 1.0);
+  CHECK(failed.device == "gpu3");
+  CHECK(failed.note == "memtest failed");
+  CHECK_FALSE(failed.is_slight);
+  CHECK(said("status=Warn; " + report).is_slight);
+  const std::string echo = "status=Fail; [ \"$*\" = 'diag -r 2 -j' ] || status=Pass; ";
+  CHECK(said(echo + report, {"dcgm", "--level", "2"}).value == 1.0);
+  CHECK(said(echo + report).value == 0.0);
+  CHECK(said("status=Pass; " + report + "; exit 3").error ==
+        "dcgmi ended with 3, though no test failed");
+  CHECK_THAT(said("echo rubbish; exit 1").error, ContainsSubstring("ended with 1: rubbish"));
+  CHECK_THAT(said("head -c 3000000 /dev/zero").error, ContainsSubstring("too long"));
+}
+
+TEST_CASE("a dcgmi that hangs is asked to end, so that it stops what it began") {
+  const TemporaryFolder tools;
+  const std::string asked = tools.path() + "/asked";
+  tools.add_tool("dcgmi", "trap 'echo > " + asked + "; kill $!; exit 0' TERM\nsleep 60 &\nwait");
+  const Ran ran = run({"dcgm", "--seconds", "1"}, tools.path() + ":/usr/bin:/bin");
+  REQUIRE(ran.output.samples.size() == 1);
+  CHECK(ran.output.samples[0].error == "dcgmi did not end within 1 s");
+  CHECK(std::filesystem::exists(asked));
+}
+
+TEST_CASE("without dcgmi the probe of DCGM is a matter of the setup") {
+  const TemporaryFolder empty;
+  const Ran ran = run({"dcgm"}, empty.path());
+  REQUIRE(ran.output.samples.size() == 1);
+  CHECK(ran.output.samples[0].is_absent);
+  CHECK_THAT(ran.output.samples[0].error, ContainsSubstring("not installed"));
 }
 
 TEST_CASE("GPUs are measured by a program that may not be there; either way there are lines") {

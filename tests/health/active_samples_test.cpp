@@ -56,6 +56,54 @@ TEST_CASE("a line that is none is refused, and the rest is read") {
   CHECK(read_probe_output("stream_mb_per_s - error " + std::string(5000, 'x') + "\n").refused == 1);
 }
 
+TEST_CASE("faults are counted, and have names where there are any") {
+  const ProbeOutput output = read_probe_output(
+      "dcgm_failed_tests - 0\n"
+      "dcgm_failed_tests gpu1 2 fail Memory failed: bits\x01\n"
+      "dcgm_failed_tests gpu2 1 warn Software warned\n"
+      "dcgm_failed_tests gpu3 error it hung\n");
+  CHECK(output.refused == 0);
+  REQUIRE(output.samples.size() == 4);
+  CHECK(output.samples[0].value == 0.0);
+  CHECK(output.samples[1].value == 2.0);
+  CHECK(output.samples[1].note == "Memory failed: bits ");
+  CHECK_FALSE(output.samples[1].is_slight);
+  CHECK(output.samples[2].is_slight);
+  CHECK(output.samples[3].error == "it hung");
+  for (const std::string bad : {"2", "0 fail none", "2 fail", "2 fail ", "2 bad x", "x fail y",
+                                "-1 fail y", "2fail y", "0 ", "nan fail y"}) {
+    INFO(bad);
+    CHECK(read_probe_output("dcgm_failed_tests gpu0 " + bad + "\n").samples.empty());
+  }
+  CHECK(read_probe_output("stream_mb_per_s - 2 fail y\n").samples.empty());
+}
+
+TEST_CASE("of counted faults none is right, with a profile and a fleet or without") {
+  const auto output = read_probe_output(
+      "dcgm_failed_tests gpu0 0\ndcgm_failed_tests gpu1 2 fail Memory failed\n"
+      "dcgm_failed_tests gpu2 1 warn Software warned\ndcgm_failed_tests - absent no dcgmi\n");
+  for (const double median : {0.0, 5.0}) {
+    const auto findings = judge_samples({}, output.samples, {{"dcgm_failed_tests", {median, 20}}});
+    REQUIRE(findings.size() == 4);
+    CHECK(findings[0].status == CheckStatus::pass);
+    CHECK(findings[1].status == CheckStatus::fail);
+    CHECK(findings[1].check == "perf.dcgm");
+    CHECK(findings[1].device == "gpu1");
+    CHECK(findings[1].value == "2");
+    CHECK(findings[1].expected == "0");
+    CHECK(text_of(findings[1].severity) == "drain");
+    CHECK(findings[1].evidence == std::vector<std::string>{"dcgm_failed_tests: Memory failed"});
+    CHECK(findings[2].status == CheckStatus::fail);
+    CHECK(text_of(findings[2].severity) == "warn");
+    CHECK(findings[3].status == CheckStatus::unknown);
+    CHECK(findings[3].fault_class == FaultClass::setup);
+  }
+  HealthProfile off;
+  off.checks["perf.dcgm"].mode = CheckMode::off;
+  CHECK(judge_samples(off, output.samples, {}).empty());
+  CHECK(worst_values(output.samples).empty());
+}
+
 TEST_CASE("a line that was cut off is no number") {
   const ProbeOutput output = read_probe_output("h2d_gb_per_s gpu0 52\nh2d_gb_per_s gpu1 5");
   CHECK(output.samples.size() == 1);

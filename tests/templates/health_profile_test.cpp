@@ -20,7 +20,8 @@ const std::vector<std::string> checks{"gpu.count",         "gpu.recovery_action"
                                       "gpu.temp",          "gpu.nvlink_err5",
                                       "ib.state",          "ib.rate",
                                       "ib.symbol",         "host.mem",
-                                      "perf.p2p",          "perf.gemm"};
+                                      "perf.p2p",          "perf.gemm",
+                                      "perf.dcgm"};
 
 const std::string example = R"(profile: h100-8x-ndr
 match: {gpu_name: "NVIDIA H100 80GB HBM3", gpu_count: 8}
@@ -112,6 +113,10 @@ TEST_CASE("what is wrong in a profile is said where it stands") {
       {"floors: {p2p_gb_per_s: 0}", "floors.p2p_gb_per_s: expected a positive number, got '0'"},
       {"floors: {p2p_gb_per_s: -5}", "floors.p2p_gb_per_s: expected a positive number"},
       {"floors: {p2p_gb_per_s: fast}", "floors.p2p_gb_per_s: expected a number, got 'fast'"},
+      {"floors: {dcgm_failed_tests: 1}", "unknown key 'dcgm_failed_tests' in 'floors'"},
+      {"checks: {perf.dcgm: {level: 5}}", "checks.perf.dcgm.level: expected at most 4, got 5"},
+      {"checks: {perf.dcgm: {level: 0}}", "checks.perf.dcgm.level: expected 1 or more"},
+      {"checks: {perf.dcgm: {level: 1.5}}", "checks.perf.dcgm.level: expected an integer"},
       {"required: [gpu.cuont]",
        "site.yml:2:12: error: required[0]: there is no check 'gpu.cuont'; did you mean "
        "'gpu.count'?"},
@@ -355,6 +360,13 @@ TEST_CASE("what was learned from a node is a profile that reads back") {
   }
   const HealthProfile profile = learn_profile(facts);
   CHECK(fits_pattern(profile.match_gpu_name, *facts.gpu_name));
+  CHECK(clean(write_health_profile(profile)) == profile);
+}
+
+TEST_CASE("the level of a check is read, and written again") {
+  const HealthProfile profile =
+      clean("profile: a\nchecks: {perf.dcgm: {mode: observe, level: 3}}\n");
+  CHECK(profile.checks.at("perf.dcgm").limits.at("level") == 3);
   CHECK(clean(write_health_profile(profile)) == profile);
 }
 

@@ -21,6 +21,9 @@ void probe_gpu_memory(const GpuRun& run);
 // cuBLAS, on all GPUs at once, as they run in a job: bf16, then fp32. All must come to the same
 // bits, first and last.
 void probe_gpu_matrix(const GpuRun& run);
+// cuBLAS, on all GPUs at once: bf16 and fp32 products of which every bit is known (product_sum.h).
+// Prints the sums that each comes to again and again, and the right one, as the node's.
+void probe_gpu_products(const GpuRun& run);
 // NCCL over all GPUs; `by_network`: without the links between them, as if each were a node.
 void probe_gpu_allreduce(const GpuRun& run, bool by_network);
 

@@ -30,6 +30,7 @@ const std::vector<GpuVerb>& verbs() {
        {"hbm_mb_per_s", "hbm_read_mb_per_s", "hbm_write_mb_per_s"}},
       {"gpu-peer", probe_peer_copies, 20, {"p2p_gb_per_s"}},
       {"gpu-matrix", probe_gpu_matrix, 80, {"gemm_gflops", "gemm_fp32_gflops"}},
+      {"gpu-sdc", probe_gpu_products, 60, {"sdc_wrong_products"}},
       {"gpu-nccl",
        [](const GpuRun& run) { probe_gpu_allreduce(run, false); },
        20,

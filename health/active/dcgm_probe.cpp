@@ -1,0 +1,33 @@
+#include "health/active/dcgm_probe.h"
+
+#include "health/active/dcgm_report.h"
+#include "health/active/probe_line.h"
+#include "health/active/tool_process.h"
+
+namespace muster {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Asked to end, dcgmi stops what it began in the host engine, which is another process.
+constexpr std::chrono::seconds stopping_limit{10};
+
+void print_sample(const PerformanceSample& sample) {
+  if (sample.is_absent) return print_probe_absent(sample.metric, sample.device, sample.error);
+  if (!sample.value) return print_probe_error(sample.metric, sample.device, sample.error);
+  print_probe_faults(sample.metric, sample.device, static_cast<int>(*sample.value),
+                     sample.is_slight, sample.note);
+}
+
+}  // namespace
+
+void probe_dcgm(const DcgmProbeOptions& options) {
+  const std::chrono::seconds limit =
+      options.limit.count() > 0 ? options.limit : dcgm_level(options.level).limit;
+  const ToolRun run =
+      ToolProcess(dcgm_argv(options.level)).wait(Clock::now() + limit, stopping_limit);
+  for (const PerformanceSample& sample : dcgm_samples(run, limit)) print_sample(sample);
+}
+
+}  // namespace muster
