@@ -15,10 +15,6 @@ ProbePlan plan_of(const MusterSettings& settings, const ComputeTarget& target) {
                    {settings.health_skip, settings.health_only});
 }
 
-bool asks_after_failure(const MusterSettings& settings) {
-  return settings.other.contains("health.failure") && failure_level(settings) == HealthLevel::full;
-}
-
 std::optional<std::string> why_full_adds_nothing(const MusterSettings& settings,
                                                  const ComputeTarget& target) {
   if (settings.health_start == HealthLevel::off) {
@@ -39,7 +35,7 @@ Finding about(const JobFile& job, Severity severity, const std::string& key,
 std::vector<Finding> gate_findings(const JobFile& job, const ComputeTarget& target) {
   const MusterSettings& settings = job.spec.muster;
   const bool at_start = settings.health_start == HealthLevel::full;
-  if (!at_start && !asks_after_failure(settings)) return {};
+  if (!at_start && failure_level(settings) != HealthLevel::full) return {};
   if (const auto why = why_full_adds_nothing(settings, target)) {
     const char* key = at_start ? "muster.health.start" : "muster.health.failure";
     return {about(job, Severity::warning, key, "full adds nothing to quick: " + *why)};

@@ -67,6 +67,7 @@ std::vector<std::string> fabric_lines(const PairsResult& result, const LocaliseV
     for (const std::string& one : link.confirms) lines.push_back("fabric check confirms: " + one);
     if (link.is_checked && link.confirms.empty()) {
       lines.push_back("fabric check: its width and counters say nothing against it");
+      lines.push_back("where switches route adaptively it may be another one (--no-routes)");
     }
   }
   return lines;

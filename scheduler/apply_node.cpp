@@ -121,12 +121,14 @@ void apply_one(State& state, Time at, const LinkUp& record) {
 void apply_one(State& state, Time at, const LinkDown& record) {
   Node& known = node_at(state, record.node);
   hear_nothing(state, known, record, at);
-  if (!std::holds_alternative<Unlinked>(known.link)) {
+  const bool was_lost = std::holds_alternative<Unlinked>(known.link);
+  if (!was_lost) {
     std::optional<LinkUp> last;
     if (const LinkUp* agent = last_agent(known)) last = *agent;
     known.link = Unlinked{record.failure, at, last, at};
   }
   auto& lost = std::get<Unlinked>(known.link);
+  if (record.is_untried && was_lost) return lost.sought_since.reset();
   lost.failure = record.failure;
   lost.failed_at = at;
   if (!lost.sought_since) lost.sought_since = at;

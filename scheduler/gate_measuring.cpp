@@ -64,8 +64,8 @@ GateMeasuring gate_measuring(const Job& job, const NodeId& node) {
 
 HealthLevel failure_level(const MusterSettings& settings) {
   const auto kept = settings.other.find("health.failure");
-  if (kept == settings.other.end()) return HealthLevel::full;
-  return from_word<HealthLevel>(kept->second).value_or(HealthLevel::full);
+  if (kept == settings.other.end()) return HealthLevel::quick;
+  return from_word<HealthLevel>(kept->second).value_or(HealthLevel::quick);
 }
 
 }  // namespace muster

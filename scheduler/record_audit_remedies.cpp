@@ -8,11 +8,11 @@ namespace muster {
 
 namespace {
 
-bool is_within_limit(const State& before, const ComputeTarget& target) {
+bool is_within_limit(const State& before, const ComputeTarget& target, const NodeId& self) {
   const auto busy =
       std::count_if(target.nodes.begin(), target.nodes.end(), [&](const NodeAddress& address) {
         const Node* node = find_node(before, address.id);
-        return node && takes_remedy_room(*node);
+        return node && node->id != self && takes_remedy_room(*node);
       });
   return static_cast<std::size_t>(busy) < remedies_most(target);
 }
@@ -32,7 +32,8 @@ void RecordAudit::check(const State& before, Time, const RemedyBegun& record) {
                            std::to_string(static_cast<int>(record.step));
   if (!remedies_.insert(once).second) broken("twice for one fault");
   const bool has_room = std::any_of(before.jobs.begin(), before.jobs.end(), [&](const auto& item) {
-    return has_node(item.second.target, record.node) && is_within_limit(before, item.second.target);
+    return has_node(item.second.target, record.node) &&
+           is_within_limit(before, item.second.target, record.node);
   });
   if (!has_room) broken("beside too many others");
 }

@@ -85,14 +85,14 @@ void conclude_reset(Turn& turn, const Node& node) {
   }
 }
 
-// A host that hangs in its own shutdown is not given up while its power can be cut.
+// A host that hangs in its own shutdown is away, but not given up while its power can be cut.
 void conclude_away(Turn& turn, const Node& node, std::string failure) {
   const RemedyUnderway& underway = *node.remedy;
   RemedyOver over = over_of(underway, std::move(failure));
-  over.is_away = !is_followed(turn, node);
-  const bool is_away = over.is_away;
+  over.is_away = true;
+  const bool is_given_up = !is_followed(turn, node);
   turn.decide(std::move(over));
-  if (is_away) turn.decide(not_back(node, underway.what, turn.moment.now()));
+  if (is_given_up) turn.decide(not_back(node, underway.what, turn.moment.now()));
 }
 
 // It went down for the step before this one.

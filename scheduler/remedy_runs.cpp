@@ -48,11 +48,13 @@ bool is_begun_now(const Turn& turn, const NodeId& id) {
   });
 }
 
-bool has_room(const Turn& turn, const ComputeTarget& target) {
+// It may be away itself, for the step before.
+bool has_room(const Turn& turn, const ComputeTarget& target, const NodeId& self) {
   const auto busy =
       std::count_if(target.nodes.begin(), target.nodes.end(), [&](const NodeAddress& address) {
         const Node* node = find_node(turn.state, address.id);
-        return node && (takes_remedy_room(*node) || is_begun_now(turn, node->id));
+        return node && node->id != self &&
+               (takes_remedy_room(*node) || is_begun_now(turn, node->id));
       });
   return static_cast<std::size_t>(busy) < remedies_most(target);
 }
@@ -73,7 +75,7 @@ void begin(Turn& turn, const Node& node) {
     turn.moment.reached(before.front().at + remedy_day);
     return;
   }
-  if (!has_room(turn, *target)) return;
+  if (!has_room(turn, *target, node.id)) return;
   RemedyBegun begun{node.id,
                     fault->id + "." + std::to_string(to_ms(now)),
                     *step,

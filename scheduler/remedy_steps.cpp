@@ -43,8 +43,8 @@ std::optional<Time> wanted_since(const State& state, const NodeId& id) {
 bool is_sought_in_vain(Turn& turn, const Node& node) {
   const Unlinked* lost = unlinked(turn.state, node.id);
   const auto wanted = wanted_since(turn.state, node.id);
-  if (!lost || !lost->sought_since || !wanted) return false;
-  const Time since = std::max({lost->since, *lost->sought_since, *wanted});
+  if (!lost || !lost->sought_since || !wanted || !node.fault_drain) return false;
+  const Time since = std::max({lost->since, *lost->sought_since, *wanted, node.fault_drain->since});
   return turn.moment.reached(since + remedy_link_limit);
 }
 

@@ -205,19 +205,21 @@ class DcgmReader {
     if (!has_results && summary == nullptr)
       return Error{"the test " + *name->text() + " has no results"};
     int bad = 0;
+    int failed = 0;
     bool is_told = false;
     if (has_results) {
       for (const JsonNode& result : *results->list()) {
         if (result.is_null()) continue;
         is_told = true;
         bad += take_result(*name->text(), result, subject_of(result)) ? 1 : 0;
+        failed += status_of(result.at("status")) == TestStatus::fail ? 1 : 0;
       }
     }
     // What went wrong with the whole test is of no device.
     const auto whole = summary == nullptr ? std::nullopt : status_of(summary->at("status"));
-    const bool is_whole_bad = whole == TestStatus::fail || whole == TestStatus::warn;
-    if (summary != nullptr && (!is_told || (is_whole_bad && bad == 0)))
-      take_result(*name->text(), *summary, {});
+    const bool is_worse =
+        (whole == TestStatus::fail && failed == 0) || (whole == TestStatus::warn && bad == 0);
+    if (summary != nullptr && (!is_told || is_worse)) take_result(*name->text(), *summary, {});
     if (summary == nullptr && !is_told)
       return Error{"the test " + *name->text() + " has no results"};
     return Done{};

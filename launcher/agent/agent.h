@@ -112,6 +112,7 @@ class Agent {
   void step_attempts();
   bool runs_ranks() const;
   std::optional<std::string> what_forbids(const RunRemedy& request) const;
+  bool is_being_mended() const;
   void move_output();
   void tell_clean_if_owed(LocalAttempt& attempt);
   void tell_clean(LocalAttempt& attempt);
@@ -167,6 +168,7 @@ class Agent {
   NoticeWatch notices_;
   HealthWatch health_;
   RemedyRuns remedies_;
+  int remedies_due_ = 0;  // asked for, and waiting for what measures
   struct Ending {
     BootTime stops_at;   // ranks that nobody has told to stop by then are told by the agent
     BootTime leaves_at;

@@ -43,6 +43,9 @@ void Agent::on(const CheckNode& request, std::string_view) {
   looks_.job_comes();
   const std::int64_t asked_ms = boot_ms();
   when_none_measures([this, request, asked_ms] {
+    if (remedies_.is_running()) {
+      return check(request, asked_ms, {{"health", "what reset or rebooted it is not gone yet"}});
+    }
     if (!request.with_health) return check(request, asked_ms, {});
     health_.ask(request.skip, [this, request, asked_ms](std::vector<CheckFailure> failures) {
       check(request, asked_ms, std::move(failures));
@@ -82,12 +85,12 @@ void Agent::on(const FaultsMended& request, std::string_view) {
 }
 
 void Agent::on(const LookAtHealth& request, std::string_view) {
-  if (remedies_.is_running()) return execs_.refuse(request.id, "it is being reset or rebooted");
+  if (is_being_mended()) return execs_.refuse(request.id, "it is being reset or rebooted");
   looks_.start(request, runs_ranks(), site_.environment);
 }
 
 void Agent::on(const MeasureNode& request, std::string_view) {
-  if (remedies_.is_running()) return execs_.refuse(request.id, "it is being reset or rebooted");
+  if (is_being_mended()) return execs_.refuse(request.id, "it is being reset or rebooted");
   looks_.measure(request, runs_ranks(), site_.environment);
 }
 
@@ -95,7 +98,9 @@ void Agent::on(const MeasureNode& request, std::string_view) {
 void Agent::on(const RunRemedy& request, std::string_view) {
   if (!remedies_.is_news(request)) return remedies_.ask(request, std::nullopt, {});
   if (!what_forbids(request)) looks_.end_wide();  // what measures would measure the reset
+  ++remedies_due_;
   when_none_measures([this, request] {
+    --remedies_due_;
     Environment environment = site_.environment;
     environment[token_name] = "remedy";
     const auto refusal = what_forbids(request);
@@ -104,6 +109,10 @@ void Agent::on(const RunRemedy& request, std::string_view) {
     schedule_tick();
     if (!remedies_.is_running()) health_.take_up();
   });
+}
+
+bool Agent::is_being_mended() const {
+  return remedies_due_ > 0 || remedies_.is_running();
 }
 
 // A reset that hangs in the driver is what a reboot is for.

@@ -1,6 +1,7 @@
 #include "launcher/agent/remedy_runs.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::size_t lines_told = 10;
 constexpr std::size_t bytes_kept = 8192;
+constexpr int reads_at_once = 16;  // all that a pipe holds; one that writes on holds nobody up
 
 // Those of one controller's life; an id is asked again within minutes.
 constexpr std::size_t runs_kept = 100;
@@ -30,7 +32,9 @@ RemedyRun failed(const std::string& id, std::string why) {
 
 void read_some(int from, std::string& text) {
   std::array<char, 4096> buffer;
-  for (ssize_t got = 0; (got = ::read(from, buffer.data(), buffer.size())) > 0;) {
+  for (int i = 0; i < reads_at_once; ++i) {
+    const ssize_t got = ::read(from, buffer.data(), buffer.size());
+    if (got <= 0) return;
     text.append(buffer.data(), static_cast<std::size_t>(got));
     if (text.size() > 2 * bytes_kept) text.erase(0, text.size() - bytes_kept);
   }
@@ -95,6 +99,11 @@ bool RemedyRuns::reaped(pid_t pid, int wait_status) {
   const auto found = running_.find(pid);
   if (found == running_.end()) return false;
   if (found->second.killed_at) return true;  // its session is waited for
+  if (WIFSIGNALED(wait_status)) {
+    found->second.died = exit_status_of(wait_status);
+    kill_all_of(pid, found->second);
+    return true;
+  }
   Running running = std::move(found->second);
   running_.erase(found);
   read_some(running.output.get(), running.text);
@@ -117,7 +126,10 @@ void RemedyRuns::poll() {
 }
 
 void RemedyRuns::end_late(pid_t session, Running& running) {
-  if (boot_time() < running.until) return;
+  if (boot_time() >= running.until) kill_all_of(session, running);
+}
+
+void RemedyRuns::kill_all_of(pid_t session, Running& running) {
   if (!running.killed_at) {
     running.killed_at = boot_time();
     ending_.add(session);
@@ -133,9 +145,12 @@ void RemedyRuns::end_killed(pid_t session) {
   const Running running = std::move(found->second);
   running_.erase(found);
   const auto limit_s = std::chrono::duration_cast<std::chrono::seconds>(running.request.limit);
-  const std::string why = "its command did not end within " + std::to_string(limit_s.count()) +
-                          " s" + (is_gone ? "" : ", and cannot be killed");
-  ended(running.request, {running.request.id, ExitStatus{0, SIGKILL}, why,
+  std::string why;
+  if (!running.died) {
+    why = "its command did not end within " + std::to_string(limit_s.count()) + " s";
+  }
+  if (!is_gone) why += running.died ? "what it started cannot be killed" : ", and cannot be killed";
+  ended(running.request, {running.request.id, running.died.value_or(ExitStatus{0, SIGKILL}), why,
                           last_utf8_lines(running.text, lines_told)});
 }
 

@@ -54,10 +54,12 @@ class RemedyRuns {
     std::string text;
     BootTime until{};
     std::optional<BootTime> killed_at{};
+    std::optional<ExitStatus> died{};  // of a signal: what it had started goes on
   };
 
   void begin(const RunRemedy& request, const Environment& environment);
   void end_late(pid_t session, Running& running);
+  void kill_all_of(pid_t session, Running& running);
   void end_killed(pid_t session);
   void ended(const RunRemedy& request, RemedyRun run);
 
@@ -65,7 +67,7 @@ class RemedyRuns {
   OnDone on_done_;
   std::map<std::string, std::optional<RemedyRun>> runs_;  // by id; nothing: it goes on
   std::map<pid_t, Running> running_;                      // by session
-  EndingSessions ending_{std::chrono::hours{24 * 365}};   // however long that takes
+  EndingSessions ending_;                                 // whose processes are here yet
 };
 
 }  // namespace muster

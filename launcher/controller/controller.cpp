@@ -114,10 +114,11 @@ void Controller::client_gone(const std::shared_ptr<Session>& session) {
 Status Controller::start() {
   if (auto done = replay(); !done) return done;
   for (const auto& [id, node] : state_.nodes) {
-    const bool is_lost = std::holds_alternative<Unlinked>(node.link);
-    const bool is_sought = is_lost && (node.fault_drain || node.remedy);
+    const auto* lost = std::get_if<Unlinked>(&node.link);
+    const bool is_sought = lost && lost->sought_since && (node.fault_drain || node.remedy);
     if (!std::holds_alternative<Linked>(node.link) && !is_sought) continue;
-    observe(LinkDown{id, {LinkFailureKind::lost, "the controller was restarted"}, {}, true});
+    const LinkFailure restarted{LinkFailureKind::lost, "the controller was restarted"};
+    observe(LinkDown{id, lost ? lost->failure : restarted, {}, true});
   }
   ask_for_outputs_again();
   hold_unclean_nodes();

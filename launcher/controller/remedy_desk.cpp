@@ -22,7 +22,7 @@ RemedyEnded within_limits(RemedyEnded ended) {
 Milliseconds time_left(const Node& node, Time now) {
   if (node.drained || !node.fault_drain) return Milliseconds{0};
   const Milliseconds limit = command_limit(node.remedy->what.step);
-  return std::max(Milliseconds{0}, node.remedy->since + limit - now);
+  return std::clamp(node.remedy->since + limit - now, Milliseconds{0}, limit);
 }
 
 }  // namespace

@@ -18,13 +18,16 @@ namespace muster {
 namespace {
 
 constexpr std::size_t bytes_kept = 8192;
+constexpr int reads_at_once = 16;  // all that a pipe holds; one that writes on holds nobody up
 constexpr std::size_t lines_told = 10;
 // Until then it is as if it went on; its output waits in a pipe of 64 KiB.
 constexpr Milliseconds look_pause{50};
 
 void read_some(int from, std::string& text) {
   std::array<char, 4096> buffer;
-  for (ssize_t got = 0; (got = ::read(from, buffer.data(), buffer.size())) > 0;) {
+  for (int i = 0; i < reads_at_once; ++i) {
+    const ssize_t got = ::read(from, buffer.data(), buffer.size());
+    if (got <= 0) return;
     text.append(buffer.data(), static_cast<std::size_t>(got));
     if (text.size() > 2 * bytes_kept) text.erase(0, text.size() - bytes_kept);
   }

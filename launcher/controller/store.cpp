@@ -290,12 +290,13 @@ Result<std::vector<Record>> Store::faults_during(const JobId& job) const {
   Statement query(sqlite_->connection,
                   "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind IN (?, ?, ?, ?)"
                   " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
-                  " AND seq < (SELECT max(seq) FROM record WHERE job = ?)"
+                  " AND (seq < (SELECT max(seq) FROM record WHERE job = ?)"
+                  " OR EXISTS (SELECT 1 FROM job WHERE name = ? AND ended_ms IS NULL))"
                   " AND node IN (SELECT node FROM record WHERE job = ? AND node <> '')"
                   " ORDER BY seq");
   query.bind(std::string(NodeFaulted::kind)).bind(std::string(NodeFaultOver::kind));
   query.bind(std::string(RemedyBegun::kind)).bind(std::string(RemedyOver::kind));
-  query.bind(job.value).bind(job.value).bind(job.value);
+  query.bind(job.value).bind(job.value).bind(job.value).bind(job.value);
   return read_records(sqlite_->connection, query);
 }
 

@@ -164,13 +164,13 @@ TEST_CASE("a tool may be asked to end before it is killed") {
   const auto stopped = [](const std::string& on_term, std::chrono::milliseconds grace) {
     const std::string script = "trap '" + on_term + "' TERM; echo on; while :; do sleep 0.05; done";
     const auto began = std::chrono::steady_clock::now();
-    const ToolRun ran = ToolProcess({"/bin/sh", "-c", script}).wait(began + 1s, grace);
-    CHECK(std::chrono::steady_clock::now() - began < 15s);
+    const ToolRun ran = ToolProcess({"/bin/sh", "-c", script}).wait(began + 3s, grace);
+    CHECK(std::chrono::steady_clock::now() - began < 30s);
     CHECK_FALSE(ran.exit_code);
     return ran.output;
   };
   CHECK(stopped("echo asked; exit 0", 10s) == "on\nasked\n");
-  CHECK(stopped("echo asked", 300ms) == "on\nasked\n");
+  CHECK(stopped("echo asked", 5s) == "on\nasked\n");
   CHECK(stopped("echo asked", 0ms) == "on\n");
 }
 

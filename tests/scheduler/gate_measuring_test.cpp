@@ -26,7 +26,7 @@ Job a_job(HealthLevel start, const std::string& failure, std::vector<PastAttempt
   return job;
 }
 
-Job failed_once(const std::string& failure = "", HealthLevel start = HealthLevel::quick) {
+Job failed_once(const std::string& failure = "full", HealthLevel start = HealthLevel::quick) {
   return a_job(start, failure, {ended(StopReason::rank_failed)});
 }
 
@@ -56,6 +56,7 @@ TEST_CASE("the first gate measures only where the job says so") {
 
 TEST_CASE("a job that looks less closely at failures, or has no gate, does not measure for them") {
   CHECK(is_measured(failed_once("full"), h01));
+  CHECK_FALSE(is_measured(failed_once(""), h01));
   CHECK_FALSE(is_measured(failed_once("quick"), h01));
   CHECK_FALSE(is_measured(failed_once("off"), h01));
   CHECK_FALSE(is_measured(failed_once("full", HealthLevel::off), h01));
@@ -67,7 +68,7 @@ TEST_CASE("a job that looks less closely at failures, or has no gate, does not m
 }
 
 TEST_CASE("the latest failure on a node counts, whatever came between") {
-  const Job job = a_job(HealthLevel::quick, "",
+  const Job job = a_job(HealthLevel::quick, "full",
                         {ended(StopReason::rank_failed, 1000), ended(StopReason::hung, 2000),
                          ended(StopReason::preempted, 3000)});
   CHECK(gate_measuring(job, h01).since == from_ms(2000));
@@ -76,7 +77,7 @@ TEST_CASE("the latest failure on a node counts, whatever came between") {
 
 TEST_CASE("who was asked to go did not fail: the next attempt's gate does not measure for it") {
   const auto is_measured_after = [](StopReason reason) {
-    return is_measured(a_job(HealthLevel::quick, "", {ended(reason)}), h01);
+    return is_measured(a_job(HealthLevel::quick, "full", {ended(reason)}), h01);
   };
   for (const StopReason reason :
        {StopReason::rank_failed, StopReason::node_lost, StopReason::hung, StopReason::faulty}) {
@@ -96,7 +97,7 @@ TEST_CASE("who was asked to go did not fail: the next attempt's gate does not me
 }
 
 TEST_CASE("a node that failed and left an elastic attempt is measured when it is taken again") {
-  Job job = a_job(HealthLevel::quick, "", {});
+  Job job = a_job(HealthLevel::quick, "full", {});
   Attempt attempt;
   attempt.launched = true;
   for (const NodeId& id : {h01, h02, h03}) {

@@ -151,3 +151,36 @@ TEST_CASE("a host that hangs in its own shutdown is rebooted from here before it
     CHECK(site.node(2).fault_drain->fault.check == "host.agent");
   }
 }
+
+TEST_CASE("a host that is away between two steps keeps others from being taken away") {
+  Site site;
+  site.tell(2, {gpu_fault(site.bench.now, Remedy::reboot)});
+  site.ended(2, {});
+  site.bench.pass(reboot_back_limit - Milliseconds{60'000});
+  site.bench.unlink(2);
+  site.bench.pass(Milliseconds{180'000});
+  CHECK(site.failure() == "it did not come back within 15 min");
+  REQUIRE(site.begun() == 1);
+  NodeFault other = gpu_fault(site.bench.now);
+  other.id = "00ff";
+  site.tell(3, {other});
+  CHECK(site.begun() == 1);
+  site.bench.pass(Milliseconds{180'000});
+  CHECK(site.begun() == 2);
+  CHECK(site.latest().node == id_of(2));
+}
+
+TEST_CASE("a host that is drained while it is away is looked for before its power is cut") {
+  Site site;
+  NodeFault fault = gpu_fault(site.bench.now, Remedy::reboot);
+  fault.stops_job = false;
+  fault.shared_cause = true;  // it is waited for others first
+  site.tell(2, {fault});
+  site.bench.unlink(2);
+  site.bench.now += Milliseconds{3'600'000};  // nobody decides anything
+  site.bench.pass(Milliseconds{1000});
+  REQUIRE(site.node(2).fault_drain);
+  CHECK(site.begun() == 0);
+  site.bench.pass(remedy_link_limit);
+  CHECK(site.begun() == 1);
+}

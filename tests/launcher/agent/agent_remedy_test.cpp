@@ -153,13 +153,14 @@ TEST_CASE("a remedy whose time is over is ended with all that it started") {
   TestNode node;
   REQUIRE(node.serve() == 0);
   const std::string child = node.home() + "/child";
-  const Script script(node, "set -m; sleep 60 & echo $! >" + child + "; wait");
+  const Script script(node, "set -m; sleep 60 & echo $! >" + child + ".new; mv " + child + ".new " +
+                                child + "; wait");
   AgentClient client = node.connect();
   greet(client, node);
   RunRemedy request = script.request("r1");
-  request.limit = Milliseconds{1000};
+  request.limit = Milliseconds{5000};
   client.send(request);
-  const auto run = client.await<RemedyRun>(seconds{10});
+  const auto run = client.await<RemedyRun>(seconds{20});
   REQUIRE(run);
   const std::string pid = read_file(child);
   REQUIRE_FALSE(pid.empty());

@@ -127,7 +127,7 @@ TEST_CASE("a job's health settings go to its nodes with the gate and with the st
   CheckNode gate = gate_of(submitted);
   CHECK(gate.with_health);
   CHECK_FALSE(gate.measures);
-  CHECK(gate.health.failure == HealthLevel::full);
+  CHECK(gate.health.failure == HealthLevel::quick);
   CHECK(gate.health.run);
   CHECK(gate.health.skip == std::vector<std::string>{"gpu.clocks"});
   CHECK(gate.skip == gate.health.skip);
@@ -148,7 +148,9 @@ TEST_CASE("a job's health settings go to its nodes with the gate and with the st
 
 TEST_CASE("after a failure the gate measures, and believes no figures from before it") {
   Agents agents;
-  agents.know(Observation{a_job("j", "a")});
+  JobSubmitted submitted = a_job("j", "a");
+  submitted.spec.muster.other["health.failure"] = "full";
+  agents.know(Observation{submitted});
   agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
   Job& job = agents.state.jobs.at({"j"});
   const auto gate_at = [&](std::int64_t ms) {

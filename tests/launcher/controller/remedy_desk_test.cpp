@@ -172,10 +172,11 @@ TEST_CASE("a command that cannot be ended does not hold up the controller") {
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
   const std::string file = "/tmp/muster-held-" + std::to_string(::getpid());
+  ::unlink(file.c_str());
   const pid_t tracer = ::fork();
   if (tracer == 0) {
     pid_t held = 0;
-    while (held == 0) {
+    for (int i = 0; i < 20'000 && held == 0; ++i) {
       std::ifstream(file) >> held;
       ::usleep(1000);
     }
@@ -191,6 +192,7 @@ TEST_CASE("a command that cannot be ended does not hold up the controller") {
     commands.run({"sh", "-c", held}, Milliseconds{2000},
                  [&](const CommandEnded& end) { ended = end; });
     char can = 'n';
+    ::close(ready[1]);
     REQUIRE(::read(ready[0], &can, 1) == 1);
     if (can == 'n') WARN("this user may trace nobody: the command can be ended");
     const auto began = timers.now();
@@ -203,7 +205,6 @@ TEST_CASE("a command that cannot be ended does not hold up the controller") {
   ::waitpid(tracer, nullptr, 0);
   ::unlink(file.c_str());
   ::close(ready[0]);
-  ::close(ready[1]);
 }
 
 TEST_CASE("a command of this host says how it ended, without a shell, and has a limit") {
