@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/catch.h"
+#include "tests/launcher/agent/measure_alone.h"
 #include "tests/launcher/agent/test_node.h"
 
 using namespace muster;
@@ -31,6 +32,7 @@ std::string figure(double gflops) {
 class Gate {
  public:
   explicit Gate(const HealthProfile& profile) : profile_(profile) {
+    measure_alone();
     ::setenv("MUSTER_TEST_MEASURED", file().c_str(), 1);
     begin();
   }

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/catch.h"
+#include "tests/launcher/agent/measure_alone.h"
 #include "tests/launcher/agent/test_node.h"
 
 using namespace muster;
@@ -52,6 +53,7 @@ std::string refusal(AgentClient& client, const std::string& id) {
 }  // namespace
 
 TEST_CASE("one measurement runs at a time, but the probes of one run together") {
+  measure_alone();
   TestNode node;
   REQUIRE(node.serve() == 0);
   AgentClient client = node.connect();

@@ -11,6 +11,7 @@
 
 #include "launcher/agent/controller_line.h"
 #include "tests/catch.h"
+#include "tests/launcher/agent/measure_alone.h"
 
 using namespace muster;
 
@@ -119,6 +120,7 @@ TEST_CASE("a probe has its words alone: its token is no argument") {
 }
 
 TEST_CASE("one of a host measures at a time, and whoever gave up lets the next one") {
+  measure_alone();
   MeasureClaim mine;
   MeasureClaim theirs;
   REQUIRE(mine.take());
@@ -130,6 +132,7 @@ TEST_CASE("one of a host measures at a time, and whoever gave up lets the next o
 }
 
 TEST_CASE("whoever has the claim is named when it is another user") {
+  measure_alone();
   MeasureClaim mine;
   MeasureClaim theirs;
   REQUIRE(theirs.take());
@@ -144,6 +147,7 @@ TEST_CASE("whoever has the claim is named when it is another user") {
 }
 
 TEST_CASE("a claim that one process holds for longer than any measurement is not believed") {
+  measure_alone();
   MeasureClaim mine;
   MeasureClaim theirs;
   REQUIRE(theirs.take());
@@ -162,6 +166,7 @@ TEST_CASE("a claim that one process holds for longer than any measurement is not
 }
 
 TEST_CASE("a process measures for as long as one of its claims is held") {
+  measure_alone();
   CHECK_FALSE(MeasureClaim::is_held_here());
   {
     MeasureClaim mine;
@@ -176,6 +181,7 @@ TEST_CASE("a process measures for as long as one of its claims is held") {
 
 // Nobody reaps it here: as one that hangs in the kernel.
 TEST_CASE("a probe that was killed and does not end keeps others from measuring for a while only") {
+  measure_alone();
   boost::asio::io_context io;
   ControllerLine line;
   ExecSessions execs(io, line);
