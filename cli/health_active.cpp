@@ -10,6 +10,7 @@
 #include "cli/health_profile.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
+#include "health/active/burn_probe.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {
@@ -45,12 +46,34 @@ Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSour
   return std::move(chosen.profile);
 }
 
+std::optional<std::chrono::minutes> burn_of(const HealthActiveOptions& options) {
+  if (!options.burn_minutes) return std::nullopt;
+  return std::chrono::minutes(*options.burn_minutes);
+}
+
+// Who says for how long means that it be run.
+std::vector<std::string> only_of(const HealthActiveOptions& options) {
+  std::vector<std::string> only = options.only;
+  if (options.burn_minutes && !only.empty()) only.emplace_back(burn_probe);
+  return only;
+}
+
+// Empty, or what is wrong with the options.
+std::string misfit_of(const HealthActiveOptions& options) {
+  const auto minutes = options.burn_minutes.value_or(1);
+  if (minutes < 1 || minutes > burn_minutes_max) {
+    return "--burn-minutes: expected 1 to " + std::to_string(burn_minutes_max) + ", got " +
+           std::to_string(minutes);
+  }
+  return options.gate && options.burn_minutes ? "--gate has no time for --burn-minutes" : "";
+}
+
 int measure_nodes(const HealthActiveOptions& options, const CommonOptions& common) {
   const std::string misnamed = misnamed_probe(options.only);
   if (!misnamed.empty()) return refused(misnamed, usage_error, common);
   HealthRunOptions run;
   static_cast<HealthAsked&>(run) = options;
-  run.measured = {options.only, options.disk, options.force};
+  run.measured = {only_of(options), options.disk, options.force, burn_of(options)};
   return run_health_nodes(run, common);
 }
 
@@ -66,13 +89,16 @@ std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
   if (!misused.empty()) return refused(misused, usage_error, common);
+  const std::string misfit = misfit_of(options);
+  if (!misfit.empty()) return refused(misfit, usage_error, common);
   if (!options.nodes.empty() || !options.target.empty()) return measure_nodes(options, common);
   if (options.timeout) return refused("--timeout goes with NODE or --target", usage_error, common);
   HealthSources sources(own_sources("/"));
   const auto profile = profile_for(options, sources, common);
   if (!profile) return refused(profile.error().message, invalid_file, common);
   MeasureWanted wanted;
-  wanted.only = options.only;
+  wanted.only = only_of(options);
+  wanted.burn = burn_of(options);
   wanted.disk_directory = options.disk;
   wanted.force = options.force;
   wanted.before_a_job = options.gate;

@@ -16,6 +16,7 @@ namespace muster {
 struct HealthActiveOptions : HealthAsked {
   std::vector<std::string> only;  // probes; none: those that the profile has a floor for
   std::string disk;               // a directory; empty: no disk is written
+  std::optional<std::int64_t> burn_minutes;  // of a full load that is asked for
   bool force = false;             // idle or not
   bool gate = false;              // a job is about to start here
 };

@@ -208,7 +208,7 @@ NodeAnswer not_measured(const std::string& node, const std::string& target, cons
   answer.node = node;
   answer.target = target;
   answer.fitness = NodeFitness::unclear;
-  answer.why = "not measured: " + why;
+  answer.why = why;
   answer.phase = "not measured";
   for (const std::string& check : checks) {
     FindingReport report = unknown_report(node, check, answer.why, now);

@@ -37,8 +37,8 @@ NodeAnswer read_answer(const std::string& node, const std::string& target, std::
 NodeAnswer no_answer(const std::string& node, const std::string& target, const std::string& why,
                      const std::string& now);
 
-// It was reached and not measured: a job has it, or it is not idle. Each of the `checks` is
-// unknown.
+// It was reached and not measured. `why`: "not started: " of one that a job has, or that is not
+// idle, "not measured: " of one whose measurement failed. Each of the `checks` is unknown.
 NodeAnswer not_measured(const std::string& node, const std::string& target, const std::string& why,
                         const std::vector<std::string>& checks, const std::string& now);
 

@@ -95,7 +95,8 @@ std::vector<NodeOutput> DeskNodes::ask(const std::vector<NodeCommand>& commands)
     } else if (const auto* one = std::get_if<NodeLooked>(&(*message)->message)) {
       const auto place = static_cast<std::size_t>(one->place);
       if (place >= outputs.size() || is_told[place]) continue;
-      outputs[place] = {std::move((*message)->payload), one->error, one->is_void};
+      const std::string error = one->is_started ? one->error : "not started: " + one->error;
+      outputs[place] = {std::move((*message)->payload), error, one->is_void};
       is_told[place] = true;
       ++told;
     }

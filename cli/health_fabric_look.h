@@ -13,8 +13,10 @@
 
 #include "cli/health_fabric_state.h"
 #include "cli/health_report.h"
+#include "health/fabric/ber.h"
 #include "health/fabric/fabric_judges.h"
 #include "health/fabric/fabric_tools.h"
+#include "health/fabric/ufm_events.h"
 #include "health/verdict/check_rules.h"
 
 namespace muster {
@@ -25,6 +27,9 @@ struct FabricLookOptions {
   std::vector<std::string> checks;  // patterns; none: all
   std::string host;                 // where the tools run
   std::function<FabricToolAnswer(FabricTool)> ask;
+  std::function<BerReading()> measure_ber;  // clears the counters; empty: it is not asked
+  std::function<UfmEvents()> read_events;   // empty: there is no log of them
+  std::function<UfmTime()> local_now;       // of the log's host; with read_events
   std::function<Time()> now;
 };
 
@@ -44,7 +49,8 @@ class FabricLook {
   FabricLook(const FabricLook&) = delete;  // its rules refer to its profile
   FabricLook& operator=(const FabricLook&) = delete;
 
-  // Error counters are read by the first look alone: their growth is believed at once.
+  // Error counters, bit error rates and events are read by the first look alone: they are believed
+  // at once.
   void look();
   int looks() const { return looks_; }
   // Whether one more look decides about something that counts.
@@ -60,6 +66,8 @@ class FabricLook {
   void look_at_errors(Findings& findings);
   void look_at_adapters(Findings& findings);
   void look_at_manager(Findings& findings);
+  void look_at_ber(Findings& findings);
+  void look_at_events(Findings& findings);
   void remember(const Findings& findings);
   void forget_what_left(const Findings& findings);
   std::map<std::string, NodeVerdict> verdicts() const;
@@ -68,7 +76,7 @@ class FabricLook {
   CheckRules rules_;
   FabricState state_;
   std::optional<Fabric> links_;  // of this look
-  Findings errors_;              // of the first look
+  Findings at_once_;             // of the first look: what is believed at once
   Findings findings_;            // of the last one
   std::set<std::string> hosts_;
   int first_readings_ = 0;

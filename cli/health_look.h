@@ -65,6 +65,7 @@ class NodeLook {
   bool is_asked_for(const std::string& check) const;
   void take(std::vector<HealthFinding> findings, const FindingsTaken& taken);
   RunFindings latest() const;
+  void keep_board(RunFindings& run) const;
 
   HealthSources& sources_;
   LookOptions options_;

@@ -55,6 +55,8 @@ ProbePlan plan_of(HealthSources& sources, const HealthProfile& profile,
   situation.phase = Phase::on_demand;
   situation.learns = wanted.learns || !wanted.only.empty();
   situation.named = wanted.only;
+  situation.burn = wanted.burn;
+  situation.before_a_job = wanted.before_a_job;
   situation.gpus = kind_of(sources).gpu_count;
   situation.hcas = hcas_of(sources, profile);
   situation.disk_directory = wanted.disk_directory;

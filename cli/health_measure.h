@@ -2,6 +2,8 @@
 // how long that takes, and refuses a host that is not idle.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -18,6 +20,7 @@ struct MeasureWanted {
   bool learns = false;               // all that the node can run, floor or none
   std::vector<std::string> only;     // these probes, floor or none; none: all
   std::string disk_directory;        // empty: no disk is written
+  std::optional<std::chrono::minutes> burn;  // a full load of this time, too
   bool force = false;                // idle or not: what is busy is told, and proves nothing
   bool before_a_job = false;         // that will have the processors as they are
   std::vector<std::string> program;  // empty: muster agent probe

@@ -33,15 +33,19 @@ using Clock = std::chrono::steady_clock;
 constexpr int usage_error = 2;
 constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
 constexpr int internal = static_cast<int>(ExitCode::internal);
-constexpr Milliseconds usual_timeout{15'000};
+// A first login takes seconds on a loaded host, and the checks some more.
+constexpr Milliseconds usual_timeout{30'000};
 constexpr Milliseconds longest_timeout{600'000};
 // Until a node that is to be measured is reached: its first agent is pushed there.
 constexpr Milliseconds reach_timeout{60'000};
-constexpr Milliseconds longest_measuring{3'600'000};
+// A full load may take two hours.
+constexpr Milliseconds longest_measuring{3 * 3'600'000};
 // What its program needs beside the probes, and probes of more devices than were expected.
 constexpr std::chrono::seconds measuring_margin{120};
 // The controller answers for each node in time; one that does not is stuck.
 constexpr Milliseconds patience{10'000};
+// Before the reason, of a node of which a measurement says nothing.
+constexpr const char* not_started = "not started: ";
 
 int failed(const std::string& sentence, int code, const CommonOptions& common) {
   complain(sentence, common);
@@ -111,7 +115,8 @@ ProbePlan plan_for(const Question& question, const std::string& target,
                    const NodesMeasured& wanted) {
   const auto known = question.profiles.find(target);
   const bool is_known = known != question.profiles.end();
-  const ExpectedMeasurement expected{wanted.only, wanted.disk, !is_known && wanted.only.empty()};
+  ExpectedMeasurement expected{wanted.only, wanted.disk, !is_known && wanted.only.empty()};
+  expected.burn = wanted.burn;
   return expected_plan(is_known ? known->second : HealthProfile{}, expected);
 }
 
@@ -158,6 +163,8 @@ Question measuring_question(const std::vector<ComputeTarget>& targets,
     if (has_profile) question.checks[target.name] = checks_of(plan);
   }
   for (const std::string& probe : wanted.only) request.words.push_back("--only=" + probe);
+  if (wanted.burn)
+    request.words.push_back("--burn-minutes=" + std::to_string(wanted.burn->count()));
   if (!wanted.disk.empty()) request.words.push_back("--disk=" + wanted.disk);
   request.limit = options.timeout.value_or(longest + measuring_margin);
   request.timeout = std::min(reach_timeout, options.timeout.value_or(reach_timeout));
@@ -238,10 +245,12 @@ class Asking {
       if (measures && answer.fitness != NodeFitness::unreachable) answer.phase = "measured";
       return answer;
     }
-    if (!measures || !looked.is_reached) return without(node, target, looked.error);
+    if (!measures) return without(node, target, looked.error);
+    if (!looked.is_reached) return without(node, target, not_started + looked.error);
     const auto checks = question_.checks.find(target);
     const bool is_known = checks != question_.checks.end() && !checks->second.empty();
-    return not_measured(node, target, without_hint(looked.error),
+    const std::string what = looked.is_started ? "not measured: " : not_started;
+    return not_measured(node, target, what + without_hint(looked.error),
                         is_known ? checks->second : std::vector<std::string>{"perf.cpu"}, now);
   }
 
@@ -320,6 +329,7 @@ int run_health_nodes(const HealthRunOptions& options, const CommonOptions& commo
   const auto kind = [&](const NodeAnswer& answer) { return profile_of(question, answer); };
   compare_nodes(answers, options.checks, kind, wall_clock_now());
   compare_figures(answers, kind, wall_clock_now());
+  compare_by_rules(answers, options.checks, kind, wall_clock_now());
   sort_worst_first(answers);
   const int kept = keep_metrics(answers, options, common);
   const int code = tell(answers, options, common);

@@ -68,6 +68,10 @@ std::string misfit_of(const HealthPairsOptions& options) {
   if (options.tcp && !options.hcas.empty()) {
     return "--hca asks an InfiniBand fabric, which pairs over TCP know nothing of";
   }
+  if (options.nccl && (options.tcp || options.no_nccl)) {
+    return std::string("--nccl and ") + (options.tcp ? "--tcp" : "--no-nccl") +
+           " exclude each other";
+  }
   if (options.nodes.empty() && options.target.empty()) {
     return "which nodes? NODE names them, --target all of a compute target";
   }
@@ -223,16 +227,33 @@ OrFailure<CommonRails> rails_for(const HealthPairsOptions& options, const PairTe
   return Failure{"the nodes have no InfiniBand device in common; --tcp measures over TCP", unclear};
 }
 
+// Whether pairs reduce over all of their GPUs.
+OrFailure<bool> nccl_for(const HealthPairsOptions& options, const PairTeam& team,
+                         const HealthProfile& profile, const CommonOptions& common) {
+  const bool is_asked = options.nccl;
+  if (!is_asked && (options.tcp || options.no_nccl || !wants_nccl(profile))) return false;
+  const std::string why = why_no_nccl(team.members);
+  if (!why.empty() && is_asked) return Failure{"--nccl: " + why, unclear};
+  if (!why.empty()) notice("GPUs are left out: " + why, common);
+  return why.empty();
+}
+
+std::string way_of(const PairMeasureOptions& options) {
+  if (!options.has_nccl) return options.has_verbs ? "InfiniBand" : "TCP";
+  return options.has_verbs ? "NCCL, rails over InfiniBand" : "NCCL";
+}
+
 void announce(const std::vector<LocaliseNode>& nodes, const PairMeasureOptions& options,
               const CommonOptions& common) {
-  const std::size_t rails = std::max<std::size_t>(1, nodes.front().rails.size());
+  // Rails that are told apart are measured at the same time.
+  const std::size_t rails =
+      options.has_nccl ? 1 : std::max<std::size_t>(1, nodes.front().rails.size());
   const Milliseconds round = options.time * static_cast<int>(rails);
   const LocaliseLimits limits;
   constexpr int usual_rounds = 3;
-  notice("measures pairs of " + std::to_string(nodes.size()) + " nodes over " +
-             (options.has_verbs ? "InfiniBand" : "TCP") + ": about " + elapsed_text(round) +
-             " a round; " + std::to_string(usual_rounds) + " rounds (" +
-             elapsed_text(round * usual_rounds) + ") find one fault, " +
+  notice("measures pairs of " + std::to_string(nodes.size()) + " nodes over " + way_of(options) +
+             ": about " + elapsed_text(round) + " a round; " + std::to_string(usual_rounds) +
+             " rounds (" + elapsed_text(round * usual_rounds) + ") find one fault, " +
              std::to_string(limits.max_rounds) + " at most",
          common);
 }
@@ -257,6 +278,7 @@ PairsResult measured(const std::vector<LocaliseNode>& nodes, const Result<Fabric
   result.noise = localisation.noise();
   result.median_gb_per_s = localisation.median_gb_per_s();
   result.has_verbs = options.has_verbs;
+  result.has_nccl = options.has_nccl;
   result.rails = nodes.front().rails;
   result.seed = settings.seed;
   for (const LocaliseNode& node : nodes) result.nodes.push_back(node.name);
@@ -322,6 +344,9 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
     notice("left out: " + hca + ", which not all nodes have with an active port", common);
   }
   measure.has_verbs = !in_common.empty();
+  const auto nccl = nccl_for(options, *team, profile, common);
+  if (const auto* no = std::get_if<Failure>(&nccl)) return failed(*no, common);
+  measure.has_nccl = std::get<bool>(nccl);
   auto fabric =
       fabric_for(options, std::get<std::vector<HcaPort>>(ports), *team, in_common, profile);
   const auto leaves = leaves_for(options, fabric, common);
@@ -329,12 +354,13 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   const auto nodes = pair_nodes(team->members, in_common, std::get<LeafOfNode>(leaves));
 
   measure.hosts = pair_hosts(target);
+  measure.machines = pair_machines(team->members);
   measure.first_port = static_cast<int>(options.port.value_or(usual_port));
   measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
   measure.on_round = [&](const PairRound& round) { tell_round(round, common); };
   const auto routes = routes_for(options, fabric, nodes, common);
   announce(nodes, measure, common);
-  const auto settings = pair_settings(profile, measure.has_verbs, new_seed());
+  const auto settings = pair_settings(profile, measure, new_seed());
   PairsResult result = measured(nodes, routes, settings, desk, measure);
   if (fabric) fabric->explain(result);
   result.at = wall_clock_now();

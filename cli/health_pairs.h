@@ -22,6 +22,8 @@ struct HealthPairsOptions {
   std::vector<std::string> hcas;        // "mlx5_0:1": by which the fabric is asked; none: any
   bool no_routes = false;               // the fabric is not asked for the ways of packets
   bool tcp = false;                     // although the nodes have InfiniBand
+  bool nccl = false;                    // although the profile has no floor for it
+  bool no_nccl = false;                 // although the profile has one
   bool idle_only = false;               // nodes that are not idle are left out
   bool force = false;                   // hosts that are busy without a job are measured as well
   bool all = false;                     // passes too

@@ -9,6 +9,7 @@
 
 #include "cli/health_leaves.h"
 #include "cli/health_ready.h"
+#include "health/localise/measure_pairs.h"
 #include "health/localise/node_routes.h"
 #include "health/profile.h"
 #include "scheduler/model/compute.h"
@@ -58,8 +59,17 @@ std::vector<LocaliseNode> pair_nodes(const std::vector<PairCandidate>& members,
                                      const std::vector<std::string>& rails,
                                      const LeafOfNode& leaves);
 
-// Floors of the profile; rails are HCAs, or there are none.
-LocaliseSettings pair_settings(const HealthProfile& profile, bool has_verbs, std::uint64_t seed);
+// Floors of the profile for what is measured.
+LocaliseSettings pair_settings(const HealthProfile& profile, const PairMeasureOptions& options,
+                               std::uint64_t seed);
+
+// The profile has a floor for all-reduces of two nodes, and their check is on.
+bool wants_nccl(const HealthProfile& profile);
+// Why the members cannot reduce over their GPUs together; empty: they can.
+std::string why_no_nccl(const std::vector<PairCandidate>& members);
+
+// By node: those of one machine say the same. Without members that do not say.
+std::map<std::string, std::string> pair_machines(const std::vector<PairCandidate>& members);
 
 // What other nodes connect to.
 std::map<std::string, std::string> pair_hosts(const ComputeTarget& target);

@@ -73,12 +73,30 @@ std::vector<std::string> fabric_lines(const PairsResult& result, const LocaliseV
   return lines;
 }
 
+// Rails are told apart by a check of their own.
+const char* check_of(const PairsResult& result, bool is_rail) {
+  if (result.has_nccl && !(is_rail && result.has_verbs)) return "perf.nccl_pair";
+  return result.has_verbs ? "perf.ib_pair" : "perf.tcp_pair";
+}
+
+std::string way_of(const PairsResult& result) {
+  const std::string rails =
+      result.has_verbs ? "InfiniBand, " + counted(result.rails.size(), "rail") : "";
+  if (result.has_nccl) return rails.empty() ? "NCCL" : "NCCL and " + rails;
+  return rails.empty() ? "TCP" : rails;
+}
+
+const char* way_word(const PairsResult& result) {
+  if (result.has_nccl) return "nccl";
+  return result.has_verbs ? "infiniband" : "tcp";
+}
+
 FindingReport report_for(const PairsResult& result, const std::string& host,
                          const std::string& device, CheckStatus status) {
   FindingReport report;
   report.ts = utc_text(result.at);
   report.host = host;
-  report.check = result.has_verbs ? "perf.ib_pair" : "perf.tcp_pair";
+  report.check = check_of(result, false);
   report.device = device;
   report.status = word_of(status);
   report.severity = word_of(Remedy::warn);
@@ -98,6 +116,9 @@ FindingReport report_of(const PairsResult& result, const LocaliseVerdict& verdic
   const std::string device = is_a_node ? verdict.rail : name_of(verdict);
   const CheckStatus status = is_doubtful(verdict) ? CheckStatus::unknown : CheckStatus::fail;
   FindingReport report = report_for(result, host, device, status);
+  const bool is_rail = !verdict.rail.empty() || verdict.kind == LocaliseKind::link ||
+                       verdict.kind == LocaliseKind::fabric_switch;
+  report.check = check_of(result, is_rail);
   if (!is_a_node) report.fault_class = word_of(FaultClass::infra);
   report.value = report_value(is_doubtful(verdict) ? "slow within the noise"
                               : verdict.no_result  ? "no result"
@@ -286,9 +307,7 @@ std::string pairs_text(const PairsResult& result, const HealthTextForm& form) {
   const std::size_t more =
       result.complaints.size() - std::min(result.complaints.size(), complaints_shown);
   if (more > 0 && !form.all) text += "no result: " + std::to_string(more) + " more, with --all\n";
-  const std::string over =
-      result.has_verbs ? "InfiniBand, " + counted(result.rails.size(), "rail") : "TCP";
-  text += counted(result.nodes.size(), "node") + " over " + over + ", " +
+  text += counted(result.nodes.size(), "node") + " over " + way_of(result) + ", " +
           counted(static_cast<std::size_t>(result.rounds), "round") + " in " +
           elapsed_text(result.took);
   if (result.median_gb_per_s > 0) {
@@ -305,7 +324,7 @@ Document pairs_document(const PairsResult& result) {
   out["profile"] = text_or_null(result.profile);
   out["took_ms"] = result.took.count();
   out["seed"] = result.seed;
-  out["over"] = result.has_verbs ? "infiniband" : "tcp";
+  out["over"] = way_word(result);
   out["rails"] = result.rails;
   out["nodes"] = result.nodes;
   out["left_out"] = Document::array();

@@ -1,12 +1,17 @@
 #include "cli/health_ready.h"
 
 #include <charconv>
+#include <chrono>
+#include <cstdlib>
 
 #include "cli/health_idle.h"
 #include "cli/terminal.h"
+#include "health/active/gpu_program.h"
+#include "health/active/tool_process.h"
 #include "health/fabric/fabric.h"
 #include "health/infiniband/port.h"
 #include "health/infiniband/sources.h"
+#include "launcher/agent/gpu_count.h"
 
 namespace muster {
 
@@ -16,6 +21,13 @@ constexpr std::size_t hcas_most = 64;
 constexpr std::string_view busy_word = "busy ";
 constexpr std::string_view hca_word = "hca ";
 constexpr std::string_view guid_word = "guid ";
+constexpr std::string_view boot_word = "boot ";
+constexpr std::size_t boot_id_bytes_most = 64;
+constexpr std::string_view nccl_word = "nccl ";
+constexpr int gpus_most = 64;
+constexpr int version_most = 10'000'000;
+// It asks no driver; libraries may lie on a slow file system.
+constexpr std::chrono::seconds nccl_limit{10};
 
 std::string after(std::string_view line, std::string_view word) {
   return std::string(line.substr(word.size()));
@@ -44,6 +56,39 @@ void note_guid(std::string_view words, NodeReadiness& found) {
   const bool is_guid = error == std::errc() && at == end && guid != 0;
   if (is_guid && found.guids.size() < hcas_most)
     found.guids[std::string(words.substr(blank + 1))] = guid;
+}
+
+bool is_boot_id(std::string_view text) {
+  return !text.empty() && text.size() <= boot_id_bytes_most &&
+         text.find_first_not_of("0123456789abcdef-") == text.npos;
+}
+
+// The whole text, from 1 on.
+std::optional<int> count_in(std::string_view text, int most) {
+  int number = 0;
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && at == text.data() + text.size();
+  return is_number && number >= 1 && number <= most ? std::optional(number) : std::nullopt;
+}
+
+std::optional<NodeNccl> nccl_in(std::string_view words) {
+  const std::size_t blank = words.find(' ');
+  if (blank == words.npos) return std::nullopt;
+  const auto version = count_in(words.substr(0, blank), version_most);
+  const auto gpus = count_in(words.substr(blank + 1), gpus_most);
+  return version && gpus ? std::optional(NodeNccl{*version, *gpus}) : std::nullopt;
+}
+
+std::optional<NodeNccl> own_nccl() {
+  const char* root = std::getenv(system_root_name);
+  const auto gpus = count_gpus(root == nullptr ? "" : root);
+  if (!gpus || *gpus < 1) return std::nullopt;
+  const auto until = std::chrono::steady_clock::now() + nccl_limit;
+  const ToolRun run = ToolProcess({gpu_program(), "nccl-version"}).wait(until);
+  const auto version = run.exit_code == 0 && run.output.ends_with('\n')
+                           ? count_in(run.output.substr(0, run.output.size() - 1), version_most)
+                           : std::nullopt;
+  return version ? std::optional(NodeNccl{*version, std::min(*gpus, gpus_most)}) : std::nullopt;
 }
 
 void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
@@ -77,6 +122,10 @@ std::optional<NodeReadiness> read_readiness(std::string_view text) {
     if (line.starts_with(hca_word) && found.hcas.size() < hcas_most) {
       found.hcas.push_back(after(line, hca_word));
     }
+    if (line.starts_with(boot_word) && is_boot_id(line.substr(boot_word.size()))) {
+      found.boot_id = after(line, boot_word);
+    }
+    if (line.starts_with(nccl_word)) found.nccl = nccl_in(line.substr(nccl_word.size()));
     if (line.starts_with(guid_word)) note_guid(line.substr(guid_word.size()), found);
   }
   return std::nullopt;
@@ -89,6 +138,11 @@ std::string text_of(const NodeReadiness& readiness) {
   for (const auto& [hca, guid] : readiness.guids) {
     text += std::string(guid_word) + text_of_guid(guid) + " " + hca + "\n";
   }
+  if (!readiness.boot_id.empty()) text += std::string(boot_word) + readiness.boot_id + "\n";
+  if (readiness.nccl) {
+    text += std::string(nccl_word) + std::to_string(readiness.nccl->version) + " " +
+            std::to_string(readiness.nccl->gpus) + "\n";
+  }
   return text + ready_probe + "\n";
 }
 
@@ -100,6 +154,8 @@ int tell_readiness() {
     if (c == '\n') c = ' ';
   }
   add_usable_hcas(sources, readiness);
+  readiness.boot_id = sources.boot_id();
+  readiness.nccl = own_nccl();
   write_all(Stream::out, text_of(readiness));
   return 0;
 }

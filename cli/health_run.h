@@ -1,6 +1,7 @@
 // `muster health`: one run of this host's checks, for a person, a program or a monitor.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ struct NodesMeasured {
   std::vector<std::string> only;  // probes; none: those that the profile has a floor for
   std::string disk;               // a directory there; empty: no disk is written
   bool force = false;
+  std::optional<std::chrono::minutes> burn{};  // a full load of this time, too
 };
 
 struct HealthRunOptions : HealthAsked {

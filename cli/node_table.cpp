@@ -35,11 +35,12 @@ std::string job_text(const NodeLine& node) {
 // What muster does about it now, or could not do: then a person has to.
 std::string remedy_note(const NodeLine& node) {
   if (!node.remedy.empty()) return node.remedy + " since " + local_text(*node.remedy_since);
-  if (node.remedies.empty() || node.remedies.back().failure.empty()) return "";
+  if (node.remedies.empty() || node.remedies.back().failure.empty()) return node.not_remedied;
   const RemedyTry& latest = node.remedies.back();
-  if (latest.at < *node.unfit_since) return "";
+  if (latest.at < *node.unfit_since) return node.not_remedied;
   const char* what = latest.step == RemedyStep::reset ? "reset" : "reboot";
-  return std::string(what) + " by muster failed: " + latest.failure;
+  return std::string(what) + " by muster failed: " + latest.failure +
+         (node.not_remedied.empty() ? "" : "; " + node.not_remedied);
 }
 
 std::string unfit_text(const NodeLine& node) {
@@ -197,6 +198,8 @@ Document nodes_document(const std::vector<NodeLine>& nodes) {
     one["faults"] = faults_document(node);
     one["remedy"] = remedy_document(node);
     one["remedies"] = remedies_document(node);
+    one["not_remedied"] =
+        node.not_remedied.empty() ? Document(nullptr) : Document(node.not_remedied);
     one["connect_ms"] = Document::object();
     for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
     out.push_back(std::move(one));

@@ -25,7 +25,9 @@ Table table_of_nodes(const std::vector<NodeLine>& nodes);
 void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common);
 
 // [{name, link, host_name, gpus, job, spare, drained, drain_reason, leaves, set_aside: {reason,
-// since, until}, suspicion, evidence: [{job, at, what}], connect_ms: {phase: milliseconds}}]
+// since, until}, suspicion, evidence: [{job, at, what}], unfit, faults: [{id, check, …}], remedy:
+// {what, since}, remedies: [{at, fault, step, failure}], not_remedied: why muster cannot do what is
+// due, connect_ms: {phase: milliseconds}}]
 Document nodes_document(const std::vector<NodeLine>& nodes);
 
 }  // namespace muster

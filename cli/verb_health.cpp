@@ -51,7 +51,7 @@ Action declare_run(Arguments& of) {
   auto options = std::make_shared<HealthRunOptions>();
   of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
   of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
-  of.option("--timeout", options->timeout, "With nodes: for each of them (default 15s)");
+  of.option("--timeout", options->timeout, "With nodes: for each of them (default 30s)");
   of.option("--profile", options->profile,
             "What a healthy host is: NAME or FILE, default by its GPUs");
   of.flag("--profile-alone", options->profile_alone,
@@ -110,8 +110,9 @@ void add_learn_and_record(CommandLine& line) {
   });
   VerbTexts record = texts_of("record", "Save what the checks read, to be looked at elsewhere");
   record.footer =
-      "Sources are recorded as they are, with lines of the kernel's log: read them before you\n"
-      "give them away. Environments, keys and command lines are not among them.";
+      "Sources are recorded as they are, with lines of the kernel's log and the board's events:\n"
+      "read them before you give them away. Environments, keys and command lines are not among\n"
+      "them.";
   line.verb_of(group, record, [](Arguments& of) {
     auto options = std::make_shared<HealthRecordOptions>();
     of.argument("DIR", options->directory, "A new or an empty directory");
@@ -126,16 +127,19 @@ void add_active(CommandLine& line) {
   texts.monitor_outputs = true;
   texts.footer =
       "Probes: cpu, memory, disk, ib-loop, gpu-host, gpu-memory, gpu-peer, gpu-nccl,\n"
-      "gpu-nccl-loop, gpu-matrix, gpu-sdc, dcgm. Without --only those that the profile has a\n"
-      "floor for; gpu-sdc and dcgm where it names perf.sdc or perf.dcgm under `checks` or\n"
-      "`required` (`perf.dcgm: {level: 2}`: as `dcgmi diag -r 2`). How long that takes is said\n"
-      "beforehand; each is killed at its limit. A host with ranks, processes on its GPUs or busy\n"
-      "processors is refused with exit code 3. Otherwise exit codes as of `muster health`, which\n"
-      "goes on telling of what failed until it passed three times.\n"
+      "gpu-nccl-loop, gpu-matrix, gpu-sdc, cpu-sdc, dcgm, burn. Without --only those that the\n"
+      "profile has a floor for; gpu-sdc and cpu-sdc, dcgm, burn where it names perf.sdc,\n"
+      "perf.dcgm, perf.burn in `checks` or `required` (`perf.dcgm: {level: 2}`: as `dcgmi\n"
+      "diag -r 2`; `perf.burn: {time_min: 60}`, else 20: full load on all processors and GPUs,\n"
+      "and what slows them). How long that takes is said beforehand; each is killed at its\n"
+      "limit. A host with ranks, processes on its GPUs or busy processors is refused with exit\n"
+      "code 3. Otherwise exit codes as of `muster health`, which goes on telling of what failed\n"
+      "until it passed three times.\n"
       "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
       "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
       "and profile on each figure is also held against the median of all: 5 % below it fails, of\n"
-      "products 7 %, of disks 20 %, and what the profile's rules `below_median_pct` say instead.";
+      "products 7 %, of disks 20 %, and what the profile's rules `below_median_pct` say instead.\n"
+      "Its rules `value` and `count_of` judge one node, `majority` and `all_equal` compare them.";
   line.verb_of(group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthActiveOptions>();
     of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
@@ -147,6 +151,8 @@ void add_active(CommandLine& line) {
     of.flag("--profile-alone", options->profile_alone,
             "FILE is whole: it does not go over a shipped one");
     of.repeated("--only", options->only, "Only this probe, floor or none (again for more)");
+    of.option("--burn-minutes", options->burn_minutes,
+              "Full load too, for so long (1 to 120), and what slows it");
     of.option("--disk", options->disk, "The disk of this DIR is measured too");
     of.flag("--force", options->force, "Measure although the host is not idle");
     of.flag("--gate", options->gate, "As before a job: processors may be busy; remembers nothing");
@@ -163,7 +169,10 @@ void add_fabric(CommandLine& line) {
       "infiniband-diags; most want root. One that is not there, or gave no answer twice, is\n"
       "unknown. Of error counters the growth is judged, over 5 minutes or more: what is\n"
       "remembered lies in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
-      "3 as well when no tool answers.";
+      "3 as well when no tool answers.\n"
+      "--ber wants ibdiagnet and a load on the fabric, clears the counters of all ports, and then\n"
+      "takes TIME, 1m to 1h. --ufm-events reads the event.log of NVIDIA's UFM, in the local time\n"
+      "of this host; a cable that went down 3 times in 24 hours fails (fab.events: {flaps: 3}).";
   line.verb_of(group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthFabricOptions>();
     of.option("--profile", options->profile, "Rate and width of hosts' links: NAME or FILE");
@@ -172,6 +181,9 @@ void add_fabric(CommandLine& line) {
     of.option("--hca", options->hca, "By which port of this host, as mlx5_0:1");
     of.repeated("--check", options->checks, "Only these, as fab.links (again for more)");
     of.option("--deadline", options->deadline, "Of each run of a tool, default 1m");
+    of.option("--ber", options->ber, "Measure bit error rates over this time, as 5m");
+    of.repeated("--ufm-events", options->ufm_events,
+                "This log of UFM tells of flaps: FILE (again for older parts, those first)");
     of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
     declare_kept(of, *options);
     return [options](const CommonOptions& common) { return run_health_fabric(*options, common); };
@@ -184,9 +196,12 @@ void add_pairs(CommandLine& line) {
   texts.monitor_outputs = true;
   texts.footer =
       "Idle nodes measure their bandwidth in pairs, all pairs at the same time: over InfiniBand\n"
-      "with the perftest tools where the nodes have it, else over TCP. Who is slow with several\n"
-      "partners is named, with the measurements. One fault takes three rounds of --time (for each\n"
-      "rail), whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
+      "with the perftest tools where the nodes have it, else over TCP. Where the profile has a\n"
+      "floor two_node_allreduce_gb_per_s, or with --nccl, all-reduces over the GPUs of both nodes\n"
+      "find the slow node, where all have GPUs and muster-gpu-probe with one NCCL; its InfiniBand\n"
+      "devices are told apart rail by rail. Who is slow with several partners is named, with the\n"
+      "measurements. One fault takes three rounds of --time (for each rail; with NCCL and half a\n"
+      "minute), whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
       "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
       "FILE of --leaves has lines \"node leaf\"; without it ibnetdiscover is asked, on this host.\n"
       "Where dump_fts (of the same package, infiniband-diags; most want root) tells the routes of\n"
@@ -209,6 +224,9 @@ void add_pairs(CommandLine& line) {
                 "By which port of this host the fabric is asked, as mlx5_0:1 (again for more)");
     of.flag("--no-routes", options->no_routes, "Do not go by the routes that the fabric tells");
     of.flag("--tcp", options->tcp, "Over TCP, although the nodes have InfiniBand");
+    of.flag("--nccl", options->nccl,
+            "All GPUs of both nodes, though the profile has no floor for it");
+    of.flag("--no-nccl", options->no_nccl, "Leave GPUs out, although the profile has such a floor");
     of.option("--port", options->port, "The first of the ports that are used (default 18700)");
     of.flag("--idle-only", options->idle_only, "Leave out nodes that are not idle");
     of.flag("--force", options->force, "Measure hosts that are busy without a job as well");

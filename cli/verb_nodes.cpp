@@ -132,7 +132,7 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
 void add_nodes(CommandLine& line) {
   line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments& of) {
     auto target = std::make_shared<std::string>();
-    of.option("--rearm", *target, "Let muster set nodes of a target aside again, or a check drain");
+    of.option("--rearm", *target, "TARGET, CHECK@TARGET or CHECK: let it set aside or drain again");
     return [target](const CommonOptions& common) {
       return target->empty() ? show_nodes(common) : rearm(*target, common);
     };

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "health/catalogue.h"
+#include "health/number_text.h"
 #include "health/profile_rules.h"
 #include "scheduler/model/result.h"
 
@@ -18,12 +18,6 @@ struct Bound {
   CheckSeverity severity;
 };
 
-std::string number_text(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
-
 // How bad a figure is that does not keep one of its bounds.
 class Bounds {
  public:
@@ -34,6 +28,9 @@ class Bounds {
     if (floor != profile.floors.end()) {
       const char* from = metric.is_ceiling ? "limit of the profile" : "floor of the profile";
       all_.push_back({floor->second, from, usual_});
+    }
+    for (const RuleCase& rule : rules_on_figure(profile, RuleOperator::value, metric)) {
+      all_.push_back({rule.arg, rule_words(rule.name), rule.severity});
     }
     if (metric.node_pct && peers.node_median) {
       all_.push_back(share_of("node", *peers.node_median, *metric.node_pct, usual_));
@@ -79,11 +76,11 @@ class Bounds {
 
   // The site's own rules stand in the place of the usual one.
   void add_fleet(const HealthProfile& profile, double median) {
-    const auto rules = median_rules(profile, metric_.check);
+    const auto rules = rules_on_figure(profile, RuleOperator::below_median_pct, metric_);
     if (rules.empty()) all_.push_back(share_of("fleet", median, metric_.fleet_pct, usual_));
-    for (const MedianRule& rule : rules) {
-      Bound bound = share_of("fleet", median, rule.percent, rule.severity);
-      bound.from += " (rule " + rule.name + ")";
+    for (const RuleCase& rule : rules) {
+      Bound bound = share_of("fleet", median, rule.arg, rule.severity);
+      bound.from += " (" + rule_words(rule.name) + ")";
       all_.push_back(std::move(bound));
     }
   }

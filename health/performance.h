@@ -1,8 +1,8 @@
 // What the performance checks measure and how a number is judged: by the profile's floor of its
-// name, by the node's other devices, by the fleet. Floors age, and a fleet has no view of a
-// slowdown that all nodes share: where there are both, both must hold. How far from the fleet is
-// too far stands with the metric, unless the profile has rules for its check. Of counted faults
-// none is right, whoever says what. Pure.
+// name and its rules `value`, by the node's other devices, by the fleet. Floors age, and a fleet
+// has no view of a slowdown that all nodes share: where there are both, both must hold. How far
+// from the fleet is too far stands with the metric, unless the profile has rules for its check. Of
+// counted faults none is right, whoever says what. Pure.
 #pragma once
 
 #include <optional>
@@ -38,7 +38,7 @@ struct PerformancePeers {
 // A median of fewer says little.
 inline constexpr int fleet_min_nodes = 8;
 
-// Nothing when neither a floor nor a peer says what is right, and it is no count of faults.
+// Nothing when neither a floor, a rule nor a peer says what is right, and it is no count of faults.
 std::optional<HealthFinding> judge_performance(const HealthProfile& profile,
                                                const PerformanceSample& sample,
                                                const PerformancePeers& peers);

@@ -37,6 +37,11 @@ constexpr std::array table{
     PerformanceMetric{"fio_write_mb_per_s", "perf.fio", "MB/s", false, 20},
     PerformanceMetric{"dcgm_failed_tests", "perf.dcgm", "tests", true, 0, {}, true},
     PerformanceMetric{"sdc_wrong_products", "perf.sdc", "products", true, 0, {}, true},
+    PerformanceMetric{"cpu_sdc_wrong_products", "perf.sdc", "products", true, 0, {}, true},
+    PerformanceMetric{"burn_throttle_events", "perf.burn", "events", true, 0, {}, true},
+    PerformanceMetric{"burn_slow_windows", "perf.burn", "windows", true, 0, {}, true},
+    PerformanceMetric{"burn_slowed_clocks_s", "perf.burn", "s", true, 0, {}, true},
+    PerformanceMetric{"burn_xids", "perf.burn", "Xids", true, 0, {}, true},
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ struct FileReading {
   std::string error;  // empty: it was read; "No such file or directory", "no answer within 5 s"
   bool is_missing = false;
   bool ok() const { return error.empty(); }
+  friend bool operator==(const FileReading&, const FileReading&) = default;
 };
 
 class SourceFiles {
@@ -36,6 +37,7 @@ class SourceFiles {
   std::vector<std::string> names_below(std::string_view directory) const;
 
   const std::map<std::string, FileReading, std::less<>>& all() const { return files_; }
+  friend bool operator==(const SourceFiles&, const SourceFiles&) = default;
 
  private:
   std::map<std::string, FileReading, std::less<>> files_;

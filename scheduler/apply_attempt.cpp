@@ -54,6 +54,7 @@ void apply_one(State& state, Time at, const StagingBegun& record) {
   Job& job = *find_job(state, record.job);
   job.waiting_since.reset();
   job.waited_before = Milliseconds{0};
+  job.measured_meanwhile = Milliseconds{0};
   job.abandoned = 0;
 }
 

@@ -176,6 +176,7 @@ void apply_one(State& state, Time at, const NodeReleased& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
   if (!node || !node->leaves) return;
+  if (phase_of<Gathering>(*attempt)) note_measured(state, record.job, record.node, at);
   if (phase_of<Gathering>(*attempt)) return let_go(state, *attempt, *node);
   const bool may_run = attempt->launched && node->may_have_started();
   if (may_run && !node->is_quiet()) return;

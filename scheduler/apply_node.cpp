@@ -2,6 +2,7 @@
 #include <set>
 
 #include "scheduler/apply_parts.h"
+#include "scheduler/breaker_name.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/remedies.h"
@@ -100,6 +101,7 @@ void apply_one(State& state, Time at, const NodeDrainSet& record) {
 
 void apply_one(State& state, Time at, const LinkUp& record) {
   Node& node = node_at(state, record.node);
+  if (node.owner) note_measured(state, *node.owner, record.node, at);
   const LinkUp* last = last_agent(node);
   const bool fresh_agent = last && last->agent_id != record.agent_id;
   node.link = Linked{record, at};
@@ -120,6 +122,7 @@ void apply_one(State& state, Time at, const LinkUp& record) {
 
 void apply_one(State& state, Time at, const LinkDown& record) {
   Node& known = node_at(state, record.node);
+  if (known.owner) note_measured(state, *known.owner, record.node, at);
   hear_nothing(state, known, record, at);
   const bool was_lost = std::holds_alternative<Unlinked>(known.link);
   if (!was_lost) {
@@ -156,11 +159,18 @@ void apply_one(State& state, Time at, const BreakerOpened& record) {
   breaker.open_since = at;
   breaker.reason = record.reason;
   breaker.is_check = record.is_check;
-  if (record.is_check) forget_remedies(state, record.target, at - record.window);
+  if (!record.is_check) return;
+  const std::string_view check = check_of_breaker(record.target);
+  const bool is_of_all = check == record.target;
+  forget_remedies(state, check, at - record.window, is_of_all ? nullptr : &record.nodes);
 }
 
 void apply_one(State& state, Time at, const BreakerReset& record) {
-  state.breakers[record.target] = Breaker{std::nullopt, "", false, at};
+  const Breaker armed{std::nullopt, "", false, at};
+  state.breakers[record.target] = armed;
+  for (auto& [name, breaker] : state.breakers) {
+    if (breaker.is_check && names_breaker(record.target, name)) breaker = armed;
+  }
 }
 
 void apply_one(State& state, Time at, const NodeFaultsSeen& record) {

@@ -78,6 +78,8 @@ AttemptNode joining_node(const NodeId& id, Time at);  // the same, while the oth
 void deal_ranks(Attempt& attempt, const Distribution& distribution);  // to the nodes it has now
 bool is_free(const State& state, const NodeId& id);
 void forget_spare(Attempt& attempt, const NodeId& id);
+// That its gate measured it until now, where it did: before anything changes that ends that.
+void note_measured(State& state, const JobId& job, const NodeId& node, Time at);
 void remember_agent(const State& state, AttemptNode& node);  // that is told to start ranks
 void run_when_started(Attempt& attempt, Time at);
 void release(State& state, const NodeId& id, const JobId& owner);

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "scheduler/apply_parts.h"
+#include "scheduler/gate_measuring.h"
 #include "scheduler/lookup.h"
 #include "scheduler/resume_point.h"
 
@@ -31,6 +32,18 @@ bool is_last_step_saved(const Attempt& attempt, bool newer_checkpoint,
   return last && last->step >= *attempt.last_step;
 }
 
+std::vector<RanThere> ran_there(const Attempt& attempt, Time ended_at) {
+  std::vector<RanThere> ran;
+  for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
+    if (!may_have_run(attempt, i)) continue;
+    const AttemptNode& node = attempt.nodes[i];
+    RanThere there{node.id, std::nullopt, ended_at};
+    if (node.leaves) there = {node.id, node.leaves->reason, node.left_at};
+    ran.push_back(std::move(there));
+  }
+  return ran;
+}
+
 PastAttempt past_of(const Attempt& attempt, const AttemptEnded& record, Time at) {
   PastAttempt past;
   past.id = attempt.id;
@@ -42,6 +55,7 @@ PastAttempt past_of(const Attempt& attempt, const AttemptEnded& record, Time at)
     if (node.is_active()) past.nodes.push_back(node.id);
   }
   for (const AttemptNode& spare : attempt.spares) past.spares.push_back(spare.id);
+  past.ran = ran_there(attempt, at);
   const auto& newest = record.newest_checkpoint;
   past.newer_checkpoint =
       newest && (!attempt.resume_from || newest->step > attempt.resume_from->step);
@@ -77,6 +91,14 @@ void give_back(State& state, const Job& job, const Attempt& attempt) {
 bool is_free(const State& state, const NodeId& id) {
   const Node* node = find_node(state, id);
   return !node || !node->owner;
+}
+
+void note_measured(State& state, const JobId& id, const NodeId& node, Time at) {
+  Job* job = find_job(state, id);
+  Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  if (!attempt || !phase_of<Gathering>(*attempt) || !has_measuring_gate(job->spec)) return;
+  const AttemptNode* measured = find_node(*attempt, node);
+  if (measured) add_measured(attempt->measured, span_measured(state, *job, *measured, at));
 }
 
 void forget_spare(Attempt& attempt, const NodeId& id) {
@@ -116,6 +138,7 @@ void apply_one(State& state, Time at, const NodeReplaced& record) {
   AttemptNode* node = attempt ? find_node(*attempt, record.old_node) : nullptr;
   const AttemptNode* spare = attempt ? find_spare(*attempt, record.new_node) : nullptr;
   if (!node || !(spare || is_free(state, record.new_node))) return;
+  note_measured(state, record.job, record.old_node, at);
   attempt->passed_over.push_back(record);
   release(state, record.old_node, record.job);
   *node = spare ? *spare : fresh_node(record.new_node, at);
@@ -138,10 +161,11 @@ void apply_one(State& state, Time at, const SpareAdded& record) {
   node_at(state, record.node).owner = record.job;
 }
 
-void apply_one(State& state, Time, const PlacementAbandoned& record) {
+void apply_one(State& state, Time at, const PlacementAbandoned& record) {
   const Attempt* attempt = gathering(state, record.job, record.attempt);
   if (!attempt) return;
   Job& job = *find_job(state, record.job);
+  job.measured_meanwhile += measured_for(state, job, *attempt, at);
   for (const AttemptNode& node : attempt->nodes) release(state, node.id, record.job);
   release_spares(state, job, *attempt);
   if (!job.waiting_since) job.waiting_since = attempt->placed_at;

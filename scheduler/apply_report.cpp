@@ -93,6 +93,7 @@ void run_when_started(Attempt& attempt, Time at) {
 void apply_one(State& state, Time at, const NodeChecked& record) {
   AttemptNode* node = reporting_or_spare<Gathering>(state, record);
   if (!node || node->checked) return;
+  note_measured(state, record.job, record.node, at);
   node->checked = record;
   node->asked_at = at;
   Job& job = *find_job(state, record.job);

@@ -7,6 +7,7 @@
 #include "scheduler/gpu_fit.h"
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
+#include "scheduler/remedy_runs.h"
 #include "scheduler/sentences.h"
 #include "scheduler/suspicion.h"
 
@@ -81,7 +82,10 @@ Candidate judge(Turn& turn, const Job& job, const NodeId& id) {
   if (const auto shortage = node ? known_shortage(*node, job) : std::nullopt) {
     return {id, Unusable{}, id.value + " " + *shortage};
   }
-  if (auto refusal = refusal_of(node, turn.moment)) return {id, Drained{}, std::move(*refusal)};
+  if (auto refusal = refusal_of(node, turn.moment)) {
+    const auto hindrance = node ? remedy_hindrance(turn.state, *node) : std::nullopt;
+    return {id, Drained{}, hindrance ? *refusal + "; " + *hindrance : *refusal};
+  }
   if (node && node->owner) return {id, Busy{}, owner_text(turn.state, *node)};
   if (turn.given.count(id) || is_kept_from(turn, job, id)) {
     return {id, Busy{}, id.value + " is kept for a job ahead of it"};

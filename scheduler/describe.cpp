@@ -158,6 +158,9 @@ void put_rank(Text& text, const std::string& at, const Rank& rank) {
 void put_attempt(Text& text, const std::string& at, const Attempt& attempt) {
   text.line(at + ".id", attempt.id);
   text.line(at + ".placed_at", attempt.placed_at);
+  for (const TimeSpan& span : attempt.measured) {
+    text.line(at + ".measured", std::vector<Time>{span.from, span.to});
+  }
   put_phase(text, at, attempt.phase);
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
     put_node(text, at + ".node" + std::to_string(i), attempt.nodes[i]);
@@ -192,6 +195,11 @@ void put_past(Text& text, const std::string& at, const PastAttempt& past) {
   text.line(at + ".reschedule", past.reschedule);
   text.line(at + ".nodes", past.nodes);
   text.line(at + ".spares", past.spares);
+  for (const RanThere& there : past.ran) {
+    text.line(at + ".ran", there.node);
+    text.line(at + ".ran.left", there.left);
+    text.line(at + ".ran.until", there.until);
+  }
   text.line(at + ".charged", past.charged);
   text.line(at + ".newer_checkpoint", past.newer_checkpoint);
   text.line(at + ".saved_last_step", past.saved_last_step);
@@ -225,6 +233,7 @@ void put_job(Text& text, const Job& job) {
   }
   text.line(at + ".waiting_since", job.waiting_since);
   text.line(at + ".waited_before", job.waited_before);
+  text.line(at + ".measured_meanwhile", job.measured_meanwhile);
   text.line(at + ".ran_for", job.ran_for);
   text.line(at + ".abandoned", job.abandoned);
   text.line(at + ".avoid", job.avoid);

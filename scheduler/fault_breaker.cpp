@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "scheduler/breaker_name.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/sentences.h"
@@ -82,7 +83,7 @@ bool is_drained_now(const Turn& turn, const NodeId& id, const std::string& check
 
 bool has_it_lately(const Turn& turn, const Node& node, const std::string& check, Time begin) {
   return std::any_of(node.faults.begin(), node.faults.end(), [&](const NodeFault& fault) {
-    if (fault.check != check || !calls_for_drain(node, fault) || is_withheld(turn, fault)) {
+    if (fault.check != check || !calls_for_drain(node, fault) || is_withheld(turn, node, fault)) {
       return false;
     }
     const auto told = node.faults_told.find(fault.id);
@@ -100,6 +101,23 @@ bool counts(const Turn& turn, const Node& node, const NodeFault& fault, Millisec
          has_it_lately(turn, node, fault.check, begin - shared_cause_settles);
 }
 
+// Whose remedies were in vain.
+std::vector<NodeId> found_by(const Turn& turn, const Fleet& fleet, const std::string& check,
+                             Milliseconds window) {
+  const Time begin = turn.moment.now() - window;
+  std::set<NodeId> remedied;
+  for (const RemedyTaken& taken : turn.state.remedies) {
+    if (taken.check == check && taken.asked_at > begin) remedied.insert(taken.node);
+  }
+  std::vector<NodeId> found;
+  for (const Node* node : fleet.known) {
+    if (remedied.contains(node->id) || is_drained_now(turn, node->id, check)) {
+      found.push_back(node->id);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 // Since somebody said that the node is sound, only what was found later counts.
@@ -109,15 +127,54 @@ bool calls_for_drain(const Node& node, const NodeFault& fault) {
          fault.fault_class != FaultClass::user;
 }
 
-bool is_withheld(const Turn& turn, const NodeFault& fault) {
+bool is_withheld(const Turn& turn, const Node& node, const NodeFault& fault) {
+  std::optional<std::set<std::string>> targets;
+  const auto is_about_it = [&](const std::string& name) {
+    if (check_of_breaker(name) != fault.check) return false;
+    if (!targets) targets = targets_of(turn.state, node.id);
+    return targets->empty() || is_breaker_of(name, *targets);
+  };
   for (const Decision& decision : turn.decisions) {
     const auto* opened = std::get_if<BreakerOpened>(&decision);
-    if (opened && opened->is_check && opened->target == fault.check) return true;
+    if (opened && opened->is_check && is_about_it(opened->target)) return true;
   }
-  const auto found = turn.state.breakers.find(fault.check);
-  if (found == turn.state.breakers.end()) return false;
-  const Breaker& breaker = found->second;
-  return breaker.open_since || (breaker.reset_at && fault.since <= *breaker.reset_at);
+  const auto& all = turn.state.breakers;
+  for (auto it = all.lower_bound(fault.check);
+       it != all.end() && it->first.starts_with(fault.check); ++it) {
+    const Breaker& breaker = it->second;
+    const bool holds = breaker.open_since || (breaker.reset_at && fault.since <= *breaker.reset_at);
+    if (holds && is_about_it(it->first)) return true;
+  }
+  return false;
+}
+
+bool is_rearmed_since(const State& state, const NodeId& node, const NodeFault& fault) {
+  return std::any_of(state.breakers.begin(), state.breakers.end(), [&](const auto& entry) {
+    const auto& [name, breaker] = entry;
+    return breaker.reset_at && fault.since <= *breaker.reset_at &&
+           check_of_breaker(name) == fault.check && is_breaker_of(name, targets_of(state, node));
+  });
+}
+
+std::vector<std::string> checks_withheld(const State& state, const std::string& target) {
+  std::set<std::string> checks;
+  for (const auto& [name, breaker] : state.breakers) {
+    const bool is_open = breaker.is_check && breaker.open_since;
+    if (is_open && is_breaker_of(name, {target})) checks.emplace(check_of_breaker(name));
+  }
+  return {checks.begin(), checks.end()};
+}
+
+std::vector<std::string> checks_withheld_on(const State& state, const NodeId& node) {
+  const bool is_any =
+      std::any_of(state.breakers.begin(), state.breakers.end(),
+                  [](const auto& one) { return one.second.is_check && one.second.open_since; });
+  std::set<std::string> checks;
+  for (const std::string& target : is_any ? targets_of(state, node) : std::set<std::string>()) {
+    const auto withheld = checks_withheld(state, target);
+    checks.insert(withheld.begin(), withheld.end());
+  }
+  return {checks.begin(), checks.end()};
 }
 
 bool has_settled(Turn& turn, const Node& node, const NodeFault& fault) {
@@ -136,12 +193,12 @@ std::optional<BreakerOpened> breaker_against(const Turn& turn, const Node& node,
   });
   if (static_cast<std::size_t>(others) < most) return std::nullopt;
   const std::string of = fleet.name.empty() ? "" : " of " + fleet.name;
-  return BreakerOpened{fault.check,
+  return BreakerOpened{breaker_name(fault.check, fleet.name),
                        node.id.value + " would be drained too (" + fault.what + "): more than " +
                            count_text(most, "node") + of + " failing " + fault.check + " within " +
                            duration_text(window) +
                            " look like one fault of network, storage or power",
-                       true, window};
+                       true, window, found_by(turn, fleet, fault.check, window)};
 }
 
 }  // namespace muster

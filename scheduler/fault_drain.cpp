@@ -16,7 +16,7 @@ std::optional<NodeFault> worst_draining(Turn& turn, const Node& node) {
   std::optional<NodeFault> worst;
   for (const NodeFault& told : node.faults) {
     NodeFault fault = climbed(turn.state, node.id, told);
-    const bool may_drain = calls_for_drain(node, fault) && !is_withheld(turn, fault);
+    const bool may_drain = calls_for_drain(node, fault) && !is_withheld(turn, node, fault);
     if (!may_drain || !has_settled(turn, node, fault)) continue;
     const auto weight = [](const NodeFault& one) { return std::pair{one.stops_job, one.remedy}; };
     if (!worst || weight(fault) > weight(*worst)) worst = std::move(fault);

@@ -4,6 +4,7 @@
 
 #include "scheduler/candidates.h"
 #include "scheduler/fitness.h"
+#include "scheduler/gate_measuring.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/membership.h"
@@ -62,6 +63,11 @@ bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
          !has_more_to_try(turn, job, attempt);
 }
 
+std::string besides_text(Milliseconds measured) {
+  if (measured < Seconds{1}) return {};
+  return ", besides " + duration_text(measured) + " in which nodes were measured";
+}
+
 void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
   const std::string reason = abandon_text(job, attempt, unfits);
   const Time now = turn.moment.now();
@@ -71,7 +77,9 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
         JobEnded{job.id, JobEndState::failed, static_cast<int>(ExitCode::no_nodes), reason});
     return;
   }
-  const Time since = job.waiting_since.value_or(attempt.placed_at) - job.waited_before;
+  const Milliseconds measured =
+      job.measured_meanwhile + measured_for(turn.state, job, attempt, now);
+  const Time since = job.waiting_since.value_or(attempt.placed_at) - job.waited_before + measured;
   if (!turn.moment.reached(since + job.spec.muster.nodes_wait)) return;
   const bool all_links = std::all_of(unfits.begin(), unfits.end(), [](const Unfit& unfit) {
     return unfit.unfitness == Unfitness::unreachable;
@@ -79,7 +87,7 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
   const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
   turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
                        "gave up after " + duration_text(job.spec.muster.nodes_wait) +
-                           " (muster.nodes.wait): " + reason});
+                           " (muster.nodes.wait" + besides_text(measured) + "): " + reason});
 }
 
 StopReason reason_of(Unfitness unfitness) {

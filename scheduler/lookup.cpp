@@ -105,6 +105,15 @@ std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index) {
   return ranks_at(attempt.ranks, static_cast<std::ptrdiff_t>(node_index));
 }
 
+bool may_have_run(const Attempt& attempt, std::size_t node_index) {
+  const AttemptNode& node = attempt.nodes.at(node_index);
+  const bool has_ranks = !ranks_on(attempt, node_index).empty();
+  if (!attempt.launched || !node.may_have_started() || !has_ranks) return false;
+  const bool was_refused = node.started && !node.started->error.empty();
+  const bool was_never_asked = node.fenced && node.fenced->proof == FenceProof::never_started;
+  return !was_refused && !was_never_asked;
+}
+
 const Node* find_node(const State& state, const NodeId& id) {
   return find_in(state.nodes, id);
 }

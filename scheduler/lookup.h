@@ -28,6 +28,9 @@ std::span<Rank> ranks_on(Attempt& attempt, const NodeId& node);
 std::span<const Rank> ranks_on(const Attempt& attempt, const NodeId& node);
 std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index);
 
+// Its ranks were started there, or nobody can tell that they were not.
+bool may_have_run(const Attempt& attempt, std::size_t node_index);
+
 const Node* find_node(const State& state, const NodeId& id);
 bool has_node(const ComputeTarget& target, const NodeId& id);
 bool is_spare(const State& state, const Node& node);  // of the job that owns it

@@ -97,9 +97,11 @@ void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
                  fault.remedy, owner ? owner->value : ""});
 }
 
-void forget_remedies(State& state, const std::string& check, Time since) {
+void forget_remedies(State& state, std::string_view check, Time since,
+                     const std::vector<NodeId>* nodes) {
   std::erase_if(state.remedies, [&](const RemedyTaken& taken) {
-    return taken.check == check && taken.asked_at > since;
+    const bool is_it = taken.check == check && taken.asked_at > since;
+    return is_it && (!nodes || std::find(nodes->begin(), nodes->end(), taken.node) != nodes->end());
   });
 }
 

@@ -2,6 +2,9 @@
 // node's own fault climbs; what is counted follows the board to another host.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "scheduler/model/state.h"
 
 namespace muster {
@@ -16,7 +19,8 @@ void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
                      const std::optional<JobId>& owner, Time at);
 
 // What a check asked for after then was no board's fault. Those are the drains that its breaker
-// counted, however old their faults were.
-void forget_remedies(State& state, const std::string& check, Time since);
+// counted, however old their faults were. `nodes`: null for all.
+void forget_remedies(State& state, std::string_view check, Time since,
+                     const std::vector<NodeId>* nodes);
 
 }  // namespace muster

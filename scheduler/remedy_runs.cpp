@@ -26,18 +26,16 @@ bool is_idle(Turn& turn, const Node& node) {
 }
 
 // As its agent tells it now, with what it calls for by now.
-std::optional<NodeFault> fault_to_mend(const Turn& turn, const Node& node) {
+std::optional<NodeFault> fault_to_mend(const State& state, const Node& node) {
   const auto told =
       std::find_if(node.faults.begin(), node.faults.end(),
                    [&](const NodeFault& fault) { return fault.id == node.fault_drain->fault.id; });
   if (told == node.faults.end()) return std::nullopt;
-  NodeFault fault = climbed(turn.state, node.id, *told);
+  NodeFault fault = climbed(state, node.id, *told);
   const bool is_of_node =
       fault.fault_class == FaultClass::node || fault.fault_class == FaultClass::setup;
   const bool is_mendable = fault.remedy == Remedy::reset || fault.remedy == Remedy::reboot;
-  if (!is_of_node || !is_mendable || !calls_for_drain(node, fault) || is_withheld(turn, fault)) {
-    return std::nullopt;
-  }
+  if (!is_of_node || !is_mendable || !calls_for_drain(node, fault)) return std::nullopt;
   return fault;
 }
 
@@ -61,8 +59,8 @@ bool has_room(const Turn& turn, const ComputeTarget& target, const NodeId& self)
 
 void begin(Turn& turn, const Node& node) {
   if (!is_idle(turn, node) || !is_heard(turn, node)) return;
-  const auto fault = fault_to_mend(turn, node);
-  if (!fault) return;
+  const auto fault = fault_to_mend(turn.state, node);
+  if (!fault || is_withheld(turn, node, *fault)) return;
   const ComputeTarget* target = target_with_commands(turn.state, node.id);
   if (!target) return;
   const auto step = next_step(turn, node, *fault, target->remedies);
@@ -126,6 +124,19 @@ Milliseconds command_limit(RemedyStep step) {
 std::optional<std::string> remedy_text(const Node& node) {
   if (!node.remedy) return std::nullopt;
   return node.remedy->what.step == RemedyStep::reset ? "is being reset" : "is rebooting";
+}
+
+std::optional<std::string> remedy_hindrance(const State& state, const Node& node) {
+  if (!node.fault_drain || node.remedy || node.drained) return std::nullopt;
+  const auto fault = fault_to_mend(state, node);
+  const ComputeTarget* target = fault ? target_with_commands(state, node.id) : nullptr;
+  const auto step = target ? untried_step(node, *fault, target->remedies) : std::nullopt;
+  if (!step) return std::nullopt;
+  const auto unfit = unfit_placeholder(step_words(target->remedies, *step), node.id, *fault);
+  if (!unfit) return std::nullopt;
+  return std::string("not ") + (*step == RemedyStep::reset ? "reset" : "rebooted") +
+         " by muster: nothing fits {" + *unfit + "} of its command, as the fault is of " +
+         (fault->device.empty() ? "the host" : fault->device);
 }
 
 std::string begun_text(const RemedyBegun& begun) {

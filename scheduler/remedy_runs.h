@@ -26,6 +26,10 @@ Milliseconds command_limit(RemedyStep step);
 // "is being reset", "is rebooting"; nothing: neither.
 std::optional<std::string> remedy_text(const Node& node);
 
+// "not reset by muster: nothing fits {gpu} of its command, as the fault is of mlx5_0"; nothing:
+// what is due for the node's fault can be done, or nobody asked muster to.
+std::optional<std::string> remedy_hindrance(const State& state, const Node& node);
+
 // "h03: gpu3 was reset by muster after XID 79 …", and what it says when it begins or fails.
 std::string begun_text(const RemedyBegun& begun);
 std::string over_text(const RemedyOver& over);

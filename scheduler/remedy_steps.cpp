@@ -70,6 +70,16 @@ const RemedyTry* try_of(const Node& node, const NodeFault& fault, RemedyStep ste
   return found == node.remedies.rend() ? nullptr : &*found;
 }
 
+std::optional<RemedyStep> untried_step(const Node& node, const NodeFault& fault,
+                                       const RemedyCommands& commands) {
+  for (const RemedyStep step : steps_for(fault, commands)) {
+    const RemedyTry* tried = try_of(node, fault, step);
+    if (!tried) return step;
+    if (tried->failure.empty()) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 std::optional<RemedyStep> next_step(Turn& turn, const Node& node, const NodeFault& fault,
                                     const RemedyCommands& commands) {
   const bool is_linked = linked_agent(turn.state, node.id) != nullptr;

@@ -18,6 +18,11 @@ const std::vector<std::string>& step_words(const RemedyCommands& commands, Remed
 // For this fault as it stands; one that came again is another. Null: it was not tried.
 const RemedyTry* try_of(const Node& node, const NodeFault& fault, RemedyStep step);
 
+// The first that was not tried, whoever answers; nothing: one is done, or all have failed.
+std::optional<RemedyStep> untried_step(const Node& node, const NodeFault& fault,
+                                       const RemedyCommands& commands);
+
+// That one, if it can be taken now, or a later one that can.
 std::optional<RemedyStep> next_step(Turn& turn, const Node& node, const NodeFault& fault,
                                     const RemedyCommands& commands);
 

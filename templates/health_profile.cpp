@@ -6,8 +6,10 @@
 #include <optional>
 #include <set>
 
+#include "health/active/burn_rate.h"
 #include "health/name_pattern.h"
 #include "health/profile_floor.h"
+#include "health/profile_rules.h"
 #include "templates/node.h"
 #include "templates/spelling.h"
 #include "templates/value.h"
@@ -216,6 +218,8 @@ class ProfileReader {
                                                        {"enforce", CheckMode::enforce}});
     setting.samples = map.take("samples").integer(1, most_samples);
     if (const auto level = map.take("level").integer(1, 4)) setting.limits["level"] = *level;
+    const auto minutes = map.take("time_min").integer(1, burn_minutes_max);
+    if (minutes) setting.limits["time_min"] = *minutes;
     for (const Value& each : map.entries()) {
       if (!has_unit(each.key())) continue;
       const auto limit =
@@ -230,9 +234,9 @@ class ProfileReader {
   // the two that are no numbers of anything.
   static bool has_unit(std::string_view key) {
     constexpr std::string_view units[] = {
-        "per_s", "per_min", "per_h", "per_day", "per_window", "s",     "ms",    "us",    "min",
-        "h",     "days",    "pct",   "bytes",   "kb",         "mb",    "gb",    "c",     "mhz",
-        "mw",    "w",       "gbps",  "lanes",   "rows",       "pages", "times", "errors"};
+        "per_s", "per_min", "per_h", "per_day", "per_window", "s",     "ms",    "us",     "min",
+        "h",     "days",    "pct",   "bytes",   "kb",         "mb",    "gb",    "c",      "mhz",
+        "mw",    "w",       "gbps",  "lanes",   "rows",       "pages", "times", "errors", "flaps"};
     if (key == "width" || key == "partition") return true;
     return std::ranges::any_of(units, [&](std::string_view unit) {
       if (!key.ends_with(unit)) return false;
@@ -279,7 +283,10 @@ class ProfileReader {
     rule.name = name_text(map.require("name")).value_or("");
     const Value metric = map.require("metric");
     rule.metric = metric.text().value_or("");
-    if (metric.is_scalar()) check_name(metric, metric.node().place, rule.metric, false);
+    const bool is_figure = find_performance_metric(rule.metric) != nullptr;
+    if (metric.is_scalar() && !is_figure) {
+      check_name(metric, metric.node().place, rule.metric, false);
+    }
     const auto op = map.require("op").choice<RuleOperator>(
         {{"value", RuleOperator::value},
          {"below_median_pct", RuleOperator::below_median_pct},
@@ -290,6 +297,9 @@ class ProfileReader {
     if (op) {
       rule.op = *op;
       read_argument(arg, value, rule);
+      // A profile that came from elsewhere names what this muster may not know.
+      const auto why = checks_.empty() ? std::nullopt : why_never_judged(*op, rule.metric);
+      if (why && metric.is_scalar()) metric.error(*why);
     }
     const Value severity = map.require("severity");
     rule.severity = severity.text().value_or("");

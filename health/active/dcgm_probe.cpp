@@ -1,7 +1,7 @@
 #include "health/active/dcgm_probe.h"
 
 #include "health/active/dcgm_report.h"
-#include "health/active/probe_line.h"
+#include "health/active/sample_line.h"
 #include "health/active/tool_process.h"
 
 namespace muster {
@@ -12,13 +12,6 @@ using Clock = std::chrono::steady_clock;
 
 // Asked to end, dcgmi stops what it began in the host engine, which is another process.
 constexpr std::chrono::seconds stopping_limit{10};
-
-void print_sample(const PerformanceSample& sample) {
-  if (sample.is_absent) return print_probe_absent(sample.metric, sample.device, sample.error);
-  if (!sample.value) return print_probe_error(sample.metric, sample.device, sample.error);
-  print_probe_faults(sample.metric, sample.device, static_cast<int>(*sample.value),
-                     sample.is_slight, sample.note);
-}
 
 }  // namespace
 

@@ -56,6 +56,8 @@ ProbePlan expected_plan(const HealthProfile& profile, const ExpectedMeasurement&
   situation.phase = Phase::on_demand;
   situation.learns = wanted.all || !wanted.only.empty();
   situation.named = wanted.only;
+  situation.burn = wanted.burn;
+  situation.before_a_job = wanted.before_a_job;
   situation.gpus = gpus_in(profile);
   situation.disk_directory = wanted.disk_directory;
   for (int i = 0; i < hcas_in(profile); ++i) situation.hcas.push_back("mlx5_" + std::to_string(i));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct ExpectedMeasurement {
   std::vector<std::string> only{};  // probes, floor or none; none: those that have a floor
   std::string disk_directory{};     // empty: no disk is written
   bool all = false;                 // whatever a node can run
+  std::optional<std::chrono::minutes> burn{};  // a full load of this time
+  bool before_a_job = false;
 };
 
 // Of one node.

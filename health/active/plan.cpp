@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <array>
 
+#include "health/active/burn_probe.h"
+#include "health/active/clock_tally.h"
 #include "health/active/dcgm_report.h"
+#include "health/active/processor_products.h"
 #include "health/active/product_bits.h"
 #include "health/profile_floor.h"
+#include "health/profile_rules.h"
 
 namespace muster {
 
@@ -49,12 +53,19 @@ const std::vector<ProbeSpec>& table() {
        {"fio_write_mb_per_s", "fio_read_mb_per_s"},
        seconds(20),
        seconds(40)},
+      {"cpu-sdc", ProbeReach::node, {processor_corruption_metric}, seconds(20), seconds(60)},
       {"gpu-peer", ProbeReach::node, {"p2p_gb_per_s"}, seconds(20), seconds(60), true},
       {"gpu-nccl",
        ProbeReach::node,
        {"allreduce2_gb_per_s", "allreduce4_gb_per_s", "allreduce8_gb_per_s"},
        seconds(20),
        seconds(100),
+       true},
+      {"gpu-nccl-pair",
+       ProbeReach::pair,
+       {"two_node_allreduce_gb_per_s"},
+       seconds(20),
+       seconds(120),
        true},
       {"gpu-nccl-loop",
        ProbeReach::node,
@@ -70,6 +81,12 @@ const std::vector<ProbeSpec>& table() {
        seconds(80),
        seconds(100),
        true},
+      // For as long as it is asked to; see add_probe. GPUs take time to begin and to end.
+      {burn_probe,
+       ProbeReach::node,
+       {burn_throttle_metric, burn_rate_metric, burn_clock_metric, burn_xid_metric},
+       std::chrono::minutes(burn_minutes_usual),
+       seconds(180)},
       {"collective",
        ProbeReach::job,
        {"collective_1mib_gb_per_s", "collective_64mib_gb_per_s", "collective_latency_us"},
@@ -126,6 +143,7 @@ class Planner {
     probe.time = spec.time * (names_hcas ? static_cast<int>(situation_.hcas.size()) : 1);
     probe.killed_after = probe.time + spec.limit;
     if (spec.name == "dcgm") set_level(probe);
+    if (spec.name == burn_probe) set_time(probe);
     plan_.probes.push_back(std::move(probe));
   }
 
@@ -137,22 +155,38 @@ class Planner {
     probe.killed_after = dcgm_level(level).limit + dcgm_margin;
   }
 
+  void set_time(PlannedProbe& probe) const {
+    const double of_profile = limit_of(profile_, "perf.burn", "time_min", burn_minutes_usual);
+    const auto most = static_cast<double>(burn_minutes_max);
+    const int minutes = static_cast<int>(std::clamp(of_profile, 1.0, most));
+    probe.time = situation_.burn.value_or(std::chrono::minutes(minutes));
+    probe.killed_after = probe.time + probe.spec->limit;
+    const int gpus = std::max(situation_.gpus, gpus_stated());
+    probe.words.insert(probe.words.end(), {"--seconds", std::to_string(probe.time.count()),
+                                           "--gpus", std::to_string(gpus)});
+    if (gpus == 0) std::erase(probe.metrics, burn_clock_metric);
+  }
+
   // Where only the node says how many GPUs there are, some may be hidden from the probe on purpose;
   // where the profile leaves some out, they may be gone.
   int devices_of(const ProbeSpec& spec) const {
     constexpr std::array of_each_gpu{"gpu-host", "gpu-memory", "gpu-sdc", "gpu-matrix"};
     const bool is_of_each_gpu = std::ranges::find(of_each_gpu, spec.name) != of_each_gpu.end();
+    return is_of_each_gpu ? gpus_stated() : 0;
+  }
+  int gpus_stated() const {
     const bool leaves_some_out = std::ranges::any_of(
         profile_.exclude, [](const CheckExclusion& one) { return !one.device.empty(); });
-    return is_of_each_gpu && !leaves_some_out ? profile_.gpu.count.value_or(0) : 0;
+    return leaves_some_out ? 0 : profile_.gpu.count.value_or(0);
   }
 
   std::vector<std::string> wanted(const ProbeSpec& spec, bool is_possible) const {
     std::vector<std::string> metrics;
     for (const std::string_view name : spec.metrics) {
       const PerformanceMetric* metric = find_performance_metric(name);
-      const bool is_asked_for = metric->counts_faults
-                                    ? is_named(*metric) || is_named(spec)
+      const bool is_asked_for = spec.name == burn_probe ? is_burn_asked_for(*metric)
+                                : metric->counts_faults
+                                    ? is_named(spec) || (is_named(*metric) && concerns(spec))
                                     : is_stated(name) || (is_possible && is_of_interest(name));
       if (is_on(*metric) && is_asked_for) metrics.emplace_back(name);
     }
@@ -161,7 +195,23 @@ class Planner {
   bool is_on(const PerformanceMetric& metric) const {
     return setting_of(profile_, metric.check).mode != CheckMode::off &&
            !is_excluded(profile_, metric.check, "") &&
-           has(find_check(metric.check)->phases, situation_.phase);
+           is_in_phase(find_check(metric.check)->phases);
+  }
+  // Whoever asks for what only a qualification runs, at any time, has one.
+  bool is_in_phase(Phases phases) const {
+    return has(phases, situation_.phase) ||
+           (situation_.phase == Phase::on_demand && has(phases, Phase::qualification));
+  }
+  bool is_burn_asked_for(const PerformanceMetric& metric) const {
+    if (situation_.before_a_job) return false;
+    const bool is_named_here = situation_.burn || is_named(*find_probe(burn_probe));
+    return is_named_here || (is_named(metric) && !situation_.learns);
+  }
+  // Of a kind of node without GPUs a check is about the processors alone.
+  bool concerns(const ProbeSpec& spec) const {
+    const bool is_of_gpus = profile_.gpu.count.value_or(profile_.match_gpu_count.value_or(0)) > 0 ||
+                            !profile_.match_gpu_name.empty();
+    return spec.name != "gpu-sdc" || situation_.gpus > 0 || is_of_gpus;
   }
   // By its own name: a pattern for many checks means how they are taken, not that they be run.
   bool is_named(const PerformanceMetric& metric) const {
@@ -172,7 +222,7 @@ class Planner {
     return std::ranges::find(situation_.named, spec.name) != situation_.named.end();
   }
   bool is_stated(std::string_view metric) const {
-    return profile_.floors.contains(std::string(metric));
+    return profile_.floors.contains(std::string(metric)) || wants_figure(profile_, metric);
   }
   bool is_of_interest(std::string_view metric) const {
     const bool is_known = situation_.learns || situation_.fleet_nodes >= fleet_min_nodes;

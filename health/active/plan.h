@@ -1,10 +1,13 @@
 // Which probes a run on a node needs, and what they cost: those that measure what the profile
-// states a floor for, or what the fleet is known to reach; all that the node can run, when a
-// profile is to be learned from it. What counts faults has no floor: it is run where the profile
-// names its check under `checks` or `required`, or somebody names the probe. Pure.
+// states a floor for or has a rule on (`value`, `count_of`), or what the fleet is known to reach;
+// all that the node can run, when a profile is to be learned from it. What counts faults has no
+// floor: it is run where the profile names its check under `checks` or `required`, or somebody
+// names the probe. A full load, which takes long, is so too where somebody says for how long, and
+// never before a job or for a profile that is to be learned. Pure.
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +43,9 @@ const ProbeSpec* find_probe(std::string_view name);
 struct ProbeSituation {
   Phase phase = Phase::qualification;
   bool learns = false;
+  bool before_a_job = false;
   std::vector<std::string> named;  // probes that somebody asked for
+  std::optional<std::chrono::minutes> burn{};  // a full load is asked for, of this time
   int fleet_nodes = 0;  // of the kind, whose figures are known
   int gpus = 0;
   std::vector<std::string> hcas;  // "mlx5_0"

@@ -3,22 +3,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 
+#include "health/active/burn_probe.h"
 #include "health/active/dcgm_probe.h"
 #include "health/active/dcgm_report.h"
 #include "health/active/disk_probe.h"
+#include "health/active/gpu_program.h"
 #include "health/active/infiniband_probe.h"
 #include "health/active/matrix_probe.h"
 #include "health/active/memory_probe.h"
 #include "health/active/plan.h"
+#include "health/active/probe_door.h"
 #include "health/active/probe_line.h"
 #include "health/active/probe_words.h"
+#include "health/active/processor_products.h"
+#include "health/active/sample_line.h"
 #include "health/active/tcp_probe.h"
 #include "health/active/timed_passes.h"
 
@@ -27,7 +31,6 @@ namespace muster {
 namespace {
 
 constexpr int wrong_use = 2;
-constexpr const char* gpu_program = "muster-gpu-probe";
 
 using std::chrono::seconds;
 
@@ -54,6 +57,32 @@ std::string probe_cpu(const ProbeWords& words) {
   const auto time = time_in(words, 5);
   if (!time || !words.names().empty()) return "cpu [--seconds N]";
   print_result("cpu_gemm_gflops", matrix_gflops({*time, usable_processors()}));
+  return {};
+}
+
+std::string probe_processor_products(const ProbeWords& words) {
+  const auto time = time_in(words, 20);
+  if (!time || !words.names().empty()) return "cpu-sdc [--seconds N]";
+  const auto computed = compute_products({*time, online_processors()});
+  if (computed) {
+    print_sample(judge_processor_products(*computed));
+  } else {
+    print_probe_error(processor_corruption_metric, processors_device, computed.error().message);
+  }
+  return {};
+}
+
+std::string probe_full_load(const ProbeWords& words) {
+  const auto time = words.number("--seconds", burn_minutes_usual * 60, 1, burn_minutes_max * 60);
+  const auto gpus = words.number("--gpus", 0, 0, 64);
+  if (!time || !gpus || !words.names().empty())
+    return "burn [--seconds N] [--gpus N] [--root DIRECTORY]";
+  BurnOptions options;
+  options.time = seconds(*time);
+  options.gpus = static_cast<int>(*gpus);
+  if (!words.text("--root").empty()) options.root = words.text("--root");
+  options.processors = online_processors();
+  probe_burn(options);
   return {};
 }
 
@@ -194,6 +223,8 @@ struct NamedVerb {
 const std::vector<NamedVerb>& verbs() {
   static const std::vector<NamedVerb> all{
       {"cpu", probe_cpu, {"--seconds"}},
+      {"cpu-sdc", probe_processor_products, {"--seconds"}},
+      {"burn", probe_full_load, {"--seconds", "--gpus", "--root"}},
       {"memory", probe_memory, {"--seconds", "--array-mib"}},
       {"disk", probe_disk, {"--seconds", "--mib"}},
       {"dcgm", probe_diagnostics, {"--level", "--seconds"}},
@@ -205,26 +236,33 @@ const std::vector<NamedVerb>& verbs() {
   return all;
 }
 
-// Beside this program, or in PATH. Returns only when there is none.
+// Returns only when there is none.
 void become_gpu_program(const std::vector<std::string>& words) {
-  std::vector<std::string> own{gpu_program};
+  const std::string program = gpu_program();
+  std::vector<std::string> own{program};
   own.insert(own.end(), words.begin(), words.end());
   std::vector<char*> argv;
   for (std::string& word : own) argv.push_back(word.data());
   argv.push_back(nullptr);
-  std::array<char, 4096> path{};
-  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
-  const std::string here(path.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  const std::string beside = here.substr(0, here.rfind('/') + 1) + gpu_program;
-  ::execv(beside.c_str(), argv.data());
-  ::execvp(gpu_program, argv.data());
+  ::execvp(program.c_str(), argv.data());
+}
+
+// The halves of a pair are words of one probe.
+const ProbeSpec* gpu_probe_of(const std::string& word) {
+  if (!word.starts_with("gpu-")) return nullptr;
+  for (const ProbeSpec& spec : probe_specs()) {
+    const std::string name(spec.name);
+    const bool is_pair = spec.reach == ProbeReach::pair;
+    if (is_pair ? word == name + "-serve" || word == name + "-connect" : word == name) return &spec;
+  }
+  return nullptr;
 }
 
 int probe_gpus(const ProbeSpec& spec, const std::vector<std::string>& words) {
   become_gpu_program(words);
   const std::string why = errno == ENOENT
-                              ? std::string(gpu_program) + " is not built, or not installed here"
-                              : std::string(gpu_program) + ": " + std::strerror(errno);
+                              ? no_gpu_program()
+                              : std::string(gpu_program_name) + ": " + std::strerror(errno);
   for (const std::string_view metric : spec.metrics) print_probe_absent(metric, "", why);
   return 0;
 }
@@ -238,8 +276,7 @@ int complain(const std::string& sentence) {
 
 int run_probe(const std::vector<std::string>& words) {
   const std::string name = words.empty() ? "" : words.front();
-  const ProbeSpec* spec = find_probe(name);
-  if (spec != nullptr && name.starts_with("gpu-")) return probe_gpus(*spec, words);
+  if (const ProbeSpec* spec = gpu_probe_of(name)) return probe_gpus(*spec, words);
   const auto named = std::ranges::find(verbs(), name, &NamedVerb::name);
   if (named == verbs().end()) return complain("there is no probe '" + name + "'");
   const auto read = ProbeWords::read({words.begin() + 1, words.end()}, named->options);

@@ -7,10 +7,13 @@
 
 namespace muster {
 
-// What both ends of a TCP probe know and nobody else; not an argument, which everybody can read.
+// What both ends of a probe of two nodes know and nobody else; not an argument, which everybody can
+// read.
 inline constexpr const char* probe_token_variable = "MUSTER_PROBE_TOKEN";
 
 //   cpu                                         [--seconds N]
+//   cpu-sdc                                     [--seconds N]
+//   burn                                        [--seconds N] [--gpus N] [--root DIRECTORY]
 //   memory                                      [--seconds N] [--array-mib N]
 //   disk DIRECTORY                              [--seconds N] [--mib N]
 //   dcgm                                        [--level N] [--seconds N]
@@ -20,10 +23,15 @@ inline constexpr const char* probe_token_variable = "MUSTER_PROBE_TOKEN";
 //   ib-pair-connect HOST HCA… --port N          [--seconds N]
 //   ib-loop HCA HCA…                            [--seconds N] [--gpus N] [--port N]
 //   gpu-host, gpu-memory, gpu-peer, gpu-matrix, gpu-sdc, gpu-nccl, gpu-nccl-loop   [--seconds N]
+//   gpu-nccl-pair-serve --port N                [--seconds N] [--limit N] [--address A]
+//   gpu-nccl-pair-connect HOST --port N         [--seconds N] [--limit N]
 //
-// An HCA is "mlx5_0" or "mlx5_0:1". The words for GPUs are obeyed by another program, which this
-// process becomes: muster-gpu-probe beside it, or in PATH. Returns the exit code: 0 when it printed
-// what there was to say, numbers or errors; 2 when the words make no sense.
+// Of a serving half the seconds are how long it waits for its partner (ib-pair-serve: of a
+// bandwidth, as of the connecting one); the limit is of NCCL beside the measurement. An HCA is
+// "mlx5_0" or "mlx5_0:1". `burn` looks for throttling and for Xids below DIRECTORY. The words for
+// GPUs are obeyed by another program, which this process becomes: muster-gpu-probe beside it, or in
+// PATH. Returns the exit code: 0 when it printed what there was to say, numbers or errors; 2 when
+// the words make no sense.
 int run_probe(const std::vector<std::string>& words);
 
 }  // namespace muster

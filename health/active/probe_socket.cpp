@@ -1,6 +1,7 @@
 #include "health/active/probe_socket.h"
 
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -83,6 +84,20 @@ std::string try_connect(const ProbeSocket& socket, const addrinfo& address, Prob
   ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error_number, &size);
   if (error_number == 0) return {};
   return "connect: " + std::generic_category().message(error_number);
+}
+
+// One of IPv4 as its four bytes, also where a socket of both families has it; empty: another kind.
+using Ip = std::string;
+
+Ip ip_of(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    const auto* four = reinterpret_cast<const sockaddr_in*>(address);
+    return {reinterpret_cast<const char*>(&four->sin_addr), sizeof four->sin_addr};
+  }
+  if (address->sa_family != AF_INET6) return {};
+  const in6_addr& six = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  const Ip bytes(reinterpret_cast<const char*>(&six), sizeof six);
+  return IN6_IS_ADDR_V4MAPPED(&six) ? bytes.substr(sizeof six - sizeof(in_addr)) : bytes;
 }
 
 }  // namespace
@@ -184,6 +199,21 @@ std::uint16_t port_of(const ProbeSocket& listener) {
   ::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&own), &size);
   return ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&own)->sin6_port
                                          : reinterpret_cast<sockaddr_in*>(&own)->sin_port);
+}
+
+std::string interface_of(const ProbeSocket& connection) {
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  if (::getsockname(connection.fd(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return {};
+  ifaddrs* listed = nullptr;
+  if (::getifaddrs(&listed) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(listed, &::freeifaddrs);
+  const Ip address = ip_of(reinterpret_cast<sockaddr*>(&own));
+  for (const ifaddrs* at = listed; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr != nullptr && !address.empty() && ip_of(at->ifa_addr) == address)
+      return at->ifa_name;
+  }
+  return {};
 }
 
 Result<ProbeSocket> accept_from(const ProbeSocket& listener, ProbeMoment until) {

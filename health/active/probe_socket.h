@@ -49,6 +49,8 @@ class ProbeSocket {
 // The wildcard address: of both families, where the system has them.
 Result<ProbeSocket> listen_on(const std::string& address, std::uint16_t port);
 std::uint16_t port_of(const ProbeSocket& listener);
+// "eth0": whose address this end of a connection has; empty: no interface has it.
+std::string interface_of(const ProbeSocket& connection);
 // One that is not open when nobody came.
 Result<ProbeSocket> accept_from(const ProbeSocket& listener, ProbeMoment until);
 // Tries until somebody listens there: the other side may start later.

@@ -95,7 +95,7 @@ std::string disputing(const ByDevice& by_device) {
 
 std::vector<PerformanceSample> judge_product_bits(std::span<const ProductBits> all) {
   ByDevice by_device;
-  for (const ProductBits& one : all) ++by_device[one.device][one.bits];
+  for (const ProductBits& one : all) by_device[one.device][one.bits] += one.times;
   const Votes steady = votes_of_steady(by_device);
   const auto right = right_bits(steady);
   const bool is_disputed = !right && steady.size() > 1;

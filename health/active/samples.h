@@ -48,7 +48,7 @@ std::optional<HealthFinding> judge_sample(const HealthProfile& profile,
                                           const PerformanceSample& sample,
                                           const std::map<std::string, FleetFigure>& fleet);
 
-// All of those that can be judged.
+// All of those that can be judged, and how many of the devices pass where a rule counts them.
 std::vector<HealthFinding> judge_samples(const HealthProfile& profile,
                                          std::span<const PerformanceSample> samples,
                                          const std::map<std::string, FleetFigure>& fleet);

@@ -1,13 +1,12 @@
 #include "health/active/tcp_probe.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <optional>
-#include <sstream>
 #include <vector>
 
+#include "health/active/probe_door.h"
 #include "health/active/probe_socket.h"
 #include "health/active/tcp_bulk.h"
 #include "health/fleet.h"
@@ -19,85 +18,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr const char* greeting = "muster-probe 1 ";
-// A connection that says nothing is somebody else's.
-constexpr milliseconds greeting_limit{1'000};
 constexpr std::size_t rounds = 300;
 constexpr std::size_t rounds_max = 10'000;
 
-// Takes as long for a wrong token as for the right one.
-bool is_same(std::string_view one, std::string_view other) {
-  unsigned difference = one.size() == other.size() ? 0 : 1;
-  for (std::size_t i = 0; i < one.size() && i < other.size(); ++i) {
-    difference |= static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other[i]);
-  }
-  return difference == 0;
-}
-
-std::vector<std::string> words_of(const std::string& line) {
-  std::istringstream stream(line);
-  std::vector<std::string> words;
-  for (std::string word; words.size() < 8 && stream >> word;) words.push_back(word);
-  return words;
-}
-
-template <class Number>
-std::optional<Number> number_in(const std::string& word, Number least, Number most) {
-  Number value{};
-  const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const bool is_number = error == std::errc() && at == word.data() + word.size();
-  return is_number && value >= least && value <= most ? std::optional(value) : std::nullopt;
-}
-
-Error unexpected(const std::string& line) {
-  return Error{"the other side said something else: " + line.substr(0, 80)};
-}
-
 // ---- the serving half
-
-// Lets in who knows the token.
-class Door {
- public:
-  explicit Door(const TcpServeOptions& options, ProbeSocket listener)
-      : token_(options.token), listener_(std::move(listener)) {}
-
-  struct Guest {
-    ProbeSocket socket;
-    std::vector<std::string> words;  // what it wants, after the token
-  };
-  Result<Guest> next(ProbeMoment until) {
-    while (Clock::now() < until) {
-      auto socket = accept_from(listener_, until);
-      if (!socket) return socket.error();
-      if (!socket->is_open()) break;
-      const auto line = socket->receive_line(std::min(until, Clock::now() + greeting_limit));
-      auto words = line ? wish_of(*line) : std::nullopt;
-      if (words) return Guest{std::move(*socket), std::move(*words)};
-      ++refused_;
-      (void)socket->send_all("refused\n", Clock::now());  // it may be gone
-    }
-    return Error{"nobody with the token came in time (" + std::to_string(refused_) +
-                 " were refused)"};
-  }
-
- private:
-  std::optional<std::vector<std::string>> wish_of(const std::string& line) const {
-    if (!line.starts_with(greeting)) return std::nullopt;
-    auto words = words_of(line.substr(std::string_view(greeting).size()));
-    if (words.empty() || !is_same(words.front(), token_)) return std::nullopt;
-    words.erase(words.begin());
-    return words;
-  }
-
-  std::string token_;
-  ProbeSocket listener_;
-  int refused_ = 0;
-};
 
 class Server {
  public:
   Server(const TcpServeOptions& options, ProbeSocket listener)
-      : options_(options), door_(options, std::move(listener)) {}
+      : options_(options), door_(options.token, std::move(listener)) {}
 
   Result<TcpFigures> run() {
     if (Status met = meet(); !met) return met.error();
@@ -116,8 +45,9 @@ class Server {
     const auto& words = guest->words;
     const bool is_begin = words.size() == 3 && words[0] == "begin";
     const auto streams =
-        is_begin ? number_in<std::size_t>(words[1], 1, tcp_streams_max) : std::nullopt;
-    const auto time = is_begin ? number_in<int>(words[2], 1, tcp_time_max.count()) : std::nullopt;
+        is_begin ? probe_number<std::size_t>(words[1], 1, tcp_streams_max) : std::nullopt;
+    const auto time =
+        is_begin ? probe_number<int>(words[2], 1, tcp_time_max.count()) : std::nullopt;
     if (!streams || !time) return Error{"the partner does not begin as it should"};
     control_ = std::move(guest->socket);
     control_.send_at_once();
@@ -136,11 +66,11 @@ class Server {
   Status answer_pings() {
     const auto line = control_.receive_line(soon());
     if (!line) return line.error();
-    const auto words = words_of(*line);
+    const auto words = words_of_probe(*line);
     const auto count = words.size() == 2 && words[0] == "ping"
-                           ? number_in<std::size_t>(words[1], 1, rounds_max)
+                           ? probe_number<std::size_t>(words[1], 1, rounds_max)
                            : std::nullopt;
-    if (!count) return unexpected(*line);
+    if (!count) return unexpected_of_probe(*line);
     for (std::size_t i = 0; i < *count; ++i) {
       char byte = 0;
       const auto came = control_.receive(&byte, 1, soon());
@@ -168,23 +98,23 @@ class Server {
   Result<TcpFigures> hear_figures() {
     const auto line = control_.receive_line(soon());
     if (!line) return line.error();
-    const auto words = words_of(*line);
-    if (words.size() != 3 || words[0] != "figures") return unexpected(*line);
-    const auto gbps = number_in<double>(words[1], 0, 1e6);
-    const auto round_trip_us = number_in<double>(words[2], 0, 1e9);
-    if (!gbps || !round_trip_us) return unexpected(*line);
+    const auto words = words_of_probe(*line);
+    if (words.size() != 3 || words[0] != "figures") return unexpected_of_probe(*line);
+    const auto gbps = probe_number<double>(words[1], 0, 1e6);
+    const auto round_trip_us = probe_number<double>(words[2], 0, 1e9);
+    if (!gbps || !round_trip_us) return unexpected_of_probe(*line);
     return TcpFigures{*gbps, *round_trip_us};
   }
 
   Status expect(const std::string& word) {
     const auto line = control_.receive_line(soon());
     if (!line) return line.error();
-    if (*line != word) return unexpected(*line);
+    if (*line != word) return unexpected_of_probe(*line);
     return Done{};
   }
 
   const TcpServeOptions& options_;
-  Door door_;
+  ProbeDoor door_;
   ProbeSocket control_;
   std::vector<ProbeSocket> streams_;
   milliseconds time_{0};
@@ -215,11 +145,7 @@ class Client {
   ProbeMoment soon() const { return Clock::now() + options_.grace; }
 
   Result<ProbeSocket> greet(const std::string& wish, ProbeMoment until) {
-    auto socket = connect_to(options_.host, options_.port, until);
-    if (!socket) return socket.error();
-    const std::string line = greeting + options_.token + " " + wish + "\n";
-    if (Status said = socket->send_all(line, soon()); !said) return said.error();
-    return socket;
+    return greet_probe({options_.host, options_.port, options_.token}, wish, until);
   }
 
   Status meet() {
@@ -261,11 +187,11 @@ class Client {
       return sent.error();
     const auto line = control_.receive_line(soon());
     if (!line) return line.error();
-    const auto words = words_of(*line);
-    if (words.size() != 3 || words[0] != "got") return unexpected(*line);
-    const auto bytes = number_in<std::uint64_t>(words[1], 1, 1ull << 60);
-    const auto took_ns = number_in<std::int64_t>(words[2], 1, 1ll << 60);
-    if (!bytes || !took_ns) return unexpected(*line);
+    const auto words = words_of_probe(*line);
+    if (words.size() != 3 || words[0] != "got") return unexpected_of_probe(*line);
+    const auto bytes = probe_number<std::uint64_t>(words[1], 1, 1ull << 60);
+    const auto took_ns = probe_number<std::int64_t>(words[2], 1, 1ll << 60);
+    if (!bytes || !took_ns) return unexpected_of_probe(*line);
     return gbps_of({*bytes, std::chrono::nanoseconds(*took_ns)});
   }
 
@@ -279,8 +205,7 @@ class Client {
   Status expect(const std::string& word) {
     const auto line = control_.receive_line(soon());
     if (!line) return line.error();
-    if (*line == "refused") return Error{"the other side refused: it has another token"};
-    if (*line != word) return unexpected(*line);
+    if (*line != word) return unexpected_of_probe(*line);
     return Done{};
   }
 
@@ -290,11 +215,6 @@ class Client {
 };
 
 }  // namespace
-
-bool is_probe_token(std::string_view token) {
-  const bool is_plain = std::ranges::all_of(token, [](char c) { return c > ' ' && c <= '~'; });
-  return is_plain && token.size() >= 8 && token.size() <= 128;
-}
 
 Result<TcpFigures> serve_tcp_probe(const TcpServeOptions& options) {
   check(is_probe_token(options.token), "a TCP probe without a token");

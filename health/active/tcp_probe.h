@@ -21,7 +21,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "scheduler/model/result.h"
 
@@ -53,9 +52,6 @@ struct TcpConnectOptions {
   std::size_t streams = 8;
   std::chrono::milliseconds time{4'000};  // each way
 };
-
-// 8 to 128 characters without white space.
-bool is_probe_token(std::string_view token);
 
 Result<TcpFigures> serve_tcp_probe(const TcpServeOptions& options);
 Result<TcpFigures> connect_tcp_probe(const TcpConnectOptions& options);

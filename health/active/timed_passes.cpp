@@ -9,6 +9,9 @@
 #include <system_error>
 #include <thread>
 
+#include "health/active/processor_list.h"
+#include "health/read_files.h"
+
 namespace muster {
 
 namespace {
@@ -17,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 // More than the mask of any call below holds.
 constexpr int processors_max = 16'384;
+constexpr std::string_view online_source = "/sys/devices/system/cpu/online";
 
 class ProcessorMask {
  public:
@@ -29,9 +33,9 @@ class ProcessorMask {
 
   bool read_own() { return ::sched_getaffinity(0, bytes_, mask_) == 0; }
   bool has(int processor) const { return CPU_ISSET_S(processor, bytes_, mask_); }
-  void use_for_this_thread(int processor) {
+  bool use_for_this_thread(int processor) {
     CPU_SET_S(processor, bytes_, mask_);
-    ::pthread_setaffinity_np(::pthread_self(), bytes_, mask_);
+    return ::pthread_setaffinity_np(::pthread_self(), bytes_, mask_) == 0;
   }
 
  private:
@@ -87,6 +91,17 @@ std::vector<int> usable_processors() {
   return usable;
 }
 
+std::vector<int> online_processors() {
+  const SourceFiles files = read_files({"/", {std::string(online_source)}});
+  std::vector<int> online = read_processor_list(files.text(online_source).value_or(""));
+  return online.empty() ? usable_processors() : online;
+}
+
+bool use_processor(int processor) {
+  ProcessorMask mask;
+  return processor >= 0 && processor < processors_max && mask.use_for_this_thread(processor);
+}
+
 Result<std::vector<double>> time_passes(const std::vector<int>& processors, const TimedWork& work,
                                         const PassLimits& limits) {
   PassClock clock(limits);
@@ -96,8 +111,7 @@ Result<std::vector<double>> time_passes(const std::vector<int>& processors, cons
   const std::shared_future<bool> started = start.get_future().share();
   const auto run = [&](std::size_t worker) {
     if (!started.get()) return;
-    ProcessorMask mask;
-    mask.use_for_this_thread(processors[worker]);
+    use_processor(processors[worker]);
     work.prepare(worker);
     line.arrive_and_wait();
     while (clock.goes_on()) {

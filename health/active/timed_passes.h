@@ -15,6 +15,12 @@ namespace muster {
 // Those that this process may use, by their numbers.
 std::vector<int> usable_processors();
 
+// Those that the node has running; those that this process may use where the system does not say.
+std::vector<int> online_processors();
+
+// This thread runs there and nowhere else from now on. False: the system does not let it.
+bool use_processor(int processor);
+
 struct TimedWork {
   std::function<void(std::size_t worker)> prepare;  // once, not measured
   std::function<void(std::size_t worker)> pass;

@@ -93,6 +93,10 @@ void ToolProcess::start(const std::vector<std::string>& argv) {
   close_end(failure.reading);
 }
 
+bool ToolProcess::is_over(Clock::time_point until) {
+  return pid_ < 0 || has_ended(until);
+}
+
 ToolRun ToolProcess::wait(Clock::time_point until, std::chrono::milliseconds grace) {
   if (pid_ < 0 || has_ended(until)) return run_;
   if (grace.count() > 0) {

@@ -30,6 +30,8 @@ class ToolProcess {
   ~ToolProcess();  // kills it
   ToolProcess(const ToolProcess&) = delete;
 
+  // Whether it ended before the moment came; else it goes on.
+  bool is_over(std::chrono::steady_clock::time_point until);
   // Until it ended, or the moment came. Then it may be asked to end, and has so long for that.
   ToolRun wait(std::chrono::steady_clock::time_point until, std::chrono::milliseconds grace = {});
 

@@ -17,10 +17,12 @@ std::vector<HealthFinding> judge_infiniband(const InfinibandFacts& facts,
     findings.insert(findings.end(), std::make_move_iterator(more.begin()),
                     std::make_move_iterator(more.end()));
   };
-  add(judge_links(files, profile, ports));
-  add(judge_devices(files, profile, ports));
-  add(judge_counters(files, profile, ports, facts.counters));
-  add(judge_traffic(files, profile, ports, facts.counters, facts.job_runs));
+  add(judge_links(files, profile, ports, facts.is_of_links));
+  if (!facts.is_of_links) add(judge_devices(files, profile, ports));
+  if (facts.has_counters) {
+    add(judge_counters(files, profile, ports, facts.counters));
+    add(judge_traffic(files, profile, ports, facts.counters, facts.job_runs));
+  }
   add(facts.flaps.judge(profile, ports, facts.now, facts.log_error));
   return findings;
 }

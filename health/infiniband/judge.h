@@ -23,6 +23,8 @@ struct InfinibandFacts {
   std::string log_error;             // why the kernel log could not be read; empty: it was
   std::optional<std::chrono::seconds> job_runs;  // on this and other nodes, for so long
   std::vector<std::string> refusing;  // devices whose driver logs ACCESS_REG errors when read
+  bool has_counters = true;           // among the files
+  bool is_of_links = false;           // all else is what was known before
 };
 
 std::vector<HealthFinding> judge_infiniband(const InfinibandFacts& facts,

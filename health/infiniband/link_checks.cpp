@@ -175,20 +175,22 @@ void blame_subnet_manager(std::vector<HealthFinding>& findings) {
 }  // namespace
 
 std::vector<HealthFinding> judge_links(const SourceFiles& files, const HealthProfile& profile,
-                                       std::span<const InfinibandPort> ports) {
+                                       std::span<const InfinibandPort> ports, bool is_of_links) {
   struct Check {
     std::string_view id;
+    bool is_of_link;
     HealthFinding (*judge)(const SourceFiles&, const HealthProfile&, const InfinibandPort&);
   };
   constexpr Check checks[] = {
-      {"ib.state", judge_state},   {"ib.phys", judge_physical},
-      {"ib.rate", judge_rate},     {"ib.link_layer", judge_link_layer},
-      {"ib.lid", judge_lid},       {"ib.pkey", judge_partition},
-      {"ib.gid", judge_global_id},
+      {"ib.state", true, judge_state},    {"ib.phys", true, judge_physical},
+      {"ib.rate", true, judge_rate},      {"ib.link_layer", false, judge_link_layer},
+      {"ib.lid", false, judge_lid},       {"ib.pkey", false, judge_partition},
+      {"ib.gid", false, judge_global_id},
   };
   std::vector<HealthFinding> findings;
   for (const InfinibandPort& port : ports) {
     for (const Check& check : checks) {
+      if (is_of_links && !check.is_of_link) continue;
       if (!is_said(profile, check.id) || !is_judged(profile, check.id, port)) continue;
       findings.push_back(with_grace(check.judge(files, profile, port), files, profile));
     }

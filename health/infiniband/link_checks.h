@@ -10,8 +10,10 @@
 
 namespace muster {
 
-// Ports that all wait in INIT lack a subnet manager, which is not the node's fault.
+// Ports that all wait in INIT lack a subnet manager, which is not the node's fault. `is_of_links`:
+// only what infiniband_link_sources() tell is judged.
 std::vector<HealthFinding> judge_links(const SourceFiles& files, const HealthProfile& profile,
-                                       std::span<const InfinibandPort> ports);
+                                       std::span<const InfinibandPort> ports,
+                                       bool is_of_links = false);
 
 }  // namespace muster

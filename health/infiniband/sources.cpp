@@ -7,11 +7,13 @@ namespace muster {
 
 namespace {
 
-// State, then what tells devices and ports, then counters, then the rest: the parts are ranges.
+// Links, the rest of states, what tells devices and ports, counters, the rest: the parts are
+// ranges.
 constexpr std::array sources = {
     std::string_view("/sys/class/infiniband/*/ports/*/state"),
     std::string_view("/sys/class/infiniband/*/ports/*/phys_state"),
     std::string_view("/sys/class/infiniband/*/ports/*/rate"),
+
     std::string_view("/sys/class/infiniband/*/ports/*/lid"),
     std::string_view("/sys/class/infiniband/*/ports/*/sm_lid"),
     std::string_view("/sys/class/infiniband/*/device/net/*/operstate"),
@@ -70,6 +72,7 @@ constexpr std::array device_nodes = {std::string_view("/dev/infiniband/uverbs*")
 consteval std::size_t index_of(std::string_view source) {
   return static_cast<std::size_t>(std::ranges::find(sources, source) - sources.begin());
 }
+constexpr std::size_t links_end = index_of("/sys/class/infiniband/*/ports/*/lid");
 constexpr std::size_t ports_begin = index_of("/proc/uptime");
 constexpr std::size_t counters_begin =
     index_of("/sys/class/infiniband/*/ports/*/counters/link_downed");
@@ -81,12 +84,20 @@ std::span<const std::string_view> infiniband_sources() {
   return sources;
 }
 
+std::span<const std::string_view> infiniband_link_sources() {
+  return infiniband_sources().first(links_end);
+}
+
 std::span<const std::string_view> infiniband_state_sources() {
   return infiniband_sources().first(counters_begin);
 }
 
 std::span<const std::string_view> infiniband_counter_sources() {
   return infiniband_sources().subspan(ports_begin, rest_begin - ports_begin);
+}
+
+std::span<const std::string_view> infiniband_device_sources() {
+  return infiniband_sources().subspan(ports_begin, counters_begin - ports_begin);
 }
 
 std::span<const std::string_view> infiniband_device_nodes() {

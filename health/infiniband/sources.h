@@ -16,6 +16,10 @@ std::span<const std::string_view> infiniband_sources();
 std::span<const std::string_view> infiniband_state_sources();
 std::span<const std::string_view> infiniband_counter_sources();
 
+// What changes when a link does, of devices that are known; and what tells devices and ports.
+std::span<const std::string_view> infiniband_link_sources();
+std::span<const std::string_view> infiniband_device_sources();
+
 // Opened for reading and writing as the user who starts ranks, closed, never read: whoever gives
 // them to the checks adds an empty text, or why it could not be opened. Not issm*: opening one
 // tells the fabric that a subnet manager lives here.

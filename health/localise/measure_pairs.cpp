@@ -10,12 +10,24 @@ namespace muster {
 namespace {
 
 constexpr double bits_of_a_byte = 8;
-constexpr const char* tcp_metric = "tcp_gbps";
-constexpr const char* verbs_metric = "ib_write_bw_host_gbps";
+struct PairProbe {
+  const char* name;
+  const char* metric;
+  double units_per_gb_per_s;  // of the metric
+};
+constexpr PairProbe tcp_probe{"tcp", "tcp_gbps", bits_of_a_byte};
+constexpr PairProbe verbs_probe{"ib-pair", "ib_write_bw_host_gbps", bits_of_a_byte};
+constexpr PairProbe nccl_probe{"gpu-nccl-pair", "two_node_allreduce_gb_per_s", 1};
 // A bandwidth and a latency of each HCA, on ports of their own.
 constexpr int ports_of_an_hca = 2;
 // More would repeat themselves: what is wrong with one node is wrong with each of its tests.
 constexpr std::size_t complaints_max = 64;
+
+// One rail says nothing of GPUs; where rails have no names, all that is measured is the whole node.
+const PairProbe& probe_of(const PairTest& test, const PairMeasureOptions& options) {
+  if (options.has_nccl && !(test.rail && options.has_verbs)) return nccl_probe;
+  return options.has_verbs ? verbs_probe : tcp_probe;
+}
 
 std::vector<std::string> hcas_of(const PairTest& test, const LocaliseNode& node) {
   if (!test.rail) return node.rails;
@@ -54,16 +66,18 @@ std::string why_none(const NodeOutput& serving, const NodeOutput& connecting,
 
 PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& nodes, int port,
                          const PairMeasureOptions& options) {
+  const PairProbe& kind = probe_of(test, options);
+  const bool names_hcas = &kind == &verbs_probe;
   PlannedProbe probe;
-  probe.spec = find_probe(options.has_verbs ? "ib-pair" : "tcp");
+  probe.spec = find_probe(kind.name);
   const std::vector<std::string> of_a = hcas_of(test, nodes[test.a]);
   const std::vector<std::string> of_b = hcas_of(test, nodes[test.b]);
   const auto words = [&](const std::vector<std::string>& hcas) {
     std::vector<std::string> all{std::string(probe.spec->name)};
-    if (options.has_verbs) all.insert(all.end(), hcas.begin(), hcas.end());
+    if (names_hcas) all.insert(all.end(), hcas.begin(), hcas.end());
     return all;
   };
-  const int times = options.has_verbs ? static_cast<int>(std::max<std::size_t>(1, of_a.size())) : 1;
+  const int times = names_hcas ? static_cast<int>(std::max<std::size_t>(1, of_a.size())) : 1;
   const std::vector<std::string> seconds{"--seconds", std::to_string(options.time.count())};
   PairCommands commands;
   commands.serve.node = nodes[test.a].name;
@@ -72,8 +86,8 @@ PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& 
   commands.connect.node = nodes[test.b].name;
   probe.words = words(of_b);
   commands.connect.words = connecting_words(probe, host_of(nodes[test.a].name, options), port);
-  // Of tcp-serve they are how long it waits for its partner.
-  if (options.has_verbs) {
+  // Of the others they are how long it waits for its partner.
+  if (names_hcas) {
     commands.serve.words.insert(commands.serve.words.end(), seconds.begin(), seconds.end());
   }
   commands.connect.words.insert(commands.connect.words.end(), seconds.begin(), seconds.end());
@@ -86,30 +100,37 @@ PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& 
 
 PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& nodes,
                      const NodeOutput& connecting, const PairMeasureOptions& options) {
-  const std::string metric = options.has_verbs ? verbs_metric : tcp_metric;
-  const std::size_t wanted = options.has_verbs ? hcas_of(test, nodes[test.b]).size() : 1;
+  const PairProbe& kind = probe_of(test, options);
+  const std::size_t wanted = &kind == &verbs_probe ? hcas_of(test, nodes[test.b]).size() : 1;
   PairResult result{test, std::nullopt};
   std::size_t told = 0;
   std::optional<double> slowest;
   for (const PerformanceSample& sample : read_probe_output(connecting.lines).samples) {
-    if (sample.metric != metric || !sample.value) continue;
+    if (sample.metric != kind.metric || !sample.value) continue;
     ++told;
     slowest = slowest ? std::min(*slowest, *sample.value) : *sample.value;
   }
-  if (slowest && told >= wanted) result.gb_per_s = *slowest / bits_of_a_byte;
+  if (slowest && told >= wanted) result.gb_per_s = *slowest / kind.units_per_gb_per_s;
   return result;
 }
 
 namespace {
 
-// Nodes side by side may have the same ports; those that share a host do not.
+// Of which it has the ports: a machine may have several addresses. One that nobody knows is told by
+// its address.
+std::string machine_of(const std::string& node, const PairMeasureOptions& options) {
+  const auto found = options.machines.find(node);
+  return found == options.machines.end() ? "at " + host_of(node, options) : found->second;
+}
+
+// Nodes side by side may have the same ports; those that share a machine do not.
 std::vector<NodeCommand> commands_of(const PairRound& round, const std::vector<LocaliseNode>& nodes,
                                      const PairMeasureOptions& options) {
   std::vector<NodeCommand> commands;
-  std::map<std::string, int> ports;  // by host: the next one
+  std::map<std::string, int> ports;  // by machine: the next one
   for (const PairTest& test : round.tests) {
-    const std::string host = host_of(nodes[test.a].name, options);
-    int& port = ports.emplace(host, options.first_port).first->second;
+    const std::string machine = machine_of(nodes[test.a].name, options);
+    int& port = ports.emplace(machine, options.first_port).first->second;
     PairCommands both = commands_of(test, nodes, port, options);
     port += ports_of(test, nodes);
     commands.push_back(std::move(both.serve));
@@ -135,7 +156,6 @@ bool counts(const PairTest& test, const NodeOutput& serving, const NodeOutput& c
 PairsMeasured measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
                             RunOnNode& on_nodes, const PairMeasureOptions& options) {
   PairsMeasured measured;
-  const char* const metric = options.has_verbs ? verbs_metric : tcp_metric;
   while (const auto round = localisation.next_round()) {
     if (options.on_round) options.on_round(*round);
     const std::vector<NodeCommand> commands = commands_of(*round, nodes, options);
@@ -148,8 +168,9 @@ PairsMeasured measure_pairs(Localisation& localisation, const std::vector<Locali
       if (!counts(test, serving, connecting, nodes, localisation, measured)) continue;
       const PairResult result = result_of(test, nodes, connecting, options);
       if (!result.gb_per_s && measured.complaints.size() < complaints_max) {
-        measured.complaints.push_back(name_of(test, nodes) + ": " +
-                                      why_none(serving, connecting, metric));
+        measured.complaints.push_back(
+            name_of(test, nodes) + ": " +
+            why_none(serving, connecting, probe_of(test, options).metric));
       }
       localisation.add(result);
     }

@@ -23,10 +23,10 @@ struct Period {
   milliseconds busy;
   milliseconds idle;
 };
-// A port that goes down is seen within 5 s: the helper's wait for an event and the read take their
-// part of them.
+// A port that goes down is seen within 5 s: the helper's wait for an event, a second, and the read
+// take their part of them. Limits of counters are by the half minute and the minute.
 constexpr std::array periods{
-    Period{SourceGroup::infiniband_state, milliseconds(4'500), seconds(20)},
+    Period{SourceGroup::infiniband_state, milliseconds(3'800), seconds(20)},
     Period{SourceGroup::infiniband_counters, seconds(30), seconds(60)},
     // Less than a minute: a verdict must not be older when a job comes.
     Period{SourceGroup::gpu, seconds(60), seconds(50)},
@@ -85,6 +85,7 @@ milliseconds period_of(SourceGroup group, bool is_idle) {
 SourceGroups group_of(std::string_view check) {
   if (std::ranges::find(process_checks, check) != process_checks.end())
     return as_groups(SourceGroup::processes);
+  if (check == "host.bmc") return as_groups(SourceGroup::board);
   if (check.starts_with("gpu.")) return as_groups(SourceGroup::gpu);
   if (check.starts_with("host.")) return as_groups(SourceGroup::host);
   if (!check.starts_with("ib.")) return 0;

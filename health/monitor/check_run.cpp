@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "health/gpu/sources.h"
+#include "health/host/bmc.h"
 #include "health/host/processes.h"
 #include "health/monitor/node_monitor.h"
+#include "health/node_rules.h"
 #include "health/probe_calls.h"
 #include "health/verdict/check_rules.h"
 
@@ -103,7 +105,8 @@ CheckRun::CheckRun(NodeMonitor& monitor, CheckSituation situation)
     : monitor_(monitor),
       situation_(std::move(situation)),
       groups_(wanted_groups(monitor.profile(), situation_)) {
-  if (groups_ == 0) stage_ = Stage::over;
+  constexpr auto board = static_cast<SourceGroups>(SourceGroup::board);
+  if ((groups_ & ~board) == 0) stage_ = after_looks();
 }
 
 RunStep CheckRun::next() const {
@@ -113,8 +116,7 @@ RunStep CheckRun::next() const {
   request.root = monitor_.options().root;
   request.nvml_library = monitor_.options().nvml_library;
   if (stage_ == Stage::sources) {
-    request.sources =
-        monitor_.without_refused(sources_of(monitor_.profile(), groups_, situation_.phase));
+    request.sources = monitor_.sources_for(groups_, situation_.phase);
     if (has(groups_, SourceGroup::processes) && seeks_leftovers(situation_))
       request.sources.emplace_back(process_owners);
   } else if (stage_ == Stage::gpus) {
@@ -124,6 +126,10 @@ RunStep CheckRun::next() const {
     scope.processes = situation_.is_idle;
     scope.inforom = reads_all(situation_.phase);
     request.gpus = scope;
+  } else if (stage_ == Stage::board) {
+    request.sources = bmc_sources();
+  } else if (stage_ == Stage::board_again) {
+    request.sources = bmc_sources_again(board_.front());
   } else {
     request.sources = process_sources_after(process_states_of(looks_.front()));
   }
@@ -145,6 +151,8 @@ void CheckRun::read(const NodeReadings& readings, const CheckMoment& at) {
     looks_took_ += readings.files_took;
     looks_.push_back(readings.files);
     stage_ = after_gpus();
+  } else {
+    take_board(readings);
   }
   if (stage_ == Stage::over) judge(at);
 }
@@ -171,7 +179,19 @@ CheckRun::Stage CheckRun::after_sources() const {
 }
 
 CheckRun::Stage CheckRun::after_gpus() const {
-  return is_watching() ? Stage::pause : Stage::over;
+  return is_watching() ? Stage::pause : after_looks();
+}
+
+// After all that is quick.
+CheckRun::Stage CheckRun::after_looks() const {
+  return has(groups_, SourceGroup::board) ? Stage::board : Stage::over;
+}
+
+void CheckRun::take_board(const NodeReadings& readings) {
+  board_took_ += readings.files_took;
+  board_.push_back(readings.files);
+  const bool is_doubtful = stage_ == Stage::board && !bmc_sources_again(board_.front()).empty();
+  stage_ = is_doubtful ? Stage::board_again : Stage::over;
 }
 
 // Nobody who sleeps in the first look: nobody is stuck.
@@ -200,18 +220,30 @@ void CheckRun::judge_processes(std::vector<HealthFinding>& all) const {
 }
 
 void CheckRun::judge(const CheckMoment& now) {
+  is_same_ = situation_.is_sound && monitor_.is_same_look(files_, groups_, situation_);
+  if (is_same_) return;
   std::vector<HealthFinding> all;
   const bool has_ports =
       has(groups_, SourceGroup::infiniband_state) || has(groups_, SourceGroup::infiniband_counters);
-  if (has_ports) append(all, monitor_.look_at_infiniband(files_, situation_, sources_at_));
+  if (has_ports) append(all, monitor_.look_at_infiniband(files_, groups_, situation_, sources_at_));
   if (gpus_) append(all, monitor_.look_at_gpus(*gpus_, files_, situation_, gpus_at_));
   if (has(groups_, SourceGroup::host))
     append(all, monitor_.look_at_host(files_, situation_, sources_at_));
   if (!looks_.empty()) judge_processes(all);
+  if (!board_.empty()) {
+    const SourceFiles* again = board_.size() > 1 ? &board_.back() : nullptr;
+    if (auto found = judge_bmc(board_.front(), again, monitor_.profile()))
+      all.push_back(*std::move(found));
+  }
   append(all, monitor_.standing(situation_, now));
   for (HealthFinding& finding : all) {
     if (is_kept(finding)) findings_.push_back(std::move(finding));
   }
+  const auto has_run = [this](std::string_view check) {
+    return find_check(check) && is_kept(make_finding(check, "", CheckStatus::pass));
+  };
+  judge_by_rules(monitor_.profile(), has_run, findings_);
+  std::erase_if(findings_, [this](const HealthFinding& finding) { return !is_kept(finding); });
 }
 
 bool CheckRun::is_kept(const HealthFinding& finding) const {
@@ -232,6 +264,7 @@ double CheckRun::took_ms(const HealthFinding& finding) const {
   auto took = files_took_;
   if (group == static_cast<SourceGroups>(SourceGroup::gpu)) took = gpus_took_;
   if (group == static_cast<SourceGroups>(SourceGroup::processes)) took = looks_took_;
+  if (group == static_cast<SourceGroups>(SourceGroup::board)) took = board_took_;
   return static_cast<double>(took.count());
 }
 

@@ -53,6 +53,8 @@ struct CheckSituation {
   bool has_gpu_events = false;
   bool may_pause = true;  // else what needs several looks is left out
   CheckChoice choice;
+  // Nothing is believed or suspected: links that say the same again, and passed, need no judge.
+  bool is_sound = false;
 };
 
 struct ReadNext {
@@ -77,18 +79,22 @@ class CheckRun {
   // read, without those that the profile turns off or leaves out, and failures that the job does
   // not want to know of. on_demand and qualification: of all.
   const std::vector<HealthFinding>& findings() const { return findings_; }
+  // Then there are no findings: they would be those of the last look, which all passed.
+  bool is_same() const { return is_same_; }
   // How long the reads took that the finding's source was part of.
   double took_ms(const HealthFinding& finding) const;
   SourceGroups groups() const { return groups_; }  // those with checks of the phase
 
  private:
-  //   sources ──► gpus ──► looks ⇄ pause ──► over        what is not wanted is left out
-  enum class Stage { sources, gpus, looks, pause, over };
+  //   sources ──► gpus ──► looks ⇄ pause ──► board ──► board_again ──► over
+  // What is not wanted is left out.
+  enum class Stage { sources, gpus, looks, pause, board, board_again, over };
 
   void take_sources(const NodeReadings& readings);
-  void take_look(const SourceFiles& files);
   Stage after_sources() const;
   Stage after_gpus() const;
+  Stage after_looks() const;
+  void take_board(const NodeReadings& readings);
   bool is_watching() const;
   void judge(const CheckMoment& now);
   void judge_processes(std::vector<HealthFinding>& all) const;
@@ -101,11 +107,14 @@ class CheckRun {
   SourceFiles files_;
   std::optional<GpuReadings> gpus_;
   std::vector<SourceFiles> looks_;  // at processes
+  std::vector<SourceFiles> board_;  // what its controller said, and said again
   CheckMoment sources_at_;
   CheckMoment gpus_at_;
   std::chrono::milliseconds files_took_{0};
   std::chrono::milliseconds gpus_took_{0};
   std::chrono::milliseconds looks_took_{0};
+  std::chrono::milliseconds board_took_{0};
+  bool is_same_ = false;
   std::vector<HealthFinding> findings_;
 };
 

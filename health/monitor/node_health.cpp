@@ -58,10 +58,15 @@ void NodeHealth::begin(const std::string& boot_id, const CheckMoment& now) {
 }
 
 void NodeHealth::take(const std::vector<HealthFinding>& findings, const FindingsTaken& taken) {
-  using std::chrono::duration_cast;
   for (const SourceGroup group : every_source_group) {
     if (has(taken.groups, group)) read_at_[group] = taken.at.since_boot;
   }
+  if (!findings.empty()) judge(findings, taken);
+  count_fast_reads(taken.groups);
+}
+
+void NodeHealth::judge(const std::vector<HealthFinding>& findings, const FindingsTaken& taken) {
+  using std::chrono::duration_cast;
   bool was_reset = false;
   for (const HealthFinding& finding : findings) {
     const bool is_reset = finding.check == "gpu.reset" && finding.status == CheckStatus::pass;
@@ -73,11 +78,14 @@ void NodeHealth::take(const std::vector<HealthFinding>& findings, const Findings
   note_wanted();
   show(findings, taken.at.wall);
   if (was_reset) ask_after_remedy(taken.groups);
+}
+
+void NodeHealth::count_fast_reads(SourceGroups read) {
   const SourceGroups open = both(groups_of(wanted_, true), groups_of(remedied_, true));
   for (const SourceGroup group : every_source_group) {
     if (!has(open, group)) {
       fast_reads_.erase(group);
-    } else if (has(taken.groups, group)) {
+    } else if (has(read, group)) {
       fast_reads_[group] = std::min(fast_reads_[group] + 1, fast_reads_max);
     }
   }
@@ -129,6 +137,11 @@ std::set<std::string> NodeHealth::checks_with_faults() const {
   return checks;
 }
 
+bool NodeHealth::is_sound() const {
+  const auto is_believed = [](const auto& item) { return item.second.fault.has_value(); };
+  return wanted_.empty() && std::ranges::none_of(streaks_.by_key, is_believed);
+}
+
 NodeVerdict NodeHealth::verdict(Time now) const {
   return judge_node(streaks_, rules_, now);
 }
@@ -137,7 +150,7 @@ SourcesDue NodeHealth::pace(const CheckMoment& now, bool is_idle) const {
   const SourceGroups fast = both(groups_of(wanted_, is_idle), groups_of(remedied_, is_idle));
   SourcesDue due;
   std::optional<SinceBoot> next;
-  for (const SourceGroup group : every_source_group) {
+  for (const SourceGroup group : every_paced_group) {
     const auto read = read_at_.find(group);
     SinceBoot period = period_of(group, is_idle);
     const auto reads = fast_reads_.find(group);

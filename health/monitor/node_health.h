@@ -71,6 +71,8 @@ class NodeHealth {
   }
   const std::vector<SampleWanted>& wanted() const { return wanted_; }
   std::set<std::string> checks_with_faults() const;
+  // Nothing is believed, and no sample is wanted.
+  bool is_sound() const;
 
   // `is_idle`: no ranks of ours. What is bad but not yet believed, or has had its remedy and not
   // yet passed, is due again after a second, for some minutes at most: of a device that left
@@ -84,6 +86,8 @@ class NodeHealth {
   const CheckRules& rules() const { return rules_; }
 
  private:
+  void judge(const std::vector<HealthFinding>& findings, const FindingsTaken& taken);
+  void count_fast_reads(SourceGroups read);
   void show(const std::vector<HealthFinding>& findings, Time now);
   void note_wanted();
   void ask_after_remedy(SourceGroups just_read);

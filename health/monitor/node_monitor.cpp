@@ -207,6 +207,7 @@ NodeMonitor::Findings NodeMonitor::collect(KernelEvents events, const CheckMomen
 }
 
 void NodeMonitor::count_link(const LinkChange& change, const CheckMoment& now) {
+  sound_links_.reset();
   const auto address = is_address(change.device) ? change.device : names_.address_of(change.device);
   if (!address) return;
   if (!names_.hcas().contains(*address)) {

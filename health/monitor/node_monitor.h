@@ -20,6 +20,7 @@
 #include "health/gpu/judge.h"
 #include "health/host/edac.h"
 #include "health/host/kernel.h"
+#include "health/infiniband/known_devices.h"
 #include "health/infiniband/link_flaps.h"
 #include "health/kernel/kernel_watch.h"
 #include "health/monitor/check_run.h"
@@ -77,13 +78,17 @@ class NodeMonitor {
   // For CheckRun: what was read at one time, judged with what is remembered.
   Findings look_at_gpus(const GpuReadings& readings, const SourceFiles& files,
                         const CheckSituation& situation, const CheckMoment& now);
-  Findings look_at_infiniband(const SourceFiles& files, const CheckSituation& situation,
-                              const CheckMoment& now);
+  Findings look_at_infiniband(const SourceFiles& files, SourceGroups groups,
+                              const CheckSituation& situation, const CheckMoment& now);
+  // It says what the last look at links alone did, in which all passed.
+  bool is_same_look(const SourceFiles& links, SourceGroups groups,
+                    const CheckSituation& situation) const;
   Findings look_at_host(const SourceFiles& files, const CheckSituation& situation,
                         const CheckMoment& now);
   Findings standing(const CheckSituation& situation, const CheckMoment& now) const;
-  // With the counters of devices left out whose firmware refuses to tell them.
-  std::vector<std::string> without_refused(std::vector<std::string> sources) const;
+  // Without the counters of devices whose firmware refuses to tell them, and without what tells
+  // devices that are known since the last look at counters.
+  std::vector<std::string> sources_for(SourceGroups groups, Phase phase) const;
 
  private:
   struct GpuLook {
@@ -97,6 +102,8 @@ class NodeMonitor {
   void count_link(const LinkChange& change, const CheckMoment& now);
   void names_changed();
   bool is_waiting(const HealthFinding& finding) const;
+  bool reads_links_only(SourceGroups groups, Phase phase) const;
+  std::vector<std::string> without_refused(std::vector<std::string> sources) const;
   void remember_look(const GpuReadings& readings, const SourceFiles& files, SinceBoot at);
   void note_edac(EdacSample sample);
 
@@ -113,6 +120,8 @@ class NodeMonitor {
   std::vector<BootSeen> boots_;
   std::optional<GpuLook> look_;
   std::vector<std::string> refusing_;  // HCAs
+  KnownDevices hcas_;
+  std::optional<SourceFiles> sound_links_;
 
   bool is_settled_ = false;  // devices have their names, or will not get any
   Findings waiting_;         // of devices by their address

@@ -123,17 +123,40 @@ void NodeMonitor::remember_look(const GpuReadings& readings, const SourceFiles& 
   look_ = std::move(look);
 }
 
-NodeMonitor::Findings NodeMonitor::look_at_infiniband(const SourceFiles& files,
+bool NodeMonitor::reads_links_only(SourceGroups groups, Phase phase) const {
+  return phase == Phase::periodic && !hcas_.empty() &&
+         !has(groups, SourceGroup::infiniband_counters);
+}
+
+NodeMonitor::Findings NodeMonitor::look_at_infiniband(const SourceFiles& read, SourceGroups groups,
                                                       const CheckSituation& situation,
                                                       const CheckMoment& now) {
+  const bool has_counters = has(groups, SourceGroup::infiniband_counters);
+  if (has_counters) hcas_.remember(read);
+  sound_links_.reset();
+  const bool is_of_links = reads_links_only(groups, situation.phase);
+  const SourceFiles completed = is_of_links ? hcas_.with_links(read) : SourceFiles();
+  const SourceFiles& files = is_of_links ? completed : read;
   if (names_.take_hcas(files, profile_)) names_changed();
   if (names_.has_gpus() || profile_.gpu.count.value_or(0) == 0) is_settled_ = true;
   for (const LinkChange& change : std::exchange(unnamed_links_, {})) count_link(change, now);
   const auto wall = now.wall.time_since_epoch();
-  note_counters(counters_, files, profile_, judged_ports(files, profile_, refusing_), wall);
+  if (has_counters)
+    note_counters(counters_, files, profile_, judged_ports(files, profile_, refusing_), wall);
   const InfinibandFacts facts{
-      files, counters_, flaps_, wall, situation.kernel_log_error, situation.job_runs, refusing_};
-  return judge_infiniband(facts, profile_);
+      files,     counters_,    flaps_,     wall, situation.kernel_log_error, situation.job_runs,
+      refusing_, has_counters, is_of_links};
+  Findings found = judge_infiniband(facts, profile_);
+  const auto passes = [](const HealthFinding& one) { return one.status == CheckStatus::pass; };
+  if (is_of_links && std::ranges::all_of(found, passes)) sound_links_ = read;
+  return found;
+}
+
+bool NodeMonitor::is_same_look(const SourceFiles& links, SourceGroups groups,
+                               const CheckSituation& situation) const {
+  constexpr auto states = static_cast<SourceGroups>(SourceGroup::infiniband_state);
+  return groups == states && reads_links_only(groups, situation.phase) &&
+         situation.kernel_log_error.empty() && sound_links_ == links;
 }
 
 void NodeMonitor::note_edac(EdacSample sample) {
@@ -164,6 +187,18 @@ NodeMonitor::Findings NodeMonitor::look_at_host(const SourceFiles& files,
 NodeMonitor::Findings NodeMonitor::standing(const CheckSituation& situation,
                                             const CheckMoment& now) const {
   return kernel_.standing({situation.kernel_log_error, situation.has_gpu_events}, now.since_boot);
+}
+
+std::vector<std::string> NodeMonitor::sources_for(SourceGroups groups, Phase phase) const {
+  constexpr auto states = static_cast<SourceGroups>(SourceGroup::infiniband_state);
+  const bool is_of_links = (groups & states) != 0 && reads_links_only(groups, phase);
+  if (!is_of_links) return without_refused(sources_of(profile_, groups, phase));
+  std::vector<std::string> sources = hcas_.link_sources();
+  for (std::string& other :
+       sources_of(profile_, static_cast<SourceGroups>(groups & ~states), phase)) {
+    sources.push_back(std::move(other));
+  }
+  return sources;
 }
 
 std::vector<std::string> NodeMonitor::without_refused(std::vector<std::string> sources) const {

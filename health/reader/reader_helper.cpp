@@ -64,7 +64,9 @@ void read_and_tell(const ReadCommand& command, Teller& teller) {
               [&](std::string path, FileReading reading) {
                 teller.say(FileIsRead{std::move(path), std::move(reading)});
               }});
-  teller.tell(FilesOver{});  // now: how long they took is heard
+  // Now, when more is asked: how long they took is heard.
+  if (asked.gpus) return teller.tell(FilesOver{});
+  teller.say(FilesOver{});
 }
 
 void ask_and_tell(const NodeReadRequest& asked, Teller& teller) {

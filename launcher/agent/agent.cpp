@@ -25,6 +25,7 @@ namespace {
 
 // Heartbeats, metrics, room on the disk, the lease: twice a second is what the protocol promises.
 constexpr std::chrono::milliseconds calm_tick{500};
+static_assert(calm_tick <= HealthWatch::poll_pause);
 // While something is being ended: a scan of /proc costs about 5 ms.
 constexpr std::chrono::milliseconds busy_tick{25};
 // For a controller that has not said yet how long its lease is.
@@ -81,8 +82,8 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       tasks_(io),
       staging_(run, line_, tasks_),
       execs_(io, line_),
-      looks_(run, execs_),
-      gate_(tasks_, {run.path, {own_program()}, welcome_.boot_id}),
+      looks_(run, execs_, measured_before_),
+      gate_(tasks_, measured_before_, {run.path, {own_program()}, welcome_.boot_id}),
       collection_(line_),
       nobody_dead_at_(raw_time()),
       look_interval_(look_interval),
@@ -173,8 +174,12 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
     marks.other_sessions = {::getsid(0)};
     if (keeper_.pid()) marks.other_sessions.insert(*keeper_.pid());
     if (const pid_t helper = health_.helper()) marks.other_sessions.insert(helper);
-    marks.other_sessions.merge(looks_.sessions());
-    marks.other_sessions.merge(gate_.sessions());
+    marks.other_sessions.merge(health_.board_sessions());
+    for (const pid_t session : looks_.sessions()) marks.other_sessions.insert(session);
+    for (const auto& [session, until] : measured_before_.all()) {
+      marks.other_sessions.insert(session);
+    }
+    if (const auto session = gate_.session()) marks.other_sessions.insert(*session);
     marks.other_sessions.merge(remedies_.sessions());
     for (const auto& [key, other] : attempts_) {
       if (other.get() == &attempt) continue;
@@ -396,6 +401,9 @@ void Agent::leave(const char* why) {
   log_line(std::string("leaves: it ") + why);
   boost::system::error_code ignored;
   acceptor_.close(ignored);
+  measures_due_.clear();
+  looks_.end_wide();
+  end_gates();
   execs_.stop_all();
   for (const auto& [key, attempt] : attempts_) attempt->kill_now();
   step_attempts();

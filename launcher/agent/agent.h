@@ -25,6 +25,7 @@
 #include "launcher/agent/checkpoint_watch.h"
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/controller_line.h"
+#include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/exec_sessions.h"
 #include "launcher/agent/gate_measure.h"
 #include "launcher/agent/health_looks.h"
@@ -93,6 +94,8 @@ class Agent {
   bool end_check(const AttemptKey& attempt);
   void when_none_measures(std::function<void()> then);
   void go_on_after_measurements();
+  void end_measures_of_others(const JobId& job);
+  void end_gates();
   void remove_files(const AttemptLayout& layout, bool job_too);
   void sweep_soon();
   void sweep();
@@ -138,8 +141,10 @@ class Agent {
   ChildTasks tasks_;
   AttemptStaging staging_;
   ExecSessions execs_;
+  EndingSessions measured_before_;  // by looks and gates: what they ended or left
   HealthLooks looks_;
   GateMeasure gate_;
+  std::set<std::string> measures_due_;  // asked for by a person, until that has ended
   std::multiset<AttemptKey> checks_;                       // under way, each time one was asked for
   std::vector<std::function<void()>> after_measurements_;  // which were ended for it
   OutputCollection collection_;

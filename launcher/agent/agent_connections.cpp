@@ -106,6 +106,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
 }
 
 void Agent::line_lost() {
+  measures_due_.clear();
   looks_.end_wide();
   execs_.stop_all();
   staging_.line_lost();

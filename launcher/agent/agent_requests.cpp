@@ -39,8 +39,8 @@ void Agent::on(const CheckNode& request, std::string_view) {
   const AttemptKey key{request.job, request.attempt};
   if (gate_.is_asked(key)) return;  // over a new connection: it is answered when it is measured
   health_.begin_job(request.health);
+  end_measures_of_others(request.job);
   checks_.insert(key);
-  looks_.job_comes();
   const std::int64_t asked_ms = boot_ms();
   when_none_measures([this, request, asked_ms] {
     if (remedies_.is_running()) {
@@ -62,8 +62,21 @@ void Agent::when_none_measures(std::function<void()> then) {
 
 void Agent::go_on_after_measurements() {
   if (after_measurements_.empty()) return;
-  if (!looks_.are_ended_gone() || !gate_.are_killed_gone()) return;
+  if (!measured_before_.are_gone()) return;
+  looks_.poll();  // gives its claim back
+  gate_.give_back();
   for (const auto& then : std::exchange(after_measurements_, {})) then();
+}
+
+// One job has a node at a time: attempts of others are over, and nobody waits for their gates.
+void Agent::end_measures_of_others(const JobId& job) {
+  health_.note_measuring();
+  std::erase_if(checks_, [&](const AttemptKey& key) { return key.job != job; });
+  gate_.job_comes(job);
+  looks_.job_comes();
+  for (const std::string& id : std::exchange(measures_due_, {})) {
+    execs_.refuse(id, "job " + job.value + " began there");
+  }
 }
 
 // True: its attempt still stands.
@@ -89,15 +102,30 @@ void Agent::on(const LookAtHealth& request, std::string_view) {
   looks_.start(request, runs_ranks(), site_.environment);
 }
 
+// Of a node that no job has: whoever waited for its gate has given the node back.
+void Agent::end_gates() {
+  checks_.clear();
+  gate_.end();
+}
+
 void Agent::on(const MeasureNode& request, std::string_view) {
-  if (is_being_mended()) return execs_.refuse(request.id, "it is being reset or rebooted");
-  looks_.measure(request, runs_ranks(), site_.environment);
+  end_gates();
+  measures_due_.insert(request.id);
+  when_none_measures([this, request] {
+    if (measures_due_.erase(request.id) == 0) return;
+    if (is_being_mended()) return execs_.refuse(request.id, "it is being reset or rebooted");
+    looks_.measure(request, runs_ranks(), site_.environment);
+    health_.note_measuring();
+  });
 }
 
 // Whoever asks believes the node to be idle, by what agents said before.
 void Agent::on(const RunRemedy& request, std::string_view) {
   if (!remedies_.is_news(request)) return remedies_.ask(request, std::nullopt, {});
-  if (!what_forbids(request)) looks_.end_wide();  // what measures would measure the reset
+  if (!what_forbids(request)) {  // what measures would measure the reset, and be in its way
+    looks_.end_wide();
+    end_gates();
+  }
   ++remedies_due_;
   when_none_measures([this, request] {
     --remedies_due_;
@@ -107,7 +135,6 @@ void Agent::on(const RunRemedy& request, std::string_view) {
     if (!refusal) health_.let_go();
     remedies_.ask(request, refusal, environment);
     schedule_tick();
-    if (!remedies_.is_running()) health_.take_up();
   });
 }
 
@@ -344,6 +371,7 @@ void Agent::on(const ExecInput& input, std::string_view payload) {
 }
 
 void Agent::on(const ExecStop& request, std::string_view) {
+  measures_due_.erase(request.id);
   looks_.stop(request.id);
   execs_.stop(request.id);
 }

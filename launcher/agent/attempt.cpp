@@ -9,6 +9,7 @@
 #include "launcher/agent/mpi_launch.h"
 #include "launcher/agent/shell_children.h"
 #include "launcher/agent/signal_name.h"
+#include "launcher/os/wait_status.h"
 
 namespace muster {
 

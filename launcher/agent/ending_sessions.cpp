@@ -1,7 +1,6 @@
 #include "launcher/agent/ending_sessions.h"
 
 #include <algorithm>
-#include <set>
 
 #include "launcher/agent/process_scan.h"
 
@@ -23,12 +22,22 @@ bool EndingSessions::are_gone() {
   const auto is_waited_for = [now](const auto& item) { return now < item.second; };
   if (std::ranges::none_of(until_, is_waited_for) && now < look_at_) return true;
   look_at_ = now + hung_look_pause;
-  std::set<pid_t> alive;
+  alive_.clear();
   for (const ProcessInfo& one : scan_processes()) {
-    if (!one.is_dead()) alive.insert(one.session);
+    if (!one.is_dead() && until_.contains(one.session)) alive_.emplace(one.session, describe(one));
   }
-  std::erase_if(until_, [&](const auto& item) { return !alive.contains(item.first); });
+  std::erase_if(until_, [&](const auto& item) { return !alive_.contains(item.first); });
   return std::ranges::none_of(until_, is_waited_for);
+}
+
+std::string EndingSessions::hung() const {
+  const BootTime now = boot_time();
+  for (const auto& [session, until] : until_) {
+    const auto known = alive_.find(session);
+    if (now < until || known == alive_.end()) continue;
+    return "process " + known->second + " of what was measured before does not end";
+  }
+  return {};
 }
 
 }  // namespace muster

@@ -13,9 +13,9 @@
 #include <deque>
 #include <optional>
 
-#include "launcher/agent/exit_log.h"
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/system_error_text.h"
+#include "launcher/os/wait_status.h"
 
 namespace muster {
 

@@ -1,7 +1,6 @@
 #include "launcher/agent/exit_log.h"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -80,17 +79,6 @@ std::vector<ExitLogLine> ExitLogReader::read_new() {
   }
   offset_ += static_cast<off_t>(start);
   return lines;
-}
-
-ExitStatus exit_status_of(int wait_status) {
-  ExitStatus status;
-  if (WIFSIGNALED(wait_status)) {
-    status.signal = WTERMSIG(wait_status);
-    status.core_dumped = WCOREDUMP(wait_status);
-  } else {
-    status.code = WEXITSTATUS(wait_status);
-  }
-  return status;
 }
 
 }  // namespace muster

@@ -55,7 +55,4 @@ class ExitLogReader {
   off_t offset_ = 0;
 };
 
-// Of a status that waitpid gave.
-ExitStatus exit_status_of(int wait_status);
-
 }  // namespace muster

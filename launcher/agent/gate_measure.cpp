@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -39,8 +40,11 @@ constexpr char hung = '!';
 // Of `muster health active` on a host that is not idle.
 constexpr int code_of_refusal = 3;
 
-// 1 had no errors: what could not be had was taken for measured.
-constexpr int saved_version = 2;
+// 1 had no errors: what could not be had was taken for measured. 2 did not know what was measured
+// twice.
+constexpr int saved_version = 3;
+// What is bad, and good the next time, shall show which it is.
+constexpr int runs_most = 3;
 
 struct SavedFigure {
   std::string metric;
@@ -48,6 +52,7 @@ struct SavedFigure {
   std::optional<double> value;
   std::string error;
   std::int64_t at_ms = 0;
+  bool was_bad_before = false;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -56,6 +61,7 @@ struct SavedFigure {
     visit("value", self.value);
     visit("error", self.error);
     visit("at_ms", self.at_ms);
+    visit("was_bad_before", self.was_bad_before);
   }
 };
 
@@ -111,7 +117,8 @@ std::string run_program(const std::vector<std::string>& argv, std::chrono::secon
 
 }  // namespace
 
-GateMeasure::GateMeasure(ChildTasks& tasks, Site site) : tasks_(tasks), site_(std::move(site)) {
+GateMeasure::GateMeasure(ChildTasks& tasks, EndingSessions& ending, Site site)
+    : tasks_(tasks), site_(std::move(site)), ending_(ending) {
   load();
 }
 
@@ -139,8 +146,20 @@ void GateMeasure::leave(const AttemptKey& attempt) {
   go_on();
 }
 
+void GateMeasure::job_comes(const JobId& job) {
+  if (questions_.empty()) return;
+  const AttemptKey first = questions_.front().attempt;
+  std::erase_if(questions_, [&](const Question& one) { return one.attempt.job != job; });
+  if (first.job != job) end_run();
+}
+
 void GateMeasure::ranks_begin() {
   while (!questions_.empty()) answer("ranks began there");
+}
+
+void GateMeasure::end() {
+  questions_.clear();
+  end_run();
 }
 
 void GateMeasure::mended() {
@@ -152,34 +171,46 @@ void GateMeasure::poll() {
   go_on();
 }
 
-std::set<pid_t> GateMeasure::sessions() const {
-  std::set<pid_t> sessions;
-  if (run_) sessions.insert(session_);
-  for (const auto& [session, until] : ending_.all()) sessions.insert(session);
-  return sessions;
+std::optional<pid_t> GateMeasure::session() const {
+  return run_ && session_ != 0 ? std::optional(session_) : std::nullopt;
 }
 
 // ---- one question after the other -------------------------------------------------------------
 
-void GateMeasure::go_on() {
+void GateMeasure::give_back() {
   if (!run_ && ending_.are_gone()) claim_.give_back();
+}
+
+void GateMeasure::go_on() {
+  give_back();
   while (!questions_.empty() && !run_) {
-    const Question& first = questions_.front();
-    auto due = probes_due(first.wanted.profile, first.plan, believed(first), now_since_boot());
+    Question& first = questions_.front();
+    auto due = first.doubted;
     if (due.empty()) {
-      answer("");
-    } else if (!first.hindrance.empty()) {
-      answer(first.hindrance);
-    } else if (boot_time() >= first.until) {
-      answer("another agent of the host measured all the time");
+      due = probes_due(first.wanted.profile, first.plan, believed(first), now_since_boot());
+    }
+    const std::string hindrance = due.empty() ? "" : what_hinders(first);
+    if (due.empty() || !hindrance.empty()) {
+      answer(hindrance);
     } else if (!measure(first, std::move(due))) {
       return;
     }
   }
 }
 
-bool GateMeasure::measure(const Question& question, std::vector<std::string> probes) {
+std::string GateMeasure::what_hinders(const Question& question) const {
+  if (!question.hindrance.empty()) return question.hindrance;
+  if (question.runs >= runs_most) return "it is bad one time and good the next";
+  if (boot_time() < question.until) return ending_.hung();
+  return question.runs > 0 ? "there was no time for it"
+                           : "another agent of the host measured all the time" + claim_.whose();
+}
+
+bool GateMeasure::measure(Question& question, std::vector<std::string> probes) {
   if (!ending_.are_gone() || !claim_.take()) return false;
+  // They have just been waited for, and for long enough.
+  if (!ending_.hung().empty()) return false;
+  ++question.runs;
   ProbePlan plan = question.plan;
   keep_only(plan, probes);
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(question.until - boot_time());
@@ -214,7 +245,7 @@ void GateMeasure::measured(const Result<std::string>& said) {
   run_.reset();
   if (session_ != 0) ending_.add(session_);  // it may have killed a probe
   if (said && said->starts_with(answered)) {
-    take(said->substr(1));
+    if (take(said->substr(1)) && questions_.front().doubted.empty()) answer("");
   } else {
     const std::string why = said ? said->substr(1) : said.error().message;
     if (!is_cut_ && said && said->starts_with(hung)) miss(why);
@@ -232,21 +263,25 @@ std::vector<GateFigure> GateMeasure::believed(const Question& question) const {
   return figures;
 }
 
-void GateMeasure::take(const std::string& text) {
+bool GateMeasure::take(const std::string& text) {
   const auto measured = read_measured(text);
   if (!measured) {
     const std::string why = "what it wrote cannot be read: " + measured.error().message;
     miss(why);
-    return answer(why);
+    answer(why);
+    return false;
   }
-  const auto at = now_since_boot();
-  for (const PerformanceSample& sample : *measured) {
+  Question& first = questions_.front();
+  const HealthProfile& profile = first.wanted.profile;
+  auto taken = figures_taken(profile, believed(first), *measured, now_since_boot());
+  for (const GateFigure& one : taken) {
     std::erase_if(figures_, [&](const GateFigure& known) {
-      return known.sample.metric == sample.metric && known.at != at;
+      return known.sample.metric == one.sample.metric;
     });
-    figures_.push_back({sample, at});
   }
-  answer("");
+  std::ranges::move(taken, std::back_inserter(figures_));
+  first.doubted = probes_doubted(profile, first.plan, believed(first));
+  return true;
 }
 
 // The next gates need not wait as long for the same. A host that is not idle says so at once, and
@@ -287,6 +322,7 @@ void GateMeasure::add_unmeasured(std::vector<GateFigure>& figures, const Questio
                                  const std::string& why) {
   const auto now = now_since_boot();
   std::erase_if(figures, [&](const GateFigure& one) { return now - one.at > figures_keep; });
+  give_up_doubted(figures, question.wanted.profile, why);
   for (const PlannedProbe& probe : question.plan.probes) {
     for (const std::string& metric : probe.metrics) {
       const bool is_known = std::ranges::any_of(
@@ -312,8 +348,9 @@ void GateMeasure::load() {
   if (saved->boot_id != site_.boot_id) return;
   for (const SavedFigure& one : saved->figures) {
     if (find_performance_metric(one.metric) == nullptr) continue;
-    figures_.push_back(
-        {{one.metric, one.device, one.value, one.error}, std::chrono::milliseconds(one.at_ms)});
+    figures_.push_back({{one.metric, one.device, one.value, one.error},
+                        std::chrono::milliseconds(one.at_ms),
+                        one.was_bad_before});
   }
 }
 
@@ -321,8 +358,8 @@ void GateMeasure::save() const {
   SavedFigures saved{site_.boot_id, {}};
   for (const GateFigure& one : figures_) {
     const PerformanceSample& sample = one.sample;
-    saved.figures.push_back(
-        {sample.metric, sample.device, sample.value, sample.error, one.at.count()});
+    saved.figures.push_back({sample.metric, sample.device, sample.value, sample.error,
+                             one.at.count(), one.was_bad_before});
   }
   const std::string text = versioned_json(saved, saved_version);
   if (!replace_file(site_.directory + figures_file, text, 0600, Durable::in_cache)) {

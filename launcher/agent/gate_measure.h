@@ -1,8 +1,11 @@
 // What a job's gate measures (health.start, health.failure: full): `muster health active` in a
 // child that can be killed, for figures that are not known from earlier on this boot. Alone: beside
-// no ranks, and not while another agent of the host measures. Owned by Agent, on its thread.
+// no ranks, and not while another agent of the host measures. What is bad is measured again at
+// once. Owned by Agent, on its thread.
 //
-//   asked ─► waits for its turn on the host ─► measures ─► judged ─► asked the next
+//                                     ┌── bad, and not seen before ──┐
+//                                     ▼                              │
+//   asked ─► waits for its turn on the host ─► measures ─────────────┴─► judged ─► asked the next
 //      └───► all is known ─► judged
 #pragma once
 
@@ -12,7 +15,6 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -39,19 +41,21 @@ class GateMeasure {
   };
   using Done = std::function<void(std::vector<CheckFailure>)>;
 
-  GateMeasure(ChildTasks& tasks, Site site);
+  // `ending`: what was measured before, for whomever. It outlives this.
+  GateMeasure(ChildTasks& tasks, EndingSessions& ending, Site site);
 
   // Of an attempt that asks again only the latest is answered.
   // `hindrance`: why nothing can be measured now; what is known counts then.
   void ask(const AttemptKey& attempt, Wanted wanted, Done done, std::string hindrance = {});
   bool is_asked(const AttemptKey& attempt) const;
   void leave(const AttemptKey& attempt);  // it is over: nobody waits for the answer
+  void job_comes(const JobId& job);       // no other has the node: nobody waits for their answers
   void ranks_begin();                     // nothing is measured beside them
+  void end();                             // the agent goes
   void mended();                          // a person says so: what was slow is measured anew
   void poll();                            // twice a second: whose turn it is
-  // What was killed is gone, or will not go.
-  bool are_killed_gone() { return ending_.are_gone(); }
-  std::set<pid_t> sessions() const;  // no process of any attempt
+  void give_back();                       // the claim, when nothing of what measured is left
+  std::optional<pid_t> session() const;   // of what runs: no process of any attempt
 
  private:
   struct Question {
@@ -61,13 +65,17 @@ class GateMeasure {
     Done done;
     std::string hindrance;
     BootTime until{};
+    int runs = 0;
+    std::vector<std::string> doubted{};  // probes to be run again
   };
 
   void go_on();
-  bool measure(const Question& question, std::vector<std::string> probes);  // false: not its turn
+  // Why the first question cannot be measured for, however long it waits; empty: it can.
+  std::string what_hinders(const Question& question) const;
+  bool measure(Question& question, std::vector<std::string> probes);  // false: not its turn
   void measured(const Result<std::string>& said);
   std::vector<GateFigure> believed(const Question& question) const;
-  void take(const std::string& text);
+  bool take(const std::string& text);  // false: it could not be read, which is answered
   void miss(const std::string& why);
   void answer(std::string why_not_measured);  // the first question
   static void add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
@@ -83,7 +91,7 @@ class GateMeasure {
   std::optional<ChildTasks::TaskId> run_;
   bool is_cut_ = false;    // the run has less time than it may need: it waited for its turn
   pid_t session_ = 0;      // of the run
-  EndingSessions ending_;  // of earlier ones, which have the claim until they are gone
+  EndingSessions& ending_;  // earlier ones have the claim until they are gone
   std::uint64_t runs_ = 0;
   MeasureClaim claim_;
 };

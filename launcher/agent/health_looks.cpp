@@ -80,6 +80,7 @@ std::string HealthLooks::what_forbids(const MeasureNode& request, bool runs_rank
   };
   constexpr const char* is_measured = "it is being measured already";
   if (std::ranges::any_of(wide_, is_other)) return is_measured;
+  if (const std::string hung = ending_.hung(); !hung.empty()) return hung;
   return claim_.take() ? "" : is_measured + claim_.whose();
 }
 
@@ -139,12 +140,6 @@ void HealthLooks::poll() {
   if (!ending_.are_gone()) return;
   std::erase_if(wide_, [](const auto& item) { return item.second.is_ended; });
   if (!is_measuring()) claim_.give_back();
-}
-
-std::set<pid_t> HealthLooks::sessions() const {
-  std::set<pid_t> sessions = sessions_;
-  for (const auto& [session, until] : ending_.all()) sessions.insert(session);
-  return sessions;
 }
 
 }  // namespace muster

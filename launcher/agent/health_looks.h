@@ -4,7 +4,7 @@
 // measures an idle node does so alone. Owned by Agent, on its thread.
 //
 //   start    beside ranks ─► narrow, else wide
-//   measure  beside ranks or another measurement ─► refused, else wide
+//   measure  beside ranks, another measurement or what does not end ─► refused, else wide
 //   wide ─► ended by ranks that begin; a measurement by a job that comes, which waits for its end
 #pragma once
 
@@ -33,23 +33,21 @@ std::vector<std::string> measure_arguments(const MeasureNode& request,
 
 class HealthLooks {
  public:
-  // `limit`: of waiting for what was ended.
-  HealthLooks(const RunDirectory& run, ExecSessions& execs,
-              std::chrono::milliseconds limit = ending_limit)
-      : run_(run), execs_(execs), ending_(limit) {}
+  // `ending`: what was measured before, for whomever. It outlives this.
+  HealthLooks(const RunDirectory& run, ExecSessions& execs, EndingSessions& ending)
+      : run_(run), execs_(execs), ending_(ending) {}
 
   void start(const LookAtHealth& request, bool runs_ranks, Environment environment);
+  // Not before what was ended is gone, or will not go.
   void measure(const MeasureNode& request, bool runs_ranks, Environment environment);
   void job_comes();  // measurements are ended
   void end_wide();   // what ranks must not have beside them is
   void stop(const std::string& id);
   void reaped(pid_t pid);
   // Twice a second: what was ended and does not end is waited for no longer. Whoever measures next
-  // finds it there, and says so.
+  // is told so.
   void poll();
-  // What was ended is gone, or will not go.
-  bool are_ended_gone() { return ending_.are_gone(); }
-  std::set<pid_t> sessions() const;  // no process of any attempt
+  const std::set<pid_t>& sessions() const { return sessions_; }  // no process of any attempt
 
  private:
   // What ranks must not have beside them.
@@ -72,8 +70,8 @@ class HealthLooks {
   ExecSessions& execs_;
   std::set<pid_t> sessions_;
   std::map<pid_t, Wide> wide_;
-  EndingSessions ending_;  // which have the claim until they are gone
-  MeasureClaim claim_;     // while something measures
+  EndingSessions& ending_;  // which have the claim until they are gone
+  MeasureClaim claim_;      // while something measures
 };
 
 }  // namespace muster

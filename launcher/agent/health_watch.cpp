@@ -1,6 +1,6 @@
 #include "launcher/agent/health_watch.h"
 
-#include <sys/wait.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -20,15 +20,16 @@ namespace muster {
 
 namespace {
 
-// While a run is under way: its helper answers within milliseconds.
-constexpr std::chrono::milliseconds run_tick{20};
 constexpr std::chrono::seconds save_pause{60};
+// For a helper.
+constexpr std::chrono::milliseconds shortest_wait{1};
+constexpr std::chrono::seconds longest_wait{1};
 // Of the kernel's log, at a time: a storm of lines must not hold up the lease.
 constexpr int log_parts_most = 4;
-// A gate comes when the node is idle, and is not to wait; beside ranks nothing is in a hurry, and
-// what the driver tells ends the wait.
-constexpr std::chrono::milliseconds idle_event_slice{100};
-constexpr std::chrono::milliseconds busy_event_slice{250};
+// What the driver tells ends the wait for it; a read does not, and waits for a slice. Beside ranks
+// that nothing is said against none is in a hurry.
+constexpr std::chrono::milliseconds usual_event_slice{100};
+constexpr std::chrono::milliseconds calm_event_slice{1000};
 // With all sources read so often since the agent knows nothing of before, what fails has failed
 // often enough to be believed, and what is not believed is sound.
 constexpr int looks_until_settled = usual_samples;
@@ -47,7 +48,7 @@ bool has_devices(const std::string& root) {
 }  // namespace
 
 HealthWatch::HealthWatch(boost::asio::io_context& io, Site site, Tell tell)
-    : site_(std::move(site)), tell_(std::move(tell)), timer_(io) {}
+    : site_(std::move(site)), tell_(std::move(tell)), timer_(io), board_(site_.helper) {}
 
 HealthWatch::~HealthWatch() {
   reader_.reset();  // asks for the dead
@@ -63,6 +64,7 @@ void HealthWatch::follow(const std::optional<HealthProfile>& profile) {
   if (health_ && profile == profile_) return;
   save();
   run_.reset();
+  board_.stop();
   profile_ = profile;
   const CheckMoment now = moment();
   SavedHealth saved = load();
@@ -93,22 +95,12 @@ void HealthWatch::open_reader() {
   options.helper = site_.helper;
   options.limits = reader_limits;
   options.wants_events = true;
-  // The agent reaps all its children, this one too.
-  options.wait = [this](pid_t pid, int* status, int) {
-    const auto found = dead_.find(pid);
-    if (found == dead_.end()) return ::waitpid(pid, status, WNOHANG);
-    if (status != nullptr) *status = found->second;
-    dead_.erase(found);
-    return pid;
-  };
+  options.wait = dead_.wait();
   reader_ = std::make_unique<NodeReader>(std::move(options));
 }
 
 bool HealthWatch::reaped(pid_t pid, int wait_status) {
-  if (!reader_ || reader_->helper() != pid) return false;
-  dead_[pid] = wait_status;
-  reader_->advance();  // before the number is somebody else's
-  return true;
+  return board_.reaped(pid, wait_status) || dead_.reaped(reader_.get(), pid, wait_status);
 }
 
 pid_t HealthWatch::helper() const {
@@ -141,12 +133,13 @@ void HealthWatch::save() {
 void HealthWatch::poll() {
   if (!health_) return;
   note_measuring();
-  if (reader_) reader_->set_event_slice(is_idle_ ? idle_event_slice : busy_event_slice);
+  if (reader_) reader_->set_event_slice(is_calm() ? calm_event_slice : usual_event_slice);
   const CheckMoment now = moment();
   read_log(now);
   take(monitor_->tick(now), now);
   if (is_idle_) take(monitor_->on_jobs_over(now), now);
   step();
+  go_on_with_board();
   if (boot_time() - saved_at_ > save_pause) {
     save();
     begin_reading();
@@ -179,15 +172,25 @@ void HealthWatch::step() {
   if (run_) step_run(now);
   // What was asked for a profile that is no more is waited for.
   const bool is_busy = !run_ && reader_ && !reader_->is_idle();
-  if (is_busy) return step_after(run_tick);
+  if (is_busy) return step_when_read();
   go_on_deciding();
   go_on_with_epilog();
   answer_questions();
   const bool looks_for_cause = failure_ && !failure_->is_over && reads_sources_;
-  if (looks_for_cause && !run_) begin_run(Purpose::failure, all_source_groups, now);
+  if (looks_for_cause && !run_) begin_run(Purpose::failure, paced_source_groups, now);
   const bool is_watched = is_idle_ || job_.run || failure_;
   if (!run_ && reads_sources_ && is_watched) begin_due(now);
-  if (run_) step_after(run_tick);
+  if (run_) go_on_after_run_step();
+}
+
+bool HealthWatch::is_calm() const {
+  return !is_idle_ && !is_concluding() && questions_.empty() && health_->wanted().empty();
+}
+
+void HealthWatch::go_on_after_run_step() {
+  if (is_reading_) return step_when_read();
+  const BootTime now = boot_time();
+  step_after(std::chrono::ceil<Milliseconds>(std::max(paused_until_.value_or(now), now) - now));
 }
 
 void HealthWatch::begin_due(const CheckMoment& now) {
@@ -201,13 +204,44 @@ void HealthWatch::begin_due(const CheckMoment& now) {
   if (groups == 0 && due.next_in > Milliseconds{0}) step_after(due.next_in);
 }
 
+// What is later than the next poll is set then: the agent looks for dead ranks 200 times a second,
+// and each time one timer more is moved past.
 void HealthWatch::step_after(Milliseconds pause) {
+  helper_says_.reset();
+  if (pause > poll_pause) {
+    timer_.cancel();
+    return;
+  }
   timer_.expires_after(pause);
+  wait_for_timer();
+}
+
+void HealthWatch::wait_for_timer() {
   timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    if (reader_) reader_->advance();
-    step();
+    if (!error) advance();
   });
+}
+
+// Its own descriptor of the helper's socket: the reader closes the other one when it likes.
+void HealthWatch::step_when_read() {
+  const SteadyTime now = SteadyTime::clock::now();
+  timer_.expires_at(std::max(reader_->wake_at().value_or(now + longest_wait), now + shortest_wait));
+  wait_for_timer();
+  helper_says_.reset();
+  const int own =
+      reader_->descriptor() < 0 ? -1 : ::fcntl(reader_->descriptor(), F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return;
+  helper_says_ =
+      std::make_unique<boost::asio::posix::stream_descriptor>(timer_.get_executor(), own);
+  helper_says_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                           [this](const boost::system::error_code& error) {
+                             if (!error) advance();
+                           });
+}
+
+void HealthWatch::advance() {
+  if (reader_) reader_->advance();
+  step();
 }
 
 void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now) {
@@ -224,6 +258,7 @@ void HealthWatch::begin_run(Purpose purpose, SourceGroups groups, const CheckMom
   situation.kernel_log_error = log_->error();
   situation.has_gpu_events = reader_->has_events();
   situation.may_pause = questions_.empty();
+  situation.is_sound = health_->is_sound();
   // No ended_uids: ranks are of the agent's own user, who goes on running the agent. What they left
   // is found, and ended, by their token.
   run_ = std::make_unique<CheckRun>(*monitor_, std::move(situation));
@@ -271,7 +306,7 @@ void HealthWatch::end_run(const CheckMoment& now) {
   judged_at_ = boot_time();
   if (purpose_ == Purpose::failure && failure_) failure_->is_over = true;
   epilog_read(groups_);
-  tell_if_news();
+  if (!run->is_same()) tell_if_news();
   go_on_deciding();
 }
 
@@ -327,7 +362,7 @@ void HealthWatch::answer(const PrologAnswer& answer, const NodeVerdict& verdict)
 
 bool HealthWatch::is_settled() const {
   if (remembers_ || !reads_sources_) return true;
-  return std::ranges::all_of(every_source_group, [&](SourceGroup group) {
+  return std::ranges::all_of(every_paced_group, [&](SourceGroup group) {
     const auto found = looks_.find(group);
     return found != looks_.end() && found->second >= looks_until_settled;
   });
@@ -370,6 +405,7 @@ void HealthWatch::mended(const std::vector<std::string>& faults) {
 
 void HealthWatch::let_go() {
   has_let_go_ = true;
+  board_.stop();
   run_.reset();
   if (reader_) reader_->pause();
 }

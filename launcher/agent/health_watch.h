@@ -8,11 +8,13 @@
 #include <sys/types.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,9 @@
 #include "health/monitor/node_health.h"
 #include "health/verdict/prolog.h"
 #include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/board_look.h"
 #include "launcher/agent/boot_clock.h"
+#include "launcher/agent/reader_deaths.h"
 #include "launcher/wire/agent_report.h"
 #include "launcher/wire/agent_request.h"
 #include "scheduler/model/health_profile.h"
@@ -69,7 +73,10 @@ class HealthWatch {
   // which would be in the way. The kernel's log is followed.
   void let_go();
   void take_up();
-  // Twice a second, or oftener.
+  // At each poll, and when a measurement begins or is ended between them.
+  void note_measuring();
+  // At least so often.
+  static constexpr Milliseconds poll_pause{500};
   void poll();
   // No rank is here, and nothing that one left. At the end of the last: the epilog.
   void set_idle(bool is_idle);
@@ -81,6 +88,7 @@ class HealthWatch {
   // A dead child of the agent; true: it was the helper.
   bool reaped(pid_t pid, int wait_status);
   pid_t helper() const;  // no process of any attempt; 0: none
+  std::set<pid_t> board_sessions() const { return board_.sessions(); }  // the same
 
  private:
   enum class Purpose { gate, pace, failure };
@@ -108,6 +116,11 @@ class HealthWatch {
   void take(std::vector<HealthFinding> findings, const CheckMoment& now);
   void step();
   void step_after(Milliseconds pause);
+  void step_when_read();
+  void wait_for_timer();
+  void advance();
+  void go_on_after_run_step();
+  bool is_calm() const;
   void begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now);
   void begin_due(const CheckMoment& now);
   void step_run(const CheckMoment& now);
@@ -121,10 +134,10 @@ class HealthWatch {
   bool awaits_confirmation(Phase phase) const;
   void go_on_deciding();
   void go_on_with_epilog();
+  void go_on_with_board();
   void epilog_read(SourceGroups read);
   bool is_concluding() const;
   bool must_wait(const Question& question) const;
-  void note_measuring();
   bool was_measured_lately() const;
   bool is_settled() const;
   FaultsTold told_now() const;
@@ -133,6 +146,8 @@ class HealthWatch {
   Site site_;
   Tell tell_;
   boost::asio::steady_timer timer_;
+  // The helper's socket while it is waited for; it says something when it is done.
+  std::unique_ptr<boost::asio::posix::stream_descriptor> helper_says_;
   std::optional<HealthProfile> profile_;
   bool reads_sources_ = false;
   bool has_let_go_ = false;
@@ -149,7 +164,7 @@ class HealthWatch {
   std::optional<BootTime> paused_until_;
   std::map<SourceGroup, int> looks_;
   std::optional<BootTime> judged_at_;  // the latest run
-  std::map<pid_t, int> dead_;          // children that the agent reaped, until the reader asks
+  ReaderDeaths dead_;
   std::vector<Question> questions_;
   FaultsTold told_;
   BootTime saved_at_{};
@@ -160,6 +175,7 @@ class HealthWatch {
   JobHealth job_;
   std::optional<AttemptKey> failed_;  // the latest attempt of which a rank did
   std::optional<FailureLook> failure_;
+  BoardLook board_;
   bool owes_epilog_ = false;
   std::optional<Epilog> epilog_;
 };

@@ -9,12 +9,15 @@
 #include <cstring>
 #include <string_view>
 
+#include "launcher/agent/agent_log.h"
+
 namespace muster {
 
 namespace {
 
-// A gate measures for 13 min at most; one of a person may follow it.
-constexpr std::chrono::minutes believed_for{30};
+// A gate measures for 13 min at most, a person for an hour, who may begin again; nobody burns a
+// host in for longer than a shift and says nothing.
+constexpr std::chrono::hours believed_for{8};
 // Who was not asked for meanwhile may have given it back and taken it again.
 constexpr std::chrono::minutes forgotten_after{2};
 
@@ -50,6 +53,13 @@ std::optional<ucred> listener(const Name& name) {
   return who;
 }
 
+// "7 min", "8 h 5 min"
+std::string minutes_text(std::chrono::minutes time) {
+  const auto hours = std::chrono::duration_cast<std::chrono::hours>(time);
+  const std::string rest = std::to_string((time - hours).count()) + " min";
+  return hours.count() == 0 ? rest : std::to_string(hours.count()) + " h " + rest;
+}
+
 }  // namespace
 
 bool MeasureClaim::take(BootTime now) {
@@ -58,6 +68,7 @@ bool MeasureClaim::take(BootTime now) {
   Fd socket = new_socket();
   const bool is_taken = ::bind(socket.get(), name.raw(), name.size) != 0 && errno == EADDRINUSE;
   if (is_taken && believes(now)) return false;
+  if (is_taken) log_line("measures all the same: this host is claimed" + whose());
   // Nobody is let in: the kernel tells who asks whose it is. Whatever went wrong is no reason not
   // to measure.
   if (!is_taken) static_cast<void>(::listen(socket.get(), SOMAXCONN));
@@ -93,10 +104,17 @@ bool MeasureClaim::believes(BootTime now) {
 }
 
 std::string MeasureClaim::whose() const {
-  if (!holder_ || !holder_->user || *holder_->user == ::geteuid()) return {};
-  const std::string of = "user " + std::to_string(*holder_->user);
-  return holder_->pid == 0 ? ", by " + of
-                           : ", by process " + std::to_string(holder_->pid) + " of " + of;
+  if (!holder_) return {};
+  std::string text;
+  if (holder_->user && *holder_->user != ::geteuid()) {
+    text += ", by ";
+    if (holder_->pid != 0) text += "process " + std::to_string(holder_->pid) + " of ";
+    text += "user " + std::to_string(*holder_->user);
+  }
+  const auto time =
+      std::chrono::duration_cast<std::chrono::minutes>(holder_->asked_at - holder_->since);
+  if (time.count() > 0) text += ", for " + minutes_text(time) + " at least";
+  return text;
 }
 
 }  // namespace muster

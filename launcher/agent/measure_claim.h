@@ -21,11 +21,11 @@ class MeasureClaim {
   MeasureClaim& operator=(const MeasureClaim&) = delete;
 
   // False: another one of this host has it. True when it is held already, and when one process has
-  // it for longer than any measurement takes.
+  // it for longer than any measurement takes (8 h): then it is lost, which is logged.
   bool take(BootTime now = boot_time());
   void give_back();
-  // Of the one that take() met: ", by process 17 of user 1000". Empty: the same user, or nobody
-  // says.
+  // Of the one that take() met: ", by process 17 of user 1000, for 5 min at least". Without a user:
+  // the same, or nobody says. Without a time: it was met just now.
   std::string whose() const;
   // By any claim of this process, which measures then.
   static bool is_held_here();

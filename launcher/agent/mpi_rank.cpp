@@ -16,6 +16,7 @@
 #include "launcher/agent/exit_log.h"
 #include "launcher/agent/mpi_launch.h"
 #include "launcher/agent/spawn.h"
+#include "launcher/os/wait_status.h"
 
 extern char** environ;
 

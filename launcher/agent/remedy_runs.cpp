@@ -1,18 +1,17 @@
 #include "launcher/agent/remedy_runs.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <csignal>
 #include <utility>
 #include <vector>
 
-#include "launcher/agent/exit_log.h"
 #include "launcher/agent/process_scan.h"
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/system_error_text.h"
+#include "launcher/os/output_tail.h"
+#include "launcher/os/wait_status.h"
 #include "launcher/wire/utf8_lines.h"
 
 namespace muster {
@@ -20,24 +19,12 @@ namespace muster {
 namespace {
 
 constexpr std::size_t lines_told = 10;
-constexpr std::size_t bytes_kept = 8192;
-constexpr int reads_at_once = 16;  // all that a pipe holds; one that writes on holds nobody up
 
 // Those of one controller's life; an id is asked again within minutes.
 constexpr std::size_t runs_kept = 100;
 
 RemedyRun failed(const std::string& id, std::string why) {
   return {id, ExitStatus{127, 0}, std::move(why), {}};
-}
-
-void read_some(int from, std::string& text) {
-  std::array<char, 4096> buffer;
-  for (int i = 0; i < reads_at_once; ++i) {
-    const ssize_t got = ::read(from, buffer.data(), buffer.size());
-    if (got <= 0) return;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (text.size() > 2 * bytes_kept) text.erase(0, text.size() - bytes_kept);
-  }
 }
 
 // What the command has started, in whatever group, is its session's.
@@ -77,21 +64,17 @@ void RemedyRuns::ask(const RunRemedy& request, const std::optional<std::string>&
 
 void RemedyRuns::begin(const RunRemedy& request, const Environment& environment) {
   if (request.argv.empty()) return ended(request, failed(request.id, "no command was given"));
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    return ended(request, failed(request.id, system_error("make a pipe").message));
-  }
-  Fd read_end(ends[0]);
-  const Fd write_end(ends[1]);
-  ::fcntl(write_end.get(), F_SETFL, 0);  // the command's own end blocks, as any program expects
+  auto pipe = tail_pipe();
+  if (!pipe) return ended(request, failed(request.id, system_error("make a pipe").message));
   SpawnRequest spawned;
   spawned.argv = request.argv;
   spawned.environment = environment;
   spawned.directory = "/";
-  spawned.output = spawned.errors = write_end.get();
+  spawned.output = spawned.errors = pipe->write_end.get();
   const auto child = spawn(spawned);
   if (!child) return ended(request, failed(request.id, child.error().message));
-  running_.emplace(*child, Running{request, std::move(read_end), {}, boot_time() + request.limit});
+  running_.emplace(*child,
+                   Running{request, std::move(pipe->read_end), {}, boot_time() + request.limit});
 }
 
 // What it leaves in the background is not waited for.
@@ -106,7 +89,7 @@ bool RemedyRuns::reaped(pid_t pid, int wait_status) {
   }
   Running running = std::move(found->second);
   running_.erase(found);
-  read_some(running.output.get(), running.text);
+  read_tail(running.output.get(), running.text);
   ended(running.request, {running.request.id,
                           exit_status_of(wait_status),
                           {},
@@ -117,7 +100,7 @@ bool RemedyRuns::reaped(pid_t pid, int wait_status) {
 void RemedyRuns::poll() {
   std::vector<pid_t> killed;
   for (auto& [session, running] : running_) {
-    read_some(running.output.get(), running.text);
+    read_tail(running.output.get(), running.text);
     end_late(session, running);
     if (running.killed_at) killed.push_back(session);
   }

@@ -6,6 +6,7 @@
 #include "launcher/controller/told_text.h"
 #include "launcher/controller/work_message.h"
 #include "scheduler/failure_evidence.h"
+#include "scheduler/fault_breaker.h"
 #include "scheduler/lookup.h"
 
 namespace muster {
@@ -38,11 +39,10 @@ Milliseconds age_of(const NodeFault& fault, std::int64_t told_ms) {
 }
 
 // A person has said since that the node is sound, or armed the check again.
-bool is_mended(const State& state, const Node* node, const NodeFault& fault) {
+bool is_mended(const State& state, const NodeId& id, const NodeFault& fault) {
+  const Node* node = find_node(state, id);
   if (node && node->sound_since && fault.since <= *node->sound_since) return true;
-  const auto breaker = state.breakers.find(fault.check);
-  return breaker != state.breakers.end() && breaker->second.reset_at &&
-         fault.since <= *breaker->second.reset_at;
+  return is_rearmed_since(state, id, fault);
 }
 
 const NodeFault* find_fault(const std::vector<NodeFault>& faults, const std::string& id) {
@@ -353,7 +353,7 @@ void AgentInbox::faults_told(const NodeId& node, const FaultsTold& told) {
     one.since = now - age_of(fault, told.now_ms);
     const NodeFault* same = find_fault(before, one.id);
     if (same && std::chrono::abs(one.since - same->since) < clocks_in_step) one.since = same->since;
-    if (is_mended(state_, known, one)) mended.ids.push_back(fault.id);
+    if (is_mended(state_, node, one)) mended.ids.push_back(fault.id);
   }
   if (!mended.ids.empty()) pool_.send(node, mended);
   const bool was_settled = !is_first ? last->second.settled : known && known->faults_settled;

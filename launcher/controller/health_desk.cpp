@@ -50,6 +50,17 @@ std::string without_end(std::string text) {
   return text;
 }
 
+// The agent did not start it, a host cannot run it, or it is not idle.
+bool was_refused(const LookRequest& request, const ExecEnded& ended, const std::string& said) {
+  if (!is_measurement(request)) return false;
+  constexpr int cannot_execute = 126;
+  constexpr int not_found = 127;
+  const ExitStatus& status = ended.status;
+  const bool is_unclear = status.code == unclear && !is_probe(request);
+  const bool says_so = status.code == cannot_execute || status.code == not_found || is_unclear;
+  return !ended.error.empty() || (status.signal == 0 && says_so && said.empty());
+}
+
 std::string failure_text(const LookRequest& request, const ExecEnded& ended,
                          const std::string& complained) {
   const std::string what = what_runs(request);
@@ -268,6 +279,7 @@ bool HealthDesk::ended(const NodeId& from, const ExecEnded& ended) {
   const bool is_void = is_measurement(look.request) && was_disturbed(ended, holder);
   std::string error = is_good ? "" : failure_text(look.request, ended, look.complained);
   if (is_good && is_void && is_probe(look.request)) error = "job " + holder + " got it meanwhile";
+  look.is_refused = was_refused(look.request, ended, look.said);
   answer(found, error, is_void);
   return true;
 }
@@ -297,10 +309,13 @@ void HealthDesk::answer(Looks::iterator at, const std::string& error, bool is_vo
   let_go(look.node);
   const auto session = look.client.lock();
   if (!session) return;
+  const bool is_started = !is_measurement(look.request) || (look.is_asked && !look.is_refused);
+  const bool is_no_evidence = !is_started && is_probe(look.request);
   const bool is_told = error.empty() || is_probe(look.request);
   const bool is_reached = pool_.up(look.node) != nullptr || is_held(look.node);
   clients_.answer(session,
-                  {look.node, error, drained_for(look.node), look.place, is_reached, is_void},
+                  {look.node, error, drained_for(look.node), look.place, is_reached,
+                   is_void || is_no_evidence, is_started},
                   is_told ? std::move(look.said) : std::string());
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
   if (std::none_of(looks_.begin(), looks_.end(), same_client)) clients_.finish(session);

@@ -44,6 +44,7 @@ class HealthDesk {
     std::int64_t place = 0;               // NodeLooked::place
     std::optional<Milliseconds> limit{};  // from when it is asked; none: the deadline stays
     bool is_asked = false;
+    bool is_refused = false;  // by the agent, or by the program before it measured
     std::string said{};
     std::string complained{};
     std::unique_ptr<Alarm> deadline{};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scheduler/breaker_name.h"
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
 #include "scheduler/remedy_runs.h"
@@ -38,6 +39,7 @@ void tell_memory(NodeLine& line, const State& state, const Node& node, Time now)
     line.unfit_since = node.fault_drain->since;
   }
   line.remedies = node.remedies;
+  line.not_remedied = remedy_hindrance(state, node).value_or("");
   if (const auto what = remedy_text(node)) {
     line.remedy = *what;
     line.remedy_since = node.remedy->since;
@@ -58,6 +60,24 @@ bool is_job_name(const std::string& name) {
   };
   return !name.empty() && name.size() <= longest && name.front() != '-' &&
          std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+std::vector<std::string> open_breakers(const State& state, const std::string& said) {
+  std::vector<std::string> names;
+  for (const auto& [name, breaker] : state.breakers) {
+    const bool is_said = name == said || (breaker.is_check && names_breaker(said, name));
+    if (breaker.open_since && is_said) names.push_back(name);
+  }
+  return names;
+}
+
+std::string nothing_open(const State& state, const std::string& said) {
+  const std::string check(check_of_breaker(said));
+  const auto of_check = open_breakers(state, check);
+  std::string open;
+  for (const std::string& name : of_check) open += (open.empty() ? "" : ", ") + name;
+  return "nothing keeps nodes from being set aside or drained by " + said + ": " +
+         (open.empty() ? "there is nothing to reset" : "of " + check + " there is " + open);
 }
 
 }  // namespace
@@ -159,6 +179,14 @@ void Requests::tell_mended(const Node& node, const std::string& check) {
   if (!mended.ids.empty() || check.empty()) desk_.pool.send(node.id, mended);
 }
 
+// To the agents of the nodes that it is about.
+void Requests::tell_rearmed(const std::string& breaker) {
+  const std::string check(check_of_breaker(breaker));
+  for (const auto& [id, node] : desk_.state.nodes) {
+    if (is_breaker_of(breaker, targets_of(desk_.state, id))) tell_mended(node, check);
+  }
+}
+
 void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& request) {
   std::function<void()> done;
   if (!request.drained) {
@@ -170,22 +198,21 @@ void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& req
                 answering(session, {}, std::move(done)));
 }
 
+// One record for each, so that what is not open anywhere is not forgotten there.
 void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker& request) {
-  const auto& breakers = desk_.state.breakers;
-  const auto known = breakers.find(request.target);
-  if (known == breakers.end() || !known->second.open_since) {
-    return refuse(session,
-                  "nothing keeps nodes from being set aside or drained by " + request.target +
-                      ": there is nothing to reset",
-                  ExitCode::failure);
+  const auto names = open_breakers(desk_.state, request.target);
+  if (names.empty()) {
+    return refuse(session, nothing_open(desk_.state, request.target), ExitCode::failure);
   }
-  std::function<void()> done;
-  if (known->second.is_check) {
-    done = [this, check = request.target] {
-      for (const auto& [id, node] : desk_.state.nodes) tell_mended(node, check);
+  for (const std::string& name : names) {
+    std::function<void()> done;
+    if (desk_.state.breakers.at(name).is_check) done = [this, name] { tell_rearmed(name); };
+    Answer answer = [done](Status outcome) {
+      if (outcome && done) done();
     };
+    const bool is_last = &name == &names.back();
+    desk_.observe(BreakerReset{name}, is_last ? answering(session, {}, done) : answer);
   }
-  desk_.observe(BreakerReset{request.target}, answering(session, {}, std::move(done)));
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Watch& request) {

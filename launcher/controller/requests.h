@@ -44,6 +44,7 @@ class Requests {
 
  private:
   void tell_mended(const Node& node, const std::string& check);  // empty: all
+  void tell_rearmed(const std::string& breaker);
   void take(const std::shared_ptr<Session>& session, const Submit& request);
   void take(const std::shared_ptr<Session>& session, const Cancel& request);
   void take(const std::shared_ptr<Session>& session, const Resume& request);

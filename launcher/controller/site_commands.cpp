@@ -1,6 +1,5 @@
 #include "launcher/controller/site_commands.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <cstring>
 
 #include "launcher/os/fd.h"
+#include "launcher/os/output_tail.h"
+#include "launcher/os/wait_status.h"
 #include "launcher/transport/spawn.h"
 #include "launcher/wire/utf8_lines.h"
 
@@ -17,26 +18,9 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t bytes_kept = 8192;
-constexpr int reads_at_once = 16;  // all that a pipe holds; one that writes on holds nobody up
 constexpr std::size_t lines_told = 10;
 // Until then it is as if it went on; its output waits in a pipe of 64 KiB.
 constexpr Milliseconds look_pause{50};
-
-void read_some(int from, std::string& text) {
-  std::array<char, 4096> buffer;
-  for (int i = 0; i < reads_at_once; ++i) {
-    const ssize_t got = ::read(from, buffer.data(), buffer.size());
-    if (got <= 0) return;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (text.size() > 2 * bytes_kept) text.erase(0, text.size() - bytes_kept);
-  }
-}
-
-ExitStatus status_of(int wait_status) {
-  if (WIFSIGNALED(wait_status)) return {0, WTERMSIG(wait_status)};
-  return {WEXITSTATUS(wait_status), 0};
-}
 
 }  // namespace
 
@@ -80,15 +64,12 @@ void SiteCommands::run(const std::vector<std::string>& argv, Milliseconds limit,
 
 Result<std::unique_ptr<SiteCommands::Running>> SiteCommands::start(
     const std::vector<std::string>& argv) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    return Error{std::string("cannot make a pipe: ") + std::strerror(errno)};
-  }
+  auto pipe = tail_pipe();
+  if (!pipe) return Error{std::string("cannot make a pipe: ") + std::strerror(errno)};
   auto running = std::make_unique<Running>();
-  running->output = Fd(ends[0]);
-  const Fd write_end(ends[1]);
-  ::fcntl(write_end.get(), F_SETFL, 0);  // the command's own end blocks, as any program expects
-  const std::array inherited{Inherit{write_end.get(), 1}, Inherit{write_end.get(), 2}};
+  running->output = std::move(pipe->read_end);
+  const int write_end = pipe->write_end.get();
+  const std::array inherited{Inherit{write_end, 1}, Inherit{write_end, 2}};
   const auto child = spawn(argv, inherited);
   if (!child) return child.error();
   running->pid = *child;
@@ -100,7 +81,7 @@ void SiteCommands::look(int number) {
   Running& running = *running_.at(number);
   int wait_status = 0;
   const pid_t ended = ::waitpid(running.pid, &wait_status, WNOHANG);
-  read_some(running.output.get(), running.text);
+  read_tail(running.output.get(), running.text);
   if (ended == 0) {
     end_late(running);
     running.next_look = timers_.after(look_pause, [this, number] { look(number); });
@@ -109,7 +90,7 @@ void SiteCommands::look(int number) {
   const std::unique_ptr<Running> over = std::move(running_.at(number));
   running_.erase(number);
   if (ended < 0) return over->tell({127, 0}, "its command: its exit status is lost");
-  over->tell(status_of(wait_status), "");
+  over->tell(exit_status_of(wait_status), "");
 }
 
 void SiteCommands::end_late(Running& running) {

@@ -75,6 +75,8 @@ ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
     // breaker which drains were in vain.
     "",
     // Records tell of resets and reboots that muster carries out, and targets with which commands.
+    "",
+    // The breaker of a check is one of a target's: its records name target and nodes.
     ""};
 
 static_assert(std::size(migrations) == store_version);

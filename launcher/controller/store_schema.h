@@ -5,7 +5,7 @@
 
 namespace muster {
 
-inline constexpr int store_version = 11;
+inline constexpr int store_version = 12;
 
 // Creates or migrates, all steps in one transaction; refuses a file of a newer version, naming
 // both.

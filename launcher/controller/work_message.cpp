@@ -5,6 +5,7 @@
 #include "health/active/gate_figures.h"
 #include "launcher/controller/interpreter.h"
 #include "runtime/protocol/membership.h"
+#include "scheduler/fault_breaker.h"
 #include "scheduler/gate_measuring.h"
 #include "scheduler/lookup.h"
 #include "scheduler/rank_map.h"
@@ -68,12 +69,11 @@ JobHealth job_health_of(const JobSpec& spec) {
   return health;
 }
 
-// A check that drains no node any more refuses none either.
-std::vector<std::string> checks_skipped(const State& state, const Job& job) {
+// A check that does not drain the node any more does not refuse it either.
+std::vector<std::string> checks_skipped(const State& state, const Job& job, const NodeId& node) {
   std::vector<std::string> skipped = job.spec.muster.health_skip;
-  for (const auto& [name, breaker] : state.breakers) {
-    if (breaker.is_check && breaker.open_since) skipped.push_back(name);
-  }
+  const std::vector<std::string> withheld = checks_withheld_on(state, node);
+  skipped.insert(skipped.end(), withheld.begin(), withheld.end());
   return skipped;
 }
 
@@ -88,7 +88,7 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
     if (runs_mpirun(job.spec)) check.programs.push_back("mpirun");
   }
   check.checkpoint_path = checkpoint_path_of(job, home);
-  check.skip = checks_skipped(state, job);
+  check.skip = checks_skipped(state, job, work.node);
   check.health = job_health_of(job.spec);
   check.with_health = job.spec.muster.health_start != HealthLevel::off;
   const GateMeasuring measuring = gate_measuring(job, work.node);
@@ -104,7 +104,7 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
 std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job,
                                               const NodeId& node) {
   if (!gate_measuring(job, node).is_wanted || !job.target.health) return {};
-  const CheckChoice choice{checks_skipped(state, job), job.spec.muster.health_only};
+  const CheckChoice choice{checks_skipped(state, job, node), job.spec.muster.health_only};
   const ProbePlan plan = gate_plan(*job.target.health, choice);
   std::vector<GateFigure> figures;
   for (const PlannedProbe& probe : plan.probes) {

@@ -5,6 +5,7 @@
 #include "launcher/controller/work_message.h"
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/message_codec.h"
+#include "scheduler/fault_breaker.h"
 #include "scheduler/lookup.h"
 #include "scheduler/rank_map.h"
 
@@ -61,9 +62,21 @@ void WorkSender::perform(const State& state, const IsClearedAway& is_cleared_awa
     std::string key = key_of(state, work);
     if (sent_[work.node] == key) continue;
     sent_[work.node] = std::move(key);
+    if (std::holds_alternative<CheckWork>(work.work)) tell_rearmed(state, work.node);
     if (std::holds_alternative<StageWork>(work.work)) send_stage(work);
     else pool_.send(work.node, messages.message(work));
   }
+}
+
+// A check may have been armed again for a target that no job had then: its agents know nothing of
+// it, and would refuse the job.
+void WorkSender::tell_rearmed(const State& state, const NodeId& id) {
+  const Node* node = find_node(state, id);
+  FaultsMended mended;
+  for (const NodeFault& fault : node ? node->faults : std::vector<NodeFault>()) {
+    if (is_rearmed_since(state, id, fault)) mended.ids.push_back(fault.id);
+  }
+  if (!mended.ids.empty()) pool_.send(id, mended);
 }
 
 // Jobs may give a node different addresses or leases: its owner's count.

@@ -52,6 +52,7 @@ class WorkSender {
   };
 
   void hold(const State& state);
+  void tell_rearmed(const State& state, const NodeId& node);
   const Job* holder_of(const State& state, const Node& node);
   const NodeAddress* address_of(const Job& job, const NodeId& node);
   std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;

@@ -101,10 +101,10 @@ struct Exec {
   }
 };
 
-// Somebody has looked at why so many nodes of a target were set aside: muster may go on.
+// Somebody has looked at why so many nodes of a target were set aside or drained: muster may go on.
 struct ResetBreaker {
   static constexpr const char* kind = "reset_breaker";
-  std::string target;
+  std::string target;  // or "ib.phys@lab"; "ib.phys": of all targets
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -285,6 +285,7 @@ struct NodeLine {
   std::string remedy{};  // "is being reset", "is rebooting", by muster; empty: neither
   std::optional<Time> remedy_since{};
   std::vector<RemedyTry> remedies{};  // of the last day, the newest last
+  std::string not_remedied{};  // why muster cannot do what is due; empty: nothing is, or it can
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -311,10 +312,12 @@ struct NodeLine {
     visit("remedy", self.remedy);
     visit("remedy_since", self.remedy_since);
     visit("remedies", self.remedies);
+    visit("not_remedied", self.not_remedied);
   }
 };
 
-// Of a target whose nodes muster sets aside no more, or a health check that drains no more.
+// Of a target whose nodes muster sets aside no more, or "ib.phys@lab": a health check that drains
+// no more there.
 struct BreakerLine {
   std::string target;
   std::string reason;
@@ -354,6 +357,7 @@ struct NodeLooked {
   // Of a measurement: it was refused, could not be started, or did not run alone or to its end: a
   // job or another measurement had the node. What it wrote counts for nothing.
   bool is_void = false;
+  bool is_started = true;  // of a measurement: something of it ran there
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -363,6 +367,7 @@ struct NodeLooked {
     visit("place", self.place);
     visit("is_reached", self.is_reached);
     visit("is_void", self.is_void);
+    visit("is_started", self.is_started);
   }
 };
 

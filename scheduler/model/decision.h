@@ -111,10 +111,11 @@ struct NodeSetAside {
 // So many nodes would be set aside that the cause is hardly theirs: none is, until somebody looks.
 struct BreakerOpened {
   static constexpr const char* kind = "breaker_opened";
-  std::string target;  // or a health check, which then drains no more nodes
+  std::string target;  // or "ib.phys@lab": a health check drains no more nodes of the target
   std::string reason;
   bool is_check = false;
   Milliseconds window{600'000};  // nodes that the check drained in that time before were sound
+  std::vector<NodeId> nodes{};   // these; of a check without a target: all
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -122,6 +123,7 @@ struct BreakerOpened {
     visit("reason", self.reason);
     visit("is_check", self.is_check);
     visit("window", self.window);
+    visit("nodes", self.nodes);
   }
 };
 

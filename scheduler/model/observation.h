@@ -342,7 +342,7 @@ struct NodeNotice {
 // Somebody has looked at why so many nodes were set aside or drained: older findings count no more.
 struct BreakerReset {
   static constexpr const char* kind = "breaker_reset";
-  std::string target;
+  std::string target;  // or a check's breaker; "ib.phys": that of each target
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {

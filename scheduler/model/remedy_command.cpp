@@ -87,6 +87,19 @@ std::optional<std::string> unknown_placeholder(std::string_view word) {
   return std::nullopt;
 }
 
+std::optional<std::string> unfit_placeholder(const std::vector<std::string>& words,
+                                             const NodeId& node, const NodeFault& fault) {
+  for (const std::string& word : words) {
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      const auto name = placeholder_at(word, i);
+      if (!name) continue;
+      if (!is_plain(value_of(*name, node, fault))) return std::string(*name);
+      i += name->size() + 1;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::vector<std::string>> remedy_argv(const std::vector<std::string>& words,
                                                     const NodeId& node, const NodeFault& fault) {
   std::vector<std::string> argv;

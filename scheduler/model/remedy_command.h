@@ -22,7 +22,11 @@ inline constexpr std::array<std::string_view, 5> remedy_placeholders{"node", "gp
 // The first placeholder that there is not, without braces; nothing: all are known.
 std::optional<std::string> unknown_placeholder(std::string_view word);
 
-// Nothing: the fault says nothing that a placeholder asks for, or says it oddly.
+// The first placeholder for which the fault says nothing, or says it oddly, without braces.
+std::optional<std::string> unfit_placeholder(const std::vector<std::string>& words,
+                                             const NodeId& node, const NodeFault& fault);
+
+// Nothing: there is an unfit placeholder.
 std::optional<std::vector<std::string>> remedy_argv(const std::vector<std::string>& words,
                                                     const NodeId& node, const NodeFault& fault);
 

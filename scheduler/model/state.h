@@ -113,9 +113,15 @@ struct Members {
   std::vector<RankId> ranks;  // the first leads
 };
 
+struct TimeSpan {
+  Time from;
+  Time to;
+};
+
 struct Attempt {
   AttemptId id;
   Time placed_at;
+  std::vector<TimeSpan> measured;  // when gates measured nodes of the gang; in order, apart
   // Index = node rank. Of an elastic attempt those that have or had ranks come first, in the order
   // in which they got them.
   std::vector<AttemptNode> nodes;
@@ -138,6 +144,13 @@ struct Attempt {
   bool has_members() const { return members.epoch > 0; }
 };
 
+// A node on which ranks of an attempt ran, or may have run.
+struct RanThere {
+  NodeId node;
+  std::optional<StopReason> left;  // why, of one that went while the others stayed
+  Time until;                      // it left, or the attempt ended
+};
+
 // What a past attempt leaves behind for the restart policy.
 struct PastAttempt {
   AttemptId id;
@@ -148,6 +161,7 @@ struct PastAttempt {
   Time started_at;
   std::vector<NodeId> nodes;      // index = node rank: a replacement keeps the others' places
   std::vector<NodeId> spares;     // the first to replace one of them
+  std::vector<RanThere> ran;      // a node that left and came again is there twice
   bool charged = true;            // false: its successor counts in no budget
   bool newer_checkpoint = false;  // it sealed a checkpoint newer than the one it resumed from
   bool saved_last_step = false;   // no step that is known to have been made is lost
@@ -179,9 +193,11 @@ struct Job {
   std::int64_t next_attempt = 0;
   std::vector<PastAttempt> past;
   // For healthy nodes (muster.nodes.wait): what counts since the first gang that was given back.
-  // The clock stands while the job waits in the queue, behind other jobs or for drained nodes.
+  // The clock stands while the job waits in the queue, behind other jobs or for drained nodes, and
+  // while a gate measures.
   std::optional<Time> waiting_since;
   Milliseconds waited_before{0};
+  Milliseconds measured_meanwhile{0};  // of the gangs that were given back since
   Milliseconds ran_for{0};           // running time of past attempts (limits.timeout)
   int abandoned = 0;                 // placements given back in a row
   std::vector<NodeId> avoid;         // by the latest retry: used only without alternative
@@ -270,8 +286,8 @@ struct Node {
   std::optional<Unclean> unclean;   // then `owner` stays, though its attempt is over
 };
 
-// Of one target or health check: keeps a common fault from setting aside, or draining, one node
-// after another.
+// Of one target, or of a health check at one: keeps a common fault from setting aside, or draining,
+// one node after another.
 struct Breaker {
   std::optional<Time> open_since;
   std::string reason;
@@ -282,7 +298,7 @@ struct Breaker {
 struct State {
   std::map<JobId, Job> jobs;
   std::map<NodeId, Node> nodes;
-  std::map<std::string, Breaker> breakers;  // by target, or by check
+  std::map<std::string, Breaker> breakers;  // by target, or "ib.phys@lab" (breaker_name.h)
   std::vector<RemedyTaken> remedies;        // of the last weeks, the newest last
   std::int64_t next_order = 0;
 };

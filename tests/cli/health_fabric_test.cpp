@@ -246,3 +246,88 @@ TEST_CASE("a fabric's state that is broken is refused") {
   }
   CHECK(decode_fabric_state("{\"version\": 1}"));
 }
+
+namespace {
+
+// The port of n2 has a row, every other one none.
+BerReading ber_of_n2(const std::string& event) {
+  BerReading reading;
+  for (const auto& [end, port] : read_iblinkinfo(said(linked)).ports) reading.measured.insert(end);
+  if (!event.empty())
+    reading.warnings.push_back({0x100004, 0x100005, 1, BerKind::symbol, event, "PORT," + event});
+  return reading;
+}
+
+UfmEvents flaps_of_n2(int count) {
+  UfmEvents events;
+  const UfmTime now(std::chrono::hours(1000));
+  events.first = now - 30h;
+  events.last = now;
+  events.events = count + 1;
+  for (int i = 0; i < count; ++i)
+    events.cables[link_of({0x100005, 1}, {0x200000, 3})].down.push_back(now - 1h);
+  return events;
+}
+
+}  // namespace
+
+TEST_CASE("bit error rates are measured once, where they are asked for") {
+  FakeFabric fabric;
+  CHECK(find(fabric.run(), "fab.ber", "n2") == nullptr);
+  CHECK(find(fabric.run(), "fab.events", "n2") == nullptr);
+  fabric.enforce("fab.ber");
+  FabricLookOptions options = fabric.options();
+  int measured = 0;
+  options.measure_ber = [&] {
+    ++measured;
+    return ber_of_n2("BER_THRESHOLD_EXCEEDED");
+  };
+  FabricLook look(std::move(options), fabric.state);
+  look.look();
+  look.look();
+  CHECK(measured == 1);
+  const FabricResult result = look.result();
+  REQUIRE(find(result, "fab.ber", "n2"));
+  CHECK(find(result, "fab.ber", "n2")->status == "fail");
+  CHECK(find(result, "fab.ber", "n1")->status == "pass");
+  CHECK(result.verdicts.at("n2").is_drained());
+  // All counters were cleared with them.
+  CHECK(look.state().counts.empty());
+}
+
+TEST_CASE("without ibdiagnet the rates are unknown, and the counters stay as they are") {
+  FakeFabric fabric;
+  fabric.run();
+  FabricLookOptions options = fabric.options();
+  options.measure_ber = [] {
+    BerReading none;
+    none.error = "ibdiagnet is not installed";
+    none.is_missing = true;
+    return none;
+  };
+  FabricLook look(std::move(options), fabric.state);
+  look.look();
+  const FabricResult result = look.result();
+  REQUIRE(find(result, "fab.ber", ""));
+  CHECK(find(result, "fab.ber", "")->status == "unknown");
+  CHECK(find(result, "fab.ber", "")->fault_class == "setup");
+  CHECK_FALSE(look.state().counts.empty());
+}
+
+TEST_CASE("a cable that flaps is its host's") {
+  for (const int count : {2, 3}) {
+    FakeFabric fabric;
+    fabric.enforce("fab.events");
+    fabric.checks = {"fab.events"};
+    FabricLookOptions options = fabric.options();
+    options.read_events = [&] { return flaps_of_n2(count); };
+    options.local_now = [] { return UfmTime(std::chrono::hours(1000)); };
+    FabricLook look(std::move(options), {});
+    look.look();
+    const FabricResult result = look.result();
+    REQUIRE(find(result, "fab.events", "n2"));
+    CHECK(find(result, "fab.events", "n2")->status == (count < 3 ? "pass" : "fail"));
+    CHECK(fabric_exit(result) == (count < 3 ? HealthExit::healthy : HealthExit::drained));
+    CHECK(find(result, "fab.links", "n2") == nullptr);
+  }
+}

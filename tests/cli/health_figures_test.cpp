@@ -103,12 +103,13 @@ TEST_CASE("a figure that is missing is unknown, and unclear where it is required
 }
 
 TEST_CASE("a node with a job is not measured, which is no pass") {
-  const NodeAnswer answer = not_measured("n1", "lab", "job j4 holds it", {"perf.cpu"}, now);
+  const NodeAnswer answer =
+      not_measured("n1", "lab", "not started: job j4 holds it", {"perf.cpu"}, now);
   CHECK(health_exit({answer}) == HealthExit::unclear);
   REQUIRE(answer.reports.size() == 1);
   CHECK(answer.reports[0].code == MonitorCode::unknown);
   const std::string text = nodes_text({answer}, {});
-  CHECK_THAT(text, ContainsSubstring("not measured: job j4 holds it"));
+  CHECK_THAT(text, ContainsSubstring("not started: job j4 holds it"));
   CHECK_THAT(text, ContainsSubstring("1 unclear (n1)"));
   CHECK(nagios_answer(reports_of({answer}), HostNames::told).exit_code == 3);
   CHECK_FALSE(nodes_document({answer}).contains("figures"));

@@ -67,6 +67,16 @@ TEST_CASE("what muster does for a node, or could not do, stands beside why it is
     CHECK(all[0]["remedies"][0]["step"] == "reboot_from_here");
     CHECK(all[0]["remedies"][0]["failure"] == "it is in use");
   }
+  SECTION("when its command does not fit, also after another one") {
+    line.not_remedied = "not reset by muster: nothing fits {gpu}";
+    CHECK_THAT(table_of_nodes({line}).text(0, false),
+               ContainsSubstring("XID 95 on gpu3; not reset by muster: nothing fits {gpu}"));
+    CHECK(nodes_document({line})[0]["not_remedied"] == line.not_remedied);
+    line.remedies = {{*line.unfit_since, "6f", RemedyStep::reset, "it is in use"}};
+    CHECK_THAT(
+        table_of_nodes({line}).text(0, false),
+        ContainsSubstring("reset by muster failed: it is in use; not reset by muster: nothing"));
+  }
   SECTION("for an earlier fault says nothing of this one") {
     line.remedies = {{from_ms(1), "5a", RemedyStep::reset, "it is in use"}};
     CHECK_THAT(table_of_nodes({line}).text(0, false), !ContainsSubstring("failed"));

@@ -45,6 +45,22 @@ has err "--disk names where"
 printf 'profile: site\n' >"$work/site.yml"
 expect 3 "$MUSTER" health active --profile "$work/site.yml"
 has err "nothing was measured"
+expect 2 "$MUSTER" health active --burn-minutes 121
+has err "--burn-minutes: expected 1 to 120, got 121"
+expect 2 "$MUSTER" health active --gate --burn-minutes 1
+# All processors of this machine compute the same.
+expect 0 "$MUSTER" health active --force --forget --only cpu-sdc --profile "$work/site.yml"
+has out "cpu_sdc_wrong_products"
+has out "1 check passed, 0 failed, 0 unknown"
+# Nobody waits for a full load: ended, it takes its processes with it.
+"$MUSTER" health active --force --forget --burn-minutes 1 --profile "$work/site.yml" &
+burning=$!
+burns() { probe=$(pgrep -P "$burning" -f 'agent probe burn'); }
+is_gone() { [ ! -e "/proc/$probe" ] || grep -q '^State:.*Z' "/proc/$probe/status"; }
+until_true 30 burns
+kill "$burning"
+wait "$burning" || true
+until_true 10 is_gone
 env MUSTER_JOB=busy sleep 60 &
 rank=$!
 until_true 10 grep -qa MUSTER_JOB=busy "/proc/$rank/environ"

@@ -66,7 +66,7 @@ code=$?
 has err "measures 1 node of lab, side by side: cpu: about 5.0s, 30s at most"
 if grep -q "not idle" "$work/out"; then
   [ "$code" -eq 3 ] || fail "a busy node ended with $code"
-  has out "not measured: this host is not idle"
+  has out "not started: this host is not idle"
   echo "left out: this machine is not idle"
 else
   [ "$code" -eq 1 ] || { cat "$work/out"; fail "a slow node ended with $code"; }
@@ -75,7 +75,7 @@ else
 fi
 begin_long_job long "$work/lab.yml" lab here
 expect 3 "${active[@]}" --target lab
-has out "not measured: job long holds it"
+has out "not started: job long holds it"
 has out "1 unclear (here)"
 expect 3 "${active[@]}" here -o nagios
 has out "MUSTER UNKNOWN"

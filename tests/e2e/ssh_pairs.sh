@@ -31,6 +31,8 @@ expect 2 "${pairs[@]}"
 has err "which nodes?"
 expect 2 "${any[@]}" --target sandbox --time 1500ms
 has err "--time: expected whole seconds"
+expect 2 "${any[@]}" --nccl --target sandbox
+has err "--nccl and --tcp exclude each other"
 expect 2 "${pairs[@]}" h05
 echo "h01" >"$work/leaves"
 expect 3 "${pairs[@]}" h01 h02
@@ -50,6 +52,12 @@ echo Ethernet >"$work/root/sys/class/infiniband/mlx5_2/ports/1/link_layer"
 expect 0 env MUSTER_SYSROOT="$work/root" "$MUSTER" agent probe ready
 [ "$(grep '^hca' "$work/out")" = "hca mlx5_0" ] || { cat "$work/out"; fail "not its devices"; }
 [ "$(tail -n 1 "$work/out")" = ready ] || fail "no end"
+! grep -q '^nccl' "$work/out" || fail "NCCL without GPUs"
+mkdir -p "$work/bin" "$work/root/proc/driver/nvidia/gpus/0000:3b:00.0"
+printf '#!/bin/sh\n[ "$*" = nccl-version ] && echo 22809\n' >"$work/bin/muster-gpu-probe"
+chmod +x "$work/bin/muster-gpu-probe"
+expect 0 env MUSTER_SYSROOT="$work/root" PATH="$work/bin:$PATH" "$MUSTER" agent probe ready
+[ "$(grep '^nccl' "$work/out")" = "nccl 22809 1" ] || { cat "$work/out"; fail "not its NCCL"; }
 
 # ---- all of them good
 expect 0 "${pairs[@]}" --target sandbox

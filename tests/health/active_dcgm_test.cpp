@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/catch.h"
+#include "tests/health/ended_tool.h"
 
 using namespace muster;
 using std::chrono::seconds;
@@ -19,14 +20,6 @@ std::string fixture(const std::string& name) {
   text << file.rdbuf();
   REQUIRE_FALSE(text.str().empty());
   return text.str();
-}
-
-ToolRun ended(int code, std::string output, std::string errors = "") {
-  ToolRun run;
-  run.exit_code = code;
-  run.output = std::move(output);
-  run.errors = std::move(errors);
-  return run;
 }
 
 // "gpu1 2 fail …", "- unknown …": a sample in a line.

@@ -21,7 +21,7 @@ HealthProfile with_floors(std::map<std::string, double> floors) {
 
 GateFigure number(const std::string& metric, double value, milliseconds at = {},
                   const std::string& device = "") {
-  return {{metric, device, value, ""}, at};
+  return {{metric, device, value, ""}, at, true};
 }
 
 GateFigure no_number(const std::string& metric, milliseconds at, const std::string& device = "") {
@@ -34,6 +34,12 @@ Names planned(const HealthProfile& profile, const CheckChoice& choice = {}) {
 
 Names due(const HealthProfile& profile, const std::vector<GateFigure>& known, milliseconds now) {
   return probes_due(profile, gate_plan(profile, {}), known, now);
+}
+
+// As it is when a gate has measured twice what was bad.
+GateFigure once(GateFigure figure) {
+  figure.was_bad_before = false;
+  return figure;
 }
 
 // "perf.cpu: …; …"
@@ -52,7 +58,8 @@ const HealthProfile cpu = with_floors({{"cpu_gemm_gflops", 100}});
 
 TEST_CASE("a gate runs no diagnostics: they have no floor, and take their time") {
   HealthProfile profile = cpu;
-  profile.required = {"perf.dcgm", "perf.sdc"};
+  profile.required = {"perf.dcgm", "perf.sdc", "perf.burn"};
+  profile.checks["perf.burn"].limits["time_min"] = 1;
   CHECK(probe_names(gate_plan(profile, {})) == Names{"cpu"});
 }
 
@@ -134,6 +141,52 @@ TEST_CASE("a figure below its floor keeps the job away and is named with its val
   CHECK(kept_away(copies, {number("h2d_gb_per_s", 50, {}, "gpu0"),
                            number("h2d_gb_per_s", 9, {}, "gpu1")}) ==
         "perf.h2d_d2h: h2d_gb_per_s on gpu1 9 GB/s, expected >= 40 GB/s, floor of the profile");
+}
+
+TEST_CASE("a bad figure that was measured once is measured again, and keeps no job away so far") {
+  const milliseconds now = hours(100);
+  const auto slow = once(number("cpu_gemm_gflops", 20, now));
+  const ProbePlan plan = gate_plan(cpu, {});
+  CHECK(due(cpu, {slow}, now) == Names{"cpu"});
+  CHECK(probes_doubted(cpu, plan, std::vector{slow}) == Names{"cpu"});
+  CHECK(kept_away(cpu, {slow}).empty());
+  HealthProfile required = cpu;
+  required.required = {"perf.cpu"};
+  CHECK(kept_away(required, {slow}) ==
+        "perf.cpu: cannot be told: cpu_gemm_gflops: it was bad once, and was not measured again: "
+        "nobody did");
+  const auto fast = once(number("cpu_gemm_gflops", 120, now));
+  CHECK(due(cpu, {fast}, now).empty());
+  CHECK(probes_doubted(cpu, plan, std::vector{fast}).empty());
+  // Nobody is kept away by it: it is measured as seldom as before.
+  HealthProfile observed = cpu;
+  observed.checks["perf.*"].mode = CheckMode::observe;
+  CHECK(due(observed, {slow}, now).empty());
+}
+
+TEST_CASE("bad twice in a row on one device is bad, and nothing else is") {
+  const milliseconds now = hours(100);
+  const HealthProfile copies = with_floors({{"h2d_gb_per_s", 40}});
+  const auto figure = [&](const char* device, double value, milliseconds at) {
+    return once(number("h2d_gb_per_s", value, at, device));
+  };
+  const auto doubted_after = [&](const std::vector<GateFigure>& known, double gpu0, double gpu1) {
+    const std::vector<PerformanceSample> said{{"h2d_gb_per_s", "gpu0", gpu0, ""},
+                                              {"h2d_gb_per_s", "gpu1", gpu1, ""}};
+    const auto taken = figures_taken(copies, known, said, now);
+    REQUIRE(taken.size() == 2);
+    CHECK(taken[0].at == now);
+    const bool is_doubted = !probes_doubted(copies, gate_plan(copies, {}), taken).empty();
+    return std::string(is_doubted ? "again " : "") + kept_away(copies, taken).substr(0, 38);
+  };
+  const std::string bad = "perf.h2d_d2h: h2d_gb_per_s on gpu0 9 G";
+  const milliseconds before = now - minutes(1);
+  CHECK(doubted_after({}, 9, 50) == "again ");
+  CHECK(doubted_after({figure("gpu0", 8, before), figure("gpu1", 50, before)}, 9, 50) == bad);
+  CHECK(doubted_after({figure("gpu0", 8, before), figure("gpu1", 50, before)}, 50, 50).empty());
+  CHECK(doubted_after({figure("gpu0", 50, before), figure("gpu1", 9, before)}, 9, 50) == "again ");
+  CHECK(doubted_after({figure("gpu0", 8, now - minutes(10))}, 9, 50) == "again ");
+  CHECK(doubted_after({no_number("h2d_gb_per_s", before, "gpu0")}, 9, 50) == "again ");
 }
 
 TEST_CASE("a check that the profile lets observe keeps no job away") {

@@ -5,6 +5,7 @@
 #include "health/active/infiniband_probe.h"
 #include "health/active/tool_process.h"
 #include "tests/catch.h"
+#include "tests/health/ended_tool.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -41,14 +42,6 @@ const std::string latency_table =
 
 std::string with(std::string text, const std::string& from, const std::string& to) {
   return text.replace(text.find(from), from.size(), to);
-}
-
-ToolRun ended(int code, std::string output, std::string errors = "") {
-  ToolRun run;
-  run.exit_code = code;
-  run.output = std::move(output);
-  run.errors = std::move(errors);
-  return run;
 }
 
 PerftestCall call() {

@@ -103,6 +103,92 @@ TEST_CASE("silent corruption is looked for on each GPU that the profile states")
   CHECK(sdc.metrics == Names{"sdc_wrong_products"});
 }
 
+TEST_CASE("processors compute the same product too, on nodes without GPUs they alone") {
+  HealthProfile profile;
+  profile.required = {"perf.sdc"};
+  const auto names = [&](const ProbeSituation& node) {
+    return probe_names(plan_probes(profile, node));
+  };
+  CHECK(names(gpu_node()) == Names{"cpu-sdc", "gpu-sdc"});
+  const ProbePlan without = plan_probes(profile, {});
+  CHECK(probe_names(without) == Names{"cpu-sdc"});
+  CHECK(without.impossible.empty());
+  CHECK(planned(without, "cpu-sdc").metrics == Names{"cpu_sdc_wrong_products"});
+  // GPUs that should be there and are not are missed.
+  profile.gpu.count = 8;
+  CHECK(plan_probes(profile, {}).impossible.size() == 1);
+  profile.gpu.count.reset();
+  profile.match_gpu_name = "NVIDIA H100*";
+  CHECK(plan_probes(profile, {}).impossible.size() == 1);
+  ProbeSituation named;
+  named.named = {"cpu-sdc"};
+  CHECK(probe_names(plan_probes({}, named)) == Names{"cpu-sdc"});
+}
+
+TEST_CASE("a full load is run where somebody asks for it, and nowhere else") {
+  const auto burns = [](const HealthProfile& profile, const ProbeSituation& node) {
+    const auto names = probe_names(plan_probes(profile, node));
+    return std::ranges::find(names, "burn") != names.end();
+  };
+  ProbeSituation node = gpu_node();
+  node.phase = Phase::on_demand;
+  node.fleet_nodes = 8;
+  HealthProfile profile;
+  CHECK_FALSE(burns(profile, node));
+  profile.checks["perf.*"].mode = CheckMode::enforce;
+  CHECK_FALSE(burns(profile, node));
+  ProbeSituation asked = node;
+  asked.burn = std::chrono::minutes(1);
+  CHECK(burns({}, asked));
+  asked.before_a_job = true;
+  CHECK_FALSE(burns({}, asked));
+  ProbeSituation named = node;
+  named.named = {"burn"};
+  CHECK(burns({}, named));
+
+  profile.checks["perf.burn"].limits["time_min"] = 5;
+  CHECK(burns(profile, node));
+  CHECK(probe_names(expected_plan(profile, {})) == Names{"burn"});
+  CHECK(burns(profile, named));
+  for (const Phase phase : {Phase::prolog, Phase::periodic, Phase::on_failure}) {
+    ProbeSituation other = node;
+    other.phase = phase;
+    CHECK_FALSE(burns(profile, other));
+  }
+  ProbeSituation learning = node;
+  learning.learns = true;
+  CHECK_FALSE(burns(profile, learning));
+  ProbeSituation gate = node;
+  gate.before_a_job = true;
+  CHECK_FALSE(burns(profile, gate));
+  profile.checks["perf.burn"].mode = CheckMode::off;
+  CHECK_FALSE(burns(profile, named));
+}
+
+TEST_CASE("how long a full load takes is said by whoever asks, else by the profile") {
+  using std::chrono::minutes;
+  HealthProfile profile;
+  profile.required = {"perf.burn"};
+  ProbeSituation node;
+  const auto burn = [&] { return planned(plan_probes(profile, node), "burn"); };
+  CHECK(burn().time == minutes(20));
+  CHECK(burn().words == Names{"burn", "--seconds", "1200", "--gpus", "0"});
+  CHECK(burn().killed_after > minutes(20));
+  CHECK(burn().killed_after < minutes(25));
+  // Nobody misses the clocks of GPUs where there are none.
+  CHECK(burn().metrics == Names{"burn_throttle_events", "burn_slow_windows", "burn_xids"});
+  profile.checks["perf.burn"].limits["time_min"] = 60;
+  CHECK(burn().time == minutes(60));
+  node.burn = minutes(2);
+  CHECK(burn().time == minutes(2));
+  profile.gpu.count = 8;
+  CHECK(burn().words == Names{"burn", "--seconds", "120", "--gpus", "8"});
+  CHECK(burn().metrics.size() == 4);
+  ExpectedMeasurement wanted;
+  wanted.burn = minutes(3);
+  CHECK(time_of(expected_plan({}, wanted)) == minutes(3));
+}
+
 TEST_CASE("the level of DCGM's diagnostics is the profile's, and so is their time") {
   HealthProfile profile;
   const auto dcgm = [&] { return planned(plan_probes(profile, gpu_node()), "dcgm"); };
@@ -198,6 +284,11 @@ TEST_CASE("pairs say what each of their ends runs") {
   const PlannedProbe& tcp = planned(plan, "tcp");
   CHECK(serving_words(tcp, 7001) == Names{"tcp-serve", "--port", "7001"});
   CHECK(connecting_words(tcp, "n2", 7001) == Names{"tcp-connect", "n2", "--port", "7001"});
+  const auto reduced = plan_probes(with_floors({{"two_node_allreduce_gb_per_s", 250}}), node);
+  CHECK(probe_names(reduced) == Names{"gpu-nccl-pair"});
+  CHECK(serving_words(reduced.probes[0], 7001) == Names{"gpu-nccl-pair-serve", "--port", "7001"});
+  CHECK(connecting_words(reduced.probes[0], "n2", 7001) ==
+        Names{"gpu-nccl-pair-connect", "n2", "--port", "7001"});
   const PlannedProbe& pair = planned(plan, "ib-pair");
   CHECK(pair.time == std::chrono::seconds(20));
   CHECK(serving_words(pair, 7001) == Names{"ib-pair-serve", "mlx5_0", "mlx5_1", "--port", "7001"});

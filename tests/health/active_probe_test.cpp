@@ -11,6 +11,7 @@
 #include "health/active/probe.h"
 #include "health/active/probe_words.h"
 #include "health/active/samples.h"
+#include "health/active/tool_process.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -86,6 +87,12 @@ TEST_CASE("words that make no sense are a wrong use") {
       {"cpu", "--seconds", "0"},
       {"cpu", "--seconds", "soon"},
       {"cpu", "--mib", "5"},
+      {"cpu-sdc", "now"},
+      {"cpu-sdc", "--seconds", "0"},
+      {"burn", "now"},
+      {"burn", "--seconds", "7201"},
+      {"burn", "--gpus", "65"},
+      {"burn", "--root"},
       {"memory", "--array-mib", "0"},
       {"disk"},
       {"disk", "/", "/tmp"},
@@ -115,6 +122,36 @@ TEST_CASE("a TCP probe does not start without a token") {
   ::setenv(probe_token_variable, "short", 1);
   CHECK(run({"tcp-connect", "127.0.0.1", "--port", "7001"}).code == 2);
   ::unsetenv(probe_token_variable);
+}
+
+TEST_CASE("all-reduces of two nodes are another program's; without it they are absent") {
+  // Where there is CUDA that program lies beside this one.
+  const TemporaryFolder tools;
+  std::filesystem::copy_file(MUSTER_PROBE, tools.path() + "/muster-probe");
+  const std::vector<std::vector<std::string>> halves{
+      {"gpu-nccl-pair-serve", "--port", "7001"},
+      {"gpu-nccl-pair-connect", "n2", "--port", "7001", "--seconds", "10"}};
+  const auto said_by = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), tools.path() + "/muster-probe");
+    return ToolProcess(words).wait(std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  };
+  for (const auto& words : halves) {
+    const ToolRun run = said_by(words);
+    CHECK(run.exit_code == 0);
+    const auto output = read_probe_output(run.output);
+    REQUIRE(output.samples.size() == 1);
+    CHECK(output.samples[0].metric == "two_node_allreduce_gb_per_s");
+    CHECK(output.samples[0].is_absent);
+    CHECK_THAT(output.samples[0].error, ContainsSubstring("not built, or not installed"));
+  }
+  tools.add_tool("muster-gpu-probe",
+                 "[ \"$*\" = 'gpu-nccl-pair-connect n2 --port 7001 --seconds 10' ] &&"
+                 " echo 'two_node_allreduce_gb_per_s - 301.5'");
+  CHECK(said_by(halves[1]).output == "two_node_allreduce_gb_per_s - 301.5\n");
+  CHECK(said_by(halves[0]).output.empty());
+  // A pair has two halves, and no word of its own.
+  CHECK(run({"gpu-nccl-pair", "--port", "7001"}).code == 2);
+  CHECK(run({"gpu-host-serve", "--port", "7001"}).code == 2);
 }
 
 TEST_CASE("what cannot be measured is said in lines too") {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "health/active/probe_door.h"
 #include "health/active/probe_socket.h"
 #include "health/active/tcp_probe.h"
 #include "tests/catch.h"

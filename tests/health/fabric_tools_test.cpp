@@ -97,12 +97,12 @@ TEST_CASE("a fabric tool that hangs once is asked again") {
 TEST_CASE("a fabric tool that always hangs is killed twice, and there is no answer") {
   const NoPath path;
   FakeTools tools;
-  tools.options.deadline = 300ms;
+  tools.options.deadline = 1500ms;  // a shell begins within
   tools.has("ibqueryerrors", "echo '## Summary: half'\nexec sleep 60");
   const auto answer = ask_fabric_tool(FabricTool::errors, tools.options);
-  CHECK_THAT(answer.said.error, ContainsSubstring("no answer within 300 ms, twice"));
+  CHECK_THAT(answer.said.error, ContainsSubstring("no answer within 1500 ms, twice"));
   CHECK(answer.said.text.empty());
-  CHECK(answer.took < 5s);
+  CHECK(answer.took < 20s);
   CHECK(tools.runs() == 2);
 }
 

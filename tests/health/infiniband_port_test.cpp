@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "health/infiniband/known_devices.h"
 #include "health/infiniband/sources.h"
 #include "health/name_pattern.h"
 #include "tests/catch.h"
@@ -145,4 +146,76 @@ TEST_CASE("parts of the sources tell ports as well") {
       CHECK(std::ranges::find(part, needed) != part.end());
     }
   }
+}
+
+namespace {
+
+SourceFiles links_of(const FakeInfiniband& node) {
+  SourceFiles links;
+  for (const auto& [path, reading] : node.files().all()) {
+    const std::string leaf = path.substr(path.rfind('/') + 1);
+    const bool is_link = path.find("/ports/") != path.npos &&
+                         (leaf == "state" || leaf == "phys_state" || leaf == "rate");
+    if (is_link) links.add(path, reading);
+  }
+  return links;
+}
+
+}  // namespace
+
+TEST_CASE("devices that are known complete what their links tell") {
+  FakeInfiniband node(3);
+  node.make_virtual_function(1);
+  KnownDevices known;
+  CHECK(known.empty());
+  known.remember(node.files());
+  const SourceFiles files = known.with_links(links_of(node));
+  CHECK(judged_ports(files, FakeInfiniband::profile()) ==
+        judged_ports(node.files(), FakeInfiniband::profile()));
+  CHECK(pci_address(files, "mlx5_2") == FakeInfiniband::pci_address(2));
+  CHECK(uptime_of(files) == uptime_of(node.files()));
+  CHECK_FALSE(known.empty());
+}
+
+TEST_CASE("known ports are read without being listed, and a device may have fewer than another") {
+  FakeInfiniband node(2);
+  SourceFiles files = node.files();
+  files.add("/sys/class/infiniband/mlx5_0/ports/2/link_layer", "InfiniBand\n");
+  KnownDevices known;
+  CHECK(known.link_sources().empty());
+  known.remember(files);
+  CHECK(known.link_sources() ==
+        std::vector<std::string>{
+            "/sys/class/infiniband/*/ports/1/state", "/sys/class/infiniband/*/ports/2/state",
+            "/sys/class/infiniband/*/ports/1/phys_state",
+            "/sys/class/infiniband/*/ports/2/phys_state", "/sys/class/infiniband/*/ports/1/rate",
+            "/sys/class/infiniband/*/ports/2/rate"});
+  SourceFiles links = links_of(node);
+  links.add("/sys/class/infiniband/mlx5_0/ports/2/state", "4: ACTIVE\n");
+  links.add("/sys/class/infiniband/mlx5_1/ports/2/state",
+            FileReading{{}, "No such file or directory", true});
+  CHECK(names(find_ports(known.with_links(links))) ==
+        std::vector<std::string>{"mlx5_0:1", "mlx5_0:2", "mlx5_1:1"});
+}
+
+TEST_CASE("a known device that is gone is not told, and a new one makes all be read again") {
+  FakeInfiniband node(3);
+  KnownDevices known;
+  known.remember(node.files());
+  node.remove_device(1);
+  CHECK(names(find_ports(known.with_links(links_of(node)))) ==
+        std::vector<std::string>{"mlx5_0:1", "mlx5_2:1"});
+  CHECK_FALSE(known.empty());
+  const FakeInfiniband larger(4);
+  CHECK(names(find_ports(known.with_links(links_of(larger)))) ==
+        std::vector<std::string>{"mlx5_0:1", "mlx5_1:1", "mlx5_2:1"});
+  CHECK(known.empty());
+}
+
+TEST_CASE("what could not be read makes no device known") {
+  FakeInfiniband node(2);
+  node.break_file(FakeInfiniband::device_path(1, "node_guid"), "no answer within 2 s");
+  KnownDevices known;
+  known.remember(node.files());
+  CHECK(known.empty());
 }

@@ -80,7 +80,7 @@ TEST_CASE("a healthy node of eight A100 passes as well") {
 
 TEST_CASE("a run tells only of the groups that it read") {
   Ran ran;
-  for (const SourceGroup group : every_source_group) {
+  for (const SourceGroup group : every_paced_group) {
     const auto findings = ran.run(Phase::qualification, static_cast<SourceGroups>(group));
     CHECK_FALSE(findings.empty());
     for (const HealthFinding& one : findings) {
@@ -249,6 +249,98 @@ TEST_CASE("what its reads took is told for each finding") {
     CHECK(run.took_ms(one) == (one.check.starts_with("gpu.") ? 301.0 : 12.0));
 }
 
+TEST_CASE("beside ranks a look at the links reads what changes with them, once devices are known") {
+  Ran ran;
+  const auto asked = [&](Phase phase, SourceGroups groups) {
+    CheckSituation situation;
+    situation.phase = phase;
+    situation.groups = groups;
+    return request_of(CheckRun(ran.agent.monitor(), situation).next());
+  };
+  CHECK(asks_for(asked(Phase::periodic, states), "/node_guid"));
+  ran.run(Phase::periodic, states);
+  CHECK(asks_for(asked(Phase::periodic, states), "/node_guid"));  // nobody looked at counters
+  ran.run(Phase::periodic, states | counters);
+  const NodeReadRequest links = asked(Phase::periodic, states);
+  CHECK(links.sources.size() == 3);
+  CHECK(asks_for(links, "/phys_state"));
+  CHECK(asks_for(asked(Phase::prolog, states), "/node_guid"));
+  CHECK(asks_for(asked(Phase::periodic, states | counters), "/node_guid"));
+
+  const auto findings = ran.run(Phase::periodic, states);
+  CHECK(not_passed(findings).empty());
+  for (const char* check : {"ib.devices", "ib.state", "ib.phys", "ib.rate"})
+    CHECK(has_check(findings, check));
+  CHECK_FALSE(has_check(findings, "ib.symbol"));
+}
+
+TEST_CASE("a link that goes down, and a device that goes, are seen by a look at links alone") {
+  Ran ran;
+  ran.run(Phase::periodic, states | counters);
+  ran.node.set("/sys/class/infiniband/mlx5_ib2/ports/1/state", "1: DOWN\n");
+  const auto down = not_passed(ran.run(Phase::periodic, states));
+  CHECK(std::ranges::count(down, "ib.state mlx5_ib2:1 fail") == 1);
+  ran.node.remove("/sys/class/infiniband/mlx5_ib3");
+  const auto gone = not_passed(ran.run(Phase::periodic, states));
+  CHECK(std::ranges::count_if(gone, [](const std::string& one) {
+          return one.starts_with("ib.devices  fail: mlx5_ib3:1 is missing");
+        }) == 1);
+}
+
+TEST_CASE(
+    "links that say the same are judged again when counters were read, or something happened") {
+  Ran ran;
+  const auto is_same = [&](bool is_sound, const std::string& log_error = {}) {
+    CheckSituation situation;
+    situation.phase = Phase::periodic;
+    situation.groups = states;
+    situation.is_sound = is_sound;
+    situation.kernel_log_error = log_error;
+    CheckRun run(ran.agent.monitor(), situation);
+    run.read(ran.node.read(request_of(run.next())), ran.agent.now());
+    CHECK(std::holds_alternative<RunOver>(run.next()));
+    CHECK(run.findings().empty() == run.is_same());
+    return run.is_same();
+  };
+  CHECK_FALSE(is_same(true));  // no devices are known
+  ran.run(Phase::periodic, states | counters);
+  CHECK_FALSE(is_same(true));  // nothing to compare with
+  CHECK(is_same(true));
+  CHECK(is_same(true));
+  CHECK_FALSE(is_same(false));
+  CHECK(is_same(true));
+  CHECK_FALSE(is_same(true, "no /dev/kmsg"));
+  ran.run(Phase::periodic, counters);
+  CHECK_FALSE(is_same(true));
+  CHECK(is_same(true));
+  const std::string state = "/sys/class/infiniband/mlx5_ib2/ports/1/state";
+  ran.node.set(state, "1: DOWN\n");
+  CHECK_FALSE(is_same(true));
+  CHECK_FALSE(is_same(true));  // what failed is judged each time
+  ran.node.set(state, "4: ACTIVE\n");
+  CHECK_FALSE(is_same(true));
+  CHECK(is_same(true));
+  ran.agent.logs("mlx5_core " + ran.node.hca_address(1) + " ib1: Link down");
+  CHECK_FALSE(is_same(true));
+}
+
+TEST_CASE("adapters that were away for a look at the counters are seen when they are back") {
+  Ran ran;
+  const std::string folder = "/sys/class/infiniband";
+  const SourceFiles there = ran.node.files();
+  ran.run(Phase::periodic, states | counters);
+  ran.node.remove(folder);
+  CHECK_FALSE(not_passed(ran.run(Phase::periodic, states | counters)).empty());
+  CheckSituation situation;
+  situation.phase = Phase::periodic;
+  situation.groups = states;
+  CHECK(asks_for(request_of(CheckRun(ran.agent.monitor(), situation).next()), folder + "/*/"));
+  for (const auto& [path, reading] : there.all()) {
+    if (path.starts_with(folder)) ran.node.set(path, reading.text);
+  }
+  CHECK(not_passed(ran.run(Phase::periodic, states)).empty());
+}
+
 TEST_CASE("the counters of an adapter whose firmware refuses them are left alone") {
   Ran ran;
   ran.run(Phase::periodic, states | counters);
@@ -310,4 +402,30 @@ TEST_CASE(
   CHECK(std::ranges::none_of(findings, [](const HealthFinding& one) {
     return one.check == "gpu.recovery_action" && one.device == "gpu3";
   }));
+}
+
+TEST_CASE("rules of the profile judge what a run found, where it looked") {
+  FakeNode node(FakeKind::h100);
+  HealthProfile profile = monitor_profile();
+  profile.rules = {{"ports", "ib.state", RuleOperator::count_of, 9, "drain"},
+                   {"cool", "gpu.temp", RuleOperator::value, 1000, "reset"}};
+  SimulatedAgent agent(node, profile, day);
+  const auto all = agent.run(Phase::qualification, all_source_groups);
+  const auto count = std::ranges::find_if(
+      all, [](const HealthFinding& one) { return one.check == "ib.state" && one.device.empty(); });
+  REQUIRE(count != all.end());
+  CHECK(count->status == CheckStatus::fail);
+  CHECK(count->value == "8");
+  CHECK(count->expected == "9");
+  const auto hot = std::ranges::count_if(all, [](const HealthFinding& one) {
+    return one.check == "gpu.temp" && one.status == CheckStatus::fail &&
+           text_of(one.severity) == "reset";
+  });
+  CHECK(hot == 8);
+  for (const HealthFinding& one : agent.run(Phase::qualification, host)) {
+    CHECK(one.check != "ib.state");
+  }
+  profile.checks["ib.state"].mode = CheckMode::off;
+  SimulatedAgent without(node, profile, day);
+  CHECK_FALSE(has_check(without.run(Phase::qualification, all_source_groups), "ib.state"));
 }

@@ -29,6 +29,8 @@ class SimulatedAgent {
   void kills(const std::vector<std::string>& gpus);
   void resets(const std::string& gpu);
   void loses_job();
+  // Once the node is left alone after that.
+  void asks_board();
   void ends_job();
   // The host starts anew, and the agent with what it had saved.
   void boots(const std::string& boot_id);

@@ -241,7 +241,7 @@ SimulatedFleet stalled_fleet(int stalled_nodes, bool knows_shared_causes) {
 TEST_CASE("one storage fault on all nodes opens the breaker and drains none of them") {
   const SimulatedFleet fleet = stalled_fleet(nodes_of_fleet, true);
   CHECK(fleet.drains().empty());
-  CHECK(fleet.open_breakers() == std::vector<std::string>{"host.mount_stall"});
+  CHECK(fleet.open_breakers() == std::vector<std::string>{"host.mount_stall@lab"});
 }
 
 TEST_CASE("the same on one node drains it") {

@@ -2,6 +2,7 @@
 // share.
 #include "scheduler/fault_breaker.h"
 
+#include "scheduler/breaker_name.h"
 #include "scheduler/describe.h"
 #include "scheduler/limits.h"
 #include "scheduler/replay.h"
@@ -62,6 +63,18 @@ JobBuilder a_job_with(BreakerProfile breaker, int nodes) {
   JobBuilder job = a_job();
   job.on_nodes(1).of_cluster(nodes);
   job.target().health.emplace().breaker = breaker;
+  return job;
+}
+
+// Of eighty nodes, h11 to h90.
+JobBuilder a_farm_job() {
+  JobBuilder job = a_job("two");
+  job.on_nodes(1);
+  job.target() = ComputeTarget{};
+  job.target().name = "farm";
+  for (int number = 11; number <= 90; ++number) {
+    job.target().nodes.emplace_back().id = NodeId{node_name(number)};
+  }
   return job;
 }
 
@@ -166,14 +179,7 @@ TEST_CASE("a node counts once, and another check has a count of its own") {
 TEST_CASE("the fleet is the target's: what happens in another one opens nothing") {
   Bench bench;
   bench.submit(a_job("one").on_nodes(1).of_cluster(4));
-  JobBuilder other = a_job("two");
-  other.on_nodes(1);
-  other.target() = ComputeTarget{};
-  other.target().name = "farm";
-  for (int number = 11; number <= 90; ++number) {
-    other.target().nodes.emplace_back().id = NodeId{node_name(number)};
-  }
-  bench.submit(other);
+  bench.submit(a_farm_job());
   // 5 % of all 84 would be 4.
   CHECK(drained_of(bench, 1, 2) == 2);
   CHECK(drained_of(bench, 11, 14) == 6);
@@ -181,6 +187,117 @@ TEST_CASE("the fleet is the target's: what happens in another one opens nothing"
   CHECK(drained_of(bench, 3, 3) == 6);
   REQUIRE(bench.last<BreakerOpened>());
   CHECK_THAT(bench.last<BreakerOpened>()->reason, ContainsSubstring("more than 2 nodes of lab"));
+}
+
+TEST_CASE("a check that drains no more at one target drains at another") {
+  Bench bench;
+  bench.submit(a_job("one").on_nodes(1).of_cluster(4));
+  bench.submit(a_farm_job());
+  NodeFault on_farm = a_fault("ib.phys", bench.now);
+  on_farm.serial = "165";
+  tell(bench, 11, {on_farm});
+  REQUIRE(drained_of(bench, 1, 4) == 3);
+  REQUIRE(bench.last<BreakerOpened>());
+  CHECK(bench.last<BreakerOpened>()->target == "ib.phys@lab");
+  CHECK(checks_withheld(bench.state, "lab") == std::vector<std::string>{"ib.phys"});
+  CHECK(checks_withheld(bench.state, "farm").empty());
+  // Of what was asked for in vain the other target's nodes know nothing.
+  REQUIRE(bench.state.remedies.size() == 1);
+  CHECK(bench.state.remedies.front().serial == "165");
+  tell(bench, 12, {a_fault("ib.phys", bench.now)});
+  CHECK(is_drained(bench, 12));
+  CHECK_FALSE(is_drained(bench, 3));
+  SECTION("and has a breaker of its own there") {
+    CHECK(drained_of(bench, 13, 15) == 6);  // 5 % of 80
+    CHECK(bench.last<BreakerOpened>()->target == "ib.phys@farm");
+    CHECK(bench.count<BreakerOpened>() == 2);
+    bench.pass(Seconds{700});
+    SECTION("that is armed by itself") {
+      bench.observe(BreakerReset{"ib.phys@farm"});
+      bench.pass(Seconds{1});
+      CHECK(drained_of(bench, 16, 16) == 7);
+      CHECK(drained_of(bench, 4, 4) == 7);
+      CHECK(checks_withheld(bench.state, "lab") == std::vector<std::string>{"ib.phys"});
+    }
+    SECTION("or with all of the check's") {
+      bench.observe(BreakerReset{"ib.phys"});
+      bench.pass(Seconds{1});
+      CHECK(drained_of(bench, 16, 16) == 7);
+      CHECK(drained_of(bench, 4, 4) == 8);
+    }
+  }
+  SECTION("of a node that is in both it drains none") {
+    JobBuilder both = a_job("both");
+    both.on_nodes(1);
+    both.target().name = "both";
+    both.target().nodes.clear();
+    both.target().nodes.emplace_back().id = NodeId{node_name(4)};
+    bench.submit(both);
+    tell(bench, 4, {a_fault("ib.phys", bench.now)});
+    CHECK_FALSE(is_drained(bench, 4));
+    // Nor does it keep jobs of either away from it.
+    CHECK(checks_withheld(bench.state, "both").empty());
+    const std::vector<std::string> withheld{"ib.phys"};
+    CHECK(checks_withheld_on(bench.state, NodeId{node_name(4)}) == withheld);
+    CHECK(checks_withheld_on(bench.state, NodeId{node_name(12)}).empty());
+  }
+  SECTION("what was found where it is armed again is forgiven there alone") {
+    const NodeFault old = a_fault("ib.phys", bench.now);
+    bench.observe(BreakerReset{"ib.phys@lab"});
+    CHECK(is_rearmed_since(bench.state, NodeId{node_name(3)}, old));
+    CHECK_FALSE(is_rearmed_since(bench.state, NodeId{node_name(12)}, old));
+    CHECK_FALSE(is_rearmed_since(bench.state, NodeId{"unknown"}, old));
+  }
+  CHECK(replay(bench.journal).disagreements.empty());
+  State again;
+  for (const Record& record : bench.journal) apply(again, record);
+  CHECK(describe(again) == describe(bench.state));
+}
+
+TEST_CASE("a breaker of a journal from before there was one for each target is that of all") {
+  Bench bench;
+  bench.submit(a_job("one").on_nodes(1).of_cluster(4));
+  bench.submit(a_farm_job());
+  CHECK(drained_of(bench, 1, 1) == 1);
+  tell(bench, 11, {a_fault("ib.phys", bench.now)});
+  REQUIRE(bench.state.remedies.size() == 2);
+  apply(bench.state, {bench.now, Decision{BreakerOpened{"ib.phys", "why", true, Seconds{600}}}});
+  CHECK(bench.state.remedies.empty());
+  tell(bench, 2, {a_fault("ib.phys", bench.now)});
+  tell(bench, 12, {a_fault("ib.phys", bench.now)});
+  CHECK(drained(bench) == 2);
+  for (const char* target : {"lab", "farm", ""}) {
+    CHECK(checks_withheld(bench.state, target) == std::vector<std::string>{"ib.phys"});
+  }
+  SECTION("which is armed by its name alone") {
+    bench.observe(BreakerReset{"ib.phys@lab"});
+    CHECK(checks_withheld(bench.state, "lab").size() == 1);
+    bench.observe(BreakerReset{"ib.phys"});
+    CHECK(checks_withheld(bench.state, "lab").empty());
+    bench.pass(Seconds{1});
+    CHECK(drained_of(bench, 3, 3) == 3);
+    tell(bench, 13, {a_fault("ib.phys", bench.now)});
+    CHECK(is_drained(bench, 13));
+  }
+}
+
+TEST_CASE("names of breakers") {
+  CHECK(breaker_name("ib.phys", "lab") == "ib.phys@lab");
+  CHECK(breaker_name("ib.phys", "") == "ib.phys@");
+  CHECK(check_of_breaker("ib.phys@a@b") == "ib.phys");
+  CHECK(check_of_breaker("ib.phys") == "ib.phys");
+  CHECK(check_of_breaker("") == "");
+  CHECK(names_breaker("ib.phys", "ib.phys@lab"));
+  CHECK(names_breaker("ib.phys", "ib.phys"));
+  CHECK_FALSE(names_breaker("ib.phys@lab", "ib.phys"));
+  CHECK_FALSE(names_breaker("ib.phy", "ib.phys@lab"));
+  CHECK_FALSE(names_breaker("ib.phys@la", "ib.phys@lab"));
+  CHECK(is_breaker_of("ib.phys@a@b", {"a@b", "c"}));
+  CHECK_FALSE(is_breaker_of("ib.phys@a", {"a@b", "c"}));
+  CHECK(is_breaker_of("ib.phys@", {}));
+  CHECK_FALSE(is_breaker_of("ib.phys@", {"lab"}));
+  CHECK_FALSE(is_breaker_of("ib.phys@lab", {}));
+  CHECK(is_breaker_of("ib.phys", {}));
 }
 
 TEST_CASE("a fault that all nodes share drains none of them") {
@@ -301,6 +418,20 @@ TEST_CASE("nodes of jobs that are over are a fleet of their own") {
   stall(bench, 1, 10);
   bench.pass(shared_cause_settles);
   CHECK(bench.count<NodeFaulted>() == 0);
+  CHECK(bench.count<BreakerOpened>() == 1);
+  CHECK(bench.last<BreakerOpened>()->target == "host.mount_stall@");
+  CHECK(checks_withheld(bench.state, "lab").empty());
+}
+
+TEST_CASE("while no live job's target has a node, any open breaker of the check spares it") {
+  Bench bench;
+  bench.start(a_job("one").on_nodes(1).of_cluster(4));
+  CHECK(drained_of(bench, 1, 3) == 2);
+  bench.finish("one");
+  bench.pass(Seconds{700});
+  CHECK(drained_of(bench, 4, 4) == 2);
+  bench.submit(a_job("next").on_nodes(1).of_cluster(4));
+  CHECK(drained(bench) == 2);
   CHECK(bench.count<BreakerOpened>() == 1);
 }
 

@@ -158,7 +158,7 @@ TEST_CASE("one check that would drain too many nodes at once drains no more unti
   CHECK(node(bench, 6).fault_drain);
   CHECK(!node(bench, 7).fault_drain);
   REQUIRE(bench.last<BreakerOpened>());
-  CHECK(bench.last<BreakerOpened>()->target == "gpu.xid");
+  CHECK(bench.last<BreakerOpened>()->target == "gpu.xid@lab");
   CHECK(bench.last<BreakerOpened>()->is_check);
   tell(bench, 1, {xid(79, bench.now)});
   CHECK(bench.is_in<Running>());

@@ -9,6 +9,7 @@ TEST_CASE("a node that is idle and drained for a fault is reset once, and used w
   Site site;
   site.tell(2, {gpu_fault(site.bench.now)});
   REQUIRE(site.begun() == 1);
+  CHECK_FALSE(remedy_hindrance(site.bench.state, site.node(2)));
   CHECK(site.latest().step == RemedyStep::reset);
   CHECK(site.latest().argv == std::vector<std::string>{"sudo", "-n", "smi", "-i", "3"});
   CHECK(site.latest().agent_id == "agent1");
@@ -51,9 +52,24 @@ TEST_CASE("nothing is begun where a person does it") {
   SECTION("the fault names no GPU that the command asks for") {
     Site site;
     NodeFault fault = gpu_fault(site.bench.now);
-    fault.device = "";
+    fault.device = GENERATE("", "mlx5_0");
     site.tell(2, {fault});
     CHECK(site.begun() == 0);
+    const auto why = remedy_hindrance(site.bench.state, site.node(2));
+    REQUIRE(why);
+    CHECK(*why == "not reset by muster: nothing fits {gpu} of its command, as the fault is of " +
+                      (fault.device.empty() ? "the host" : fault.device));
+    SECTION("which a job that waits for the node tells too") {
+      site.bench.submit(a_job("big").on_nodes(4));
+      site.bench.finish();
+      std::string text;
+      for (const ExplainLine& line : explain(site.bench.journal)) text += line.text + "\n";
+      CHECK_THAT(text, ContainsSubstring("h02 is unfit: XID 95 on gpu3; " + *why));
+    }
+    SECTION("but not of a node that a person has") {
+      site.bench.drain(2);
+      CHECK_FALSE(remedy_hindrance(site.bench.state, site.node(2)));
+    }
   }
   SECTION("a person drained the node") {
     Site site;
@@ -80,7 +96,7 @@ TEST_CASE("nothing is reset for a check of which the breaker is open") {
     fault.stops_job = false;
     bench.observe(NodeFaultsSeen{id_of(i), {fault}, true, JobId{"train"}});
   }
-  REQUIRE(bench.state.breakers.contains("gpu.xid") == is_open);
+  REQUIRE(bench.state.breakers.contains("gpu.xid@lab") == is_open);
   REQUIRE(bench.state.nodes.at(id_of(1)).fault_drain);
   bench.finish();
   CHECK(bench.count<RemedyBegun>() == (is_open ? 0 : 1));
@@ -150,6 +166,25 @@ TEST_CASE("a reset that fails is followed by a reboot where the fault says so") 
   site.bench.pass(Milliseconds{3'600'000});
   site.bench.link(2, 3);
   CHECK(site.begun() <= 3);  // each step once
+}
+
+TEST_CASE("a step after the first that nothing fits is told, one that is tried or done is not") {
+  Site site({reset_words, {"reboot", "{serial}"}, {}});
+  NodeFault fault = gpu_fault(site.bench.now, Remedy::reset, Remedy::reboot);
+  fault.serial = "";
+  site.tell(2, {fault});
+  REQUIRE(site.begun() == 1);
+  CHECK_FALSE(remedy_hindrance(site.bench.state, site.node(2)));
+  SECTION("the first failed") {
+    site.ended(2, {3, 0});
+    CHECK(site.begun() == 1);
+    CHECK(remedy_hindrance(site.bench.state, site.node(2)) ==
+          "not rebooted by muster: nothing fits {serial} of its command, as the fault is of gpu3");
+  }
+  SECTION("the first is done") {
+    site.ended(2, {});
+    CHECK_FALSE(remedy_hindrance(site.bench.state, site.node(2)));
+  }
 }
 
 TEST_CASE("a failure is told with what the command said") {

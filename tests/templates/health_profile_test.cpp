@@ -21,7 +21,8 @@ const std::vector<std::string> checks{"gpu.count",         "gpu.recovery_action"
                                       "ib.state",          "ib.rate",
                                       "ib.symbol",         "host.mem",
                                       "perf.p2p",          "perf.gemm",
-                                      "perf.dcgm"};
+                                      "perf.h2d_d2h",      "perf.dcgm",
+                                      "fab.events",        "perf.burn"};
 
 const std::string example = R"(profile: h100-8x-ndr
 match: {gpu_name: "NVIDIA H100 80GB HBM3", gpu_count: 8}
@@ -117,6 +118,12 @@ TEST_CASE("what is wrong in a profile is said where it stands") {
       {"checks: {perf.dcgm: {level: 5}}", "checks.perf.dcgm.level: expected at most 4, got 5"},
       {"checks: {perf.dcgm: {level: 0}}", "checks.perf.dcgm.level: expected 1 or more"},
       {"checks: {perf.dcgm: {level: 1.5}}", "checks.perf.dcgm.level: expected an integer"},
+      {"checks: {perf.burn: {time_min: 121}}",
+       "checks.perf.burn.time_min: expected at most 120, got 121"},
+      {"checks: {perf.burn: {time_min: 0}}", "checks.perf.burn.time_min: expected 1 or more"},
+      {"checks: {perf.burn: {time_min: 0.5}}", "checks.perf.burn.time_min: expected an integer"},
+      {"checks: {perf.burn: {minutes: 20}}", "unknown key 'minutes'"},
+      {"floors: {burn_xids: 1}", "unknown key 'burn_xids' in 'floors'"},
       {"required: [gpu.cuont]",
        "site.yml:2:12: error: required[0]: there is no check 'gpu.cuont'; did you mean "
        "'gpu.count'?"},
@@ -149,6 +156,12 @@ TEST_CASE("what is wrong in a profile is said where it stands") {
        "rules[0].severity: expected warn, drain, reset, reboot or rma"},
       {"rules: [{name: a b, metric: perf.p2p, op: majority, severity: warn}]",
        "rules[0].name: expected at most 64 letters"},
+      {"rules: [{name: a, metric: gpu.temp, op: below_median_pct, arg: 5, severity: drain}]",
+       "rules[0].metric: 'gpu.temp' measures no figure whose median could be taken"},
+      {"rules: [{name: a, metric: perf.h2d_d2h, op: value, arg: 5, severity: drain}]",
+       "'perf.h2d_d2h' measures h2d_gb_per_s, d2h_gb_per_s: name one of them"},
+      {"rules: [{name: a, metric: sdc_wrong_products, op: value, arg: 5, severity: drain}]",
+       "counts faults, of which none is right"},
       {"rules: [{name: a, metric: p2p, op: majority, severity: warn}]", "there is no check 'p2p'"},
       {"rules: [{metric: perf.p2p, op: majority, severity: warn}]", "'rules[0].name' is required"},
       {"rules:\n- {name: a, metric: perf.p2p, op: majority, severity: warn}\n"
@@ -159,6 +172,18 @@ TEST_CASE("what is wrong in a profile is said where it stands") {
     INFO(row.line);
     CHECK_THAT(about(row.line), ContainsSubstring(row.complaint));
   }
+}
+
+TEST_CASE("a rule names a check or one of its figures") {
+  const HealthProfile profile = clean(
+      "profile: site\nrules:\n"
+      "- {name: hot, metric: gpu.temp, op: value, arg: 10, severity: drain}\n"
+      "- {name: slow, metric: h2d_gb_per_s, op: value, arg: 48.5, severity: \"!drain>rma\"}\n"
+      "- {name: all, metric: perf.h2d_d2h, op: count_of, arg: 8, severity: drain}\n"
+      "- {name: same, metric: gpu.temp, op: all_equal, severity: warn}");
+  REQUIRE(profile.rules.size() == 4);
+  CHECK(profile.rules[1].metric == "h2d_gb_per_s");
+  CHECK(clean(write_health_profile(profile)) == profile);
 }
 
 TEST_CASE("a text that is no profile is a finding") {
@@ -262,7 +287,7 @@ TEST_CASE("a profile that is written reads back as the same") {
   profile.checks["ib.rate"] = {};
   profile.exclude.push_back({"gpu.temp", "", "no: sensor # here"});
   profile.rules.push_back({"same", "perf.gemm", RuleOperator::all_equal, 0, "!reboot>rma"});
-  profile.rules.push_back({"few", "perf.gemm", RuleOperator::value, -1.5, "warn"});
+  profile.rules.push_back({"few", "gemm_gflops", RuleOperator::value, -1.5, "warn"});
   profile.breaker.window_s = 60;
   profile.match_gpu_name = "*: [a-b] \"x\" \\ 'y'";
   CHECK(clean(write_health_profile(profile)) == profile);
@@ -360,6 +385,18 @@ TEST_CASE("what was learned from a node is a profile that reads back") {
   }
   const HealthProfile profile = learn_profile(facts);
   CHECK(fits_pattern(profile.match_gpu_name, *facts.gpu_name));
+  CHECK(clean(write_health_profile(profile)) == profile);
+}
+
+TEST_CASE("the time of a full load is read, and written again") {
+  const HealthProfile profile = clean("profile: a\nchecks: {perf.burn: {time_min: 30}}\n");
+  CHECK(profile.checks.at("perf.burn").limits.at("time_min") == 30);
+  CHECK(clean(write_health_profile(profile)) == profile);
+}
+
+TEST_CASE("how often a cable may go down is read, and written again") {
+  const HealthProfile profile = clean("profile: a\nchecks: {fab.events: {flaps: 5}}\n");
+  CHECK(profile.checks.at("fab.events").limits.at("flaps") == 5);
   CHECK(clean(write_health_profile(profile)) == profile);
 }
 

@@ -156,6 +156,11 @@ TEST_CASE("a value that is missing or odd makes no command") {
     CHECK_FALSE(remedy_argv(serial, node, fault_on("gpu3", odd)));
   }
   CHECK_FALSE(remedy_argv({"smi", "{node}"}, NodeId{"-x"}, fault_on("gpu3")));
+  CHECK(unfit_placeholder(gpu, node, fault_on("mlx5_0")) == "gpu");
+  CHECK(unfit_placeholder({"{node}", "{} {a b} {serial}{gpu}"}, node, fault_on("mlx5_0", "")) ==
+        "serial");
+  CHECK_FALSE(unfit_placeholder(gpu, node, fault_on("gpu3")));
+  CHECK_FALSE(unfit_placeholder({"{}", "{gpu"}, node, fault_on("")));
 }
 
 }  // namespace

@@ -60,6 +60,12 @@ class GpuStream {
   GpuStream(const GpuStream&) = delete;
   cudaStream_t get() const { return stream_; }
   void wait() const { require_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+  // All that it was given is over.
+  bool is_idle() const {
+    const cudaError_t code = cudaStreamQuery(stream_);
+    if (code != cudaErrorNotReady) require_cuda(code, "cudaStreamQuery");
+    return code == cudaSuccess;
+  }
 
  private:
   cudaStream_t stream_ = nullptr;

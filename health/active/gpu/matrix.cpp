@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "health/active/burn_rate.h"
 #include "health/active/gpu/gpu_probes.h"
 #include "health/active/gpu/gpu_timing.h"
 #include "health/active/probe_line.h"
@@ -80,30 +81,50 @@ std::uint64_t bits_of(const GpuMemory& memory) {
   return sum;
 }
 
+// The same product again and again on the current GPU.
+class MatrixLoad {
+ public:
+  explicit MatrixLoad(const MatrixKind& kind)
+      : kind_(kind),
+        a_(elements * kind.bytes),
+        b_(elements * kind.bytes),
+        c_(elements * kind.bytes),
+        blas_(stream_) {
+    fill(a_, kind, 1);
+    fill(b_, kind, 2);
+  }
+
+  void multiply() const {
+    const float one = 1;
+    const float none = 0;
+    require_cublas(cublasGemmEx(blas_.get(), CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &one,
+                                a_.at(), kind_.type, size, b_.at(), kind_.type, size, &none,
+                                c_.at(), kind_.type, size, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                   "cublasGemmEx");
+  }
+  const GpuStream& stream() const { return stream_; }
+  std::uint64_t bits() const { return bits_of(c_); }
+
+ private:
+  const MatrixKind& kind_;
+  GpuMemory a_;
+  GpuMemory b_;
+  GpuMemory c_;
+  GpuStream stream_;
+  Blas blas_;
+};
+
 MatrixOutcome multiply_on(int gpu, const MatrixKind& kind, std::chrono::milliseconds time) {
   MatrixOutcome outcome;
   try {
     require_cuda(cudaSetDevice(gpu), "cudaSetDevice");
-    const GpuMemory a(elements * kind.bytes);
-    const GpuMemory b(elements * kind.bytes);
-    const GpuMemory c(elements * kind.bytes);
-    fill(a, kind, 1);
-    fill(b, kind, 2);
-    const GpuStream stream;
-    const Blas blas(stream);
-    const float one = 1;
-    const float none = 0;
-    const auto multiply = [&](cudaStream_t) {
-      require_cublas(cublasGemmEx(blas.get(), CUBLAS_OP_N, CUBLAS_OP_N, size, size, size, &one,
-                                  a.at(), kind.type, size, b.at(), kind.type, size, &none, c.at(),
-                                  kind.type, size, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                     "cublasGemmEx");
-    };
+    const MatrixLoad load(kind);
+    const auto multiply = [&](cudaStream_t) { load.multiply(); };
     const auto warm_up = time / warm_up_divisor;
-    seconds_of_rounds(stream, warm_up, multiply);
-    outcome.first = bits_of(c);
-    const double seconds = seconds_of_rounds(stream, time - warm_up, multiply);
-    outcome.last = bits_of(c);
+    seconds_of_rounds(load.stream(), warm_up, multiply);
+    outcome.first = load.bits();
+    const double seconds = seconds_of_rounds(load.stream(), time - warm_up, multiply);
+    outcome.last = load.bits();
     outcome.gflops = 2.0 * size * size * size / seconds / 1e9;
   } catch (const std::exception& failure) {
     outcome.error = failure.what();
@@ -149,7 +170,42 @@ void probe_kind(const GpuRun& run, const MatrixKind& kind, std::chrono::millisec
   }
 }
 
+// Many, so that the GPU never waits for the host; few enough to end within a window.
+constexpr int burn_products = 32;
+
+void burn_on(int gpu, std::chrono::milliseconds time) {
+  const char* metric = "burn_slow_windows";
+  try {
+    require_cuda(cudaSetDevice(gpu), "cudaSetDevice");
+    const MatrixLoad load(kinds[0]);
+    load.multiply();
+    load.stream().wait();
+    const auto begun = std::chrono::steady_clock::now();
+    const auto window = burn_window(time);
+    RateWindows rates(window, begun);
+    for (std::uint64_t done = burn_products; std::chrono::steady_clock::now() - begun < time;
+         done += burn_products) {
+      for (int i = 0; i < burn_products; ++i) load.multiply();
+      load.stream().wait();
+      rates.add(std::chrono::steady_clock::now(), done);
+    }
+    const auto decline = rate_decline(rates.per_second(), window);
+    if (!decline) return print_probe_error(metric, gpu_name(gpu), too_few_windows);
+    print_probe_faults(metric, gpu_name(gpu), static_cast<int>(decline->windows), false,
+                       decline_text(*decline, window));
+  } catch (const std::exception& failure) {
+    print_probe_error(metric, gpu_name(gpu), failure.what());
+  }
+}
+
 }  // namespace
+
+void probe_gpu_burn(const GpuRun& run) {
+  std::vector<std::thread> threads;
+  for (int gpu = 0; gpu < run.gpus; ++gpu)
+    threads.emplace_back([&run, gpu] { burn_on(gpu, run.time); });
+  for (std::thread& thread : threads) thread.join();
+}
 
 void probe_gpu_matrix(const GpuRun& run) {
   // The units that training uses get the longer part.

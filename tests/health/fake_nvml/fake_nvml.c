@@ -14,11 +14,13 @@
 // own; an event that does not come gives 10; after a 15 every call on that GPU gives 15. Symbols in
 // `<symbol>.rc` have no suffix _v2 or _v3. FAKE_NVML_OLD leaves out what a driver of 2021 lacks.
 // Structs and prototypes are written again here, not shared with the program: both must be right.
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -523,16 +525,50 @@ static int next_event(struct script_event* event) {
   return 0;
 }
 
+// A driver wakes whoever waits as soon as there is something, and so does a change of the script.
+static int watch_script(void) {
+  const char* path = getenv("MUSTER_FAKE_NVML");
+  const char* end = path == NULL ? NULL : strrchr(path, '/');
+  if (end == NULL) return -1;
+  char folder[4096];
+  snprintf(folder, sizeof folder, "%.*s/", (int)(end - path), path);
+  const int changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (changes >= 0) inotify_add_watch(changes, folder, IN_MOVED_TO | IN_CLOSE_WRITE);
+  return changes;
+}
+
+// One for the process's life, as a driver has one queue for an event set.
+static int script_changes(void) {
+  static int changes = -1;
+  if (changes < 0) changes = watch_script();
+  return changes;
+}
+
+// Until there may be another event. 0: the time is over.
+static int wait_for_script(int changes, long long until) {
+  const long long left = until - ms_since(&events.began);
+  struct pollfd one = {changes, POLLIN, 0};
+  if (left <= 0 || poll(&one, 1, (int)left) <= 0) return 0;
+  char told[4096];
+  while (read(changes, told, sizeof told) > 0) continue;
+  script_read();
+  return 1;
+}
+
 static nvml_return wait_event(void* set, struct event_data* out, unsigned timeout_ms) {
   struct script_event event;
+  const int changes = script_changes();
   const nvml_return rc = enter("nvmlEventSetWait");
-  if (rc != ok) return rc;
-  if (set != (void*)&events || !events.is_made) return invalid_argument;
+  const int is_waited_for = rc == ok && set == (void*)&events && events.is_made;
   const long long until = ms_since(&events.began) + timeout_ms;
-  if (!next_event(&event) || event.ms > until) {
-    sleep_ms(timeout_ms);
-    return timed_out;
+  int is_there = 0;
+  while (is_waited_for) {
+    is_there = next_event(&event) && event.ms <= until;
+    if (is_there || !wait_for_script(changes, until)) break;
   }
+  if (rc != ok) return rc;
+  if (!is_waited_for) return invalid_argument;
+  if (!is_there) return timed_out;
   sleep_ms(event.ms - ms_since(&events.began));
   ++events.next;
   out->device = &devices[event.gpu];

@@ -1,6 +1,7 @@
 // `muster agent …` alone, so that these tests need nothing of the command line. Asked to measure,
 // it says what stands in the file $MUSTER_TEST_MEASURED, or hangs when that says so, and counts.
-// When that says "linger", a process of it takes two seconds to die.
+// When that says "linger", a process of it takes two seconds to die, with "hold" eight. Of several
+// texts with lines `then` between them it says the first, and leaves the others for the next times.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -21,21 +22,27 @@ int measure() {
   const char* file = std::getenv("MUSTER_TEST_MEASURED");
   if (file == nullptr) return 2;
   std::ifstream in(file);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string between = "\nthen\n";
+  if (const std::size_t end = text.find(between); end != text.npos) {
+    std::ofstream(file) << text.substr(end + between.size());
+    text.resize(end);
+  }
   const auto tell = [&](const char* what) {
     std::ofstream(std::string(file) + ".asked", std::ios::app) << what;
   };
-  if (text.starts_with("linger")) {
+  const bool lingers = text.starts_with("linger") || text.starts_with("hold");
+  if (lingers) {
     const pid_t lingering = ::fork();
     if (lingering == 0) {
-      ::sleep(2);
+      ::sleep(text.starts_with("hold") ? 8 : 2);
       tell("gone\n");
       return 0;
     }
     ::setpgid(lingering, lingering);  // no killed group has it
   }
   tell("asked\n");
-  if (text.starts_with("hang") || text.starts_with("linger")) ::pause();
+  if (text.starts_with("hang") || lingers) ::pause();
   if (text.starts_with("{")) {
     std::cout << text;
     return 0;

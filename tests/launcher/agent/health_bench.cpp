@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "launcher/agent/health_codec.h"
 #include "launcher/os/whole_file.h"
@@ -69,6 +71,16 @@ void wait_for_phase(int sample, milliseconds period) {
   std::this_thread::sleep_for(period * std::max(sample - 1, 0) / devices);
 }
 
+ProcessorTime used_by_all(const std::vector<std::unique_ptr<BenchAgent>>& agents) {
+  ProcessorTime all;
+  for (const auto& agent : agents) {
+    const ProcessorTime one = agent->used();
+    all.agent_s += one.agent_s;
+    all.helper_s += one.helper_s;
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("an XID in the kernel's log") {
@@ -121,30 +133,50 @@ TEST_CASE("symbol errors beyond what an hour may have") {
   told.print("symbol_errors_told", "s", "<=60");
 }
 
-// Of a core, while a rank runs: two agents at the same time, one of which looks after its node.
+// Of a core, while a rank runs: pairs of agents at the same time, one of each looks after its node.
+// An agent's own use differs by a tenth of what is measured here, and what else the machine does
+// counts too: the mean of the pairs, and of several spans the median.
 TEST_CASE("what watching costs") {
   constexpr seconds span{120};  // the longest pause between two looks at one source
+  constexpr int spans = 3;
+  constexpr int pairs = 4;
   const FakeRoot nothing;
-  HealthyNode node;
-  BenchAgent with(node.root(), HealthyNode::profile());
-  BenchAgent without(nothing.path(), std::nullopt);
-  with.pass_gate();
-  with.start_rank();
-  without.start_rank();
+  std::vector<std::unique_ptr<HealthyNode>> nodes;
+  std::vector<std::unique_ptr<BenchAgent>> with;
+  std::vector<std::unique_ptr<BenchAgent>> without;
+  for (int pair = 0; pair < pairs; ++pair) {
+    nodes.push_back(std::make_unique<HealthyNode>());
+    with.push_back(std::make_unique<BenchAgent>(nodes.back()->root(), HealthyNode::profile()));
+    without.push_back(std::make_unique<BenchAgent>(nothing.path(), std::nullopt));
+    with.back()->pass_gate();
+    with.back()->start_rank();
+    without.back()->pass_gate();
+    without.back()->start_rank();
+  }
   std::this_thread::sleep_for(seconds{5});
-  const ProcessorTime before[] = {with.used(), without.used()};
-  const auto begun = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(span);
-  const ProcessorTime after[] = {with.used(), without.used()};
-  const double percent =
-      100 / std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  const double agent = percent * (after[0].agent_s - before[0].agent_s);
-  const double helper = percent * (after[0].helper_s - before[0].helper_s);
-  const double base = percent * (after[1].agent_s - before[1].agent_s);
-  CHECK(after[0].helper_s > 0);  // else nothing was read
-  CHECK(after[1].helper_s == 0);
-  print_figure("periodic_cost_agent_with", agent, "%_of_a_core", "-");
-  print_figure("periodic_cost_agent_without", base, "%_of_a_core", "-");
-  print_figure("periodic_cost_helper", helper, "%_of_a_core", "-");
-  print_figure("periodic_cost", agent + helper - base, "%_of_a_core", "<=0.1");
+  Samples agent;
+  Samples base;
+  Samples helper;
+  Samples cost;
+  for (int one = 0; one < spans; ++one) {
+    const auto begun = std::chrono::system_clock::now();
+    const ProcessorTime before[] = {used_by_all(with), used_by_all(without)};
+    std::this_thread::sleep_for(span);
+    const ProcessorTime after[] = {used_by_all(with), used_by_all(without)};
+    CHECK(after[0].helper_s > before[0].helper_s);  // else nothing was read
+    CHECK(after[1].helper_s == 0);
+    const double percent = 100 / pairs / seconds_since(begun);
+    const double agent_s = after[0].agent_s - before[0].agent_s;
+    const double base_s = after[1].agent_s - before[1].agent_s;
+    const double helper_s = after[0].helper_s - before[0].helper_s;
+    agent.add(percent * agent_s);
+    base.add(percent * base_s);
+    helper.add(percent * helper_s);
+    cost.add(percent * (agent_s + helper_s - base_s));
+  }
+  print_figure("periodic_cost_agent_with", agent.median(), "%_of_a_core", "-");
+  print_figure("periodic_cost_agent_without", base.median(), "%_of_a_core", "-");
+  print_figure("periodic_cost_helper", helper.median(), "%_of_a_core", "-");
+  print_figure("periodic_cost_worst_span", cost.worst(), "%_of_a_core", "-");
+  print_figure("periodic_cost", cost.median(), "%_of_a_core", "<=0.1");
 }

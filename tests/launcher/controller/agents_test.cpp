@@ -160,9 +160,10 @@ TEST_CASE("after a failure the gate measures, and believes no figures from befor
   CHECK_FALSE(gate_at(61'000).measures);
   job.past.emplace_back();
   job.past.back().ended_at = from_ms(1000);
-  job.past.back().nodes = {{"n2"}};
-  CHECK_FALSE(gate_at(61'000).measures);
   job.past.back().nodes = {{"n2"}, {"n1"}};
+  job.past.back().ran = {{{"n2"}, std::nullopt, from_ms(1000)}};
+  CHECK_FALSE(gate_at(61'000).measures);
+  job.past.back().ran.push_back({{"n1"}, std::nullopt, from_ms(1000)});
   CHECK(gate_at(61'000).measures);
   CHECK(gate_at(61'000).failed_ago == Milliseconds{60'000});
   CHECK(gate_at(500).failed_ago == Milliseconds{0});  // the clock was set back

@@ -162,4 +162,85 @@ TEST_CASE("so is one when a check is armed again: what it found before counts no
   }
 }
 
+TEST_CASE("a check is armed again for each target that it drains no node of, and there alone") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  JobSubmitted job = a_job("j", "a");
+  job.target.name = "lab";
+  agents.know(Observation{job});
+  agents.know(Observation{NodeFaultsSeen{{"n1"}, {a_fault("ib.phys", from_ms(1))}, true}});
+  for (const char* name : {"ib.phys@farm", "ib.phys@lab"}) {
+    agents.know(Decision{BreakerOpened{name, "why", true}});
+  }
+  agents.know(Decision{BreakerOpened{"lab", "why"}});
+  Desk desk(agents);
+  const auto is_open = [&](const char* name) {
+    return agents.state.breakers.at(name).open_since.has_value();
+  };
+  SECTION("one of them") {
+    desk.ask(ResetBreaker{"ib.phys@farm"});
+    REQUIRE(desk.waiting.size() == 1);
+    desk.write(Done{});
+    CHECK(wire->take<FaultsMended>().empty());
+    CHECK_FALSE(is_open("ib.phys@farm"));
+    CHECK(is_open("ib.phys@lab"));
+  }
+  SECTION("all of them") {
+    desk.ask(ResetBreaker{"ib.phys"});
+    REQUIRE(desk.waiting.size() == 2);
+    desk.write(Done{});
+    const auto mended = wire->take<FaultsMended>();
+    REQUIRE(mended.size() == 1);
+    CHECK(mended.front().ids == std::vector<std::string>{"id of ib.phys"});
+    CHECK_FALSE(is_open("ib.phys@farm"));
+    CHECK_FALSE(is_open("ib.phys@lab"));
+    CHECK_FALSE(agents.state.breakers.contains("ib.phys"));
+  }
+  SECTION("none that is not open") {
+    desk.ask(ResetBreaker{"ib.phys@other"});
+    desk.ask(ResetBreaker{"gpu.xid"});
+    CHECK(desk.waiting.empty());
+  }
+  CHECK(is_open("lab"));
+}
+
+TEST_CASE("an agent that no job's target had when a check was armed again is told before a gate") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  LinkUp up;
+  up.node = {"n1"};
+  agents.know(Observation{up});
+  agents.know(Observation{NodeFaultsSeen{
+      {"n1"}, {a_fault("ib.phys", from_ms(1)), a_fault("gpu.xid", from_ms(1))}, true}});
+  agents.know(Decision{BreakerOpened{"ib.phys@lab", "why", true}});
+  Desk desk(agents);
+  desk.ask(ResetBreaker{"ib.phys"});
+  desk.write(Done{});
+  CHECK(wire->take<FaultsMended>().empty());
+  JobSubmitted job = a_job("j", "a");
+  job.target.lease = Milliseconds{60000};
+  const bool is_lab = GENERATE(true, false);
+  job.target.name = is_lab ? "lab" : "farm";
+  agents.know(Observation{job});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  agents.perform();
+  const auto mended = wire->take<FaultsMended>();
+  REQUIRE(mended.size() == (is_lab ? 1U : 0U));
+  if (is_lab) CHECK(mended.front().ids == std::vector<std::string>{"id of ib.phys"});
+}
+
+TEST_CASE("a check that is armed again leaves a target alone that is called like it") {
+  Agents agents;
+  agents.know(Decision{BreakerOpened{"ib.phys@lab", "why", true}});
+  agents.know(Decision{BreakerOpened{"lab", "why"}});
+  agents.know(Decision{BreakerOpened{"lab@night", "why"}});
+  Desk desk(agents);
+  desk.ask(ResetBreaker{"lab"});
+  REQUIRE(desk.waiting.size() == 1);
+  desk.write(Done{});
+  CHECK_FALSE(agents.state.breakers.at("lab").open_since);
+  CHECK(agents.state.breakers.at("lab@night").open_since);
+  CHECK(agents.state.breakers.at("ib.phys@lab").open_since);
+}
+
 }  // namespace muster

@@ -306,6 +306,27 @@ TEST_CASE("a node that is not idle gives its own reason, an agent that refuses a
   CHECK(answers[1].looked.is_reached);
   CHECK_FALSE(answers[0].looked.is_void);
   CHECK(answers[1].looked.is_void);
+  CHECK_FALSE(answers[0].looked.is_started);
+  CHECK_FALSE(answers[1].looked.is_started);
+}
+
+TEST_CASE("a measurement that could not be started is told apart from one that failed") {
+  Desk desk;
+  desk.desk.measure(desk.session, Desk::probes({"h1", "h2", "h3"}));
+  const auto one = desk.reach(0);
+  const auto two = desk.reach(1);
+  one->say(ended_with(desk.asked_of<MeasureNode>(*one).id, 127));
+  two->say(ended_with(desk.asked_of<MeasureNode>(*two).id, 1));
+  desk.desk.node_down(NodeId{"h3"}, "no route to host");
+  const auto answers = desk.answers();
+  REQUIRE(answers.size() == 3);
+  CHECK_FALSE(answers[0].looked.is_started);
+  CHECK(answers[0].looked.is_void);  // no test of the node, for good or ill
+  CHECK(answers[1].looked.is_started);
+  CHECK_FALSE(answers[1].looked.is_void);
+  CHECK_FALSE(answers[2].looked.is_started);
+  CHECK(answers[2].looked.is_void);
+  CHECK(answers[2].looked.error == "no route to host");
 }
 
 TEST_CASE("a node that a job holds is neither reached nor measured") {

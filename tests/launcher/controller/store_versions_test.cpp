@@ -8,6 +8,7 @@
 #include "launcher/controller/store.h"
 #include "launcher/controller/store_schema.h"
 #include "scheduler/apply.h"
+#include "scheduler/fault_breaker.h"
 #include "scheduler/lookup.h"
 #include "scheduler/membership.h"
 #include "scheduler/record_subject.h"
@@ -261,6 +262,36 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
   state = state_now();
   CHECK_FALSE(state.nodes.at({"h02"}).remedy);
   CHECK(state.nodes.at({"h02"}).remedies.back().failure == "it is in use");
+}
+
+// Tables are those of version 12; records lack what came with it.
+TEST_CASE("a store of version 11 becomes a current one, and what a check drains no more is kept") {
+  Scratch scratch;
+  REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
+  Database(scratch).run(R"sql(PRAGMA user_version=11;
+INSERT INTO record(at_ms, job, node, kind, payload) VALUES
+ (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:ib.phys:p 6a","fault":
+  {"id":"6a","check":"ib.phys","device":"p","serial":"165","class":"node","remedy":"drain",
+  "since":7}}'),
+ (8, '', '', 'breaker_opened', '{"target":"ib.phys","reason":"why","is_check":true,
+  "window":600000}'))sql");
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
+  const auto state_now = [&] {
+    State state;
+    const auto records = (*store)->load_live();
+    REQUIRE(records);
+    for (const Record& record : *records) apply(state, record);
+    return state;
+  };
+  CHECK(checks_withheld(state_now(), "lab") == std::vector<std::string>{"ib.phys"});
+  CHECK(state_now().remedies.empty());
+  const Decision opened{BreakerOpened{"gpu.xid@lab", "why", true, Seconds{600}, {{"h02"}}}};
+  REQUIRE((*store)->append({{from_ms(9), opened}}, {}));
+  REQUIRE((*store)->append({{from_ms(10), Observation{BreakerReset{"ib.phys"}}}}, {}));
+  CHECK(checks_withheld(state_now(), "lab") == std::vector<std::string>{"gpu.xid"});
+  CHECK(checks_withheld(state_now(), "farm").empty());
 }
 
 TEST_CASE("people's notes wait until a controller has migrated the file") {

@@ -118,6 +118,9 @@ TEST_CASE("a fault reads back with its owner and cause, and without them from ol
   const Record opened =
       round_trip({from_ms(1), Decision{BreakerOpened{"ib.phys", "why", true, Seconds{60}}}});
   CHECK(std::get<BreakerOpened>(std::get<Decision>(opened.what)).window == Seconds{60});
+  const Record at_target = round_trip(
+      {from_ms(1), Decision{BreakerOpened{"ib.phys@lab", "why", true, Seconds{60}, {{"h1"}}}}});
+  CHECK(std::get<BreakerOpened>(std::get<Decision>(at_target.what)).nodes.size() == 1);
   // As version 9 wrote them.
   const auto old_seen = decode_record(
       "node_faults_seen",
@@ -139,6 +142,7 @@ TEST_CASE("a fault reads back with its owner and cause, and without them from ol
       "breaker_opened", R"({"target":"ib.phys","reason":"why","is_check":true})", from_ms(9));
   REQUIRE(breaker);
   CHECK(std::get<BreakerOpened>(std::get<Decision>(breaker->what)).window == Seconds{600});
+  CHECK(std::get<BreakerOpened>(std::get<Decision>(breaker->what)).nodes.empty());
 }
 
 TEST_CASE("a record that an older journal wrote without a field reads with its default") {

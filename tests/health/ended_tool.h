@@ -1,0 +1,19 @@
+// What came of a tool, for tests of whoever reads it.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "health/active/tool_process.h"
+
+namespace muster {
+
+inline ToolRun ended(int code, std::string output, std::string errors = "") {
+  ToolRun run;
+  run.exit_code = code;
+  run.output = std::move(output);
+  run.errors = std::move(errors);
+  return run;
+}
+
+}  // namespace muster
