@@ -8,6 +8,7 @@
 
 #include "cli/checkpoint_subject.h"
 #include "cli/document.h"
+#include "cli/exit_status.h"
 #include "cli/find_job.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
@@ -21,7 +22,6 @@ namespace muster {
 
 namespace {
 
-constexpr int usage_error = 2;
 constexpr const char* sums_name = "SHA256SUMS";
 
 // `5GB`, `500MB`, `2GiB`, `100000`: bytes; none for anything else, and for nothing.

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "cli/exit_status.h"
 #include "cli/query.h"
 #include "cli/terminal_text.h"
 #include "scheduler/model/exit_code.h"
@@ -17,7 +18,6 @@ namespace muster {
 
 namespace {
 
-constexpr int usage_error = 2;
 const std::map<std::string, OutputFormat> output_words{{"table", OutputFormat::table},
                                                        {"json", OutputFormat::json},
                                                        {"yaml", OutputFormat::yaml},

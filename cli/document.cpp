@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "cli/exit_status.h"
 #include "cli/query.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
@@ -11,8 +12,6 @@
 namespace muster {
 
 namespace {
-
-constexpr int usage_error = 2;
 
 std::string escape_of(unsigned char byte) {
   constexpr const char* digits = "0123456789abcdef";

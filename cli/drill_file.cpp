@@ -46,7 +46,9 @@ std::optional<NumberTest> read_number_test(const Value& value) {
   const auto text = value.text();
   if (!text) return std::nullopt;
   const auto test = parse_number_test(*text);
-  if (!test) value.error("expected a number or a comparison such as '>= 2', got " + quoted(*text));
+  if (!test) {
+    value.error("expected a number or a comparison such as '>= 2', got " + muster::quoted(*text));
+  }
   return test;
 }
 

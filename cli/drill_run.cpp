@@ -11,6 +11,7 @@
 #include "cli/drill_processes.h"
 #include "cli/drill_sight.h"
 #include "cli/ensure_controller.h"
+#include "cli/exit_status.h"
 #include "cli/find_job.h"
 #include "cli/interrupt.h"
 #include "cli/submission.h"
@@ -19,15 +20,12 @@
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
 #include "scheduler/explain.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/summary.h"
 
 namespace muster {
 
 namespace {
 
-constexpr int failure = static_cast<int>(ExitCode::failure);
-constexpr int internal = static_cast<int>(ExitCode::internal);
 constexpr int interrupted = 130;
 
 // How fine the times of a drill are.
@@ -197,7 +195,7 @@ Result<DrillFacts> gather(const Home& home, const Ended& ended) {
 
 int told(const Error& error, const CommonOptions& common) {
   complain(error.message, common);
-  return error.message.starts_with("interrupted") ? interrupted : failure;
+  return error.message.starts_with("interrupted") ? interrupted : plain_failure;
 }
 
 // The undisturbed run; 0 when it went well.
@@ -212,7 +210,7 @@ int run_calmly(const Home& home, const Drill& drill, const std::string& name,
   complain("the undisturbed run " + name + " " + ended->state + ": " + ended->reason +
                "; a drill needs a job that works when it is left alone",
            common);
-  return failure;
+  return plain_failure;
 }
 
 DrillOutcome play(const Drill& drill, const DrillOptions& options,
@@ -239,7 +237,7 @@ DrillOutcome play(const Drill& drill, const DrillOptions& options,
   if (!facts) return {std::nullopt, told(facts.error(), common)};
   if (!report.calm_job.empty()) facts->calm = home.job(JobId{report.calm_job});
   report.verdicts = judge(drill.expect, *facts);
-  const int exit_code = report.passed() ? 0 : failure;
+  const int exit_code = report.passed() ? 0 : plain_failure;
   return {std::move(report), exit_code};
 }
 
@@ -250,7 +248,7 @@ DrillOutcome run_drill(const Drill& drill, const DrillOptions& options,
   if (!drill.sandbox) return play(drill, options, std::nullopt, common);
   if (!is_administrator()) {
     complain("this drill makes hosts of its own, which needs root; run it with sudo", common);
-    return {std::nullopt, failure};
+    return {std::nullopt, plain_failure};
   }
   DrillHosts hosts;
   notice("making " + std::to_string(drill.sandbox->hosts) + " hosts", common);

@@ -8,7 +8,7 @@ namespace muster {
 namespace {
 
 // A drill kills controllers; one that cannot be had so often in a row is broken otherwise.
-constexpr int reconnect_limit = 5;
+constexpr int drill_reconnect_limit = 5;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Milliseconds DrillSight::elapsed() const {
 // One that dies in the middle of this is met by the next look; one that dies each time is not.
 Status DrillSight::connect() {
   auto client = ensure_controller(home_, common_);
-  if (!client && ++failures_ > reconnect_limit) return client.error();
+  if (!client && ++failures_ > drill_reconnect_limit) return client.error();
   if (!client) return Done{};
   client_.emplace(std::move(*client));
   if (!client_->send(Watch{job_})) client_.reset();

@@ -17,7 +17,7 @@ namespace {
 constexpr Milliseconds busy_pause{15};
 constexpr Milliseconds idle_pause{100};
 // A controller that dies again and again is not started for ever.
-constexpr int reconnect_limit = 5;
+constexpr int follow_reconnect_limit = 5;
 constexpr std::int64_t mpirun_lines_shown = 20;
 
 // What mpirun says about being stopped explains nothing.
@@ -167,7 +167,7 @@ Followed Following::run() {
     if (watch_.take()) interrupted();
     if (detach_) return detached();
     if (!connected) {
-      if (++failures_ > reconnect_limit) break;
+      if (++failures_ > follow_reconnect_limit) break;
       connected = connect();
       continue;
     }

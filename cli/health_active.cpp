@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "cli/exit_status.h"
 #include "cli/health_active_look.h"
 #include "cli/health_forms.h"
 #include "cli/health_measure.h"
@@ -11,19 +12,10 @@
 #include "cli/terminal.h"
 #include "cli/time_text.h"
 #include "health/active/burn_probe.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
 namespace {
-
-constexpr int usage_error = 2;
-constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
-
-int refused(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return code;
-}
 
 HealthState remembered(const std::optional<std::filesystem::path>& file, const std::string& host,
                        const CommonOptions& common) {
@@ -70,7 +62,7 @@ std::string misfit_of(const HealthActiveOptions& options) {
 
 int measure_nodes(const HealthActiveOptions& options, const CommonOptions& common) {
   const std::string misnamed = misnamed_probe(options.only);
-  if (!misnamed.empty()) return refused(misnamed, usage_error, common);
+  if (!misnamed.empty()) return complain(misnamed, usage_error, common);
   HealthRunOptions run;
   static_cast<HealthAsked&>(run) = options;
   run.measured = {only_of(options), options.disk, options.force, burn_of(options)};
@@ -88,14 +80,14 @@ std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions
 
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
-  if (!misused.empty()) return refused(misused, usage_error, common);
+  if (!misused.empty()) return complain(misused, usage_error, common);
   const std::string misfit = misfit_of(options);
-  if (!misfit.empty()) return refused(misfit, usage_error, common);
+  if (!misfit.empty()) return complain(misfit, usage_error, common);
   if (!options.nodes.empty() || !options.target.empty()) return measure_nodes(options, common);
-  if (options.timeout) return refused("--timeout goes with NODE or --target", usage_error, common);
+  if (options.timeout) return complain("--timeout goes with NODE or --target", usage_error, common);
   HealthSources sources(own_sources("/"));
   const auto profile = profile_for(options, sources, common);
-  if (!profile) return refused(profile.error().message, invalid_file, common);
+  if (!profile) return complain(profile.error().message, invalid_file, common);
   MeasureWanted wanted;
   wanted.only = only_of(options);
   wanted.burn = burn_of(options);
@@ -107,7 +99,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
   const auto& figures = std::get<ProbeFigures>(measured);
   if (figures.samples.empty()) {
-    return refused(
+    return complain(
         "nothing was measured: the profile has no floor for a probe of one node; --only measures "
         "without one, `muster health learn --measure` writes floors",
         static_cast<int>(HealthExit::unclear), common);

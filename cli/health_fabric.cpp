@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/exit_status.h"
 #include "cli/health_fabric_report.h"
 #include "cli/health_forms.h"
 #include "cli/health_profile.h"
@@ -19,26 +20,17 @@
 #include "health/fabric/ber_tool.h"
 #include "health/host_facts.h"
 #include "health/name_pattern.h"
-#include "scheduler/model/exit_code.h"
 #include "templates/duration.h"
 
 namespace muster {
 
 namespace {
 
-constexpr int usage_error = 2;
-constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
-constexpr int internal = static_cast<int>(ExitCode::internal);
 constexpr int looks_most = 5;
 constexpr std::size_t golden_bytes_max = 64u << 20;
 // A rate over less says little; an hour is more than any threshold needs.
 constexpr Milliseconds ber_time_min = std::chrono::minutes(1);
 constexpr Milliseconds ber_time_max = std::chrono::hours(1);
-
-int refused(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return code;
-}
 
 std::string misfit_of(const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
@@ -91,9 +83,10 @@ int save_golden(const std::string& file, const FabricToolOptions& tools,
                 const CommonOptions& common) {
   const FileReading said = ask_fabric_tool(FabricTool::discover, tools).said;
   const Fabric fabric = read_ibnetdiscover(said);
-  if (!said.ok()) return refused(said.error, static_cast<int>(HealthExit::unclear), common);
+  if (!said.ok()) return complain(said.error, static_cast<int>(HealthExit::unclear), common);
   if (!fabric.reading.is_whole() || fabric.nodes.empty()) {
-    return refused("what ibnetdiscover said is not whole: nothing was saved", internal, common);
+    return complain("what ibnetdiscover said is not whole: nothing was saved", internal_error,
+                    common);
   }
   const int code = write_new_file(file, said.text, common);
   if (code == 0) {
@@ -204,25 +197,25 @@ UfmTime local_now() {
 
 int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
-  if (!misused.empty()) return refused(misused, usage_error, common);
+  if (!misused.empty()) return complain(misused, usage_error, common);
   const std::string misfit = misfit_of(options.checks);
-  if (!misfit.empty()) return refused(misfit, usage_error, common);
+  if (!misfit.empty()) return complain(misfit, usage_error, common);
   const auto tools = tools_of(options);
-  if (!tools) return refused(tools.error().message, usage_error, common);
+  if (!tools) return complain(tools.error().message, usage_error, common);
   const std::string misused_time = misused_ber(options);
-  if (!misused_time.empty()) return refused(misused_time, usage_error, common);
+  if (!misused_time.empty()) return complain(misused_time, usage_error, common);
   const std::string missed = left_out(options);
-  if (!missed.empty()) return refused(missed, usage_error, common);
+  if (!missed.empty()) return complain(missed, usage_error, common);
   if (!options.save_golden.empty()) return save_golden(options.save_golden, *tools, common);
 
   FabricLookOptions wanted;
   if (!options.profile.empty()) {
     auto profile = named_profile(options.profile, common);
-    if (!profile) return refused(profile.error().message, invalid_file, common);
+    if (!profile) return complain(profile.error().message, invalid_file, common);
     wanted.profile = std::move(*profile);
   }
   auto golden = golden_of(options.golden);
-  if (!golden) return refused(golden.error().message, invalid_file, common);
+  if (!golden) return complain(golden.error().message, invalid_file, common);
   wanted.golden = std::move(*golden);
   wanted.checks = options.checks;
   wanted.host = read_host_name();

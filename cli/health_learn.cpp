@@ -1,5 +1,6 @@
 #include "cli/health_learn.h"
 
+#include "cli/exit_status.h"
 #include "cli/health_measure.h"
 #include "cli/health_sources.h"
 #include "cli/job_check.h"
@@ -13,8 +14,6 @@
 namespace muster {
 
 namespace {
-
-constexpr int usage_error = 2;
 
 std::string profile_name(const std::string& host) {
   std::string name = "learned-" + host.substr(0, host.find('.'));

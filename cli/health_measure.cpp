@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/exit_status.h"
 #include "cli/health_idle.h"
 #include "cli/health_profile.h"
 #include "cli/health_report.h"
@@ -16,9 +17,6 @@
 namespace muster {
 
 namespace {
-
-constexpr int usage_error = 2;
-constexpr int unclear = static_cast<int>(HealthExit::unclear);
 
 bool is_of_this_node(const ProbeSpec& spec) {
   return spec.reach == ProbeReach::node;
@@ -122,7 +120,7 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
   if (!busy.empty() && !wanted.force) {
     const std::string hint(wanted.before_a_job ? "" : force_hint);
     complain("this host is not idle: " + busy + hint, common);
-    return MeasureRefused{unclear};
+    return MeasureRefused{unclear_health};
   }
   if (!plan.probes.empty()) notice("measures " + cost_text(plan), common);
   ProbeRunner runner;

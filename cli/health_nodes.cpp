@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "cli/ensure_controller.h"
+#include "cli/exit_status.h"
 #include "cli/health_fleet.h"
 #include "cli/health_measure.h"
 #include "cli/health_node_choice.h"
@@ -22,7 +23,6 @@
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "launcher/os/whole_file.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
@@ -30,12 +30,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int usage_error = 2;
-constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
-constexpr int internal = static_cast<int>(ExitCode::internal);
 // A first login takes seconds on a loaded host, and the checks some more.
-constexpr Milliseconds usual_timeout{30'000};
-constexpr Milliseconds longest_timeout{600'000};
+constexpr Milliseconds usual_node_timeout{30'000};
+constexpr Milliseconds longest_node_timeout{600'000};
 // Until a node that is to be measured is reached: its first agent is pushed there.
 constexpr Milliseconds reach_timeout{60'000};
 // A full load may take two hours.
@@ -46,11 +43,6 @@ constexpr std::chrono::seconds measuring_margin{120};
 constexpr Milliseconds patience{10'000};
 // Before the reason, of a node of which a measurement says nothing.
 constexpr const char* not_started = "not started: ";
-
-int failed(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return code;
-}
 
 // What is for this host alone.
 std::string misplaced(const HealthRunOptions& options) {
@@ -67,8 +59,8 @@ std::string misplaced(const HealthRunOptions& options) {
 std::string misfit_of(const HealthRunOptions& options) {
   const std::string option = misplaced(options);
   if (!option.empty()) return option + " is for this host, not for nodes";
-  const Milliseconds timeout = options.timeout.value_or(usual_timeout);
-  const Milliseconds longest = options.measured ? longest_measuring : longest_timeout;
+  const Milliseconds timeout = options.timeout.value_or(usual_node_timeout);
+  const Milliseconds longest = options.measured ? longest_measuring : longest_node_timeout;
   if (timeout <= Milliseconds{0} || timeout > longest) {
     return "--timeout: expected more than 0 and at most " + elapsed_text(longest);
   }
@@ -104,7 +96,7 @@ Question question_of(const std::vector<ComputeTarget>& targets,
   LookAtNodes request;
   request.nodes = meant(targets, question, profile);
   request.wanted = {options.phase, options.checks, options.quick, options.idle};
-  request.timeout = options.timeout.value_or(usual_timeout);
+  request.timeout = options.timeout.value_or(usual_node_timeout);
   question.answered_within = request.timeout;
   question.request = std::move(request);
   return question;
@@ -266,8 +258,8 @@ int keep_metrics(const std::vector<NodeAnswer>& answers, const HealthRunOptions&
   constexpr mode_t readable = 0644;
   const std::string text = prometheus_text(reports_of(answers), wall_clock_now(), HostNames::told);
   if (replace_file(options.prometheus_file, text, readable, Durable::in_cache)) return 0;
-  return failed("cannot write " + options.prometheus_file + ": " + std::strerror(errno), internal,
-                common);
+  return complain("cannot write " + options.prometheus_file + ": " + std::strerror(errno),
+                  internal_error, common);
 }
 
 int tell(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options,
@@ -304,26 +296,26 @@ int tell(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options
 
 int run_health_nodes(const HealthRunOptions& options, const CommonOptions& common) {
   const std::string misfit = misfit_of(options);
-  if (!misfit.empty()) return failed(misfit, usage_error, common);
+  if (!misfit.empty()) return complain(misfit, usage_error, common);
   std::optional<HealthProfile> profile;
   if (!options.profile.empty()) {
     auto named = named_profile(options.profile, common);
-    if (!named) return failed(named.error().message, invalid_file, common);
+    if (!named) return complain(named.error().message, invalid_file, common);
     profile = std::move(*named);
   }
   const auto known = find_targets(common);
-  if (!known) return failed(known.error().message, internal, common);
+  if (!known) return complain(known.error().message, internal_error, common);
   print_findings(known->findings, common);
   const auto targets = chosen_nodes(known->targets, options.target, options.nodes);
-  if (!targets) return failed(targets.error().message, usage_error, common);
+  if (!targets) return complain(targets.error().message, usage_error, common);
   const Question question = options.measured
                                 ? measuring_question(*targets, profile, options, common)
                                 : question_of(*targets, profile, options);
   auto client = ensure_controller(Home::from_environment(), common);
-  if (!client) return failed(client.error().message, internal, common);
+  if (!client) return complain(client.error().message, internal_error, common);
   auto asked = Asking(std::move(*client), question).run();
   if (const auto* no = std::get_if<Refused>(&asked)) {
-    return failed(no->message, no->exit_code, common);
+    return complain(no->message, no->exit_code, common);
   }
   auto& answers = std::get<std::vector<NodeAnswer>>(asked);
   const auto kind = [&](const NodeAnswer& answer) { return profile_of(question, answer); };

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "cli/exit_status.h"
 #include "cli/health_desk_nodes.h"
 #include "cli/health_forms.h"
 #include "cli/health_node_choice.h"
@@ -18,20 +19,15 @@
 #include "cli/job_check.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
 namespace {
 
-constexpr int usage_error = 2;
-constexpr int unclear = static_cast<int>(HealthExit::unclear);
-constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
-constexpr int internal = static_cast<int>(ExitCode::internal);
 constexpr Milliseconds usual_time{10'000};
 constexpr Milliseconds longest_time{60'000};  // of the TCP probe
-constexpr Milliseconds usual_timeout{30'000};
-constexpr Milliseconds longest_timeout{600'000};
+constexpr Milliseconds usual_pairs_timeout{30'000};
+constexpr Milliseconds longest_pairs_timeout{600'000};
 // Of two nodes none can be told to be the slow one.
 constexpr std::size_t nodes_least = 3;
 constexpr std::int64_t usual_port = 18'700;
@@ -57,9 +53,9 @@ std::string misfit_of(const HealthPairsOptions& options) {
   if (time < Seconds{1} || time > longest_time || time % Seconds{1} != Milliseconds{0}) {
     return "--time: expected whole seconds, 1s to " + elapsed_text(longest_time);
   }
-  const Milliseconds timeout = options.timeout.value_or(usual_timeout);
-  if (timeout <= Milliseconds{0} || timeout > longest_timeout) {
-    return "--timeout: expected more than 0 and at most " + elapsed_text(longest_timeout);
+  const Milliseconds timeout = options.timeout.value_or(usual_pairs_timeout);
+  if (timeout <= Milliseconds{0} || timeout > longest_pairs_timeout) {
+    return "--timeout: expected more than 0 and at most " + elapsed_text(longest_pairs_timeout);
   }
   const std::int64_t port = options.port.value_or(usual_port);
   if (port < port_least || port > port_most) {
@@ -81,7 +77,7 @@ std::string misfit_of(const HealthPairsOptions& options) {
 OrFailure<ComputeTarget> chosen_target(const HealthPairsOptions& options,
                                        const CommonOptions& common) {
   const auto known = find_targets(common);
-  if (!known) return Failure{known.error().message, internal};
+  if (!known) return Failure{known.error().message, internal_error};
   print_findings(known->findings, common);
   auto targets = chosen_nodes(known->targets, options.target, options.nodes);
   if (!targets) return Failure{targets.error().message, usage_error};
@@ -224,7 +220,8 @@ OrFailure<CommonRails> rails_for(const HealthPairsOptions& options, const PairTe
   if (options.tcp) return CommonRails{};
   CommonRails rails = common_rails(team.members, profile);
   if (!rails.rails.empty() || rails.not_of_all.empty()) return rails;
-  return Failure{"the nodes have no InfiniBand device in common; --tcp measures over TCP", unclear};
+  return Failure{"the nodes have no InfiniBand device in common; --tcp measures over TCP",
+                 unclear_health};
 }
 
 // Whether pairs reduce over all of their GPUs.
@@ -233,7 +230,7 @@ OrFailure<bool> nccl_for(const HealthPairsOptions& options, const PairTeam& team
   const bool is_asked = options.nccl;
   if (!is_asked && (options.tcp || options.no_nccl || !wants_nccl(profile))) return false;
   const std::string why = why_no_nccl(team.members);
-  if (!why.empty() && is_asked) return Failure{"--nccl: " + why, unclear};
+  if (!why.empty() && is_asked) return Failure{"--nccl: " + why, unclear_health};
   if (!why.empty()) notice("GPUs are left out: " + why, common);
   return why.empty();
 }
@@ -323,18 +320,18 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   const auto began = std::chrono::steady_clock::now();
   PairMeasureOptions measure;
   measure.token = new_token();
-  DeskNodes desk(target, options.timeout.value_or(usual_timeout), common);
+  DeskNodes desk(target, options.timeout.value_or(usual_pairs_timeout), common);
   auto candidates = candidates_of(target, desk, measure.token, common);
-  if (!candidates) return failed({candidates.error().message, internal}, common);
+  if (!candidates) return failed({candidates.error().message, internal_error}, common);
   auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
-  if (!team) return failed({team.error().message, unclear}, common);
+  if (!team) return failed({team.error().message, unclear_health}, common);
   for (const LeftOut& one : team->left_out)
     notice("left out: " + one.node + ": " + one.why, common);
   if (team->members.size() < nodes_least) {
     return failed(
         {std::to_string(team->members.size()) + " of " + std::to_string(target.nodes.size()) +
              " nodes can be measured: it takes 3 to tell which of a pair is slow",
-         unclear},
+         unclear_health},
         common);
   }
   const auto rails = rails_for(options, *team, profile);

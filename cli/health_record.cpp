@@ -56,11 +56,6 @@ SourceFiles files_of(HealthSources& sources) {
   return files;
 }
 
-int failed(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return code;
-}
-
 }  // namespace
 
 Status record_sources(HealthSources& sources, const HealthProfile& profile,
@@ -77,14 +72,14 @@ Status record_sources(HealthSources& sources, const HealthProfile& profile,
 int record_health(const HealthRecordOptions& options, const CommonOptions& common) {
   constexpr int internal = static_cast<int>(ExitCode::internal);
   const auto empty = make_empty(options.directory);
-  if (!empty) return failed(empty.error().message, internal, common);
+  if (!empty) return complain(empty.error().message, internal, common);
   HealthSources sources(own_sources(options.root));
   const auto profile = profile_for(options, sources, common);
   if (!profile) {
-    return failed(profile.error().message, static_cast<int>(ExitCode::invalid_job), common);
+    return complain(profile.error().message, static_cast<int>(ExitCode::invalid_job), common);
   }
   const auto written = record_sources(sources, *profile, options.directory);
-  if (!written) return failed(written.error().message, internal, common);
+  if (!written) return complain(written.error().message, internal, common);
   std::string replay = "muster health --root " + options.directory;
   if (!profile->name.empty()) {
     const std::string file = options.directory + "/" + profile_file;

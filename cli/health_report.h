@@ -46,6 +46,7 @@ struct HealthLook {
 
 // What `muster health` ends with in the forms for people and programs.
 enum class HealthExit { healthy = 0, drained = 1, unclear = 3 };
+inline constexpr int unclear_health = static_cast<int>(HealthExit::unclear);
 HealthExit health_exit(const NodeVerdict& verdict);
 
 struct HealthTextForm {

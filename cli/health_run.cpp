@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/exit_status.h"
 #include "cli/health_forms.h"
 #include "cli/health_nodes.h"
 #include "cli/health_profile.h"
@@ -11,15 +12,12 @@
 #include "cli/terminal.h"
 #include "health/check_names.h"
 #include "health/name_pattern.h"
-#include "scheduler/model/exit_code.h"
 #include "templates/spelling.h"
 
 namespace muster {
 
 namespace {
 
-constexpr int usage_error = 2;
-constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
 // As many samples as a profile may ask for within a person's patience.
 constexpr int looks_most = 5;
 

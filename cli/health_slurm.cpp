@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/bounded_command.h"
+#include "cli/exit_status.h"
 #include "cli/slurm_node.h"
 #include "cli/terminal.h"
 #include "health/output/slurm.h"
@@ -21,7 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int usage_error = 2;
 constexpr int not_proven = 1;
 // Slurm kills its health check program after a minute; scontrol is called twice.
 constexpr Milliseconds scontrol_limit{5'000};

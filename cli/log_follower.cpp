@@ -15,7 +15,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t block_bytes = 256 * 1024;
+constexpr std::size_t follow_block_bytes = 256 * 1024;
 
 // The number in `<prefix><number><suffix>`; nothing for any other name.
 std::optional<std::int64_t> number_in(std::string_view name, std::string_view prefix,
@@ -114,7 +114,7 @@ bool LogFollower::read_block(RankId rank, const Sink& sink) {
   if (::stat(path.c_str(), &facts) != 0 || facts.st_size <= offset) return false;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  block_.resize(block_bytes);
+  block_.resize(follow_block_bytes);
   const ssize_t got = ::pread(fd, block_.data(), block_.size(), offset);
   ::close(fd);
   if (got <= 0) return false;

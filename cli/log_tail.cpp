@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::int64_t block_bytes = 64 * 1024;
+constexpr std::int64_t tail_block_bytes = 64 * 1024;
 constexpr std::int64_t text_limit_bytes = 64 * 1024;
 
 struct OpenFile {
@@ -31,11 +31,11 @@ struct OpenFile {
 };
 
 std::int64_t offset_in(const OpenFile& file, std::int64_t lines) {
-  std::vector<char> block(block_bytes);
+  std::vector<char> block(tail_block_bytes);
   std::int64_t end = file.size;
   std::int64_t newlines = 0;
   while (end > 0) {
-    const std::int64_t begin = std::max<std::int64_t>(0, end - block_bytes);
+    const std::int64_t begin = std::max<std::int64_t>(0, end - tail_block_bytes);
     const ssize_t got =
         ::pread(file.fd, block.data(), static_cast<std::size_t>(end - begin), begin);
     if (got != end - begin) return 0;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/build_id.h"
+#include "cli/exit_status.h"
 #include "cli/health_ready.h"
 #include "health/active/probe.h"
 #include "health/reader/node_reader.h"
@@ -16,7 +17,6 @@ namespace muster {
 
 namespace {
 
-constexpr int usage_error = 2;
 constexpr int health_socket = 3;
 
 int wrong_use(const std::string& sentence) {

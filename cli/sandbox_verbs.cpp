@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/document.h"
+#include "cli/exit_status.h"
 #include "cli/interrupt.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
@@ -18,7 +19,6 @@
 #include "launcher/sandbox/pretend_gpus.h"
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
@@ -26,8 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int failure = static_cast<int>(ExitCode::failure);
-constexpr const char* group = "sandbox";
+constexpr const char* sandbox_group = "sandbox";
 
 unsigned number_from(const char* name, unsigned otherwise) {
   const char* text = std::getenv(name);
@@ -61,7 +60,7 @@ std::string typed_line() {
 int told(const Status& outcome, const CommonOptions& common) {
   if (outcome) return 0;
   complain(outcome.error().message, common);
-  return failure;
+  return plain_failure;
 }
 
 // Every verb but `list` is for root.
@@ -145,7 +144,7 @@ int up(const UpOptions& options, const CommonOptions& common) {
       !is_within("--gpus", options.gpus.value_or(0), 0, max_pretend_gpus, common)) {
     return 2;
   }
-  if (!may_act(common)) return failure;
+  if (!may_act(common)) return plain_failure;
   const SandboxLayout layout = layout_in(options.folder);
   SandboxRequest request = options.request;
   request.hosts = static_cast<int>(hosts);
@@ -177,7 +176,7 @@ struct HostOptions {
 };
 
 int run_inside(const HostOptions& options, const CommonOptions& common) {
-  if (!may_act(common)) return failure;
+  if (!may_act(common)) return plain_failure;
   const auto command = inside_host(layout_in(options.folder), options.host, options.command);
   if (!command) return told(command.error(), common);
   std::vector<char*> words;
@@ -186,7 +185,7 @@ int run_inside(const HostOptions& options, const CommonOptions& common) {
   ::execvp(words[0], words.data());
   complain("cannot start nsenter: " + std::string(std::strerror(errno)) + "; install util-linux",
            common);
-  return failure;
+  return plain_failure;
 }
 
 VerbTexts verb(const char* name, const char* summary) {
@@ -201,19 +200,19 @@ void add_folder(Arguments& of, std::string& folder) {
 
 void add_host_verb(CommandLine& line, const char* name, const char* summary,
                    Status (*act)(const SandboxLayout&, const std::string&)) {
-  line.verb_of(group, verb(name, summary), [act](Arguments& of) {
+  line.verb_of(sandbox_group, verb(name, summary), [act](Arguments& of) {
     auto options = std::make_shared<HostOptions>();
     of.argument("HOST", options->host, "Host, such as h01");
     add_folder(of, options->folder);
     return [options, act](const CommonOptions& common) {
-      if (!may_act(common)) return failure;
+      if (!may_act(common)) return plain_failure;
       return told(act(layout_in(options->folder), options->host), common);
     };
   });
 }
 
 void add_up(CommandLine& line) {
-  line.verb_of(group, verb("up", "Make the hosts and start their sshd"), [](Arguments& of) {
+  line.verb_of(sandbox_group, verb("up", "Make the hosts and start their sshd"), [](Arguments& of) {
     auto options = std::make_shared<UpOptions>();
     of.option("--hosts", options->hosts, "How many, h01 to … (default 2)");
     of.option("--user", options->request.user,
@@ -231,7 +230,7 @@ void add_up(CommandLine& line) {
 
 void add_whole_verb(CommandLine& line, const char* name, const char* summary,
                     int (*act)(const SandboxLayout&, const CommonOptions&)) {
-  line.verb_of(group, verb(name, summary), [act](Arguments& of) {
+  line.verb_of(sandbox_group, verb(name, summary), [act](Arguments& of) {
     auto folder = std::make_shared<std::string>();
     add_folder(of, *folder);
     return [folder, act](const CommonOptions& common) { return act(layout_in(*folder), common); };
@@ -239,24 +238,26 @@ void add_whole_verb(CommandLine& line, const char* name, const char* summary,
 }
 
 int down(const SandboxLayout& layout, const CommonOptions& common) {
-  return may_act(common) ? told(sandbox_down(layout), common) : failure;
+  return may_act(common) ? told(sandbox_down(layout), common) : plain_failure;
 }
 
 void add_sandbox_exec(CommandLine& line) {
-  line.verb_of(
-      group, verb("exec", "Run a command on a host as root: exec HOST -- CMD"), [](Arguments& of) {
-        auto options = std::make_shared<HostOptions>();
-        of.argument("HOST", options->host, "Host, such as h01");
-        of.arguments("COMMAND", options->command, "Program and its arguments, after --");
-        add_folder(of, options->folder);
-        return [options](const CommonOptions& common) { return run_inside(*options, common); };
-      });
+  line.verb_of(sandbox_group, verb("exec", "Run a command on a host as root: exec HOST -- CMD"),
+               [](Arguments& of) {
+                 auto options = std::make_shared<HostOptions>();
+                 of.argument("HOST", options->host, "Host, such as h01");
+                 of.arguments("COMMAND", options->command, "Program and its arguments, after --");
+                 add_folder(of, options->folder);
+                 return [options](const CommonOptions& common) {
+                   return run_inside(*options, common);
+                 };
+               });
 }
 
 }  // namespace
 
 void add_sandbox(CommandLine& line) {
-  line.group({group, "A cluster of pretend hosts on this machine, each with its own sshd"});
+  line.group({sandbox_group, "A cluster of pretend hosts on this machine, each with its own sshd"});
   add_up(line);
   add_whole_verb(line, "down", "Take it away, whatever is left of it", down);
   add_whole_verb(line, "list", "Show the hosts", list_hosts);

@@ -13,6 +13,7 @@
 #include <fstream>
 
 #include "cli/ensure_controller.h"
+#include "cli/exit_status.h"
 #include "cli/job_name.h"
 #include "cli/staging.h"
 #include "cli/terminal.h"
@@ -29,7 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int invalid_job = static_cast<int>(ExitCode::invalid_job);
-constexpr int internal = static_cast<int>(ExitCode::internal);
 
 std::string generated_name() {
   NameBytes random{};
@@ -134,12 +134,14 @@ Submitted hand_over(const Home& home, const JobSpec& spec, const CheckedJob& job
                     const CommonOptions& common) {
   Submit request{spec, *job.target, user_name(), job.text};
   const auto answer = ask_controller(home, request, common);
-  if (!answer) return refused("cannot submit: " + answer.error().message, internal, common);
+  if (!answer) return refused("cannot submit: " + answer.error().message, internal_error, common);
   if (const auto* no = std::get_if<Refused>(&*answer)) {
     return refused(no->message, no->exit_code, common);
   }
   const auto* yes = std::get_if<Accepted>(&*answer);
-  if (yes == nullptr) return refused("the controller gave an unexpected answer", internal, common);
+  if (yes == nullptr) {
+    return refused("the controller gave an unexpected answer", internal_error, common);
+  }
   if (!yes->note.empty()) notice(yes->note, common);
   return Submitted{yes->job, spec, 0};
 }
@@ -160,15 +162,15 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
                    invalid_job, common);
   }
   if (auto ready = prepare_home(home); !ready) {
-    return refused(ready.error().message, internal, common);
+    return refused(ready.error().message, internal_error, common);
   }
   const fs::path directory = home.job(JobId{spec.name});
   const auto claimed = claim_directory(home, JobId{spec.name});
   if (!claimed) {
     const bool taken = fs::exists(directory);
-    return refused(claimed.error().message, taken ? invalid_job : internal, common);
+    return refused(claimed.error().message, taken ? invalid_job : internal_error, common);
   }
-  Submitted submitted{std::nullopt, {}, internal};
+  Submitted submitted{std::nullopt, {}, internal_error};
   if (auto filled = fill_directory(home, spec, *job, common); !filled) {
     complain(filled.error().message, common);
   } else {

@@ -18,11 +18,6 @@ Error not_a_tag(const std::string& text) {
   return Error{"'" + text + "' cannot be changed: only tags can, as tags.KEY=VALUE"};
 }
 
-int failed(const Error& error, int code, const CommonOptions& common) {
-  complain(error.message, common);
-  return code;
-}
-
 }  // namespace
 
 Result<std::string> updated_tags(const std::string& tags, const TagUpdate& update) {
@@ -48,11 +43,11 @@ int update_tags(const std::string& typed, const TagUpdate& update, const CommonO
   const auto found = open_job(home, typed);
   if (!found) return without_job(home, found.error(), common);
   auto tags = updated_tags(found->row.tags, update);
-  if (!tags) return failed(tags.error(), 2, common);
+  if (!tags) return complain(tags.error().message, 2, common);
   const auto store = Store::open(home.root, Store::Mode::annotate);
-  if (!store) return failed(store.error(), internal, common);
+  if (!store) return complain(store.error().message, internal, common);
   const Status done = (*store)->set_tags(found->id(), *tags);
-  if (!done) return failed(done.error(), internal, common);
+  if (!done) return complain(done.error().message, internal, common);
   return wants_table(common) ? 0 : show_job(found->row.name, common);
 }
 

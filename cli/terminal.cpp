@@ -102,6 +102,11 @@ void complain(std::string_view sentence, const CommonOptions& common) {
   write_all(Stream::err, inked("muster: ", Ink::red, color) + printable(sentence) + "\n");
 }
 
+int complain(std::string_view sentence, int code, const CommonOptions& common) {
+  complain(sentence, common);
+  return code;
+}
+
 void notice(std::string_view sentence, const CommonOptions& common) {
   if (common.only_show_errors) return;
   const bool color = wants_color(common.color, Stream::err);

@@ -35,6 +35,8 @@ std::string inked(std::string_view text, Ink ink, bool color);
 
 // One line on stderr, `muster: ` before it.
 void complain(std::string_view sentence, const CommonOptions& common);
+// The same, and gives `code`, so that a verb can return with it.
+int complain(std::string_view sentence, int code, const CommonOptions& common);
 // As `complain`, but silent with --only-show-errors.
 void notice(std::string_view sentence, const CommonOptions& common);
 

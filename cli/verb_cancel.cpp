@@ -13,11 +13,6 @@ namespace muster {
 
 namespace {
 
-int failed(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return code;
-}
-
 // No output of ranks, only what happens to them.
 int wait_for_end(const Home& home, const JobId& job, const CommonOptions& common) {
   FollowRequest request;
@@ -39,9 +34,9 @@ int cancel_job(const CancelOptions& options, const CommonOptions& common) {
   if (!found) return without_job(home, found.error(), common);
   const JobId job = found->id();
   const auto answer = ask_controller(home, Cancel{job, options.grace}, common);
-  if (!answer) return failed("cannot cancel: " + answer.error().message, internal, common);
+  if (!answer) return complain("cannot cancel: " + answer.error().message, internal, common);
   if (const auto* no = std::get_if<Refused>(&*answer)) {
-    return failed(no->message, no->exit_code, common);
+    return complain(no->message, no->exit_code, common);
   }
   if (!options.no_wait) return wait_for_end(home, job, common);
   notice("cancelling " + job.value + "; see: muster status " + job.value, common);

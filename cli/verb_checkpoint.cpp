@@ -7,39 +7,33 @@
 #include "cli/checkpoint_report.h"
 #include "cli/checkpoint_subject.h"
 #include "cli/checkpoint_verify.h"
+#include "cli/exit_status.h"
 #include "cli/find_job.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
 namespace {
 
-constexpr int internal = static_cast<int>(ExitCode::internal);
-constexpr const char* group = "checkpoint";
+constexpr const char* checkpoint_group = "checkpoint";
 constexpr const char* one_or_newest =
     "A checkpoint's directory; or a directory of them or a job, with @STEP or its newest one";
-
-int failed(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return code;
-}
 
 void verb(CommandLine& line, const std::string& name, const std::string& summary,
           const CommandLine::Declare& declare) {
   VerbTexts texts{name, summary};
   texts.azure_scope = false;
-  line.verb_of(group, texts, declare);
+  line.verb_of(checkpoint_group, texts, declare);
 }
 
 int list(const std::string& typed, const CommonOptions& common) {
   const auto subject = checkpoint_subject(Home::from_environment(), typed);
-  if (!subject) return failed(subject.error().message, no_such_job, common);
+  if (!subject) return complain(subject.error().message, no_such_job, common);
   CheckpointLines known = checkpoint_lines(subject->root);
-  if (!known.trouble.empty()) return failed(known.trouble, internal, common);
+  if (!known.trouble.empty()) return complain(known.trouble, internal_error, common);
   if (subject->name) {
     std::erase_if(known.lines, [&](const CheckpointLine& line) {
       return checkpoint_directory_name(line.name) != *subject->name;
@@ -57,16 +51,16 @@ int list(const std::string& typed, const CommonOptions& common) {
 
 int show(const std::string& typed, const CommonOptions& common) {
   const auto subject = single_checkpoint(Home::from_environment(), typed);
-  if (!subject) return failed(subject.error().message, no_such_job, common);
+  if (!subject) return complain(subject.error().message, no_such_job, common);
   const auto manifest = read_manifest_alone(subject->path());
-  if (!manifest) return failed(subject->path() + ": " + manifest.reason(), no_such_job, common);
+  if (!manifest) return complain(subject->path() + ": " + manifest.reason(), no_such_job, common);
   for (const CheckpointLine& line : checkpoint_lines(subject->root).lines) {
     if (line.path != subject->path()) continue;
     CommonOptions form = common;
     if (wants_table(common)) form.output = OutputFormat::yaml;
     return print_document(manifest_document(manifest.value(), line), form);
   }
-  return failed(subject->path() + ": is gone", no_such_job, common);
+  return complain(subject->path() + ": is gone", no_such_job, common);
 }
 
 // What an operator decides about one checkpoint, and the sentence when it is done.
@@ -78,13 +72,13 @@ struct OperatorDeed {
 int decide(const OperatorDeed& deed, const std::string& typed, const std::string& reason,
            const CommonOptions& common) {
   const auto subject = checkpoint_subject(Home::from_environment(), typed);
-  if (!subject) return failed(subject.error().message, no_such_job, common);
+  if (!subject) return complain(subject.error().message, no_such_job, common);
   if (!subject->name) {
-    return failed(typed + ": name one checkpoint: " + typed + "@STEP, or its directory",
-                  no_such_job, common);
+    return complain(typed + ": name one checkpoint: " + typed + "@STEP, or its directory",
+                    no_such_job, common);
   }
   const auto done = deed.act(*subject, reason);
-  if (!done) return failed(done.reason(), no_such_job, common);
+  if (!done) return complain(done.reason(), no_such_job, common);
   notice(*subject->name + " " + deed.done, common);
   return wants_table(common) ? 0 : list(subject->path(), common);
 }
@@ -163,7 +157,7 @@ void add_export(CommandLine& line) {
 }  // namespace
 
 void add_checkpoint(CommandLine& line) {
-  line.group({group, "Checkpoints: list, check, set aside, export"});
+  line.group({checkpoint_group, "Checkpoints: list, check, set aside, export"});
   add_list_and_show(line);
   add_verify(line);
   add_deed(line, "quarantine", "Never resume from one again", Reason::required,

@@ -82,11 +82,6 @@ Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOp
   return parts;
 }
 
-int failed(const Error& error, int code, const CommonOptions& common) {
-  complain(error.message, common);
-  return code;
-}
-
 }  // namespace
 
 int download_job(const DownloadOptions& options, const CommonOptions& common) {
@@ -95,13 +90,13 @@ int download_job(const DownloadOptions& options, const CommonOptions& common) {
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
   const auto parts = wanted_parts(home.job(found->id()), options);
-  if (!parts) return failed(parts.error(), no_such_job, common);
+  if (!parts) return complain(parts.error().message, no_such_job, common);
   const fs::path base = options.directory.empty() ? "." : options.directory;
   const fs::path to = base / found->row.name;
   Copied copied;
   for (const fs::path& part : *parts) {
     const auto done = copy_tree(home.job(found->id()) / part, to / part, copied);
-    if (!done) return failed(done.error(), internal, common);
+    if (!done) return complain(done.error().message, internal, common);
   }
   if (!wants_table(common)) {
     return print_document(Document{{"name", found->row.name},

@@ -16,7 +16,7 @@ namespace muster {
 
 namespace {
 
-constexpr const char* group = "health";
+constexpr const char* health_group = "health";
 constexpr const char* run_footer =
     "NODE is a name, several in brackets, or a pattern: h01 'h[02-16]' 'gpu*'. The profile is that "
     "of\n"
@@ -78,7 +78,7 @@ VerbTexts texts_of(const std::string& name, const std::string& summary) {
 }
 
 void add_checks_and_profiles(CommandLine& line) {
-  line.verb_of(group, texts_of("checks", "List all checks, and how a profile takes them"),
+  line.verb_of(health_group, texts_of("checks", "List all checks, and how a profile takes them"),
                [](Arguments& of) {
                  auto profile = std::make_shared<std::string>();
                  of.option("--profile", *profile, "NAME or FILE, default: none");
@@ -86,7 +86,8 @@ void add_checks_and_profiles(CommandLine& line) {
                    return show_checks(*profile, common);
                  };
                });
-  line.verb_of(group, texts_of("profiles", "List the profiles that muster brings, or print one"),
+  line.verb_of(health_group,
+               texts_of("profiles", "List the profiles that muster brings, or print one"),
                [](Arguments& of) {
                  auto name = std::make_shared<std::string>();
                  of.optional_argument("NAME", *name, "Print this one, to start a file from");
@@ -98,7 +99,7 @@ void add_checks_and_profiles(CommandLine& line) {
 void add_learn_and_record(CommandLine& line) {
   VerbTexts learn = texts_of("learn", "Write a profile from this host, which is known to be good");
   learn.own_output_option = true;
-  line.verb_of(group, learn, [](Arguments& of) {
+  line.verb_of(health_group, learn, [](Arguments& of) {
     auto options = std::make_shared<HealthLearnOptions>();
     of.option("--name", options->name, "Of the profile, default learned-HOST");
     of.option("-o,--output", options->file, "Write this file instead of printing");
@@ -113,7 +114,7 @@ void add_learn_and_record(CommandLine& line) {
       "Sources are recorded as they are, with lines of the kernel's log and the board's events:\n"
       "read them before you give them away. Environments, keys and command lines are not among\n"
       "them.";
-  line.verb_of(group, record, [](Arguments& of) {
+  line.verb_of(health_group, record, [](Arguments& of) {
     auto options = std::make_shared<HealthRecordOptions>();
     of.argument("DIR", options->directory, "A new or an empty directory");
     of.option("--profile", options->profile, "NAME or FILE, default by the GPUs");
@@ -140,7 +141,7 @@ void add_active(CommandLine& line) {
       "and profile on each figure is also held against the median of all: 5 % below it fails, of\n"
       "products 7 %, of disks 20 %, and what the profile's rules `below_median_pct` say instead.\n"
       "Its rules `value` and `count_of` judge one node, `majority` and `all_equal` compare them.";
-  line.verb_of(group, texts, [](Arguments& of) {
+  line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthActiveOptions>();
     of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
     of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
@@ -173,7 +174,7 @@ void add_fabric(CommandLine& line) {
       "--ber wants ibdiagnet and a load on the fabric, clears the counters of all ports, and then\n"
       "takes TIME, 1m to 1h. --ufm-events reads the event.log of NVIDIA's UFM, in the local time\n"
       "of this host; a cable that went down 3 times in 24 hours fails (fab.events: {flaps: 3}).";
-  line.verb_of(group, texts, [](Arguments& of) {
+  line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthFabricOptions>();
     of.option("--profile", options->profile, "Rate and width of hosts' links: NAME or FILE");
     of.option("--golden", options->golden, "What was there when all was well: FILE");
@@ -211,7 +212,7 @@ void add_pairs(CommandLine& line) {
       "  0    no pair is slower than the others or than the profile's floor\n"
       "  1    a node, rail, link, path, leaf or switch is named\n"
       "  3    unclear: a node is not idle, too few take part, or the network is not quiet";
-  line.verb_of(group, texts, [](Arguments& of) {
+  line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthPairsOptions>();
     of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, as of `muster health`");
     of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
@@ -239,7 +240,7 @@ void add_pairs(CommandLine& line) {
 void add_import(CommandLine& line) {
   VerbTexts texts = texts_of("import-nhc", "Print profiles with what an nhc.conf says");
   texts.footer = "Exit code 1: lines were skipped, which stderr names.";
-  line.verb_of(group, texts, [](Arguments& of) {
+  line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthImportOptions>();
     of.argument("FILE", options->file, "The nhc.conf; - is standard input");
     of.option("--host", options->host, "Only the lines for this host");
@@ -250,14 +251,15 @@ void add_import(CommandLine& line) {
 }  // namespace
 
 void add_health(CommandLine& line) {
-  VerbTexts own = texts_of(group, "Check this host or nodes, and say what keeps jobs from them");
+  VerbTexts own =
+      texts_of(health_group, "Check this host or nodes, and say what keeps jobs from them");
   own.monitor_outputs = true;
   own.footer = run_footer;
   line.verb(own, declare_run);
   VerbTexts run = texts_of("run", "The same as without a word: check once");
   run.monitor_outputs = true;
   run.footer = run_footer;
-  line.verb_of(group, run, declare_run);
+  line.verb_of(health_group, run, declare_run);
   add_checks_and_profiles(line);
   add_learn_and_record(line);
   add_active(line);

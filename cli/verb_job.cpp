@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/document.h"
+#include "cli/exit_status.h"
 #include "cli/find_job.h"
 #include "cli/job_check.h"
 #include "cli/list_options.h"
@@ -16,8 +17,7 @@ namespace muster {
 
 namespace {
 
-constexpr int internal = static_cast<int>(ExitCode::internal);
-constexpr const char* group = "job";
+constexpr const char* job_group = "job";
 
 struct CreateOptions {
   RunOptions run;
@@ -43,32 +43,35 @@ int create(const CreateOptions& options, const CommonOptions& common) {
 }
 
 void add_create(CommandLine& line) {
-  line.verb_of(group, {"create", "Queue a job; with --stream as `muster run`"}, [](Arguments& of) {
-    auto options = std::make_shared<CreateOptions>();
-    file_option(of, options->run.file);
-    of.several("--set", options->run.sets, "Change keys of the file: a.b=value …");
-    of.option("-n,--name", options->run.name, "Name of the job");
-    of.option("-a,--save-as", options->run.save_as, "Write what was queued to this file (YAML)");
-    of.flag("-s,--stream", options->stream, "Follow the job; return its exit code");
-    of.flag("--skip-validation", options->run.accept_unresolved, "Let unresolved items pass");
-    of.flag("--dry-run", options->dry_run, "Show the placement, queue nothing");
-    of.flag("-e,--web", options->web, "Ignored");
-    return [options](const CommonOptions& common) { return create(*options, common); };
-  });
+  line.verb_of(
+      job_group, {"create", "Queue a job; with --stream as `muster run`"}, [](Arguments& of) {
+        auto options = std::make_shared<CreateOptions>();
+        file_option(of, options->run.file);
+        of.several("--set", options->run.sets, "Change keys of the file: a.b=value …");
+        of.option("-n,--name", options->run.name, "Name of the job");
+        of.option("-a,--save-as", options->run.save_as,
+                  "Write what was queued to this file (YAML)");
+        of.flag("-s,--stream", options->stream, "Follow the job; return its exit code");
+        of.flag("--skip-validation", options->run.accept_unresolved, "Let unresolved items pass");
+        of.flag("--dry-run", options->dry_run, "Show the placement, queue nothing");
+        of.flag("-e,--web", options->web, "Ignored");
+        return [options](const CommonOptions& common) { return create(*options, common); };
+      });
 }
 
 void add_validate_job(CommandLine& line) {
-  line.verb_of(group, {"validate", "Say everything that is wrong with a file"}, [](Arguments& of) {
-    auto options = std::make_shared<ValidateOptions>();
-    auto file = std::make_shared<std::string>();
-    file_option(of, *file);
-    of.several("--set", options->sets, "Change keys before checking: a.b=value …");
-    of.choice("--for", options->dialect, {"azure"}, "Also what Azure ML would refuse");
-    return [options, file](const CommonOptions& common) {
-      options->files = {*file};
-      return validate_files(*options, common);
-    };
-  });
+  line.verb_of(job_group, {"validate", "Say everything that is wrong with a file"},
+               [](Arguments& of) {
+                 auto options = std::make_shared<ValidateOptions>();
+                 auto file = std::make_shared<std::string>();
+                 file_option(of, *file);
+                 of.several("--set", options->sets, "Change keys before checking: a.b=value …");
+                 of.choice("--for", options->dialect, {"azure"}, "Also what Azure ML would refuse");
+                 return [options, file](const CommonOptions& common) {
+                   options->files = {*file};
+                   return validate_files(*options, common);
+                 };
+               });
 }
 
 int render(const std::string& file, const std::vector<std::string>& sets,
@@ -85,7 +88,7 @@ int render(const std::string& file, const std::vector<std::string>& sets,
 }
 
 void add_render(CommandLine& line) {
-  line.verb_of(group, {"render", "Print the file as Azure ML accepts it"}, [](Arguments& of) {
+  line.verb_of(job_group, {"render", "Print the file as Azure ML accepts it"}, [](Arguments& of) {
     auto file = std::make_shared<std::string>();
     auto sets = std::make_shared<std::vector<std::string>>();
     auto dialect = std::make_shared<std::string>("azure");
@@ -98,7 +101,7 @@ void add_render(CommandLine& line) {
 }
 
 void add_list_jobs(CommandLine& line) {
-  line.verb_of(group, {"list", "List jobs, the newest first"}, [](Arguments& of) {
+  line.verb_of(job_group, {"list", "List jobs, the newest first"}, [](Arguments& of) {
     auto options = std::make_shared<ListOptions>();
     declare_list_options(of, *options);
     return [options](const CommonOptions& common) {
@@ -108,7 +111,7 @@ void add_list_jobs(CommandLine& line) {
 }
 
 void add_show(CommandLine& line) {
-  line.verb_of(group, {"show", "Show one job in full"}, [](Arguments& of) {
+  line.verb_of(job_group, {"show", "Show one job in full"}, [](Arguments& of) {
     auto name = std::make_shared<std::string>();
     auto web = std::make_shared<bool>();
     name_option(of, *name);
@@ -118,7 +121,7 @@ void add_show(CommandLine& line) {
 }
 
 void add_stream(CommandLine& line) {
-  line.verb_of(group, {"stream", "Show a job's output to its end"}, [](Arguments& of) {
+  line.verb_of(job_group, {"stream", "Show a job's output to its end"}, [](Arguments& of) {
     auto options = std::make_shared<LogsOptions>();
     options->follow = true;
     name_option(of, options->job);
@@ -130,7 +133,7 @@ void add_stream(CommandLine& line) {
 }
 
 void add_cancel_job(CommandLine& line) {
-  line.verb_of(group, {"cancel", "Stop a job"}, [](Arguments& of) {
+  line.verb_of(job_group, {"cancel", "Stop a job"}, [](Arguments& of) {
     auto options = std::make_shared<CancelOptions>();
     auto wait = std::make_shared<bool>();
     name_option(of, options->job);
@@ -142,7 +145,7 @@ void add_cancel_job(CommandLine& line) {
 }
 
 void add_download_job(CommandLine& line) {
-  line.verb_of(group, {"download", "Copy a job's outputs"}, [](Arguments& of) {
+  line.verb_of(job_group, {"download", "Copy a job's outputs"}, [](Arguments& of) {
     auto options = std::make_shared<DownloadOptions>();
     name_option(of, options->job);
     of.flag("--all", options->all, "Outputs, logs and metrics of every attempt");
@@ -160,11 +163,11 @@ int set_archived(const std::string& typed, bool archived, const CommonOptions& c
   const Status done = store ? (*store)->set_archived(found->id(), archived) : Status(store.error());
   if (done) return wants_table(common) ? 0 : show_job(found->row.name, common);
   complain(done.error().message, common);
-  return internal;
+  return internal_error;
 }
 
 void add_archiving(CommandLine& line, const char* verb, const char* summary, bool archived) {
-  line.verb_of(group, {verb, summary}, [archived](Arguments& of) {
+  line.verb_of(job_group, {verb, summary}, [archived](Arguments& of) {
     auto name = std::make_shared<std::string>();
     name_option(of, *name);
     return [name, archived](const CommonOptions& common) {
@@ -174,7 +177,7 @@ void add_archiving(CommandLine& line, const char* verb, const char* summary, boo
 }
 
 void add_update(CommandLine& line) {
-  line.verb_of(group, {"update", "Change the tags of a job"}, [](Arguments& of) {
+  line.verb_of(job_group, {"update", "Change the tags of a job"}, [](Arguments& of) {
     auto update = std::make_shared<TagUpdate>();
     auto name = std::make_shared<std::string>();
     auto force = std::make_shared<bool>();
@@ -191,7 +194,7 @@ void add_update(CommandLine& line) {
 }  // namespace
 
 void add_job(CommandLine& line) {
-  line.group({group, "The verbs of `az ml job`"});
+  line.group({job_group, "The verbs of `az ml job`"});
   add_create(line);
   add_validate_job(line);
   add_render(line);

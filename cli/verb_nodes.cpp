@@ -4,24 +4,17 @@
 #include <set>
 
 #include "cli/ensure_controller.h"
+#include "cli/exit_status.h"
 #include "cli/job_check.h"
 #include "cli/node_table.h"
 #include "cli/terminal.h"
 #include "cli/time_text.h"
 #include "cli/verbs.h"
-#include "scheduler/model/exit_code.h"
 #include "templates/spelling.h"
 
 namespace muster {
 
 namespace {
-
-constexpr int internal = static_cast<int>(ExitCode::internal);
-
-int failed(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return code;
-}
 
 Result<NodesAnswer> known_to_controller(const Home& home, const CommonOptions& common) {
   const auto answer = ask_controller(home, AskNodes{}, common);
@@ -42,9 +35,9 @@ void tell_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions
 
 int rearm(const std::string& target, const CommonOptions& common) {
   const auto answer = ask_controller(Home::from_environment(), ResetBreaker{target}, common);
-  if (!answer) return failed(answer.error().message, internal, common);
+  if (!answer) return complain(answer.error().message, internal_error, common);
   if (const auto* no = std::get_if<Refused>(&*answer)) {
-    return failed(no->message, no->exit_code, common);
+    return complain(no->message, no->exit_code, common);
   }
   notice("what " + target + " is blamed for from now on counts again", common);
   return 0;
@@ -57,11 +50,11 @@ bool is_built_in(const ComputeTarget& target) {
 
 int show_nodes(const CommonOptions& common) {
   auto known = known_to_controller(Home::from_environment(), common);
-  if (!known) return failed(known.error().message, internal, common);
+  if (!known) return complain(known.error().message, internal_error, common);
   tell_breakers(known->breakers, common);
   std::vector<NodeLine>* nodes = &known->nodes;
   const auto targets = find_targets(common);
-  if (!targets) return failed(targets.error().message, internal, common);
+  if (!targets) return complain(targets.error().message, internal_error, common);
   print_findings(targets->findings, common);
   std::erase_if(*nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
   std::set<std::string> shown;
@@ -112,13 +105,13 @@ Status check_node_name(const std::string& node, const Home& home, const CommonOp
 int set_drain(const DrainOptions& options, bool drained, const CommonOptions& common) {
   const Home home = Home::from_environment();
   if (const auto known = check_node_name(options.node, home, common); !known) {
-    return failed(known.error().message, 2, common);
+    return complain(known.error().message, 2, common);
   }
   const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
   const auto answer = ask_controller(home, request, common);
-  if (!answer) return failed(answer.error().message, internal, common);
+  if (!answer) return complain(answer.error().message, internal_error, common);
   if (const auto* no = std::get_if<Refused>(&*answer)) {
-    return failed(no->message, no->exit_code, common);
+    return complain(no->message, no->exit_code, common);
   }
   notice(options.node + (drained ? " gets nothing new" : " takes jobs again"), common);
   if (wants_table(common)) return 0;

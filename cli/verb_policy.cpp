@@ -6,22 +6,18 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/exit_status.h"
 #include "cli/find_job.h"
 #include "cli/log_tail.h"
 #include "cli/policy_report.h"
 #include "cli/policy_subject.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/sentences.h"
 
 namespace muster {
 
 namespace {
-
-constexpr int usage_error = 2;
-constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
-constexpr int internal = static_cast<int>(ExitCode::internal);
 
 struct PolicyTestOptions {
   std::vector<std::string> names;
@@ -31,11 +27,6 @@ struct PolicyTestOptions {
   bool replay = false;
 };
 
-int failed(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return code;
-}
-
 int table_width() { return is_terminal(Stream::out) ? terminal_width(Stream::out) : 0; }
 
 int show_policy(const std::string& typed, const CommonOptions& common) {
@@ -43,7 +34,7 @@ int show_policy(const std::string& typed, const CommonOptions& common) {
   const auto subject = of_file ? policy_of_file(typed, common)
                                : policy_of_job(Home::from_environment(), typed);
   if (!subject) {
-    return failed(subject.error().message, of_file ? invalid_file : no_such_job, common);
+    return complain(subject.error().message, of_file ? invalid_file : no_such_job, common);
   }
   const RuleBook book(settings_of(*subject));
   if (!wants_table(common)) return print_document(rules_document(book), common);
@@ -89,14 +80,14 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
 }
 
 int test_log(const PolicyTestOptions& options, const CommonOptions& common) {
-  if (options.names.size() > 1) return failed("one FILE goes with --log", usage_error, common);
+  if (options.names.size() > 1) return complain("one FILE goes with --log", usage_error, common);
   const auto status = status_of(options);
-  if (!status) return failed(status.error().message, usage_error, common);
+  if (!status) return complain(status.error().message, usage_error, common);
   const auto lines = lines_of(options.log);
-  if (!lines) return failed(lines.error().message, no_such_job, common);
+  if (!lines) return complain(lines.error().message, no_such_job, common);
   const auto subject =
       policy_of_file(options.names.empty() ? "" : options.names.front(), common);
-  if (!subject) return failed(subject.error().message, invalid_file, common);
+  if (!subject) return complain(subject.error().message, invalid_file, common);
   const RuleBook book(settings_of(*subject));
   const KnownExit evidence{*status, *lines};
   if (!wants_table(common)) return print_document(match_document(book, evidence), common);
@@ -139,14 +130,14 @@ OtherPolicy other_policy(const PolicySubject& subject) {
 int replay_jobs(const PolicySubject& subject, const std::vector<std::string>& typed,
                 const CommonOptions& common) {
   const auto store = Store::open(Home::from_environment().root, Store::Mode::read_only);
-  if (!store) return failed(store.error().message, internal, common);
+  if (!store) return complain(store.error().message, internal_error, common);
   const auto jobs = jobs_to_replay(**store, typed);
-  if (!jobs) return failed(jobs.error().message, no_such_job, common);
+  if (!jobs) return complain(jobs.error().message, no_such_job, common);
   const OtherPolicy policy = other_policy(subject);
   std::vector<PolicyStep> steps;
   for (const JobId& job : *jobs) {
     const auto records = (*store)->records_of(job);
-    if (!records) return failed(records.error().message, internal, common);
+    if (!records) return complain(records.error().message, internal_error, common);
     for (PolicyStep& step : replay_policy(*records, policy)) steps.push_back(std::move(step));
   }
   if (!wants_table(common)) return print_document(replay_document(steps), common);
@@ -165,19 +156,19 @@ int test_replay(const PolicyTestOptions& options, const CommonOptions& common) {
     } else if (file.empty()) {
       file = name;
     } else {
-      return failed("two files: " + file + " and " + name, usage_error, common);
+      return complain("two files: " + file + " and " + name, usage_error, common);
     }
   }
   const auto subject = policy_of_file(file, common);
-  if (!subject) return failed(subject.error().message, invalid_file, common);
+  if (!subject) return complain(subject.error().message, invalid_file, common);
   return replay_jobs(*subject, jobs, common);
 }
 
 int test_policy(const PolicyTestOptions& options, const CommonOptions& common) {
   const bool of_exit = !options.log.empty() || options.exit_code || !options.signal.empty();
   if (of_exit == options.replay) {
-    return failed("say what to test: --log LOG, --exit-code N or --signal S; or --replay",
-                  usage_error, common);
+    return complain("say what to test: --log LOG, --exit-code N or --signal S; or --replay",
+                    usage_error, common);
   }
   return options.replay ? test_replay(options, common) : test_log(options, common);
 }

@@ -7,6 +7,7 @@
 
 #include "cli/controller_client.h"
 #include "cli/document.h"
+#include "cli/exit_status.h"
 #include "cli/find_job.h"
 #include "cli/follow.h"
 #include "cli/interrupt.h"
@@ -22,7 +23,6 @@
 #include "cli/terminal_text.h"
 #include "cli/time_text.h"
 #include "cli/verbs.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/model/names.h"
 #include "scheduler/summary.h"
 
@@ -31,22 +31,16 @@ namespace muster {
 namespace {
 
 constexpr int newest_jobs = 20;
-constexpr int internal = static_cast<int>(ExitCode::internal);
 constexpr int redraw_ms = 1000;
-
-int failed(const Error& error, int code, const CommonOptions& common) {
-  complain(error.message, common);
-  return code;
-}
 
 int show_overview(const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto store = Store::open(home.root, Store::Mode::read_only);
-  if (!store) return failed(store.error(), internal, common);
+  if (!store) return complain(store.error().message, internal_error, common);
   JobFilter filter;
   filter.limit = newest_jobs;
   const auto rows = (*store)->jobs(filter);
-  if (!rows) return failed(rows.error(), internal, common);
+  if (!rows) return complain(rows.error().message, internal_error, common);
   const std::vector<NodeLine> nodes = nodes_if_running(home);
   if (wants_table(common)) {
     if (rows->empty())
@@ -150,7 +144,7 @@ int show_job(const std::string& typed, const CommonOptions& common) {
   const auto found = open_job(home, typed);
   if (!found) return without_job(home, found.error(), common);
   const auto history = history_of(*found);
-  if (!history) return failed(history.error(), internal, common);
+  if (!history) return complain(history.error().message, internal_error, common);
   const std::string directory = home.job(found->id()).string();
   if (!wants_table(common)) {
     return print_document(report_document(found->row, *history, directory), common);
@@ -183,8 +177,8 @@ bool has_ended(const std::string& job) {
 // Until the job has ended, or Ctrl-C.
 int watch_status(const std::string& job, const CommonOptions& common) {
   if (!can_redraw(Stream::out) || !wants_table(common)) {
-    return failed(Error{"--watch draws tables on a terminal; elsewhere use `muster logs -f`"}, 2,
-                  common);
+    return complain("--watch draws tables on a terminal; elsewhere use `muster logs -f`", 2,
+                    common);
   }
   InterruptWatch interrupts;
   while (true) {

@@ -1,17 +1,15 @@
 #include <array>
 
-#include "health/catalogue.h"
+#include "health/catalogue_words.h"
 
 namespace muster {
 
-namespace {
+namespace fabric_catalogue {
 
+using namespace catalogue_words;
 using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""min;
-
-constexpr CheckSeverity warn{};
-constexpr CheckSeverity drain{Remedy::drain, {}, false};
 
 constexpr std::array<CheckSpec, 6> table{
     {{"fab.errors", "ibqueryerrors --data",
@@ -29,10 +27,10 @@ constexpr std::array<CheckSpec, 6> table{
      {"fab.events", "UFM events of cables", "fewer than 3 flaps in 24 hours", drain,
       FaultClass::node, Persistence::event, Phase::on_demand | Phase::qualification, 5s}}};
 
-}  // namespace
+}  // namespace fabric_catalogue
 
 std::span<const CheckSpec> fabric_checks() {
-  return table;
+  return fabric_catalogue::table;
 }
 
 }  // namespace muster

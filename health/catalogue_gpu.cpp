@@ -1,12 +1,13 @@
 #include <array>
 #include <chrono>
 
-#include "health/catalogue.h"
+#include "health/catalogue_words.h"
 
 namespace muster {
 
-namespace {
+namespace gpu_catalogue {
 
+using namespace catalogue_words;
 using std::chrono::microseconds;
 
 constexpr Phases P = static_cast<Phases>(Phase::prolog);
@@ -15,29 +16,6 @@ constexpr Phases E = static_cast<Phases>(Phase::epilog);
 constexpr Phases F = static_cast<Phases>(Phase::on_failure);
 constexpr Phases D = static_cast<Phases>(Phase::on_demand);
 constexpr Phases Q = static_cast<Phases>(Phase::qualification);  // runs every row
-
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
-constexpr CheckSeverity warn_then_drain{Remedy::warn, Remedy::drain, false};
-constexpr CheckSeverity drain{Remedy::drain, {}, false};
-constexpr CheckSeverity drain_then_reboot{Remedy::drain, Remedy::reboot, false};
-constexpr CheckSeverity drain_then_rma{Remedy::drain, Remedy::rma, false};
-constexpr CheckSeverity reset{Remedy::reset, {}, false};
-constexpr CheckSeverity reset_then_reboot{Remedy::reset, Remedy::reboot, false};
-constexpr CheckSeverity reset_then_rma{Remedy::reset, Remedy::rma, false};
-constexpr CheckSeverity stop_reset{Remedy::reset, {}, true};
-constexpr CheckSeverity stop_reset_then_rma{Remedy::reset, Remedy::rma, true};
-constexpr CheckSeverity reboot{Remedy::reboot, {}, false};
-constexpr CheckSeverity stop_reboot{Remedy::reboot, {}, true};
-constexpr CheckSeverity stop_reboot_then_rma{Remedy::reboot, Remedy::rma, true};
-constexpr CheckSeverity rma{Remedy::rma, {}, false};
-
-constexpr FaultClass node = FaultClass::node;
-constexpr FaultClass setup = FaultClass::setup;
-constexpr Persistence event = Persistence::event;
-constexpr Persistence delta = Persistence::delta;
-constexpr Persistence samples = Persistence::samples;
-
-constexpr bool often_shared = true;
 
 constexpr microseconds cheap{100};
 constexpr microseconds ms{1000};
@@ -130,10 +108,10 @@ constexpr std::array table{
               node, samples, T | Q, microseconds(20'000)},
 };
 
-}  // namespace
+}  // namespace gpu_catalogue
 
 std::span<const CheckSpec> gpu_checks() {
-  return table;
+  return gpu_catalogue::table;
 }
 
 }  // namespace muster

@@ -1,11 +1,12 @@
 #include <array>
 
-#include "health/catalogue.h"
+#include "health/catalogue_words.h"
 
 namespace muster {
 
-namespace {
+namespace host_catalogue {
 
+using namespace catalogue_words;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -22,42 +23,23 @@ constexpr Phases when(std::string_view letters) {
   return phases;
 }
 
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
-constexpr CheckSeverity drain{Remedy::drain, {}, false};
-constexpr CheckSeverity drain_rma{Remedy::drain, Remedy::rma, false};
-constexpr CheckSeverity drain_reboot{Remedy::drain, Remedy::reboot, false};
-constexpr CheckSeverity reboot{Remedy::reboot, {}, false};
-constexpr CheckSeverity stop_reboot{Remedy::reboot, {}, true};
-constexpr CheckSeverity stop_reboot_rma{Remedy::reboot, Remedy::rma, true};
-constexpr CheckSeverity rma{Remedy::rma, {}, false};
-
-constexpr FaultClass node = FaultClass::node;
-constexpr FaultClass setup = FaultClass::setup;
-constexpr FaultClass user = FaultClass::user;
-
-constexpr Persistence event = Persistence::event;
-constexpr Persistence delta = Persistence::delta;
-constexpr Persistence samples = Persistence::samples;
-
-constexpr bool often_shared = true;
-
 constexpr microseconds quick{100};
 constexpr microseconds some = milliseconds(2);
 constexpr microseconds process_list = milliseconds(20);
 
 constexpr std::array table{
     CheckSpec{"host.mem", "/proc/meminfo MemTotal", "the profile's mem_kb, within its tolerance",
-              drain_rma, node, samples, when("P"), quick},
+              drain_then_rma, node, samples, when("P"), quick},
     CheckSpec{"host.edac", "/sys/devices/system/edac/mc/mc*/{ue,ce}_count; kmsg Hardware Error",
-              "no new uncorrected error, at most 9 corrected ones a day", stop_reboot_rma, node,
-              delta, when("TE"), quick},
+              "no new uncorrected error, at most 9 corrected ones a day", stop_reboot_then_rma,
+              node, delta, when("TE"), quick},
     CheckSpec{"host.disk", "statvfs", "10 % and 500 MB free, 10 % of inodes", drain, node, samples,
               when("PE"), some},
     CheckSpec{"host.ro", "/proc/self/mountinfo; kmsg Remounting filesystem read-only",
               "no file system that was mounted for writing is read-only", stop_reboot, node, event,
               when("T"), quick},
     CheckSpec{"host.nvme", "/sys/class/nvme/*/state", "all live, and as many as the profile says",
-              drain_rma, node, samples, when("PD"), some},
+              drain_then_rma, node, samples, when("PD"), some},
     CheckSpec{"host.mounts", "/proc/self/mountinfo", "the profile's mounts are there", drain, setup,
               samples, when("P"), quick, often_shared},
     CheckSpec{"host.mount_stall", "statvfs and the first entry of each mount", "each answers",
@@ -68,9 +50,9 @@ constexpr std::array table{
               node, samples, when("P"), quick},
     // What processes wait for is a file server, more often than not.
     CheckSpec{"host.dstate", "/proc/*/stat", "no process in uninterruptible sleep for 5 samples",
-              drain_reboot, node, samples, when("TE"), process_list, often_shared},
-    CheckSpec{"host.hung", "kmsg hung task, soft lockup, rcu stall", "none", drain_reboot, node,
-              event, when("TF"), quick, often_shared},
+              drain_then_reboot, node, samples, when("TE"), process_list, often_shared},
+    CheckSpec{"host.hung", "kmsg hung task, soft lockup, rcu stall", "none", drain_then_reboot,
+              node, event, when("TF"), quick, often_shared},
     CheckSpec{"host.taint", "/proc/sys/kernel/tainted", "no machine check, oops, lockup or warning",
               reboot, node, event, when("PT"), quick},
     CheckSpec{"host.oops", "kmsg Oops, BUG, general protection; pstore", "none", reboot, node,
@@ -108,10 +90,10 @@ constexpr std::array table{
               node, samples, when("T"), quick},
 };
 
-}  // namespace
+}  // namespace host_catalogue
 
 std::span<const CheckSpec> host_checks() {
-  return table;
+  return host_catalogue::table;
 }
 
 }  // namespace muster

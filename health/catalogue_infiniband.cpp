@@ -1,24 +1,14 @@
 #include <array>
 
-#include "health/catalogue.h"
+#include "health/catalogue_words.h"
 
 namespace muster {
 
-namespace {
+namespace infiniband_catalogue {
 
+using namespace catalogue_words;
 using enum Phase;
-using enum Persistence;
 using std::chrono::microseconds;
-
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
-constexpr CheckSeverity warn_then_drain{Remedy::warn, Remedy::drain, false};
-constexpr CheckSeverity drain{Remedy::drain, {}, false};
-constexpr CheckSeverity stop_and_drain{Remedy::drain, {}, true};
-constexpr CheckSeverity stop_and_reboot{Remedy::reboot, Remedy::rma, true};
-constexpr FaultClass node = FaultClass::node;
-constexpr FaultClass setup = FaultClass::setup;
-constexpr FaultClass infra = FaultClass::infra;
-constexpr bool often_shared = true;
 
 constexpr Phases prolog_only = prolog | qualification;
 constexpr Phases always = prolog | periodic | epilog | on_failure | qualification;
@@ -30,10 +20,9 @@ constexpr microseconds counter_cost{80};
 
 // A state's severity is the worst that it leads to: INIT of ib.state only warns.
 constexpr std::array table{
-    CheckSpec{"ib.devices", "/sys/class/infiniband", "all ports of the profile", stop_and_reboot,
-              node, samples, always, state_cost},
-    CheckSpec{"ib.state", "P/state", "4: ACTIVE", stop_and_drain, node, samples, always,
-              state_cost},
+    CheckSpec{"ib.devices", "/sys/class/infiniband", "all ports of the profile",
+              stop_reboot_then_rma, node, samples, always, state_cost},
+    CheckSpec{"ib.state", "P/state", "4: ACTIVE", stop_drain, node, samples, always, state_cost},
     CheckSpec{"ib.phys", "P/phys_state", "5: LinkUp", drain, node, samples, always, state_cost},
     CheckSpec{"ib.rate", "P/rate", "rate and width of the profile", drain, node, samples,
               prolog | periodic | epilog | qualification, state_cost},
@@ -42,7 +31,7 @@ constexpr std::array table{
     CheckSpec{"ib.lid", "P/lid, P/sm_lid", "nonzero", warn, node, samples, prolog_only, state_cost},
     CheckSpec{"ib.saturated", "P/counters", "below the maximum of the register", warn, node, delta,
               periodic | qualification, counter_cost},
-    CheckSpec{"ib.link_downed", "P/counters/link_downed", "no growth", stop_and_drain, node, delta,
+    CheckSpec{"ib.link_downed", "P/counters/link_downed", "no growth", stop_drain, node, delta,
               in_job, counter_cost},
     CheckSpec{"ib.symbol", "P/counters/symbol_error", "<= 10/s and <= 120/h", drain, node, delta,
               in_job, counter_cost},
@@ -83,7 +72,7 @@ constexpr std::array table{
               samples, prolog_only, microseconds(50)},
     CheckSpec{"ib.flap", "kmsg", "< 3 in 24 h", drain, node, event, periodic | qualification,
               microseconds(1)},
-    CheckSpec{"ib.mlx5_fatal", "kmsg", "none", stop_and_reboot, node, event,
+    CheckSpec{"ib.mlx5_fatal", "kmsg", "none", stop_reboot_then_rma, node, event,
               periodic | qualification, microseconds(1)},
     CheckSpec{"ib.mlx5_warn", "kmsg", "none", warn, node, event, periodic | qualification,
               microseconds(1)},
@@ -93,10 +82,10 @@ constexpr std::array table{
               2 * state_cost},
 };
 
-}  // namespace
+}  // namespace infiniband_catalogue
 
 std::span<const CheckSpec> infiniband_checks() {
-  return table;
+  return infiniband_catalogue::table;
 }
 
 }  // namespace muster

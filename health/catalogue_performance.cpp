@@ -5,7 +5,7 @@
 
 namespace muster {
 
-namespace {
+namespace performance_catalogue {
 
 using std::chrono::seconds;
 
@@ -157,10 +157,10 @@ constexpr std::array table{
               seconds(3600)},
 };
 
-}  // namespace
+}  // namespace performance_catalogue
 
 std::span<const CheckSpec> performance_checks() {
-  return table;
+  return performance_catalogue::table;
 }
 
 }  // namespace muster

@@ -28,6 +28,8 @@ struct CheckSeverity {
   }
 };
 
+inline constexpr CheckSeverity only_warn{Remedy::warn, {}, false};
+
 // The outcome of one check on one device, with all that its defence needs.
 struct HealthFinding {
   std::string check;   // "ib.symbol"

@@ -26,7 +26,7 @@ std::pair<bool, Remedy> weight_of(const CheckSeverity& severity) {
   return {severity.stops_job, severity.remedy};
 }
 
-bool is_worse(const HealthFinding& one, const HealthFinding& other) {
+bool counts_more(const HealthFinding& one, const HealthFinding& other) {
   if (badness(one.status) != badness(other.status)) {
     return badness(one.status) > badness(other.status);
   }
@@ -171,7 +171,7 @@ void put_finding(std::vector<HealthFinding>& findings, HealthFinding finding) {
   });
   if (same == findings.end()) {
     findings.push_back(std::move(finding));
-  } else if (is_worse(finding, *same)) {
+  } else if (counts_more(finding, *same)) {
     *same = std::move(finding);
   } else if (finding.status != CheckStatus::pass) {
     std::ranges::move(finding.evidence, std::back_inserter(same->evidence));

@@ -20,11 +20,11 @@ struct Drained {};  // until somebody undrains it, or its notice or its time asi
 struct Unusable {   // waiting does not help this job
   bool link = false;
 };
-using Standing = std::variant<Usable, Busy, Drained, Unusable>;
+using CandidateStanding = std::variant<Usable, Busy, Drained, Unusable>;
 
 struct Candidate {
   NodeId id;
-  Standing standing;
+  CandidateStanding standing;
   std::string
       why_not;  // "h02 is drained: fan"; empty when usable, and for nodes outside the placement
 };

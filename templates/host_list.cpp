@@ -15,7 +15,7 @@ Error bad(std::string_view what, const std::string& why) {
   return Error{"host list " + quoted(what) + ": " + why};
 }
 
-std::optional<int> whole_number(std::string_view digits) {
+std::optional<int> host_number(std::string_view digits) {
   int value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool all = end == digits.data() + digits.size();
@@ -59,8 +59,8 @@ Result<Names> expand_range(std::string_view range) {
   const std::string_view low_text = range.substr(0, dash);
   const std::string_view high_text =
       dash == std::string_view::npos ? low_text : range.substr(dash + 1);
-  const auto low = whole_number(low_text);
-  const auto high = whole_number(high_text);
+  const auto low = host_number(low_text);
+  const auto high = host_number(high_text);
   if (!low || !high) return bad(range, "expected a number or a range such as 01-16");
   if (*high < *low) return bad(range, "the range runs backwards");
   if (*high - *low >= max_hosts) return bad(range, "more than 65536 hosts");

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-constexpr double most_kb = 1e15;
+constexpr double most_size_kb = 1e15;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ std::optional<double> nhc_size_kb(std::string text) {
     }
   }
   const auto number = whole_number(text);
-  if (!number || *number < 0 || static_cast<double>(*number) * factor > most_kb) {
+  if (!number || *number < 0 || static_cast<double>(*number) * factor > most_size_kb) {
     return std::nullopt;
   }
   return static_cast<double>(*number) * factor;

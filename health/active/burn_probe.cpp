@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds between_looks{1};
+constexpr std::chrono::seconds between_burn_looks{1};
 // The kernel keeps some MiB at most; a log that grows faster than it is read is no reason to stay.
 constexpr int log_reads_most = 64;
 constexpr const char* xid_device = "driver";
@@ -121,14 +121,14 @@ std::size_t watch(const BurnLoad& load, std::chrono::milliseconds time, RateWind
   auto next = Clock::now();
   std::size_t looks = 0;
   while (next < until) {
-    next = std::min<Clock::time_point>(next + between_looks, until);
+    next = std::min<Clock::time_point>(next + between_burn_looks, until);
     std::this_thread::sleep_until(next);
     rates.add(Clock::now(), load.products());
     kernel.look();
     if (clocks != nullptr) clocks->take();
     ++looks;
     // A look that took long is no reason for several at once.
-    next = std::max(next, std::min<Clock::time_point>(Clock::now() - between_looks, until));
+    next = std::max(next, std::min<Clock::time_point>(Clock::now() - between_burn_looks, until));
   }
   return looks;
 }

@@ -15,7 +15,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::chrono::seconds between_looks{1};
+constexpr std::chrono::seconds between_clock_looks{1};
 // A killed one that hangs in the driver does not end; whoever waits for it would hang too.
 constexpr std::chrono::milliseconds reaping_limit{500};
 constexpr std::chrono::milliseconds between_reaps{5};
@@ -47,7 +47,7 @@ void write_answer(int to, const Answer& answer) {
   auto next = std::chrono::steady_clock::now();
   for (;;) {
     for (const GpuClocks& clocks : reader->read()) write_answer(to, {false, clocks, {}});
-    next += between_looks;
+    next += between_clock_looks;
     std::this_thread::sleep_until(next);
   }
 }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "health/active/probe_line.h"
+#include "health/active/sample_line.h"
 #include "health/active/tool_process.h"
 
 namespace muster {
@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 // For a tool to open its device and meet the other end.
 constexpr std::chrono::seconds set_up_limit{20};
 // The connecting tool gives up at once while nobody listens yet.
-constexpr std::chrono::milliseconds between_tries{200};
+constexpr std::chrono::milliseconds between_meetings{200};
 constexpr const char* loop_metric = "ib_write_bw_gbps";
 
 struct PairTestOfPort {
@@ -46,12 +46,6 @@ PerftestCall call_of(const InfinibandProbeOptions& options, const HcaPort& port)
   return call;
 }
 
-void print_sample(const PerformanceSample& sample) {
-  if (sample.value) return print_probe_value(sample.metric, sample.device, *sample.value);
-  if (sample.is_absent) return print_probe_absent(sample.metric, sample.device, sample.error);
-  print_probe_error(sample.metric, sample.device, sample.error);
-}
-
 // Until the serving end is there.
 ToolRun run_until_met(const std::vector<std::string>& argv, Clock::time_point until) {
   const auto meet_until = Clock::now() + set_up_limit;
@@ -59,7 +53,7 @@ ToolRun run_until_met(const std::vector<std::string>& argv, Clock::time_point un
     const ToolRun run = ToolProcess(argv).wait(until);
     const bool is_over = !run.is_found || !run.exit_code || *run.exit_code == 0;
     if (is_over || Clock::now() >= std::min(meet_until, until)) return run;
-    std::this_thread::sleep_for(between_tries);
+    std::this_thread::sleep_for(between_meetings);
   }
 }
 

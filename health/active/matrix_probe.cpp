@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 // Whole tiles of all kernels; the three matrices and their panels take some 2 MiB.
-constexpr std::size_t size = 384;
+constexpr std::size_t side = 384;
 // In a pass, so that its begin and end weigh nothing.
 constexpr int products = 16;
 // No side is a multiple of a tile.
@@ -49,10 +49,10 @@ bool is_right_when_small(const MatrixKernel& kernel) {
 
 struct Worker {
   explicit Worker(const MatrixKernel& kernel)
-      : product(kernel, {size, size, size}),
-        a(random_matrix(size * size, 3)),
-        b(random_matrix(size * size, 4)),
-        c(size * size) {}
+      : product(kernel, {side, side, side}),
+        a(random_matrix(side * side, 3)),
+        b(random_matrix(side * side, 4)),
+        c(side * side) {}
 
   MatrixProduct product;
   std::vector<float> a;
@@ -101,7 +101,7 @@ Result<double> matrix_gflops(const MatrixProbeOptions& options) {
     return Error{"processor " + std::to_string(wrong.front()) + " and " +
                  std::to_string(wrong.size() - 1) + " more compute another product than the rest"};
   }
-  const double operations = 2.0 * size * size * size * products;
+  const double operations = 2.0 * side * side * side * products;
   return operations * static_cast<double>(workers.size()) / *median_of(*seconds) / 1e9;
 }
 

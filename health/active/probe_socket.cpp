@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-constexpr std::chrono::milliseconds between_tries{50};
+constexpr std::chrono::milliseconds between_connects{50};
 
 Error failed(const std::string& what) {
   return Error{what + ": " + std::generic_category().message(errno)};
@@ -236,7 +236,7 @@ Result<ProbeSocket> connect_to(const std::string& host, std::uint16_t port, Prob
       why = try_connect(socket, *at, until);
       if (why.empty()) return socket;
     }
-    std::this_thread::sleep_until(std::min(until, Clock::now() + between_tries));
+    std::this_thread::sleep_until(std::min(until, Clock::now() + between_connects));
   }
   return Error{"cannot reach " + host + " port " + std::to_string(port) + ": " + why};
 }

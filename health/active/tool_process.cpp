@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 // A killed one that hangs in a driver does not end; the process that waits for it would hang too.
 constexpr std::chrono::milliseconds reaping_limit{500};
-constexpr std::chrono::milliseconds between_looks{5};
+constexpr std::chrono::milliseconds between_exit_looks{5};
 
 struct Pipe {
   int reading = -1;
@@ -119,7 +119,7 @@ bool ToolProcess::has_ended(Clock::time_point until) {
       return true;
     }
     if (Clock::now() >= until) return false;
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(between_exit_looks);
   }
 }
 
@@ -153,7 +153,7 @@ void ToolProcess::kill() {
   ::kill(pid_, SIGKILL);
   const auto limit = Clock::now() + reaping_limit;
   while (::waitpid(pid_, nullptr, WNOHANG) == 0 && Clock::now() < limit)
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(between_exit_looks);
   pid_ = -1;
 }
 

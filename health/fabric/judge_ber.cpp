@@ -4,29 +4,27 @@
 #include "health/catalogue.h"
 #include "health/fabric/ber.h"
 #include "health/fabric/fabric_subject.h"
+#include "health/mentions.h"
 
 namespace muster {
 
 namespace {
 
-constexpr std::string_view check_id = "fab.ber";
-constexpr std::string_view wanted = "no warning of the bit error rate";
+constexpr std::string_view ber_check = "fab.ber";
+constexpr std::string_view ber_wanted = "no warning of the bit error rate";
 constexpr double symbol_from_gbps = 50;  // of a lane: HDR
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != text.npos;
-}
-
 // What one event says of its port.
-struct Said {
+struct SaidOfPort {
   CheckStatus status = CheckStatus::fail;
   bool is_mild = false;
 };
 // Events of ibdiagnet 2: what it could not measure, what is beyond its threshold, what is near it.
-Said said_by(std::string_view event) {
-  if (has(event, "VALUE_ZERO")) return {CheckStatus::pass, false};
-  if (has(event, "NO_THRESHOLD") || has(event, "NO_RCV_DATA")) return {CheckStatus::unknown, false};
-  return {CheckStatus::fail, !has(event, "EXCEED") && !has(event, "EXCESSIVE")};
+SaidOfPort said_by(std::string_view event) {
+  if (mentions(event, "VALUE_ZERO")) return {CheckStatus::pass, false};
+  if (mentions(event, "NO_THRESHOLD") || mentions(event, "NO_RCV_DATA"))
+    return {CheckStatus::unknown, false};
+  return {CheckStatus::fail, !mentions(event, "EXCEED") && !mentions(event, "EXCESSIVE")};
 }
 
 bool counts(const BerWarning& warning, const FabricPort* port) {
@@ -46,7 +44,7 @@ FabricEnd end_of(const BerWarning& warning, const Fabric& links) {
 }
 
 // What is said of one cable, or of a port that no cable is known of.
-struct Cable {
+struct CableWarnings {
   CheckStatus status = CheckStatus::pass;
   bool is_mild = true;
   std::vector<std::string> events;
@@ -54,8 +52,8 @@ struct Cable {
   std::vector<std::string> why_unknown;
 };
 
-void add(Cable& cable, const BerWarning& warning) {
-  const Said said = said_by(warning.event);
+void add_warning(CableWarnings& cable, const BerWarning& warning) {
+  const SaidOfPort said = said_by(warning.event);
   if (said.status == CheckStatus::pass) return;
   if (said.status == CheckStatus::unknown) {
     cable.why_unknown.push_back(warning.row);
@@ -68,17 +66,17 @@ void add(Cable& cable, const BerWarning& warning) {
   cable.rows.push_back(warning.row);
 }
 
-std::map<FabricLink, Cable> cables_of(const Fabric& links) {
-  std::map<FabricLink, Cable> cables;
+std::map<FabricLink, CableWarnings> cables_of(const Fabric& links) {
+  std::map<FabricLink, CableWarnings> cables;
   for (const auto& [end, port] : links.ports) {
     if (port.peer) cables.try_emplace(link_of(end, *port.peer));
   }
   return cables;
 }
 
-HealthFinding finding_of(const Cable& cable) {
-  HealthFinding finding = make_finding(check_id, "", cable.status);
-  finding.expected = wanted;
+HealthFinding ber_finding(const CableWarnings& cable) {
+  HealthFinding finding = make_finding(ber_check, "", cable.status);
+  finding.expected = ber_wanted;
   if (cable.status == CheckStatus::pass) finding.value = "no warning";
   for (const std::string& event : cable.events)
     finding.value += (finding.value.empty() ? "" : ", ") + event;
@@ -89,7 +87,7 @@ HealthFinding finding_of(const Cable& cable) {
 }
 
 FabricFindings nothing_known(const BerReading& reading, const std::string& why) {
-  HealthFinding finding = make_finding(check_id, "", CheckStatus::unknown);
+  HealthFinding finding = make_finding(ber_check, "", CheckStatus::unknown);
   finding.fault_class = reading.is_missing ? FaultClass::setup : FaultClass::infra;
   finding.evidence.push_back(why);
   return {{"", std::move(finding)}};
@@ -107,7 +105,8 @@ FabricFindings judge_fabric_ber(const BerReading& reading, const Fabric& links,
     const FabricEnd end = end_of(warning, links);
     const FabricPort* port = find_port(links, end);
     if (!counts(warning, port)) continue;
-    add(cables[port != nullptr && port->peer ? link_of(end, *port->peer) : FabricLink{end, end}],
+    add_warning(
+        cables[port != nullptr && port->peer ? link_of(end, *port->peer) : FabricLink{end, end}],
         warning);
   }
   if (cables.empty()) return nothing_known(reading, "the links are not known");
@@ -122,7 +121,7 @@ FabricFindings judge_fabric_ber(const BerReading& reading, const Fabric& links,
     if (!reading.is_whole()) cable.why_unknown.emplace_back("what ibdiagnet wrote is not whole");
     const bool is_unknown = cable.status == CheckStatus::pass && !cable.why_unknown.empty();
     if (is_unknown) cable.status = CheckStatus::unknown;
-    const HealthFinding finding = finding_of(cable);
+    const HealthFinding finding = ber_finding(cable);
     const bool is_alone = link.first == link.second;
     for (FabricSubject subject : names.cable(link)) {
       HealthFinding one = finding;

@@ -7,9 +7,9 @@ namespace muster {
 
 namespace {
 
-constexpr std::string_view check_id = "fab.discover";
+constexpr std::string_view discovery_check = "fab.discover";
 
-struct Judged {
+struct JudgedDiscovery {
   const Fabric& now;
   const Fabric& golden;
   FabricNames names;
@@ -25,22 +25,23 @@ std::set<std::string, std::less<>> names_of(const Fabric& fabric) {
   return names;
 }
 
-HealthFinding with(CheckStatus status, std::string value, std::string evidence) {
-  HealthFinding finding = make_finding(check_id, "", status);
+HealthFinding discovery_finding(CheckStatus status, std::string value, std::string evidence) {
+  HealthFinding finding = make_finding(discovery_check, "", status);
   finding.value = std::move(value);
   finding.expected = "found";
   if (!evidence.empty()) finding.evidence.push_back(std::move(evidence));
   return finding;
 }
 
-HealthFinding warning(std::string value, std::string evidence) {
-  HealthFinding finding = with(CheckStatus::fail, std::move(value), std::move(evidence));
+HealthFinding discovery_warning(std::string value, std::string evidence) {
+  HealthFinding finding =
+      discovery_finding(CheckStatus::fail, std::move(value), std::move(evidence));
   finding.severity = {Remedy::warn, {}, false};
   return finding;
 }
 
 // A switch or an adapter that no host is known of drains nobody.
-HealthFinding as_infra(HealthFinding finding) {
+HealthFinding as_infra_warning(HealthFinding finding) {
   finding.severity = {Remedy::warn, {}, false};
   finding.fault_class = FaultClass::infra;
   return finding;
@@ -54,7 +55,7 @@ std::optional<FabricEnd> only_port(const Fabric& fabric, std::uint64_t guid) {
 }
 
 // The switch that an adapter was cabled to is missing too.
-std::optional<std::uint64_t> missing_switch(const Judged& judged, std::uint64_t guid) {
+std::optional<std::uint64_t> missing_switch(const JudgedDiscovery& judged, std::uint64_t guid) {
   const auto end = only_port(judged.golden, guid);
   if (!end) return std::nullopt;
   const FabricPort* port = find_port(judged.golden, *end);
@@ -65,42 +66,44 @@ std::optional<std::uint64_t> missing_switch(const Judged& judged, std::uint64_t 
   return is_switch && is_missing ? std::optional(port->peer->guid) : std::nullopt;
 }
 
-HealthFinding judge_missing(const Judged& judged, std::uint64_t guid) {
+HealthFinding judge_missing(const JudgedDiscovery& judged, std::uint64_t guid) {
   const std::string name = judged.names.name(guid);
   if (!judged.now.reading.is_whole()) {
-    return with(CheckStatus::unknown, "", "not in a list that is not whole");
+    return discovery_finding(CheckStatus::unknown, "", "not in a list that is not whole");
   }
   if (const auto leaf = missing_switch(judged, guid)) {
-    return with(CheckStatus::unknown, "", "its switch " + judged.names.name(*leaf) + " is missing");
+    return discovery_finding(CheckStatus::unknown, "",
+                             "its switch " + judged.names.name(*leaf) + " is missing");
   }
   if (judged.names_now.contains(name)) {
-    return warning("another", name + " has another GUID than " + text_of_guid(guid));
+    return discovery_warning("another", name + " has another GUID than " + text_of_guid(guid));
   }
-  return with(CheckStatus::fail, "missing", name + " " + text_of_guid(guid) + " is missing");
+  return discovery_finding(CheckStatus::fail, "missing",
+                           name + " " + text_of_guid(guid) + " is missing");
 }
 
-HealthFinding judge_present(const Judged& judged, std::uint64_t guid) {
+HealthFinding judge_present(const JudgedDiscovery& judged, std::uint64_t guid) {
   const std::string name = judged.names.name(guid);
   const FabricNode* before = find_node(judged.golden, guid);
   if (before == nullptr) {
     const bool is_other_board = judged.names_golden.contains(name);
-    return is_other_board ? warning("another", name + " is now " + text_of_guid(guid))
-                          : warning("new", name + " " + text_of_guid(guid) + " is new");
+    return is_other_board ? discovery_warning("another", name + " is now " + text_of_guid(guid))
+                          : discovery_warning("new", name + " " + text_of_guid(guid) + " is new");
   }
   if (!before->name.empty() && before->name != name) {
-    return warning("renamed", text_of_guid(guid) + " was " + before->name);
+    return discovery_warning("renamed", text_of_guid(guid) + " was " + before->name);
   }
-  return with(CheckStatus::pass, "found", "");
+  return discovery_finding(CheckStatus::pass, "found", "");
 }
 
-void add(const Judged& judged, std::uint64_t guid, const HealthFinding& finding,
-         WorstFindings& findings) {
+void add_adapter(const JudgedDiscovery& judged, std::uint64_t guid, const HealthFinding& finding,
+                 WorstFindings& findings) {
   const auto end_now = only_port(judged.now, guid);
   const auto end = end_now ? end_now : only_port(judged.golden, guid);
   const auto subject = judged.names.adapter(end.value_or(FabricEnd{guid, 1}));
   if (subject) return findings.add(*subject, finding);
   const std::string serial = text_of_guid(guid);
-  findings.add({"", judged.names.name(guid) + " " + serial, serial}, as_infra(finding));
+  findings.add({"", judged.names.name(guid) + " " + serial, serial}, as_infra_warning(finding));
 }
 
 }  // namespace
@@ -113,15 +116,17 @@ FabricFindings judge_fabric_discovery(const Fabric& now, const Fabric& golden,
     const std::string why = golden.nodes.empty() ? "there is no golden topology"
                             : error.empty()      ? "the tool told of no node"
                                                  : error;
-    findings.add({}, as_infra(with(CheckStatus::unknown, "", why)));
+    findings.add({}, as_infra_warning(discovery_finding(CheckStatus::unknown, "", why)));
     return findings.take();
   }
-  const Judged judged{now, golden, FabricNames(now, &golden), names_of(now), names_of(golden)};
+  const JudgedDiscovery judged{now, golden, FabricNames(now, &golden), names_of(now),
+                               names_of(golden)};
   for (const auto& [guid, node] : golden.nodes) {
-    if (find_node(now, guid) == nullptr) add(judged, guid, judge_missing(judged, guid), findings);
+    if (find_node(now, guid) == nullptr)
+      add_adapter(judged, guid, judge_missing(judged, guid), findings);
   }
   for (const auto& [guid, node] : now.nodes) {
-    add(judged, guid, judge_present(judged, guid), findings);
+    add_adapter(judged, guid, judge_present(judged, guid), findings);
   }
   return findings.take();
 }

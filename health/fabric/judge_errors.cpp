@@ -10,9 +10,9 @@ namespace muster {
 
 namespace {
 
-constexpr std::string_view check_id = "fab.errors";
+constexpr std::string_view errors_check = "fab.errors";
 
-struct CounterLimit {
+struct FabricCounterLimit {
   std::string_view counter;  // as the tools name it
   std::uint64_t max;         // where the counter stays
   std::string_view setting;  // in a profile
@@ -25,7 +25,7 @@ struct CounterLimit {
 constexpr double hour_window_min_s = 300;
 constexpr double minute_window_min_s = 60;
 
-constexpr std::array<CounterLimit, 13> limits{{
+constexpr std::array<FabricCounterLimit, 13> fabric_counter_limits{{
     {"SymbolErrorCounter", 65535, "symbol_per_s", 10, 1, "1/s", true},
     {"SymbolErrorCounter", 65535, "symbol_per_h", 120, 3600, "1/h", true},
     {"LinkErrorRecoveryCounter", 255, "recovery_per_min", 5, 60, "1/min", true},
@@ -41,7 +41,7 @@ constexpr std::array<CounterLimit, 13> limits{{
     {"VL15Dropped", 65535, "vl15_per_h", 100, 3600, "1/h", false},
 }};
 
-struct Judged {
+struct JudgedErrors {
   const FabricErrors& before;
   const FabricErrors& after;
   double between_s;
@@ -70,7 +70,7 @@ std::uint64_t above(std::uint64_t value, std::uint64_t base) {
   return value > base ? value - base : 0;
 }
 
-double window_min(const CounterLimit& limit) {
+double window_min(const FabricCounterLimit& limit) {
   return limit.window_s >= 3600 ? hour_window_min_s
          : limit.window_s >= 60 ? minute_window_min_s
                                 : 1;
@@ -80,25 +80,26 @@ double window_min(const CounterLimit& limit) {
 struct Grown {
   CheckStatus status = CheckStatus::pass;
   std::string text;  // "SymbolErrorCounter +131 in 300 s, more than 120 1/h"; of a pass: empty
-  const CounterLimit* limit = nullptr;
+  const FabricCounterLimit* limit = nullptr;
   std::uint64_t growth = 0;
   double usual = 0;
 };
 
-std::string text_of_limit(const CounterLimit& limit, double usual) {
+std::string text_of_limit(const FabricCounterLimit& limit, double usual) {
   std::string text = std::to_string(usual);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
   return limit.unit.empty() ? text : text + " " + std::string(limit.unit);
 }
 
-Grown judge_counter(const Judged& judged, const FabricEnd& end, const CounterLimit& limit) {
+Grown judge_counter(const JudgedErrors& judged, const FabricEnd& end,
+                    const FabricCounterLimit& limit) {
   const std::string counter(limit.counter);
   const Range before = range_of(judged.before, end, counter);
   const Range after = range_of(judged.after, end, counter);
   Grown grown;
   grown.limit = &limit;
-  grown.usual = limit_of(judged.profile, check_id, limit.setting, limit.usual);
+  grown.usual = limit_of(judged.profile, errors_check, limit.setting, limit.usual);
   const double window_s = std::max(judged.between_s, window_min(limit));
   const double allowed = grown.usual * window_s / limit.window_s;
   grown.growth = above(after.low, before.high);
@@ -128,20 +129,20 @@ struct PortGrowth {
   bool is_receiving_errors = false;  // any at all, below the limits too
 };
 
-bool is_unanswered(const Judged& judged, const FabricErrors& errors, const FabricEnd& end) {
+bool is_unanswered(const JudgedErrors& judged, const FabricErrors& errors, const FabricEnd& end) {
   const auto known = errors.names.find(end.guid);
   const std::string name =
       known == errors.names.end() ? judged.names.name(end.guid) : known->second;
   return errors.unanswered.contains({name, end.port}) || errors.unanswered.contains({name, 255});
 }
 
-PortGrowth judge_port(const Judged& judged, const FabricEnd& end) {
+PortGrowth judge_port(const JudgedErrors& judged, const FabricEnd& end) {
   PortGrowth port;
   if (is_unanswered(judged, judged.before, end) || is_unanswered(judged, judged.after, end)) {
     port.unknown.insert("did not answer");
     return port;
   }
-  for (const CounterLimit& limit : limits) {
+  for (const FabricCounterLimit& limit : fabric_counter_limits) {
     Grown grown = judge_counter(judged, end, limit);
     if (limit.is_at_receiver && grown.growth > 0) port.is_receiving_errors = true;
     if (grown.status == CheckStatus::unknown) port.unknown.insert(grown.text);
@@ -153,7 +154,7 @@ PortGrowth judge_port(const Judged& judged, const FabricEnd& end) {
 // ---- a cable
 
 // Damage is counted where it arrives.
-std::string blame_of(const Judged& judged, const FabricLink& link, const PortGrowth& first,
+std::string blame_of(const JudgedErrors& judged, const FabricLink& link, const PortGrowth& first,
                      const PortGrowth& second) {
   if (first.is_receiving_errors && second.is_receiving_errors) {
     return "errors arrive at both ends: the cable or a connector";
@@ -176,12 +177,12 @@ void tell_worst(const PortGrowth& first, const PortGrowth& second, HealthFinding
   finding.expected = "<= " + text_of_limit(*worst.limit, worst.usual);
 }
 
-HealthFinding judge_cable(const Judged& judged, const FabricLink& link) {
+HealthFinding judge_cable(const JudgedErrors& judged, const FabricLink& link) {
   const PortGrowth first = judge_port(judged, link.first);
   const PortGrowth second = judge_port(judged, link.second);
   const bool is_bad = !first.bad.empty() || !second.bad.empty();
   const bool is_unknown = !first.unknown.empty() || !second.unknown.empty();
-  HealthFinding finding = make_finding(check_id, "",
+  HealthFinding finding = make_finding(errors_check, "",
                                        is_bad       ? CheckStatus::fail
                                        : is_unknown ? CheckStatus::unknown
                                                     : CheckStatus::pass);
@@ -240,7 +241,8 @@ Fabric fabric_named(const FabricErrors& errors) {
 }  // namespace
 
 bool is_judged_fabric_counter(std::string_view name) {
-  return std::ranges::find(limits, name, &CounterLimit::counter) != limits.end();
+  return std::ranges::find(fabric_counter_limits, name, &FabricCounterLimit::counter) !=
+         fabric_counter_limits.end();
 }
 
 FabricFindings judge_fabric_errors(const FabricErrors& before, const FabricErrors& after,
@@ -248,14 +250,14 @@ FabricFindings judge_fabric_errors(const FabricErrors& before, const FabricError
                                    const HealthProfile& profile) {
   WorstFindings findings(profile);
   if (const std::string why = why_unknown(before, after, between); !why.empty()) {
-    HealthFinding finding = make_finding(check_id, "", CheckStatus::unknown);
+    HealthFinding finding = make_finding(errors_check, "", CheckStatus::unknown);
     finding.evidence.push_back(why);
     findings.add({}, as_infra(std::move(finding)));
     return findings.take();
   }
   const Fabric named = fabric_named(after);
-  const Judged judged{before, after, static_cast<double>(between.count()),
-                      FabricNames(links, &named), profile};
+  const JudgedErrors judged{before, after, static_cast<double>(between.count()),
+                            FabricNames(links, &named), profile};
   for (const FabricLink& link : links_to_judge(links, after)) {
     const bool is_alone = link.first == link.second;
     const HealthFinding finding = judge_cable(judged, link);

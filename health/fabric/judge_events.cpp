@@ -10,7 +10,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::string_view check_id = "fab.events";
+constexpr std::string_view events_check = "fab.events";
 constexpr double usual_flaps = 3;
 // A log from the other side of the world is ahead by no more. What is later was written by a clock
 // that was wrong.
@@ -71,8 +71,8 @@ std::map<FabricLink, Flaps> flaps_of(const UfmEvents& events, const Fabric& link
   return cables;
 }
 
-FabricFindings unknown(FaultClass fault_class, std::string why) {
-  HealthFinding finding = make_finding(check_id, "", CheckStatus::unknown);
+FabricFindings unknown_events(FaultClass fault_class, std::string why) {
+  HealthFinding finding = make_finding(events_check, "", CheckStatus::unknown);
   finding.fault_class = fault_class;
   finding.evidence.push_back(std::move(why));
   return {{"", std::move(finding)}};
@@ -83,12 +83,12 @@ FabricFindings unknown(FaultClass fault_class, std::string why) {
 FabricFindings judge_fabric_events(const UfmEvents& events, const Fabric& links, UfmTime now,
                                    const HealthProfile& profile) {
   if (!events.error.empty() || !events.first || !events.last)
-    return unknown(FaultClass::setup, events.error);
+    return unknown_events(FaultClass::setup, events.error);
   // Of a host whose clock or zone is ahead the newest event tells the least that the time can be.
   if (*events.last <= now + zones_apart) now = std::max(now, *events.last);
   std::string why = why_not_whole(events, now);
   if (why.empty() && links.ports.empty()) why = "the links are not known";
-  const double limit = std::max(1.0, limit_of(profile, check_id, "flaps", usual_flaps));
+  const double limit = std::max(1.0, limit_of(profile, events_check, "flaps", usual_flaps));
   const FabricNames names(links, &events.named);
   WorstFindings findings(profile);
   bool has_unknown = false;
@@ -99,7 +99,7 @@ FabricFindings judge_fabric_events(const UfmEvents& events, const Fabric& links,
       continue;
     }
     HealthFinding finding =
-        make_finding(check_id, "", is_bad ? CheckStatus::fail : CheckStatus::pass);
+        make_finding(events_check, "", is_bad ? CheckStatus::fail : CheckStatus::pass);
     finding.value = std::to_string(flaps.count);
     finding.expected = "< " + std::to_string(static_cast<long>(limit));
     finding.unit = "1/d";
@@ -114,7 +114,7 @@ FabricFindings judge_fabric_events(const UfmEvents& events, const Fabric& links,
   const bool is_silent = has_unknown || (all.empty() && !why.empty());
   if (!is_silent) return all;
   // One for all: the log is to blame, no cable.
-  for (FabricFinding& one : unknown(FaultClass::setup, why)) all.push_back(std::move(one));
+  for (FabricFinding& one : unknown_events(FaultClass::setup, why)) all.push_back(std::move(one));
   return all;
 }
 

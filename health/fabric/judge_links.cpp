@@ -8,19 +8,19 @@ namespace muster {
 
 namespace {
 
-constexpr std::string_view check_id = "fab.links";
+constexpr std::string_view links_check = "fab.links";
 constexpr int usual_lanes = 4;  // all cables of today's adapters and switches
 
-struct Wanted {
+struct WantedSpeed {
   int lanes = usual_lanes;
   std::optional<double> gbps;
 };
 
-struct Judged {  // what two readings and a profile are looked at with
+struct JudgedLinks {  // what two readings and a profile are looked at with
   const Fabric& now;
   const Fabric* golden;
   FabricNames names;
-  Wanted of_host;
+  WantedSpeed of_host;
 };
 
 std::string text_of_gbps(double gbps) {
@@ -30,8 +30,8 @@ std::string text_of_gbps(double gbps) {
   return text;
 }
 
-Wanted wanted_by(const HealthProfile& profile) {
-  Wanted wanted;
+WantedSpeed wanted_by(const HealthProfile& profile) {
+  WantedSpeed wanted;
   if (profile.ib.width) wanted.lanes = lanes_of(*profile.ib.width).value_or(usual_lanes);
   if (profile.ib.rate_gbps) wanted.gbps = *profile.ib.rate_gbps;
   return wanted;
@@ -57,41 +57,42 @@ std::optional<double> gbps_of(const FabricPort* port) {
   return *port->lanes * *port->lane_gbps;
 }
 
-HealthFinding with(CheckStatus status, std::string value, std::string expected,
-                   std::string evidence) {
-  HealthFinding finding = make_finding(check_id, "", status);
+HealthFinding link_finding(CheckStatus status, std::string value, std::string expected,
+                           std::string evidence) {
+  HealthFinding finding = make_finding(links_check, "", status);
   finding.value = std::move(value);
   finding.expected = std::move(expected);
   if (!evidence.empty()) finding.evidence.push_back(std::move(evidence));
   return finding;
 }
 
-HealthFinding warning(std::string value, std::string expected, std::string evidence) {
+HealthFinding link_warning(std::string value, std::string expected, std::string evidence) {
   HealthFinding finding =
-      with(CheckStatus::fail, std::move(value), std::move(expected), std::move(evidence));
+      link_finding(CheckStatus::fail, std::move(value), std::move(expected), std::move(evidence));
   finding.severity = {Remedy::warn, {}, false};
   return finding;
 }
 
 // ---- a cable of the golden topology that is not linked
 
-HealthFinding judge_unlinked_end(const Judged& judged, const FabricEnd& end, const FabricEnd& other,
-                                 const FabricPort& port) {
+HealthFinding judge_unlinked_end(const JudgedLinks& judged, const FabricEnd& end,
+                                 const FabricEnd& other, const FabricPort& port) {
   const std::string here = judged.names.end(end);
   const std::string there = judged.names.end(other);
   const std::string cable = here + " to " + there + ": ";
   if (port.peer) {
     const std::string found = judged.names.end(*port.peer);
-    return warning(found, there, here + " is cabled to " + found + ", not to " + there);
+    return link_warning(found, there, here + " is cabled to " + found + ", not to " + there);
   }
   if (port.state == PortState::active) {
-    return with(CheckStatus::fail, "no answer", "Active",
-                cable + "linked, and what is at the other end does not answer");
+    return link_finding(CheckStatus::fail, "no answer", "Active",
+                        cable + "linked, and what is at the other end does not answer");
   }
-  return with(CheckStatus::fail, text_of_state(port), "Active", cable + text_of_state(port));
+  return link_finding(CheckStatus::fail, text_of_state(port), "Active",
+                      cable + text_of_state(port));
 }
 
-void judge_unlinked(const Judged& judged, const FabricLink& link, WorstFindings& findings) {
+void judge_unlinked(const JudgedLinks& judged, const FabricLink& link, WorstFindings& findings) {
   const auto subjects = judged.names.cable(link);
   const auto add = [&](const HealthFinding& finding) {
     for (const FabricSubject& subject : subjects) findings.add(subject, finding);
@@ -107,16 +108,16 @@ void judge_unlinked(const Judged& judged, const FabricLink& link, WorstFindings&
     add(judge_unlinked_end(judged, link.second, link.first, *second));
   }
   if (first == nullptr && second == nullptr) {
-    add(with(CheckStatus::unknown, "", "Active",
-             judged.names.end(link.first) + " to " + judged.names.end(link.second) +
-                 ": neither end was seen"));
+    add(link_finding(CheckStatus::unknown, "", "Active",
+                     judged.names.end(link.first) + " to " + judged.names.end(link.second) +
+                         ": neither end was seen"));
   }
 }
 
 // ---- a cable that is linked
 
-Wanted wanted_of(const Judged& judged, const FabricLink& link, bool is_of_host) {
-  Wanted wanted{judged.of_host.lanes, std::nullopt};
+WantedSpeed wanted_of(const JudgedLinks& judged, const FabricLink& link, bool is_of_host) {
+  WantedSpeed wanted{judged.of_host.lanes, std::nullopt};
   if (is_of_host) wanted.gbps = judged.of_host.gbps;
   if (wanted.gbps || judged.golden == nullptr) return wanted;
   wanted.gbps = gbps_of(find_port(*judged.golden, link.first));
@@ -124,43 +125,45 @@ Wanted wanted_of(const Judged& judged, const FabricLink& link, bool is_of_host) 
   return wanted;
 }
 
-HealthFinding judge_linked_end(const FabricPort& port, const Wanted& wanted,
+HealthFinding judge_linked_end(const FabricPort& port, const WantedSpeed& wanted,
                                const std::string& cable) {
   const std::string lanes_wanted = std::to_string(wanted.lanes) + "X";
   if (port.state == PortState::down) {
-    return with(CheckStatus::fail, text_of_state(port), "Active", cable + text_of_state(port));
+    return link_finding(CheckStatus::fail, text_of_state(port), "Active",
+                        cable + text_of_state(port));
   }
   if (port.state != PortState::active) {
-    return warning(text_of_state(port), "Active",
-                   cable + "no subnet manager has brought it up: " + text_of_state(port));
+    return link_warning(text_of_state(port), "Active",
+                        cable + "no subnet manager has brought it up: " + text_of_state(port));
   }
   if (!port.lanes) {
-    return with(CheckStatus::unknown, "", lanes_wanted, cable + "its width was not told");
+    return link_finding(CheckStatus::unknown, "", lanes_wanted, cable + "its width was not told");
   }
   const std::string lanes = std::to_string(*port.lanes) + "X";
   if (*port.lanes < wanted.lanes) {
-    return with(CheckStatus::fail, lanes, lanes_wanted, cable + lanes + ", " + lanes_wanted);
+    return link_finding(CheckStatus::fail, lanes, lanes_wanted,
+                        cable + lanes + ", " + lanes_wanted);
   }
-  if (!wanted.gbps) return with(CheckStatus::pass, lanes, lanes_wanted, "");
+  if (!wanted.gbps) return link_finding(CheckStatus::pass, lanes, lanes_wanted, "");
   const auto gbps = gbps_of(&port);
   const std::string gbps_wanted = ">= " + text_of_gbps(*wanted.gbps);
   if (!gbps) {
-    return with(CheckStatus::unknown, "", gbps_wanted, cable + "its speed was not told");
+    return link_finding(CheckStatus::unknown, "", gbps_wanted, cable + "its speed was not told");
   }
   const bool is_slow = *gbps < *wanted.gbps;
   const std::string found = cable + text_of_gbps(*gbps) + " Gb/s";
-  HealthFinding finding = with(is_slow ? CheckStatus::fail : CheckStatus::pass, text_of_gbps(*gbps),
-                               gbps_wanted, is_slow ? found : "");
+  HealthFinding finding = link_finding(is_slow ? CheckStatus::fail : CheckStatus::pass,
+                                       text_of_gbps(*gbps), gbps_wanted, is_slow ? found : "");
   finding.unit = "Gb/s";
   return finding;
 }
 
-void judge_linked(const Judged& judged, const FabricLink& link, WorstFindings& findings) {
+void judge_linked(const JudgedLinks& judged, const FabricLink& link, WorstFindings& findings) {
   const std::string cable =
       judged.names.end(link.first) + " to " + judged.names.end(link.second) + ": ";
   for (const FabricSubject& subject : judged.names.cable(link)) {
     const bool is_of_host = !subject.host.empty();
-    const Wanted wanted = wanted_of(judged, link, is_of_host);
+    const WantedSpeed wanted = wanted_of(judged, link, is_of_host);
     for (const FabricEnd& end : {link.first, link.second}) {
       const FabricPort* port = find_port(judged.now, end);
       if (port != nullptr) findings.add(subject, judge_linked_end(*port, wanted, cable));
@@ -184,13 +187,13 @@ FabricFindings judge_fabric_links(const Fabric& now, const Fabric* golden,
   WorstFindings findings(profile);
   if (!now.reading.error.empty() || now.ports.empty()) {
     const std::string& error = now.reading.error;
-    findings.add({}, with(CheckStatus::unknown, "", "4X",
-                          error.empty() ? "the tool told of no port" : error));
+    findings.add({}, link_finding(CheckStatus::unknown, "", "4X",
+                                  error.empty() ? "the tool told of no port" : error));
     auto unknown = findings.take();
     spare_nodes(unknown);
     return unknown;
   }
-  const Judged judged{now, golden, FabricNames(now, golden), wanted_by(profile)};
+  const JudgedLinks judged{now, golden, FabricNames(now, golden), wanted_by(profile)};
   for (const FabricLink& link : links_of(now)) judge_linked(judged, link, findings);
   if (golden != nullptr) {
     for (const FabricLink& link : links_of(*golden)) {

@@ -3,6 +3,7 @@
 
 #include "health/fabric/ber.h"
 #include "health/fabric/text_cursor.h"
+#include "health/mentions.h"
 
 namespace muster {
 
@@ -38,13 +39,9 @@ std::string_view unquoted(std::string_view text) {
   return text;
 }
 
-bool has(std::string_view text, std::string_view part) {
-  return text.find(part) != text.npos;
-}
-
-BerKind kind_of(std::string_view table) {
-  if (has(table, "SYMBOL")) return BerKind::symbol;
-  return has(table, "EFF") ? BerKind::effective : BerKind::other;
+BerKind kind_of_table(std::string_view table) {
+  if (mentions(table, "SYMBOL")) return BerKind::symbol;
+  return mentions(table, "EFF") ? BerKind::effective : BerKind::other;
 }
 
 }  // namespace
@@ -60,10 +57,10 @@ void BerReader::take_line(std::string_view line) {
   if (line.starts_with("START_")) {
     const std::string_view table = line.substr(6);
     const bool is_of_trouble = table.starts_with("WARNINGS") || table.starts_with("ERRORS");
-    has_warnings_ = is_of_trouble && has(table, "BER");
-    is_of_interest_ =
-        has_warnings_ || (!is_of_trouble && (has(table, "BER") || table.starts_with("PHY_DB")));
-    kind_ = kind_of(table);
+    has_warnings_ = is_of_trouble && mentions(table, "BER");
+    is_of_interest_ = has_warnings_ ||
+                      (!is_of_trouble && (mentions(table, "BER") || table.starts_with("PHY_DB")));
+    kind_ = kind_of_table(table);
     is_in_table_ = is_header_due_ = true;
     return;
   }

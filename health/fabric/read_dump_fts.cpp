@@ -7,7 +7,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::uint64_t lid_most = 0xbfff;  // of one receiver; above are groups
+constexpr std::uint64_t unicast_lid_most = 0xbfff;  // of one receiver; above are groups
 // 3,000 switches with 40,000 addresses each; rubbish would ask for more.
 constexpr std::size_t places_most = 128u << 20;
 
@@ -49,7 +49,7 @@ class TablesReader {
     const auto lid = cursor.take_hex();
     const auto port = cursor.take_number();
     const std::string_view rest = trimmed(cursor.rest());
-    const bool is_entry = lid && *lid <= lid_most && port && *port <= no_out_port;
+    const bool is_entry = lid && *lid <= unicast_lid_most && port && *port <= no_out_port;
     if (!is_open_ || !is_entry || (!rest.empty() && rest.front() != ':')) return false;
     const auto place = static_cast<std::size_t>(*lid);
     if (place >= table_.size()) {

@@ -13,7 +13,7 @@ struct Declared {  // the node that the lines below it belong to
   std::string name;
 };
 
-std::optional<FabricNodeKind> kind_of(std::string_view word) {
+std::optional<FabricNodeKind> kind_of_listed(std::string_view word) {
   if (word == "CA" || word == "Ca") return FabricNodeKind::adapter;
   if (word == "SW" || word == "Switch") return FabricNodeKind::switch_node;
   if (word == "RT" || word == "Rt") return FabricNodeKind::router;
@@ -29,8 +29,8 @@ struct ListedEnd {
   int lid;
 };
 
-std::optional<ListedEnd> take_end(TextCursor& cursor) {
-  const auto kind = kind_of(cursor.take_word());
+std::optional<ListedEnd> take_listed_end(TextCursor& cursor) {
+  const auto kind = kind_of_listed(cursor.take_word());
   const auto lid = cursor.take_number();
   const auto port = cursor.take_port();
   const auto guid = cursor.take_guid();
@@ -54,7 +54,7 @@ std::optional<std::pair<std::string_view, std::string_view>> names_of(std::strin
 }
 
 bool read_linked(TextCursor& cursor, const ListedEnd& from, FabricPort port, Fabric& fabric) {
-  const auto to = take_end(cursor);
+  const auto to = take_listed_end(cursor);
   const auto names = names_of(cursor.rest());
   if (!to || !names || to->end == from.end) return false;
   note_node(fabric, from.end.guid, names->first, from.kind);
@@ -67,7 +67,7 @@ bool read_linked(TextCursor& cursor, const ListedEnd& from, FabricPort port, Fab
 
 bool read_listed(std::string_view line, Fabric& fabric) {
   TextCursor cursor(line);
-  const auto from = take_end(cursor);
+  const auto from = take_listed_end(cursor);
   if (!from) return false;
   note_lid(fabric, *from);
   FabricPort port;
@@ -110,7 +110,7 @@ std::optional<int> take_bracket(TextCursor& cursor, std::uint64_t& port_guid) {
 
 bool read_declaration(std::string_view line, Declared& node, Fabric& fabric) {
   TextCursor cursor(line);
-  const auto kind = kind_of(cursor.take_word());
+  const auto kind = kind_of_listed(cursor.take_word());
   const auto port_count = cursor.take_number();
   FabricNodeKind kind_in_id = FabricNodeKind::unknown;
   const auto guid = take_id(cursor, kind_in_id);

@@ -13,7 +13,7 @@ constexpr std::size_t cables_max = 100'000;
 constexpr std::size_t times_max = 100;
 
 // So many digits and no more.
-std::optional<int> take_digits(std::string_view& text, std::size_t count) {
+std::optional<int> take_exact_digits(std::string_view& text, std::size_t count) {
   if (text.size() < count) return std::nullopt;
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + count, value);
@@ -32,17 +32,17 @@ bool take_char(std::string_view& text, char wanted) {
 // "2023-12-20 07:46:24.442", with or without what is behind the point.
 std::optional<UfmTime> take_time(std::string_view& text) {
   using namespace std::chrono;
-  const auto y = take_digits(text, 4);
+  const auto y = take_exact_digits(text, 4);
   if (!y || !take_char(text, '-')) return std::nullopt;
-  const auto mo = take_digits(text, 2);
+  const auto mo = take_exact_digits(text, 2);
   if (!mo || !take_char(text, '-')) return std::nullopt;
-  const auto d = take_digits(text, 2);
+  const auto d = take_exact_digits(text, 2);
   if (!d || !take_char(text, ' ')) return std::nullopt;
-  const auto h = take_digits(text, 2);
+  const auto h = take_exact_digits(text, 2);
   if (!h || !take_char(text, ':')) return std::nullopt;
-  const auto mi = take_digits(text, 2);
+  const auto mi = take_exact_digits(text, 2);
   if (!mi || !take_char(text, ':')) return std::nullopt;
-  const auto s = take_digits(text, 2);
+  const auto s = take_exact_digits(text, 2);
   const year_month_day day{year(*y), month(static_cast<unsigned>(*mo)),
                            std::chrono::day(static_cast<unsigned>(*d))};
   if (!s || !day.ok() || *h > 23 || *mi > 59 || *s > 60) return std::nullopt;
@@ -80,14 +80,14 @@ struct NamedEnd {
   FabricNodeKind kind = FabricNodeKind::unknown;
 };
 
-FabricNodeKind kind_of(std::string_view word) {
+FabricNodeKind kind_of_named(std::string_view word) {
   if (word == "Switch") return FabricNodeKind::switch_node;
   return word == "Computer" || word == "Host" ? FabricNodeKind::adapter : FabricNodeKind::unknown;
 }
 
 // "(Switch:leaf1:1/17/1)9c0591030090e000:33". A name may hold anything but the bracket that ends
 // it.
-std::optional<NamedEnd> take_end(std::string_view& text) {
+std::optional<NamedEnd> take_named_end(std::string_view& text) {
   if (!take_char(text, '(')) return std::nullopt;
   const std::size_t close = text.find(')');
   if (close == text.npos) return std::nullopt;
@@ -105,7 +105,7 @@ std::optional<NamedEnd> take_end(std::string_view& text) {
   NamedEnd named{{*guid, *port}, {}, FabricNodeKind::unknown};
   const std::size_t colon = words.find(':');
   if (colon == words.npos) return named;
-  named.kind = kind_of(trimmed(words.substr(0, colon)));
+  named.kind = kind_of_named(trimmed(words.substr(0, colon)));
   const std::string_view rest = words.substr(colon + 1);
   named.name = trimmed(rest.substr(0, rest.find(':')));
   return named;
@@ -139,11 +139,11 @@ void UfmEventReader::take_line(std::string_view line) {
 
 void UfmEventReader::take_link_down(std::string_view message, UfmTime at, std::string_view line) {
   message = trimmed(message);
-  const auto one = take_end(message);
+  const auto one = take_named_end(message);
   message = trimmed(message);
   const bool has_dash = one && take_char(message, '-');
   message = trimmed(message);
-  const auto other = has_dash ? take_end(message) : std::nullopt;
+  const auto other = has_dash ? take_named_end(message) : std::nullopt;
   if (!other) {
     --events_.events;
     ++events_.skipped_lines;

@@ -16,8 +16,6 @@ constexpr double crc_max_per_s = 100;
 constexpr int lanes_usual = 16;
 constexpr int link_is_up = 1;
 
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
-
 std::optional<double> uptime_s(const SourceFiles& files) {
   const auto text = files.text("/proc/uptime");
   if (!text || text->empty()) return std::nullopt;
@@ -239,18 +237,18 @@ GpuOutcome judge_pcie_aer(const GpuView& gpu) {
                             std::to_string(grown[1]) + ", correctable " + std::to_string(grown[0]);
   const std::string expected = "no growth";
   if (grown[2] > 0) return check.failed(value, expected);
-  if (grown[1] > 0 || grown[0] > 0) return check.failed(value, expected, warn);
+  if (grown[1] > 0 || grown[0] > 0) return check.failed(value, expected, only_warn);
   return check.passed(value, expected);
 }
 
-constexpr std::array<GpuJudge, 8> judges{judge_active,      judge_speed,   judge_errors_4,
-                                         judge_errors_5,    judge_fabric,  judge_pcie_link,
-                                         judge_pcie_replay, judge_pcie_aer};
+constexpr std::array<GpuJudge, 8> link_judges{judge_active,      judge_speed,   judge_errors_4,
+                                              judge_errors_5,    judge_fabric,  judge_pcie_link,
+                                              judge_pcie_replay, judge_pcie_aer};
 
 }  // namespace
 
 std::span<const GpuJudge> gpu_link_judges() {
-  return judges;
+  return link_judges;
 }
 
 }  // namespace muster

@@ -130,7 +130,7 @@ GpuOutcome judge_repair_pending(const GpuView& gpu) {
                       "channel 0, TPC 0");
 }
 
-constexpr std::array<GpuJudge, 10> judges{
+constexpr std::array<GpuJudge, 10> memory_judges{
     judge_ecc_mode,      judge_double_bits,   judge_corrected,   judge_sram,
     judge_remap_failure, judge_remap_pending, judge_remap_count, judge_retired_pages,
     judge_unrepairable,  judge_repair_pending};
@@ -138,7 +138,7 @@ constexpr std::array<GpuJudge, 10> judges{
 }  // namespace
 
 std::span<const GpuJudge> gpu_memory_judges() {
-  return judges;
+  return memory_judges;
 }
 
 }  // namespace muster

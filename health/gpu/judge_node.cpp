@@ -15,7 +15,6 @@ constexpr int code_no_library = 12;
 constexpr int code_versions_differ = 18;
 
 constexpr CheckSeverity cfg{Remedy::drain, {}, false};
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
 
 HealthFinding outcome(std::string_view id, CheckStatus status, std::string value,
                       std::string expected) {
@@ -145,7 +144,7 @@ void judge_firmware_versions(const GpuSituation& situation, std::vector<HealthFi
   for (const auto& [index, version] : told) {
     HealthFinding finding = judged("gpu.versions", version == usual->first, version, usual->first);
     finding.device = "gpu" + std::to_string(index);
-    finding.severity = warn;
+    finding.severity = only_warn;
     findings.push_back(std::move(finding));
   }
 }

@@ -91,12 +91,13 @@ GpuOutcome judge_identity(const GpuView& gpu) {
                       *uuid + " at " + place_of(*gpu.device_before));
 }
 
-constexpr std::array<GpuJudge, 3> judges{judge_lost, judge_recovery_action, judge_identity};
+constexpr std::array<GpuJudge, 3> presence_judges{judge_lost, judge_recovery_action,
+                                                  judge_identity};
 
 }  // namespace
 
 std::span<const GpuJudge> gpu_presence_judges() {
-  return judges;
+  return presence_judges;
 }
 
 }  // namespace muster

@@ -20,8 +20,6 @@ constexpr double clock_tolerance_mhz = 30;
 // A driver and its contexts hold some hundred MiB.
 constexpr std::int64_t memory_used_max = 1ll << 30;
 
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
-
 std::string joined(const std::string& text, const std::string& more) {
   return text.empty() ? more : text + ", " + more;
 }
@@ -55,7 +53,7 @@ GpuOutcome judge_throttle(const GpuView& gpu) {
   const std::string expected = "none, < " + std::to_string(std::lround(most)) + " %";
   if ((*reasons & hardware_reasons) != 0 || hardware >= most) return check.failed(value, expected);
   if ((*reasons & reason_sw_thermal) != 0 || software >= most)
-    return check.failed(value, expected, warn);
+    return check.failed(value, expected, only_warn);
   return check.passed(value, expected);
 }
 
@@ -207,14 +205,14 @@ GpuOutcome judge_topology(const GpuView& gpu) {
                       std::to_string(std::lround(*wanted)));
 }
 
-constexpr std::array<GpuJudge, 10> judges{
+constexpr std::array<GpuJudge, 10> state_judges{
     judge_throttle,    judge_temperature, judge_persistence, judge_modes, judge_clocks,
     judge_power_limit, judge_processes,   judge_inforom,     judge_gsp,   judge_topology};
 
 }  // namespace
 
 std::span<const GpuJudge> gpu_state_judges() {
-  return judges;
+  return state_judges;
 }
 
 }  // namespace muster

@@ -14,7 +14,6 @@ namespace {
 // Of a healthy controller: 65,535 records at most, of which one has room for some thousands.
 constexpr std::size_t lines_max = 65'536;
 constexpr std::size_t line_max = 512;
-constexpr std::string_view empty_log = "SEL has no entries";
 
 std::optional<int> number(std::string_view text) {
   int value = 0;
@@ -89,7 +88,7 @@ bool is_record_number(std::string_view text) {
 // "1b,11/23/26,11:49:42 UTC,Memory #0x53,Uncorrectable ECC,Asserted"; before the clock was set:
 // "1, Pre-Init ,0000000748,Memory #0x53,Uncorrectable ECC,Asserted". What happened may hold commas.
 bool read_event(std::string_view line, BmcLog& log) {
-  if (line == empty_log) return true;
+  if (line == bmc_empty_log) return true;
   const auto fields = split(line, ',');
   if (fields.size() < 4 || !is_record_number(fields[0])) return false;
   const std::string_view direction = trimmed(fields.back());

@@ -31,6 +31,8 @@ struct BmcLog {
   bool is_cut = false;
   bool is_whole() const { return skipped_lines == 0 && !is_cut; }
 };
+// What the tool says of a log without records, on its standard error or output.
+inline constexpr std::string_view bmc_empty_log = "SEL has no entries";
 // `ipmitool -c sel list`, of which records in a maker's own form are left out.
 BmcLog read_bmc_log(std::string_view text);
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "health/active/tool_process.h"
+#include "health/host/bmc_text.h"
 #include "health/probe_calls.h"
 #include "health/trimmed.h"
 
@@ -42,12 +43,11 @@ const std::array<Question, 3>& questions() {
 constexpr std::array<const char*, 3> device_names{"dev/ipmi0", "dev/ipmi/0", "dev/ipmidev/0"};
 // Somebody else's question is answered within that time.
 constexpr std::chrono::seconds turn_limit{5};
-constexpr std::chrono::milliseconds between_looks{200};
+constexpr std::chrono::milliseconds between_tool_looks{200};
 // As much as a source may say; a log of 4,000 events has 320 KiB.
 constexpr std::size_t output_max = 900u << 10;
 constexpr std::size_t said_max = 200;
 constexpr int not_found = 127;  // of env
-constexpr std::string_view empty_log = "SEL has no entries";
 
 // Open in this process and the tool's: locked for as long as either lives.
 class DeviceLock {
@@ -70,7 +70,7 @@ class DeviceLock {
     while (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
       if (Clock::now() >= until) return false;
       if (alive) alive();
-      std::this_thread::sleep_for(between_looks);
+      std::this_thread::sleep_for(between_tool_looks);
     }
     return true;
   }
@@ -119,8 +119,8 @@ FileReading answer_of(const Question& question, const ToolRun& run) {
   if (is_log && run.errors.find("command failed") != std::string::npos)
     return {run.output, with_words("ipmitool did not read to the end", run), false};
   if (!trimmed(run.output).empty()) return {run.output, {}, false};
-  if (is_log && run.errors.find(empty_log) != std::string::npos)
-    return {std::string(empty_log) + "\n", {}, false};
+  if (is_log && run.errors.find(bmc_empty_log) != std::string::npos)
+    return {std::string(bmc_empty_log) + "\n", {}, false};
   return {{}, with_words("ipmitool said nothing", run), false};
 }
 
@@ -128,7 +128,8 @@ FileReading ask(const Question& question, DeviceLock& lock, const std::function<
   const auto until = Clock::now() + question.limit;
   ToolProcess tool(argv_of(question), output_max);
   lock.let_go();
-  while (!tool.is_over(std::min(until, Clock::now() + between_looks)) && Clock::now() < until) {
+  while (!tool.is_over(std::min(until, Clock::now() + between_tool_looks)) &&
+         Clock::now() < until) {
     if (alive) alive();
   }
   const ToolRun run = tool.wait(until);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view mountinfo = "/proc/self/mountinfo";
 
-std::string_view next_word(std::string_view& line, char separator = ' ') {
+std::string_view next_mount_word(std::string_view& line, char separator = ' ') {
   const std::string_view word = line.substr(0, line.find(separator));
   line.remove_prefix(std::min(line.size(), word.size() + 1));
   return word;
@@ -46,20 +46,20 @@ std::optional<Mount> parse_mount(std::string_view line) {
   if (middle == line.npos) return std::nullopt;
   std::string_view left = line.substr(0, middle);
   std::string_view right = line.substr(middle + 3);
-  for (int skipped = 0; skipped < 4; ++skipped) next_word(left);
+  for (int skipped = 0; skipped < 4; ++skipped) next_mount_word(left);
   Mount mount;
-  mount.point = unescaped(next_word(left));
-  mount.options = next_word(left);
-  mount.type = next_word(right);
-  mount.source = unescaped(next_word(right));
-  mount.system_options = next_word(right);
+  mount.point = unescaped(next_mount_word(left));
+  mount.options = next_mount_word(left);
+  mount.type = next_mount_word(right);
+  mount.source = unescaped(next_mount_word(right));
+  mount.system_options = next_mount_word(right);
   if (!mount.point.starts_with('/') || mount.type.empty()) return std::nullopt;
   return mount;
 }
 
 bool has_option(std::string_view options, std::string_view wanted) {
   while (!options.empty()) {
-    if (next_word(options, ',') == wanted) return true;
+    if (next_mount_word(options, ',') == wanted) return true;
   }
   return false;
 }
@@ -99,7 +99,7 @@ void judge_answer(JudgedCheck& judged, const SourceFiles& files, const std::stri
 std::vector<Mount> parse_mountinfo(std::string_view text) {
   std::vector<Mount> mounts;
   while (!text.empty()) {
-    if (auto mount = parse_mount(next_word(text, '\n'))) mounts.push_back(*std::move(mount));
+    if (auto mount = parse_mount(next_mount_word(text, '\n'))) mounts.push_back(*std::move(mount));
   }
   return mounts;
 }

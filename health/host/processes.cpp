@@ -12,7 +12,7 @@ namespace {
 // A finding names this many of them.
 constexpr std::size_t named_max = 16;
 
-std::string_view next_word(std::string_view& text) {
+std::string_view next_stat_word(std::string_view& text) {
   const std::size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
   text.remove_prefix(begin);
   const std::string_view word = text.substr(0, text.find_first_of(" \n"));
@@ -71,12 +71,12 @@ std::optional<ProcessState> parse_process_stat(std::string_view text) {
   ProcessState process;
   process.name = text.substr(open + 1, close - open - 1);
   std::string_view rest = text.substr(close + 1);
-  const std::string_view state = next_word(rest);
-  for (int skipped = 4; skipped <= 13; ++skipped) next_word(rest);  // fields as in proc(5)
-  const auto user = whole_number<std::uint64_t>(next_word(rest));
-  const auto system = whole_number<std::uint64_t>(next_word(rest));
-  for (int skipped = 16; skipped <= 21; ++skipped) next_word(rest);
-  const auto start = whole_number<std::uint64_t>(next_word(rest));
+  const std::string_view state = next_stat_word(rest);
+  for (int skipped = 4; skipped <= 13; ++skipped) next_stat_word(rest);  // fields as in proc(5)
+  const auto user = whole_number<std::uint64_t>(next_stat_word(rest));
+  const auto system = whole_number<std::uint64_t>(next_stat_word(rest));
+  for (int skipped = 16; skipped <= 21; ++skipped) next_stat_word(rest);
+  const auto start = whole_number<std::uint64_t>(next_stat_word(rest));
   if (state.size() != 1 || !user || !system || !start) return std::nullopt;
   process.state = state.front();
   process.cpu_ticks = *user + *system;
@@ -90,7 +90,7 @@ std::optional<std::uint64_t> parse_sleeps(std::string_view text) {
   if (found == text.npos) return std::nullopt;
   text.remove_prefix(found + key.size());
   text.remove_prefix(std::min(text.find_first_not_of("\t "), text.size()));
-  return whole_number<std::uint64_t>(next_word(text));
+  return whole_number<std::uint64_t>(next_stat_word(text));
 }
 
 ProcessStates process_states_of(const SourceFiles& files) {

@@ -10,7 +10,6 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
 constexpr CheckSeverity warn_then_drain{Remedy::warn, Remedy::drain, false};
 constexpr CheckSeverity drain{Remedy::drain, {}, false};
 constexpr CheckSeverity stop_and_drain{Remedy::drain, {}, true};
@@ -21,10 +20,10 @@ constexpr CounterLimit none_per_h(std::string_view name, CheckSeverity severity)
   return {name, 0, hours(1), severity, false};
 }
 constexpr CounterLimit per_second(std::string_view name, double usual) {
-  return {name, usual, seconds(1), warn, false};
+  return {name, usual, seconds(1), only_warn, false};
 }
 // What another end or the path did: fewer than 100 an hour are of no account.
-constexpr CounterLimit below_per_h{"warn_per_h", 100, hours(1), warn, true};
+constexpr CounterLimit below_per_h{"warn_per_h", 100, hours(1), only_warn, true};
 
 // Bits of the registers: PortCounters of the InfiniBand specification, volume 1, chapter 16.
 constexpr std::array rules{
@@ -70,17 +69,17 @@ constexpr std::array rules{
     CounterRule{"ib.transport",
                 "hw_counters/req_transport_retries_exceeded",
                 32,
-                {none_per_h("retries_per_h", warn)},
+                {none_per_h("retries_per_h", only_warn)},
                 true},
     CounterRule{"ib.transport",
                 "hw_counters/packet_seq_err",
                 32,
-                {none_per_h("packet_seq_per_h", warn)},
+                {none_per_h("packet_seq_per_h", only_warn)},
                 true},
     CounterRule{"ib.transport",
                 "hw_counters/rx_icrc_encapsulated",
                 32,
-                {none_per_h("icrc_per_h", warn)},
+                {none_per_h("icrc_per_h", only_warn)},
                 true},
     // Adaptive routing reorders packets on a healthy fabric.
     CounterRule{"ib.transport",

@@ -21,8 +21,6 @@ constexpr int physical_disabled = 3;
 constexpr int physical_link_up = 5;
 constexpr int physical_last = 7;  // Phy Test
 
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
-
 HealthFinding judge_state(const SourceFiles& files, const HealthProfile&,
                           const InfinibandPort& port) {
   HealthFinding finding = port_finding("ib.state", port, "state");
@@ -35,7 +33,7 @@ HealthFinding judge_state(const SourceFiles& files, const HealthProfile&,
   if (!state || state->number == state_active || state->number > state_last)
     return as_not_understood(std::move(finding), read.text);
   // INIT, ARMED and ACTIVE_DEFER: the link is there, the subnet manager is not through with it.
-  if (state->number > state_down) return as_failed(std::move(finding), warn);
+  if (state->number > state_down) return as_failed(std::move(finding), only_warn);
   return as_failed(std::move(finding));
 }
 
@@ -53,7 +51,7 @@ HealthFinding judge_physical(const SourceFiles& files, const HealthProfile&,
     return as_not_understood(std::move(finding), read.text);
   if (state->number == physical_polling || state->number == physical_disabled)
     return as_failed(std::move(finding));
-  return as_failed(std::move(finding), warn);  // asleep, in training, recovering
+  return as_failed(std::move(finding), only_warn);  // asleep, in training, recovering
 }
 
 // Of a link that is down the driver tells some rate.
@@ -183,7 +181,7 @@ std::vector<HealthFinding> judge_links(const SourceFiles& files, const HealthPro
   };
   constexpr Check checks[] = {
       {"ib.state", true, judge_state},    {"ib.phys", true, judge_physical},
-      {"ib.rate", true, judge_rate},      {"ib.link_layer", false, judge_link_layer},
+      {"ib.rate", false, judge_rate},     {"ib.link_layer", false, judge_link_layer},
       {"ib.lid", false, judge_lid},       {"ib.pkey", false, judge_partition},
       {"ib.gid", false, judge_global_id},
   };

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 // Many times what condemns a link; the oldest go first.
 constexpr std::size_t downs_max = 64;
 // More devices than any node has.
-constexpr std::size_t devices_max = 256;
+constexpr std::size_t flapping_devices_max = 256;
 
 std::optional<std::string> device_at(const SourceFiles& files, std::string_view address) {
   for (const InfinibandPort& port : find_ports(files)) {
@@ -75,7 +75,7 @@ LinkFlaps::LinkFlaps(const std::vector<LinkFlapTrack>& state) {
   for (const LinkFlapTrack& saved : state) {
     const bool is_one = !saved.downs.empty() && saved.downs.size() <= downs_max &&
                         saved.downs.front().count() >= 0 && std::ranges::is_sorted(saved.downs);
-    if (is_one && tracks_.size() < devices_max) tracks_[saved.device] = saved;
+    if (is_one && tracks_.size() < flapping_devices_max) tracks_[saved.device] = saved;
   }
 }
 
@@ -84,7 +84,7 @@ void LinkFlaps::observe(const LinkEvent& event, const SourceFiles& files,
                         std::chrono::seconds since_boot) {
   if (event.is_up || since_boot < link_grace(profile, "ib.flap") || at.count() < 0) return;
   const auto device = device_at(files, event.pci_address);
-  if (!device || (tracks_.size() >= devices_max && !tracks_.contains(*device))) return;
+  if (!device || (tracks_.size() >= flapping_devices_max && !tracks_.contains(*device))) return;
   LinkFlapTrack& track = tracks_[*device];
   track.device = *device;
   auto& downs = track.downs;

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "health/mentions.h"
+
 namespace muster {
 
 namespace {
 
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != text.npos;
-}
-
 template <typename... Part>
 bool holds_any(std::string_view text, Part... parts) {
-  return (holds(text, parts) || ...);
+  return (mentions(text, parts) || ...);
 }
 
 bool is_letter(char c) {
@@ -29,21 +27,22 @@ bool holds_word(std::string_view text, std::string_view word) {
 }
 
 bool fell_off(std::string_view text) {
-  return holds(text, "fallen off the bus");
+  return mentions(text, "fallen off the bus");
 }
 
 bool has_invalid_peermem_context(std::string_view text) {
-  return holds(text, "detected invalid context");
+  return mentions(text, "detected invalid context");
 }
 
 bool is_mlx5_fatal(std::string_view text) {
-  return holds(text, "mlx5") && holds_any(text, "health compromised", "leak of a command resource",
-                                          "unrecoverable hardware error");
+  return mentions(text, "mlx5") &&
+         holds_any(text, "health compromised", "leak of a command resource",
+                   "unrecoverable hardware error");
 }
 
 bool is_mlx5_warning(std::string_view text) {
-  return holds(text, "mlx5") && holds_any(text, "insufficient power", "High Temperature",
-                                          "Cable unplugged", "NETDEV WATCHDOG");
+  return mentions(text, "mlx5") && holds_any(text, "insufficient power", "High Temperature",
+                                             "Cable unplugged", "NETDEV WATCHDOG");
 }
 
 // Lines that the kernel itself begins so: a program may call itself "BUG:" and then crash.
@@ -59,8 +58,8 @@ bool is_stalled_rcu(std::string_view text) {
 bool is_hung(std::string_view text) {
   const bool is_lockup =
       begins_with_any(text, "watchdog: BUG: soft", "BUG: soft", "NMI watchdog") &&
-      holds(text, "soft lockup");
-  return is_lockup || holds(text, "blocked for more than") || is_stalled_rcu(text);
+      mentions(text, "soft lockup");
+  return is_lockup || mentions(text, "blocked for more than") || is_stalled_rcu(text);
 }
 
 bool is_oops(std::string_view text) {
@@ -74,35 +73,35 @@ bool is_out_of_memory(std::string_view text) {
 
 // An error that memory or the processor could not correct.
 bool is_uncorrected(std::string_view text) {
-  const bool is_memory_controller = holds(text, "EDAC") && holds(text, " UE ");
+  const bool is_memory_controller = mentions(text, "EDAC") && mentions(text, " UE ");
   const bool is_hardware_error =
-      holds(text, "Hardware Error") &&
+      mentions(text, "Hardware Error") &&
       holds_any(text, "ncorrected", "event severity: fatal", "Machine Check Exception");
   return is_memory_controller || is_hardware_error;
 }
 
 bool is_hardware_error(std::string_view text) {
-  return holds(text, "Hardware Error") || (holds(text, "EDAC") && holds(text, " CE "));
+  return mentions(text, "Hardware Error") || (mentions(text, "EDAC") && mentions(text, " CE "));
 }
 
 bool is_silent_nfs(std::string_view text) {
   const std::size_t server = text.find("nfs: server ");
-  return server != text.npos && holds(text.substr(server), " not responding");
+  return server != text.npos && mentions(text.substr(server), " not responding");
 }
 
 bool is_remounted_read_only(std::string_view text) {
-  return holds(text, "Remounting filesystem read-only");
+  return mentions(text, "Remounting filesystem read-only");
 }
 
 // The parameters that the kernel was started with name what it may do, not what happened.
 bool is_command_line(std::string_view text) {
-  return holds(text.substr(0, 32), "ommand line");
+  return mentions(text.substr(0, 32), "ommand line");
 }
 
 // Of a program that crashed, under the name that it gave itself.
 bool is_about_program(std::string_view text) {
-  return text.starts_with("traps: ") || holds(text, "]: segfault at ") ||
-         holds(text, "bad frame in ");
+  return text.starts_with("traps: ") || mentions(text, "]: segfault at ") ||
+         mentions(text, "bad frame in ");
 }
 
 constexpr CheckSeverity warn{Remedy::warn, {}, false};
@@ -185,8 +184,8 @@ const KernelRule* find_kernel_rule(std::string_view text) {
 std::optional<bool> parse_link_change(std::string_view text) {
   const std::size_t driver = text.find("mlx5_core ");
   if (driver == text.npos) return std::nullopt;
-  if (holds(text.substr(driver), "Link down")) return false;
-  if (holds(text.substr(driver), "Link up")) return true;
+  if (mentions(text.substr(driver), "Link down")) return false;
+  if (mentions(text.substr(driver), "Link up")) return true;
   return std::nullopt;
 }
 
@@ -195,7 +194,7 @@ bool is_driver_load(std::string_view text) {
 }
 
 bool is_refused_register(std::string_view text) {
-  return holds(text, "mlx5") && holds(text, "ACCESS_REG");
+  return mentions(text, "mlx5") && mentions(text, "ACCESS_REG");
 }
 
 }  // namespace muster

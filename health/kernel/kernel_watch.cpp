@@ -247,7 +247,8 @@ void KernelWatch::raise(StandingFailure failure, const std::string& address, Ker
       weight_of(known->second.finding.severity) > weight_of(failure.finding.severity);
   if (is_heavier) return;
   if (known == state_.standing.end()) {
-    make_room(state_.standing, devices_max, [](const StandingFailure& one) { return one.at; });
+    make_room(state_.standing, watched_devices_max,
+              [](const StandingFailure& one) { return one.at; });
   }
   state_.standing.insert_or_assign(key, std::move(failure));
 }

@@ -16,7 +16,7 @@ namespace muster {
 inline constexpr SinceBoot one_minute = std::chrono::minutes(1);
 // Kinds of events on devices, far more than a node with 16 GPUs and all their Xids has at a time.
 inline constexpr std::size_t seen_max = 1024;
-inline constexpr std::size_t devices_max = 256;
+inline constexpr std::size_t watched_devices_max = 256;
 inline constexpr std::size_t line_shown_max = 512;
 
 inline bool is_near(SinceBoot one, SinceBoot other) {
@@ -42,7 +42,7 @@ void make_room(Map& map, std::size_t limit, TimeOf time_of) {
 
 template <typename Map>
 void keep_time(Map& map, const std::string& key, SinceBoot at) {
-  if (!map.contains(key)) make_room(map, devices_max, [](SinceBoot time) { return time; });
+  if (!map.contains(key)) make_room(map, watched_devices_max, [](SinceBoot time) { return time; });
   map.insert_or_assign(key, at);
 }
 

@@ -94,7 +94,7 @@ void KernelWatch::judge_xid(const Xid& xid, KernelEvents& out) {
   if (!left_out) return;
   note_xid(xid, verdict, silence, out);
   if (silence != XidSilence::none) return;
-  if (verdict.resets_at_epilog && state_.resets_at_epilog.size() < devices_max) {
+  if (verdict.resets_at_epilog && state_.resets_at_epilog.size() < watched_devices_max) {
     state_.resets_at_epilog.insert(xid.address);
   }
   StandingFailure failure;
@@ -245,7 +245,7 @@ void KernelWatch::judge_driver_action(const Xid& xid, std::optional<DriverAction
     out.resets.push_back(device_of(xid.address));
   }
   if (*action == DriverAction::none) return;
-  make_room(state_.actions, devices_max, [](const StatedAction& one) { return one.at; });
+  make_room(state_.actions, watched_devices_max, [](const StatedAction& one) { return one.at; });
   const StatedAction stated{xid.at, *action, xid.line};
   state_.actions.emplace(xid.address, stated);
   override_by(stated, xid.address, out);

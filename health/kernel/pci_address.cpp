@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "health/lower_case.h"
+
 namespace muster {
 
 namespace {
@@ -16,18 +18,10 @@ std::size_t hex_digits(std::string_view text) {
   return count;
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 // At least four digits, more only where they are needed.
 std::string normal_domain(std::string_view digits) {
   while (digits.size() > 4 && digits.front() == '0') digits.remove_prefix(1);
-  return std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + lower(digits);
+  return std::string(digits.size() < 4 ? 4 - digits.size() : 0, '0') + lower_case(digits);
 }
 
 struct Taken {
@@ -41,7 +35,7 @@ std::optional<Taken> take_bus(std::string_view text) {
   if (hex_digits(text.substr(3)) != 2) return std::nullopt;
   const bool has_function = text.size() > 6 && text[5] == '.' && text[6] >= '0' && text[6] <= '7' &&
                             hex_digits(text.substr(6)) == 1;
-  return Taken{lower(text.substr(0, 5)) + "." + (has_function ? text[6] : '0'),
+  return Taken{lower_case(text.substr(0, 5)) + "." + (has_function ? text[6] : '0'),
                has_function ? std::size_t{7} : std::size_t{5}};
 }
 

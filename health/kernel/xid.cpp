@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "health/kernel/pci_address.h"
+#include "health/lower_case.h"
 
 namespace muster {
 
@@ -90,14 +91,6 @@ void take_details(const std::vector<std::string_view>& tokens, std::size_t at, N
   }
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
 // `0x1 (GPU Reset Required)`; drivers of desktops say `PF FLR` and `OS Reboot`.
 constexpr std::array<std::pair<std::string_view, DriverAction>, 10> action_words{{
     {"none", DriverAction::none},
@@ -113,7 +106,7 @@ constexpr std::array<std::pair<std::string_view, DriverAction>, 10> action_words
 }};
 
 std::optional<DriverAction> action_of_words(std::string_view text) {
-  const std::string said = lower(text.substr(0, 64));
+  const std::string said = lower_case(text.substr(0, 64));
   for (const auto& [words, action] : action_words) {
     if (said.find(words) != said.npos) return action;
   }
@@ -146,7 +139,7 @@ std::optional<std::uint32_t> NvlinkFault::error_status() const {
 std::optional<NvlinkFault> parse_nvlink_fault(std::string_view rest) {
   const std::vector<std::string_view> tokens = tokens_of(rest);
   for (std::size_t at = 1; at < tokens.size(); ++at) {
-    const std::string word = lower(tokens[at]);
+    const std::string word = lower_case(tokens[at]);
     const bool is_fatal = word == "fatal";
     if (!is_fatal && word != "nonfatal" && word != "non-fatal") continue;
     // A process may call itself anything: a unit is written in capitals.

@@ -87,7 +87,7 @@ std::vector<ProcessSeen> processes_of(const SourceFiles& look) {
 }
 
 template <class Found>
-void append(std::vector<HealthFinding>& all, Found found) {
+void add_findings(std::vector<HealthFinding>& all, Found found) {
   all.insert(all.end(), std::make_move_iterator(found.begin()),
              std::make_move_iterator(found.end()));
 }
@@ -216,7 +216,7 @@ void CheckRun::judge_processes(std::vector<HealthFinding>& all) const {
   std::vector<SourceFiles> looks = looks_;
   if (looks.size() == 1) looks.push_back(looks.front());
   if (monitor_.profile().gpu.count != 0)
-    append(all, judge_stuck_gpu_processes(looks, monitor_.options().helper_name));
+    add_findings(all, judge_stuck_gpu_processes(looks, monitor_.options().helper_name));
 }
 
 void CheckRun::judge(const CheckMoment& now) {
@@ -225,17 +225,18 @@ void CheckRun::judge(const CheckMoment& now) {
   std::vector<HealthFinding> all;
   const bool has_ports =
       has(groups_, SourceGroup::infiniband_state) || has(groups_, SourceGroup::infiniband_counters);
-  if (has_ports) append(all, monitor_.look_at_infiniband(files_, groups_, situation_, sources_at_));
-  if (gpus_) append(all, monitor_.look_at_gpus(*gpus_, files_, situation_, gpus_at_));
+  if (has_ports)
+    add_findings(all, monitor_.look_at_infiniband(files_, groups_, situation_, sources_at_));
+  if (gpus_) add_findings(all, monitor_.look_at_gpus(*gpus_, files_, situation_, gpus_at_));
   if (has(groups_, SourceGroup::host))
-    append(all, monitor_.look_at_host(files_, situation_, sources_at_));
+    add_findings(all, monitor_.look_at_host(files_, situation_, sources_at_));
   if (!looks_.empty()) judge_processes(all);
   if (!board_.empty()) {
     const SourceFiles* again = board_.size() > 1 ? &board_.back() : nullptr;
     if (auto found = judge_bmc(board_.front(), again, monitor_.profile()))
       all.push_back(*std::move(found));
   }
-  append(all, monitor_.standing(situation_, now));
+  add_findings(all, monitor_.standing(situation_, now));
   for (HealthFinding& finding : all) {
     if (is_kept(finding)) findings_.push_back(std::move(finding));
   }

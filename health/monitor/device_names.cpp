@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 // More functions than any node has.
-constexpr std::size_t devices_max = 1024;
+constexpr std::size_t named_devices_max = 1024;
 
 // Without names of ports in the profile those of the fabric are.
 std::set<std::string> judged_devices(const SourceFiles& files, const HealthProfile& profile,
@@ -71,7 +71,7 @@ bool DeviceNames::take_hcas(const SourceFiles& files, const HealthProfile& profi
   const auto judged = judged_devices(files, profile, ports);
   for (const InfinibandPort& port : ports) {
     const auto address = pci_address(files, port.device);
-    if (!address || hcas_.size() >= devices_max) continue;
+    if (!address || hcas_.size() >= named_devices_max) continue;
     hcas_[*address] = port.device;
     if (judged.contains(port.device)) {
       skipped_.erase(*address);

@@ -30,7 +30,7 @@ bool is_address(const std::string& device) {
 }
 
 template <class T>
-void append(std::vector<T>& all, std::vector<T> more) {
+void append_all(std::vector<T>& all, std::vector<T> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
@@ -112,10 +112,10 @@ NodeMonitor::Findings NodeMonitor::on_gpu_events(std::span<const GpuEvent> event
     is_look_wanted_ = is_look_wanted_ || event.type != gpu_event_xid;
     if (event.type == gpu_event_xid) {
       const auto xid = static_cast<int>(std::min<std::uint64_t>(event.data, 999));
-      append(found, collect(kernel_.on_xid_event(address, xid, now.since_boot), now));
+      append_all(found, collect(kernel_.on_xid_event(address, xid, now.since_boot), now));
     } else if (event.type == gpu_event_recovery_action) {
       const auto action = static_cast<DriverAction>(std::min<std::uint64_t>(event.data, 255));
-      append(found, collect(kernel_.on_driver_action(address, action, now.since_boot), now));
+      append_all(found, collect(kernel_.on_driver_action(address, action, now.since_boot), now));
     }
   }
   return found;

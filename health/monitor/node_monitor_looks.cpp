@@ -19,11 +19,11 @@ namespace {
 constexpr Milliseconds edac_day = std::chrono::hours(24);
 constexpr Milliseconds edac_spacing = std::chrono::hours(1);
 
-void append(NodeMonitor::Findings& all, NodeMonitor::Findings more) {
+void append_found(NodeMonitor::Findings& all, NodeMonitor::Findings more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-void append(NodeMonitor::Findings& all, std::optional<HealthFinding> finding) {
+void append_found(NodeMonitor::Findings& all, std::optional<HealthFinding> finding) {
   if (finding) all.push_back(*std::move(finding));
 }
 
@@ -76,9 +76,9 @@ NodeMonitor::Findings NodeMonitor::look_at_gpus(const GpuReadings& readings,
   gpus.is_idle = situation.is_idle;
   gpus.rank_environment = situation.rank_environment;
   Findings found = judge_gpus(gpus);
-  append(found, judge_gpu_device_nodes(files, profile_));
+  append_found(found, judge_gpu_device_nodes(files, profile_));
   if (names_.take_gpus(readings)) names_changed();
-  append(found, resets_between_looks(readings, now));
+  append_found(found, resets_between_looks(readings, now));
   if (names_.has_hcas() || profile_.ib.ports.empty()) is_settled_ = true;
   remember_look(readings, files, now.since_boot);
   return found;
@@ -176,10 +176,10 @@ NodeMonitor::Findings NodeMonitor::look_at_host(const SourceFiles& files,
   Findings found =
       judge_host(files, profile_, HostSituation{situation.clock_offset, situation.ended_uids});
   EdacSample sample = edac_sample_of(files, now.wall);
-  append(found, judge_edac(edac_.empty() ? EdacSample{} : edac_.front(), sample, profile_));
+  append_found(found, judge_edac(edac_.empty() ? EdacSample{} : edac_.front(), sample, profile_));
   note_edac(std::move(sample));
-  append(found, judge_reboots(boots_, now.wall, profile_));
-  append(found, judge_net(situation.net, profile_));
+  append_found(found, judge_reboots(boots_, now.wall, profile_));
+  append_found(found, judge_net(situation.net, profile_));
   found.push_back(judge_helper(situation.helper, profile_));
   return found;
 }

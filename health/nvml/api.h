@@ -23,6 +23,10 @@ inline constexpr NvmlReturn nvml_function_not_found = 13;
 inline constexpr NvmlReturn nvml_gpu_is_lost = 15;
 inline constexpr NvmlReturn nvml_version_mismatch = 25;
 
+// A wild count must not keep who asks for ever.
+inline constexpr unsigned nvml_gpus_max = 64;
+inline constexpr unsigned nvml_sensor_gpu = 0;  // of its temperatures
+
 constexpr unsigned nvml_version_word(std::size_t size, unsigned version) {
   return static_cast<unsigned>(size) | version << 24;
 }

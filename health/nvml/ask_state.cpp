@@ -9,8 +9,6 @@ namespace muster {
 
 namespace {
 
-constexpr unsigned sensor_gpu = 0;
-
 std::string hexadecimal(std::uint64_t mask) {
   char text[19];
   std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(mask));
@@ -88,12 +86,12 @@ void ask_clocks(const NvmlGpu& gpu) {
 void ask_temperature(const NvmlGpu& gpu) {
   NvmlTemperature now{};
   now.version = nvml_temperature_v1;
-  now.sensor = sensor_gpu;
+  now.sensor = nvml_sensor_gpu;
   const NvmlReturn rc =
       gpu.asker.call("nvmlDeviceGetTemperatureV", gpu.nvml.temperature_v, gpu.device, &now);
   if (rc == nvml_function_not_found || rc == nvml_version_mismatch)
     return ask_indexed(gpu, "temp.gpu", "nvmlDeviceGetTemperature", gpu.nvml.temperature,
-                       sensor_gpu);
+                       nvml_sensor_gpu);
   gpu.asker.tell_number("temp.gpu", rc, now.celsius);
 }
 

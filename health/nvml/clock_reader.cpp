@@ -7,13 +7,6 @@
 
 namespace muster {
 
-namespace {
-
-constexpr unsigned gpus_max = 64;
-constexpr unsigned sensor_gpu = 0;
-
-}  // namespace
-
 Result<GpuClockReader> GpuClockReader::open(NvmlLibrary library) {
   GpuClockReader reader(std::move(library));
   const NvmlFunctions& nvml = reader.library_.functions();
@@ -24,7 +17,7 @@ Result<GpuClockReader> GpuClockReader::open(NvmlLibrary library) {
   unsigned count = 0;
   const NvmlReturn counted = nvml.count(&count);
   if (counted != nvml_success) return Error{"nvmlDeviceGetCount: " + nvml_code_text(counted)};
-  for (unsigned gpu = 0; gpu < std::min(count, gpus_max); ++gpu) {
+  for (unsigned gpu = 0; gpu < std::min(count, nvml_gpus_max); ++gpu) {
     NvmlDevice device = nullptr;
     const NvmlReturn rc = nvml.handle_by_index(gpu, &device);
     reader.devices_.push_back(rc == nvml_success ? device : nullptr);
@@ -55,12 +48,12 @@ std::optional<int> GpuClockReader::temperature(NvmlDevice device) const {
   const NvmlFunctions& nvml = library_.functions();
   NvmlTemperature now{};
   now.version = nvml_temperature_v1;
-  now.sensor = sensor_gpu;
+  now.sensor = nvml_sensor_gpu;
   if (nvml.temperature_v != nullptr && nvml.temperature_v(device, &now) == nvml_success)
     return now.celsius;
   unsigned celsius = 0;
-  const bool is_told =
-      nvml.temperature != nullptr && nvml.temperature(device, sensor_gpu, &celsius) == nvml_success;
+  const bool is_told = nvml.temperature != nullptr &&
+                       nvml.temperature(device, nvml_sensor_gpu, &celsius) == nvml_success;
   return is_told ? std::optional(static_cast<int>(celsius)) : std::nullopt;
 }
 

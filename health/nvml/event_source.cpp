@@ -9,8 +9,6 @@ namespace muster {
 
 namespace {
 
-constexpr unsigned gpus_max = 64;
-
 Error failed(const char* what, NvmlReturn rc) {
   return Error{std::string(what) + ": " + nvml_code_text(rc)};
 }
@@ -47,7 +45,7 @@ int GpuEventSource::register_gpus(std::uint64_t types) {
   unsigned count = 0;
   if (nvml_.count(&count) != nvml_success) return 0;
   int telling = 0;
-  for (unsigned index = 0; index < std::min(count, gpus_max); ++index) {
+  for (unsigned index = 0; index < std::min(count, nvml_gpus_max); ++index) {
     NvmlDevice device = nullptr;
     std::uint64_t supported = 0;
     const bool is_there = nvml_.handle_by_index(index, &device) == nvml_success &&

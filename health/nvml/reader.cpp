@@ -11,7 +11,6 @@ namespace muster {
 
 namespace {
 
-constexpr unsigned gpus_max = 64;           // a wild count must not keep the reader for ever
 constexpr std::size_t cpu_mask_words = 16;  // 1,024 CPUs
 constexpr int p2p_capability_nvlink = 2;
 
@@ -110,7 +109,7 @@ void read_gpus(const NvmlFunctions& nvml, const GpuReadingScope& scope,
   unsigned count = 0;
   const NvmlReturn counted = node.call("nvmlDeviceGetCount", nvml.count, &count);
   node.tell_number("count", counted, count);
-  if (counted == nvml_success) ask_gpus(nvml, std::min(count, gpus_max), scope, sink);
+  if (counted == nvml_success) ask_gpus(nvml, std::min(count, nvml_gpus_max), scope, sink);
   static_cast<void>(node.call("nvmlShutdown", nvml.shutdown));
 }
 

@@ -17,7 +17,6 @@ namespace muster {
 
 namespace {
 
-using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 // A read in which so many sources hang or kill is not worth its end.
@@ -28,12 +27,12 @@ constexpr int speechless_max = 3;
 constexpr milliseconds speech_patience{5'000};
 // A helper that only waits for events is not started more often, nor a driver asked again that hung
 // when it was asked to tell them.
-constexpr auto event_pause = 60s;
-constexpr auto restart_pause = 1s;
+constexpr std::chrono::seconds event_pause{60};
+constexpr std::chrono::seconds restart_pause{1};
 constexpr milliseconds look_pause_min{1};
 constexpr milliseconds look_pause_max{20};
-constexpr auto abandoned_look_pause = 1s;
-constexpr auto send_pause = 1ms;
+constexpr std::chrono::seconds abandoned_look_pause{1};
+constexpr milliseconds send_pause{1};
 // Of a storm the first ones tell enough.
 constexpr std::size_t events_max = 4096;
 
@@ -49,52 +48,6 @@ std::string utc_text(std::chrono::system_clock::time_point time) {
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
-// Why a helper is killed, or found dead.
-struct Loss {
-  std::string at_hand;                 // path or call; empty: it told none
-  std::optional<milliseconds> waited;  // for its answer
-  std::string how;                     // else; empty: as its end tells
-  bool concerns_read = false;          // the one that is under way
-};
-
-// Events alone need a helper before there is something to read.
-struct NoHelper {
-  SteadyTime start_at;
-};
-struct Alive {
-  HelperProcess process;
-  SteadyTime started_at;
-  SteadyTime heard_at;
-  SteadyTime listened_at;
-  FrameCutter cutter{message_bytes_max};
-  std::string event_call{};  // that it is in; empty: none
-  bool is_watching = false;
-  bool has_events = false;
-};
-struct Killed {
-  pid_t pid;
-  SteadyTime at;
-  SteadyTime look_at;
-  milliseconds pause;
-  Loss loss;
-  SteadyTime start_at;  // of the next one, when there is nothing to read
-};
-struct Abandoned {
-  pid_t pid;
-  SteadyTime killed_at;
-  SteadyTime look_at;
-  std::string stuck_in;
-  std::string since;
-};
-
-struct ReadUnderWay {
-  NodeRead read;
-  SteadyTime began_at;
-  std::optional<SteadyTime> files_over_at;
-  int losses = 0;
-  int speechless = 0;
-};
-
 milliseconds time_between(SteadyTime from, SteadyTime to) {
   return std::chrono::duration_cast<milliseconds>(to - from);
 }
@@ -102,6 +55,52 @@ milliseconds time_between(SteadyTime from, SteadyTime to) {
 }  // namespace
 
 struct NodeReader::Parts {
+  // Why a helper is killed, or found dead.
+  struct Loss {
+    std::string at_hand;                 // path or call; empty: it told none
+    std::optional<milliseconds> waited;  // for its answer
+    std::string how;                     // else; empty: as its end tells
+    bool concerns_read = false;          // the one that is under way
+  };
+
+  // Events alone need a helper before there is something to read.
+  struct NoHelper {
+    SteadyTime start_at;
+  };
+  struct Alive {
+    HelperProcess process;
+    SteadyTime started_at;
+    SteadyTime heard_at;
+    SteadyTime listened_at;
+    FrameCutter cutter{message_bytes_max};
+    std::string event_call{};  // that it is in; empty: none
+    bool is_watching = false;
+    bool has_events = false;
+  };
+  struct Killed {
+    pid_t pid;
+    SteadyTime at;
+    SteadyTime look_at;
+    milliseconds pause;
+    Loss loss;
+    SteadyTime start_at;  // of the next one, when there is nothing to read
+  };
+  struct Abandoned {
+    pid_t pid;
+    SteadyTime killed_at;
+    SteadyTime look_at;
+    std::string stuck_in;
+    std::string since;
+  };
+
+  struct ReadUnderWay {
+    NodeRead read;
+    SteadyTime began_at;
+    std::optional<SteadyTime> files_over_at;
+    int losses = 0;
+    int speechless = 0;
+  };
+
   explicit Parts(Options given) : options(std::move(given)) {
     if (!options.wait) options.wait = ::waitpid;
   }
@@ -174,7 +173,8 @@ struct NodeReader::Parts {
       return process.error();
     }
     if (was_started) restarts.push_back(now);
-    while (!restarts.empty() && restarts.front() < now - 1h) restarts.pop_front();
+    while (!restarts.empty() && restarts.front() < now - std::chrono::hours(1))
+      restarts.pop_front();
     was_started = true;
     helper.emplace<Alive>(Alive{std::move(*process), now, now, now});
     return Done{};
@@ -415,7 +415,7 @@ bool NodeReader::is_idle() const {
 }
 
 int NodeReader::descriptor() const {
-  const auto* alive = std::get_if<Alive>(&parts_->helper);
+  const auto* alive = std::get_if<Parts::Alive>(&parts_->helper);
   return alive == nullptr ? -1 : alive->process.socket();
 }
 
@@ -439,7 +439,7 @@ void NodeReader::pause() {
 
 void NodeReader::resume() {
   parts_->is_paused = false;
-  if (auto* none = std::get_if<NoHelper>(&parts_->helper)) none->start_at = steady_now();
+  if (auto* none = std::get_if<Parts::NoHelper>(&parts_->helper)) none->start_at = steady_now();
 }
 
 void NodeReader::set_event_slice(milliseconds slice) {
@@ -455,37 +455,38 @@ std::vector<GpuEvent> NodeReader::take_events() {
 }
 
 pid_t NodeReader::helper() const {
-  if (const auto* alive = std::get_if<Alive>(&parts_->helper)) return alive->process.pid();
-  if (const auto* killed = std::get_if<Killed>(&parts_->helper)) return killed->pid;
-  const auto* abandoned = std::get_if<Abandoned>(&parts_->helper);
+  if (const auto* alive = std::get_if<Parts::Alive>(&parts_->helper)) return alive->process.pid();
+  if (const auto* killed = std::get_if<Parts::Killed>(&parts_->helper)) return killed->pid;
+  const auto* abandoned = std::get_if<Parts::Abandoned>(&parts_->helper);
   return abandoned ? abandoned->pid : 0;
 }
 
 HelperFacts NodeReader::facts() const {
   HelperFacts facts;
   const SteadyTime now = steady_now();
-  if (const auto* abandoned = std::get_if<Abandoned>(&parts_->helper))
+  if (const auto* abandoned = std::get_if<Parts::Abandoned>(&parts_->helper))
     facts.unreaped = time_between(abandoned->killed_at, now);
-  facts.restarts = static_cast<int>(
-      std::ranges::count_if(parts_->restarts, [now](SteadyTime at) { return at >= now - 1h; }));
+  facts.restarts = static_cast<int>(std::ranges::count_if(
+      parts_->restarts, [now](SteadyTime at) { return at >= now - std::chrono::hours(1); }));
   return facts;
 }
 
 const std::string& NodeReader::stuck_in() const {
   static const std::string nowhere;
-  const auto* abandoned = std::get_if<Abandoned>(&parts_->helper);
+  const auto* abandoned = std::get_if<Parts::Abandoned>(&parts_->helper);
   return abandoned == nullptr ? nowhere : abandoned->stuck_in;
 }
 
 bool NodeReader::has_events() const {
-  const auto* alive = std::get_if<Alive>(&parts_->helper);
+  const auto* alive = std::get_if<Parts::Alive>(&parts_->helper);
   return alive != nullptr && alive->has_events;
 }
 
 NodeReadings read_node(NodeReader& reader, NodeReadRequest request) {
   reader.begin(std::move(request));
   while (!reader.is_idle()) {
-    const auto left = time_between(steady_now(), reader.wake_at().value_or(steady_now() + 1s));
+    const auto left = time_between(
+        steady_now(), reader.wake_at().value_or(steady_now() + std::chrono::seconds(1)));
     const auto most = std::clamp<milliseconds::rep>(left.count() + 1, 0, 60'000);
     pollfd one{reader.descriptor(), POLLIN, 0};
     ::poll(&one, 1, static_cast<int>(most));

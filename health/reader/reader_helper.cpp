@@ -25,10 +25,9 @@ namespace muster {
 
 namespace {
 
-using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-constexpr auto event_retry = 60s;
+constexpr std::chrono::seconds event_retry{60};
 
 // Says all things in memory that is shared with the owner, and wakes it only for what it waits for.
 class Teller {

@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 // An agent that ends something ticks far more often.
-constexpr std::chrono::milliseconds look_interval{400};
+constexpr std::chrono::milliseconds activity_look_interval{400};
 constexpr std::chrono::seconds tree_interval{4};
 // Steps come in bursts: what is done every few seconds is done all the time.
 constexpr std::chrono::seconds calm{10};
@@ -67,7 +67,7 @@ std::vector<pid_t> ActivityWatch::processes_of(RankId id) const {
 
 void ActivityWatch::poll(Moment now) {
   if (now < next_look_) return;
-  next_look_ = now + look_interval;
+  next_look_ = now + activity_look_interval;
   for (auto& [id, rank] : ranks_) look_at_states(rank, now);
   if (now < next_tree_look_) return;
   next_tree_look_ = now + tree_interval;

@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds first_lease{60000};
 // How exactly the end of a rank is known: since the last look at which it lived, however long the
 // agent was held up meanwhile. A look costs about 50 us of a core, with waking up for it. One that
 // comes a whole interval late says that there are not enough of them: then half as many follow.
-constexpr std::chrono::milliseconds look_interval{5};
+constexpr std::chrono::milliseconds usual_look{5};
 constexpr std::chrono::milliseconds rarest_look{40};
 // Reading checkpoint manifests from a slow shared file system.
 constexpr Milliseconds probe_limit{20000};
@@ -86,7 +86,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       gate_(tasks_, measured_before_, {run.path, {own_program()}, welcome_.boot_id}),
       collection_(line_),
       nobody_dead_at_(raw_time()),
-      look_interval_(look_interval),
+      look_interval_(usual_look),
       heard_at_(boot_time()),
       lease_(first_lease),
       health_(io,
@@ -248,8 +248,8 @@ void Agent::schedule_look() {
   look_timer_.async_wait([this](const boost::system::error_code& error) {
     is_looking_ = false;
     if (error) return;
-    const bool is_late = LookClock::now() - look_timer_.expiry() > look_interval;
-    look_interval_ = is_late ? std::min(2 * look_interval_, rarest_look) : look_interval;
+    const bool is_late = LookClock::now() - look_timer_.expiry() > usual_look;
+    look_interval_ = is_late ? std::min(2 * look_interval_, rarest_look) : usual_look;
     look_for_dead();
     schedule_look();
   });

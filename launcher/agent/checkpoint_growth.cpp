@@ -11,8 +11,8 @@ namespace muster {
 namespace {
 
 // Only while ranks are being stopped; a grace of a second still sees several looks.
-constexpr std::chrono::milliseconds look_interval{200};
-constexpr Milliseconds look_limit{20'000};
+constexpr std::chrono::milliseconds growth_look_interval{200};
+constexpr Milliseconds growth_look_limit{20'000};
 // A rank that saves writes something in any five seconds.
 constexpr std::chrono::seconds saving_lasts{5};
 // A directory with more files than a large run keeps is not looked through to its end.
@@ -56,7 +56,7 @@ void CheckpointGrowth::Facts::note(const WrittenBytes& now_seen) {
 }
 
 void CheckpointGrowth::poll(Clock::time_point now) {
-  if (facts_->is_looking || now < facts_->look_began + look_interval) return;
+  if (facts_->is_looking || now < facts_->look_began + growth_look_interval) return;
   facts_->look_began = now;
   facts_->is_looking = true;
   tasks_.run(
@@ -64,7 +64,7 @@ void CheckpointGrowth::poll(Clock::time_point now) {
         const WrittenBytes written = written_below(directory);
         return std::to_string(written.newest_ns) + "\n" + std::to_string(written.bytes);
       },
-      look_limit,
+      growth_look_limit,
       [facts = facts_](Result<std::string> answer) {
         facts->is_looking = false;
         const std::size_t line = answer ? answer->find('\n') : std::string::npos;

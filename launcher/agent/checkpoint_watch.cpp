@@ -12,9 +12,9 @@ namespace {
 
 // A checkpoint is news within a second; a look costs one stat when nothing changed, and a fork
 // unless the directory is near.
-constexpr std::chrono::seconds look_interval{1};
+constexpr std::chrono::seconds news_look_interval{1};
 // A look that takes longer waits for a file system that hangs; another is tried then.
-constexpr Milliseconds look_limit{20000};
+constexpr Milliseconds news_look_limit{20000};
 
 std::string time_of_change(const std::string& directory) {
   struct stat facts {};
@@ -43,20 +43,18 @@ CheckpointWatch::CheckpointWatch(ChildTasks& tasks, std::string directory, bool 
 }
 
 void CheckpointWatch::poll(Clock::time_point now) {
-  if (!next_look_) next_look_ = now + look_interval;  // its ranks are just being started
+  if (!next_look_) next_look_ = now + news_look_interval;  // its ranks are just being started
   if (now < *next_look_ || facts_->is_looking) return;
-  next_look_ = now + look_interval;
+  next_look_ = now + news_look_interval;
   if (is_near_) return facts_->take(look(directory_, facts_->seen_change));
   facts_->is_looking = true;
-  tasks_.run(
-      [directory = directory_, seen = facts_->seen_change](const ChildTasks::Tell&) {
-        return look(directory, seen);
-      },
-      look_limit,
-      [facts = facts_](const Result<std::string>& answer) {
-        facts->is_looking = false;
-        if (answer) facts->take(*answer);
-      });
+  tasks_.run([directory = directory_, seen = facts_->seen_change](
+                 const ChildTasks::Tell&) { return look(directory, seen); },
+             news_look_limit,
+             [facts = facts_](const Result<std::string>& answer) {
+               facts->is_looking = false;
+               if (answer) facts->take(*answer);
+             });
 }
 
 void CheckpointWatch::Facts::take(const std::string& answer) {

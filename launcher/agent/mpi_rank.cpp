@@ -27,9 +27,9 @@ namespace {
 constexpr int not_startable = 127;
 
 // How exactly the end of a rank is known; each look costs a core some microseconds.
-constexpr timespec look_interval{0, 100'000'000};
+constexpr timespec end_look_interval{0, 100'000'000};
 
-int fail(const std::string& message) {
+int fail_rank(const std::string& message) {
   std::fprintf(stderr, "muster agent mpi-rank: %s\n", message.c_str());
   return not_startable;
 }
@@ -94,7 +94,7 @@ End wait_for(pid_t child) {
     const pid_t found = ::waitpid(child, &end.wait_status, WNOHANG);
     if (found == child || (found < 0 && errno != EINTR)) return end;
     end.earliest = now;
-    ::sigtimedwait(&child_ended, nullptr, &look_interval);
+    ::sigtimedwait(&child_ended, nullptr, &end_look_interval);
   }
 }
 
@@ -122,12 +122,13 @@ int agent_mpi_rank() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const char* number = std::getenv("OMPI_COMM_WORLD_RANK");
   const char* directory = std::getenv(attempt_directory_name);
-  if (number == nullptr || directory == nullptr) return fail("only mpirun can use this");
+  if (number == nullptr || directory == nullptr) return fail_rank("only mpirun can use this");
   const RankId id{std::atoll(number)};
   auto rank = read_mpi_rank_file(mpi_rank_file_path(directory, id));
-  if (!rank) return fail("rank " + std::string(number) + " does not belong on this node");
+  if (!rank) return fail_rank("rank " + std::string(number) + " does not belong on this node");
   merge_mpi_variables(rank->environment);
-  if (Status redirected = redirect(*rank); !redirected) return fail(redirected.error().message);
+  if (Status redirected = redirect(*rank); !redirected)
+    return fail_rank(redirected.error().message);
   // mpirun signals the whole group: the rank has got it too and decides when both end.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     ::signal(signal, SIG_IGN);
@@ -135,7 +136,7 @@ int agent_mpi_rank() {
   block_child_signal();
   const pid_t wrapper = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) return fail("could not start a process");
+  if (child < 0) return fail_rank("could not start a process");
   if (child == 0) become_rank(*rank, wrapper, id);
   const End end = wait_for(child);
   RankExit exit{id, exit_status_of(end.wait_status), raw_time(), end.earliest};

@@ -38,7 +38,7 @@ RemoteWords split_words(const std::vector<std::string>& words) {
   return remote;
 }
 
-int fail(const std::string& message) {
+int fail_start(const std::string& message) {
   std::fprintf(stderr, "muster agent mpi-start: %s\n", message.c_str());
   return no_connection;
 }
@@ -49,16 +49,16 @@ int await_end(int fd) {
   for (ssize_t got = 0; (got = ::read(fd, buffer, sizeof buffer)) > 0;) {
     reader.feed(std::span(buffer, static_cast<std::size_t>(got)));
     auto frame = reader.next();
-    if (!frame) return fail(frame.error().message);
+    if (!frame) return fail_start(frame.error().message);
     if (!*frame) continue;
     auto received = decode_to_agent(std::move(**frame));
-    if (!received) return fail(received.error().message);
+    if (!received) return fail_start(received.error().message);
     const auto* ended = std::get_if<RemoteStartEnded>(&received->message);
     if (ended == nullptr) continue;
-    if (!ended->error.empty()) fail(ended->error);
+    if (!ended->error.empty()) fail_start(ended->error);
     return ended->status.signal != 0 ? 128 + ended->status.signal : ended->status.code;
   }
-  return fail("the agent of this node is gone");
+  return fail_start("the agent of this node is gone");
 }
 
 }  // namespace
@@ -68,16 +68,17 @@ int agent_mpi_start(const std::vector<std::string>& words) {
   const char* socket = std::getenv(socket_name);
   const char* token = std::getenv(token_name);
   if (socket == nullptr || token == nullptr) {
-    return fail("only a job of muster can use this: MUSTER_AGENT_SOCKET is not set");
+    return fail_start("only a job of muster can use this: MUSTER_AGENT_SOCKET is not set");
   }
-  if (remote.host.empty() || remote.command.empty()) return fail("HOST and a command are needed");
+  if (remote.host.empty() || remote.command.empty())
+    return fail_start("HOST and a command are needed");
   const std::string mark = token;
   const std::size_t attempt_dot = mark.rfind('.');
   const std::size_t job_dot =
       attempt_dot == std::string::npos ? attempt_dot : mark.rfind('.', attempt_dot - 1);
-  if (job_dot == std::string::npos) return fail("MUSTER_TOKEN is not one of muster's");
+  if (job_dot == std::string::npos) return fail_start("MUSTER_TOKEN is not one of muster's");
   const auto stream = connect_to_agent(socket);
-  if (!stream) return fail(stream.error().message);
+  if (!stream) return fail_start(stream.error().message);
   RemoteStartAsked asked;
   asked.ticket = std::to_string(::getpid());
   asked.job.value = mark.substr(job_dot + 1, attempt_dot - job_dot - 1);
@@ -85,7 +86,7 @@ int agent_mpi_start(const std::vector<std::string>& words) {
   asked.host = remote.host;
   asked.command = remote.command;
   ::signal(SIGPIPE, SIG_IGN);
-  if (!write_all(stream->get(), encode(FromAgent{asked}))) return fail("the agent hung up");
+  if (!write_all(stream->get(), encode(FromAgent{asked}))) return fail_start("the agent hung up");
   return await_end(stream->get());
 }
 

@@ -58,10 +58,13 @@ class Reaper : public std::enable_shared_from_this<Reaper> {
   std::chrono::steady_clock::time_point until_;
 };
 
-class Connect : public std::enable_shared_from_this<Connect> {
+}  // namespace
+
+class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
  public:
-  Connect(boost::asio::io_context& io, const NodeAddress& node, const AgentLaunch& launch,
-          std::string home, Milliseconds start_timeout, std::function<void(ConnectResult)> done)
+  LocalConnect(boost::asio::io_context& io, const NodeAddress& node, const AgentLaunch& launch,
+               std::string home, Milliseconds start_timeout,
+               std::function<void(ConnectResult)> done)
       : io_(io),
         node_(node),
         launch_(launch),
@@ -124,14 +127,13 @@ class Connect : public std::enable_shared_from_this<Connect> {
     if (!child) return fail(child.error().message);
     child_ = *child;
     deadline_.expires_after(start_timeout_);
-    deadline_.async_wait(guarded([](Connect& self, boost::system::error_code error) {
+    deadline_.async_wait(guarded([](LocalConnect& self, boost::system::error_code error) {
       if (!error) self.gave_up();
     }));
     read_errors();
     ready_.async_read_some(boost::asio::buffer(ready_byte_),
-                           guarded([](Connect& self, boost::system::error_code error, std::size_t) {
-                             self.agent_spoke(!error);
-                           }));
+                           guarded([](LocalConnect& self, boost::system::error_code error,
+                                      std::size_t) { self.agent_spoke(!error); }));
   }
 
   Result<pid_t> spawn_agent() {
@@ -163,7 +165,7 @@ class Connect : public std::enable_shared_from_this<Connect> {
   void read_errors() {
     errors_.async_read_some(
         boost::asio::buffer(error_buffer_),
-        guarded([](Connect& self, boost::system::error_code error, std::size_t size) {
+        guarded([](LocalConnect& self, boost::system::error_code error, std::size_t size) {
           if (!error) {
             self.said_.add({self.error_buffer_.data(), size});
             return self.read_errors();
@@ -227,8 +229,6 @@ class Connect : public std::enable_shared_from_this<Connect> {
   boost::asio::steady_timer deadline_;
 };
 
-}  // namespace
-
 class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
  public:
   Shared(boost::asio::io_context& io, std::string user_home, Milliseconds start_timeout)
@@ -240,7 +240,7 @@ class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
   void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) {
     const auto place = active_.emplace(active_.end());
-    *place = std::make_shared<Connect>(
+    *place = std::make_shared<LocalConnect>(
         io_, node, launch, expand(launch.home, user_home_), start_timeout_,
         [weak = weak_from_this(), place, done = std::move(done)](ConnectResult result) {
           const auto self = weak.lock();
@@ -265,7 +265,7 @@ class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
   std::string user_home_;
   Milliseconds start_timeout_;
   std::shared_ptr<HandshakeGate> gate_;
-  std::list<std::shared_ptr<Connect>> active_;
+  std::list<std::shared_ptr<LocalConnect>> active_;
 };
 
 LocalTransport::LocalTransport(boost::asio::io_context& io, std::string user_home,

@@ -52,7 +52,9 @@ class OpensshShell final : public RemoteShell {
   std::vector<std::string> argv_;
 };
 
-struct Context {
+}  // namespace
+
+struct OpensshContext {
   boost::asio::io_context& io;
   SshSettings settings;
   std::shared_ptr<PushGate> pushes;
@@ -63,10 +65,10 @@ struct Context {
 //   gate ──► attach (a child `ssh` per command) ──► done
 //    ▲          │
 //    └─ pause ◄─┘ dropped by sshd, up to `retries` times
-class Connect : public std::enable_shared_from_this<Connect> {
+class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
  public:
-  Connect(std::shared_ptr<Context> context, const SshTarget& target, const AgentLaunch& launch,
-          std::function<void(ConnectResult)> done)
+  OpensshConnect(std::shared_ptr<OpensshContext> context, const SshTarget& target,
+                 const AgentLaunch& launch, std::function<void(ConnectResult)> done)
       : context_(std::move(context)),
         target_(target),
         launch_(launch),
@@ -135,7 +137,7 @@ class Connect : public std::enable_shared_from_this<Connect> {
     if (done) done(std::move(result));
   }
 
-  std::shared_ptr<Context> context_;
+  std::shared_ptr<OpensshContext> context_;
   SshTarget target_;
   NodeAddress& node_ = target_.node;
   AgentLaunch launch_;
@@ -145,8 +147,6 @@ class Connect : public std::enable_shared_from_this<Connect> {
   std::shared_ptr<AgentAttach> attach_;
   int drops_ = 0;
 };
-
-}  // namespace
 
 std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings& settings,
                                       const ConnectSettings& limits) {
@@ -183,7 +183,7 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings
 
 class OpensshTransport::Shared : public std::enable_shared_from_this<Shared> {
  public:
-  explicit Shared(std::shared_ptr<Context> context) : context_(std::move(context)) {
+  explicit Shared(std::shared_ptr<OpensshContext> context) : context_(std::move(context)) {
     std::error_code ignored;  // ssh says what it cannot write
     std::filesystem::create_directories(
         std::filesystem::path(context_->settings.own_known_hosts).parent_path(), ignored);
@@ -194,7 +194,7 @@ class OpensshTransport::Shared : public std::enable_shared_from_this<Shared> {
   void connect(const SshTarget& target, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) {
     const auto place = active_.emplace(active_.end());
-    *place = std::make_shared<Connect>(
+    *place = std::make_shared<OpensshConnect>(
         context_, target, launch,
         [weak = weak_from_this(), place, done = std::move(done)](ConnectResult result) {
           const auto self = weak.lock();
@@ -213,16 +213,16 @@ class OpensshTransport::Shared : public std::enable_shared_from_this<Shared> {
   }
 
  private:
-  std::shared_ptr<Context> context_;
-  std::list<std::shared_ptr<Connect>> active_;
+  std::shared_ptr<OpensshContext> context_;
+  std::list<std::shared_ptr<OpensshConnect>> active_;
 };
 
 OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings settings,
                                    std::shared_ptr<PushGate> pushes) {
   auto gate = std::make_shared<HandshakeGate>(io);
   const std::uint64_t seed = settings.jitter_seed;
-  shared_ = std::make_shared<Shared>(std::make_shared<Context>(
-      Context{io, std::move(settings), std::move(pushes), std::move(gate), std::mt19937_64(seed)}));
+  shared_ = std::make_shared<Shared>(std::make_shared<OpensshContext>(OpensshContext{
+      io, std::move(settings), std::move(pushes), std::move(gate), std::mt19937_64(seed)}));
 }
 
 OpensshTransport::~OpensshTransport() {

@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t read_bytes = 64 * 1024;
+constexpr std::size_t socket_read_bytes = 64 * 1024;
 constexpr std::size_t max_unread_bytes = 1024 * 1024;  // then TCP holds the sender back
 
 // What libssh2 1.10 offers, cheapest first. With P-256 a login costs sshd 1 to 2 ms less than with
@@ -60,7 +60,7 @@ void watch_for_silence(int socket, std::chrono::milliseconds silence) {
 }  // namespace
 
 SshSession::SshSession(boost::asio::io_context& io)
-    : io_(io), socket_(io), buffer_(std::make_unique_for_overwrite<char[]>(read_bytes)) {
+    : io_(io), socket_(io), buffer_(std::make_unique_for_overwrite<char[]>(socket_read_bytes)) {
   initialise_library();
   session_ = libssh2_session_init_ex(
       [](size_t size, void** self) { return memory_of(self).allocate(size); },
@@ -141,7 +141,7 @@ void SshSession::progress() {
 void SshSession::read() {
   reading_ = true;
   socket_.async_read_some(
-      boost::asio::buffer(buffer_.get(), read_bytes),
+      boost::asio::buffer(buffer_.get(), socket_read_bytes),
       [weak = weak_from_this()](boost::system::error_code error, std::size_t size) {
         const auto self = weak.lock();
         if (!self || self->closed_) return;

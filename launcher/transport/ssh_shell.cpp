@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t max_unsent_bytes = 512 * 1024;  // in our buffer; the rest stays in the queue
 constexpr std::size_t turn_bytes = 1024 * 1024;       // then the other hosts get their turn
-constexpr std::size_t read_bytes = 64 * 1024;
+constexpr std::size_t channel_read_bytes = 64 * 1024;
 
 class Shell;
 
@@ -144,7 +144,7 @@ void Channel::read() {
 }
 
 bool Channel::read_stream(int stream, std::size_t& budget_bytes) {
-  std::array<char, read_bytes> buffer;
+  std::array<char, channel_read_bytes> buffer;
   while (budget_bytes > 0) {
     const ssize_t size = libssh2_channel_read_ex(channel_, stream, buffer.data(), buffer.size());
     if (size == 0 || size == LIBSSH2_ERROR_EAGAIN) return false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "runtime/data/token_pair_key.h"
 #include "runtime/data/word_splitter.h"
 
 namespace muster {
@@ -11,10 +12,6 @@ namespace {
 constexpr std::size_t short_word_tokens = 48;  // up to here a scan per merge beats a heap
 constexpr std::size_t remembered_word_bytes = 64;
 constexpr std::size_t remembered_tokens_limit = 1 << 22;
-
-std::uint64_t key_of(std::uint32_t left, std::uint32_t right) {
-  return std::uint64_t{left} << 32 | right;
-}
 
 }  // namespace
 
@@ -42,7 +39,8 @@ Checked<Tokenizer> Tokenizer::make(TokenizerParts parts) {
     }
     const auto found = by_bytes.find(parts.tokens[left] + parts.tokens[right]);
     if (found == by_bytes.end()) return CheckpointFault{number + " leads to no token", true};
-    if (!tokenizer.merges_.emplace(key_of(left, right), Merge{rank, found->second}).second) {
+    if (!tokenizer.merges_.emplace(token_pair_key(left, right), Merge{rank, found->second})
+             .second) {
       return CheckpointFault{number + " stands twice", true};
     }
   }
@@ -69,7 +67,7 @@ std::string Tokenizer::decode(const std::vector<std::uint32_t>& tokens) const {
 }
 
 const Tokenizer::Merge* Tokenizer::merge_of(std::uint32_t left, std::uint32_t right) const {
-  const auto found = merges_.find(key_of(left, right));
+  const auto found = merges_.find(token_pair_key(left, right));
   return found == merges_.end() ? nullptr : &found->second;
 }
 

@@ -5,14 +5,11 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/data/token_pair_key.h"
 #include "runtime/data/word_splitter.h"
 
 namespace muster {
 namespace {
-
-std::uint64_t key_of(std::uint32_t left, std::uint32_t right) {
-  return std::uint64_t{left} << 32 | right;
-}
 
 struct MixedHash {
   std::size_t operator()(std::uint64_t key) const {
@@ -54,7 +51,7 @@ class PairCounts {
 
   // Puts `token` in the place of every such pair.
   void merge(const TokenPair& pair, std::uint32_t token) {
-    const std::uint64_t key = key_of(pair.first, pair.second);
+    const std::uint64_t key = token_pair_key(pair.first, pair.second);
     std::vector<std::uint32_t> places = std::move(pairs_[key].words);
     grown_.clear();
     std::sort(places.begin(), places.end());
@@ -88,7 +85,7 @@ class PairCounts {
 
   // `sign` occurrences more in word `w`.
   void change(std::uint32_t left, std::uint32_t right, std::uint32_t w, std::int64_t sign) {
-    const std::uint64_t key = key_of(left, right);
+    const std::uint64_t key = token_pair_key(left, right);
     Pair& pair = pairs_[key];
     pair.count += sign * words_[w].count;
     if (sign < 0) return;

@@ -11,6 +11,8 @@
 
 namespace muster {
 
+inline constexpr double gib = 1024.0 * 1024 * 1024;
+
 struct EstimateQuestion {
   std::string model;     // its name, or empty
   TrainOptions options;  // vocabulary, batch and micro-batch are not 0

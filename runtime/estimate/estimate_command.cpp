@@ -14,7 +14,6 @@ namespace muster {
 namespace {
 
 constexpr int exit_does_not_fit = 1;
-constexpr double gib = 1024.0 * 1024 * 1024;
 constexpr std::size_t most_ranks = 1 << 20;
 
 struct Answers {

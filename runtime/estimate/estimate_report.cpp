@@ -8,8 +8,6 @@
 namespace muster {
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
-
 [[gnu::format(printf, 1, 2)]] std::string text_of(const char* format, ...) {
   char text[400];
   va_list arguments;

@@ -13,6 +13,11 @@
 
 namespace muster {
 
+// In F32, as it is exported.
+inline std::uint64_t tensor_bytes(const FlatParameter& tensor) {
+  return tensor.size() * sizeof(float);
+}
+
 struct ExportedModel {
   std::uint64_t layers = 0;
   std::uint64_t width = 0;

@@ -32,10 +32,6 @@ std::string field_head(int number, std::uint64_t length) {
   return varint(static_cast<std::uint64_t>(number) << 3 | length_delimited) + varint(length);
 }
 
-std::uint64_t tensor_bytes(const FlatParameter& tensor) {
-  return tensor.size() * sizeof(float);
-}
-
 std::uint64_t aligned(std::uint64_t offset) {
   return (offset + external_alignment_bytes - 1) / external_alignment_bytes *
          external_alignment_bytes;

@@ -22,10 +22,6 @@ std::string exported_name(const FlatParameter& tensor) {
   return tensor.name == "lm_head.weight" ? tensor.name : "transformer." + tensor.name;
 }
 
-std::uint64_t tensor_bytes(const FlatParameter& tensor) {
-  return tensor.size() * sizeof(float);
-}
-
 std::string shard_file(std::size_t index, std::size_t count) {
   if (count == 1) return "model.safetensors";
   char name[64];

@@ -14,7 +14,7 @@ using namespace muster;
 
 namespace {
 
-void compare(const std::string& file, const std::string& text) {
+void compare_with_golden(const std::string& file, const std::string& text) {
   const std::string path = std::string(MUSTER_SOURCE_DIR) + "/tests/cli/golden/" + file;
   if (std::getenv("MUSTER_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(path) << text;
@@ -111,8 +111,8 @@ std::vector<CheckedCheckpoint> some_checked() {
 TEST_CASE("the list of checkpoints is what it was promised to be") {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
-  compare("checkpoint_list.txt", lines_table(some_lines(), 0, false));
-  compare("checkpoint_list.json", lines_document(some_lines()).dump(2) + "\n");
+  compare_with_golden("checkpoint_list.txt", lines_table(some_lines(), 0, false));
+  compare_with_golden("checkpoint_list.json", lines_document(some_lines()).dump(2) + "\n");
 }
 
 TEST_CASE("a shown checkpoint has everything that its manifest says") {
@@ -121,10 +121,10 @@ TEST_CASE("a shown checkpoint has everything that its manifest says") {
   line.pinned = true;
   line.pin_reason = "for the paper";
   line.evidence = {"200 losses without a jump"};
-  compare("checkpoint_show.json", manifest_document(a_manifest(), line).dump(2) + "\n");
+  compare_with_golden("checkpoint_show.json", manifest_document(a_manifest(), line).dump(2) + "\n");
 }
 
 TEST_CASE("what was found by reading all bytes is told for each checkpoint") {
-  compare("checkpoint_verify.txt", checked_text(some_checked(), false));
-  compare("checkpoint_verify.json", checked_document(some_checked()).dump(2) + "\n");
+  compare_with_golden("checkpoint_verify.txt", checked_text(some_checked(), false));
+  compare_with_golden("checkpoint_verify.json", checked_document(some_checked()).dump(2) + "\n");
 }

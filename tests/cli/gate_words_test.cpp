@@ -22,7 +22,7 @@ JobFile a_job(HealthLevel start, const std::string& failure = "") {
   return job;
 }
 
-std::string said(const JobFile& job, const ComputeTarget& target) {
+std::string said_of_gate(const JobFile& job, const ComputeTarget& target) {
   std::string text;
   for (const Finding& one : gate_findings(job, target)) {
     text += std::string(severity_name(one.severity)) + ": " + one.message;
@@ -41,22 +41,22 @@ TEST_CASE("full that a job asks for and that adds nothing is a warning which say
   ComputeTarget bare;
   bare.name = "lab";
   const std::string none = "full adds nothing to quick: the health profile of lab has no floor";
-  CHECK_THAT(said(a_job(HealthLevel::full), bare),
+  CHECK_THAT(said_of_gate(a_job(HealthLevel::full), bare),
              ContainsSubstring("warning: muster.health.start: " + none));
-  CHECK_THAT(said(a_job(HealthLevel::quick, "full"), bare),
+  CHECK_THAT(said_of_gate(a_job(HealthLevel::quick, "full"), bare),
              ContainsSubstring("warning: muster.health.failure: " + none));
-  CHECK(said(a_job(HealthLevel::off, "full"), with_floor()) ==
+  CHECK(said_of_gate(a_job(HealthLevel::off, "full"), with_floor()) ==
         "warning: muster.health.failure: full adds nothing to quick: the gate measures, and "
         "muster.health.start is off");
   for (const char* failure : {"", "quick", "off"}) {
-    CHECK(said(a_job(HealthLevel::quick, failure), bare).empty());
-    CHECK(said(a_job(HealthLevel::off, failure), bare).empty());
+    CHECK(said_of_gate(a_job(HealthLevel::quick, failure), bare).empty());
+    CHECK(said_of_gate(a_job(HealthLevel::off, failure), bare).empty());
   }
-  CHECK(said(a_job(HealthLevel::quick, "full"), with_floor()).empty());
+  CHECK(said_of_gate(a_job(HealthLevel::quick, "full"), with_floor()).empty());
 }
 
 TEST_CASE("how long a start waits for a gate that measures is a note") {
-  CHECK(said(a_job(HealthLevel::full), with_floor()) ==
+  CHECK(said_of_gate(a_job(HealthLevel::full), with_floor()) ==
         "note: muster.health.start: before ranks start each node is measured, unless it was in "
         "the last 12 h: cpu: about 5.0s, 30s at most");
 }

@@ -13,7 +13,7 @@ using namespace muster;
 
 namespace {
 
-constexpr const char* now = "2027-01-15T08:00:00.000Z";
+constexpr const char* measured_at = "2027-01-15T08:00:00.000Z";
 
 HealthProfile site(double floor = 0) {
   HealthProfile profile;
@@ -33,7 +33,7 @@ NodeAnswer measured(const std::string& node, std::optional<double> gflops,
   moment.run = {moment.at.wall, "host", "6f", {}, utc_text};
   HealthState state;
   const ActiveLook look = judge_figures(figures, profile, moment, state);
-  return read_answer(node, "lab", document_line(active_document(look)), now);
+  return read_answer(node, "lab", document_line(active_document(look)), measured_at);
 }
 
 std::vector<NodeAnswer> fleet(const std::vector<std::optional<double>>& values,
@@ -104,7 +104,7 @@ TEST_CASE("a figure that is missing is unknown, and unclear where it is required
 
 TEST_CASE("a node with a job is not measured, which is no pass") {
   const NodeAnswer answer =
-      not_measured("n1", "lab", "not started: job j4 holds it", {"perf.cpu"}, now);
+      not_measured("n1", "lab", "not started: job j4 holds it", {"perf.cpu"}, measured_at);
   CHECK(health_exit({answer}) == HealthExit::unclear);
   REQUIRE(answer.reports.size() == 1);
   CHECK(answer.reports[0].code == MonitorCode::unknown);
@@ -124,6 +124,6 @@ TEST_CASE("figures that make no sense are no answer") {
     INFO(figures);
     Document changed = Document::parse(whole);
     changed["figures"] = Document::parse(figures);
-    CHECK(read_answer("h", "t", changed.dump(), now).fitness == NodeFitness::unreachable);
+    CHECK(read_answer("h", "t", changed.dump(), measured_at).fitness == NodeFitness::unreachable);
   }
 }

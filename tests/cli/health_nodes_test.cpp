@@ -15,7 +15,7 @@ using namespace muster;
 
 namespace {
 
-constexpr const char* now = "2027-01-15T08:00:00.000Z";
+constexpr const char* asked_at = "2027-01-15T08:00:00.000Z";
 
 HealthFinding finding(const char* check, const char* device, CheckStatus status,
                       const char* value = "", std::vector<std::string> evidence = {}) {
@@ -55,7 +55,7 @@ struct Looked {
     return *this;
   }
   std::string text() const { return document_line(health_document(look)); }
-  NodeAnswer of(const char* node) const { return read_answer(node, "cluster", text(), now); }
+  NodeAnswer of(const char* node) const { return read_answer(node, "cluster", text(), asked_at); }
 };
 
 const HealthFinding down = finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"raw"});
@@ -67,7 +67,7 @@ std::vector<NodeAnswer> four() {
   unclear.look.verdict.unclear = {{"gpu.count", ""}};
   unclear.look.verdict.unconfirmed = {{"ib.state", "mlx5_0:1"}};
   std::vector<NodeAnswer> answers{Looked({active}).of("h1"),
-                                  no_answer("h10", "cluster", "connection refused", now),
+                                  no_answer("h10", "cluster", "connection refused", asked_at),
                                   unclear.of("h3"), Looked({down}).drained_by(down).of("h2")};
   sort_worst_first(answers);
   return answers;
@@ -152,13 +152,13 @@ TEST_CASE("an answer that is none is never a pass") {
     for (const char* value : {"7", "null", "\"fine\"", "[[]]", "{\"a\":{\"b\":1}}"}) {
       Document changed = Document::parse(whole);
       changed[Document::json_pointer(at)] = Document::parse(value);
-      const NodeAnswer answer = read_answer("h", "t", changed.dump(), now);
+      const NodeAnswer answer = read_answer("h", "t", changed.dump(), asked_at);
       CAPTURE(at, value);
       CHECK(answer.fitness == NodeFitness::unreachable);
     }
   }
   for (const std::string& text : wrong) {
-    const NodeAnswer answer = read_answer("h", "t", text, now);
+    const NodeAnswer answer = read_answer("h", "t", text, asked_at);
     CHECK(answer.fitness == NodeFitness::unreachable);
     CHECK_THAT(answer.why, ContainsSubstring("cannot be read"));
     REQUIRE(answer.reports.size() == 1);
@@ -177,11 +177,11 @@ TEST_CASE("an answer that is nested too deeply to be written out again is none")
     return whole.substr(0, whole.rfind('}')) + ",\"more\":" + value + "}";
   };
   for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{"{\"a\":", "}"}}) {
-    const NodeAnswer shallow = read_answer("h", "t", nested(open, close, 8), now);
+    const NodeAnswer shallow = read_answer("h", "t", nested(open, close, 8), asked_at);
     CHECK(shallow.fitness == NodeFitness::ok);
     CHECK(nodes_document({shallow})["nodes"][0].contains("more"));
     for (const int depth : {64, 200'000}) {
-      const NodeAnswer deep = read_answer("h", "t", nested(open, close, depth), now);
+      const NodeAnswer deep = read_answer("h", "t", nested(open, close, depth), asked_at);
       CHECK(deep.fitness == NodeFitness::unreachable);
       CHECK_THAT(deep.why, ContainsSubstring("nested too deeply"));
       CHECK(nodes_document({deep}).dump().size() < 2'000);
@@ -192,7 +192,7 @@ TEST_CASE("an answer that is nested too deeply to be written out again is none")
 TEST_CASE("a status that nobody knows is unknown") {
   Document changed = Document::parse(Looked({active}).text());
   changed["findings"][0]["status"] = "splendid";
-  const NodeAnswer answer = read_answer("h", "t", changed.dump(), now);
+  const NodeAnswer answer = read_answer("h", "t", changed.dump(), asked_at);
   REQUIRE(answer.reports.size() == 1);
   CHECK(answer.reports[0].code == MonitorCode::unknown);
 }
@@ -220,7 +220,7 @@ TEST_CASE("a node with ranks says that less was looked at") {
 
 TEST_CASE("the exit code is of the worst node: a drained one, then one that is unclear or silent") {
   const NodeAnswer ok = Looked().of("a");
-  const NodeAnswer gone = no_answer("b", "t", "no route", now);
+  const NodeAnswer gone = no_answer("b", "t", "no route", asked_at);
   const NodeAnswer drained = Looked().drained_by(down).of("c");
   CHECK(health_exit({ok, ok}) == HealthExit::healthy);
   CHECK(health_exit({ok, gone}) == HealthExit::unclear);
@@ -259,7 +259,7 @@ TEST_CASE("no text of a node moves a terminal's cursor") {
   const HealthFinding rude = finding("ib.state", "mlx5\x1b[2J", CheckStatus::fail, "\x1b]0;x\a",
                                      {"a\x1b[31mb\nforged: line"});
   std::vector<NodeAnswer> answers{Looked({rude}).drained_by(rude).of("h1"),
-                                  no_answer("h2", "t", "why\x1b[1m\nforged", now)};
+                                  no_answer("h2", "t", "why\x1b[1m\nforged", asked_at)};
   sort_worst_first(answers);
   const std::string text = nodes_text(answers, {.all = true});
   CHECK(text.find('\x1b') == text.npos);
@@ -338,7 +338,7 @@ TEST_CASE("a rule of the profile compares what nodes tell of a check") {
   }
   SECTION("other checks, targets and silent nodes are not compared") {
     compare_them({"ib.*"});
-    answers[0] = no_answer("h01", "cluster", "gone", now);
+    answers[0] = no_answer("h01", "cluster", "gone", asked_at);
     compare_them({});
     answers[2].target = "farm";
     compare_them({});
@@ -361,8 +361,8 @@ TEST_CASE("nodes of other targets and profiles, and silent ones, are not compare
   Looked other({}, "5.15");
   other.look.profile = "a100";
   std::vector<NodeAnswer> answers{Looked().of("a"), Looked().of("b"), other.of("c"),
-                                  read_answer("d", "elsewhere", Looked().text(), now),
-                                  no_answer("e", "cluster", "gone", now)};
+                                  read_answer("d", "elsewhere", Looked().text(), asked_at),
+                                  no_answer("e", "cluster", "gone", asked_at)};
   compare(answers, enforcing_versions());
   for (const NodeAnswer& one : answers) {
     CHECK(one.reports.size() == (one.node == "e" ? 1 : 0));

@@ -24,12 +24,12 @@ std::string result_of(const std::string& text) {
   return query ? (*query)(sample()).dump() : "error: " + query.error().message;
 }
 
-struct Case {
+struct QueryCase {
   const char* query;
   const char* result;
 };
 
-const Case cases[] = {
+const QueryCase cases[] = {
     // Fields and elements.
     {"name", R"("calm_kite")"},
     {"@.name", R"("calm_kite")"},
@@ -97,7 +97,7 @@ const Case cases[] = {
 }  // namespace
 
 TEST_CASE("queries give what JMESPath gives") {
-  for (const Case& one : cases) {
+  for (const QueryCase& one : cases) {
     CAPTURE(one.query);
     CHECK(result_of(one.query) == one.result);
   }

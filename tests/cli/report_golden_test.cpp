@@ -129,7 +129,7 @@ JobRow row() {
   return row;
 }
 
-void compare(const std::string& name, const std::string& text) {
+void compare_report(const std::string& name, const std::string& text) {
   const std::string path = std::string(MUSTER_SOURCE_DIR) + "/tests/cli/golden/" + name;
   if (std::getenv("MUSTER_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
   std::ifstream file(path);
@@ -142,7 +142,7 @@ void compare(const std::string& name, const std::string& text) {
 
 TEST_CASE("the report of a job that was retried has the documented schema") {
   const auto document = report_document(row(), {story(), links()}, "/home/jobs/calm_kite");
-  compare("report.json", document.dump(2) + "\n");
+  compare_report("report.json", document.dump(2) + "\n");
 }
 
 TEST_CASE("the report lists who may have failed first when nobody can be named") {
@@ -159,7 +159,7 @@ TEST_CASE("the report lists who may have failed first when nobody can be named")
   records.erase(std::find_if(records.begin(), records.end(), is_end), records.end());
   decide_at(records, 4000, ended);
   const Document report = report_document(row(), {records, {}}, "/d");
-  compare("report_undecided.json", report["attempts"][0].dump(2) + "\n");
+  compare_report("report_undecided.json", report["attempts"][0].dump(2) + "\n");
 }
 
 TEST_CASE("the report of a job that waits has nulls where nothing is known") {
@@ -170,5 +170,6 @@ TEST_CASE("the report of a job that waits has nulls where nothing is known") {
   waiting.tags = "";
   std::vector<Record> records;
   add(records, 1000, submission());
-  compare("report_queued.json", report_document(waiting, {records, {}}, "/d").dump(2) + "\n");
+  compare_report("report_queued.json",
+                 report_document(waiting, {records, {}}, "/d").dump(2) + "\n");
 }

@@ -21,7 +21,7 @@ std::string with_state(const std::string& state, const std::string& rest = "") {
   return text;
 }
 
-struct Case {
+struct SlurmStateCase {
   std::string text;
   bool is_drained;
   const char* reason;
@@ -31,7 +31,7 @@ struct Case {
 
 TEST_CASE("a node is drained in every state that Slurm calls so, with its reason") {
   const std::string own = "muster:node:ib.symbol:mlx5_3:1 6f01ab22 [root@2026-03-01T10:00:00]";
-  const std::vector<Case> cases{
+  const std::vector<SlurmStateCase> cases{
       {idle, false, ""},
       {with_state("MIXED"), false, ""},
       {with_state("IDLE+DRAIN", " Reason=" + own), true, own.c_str()},
@@ -46,7 +46,7 @@ TEST_CASE("a node is drained in every state that Slurm calls so, with its reason
       {with_state("IDLE+DRAIN", " Reason=fan [rack 3] noisy"), true, "fan [rack 3] noisy"},
       {with_state("IDLE+DRAIN", " Reason=State=IDLE NodeName=x"), true, "State=IDLE NodeName=x"},
   };
-  for (const Case& one : cases) {
+  for (const SlurmStateCase& one : cases) {
     CAPTURE(one.text);
     const auto node = parse_slurm_node(one.text, "n17");
     REQUIRE(node);

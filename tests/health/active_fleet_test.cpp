@@ -47,7 +47,7 @@ std::string blamed(const HealthProfile& profile, const NodeFigures& by_node) {
   return text;
 }
 
-constexpr const char* cpu = "cpu_gemm_gflops";
+constexpr const char* cpu_metric = "cpu_gemm_gflops";
 
 }  // namespace
 
@@ -59,16 +59,19 @@ TEST_CASE("from eight nodes on the one that is slower than the median allows is 
     const char* blamed;
   };
   const Row rows[] = {
-      {"one of eight", cpu, {100, 101, 99, 100, 90, 100, 100, 100}, "n4: perf.cpu fail drain"},
-      {"one of seven", cpu, {100, 101, 99, 100, 90, 100, 100}, ""},
-      {"within five percent", cpu, {100, 100, 100, 100, 95, 100, 100, 100}, ""},
-      {"all slow alike", cpu, {10, 10, 10, 10, 10, 10, 10, 10}, ""},
+      {"one of eight",
+       cpu_metric,
+       {100, 101, 99, 100, 90, 100, 100, 100},
+       "n4: perf.cpu fail drain"},
+      {"one of seven", cpu_metric, {100, 101, 99, 100, 90, 100, 100}, ""},
+      {"within five percent", cpu_metric, {100, 100, 100, 100, 95, 100, 100, 100}, ""},
+      {"all slow alike", cpu_metric, {10, 10, 10, 10, 10, 10, 10, 10}, ""},
       {"half of them",
-       cpu,
+       cpu_metric,
        {100, 100, 100, 100, 50, 50, 50, 50},
        "n4: perf.cpu fail drain; n5: perf.cpu fail drain; n6: perf.cpu fail drain; "
        "n7: perf.cpu fail drain"},
-      {"one is faster", cpu, {100, 100, 100, 900, 100, 100, 100, 100}, ""},
+      {"one is faster", cpu_metric, {100, 100, 100, 900, 100, 100, 100, 100}, ""},
       {"a disk may be off by twenty",
        "fio_read_mb_per_s",
        {10, 10, 10, 10, 8, 10, 10, 7},
@@ -77,7 +80,7 @@ TEST_CASE("from eight nodes on the one that is slower than the median allows is 
        "tcp_latency_us",
        {9, 9, 9, 9, 9, 9, 1, 14},
        "n7: perf.tcp_pair fail warn"},
-      {"nothing at all", cpu, {0, 0, 0, 0, 0, 0, 0, 0}, ""}};
+      {"nothing at all", cpu_metric, {0, 0, 0, 0, 0, 0, 0, 0}, ""}};
   for (const Row& row : rows) {
     INFO(row.what);
     CHECK(blamed({}, nodes(row.metric, row.values)) == row.blamed);
@@ -100,9 +103,10 @@ TEST_CASE("the finding says the value, the bound and the median") {
 
 TEST_CASE("a floor that is stricter than the median speaks for itself") {
   const Values all_slow{10, 10, 10, 10, 10, 10, 10, 10};
-  CHECK(judge_fleet(with_floor(cpu, 50), nodes(cpu, all_slow)).empty());  // the nodes said so
-  const auto judged =
-      judge_fleet(with_floor(cpu, 50), nodes(cpu, {100, 100, 100, 100, 100, 100, 100, 60}));
+  // The nodes said so.
+  CHECK(judge_fleet(with_floor(cpu_metric, 50), nodes(cpu_metric, all_slow)).empty());
+  const auto judged = judge_fleet(with_floor(cpu_metric, 50),
+                                  nodes(cpu_metric, {100, 100, 100, 100, 100, 100, 100, 60}));
   const FleetJudgement& slow = judged.at("n7").front();
   CHECK(slow.finding.status == CheckStatus::fail);
   REQUIRE(slow.alone);
@@ -111,18 +115,18 @@ TEST_CASE("a floor that is stricter than the median speaks for itself") {
 }
 
 TEST_CASE("a figure that is missing is unknown and counts for no median") {
-  NodeFigures by_node = nodes(cpu, {100, 100, 100, 100, 100, 100, 100, 100});
-  by_node["killed"] = {{cpu, "", std::nullopt, "the probe was killed after 30 s"}};
+  NodeFigures by_node = nodes(cpu_metric, {100, 100, 100, 100, 100, 100, 100, 100});
+  by_node["killed"] = {{cpu_metric, "", std::nullopt, "the probe was killed after 30 s"}};
   by_node["silent"] = {};
   CHECK(blamed({}, by_node) == "killed: perf.cpu unknown; silent: perf.cpu unknown");
-  CHECK(fleet_figures(by_node).at(cpu).nodes == 8);
+  CHECK(fleet_figures(by_node).at(cpu_metric).nodes == 8);
   const auto judged = judge_fleet({}, by_node);
   CHECK(judged.at("killed").front().finding.evidence ==
         std::vector<std::string>{"cpu_gemm_gflops: the probe was killed after 30 s"});
   by_node.erase("n0");
   CHECK(blamed({}, by_node).empty());  // of seven nodes no median is made
   // A floor alone: what was not said is known to be missing when others said it.
-  CHECK(blamed(with_floor(cpu, 50), by_node) == "silent: perf.cpu unknown");
+  CHECK(blamed(with_floor(cpu_metric, 50), by_node) == "silent: perf.cpu unknown");
 }
 
 TEST_CASE("a node counts once in the median, and each of its devices is judged") {
@@ -146,19 +150,19 @@ TEST_CASE("rules of the profile stand in the place of the usual distance") {
                    below_median("broken", "perf.cpu", 20, "!reboot>rma"),
                    below_median("other", "perf.stream", 1, "rma"),
                    {"else", "perf.cpu", RuleOperator::majority, 0, "rma"}};
-  CHECK(blamed(profile, nodes(cpu, values)) ==
+  CHECK(blamed(profile, nodes(cpu_metric, values)) ==
         "n6: perf.cpu fail warn; n7: perf.cpu fail !reboot>rma");
-  const auto judged = judge_fleet(profile, nodes(cpu, values));
+  const auto judged = judge_fleet(profile, nodes(cpu_metric, values));
   CHECK(judged.at("n7").front().finding.expected == ">= 80");
   CHECK(judged.at("n7").front().finding.evidence ==
         std::vector<std::string>{"cpu_gemm_gflops, fleet median 100 -20 % (rule broken)"});
   profile.rules = {below_median("lenient", "perf.cpu", 50, "drain")};
-  CHECK(blamed(profile, nodes(cpu, values)).empty());
+  CHECK(blamed(profile, nodes(cpu_metric, values)).empty());
 }
 
 TEST_CASE("checks that are off and devices that are left out are not compared") {
   HealthProfile profile;
   profile.checks["perf.*"].mode = CheckMode::off;
-  CHECK(judge_fleet(profile, nodes(cpu, {9, 9, 9, 9, 9, 9, 9, 1})).empty());
+  CHECK(judge_fleet(profile, nodes(cpu_metric, {9, 9, 9, 9, 9, 9, 9, 1})).empty());
   CHECK(judge_fleet({}, {}).empty());
 }

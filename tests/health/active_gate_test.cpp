@@ -3,6 +3,7 @@
 
 #include "health/active/expected_plan.h"
 #include "tests/catch.h"
+#include "tests/health/profile_with_floors.h"
 
 using namespace muster;
 using std::chrono::hours;
@@ -12,12 +13,6 @@ using std::chrono::minutes;
 namespace {
 
 using Names = std::vector<std::string>;
-
-HealthProfile with_floors(std::map<std::string, double> floors) {
-  HealthProfile profile;
-  profile.floors = std::move(floors);
-  return profile;
-}
 
 GateFigure number(const std::string& metric, double value, milliseconds at = {},
                   const std::string& device = "") {
@@ -52,12 +47,12 @@ std::string kept_away(const HealthProfile& profile, const std::vector<GateFigure
   return text;
 }
 
-const HealthProfile cpu = with_floors({{"cpu_gemm_gflops", 100}});
+const HealthProfile cpu_profile = with_floors({{"cpu_gemm_gflops", 100}});
 
 }  // namespace
 
 TEST_CASE("a gate runs no diagnostics: they have no floor, and take their time") {
-  HealthProfile profile = cpu;
+  HealthProfile profile = cpu_profile;
   profile.required = {"perf.dcgm", "perf.sdc", "perf.burn"};
   profile.checks["perf.burn"].limits["time_min"] = 1;
   CHECK(probe_names(gate_plan(profile, {})) == Names{"cpu"});
@@ -65,16 +60,16 @@ TEST_CASE("a gate runs no diagnostics: they have no floor, and take their time")
 
 TEST_CASE("a gate measures what one node can, and the profile has floors for") {
   CHECK(planned({}).empty());
-  CHECK(planned(cpu) == Names{"cpu"});
+  CHECK(planned(cpu_profile) == Names{"cpu"});
   CHECK(planned(with_floors({{"fio_read_mb_per_s", 1},
                              {"tcp_gbps", 1},
                              {"collective_1mib_gb_per_s", 1},
                              {"stream_mb_per_s", 1},
                              {"p2p_gb_per_s", 1}})) == Names{"memory", "gpu-peer"});
-  CHECK(planned(cpu, {{"perf.cpu"}, {}}).empty());
-  CHECK(planned(cpu, {{}, {"gpu.count"}}).empty());
-  CHECK(planned(cpu, {{}, {"perf.cpu"}}) == Names{"cpu"});
-  HealthProfile off = cpu;
+  CHECK(planned(cpu_profile, {{"perf.cpu"}, {}}).empty());
+  CHECK(planned(cpu_profile, {{}, {"gpu.count"}}).empty());
+  CHECK(planned(cpu_profile, {{}, {"perf.cpu"}}) == Names{"cpu"});
+  HealthProfile off = cpu_profile;
   off.checks["perf.*"].mode = CheckMode::off;
   CHECK(planned(off).empty());
 }
@@ -105,7 +100,7 @@ TEST_CASE("a good figure is believed for half a day, a bad one for minutes") {
        true}};
   for (const Row& row : rows) {
     INFO(row.what);
-    CHECK(due(cpu, row.known, now) == (row.is_due ? Names{"cpu"} : Names{}));
+    CHECK(due(cpu_profile, row.known, now) == (row.is_due ? Names{"cpu"} : Names{}));
   }
   // A floor that was raised makes a bad figure of a good one.
   const HealthProfile raised = with_floors({{"cpu_gemm_gflops", 150}});
@@ -134,8 +129,8 @@ TEST_CASE("a device that is slow beside the node's others is bad, though it meet
 }
 
 TEST_CASE("a figure below its floor keeps the job away and is named with its value") {
-  CHECK(kept_away(cpu, {number("cpu_gemm_gflops", 100)}).empty());
-  CHECK(kept_away(cpu, {number("cpu_gemm_gflops", 20)}) ==
+  CHECK(kept_away(cpu_profile, {number("cpu_gemm_gflops", 100)}).empty());
+  CHECK(kept_away(cpu_profile, {number("cpu_gemm_gflops", 20)}) ==
         "perf.cpu: cpu_gemm_gflops 20 GFLOP/s, expected >= 100 GFLOP/s, floor of the profile");
   const HealthProfile copies = with_floors({{"h2d_gb_per_s", 40}});
   CHECK(kept_away(copies, {number("h2d_gb_per_s", 50, {}, "gpu0"),
@@ -146,20 +141,20 @@ TEST_CASE("a figure below its floor keeps the job away and is named with its val
 TEST_CASE("a bad figure that was measured once is measured again, and keeps no job away so far") {
   const milliseconds now = hours(100);
   const auto slow = once(number("cpu_gemm_gflops", 20, now));
-  const ProbePlan plan = gate_plan(cpu, {});
-  CHECK(due(cpu, {slow}, now) == Names{"cpu"});
-  CHECK(probes_doubted(cpu, plan, std::vector{slow}) == Names{"cpu"});
-  CHECK(kept_away(cpu, {slow}).empty());
-  HealthProfile required = cpu;
+  const ProbePlan plan = gate_plan(cpu_profile, {});
+  CHECK(due(cpu_profile, {slow}, now) == Names{"cpu"});
+  CHECK(probes_doubted(cpu_profile, plan, std::vector{slow}) == Names{"cpu"});
+  CHECK(kept_away(cpu_profile, {slow}).empty());
+  HealthProfile required = cpu_profile;
   required.required = {"perf.cpu"};
   CHECK(kept_away(required, {slow}) ==
         "perf.cpu: cannot be told: cpu_gemm_gflops: it was bad once, and was not measured again: "
         "nobody did");
   const auto fast = once(number("cpu_gemm_gflops", 120, now));
-  CHECK(due(cpu, {fast}, now).empty());
-  CHECK(probes_doubted(cpu, plan, std::vector{fast}).empty());
+  CHECK(due(cpu_profile, {fast}, now).empty());
+  CHECK(probes_doubted(cpu_profile, plan, std::vector{fast}).empty());
   // Nobody is kept away by it: it is measured as seldom as before.
-  HealthProfile observed = cpu;
+  HealthProfile observed = cpu_profile;
   observed.checks["perf.*"].mode = CheckMode::observe;
   CHECK(due(observed, {slow}, now).empty());
 }
@@ -190,7 +185,7 @@ TEST_CASE("bad twice in a row on one device is bad, and nothing else is") {
 }
 
 TEST_CASE("a check that the profile lets observe keeps no job away") {
-  HealthProfile profile = cpu;
+  HealthProfile profile = cpu_profile;
   profile.checks["perf.*"].mode = CheckMode::observe;
   CHECK(kept_away(profile, {number("cpu_gemm_gflops", 20)}).empty());
   profile.checks["perf.cpu"].mode = CheckMode::enforce;
@@ -199,8 +194,8 @@ TEST_CASE("a check that the profile lets observe keeps no job away") {
 
 TEST_CASE("what was not measured keeps the job away where the profile requires the check") {
   const std::vector<GateFigure> none{{{"cpu_gemm_gflops", "", std::nullopt, "no time"}, {}}};
-  CHECK(kept_away(cpu, none).empty());
-  HealthProfile required = cpu;
+  CHECK(kept_away(cpu_profile, none).empty());
+  HealthProfile required = cpu_profile;
   required.required = {"perf.cpu"};
   CHECK(kept_away(required, none) == "perf.cpu: cannot be told: cpu_gemm_gflops: no time");
   CHECK(kept_away(required, {}) ==

@@ -6,16 +6,11 @@
 #include "health/active/plan.h"
 #include "health/profile_floor.h"
 #include "tests/catch.h"
+#include "tests/health/profile_with_floors.h"
 
 using namespace muster;
 
 namespace {
-
-HealthProfile with_floors(std::map<std::string, double> floors) {
-  HealthProfile profile;
-  profile.floors = std::move(floors);
-  return profile;
-}
 
 ProbeSituation gpu_node() {
   ProbeSituation node;

@@ -5,18 +5,9 @@
 #include "health/active/probe_line.h"
 #include "health/profile_floor.h"
 #include "tests/catch.h"
+#include "tests/health/profile_with_floors.h"
 
 using namespace muster;
-
-namespace {
-
-HealthProfile with_floors(std::map<std::string, double> floors) {
-  HealthProfile profile;
-  profile.floors = std::move(floors);
-  return profile;
-}
-
-}  // namespace
 
 TEST_CASE("lines of probes are numbers of a device or of the node, or why there is none") {
   const ProbeOutput output = read_probe_output(

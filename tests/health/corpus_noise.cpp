@@ -18,7 +18,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int checks_of_node = 250;
-constexpr int devices = 8;
+constexpr int devices_of_node = 8;
 constexpr int nodes_least = 4;
 // Seconds of the fleet's life. The file server is away for longer than the scheduler waits; what
 // breaks on one node alone does so long before.
@@ -98,14 +98,14 @@ class NoisyNode {
 
   // Links come up minutes after the boot.
   void links_down() {
-    for (int device = 0; device < devices; ++device) {
+    for (int device = 0; device < devices_of_node; ++device) {
       node_.set(port(device) + "/state", "2: INIT\n");
       node_.set(port(device) + "/phys_state", "2: Polling\n");
     }
     node_.nvml("gpu*.link.*.state 0\ngpu*.fabric.state 2");
   }
   void links_up() {
-    for (int device = 0; device < devices; ++device) {
+    for (int device = 0; device < devices_of_node; ++device) {
       node_.set(port(device) + "/state", "4: ACTIVE\n");
       node_.set(port(device) + "/phys_state", "5: LinkUp\n");
     }
@@ -131,17 +131,18 @@ class NoisyNode {
 
   // Below all limits, for ever.
   void creep() {
-    const std::string counters = port(any(devices)) + "/counters/";
-    node_.add(port(any(devices)) + "/counters/port_xmit_data", 1'000'000);
-    node_.add(port(any(devices)) + "/counters/port_rcv_data", 1'000'000);
-    node_.add(port(any(devices)) + "/counters/port_xmit_wait", 50'000);
+    const std::string counters = port(any(devices_of_node)) + "/counters/";
+    node_.add(port(any(devices_of_node)) + "/counters/port_xmit_data", 1'000'000);
+    node_.add(port(any(devices_of_node)) + "/counters/port_rcv_data", 1'000'000);
+    node_.add(port(any(devices_of_node)) + "/counters/port_xmit_wait", 50'000);
     if (happens(0.1)) node_.add(counters + "symbol_error", 1);
     if (happens(0.05)) node_.add(counters + "link_error_recovery", 1);
     if (happens(0.2)) node_.add(counters + "port_rcv_errors", any(5));
     if (happens(0.2)) node_.add(counters + "port_xmit_discards", any(200));
     if (happens(0.02)) node_.add(counters + "port_rcv_switch_relay_errors", 1);
-    if (happens(0.02)) node_.add(port(any(devices)) + "/hw_counters/out_of_sequence", 9'000);
-    const std::string gpu = "gpu" + std::to_string(any(devices));
+    if (happens(0.02))
+      node_.add(port(any(devices_of_node)) + "/hw_counters/out_of_sequence", 9'000);
+    const std::string gpu = "gpu" + std::to_string(any(devices_of_node));
     if (happens(0.1)) node_.nvml_add(gpu + ".field.94", any(3));
     if (happens(0.05)) node_.nvml_add(gpu + ".ecc.dram.cor.aggregate", any(100));
     if (happens(0.02)) node_.nvml_add(gpu + ".field.52", 1);
@@ -150,7 +151,7 @@ class NoisyNode {
 
   // perfquery -R, or a driver that was loaded anew.
   void reset_counters() {
-    const std::string folder = port(any(devices)) + "/counters/";
+    const std::string folder = port(any(devices_of_node)) + "/counters/";
     for (const char* counter : {"symbol_error", "port_rcv_errors", "port_xmit_data"})
       node_.set(folder + counter, "0\n");
   }
@@ -164,7 +165,7 @@ class NoisyNode {
                                                                   {"/lid", "0x0\n"}}};
     if (spoiled_) return;
     const auto& [leaf, text] = odd[static_cast<std::size_t>(any(odd.size()))];
-    const std::string path = port(any(devices)) + leaf;
+    const std::string path = port(any(devices_of_node)) + leaf;
     spoiled_ = {path, node_.files().reading(path).text};
     spoiled_at_ = agent_->runs();
     if (happens(0.3)) {
@@ -182,7 +183,7 @@ class NoisyNode {
   // Ranks that are killed in the middle of their work leave these behind, by log and by event.
   void kill_ranks() {
     agent_->kills({});
-    for (int gpu = 0; gpu < devices; ++gpu) {
+    for (int gpu = 0; gpu < devices_of_node; ++gpu) {
       for (const int code : {43, 45}) agent_->logs(xid(gpu, code));
       if (happens(0.2)) agent_->tells({gpu, gpu_event_xid, 43});
       if (happens(0.1)) agent_->logs(xid(gpu, 31));
@@ -202,7 +203,7 @@ class NoisyNode {
         "NVRM: Xid (PCI:0000:5d:00): 141, fast path",
         "perf: interrupt took too long (2501 > 2500), lowering kernel.perf_event_max_sample_rate"};
     agent_->logs(lines[static_cast<std::size_t>(any(lines.size()))]);
-    if (happens(0.3)) agent_->logs(xid(any(devices), 13));  // the user's own
+    if (happens(0.3)) agent_->logs(xid(any(devices_of_node), 13));  // the user's own
   }
 
   std::mt19937_64 random_;

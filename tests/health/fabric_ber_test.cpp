@@ -13,6 +13,7 @@
 
 #include "health/fabric/ber_tool.h"
 #include "tests/catch.h"
+#include "tests/health/fabric_finding.h"
 #include "tests/health/fabric_samples.h"
 
 using namespace muster;
@@ -42,35 +43,27 @@ const std::string n2_row = "PORT,0x0000000000100004,0x0000000000100005,1,";
 const std::string n2_exceeds =
     n2_row + "BER_THRESHOLD_EXCEEDED,\"BER exceeds the threshold, 1.5e-10\"\n";
 
-BerReading read(std::string_view text) {
+BerReading read_ber(std::string_view text) {
   BerReader reader;
   reader.feed(text);
   return reader.done();
 }
-FabricFindings judged(const std::string& text, const HealthProfile& profile = {}) {
-  return judge_fabric_ber(read(text), read_iblinkinfo(said(linked)), profile);
-}
-const HealthFinding& of(const FabricFindings& findings, std::string_view host,
-                        std::string_view device) {
-  const auto found = std::ranges::find_if(findings, [&](const FabricFinding& one) {
-    return one.host == host && one.finding.device == device;
-  });
-  REQUIRE(found != findings.end());
-  return found->finding;
+FabricFindings judged_ber(const std::string& text, const HealthProfile& profile = {}) {
+  return judge_fabric_ber(read_ber(text), read_iblinkinfo(said(linked)), profile);
 }
 
 }  // namespace
 
 TEST_CASE("a fabric without warnings passes on every cable") {
-  const auto findings = judged("ibdiagnet\n" + measured_ports());
+  const auto findings = judged_ber("ibdiagnet\n" + measured_ports());
   CHECK(findings.size() == 8);
   CHECK(std::ranges::all_of(
       findings, [](const FabricFinding& one) { return one.finding.status == CheckStatus::pass; }));
 }
 
 TEST_CASE("a rate beyond the threshold drains the host at the end of the cable") {
-  const auto findings = judged(measured_ports() + warnings("SYMBOL", n2_exceeds));
-  const HealthFinding& n2 = of(findings, "n2", "mlx5_0:1");
+  const auto findings = judged_ber(measured_ports() + warnings("SYMBOL", n2_exceeds));
+  const HealthFinding& n2 = finding_at(findings, "n2", "mlx5_0:1");
   CHECK(n2.status == CheckStatus::fail);
   CHECK(n2.severity.remedy == Remedy::drain);
   CHECK(n2.fault_class == FaultClass::node);
@@ -84,18 +77,18 @@ TEST_CASE("a rate beyond the threshold drains the host at the end of the cable")
 
 TEST_CASE("the switch's end of the cable is the host's cable, one between switches nobody's") {
   const std::string at_leaf = "PORT,0x200000,0x200000,3,BER_EXCEEDS_THRESHOLD,x\n";
-  CHECK(of(judged(measured_ports() + warnings("SYMBOL", at_leaf)), "n2", "mlx5_0:1").status ==
-        CheckStatus::fail);
+  CHECK(finding_at(judged_ber(measured_ports() + warnings("SYMBOL", at_leaf)), "n2", "mlx5_0:1")
+            .status == CheckStatus::fail);
   const std::string uplink = "PORT,0x200000,0x200000,8,BER_THRESHOLD_EXCEEDED,x\n";
-  const auto findings = judged(measured_ports() + warnings("SYMBOL", uplink));
-  CHECK(of(findings, "", "leaf1[8]-spine1[2]").status == CheckStatus::fail);
-  CHECK(of(findings, "", "leaf1[8]-spine1[2]").fault_class == FaultClass::infra);
+  const auto findings = judged_ber(measured_ports() + warnings("SYMBOL", uplink));
+  CHECK(finding_at(findings, "", "leaf1[8]-spine1[2]").status == CheckStatus::fail);
+  CHECK(finding_at(findings, "", "leaf1[8]-spine1[2]").fault_class == FaultClass::infra);
 }
 
 TEST_CASE("what is near the threshold is a warning, what was not measured unknown") {
   const auto with = [](const std::string& event) {
-    return of(judged(measured_ports() + warnings("SYMBOL", n2_row + event + ",x\n")), "n2",
-              "mlx5_0:1");
+    return finding_at(judged_ber(measured_ports() + warnings("SYMBOL", n2_row + event + ",x\n")),
+                      "n2", "mlx5_0:1");
   };
   CHECK(with("BER_NEAR_THRESHOLD").status == CheckStatus::fail);
   CHECK(with("BER_NEAR_THRESHOLD").severity.remedy == Remedy::warn);
@@ -107,12 +100,13 @@ TEST_CASE("what is near the threshold is a warning, what was not measured unknow
 
 TEST_CASE("of HDR the symbol errors count, of EDR the effective ones") {
   const std::string effective = measured_ports() + warnings("EFFECTIVE", n2_exceeds);
-  CHECK(of(judged(effective), "n2", "mlx5_0:1").status == CheckStatus::pass);
+  CHECK(finding_at(judged_ber(effective), "n2", "mlx5_0:1").status == CheckStatus::pass);
   const std::string edr = replaced(linked, "53.125 Gbps", "25.78125 Gbps");
   const Fabric slower = read_iblinkinfo(said(edr));
   const auto at_edr = [&](const std::string& kind) {
-    return of(judge_fabric_ber(read(measured_ports() + warnings(kind, n2_exceeds)), slower, {}),
-              "n2", "mlx5_0:1")
+    return finding_at(judge_fabric_ber(read_ber(measured_ports() + warnings(kind, n2_exceeds)),
+                                       slower, {}),
+                      "n2", "mlx5_0:1")
         .status;
   };
   CHECK(at_edr("EFFECTIVE") == CheckStatus::fail);
@@ -121,20 +115,20 @@ TEST_CASE("of HDR the symbol errors count, of EDR the effective ones") {
 
 TEST_CASE("a cable that was not measured at both ends is unknown") {
   const std::string ports = without(measured_ports(), "0x0000000000100005,1,");
-  const auto findings = judged(ports);
-  const HealthFinding& n2 = of(findings, "n2", "mlx5_0:1");
+  const auto findings = judged_ber(ports);
+  const HealthFinding& n2 = finding_at(findings, "n2", "mlx5_0:1");
   CHECK(n2.status == CheckStatus::unknown);
   CHECK(n2.evidence.front() == "n2 mlx5_0[1] was not measured");
 }
 
 TEST_CASE("a port that no cable is known of is named all the same") {
   const std::string row = "PORT,0x300000,0x300000,5,BER_THRESHOLD_EXCEEDED,x\n";
-  const auto findings = judged(measured_ports() + warnings("SYMBOL", row));
-  CHECK(of(findings, "", "0x0000000000300000[5]").status == CheckStatus::fail);
+  const auto findings = judged_ber(measured_ports() + warnings("SYMBOL", row));
+  CHECK(finding_at(findings, "", "0x0000000000300000[5]").status == CheckStatus::fail);
 }
 
 TEST_CASE("without links nothing passes") {
-  const auto findings = judge_fabric_ber(read(measured_ports()), Fabric{}, {});
+  const auto findings = judge_fabric_ber(read_ber(measured_ports()), Fabric{}, {});
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].finding.status == CheckStatus::unknown);
   CHECK(findings[0].finding.fault_class == FaultClass::infra);
@@ -144,29 +138,29 @@ TEST_CASE("without links nothing passes") {
 TEST_CASE("nothing measured, and what is not whole, passes nothing") {
   for (const std::string& text :
        {std::string(), std::string("START_NODES\na,b\n1,2\nEND_NODES\n")}) {
-    const auto findings = judged(text);
+    const auto findings = judged_ber(text);
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].finding.status == CheckStatus::unknown);
     CHECK(findings[0].finding.fault_class == FaultClass::infra);
   }
   const std::string whole = measured_ports() + warnings("SYMBOL", n2_exceeds);
-  const auto cut = judged(whole.substr(0, whole.size() - 30));
-  CHECK(of(cut, "n2", "mlx5_0:1").status == CheckStatus::fail);
-  CHECK(of(cut, "n4", "mlx5_0:1").status == CheckStatus::unknown);
-  const auto odd = judged(measured_ports() + warnings("SYMBOL", "PORT,what,is,this,?\n"));
-  CHECK(of(odd, "n4", "mlx5_0:1").status == CheckStatus::unknown);
+  const auto cut = judged_ber(whole.substr(0, whole.size() - 30));
+  CHECK(finding_at(cut, "n2", "mlx5_0:1").status == CheckStatus::fail);
+  CHECK(finding_at(cut, "n4", "mlx5_0:1").status == CheckStatus::unknown);
+  const auto odd = judged_ber(measured_ports() + warnings("SYMBOL", "PORT,what,is,this,?\n"));
+  CHECK(finding_at(odd, "n4", "mlx5_0:1").status == CheckStatus::unknown);
 }
 
 TEST_CASE("a profile leaves a device out") {
   HealthProfile profile;
   profile.exclude.push_back({"fab.*", "mlx5_0:1", "a test"});
-  for (const FabricFinding& one : judged(measured_ports(), profile))
+  for (const FabricFinding& one : judged_ber(measured_ports(), profile))
     CHECK(one.finding.device != "mlx5_0:1");
 }
 
 TEST_CASE("tables are the same in whatever parts they come") {
   const std::string whole = "junk\n" + measured_ports() + warnings("SYMBOL", n2_exceeds);
-  const BerReading at_once = read(whole);
+  const BerReading at_once = read_ber(whole);
   for (std::size_t size = 1; size < 64; ++size) {
     BerReader reader;
     for (std::size_t at = 0; at < whole.size(); at += size)
@@ -185,7 +179,7 @@ TEST_CASE("any bytes give a reading and findings") {
     std::string text = whole.substr(0, random() % (whole.size() + 1));
     for (std::size_t spoiled = random() % 20; spoiled > 0 && !text.empty(); --spoiled)
       text[random() % text.size()] = static_cast<char>(random() % 256);
-    CHECK_FALSE(judged(text).empty());
+    CHECK_FALSE(judged_ber(text).empty());
   }
   BerReader reader;
   for (int i = 0; i < 100; ++i) reader.feed(std::string(10'000, 'x'));

@@ -9,26 +9,22 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr FabricEnd n2{0x100005, 1};
 constexpr std::chrono::milliseconds noon = 12h;
 
-const Fabric& cables() {
-  static const Fabric fabric = read_iblinkinfo(said(linked));
-  return fabric;
-}
 FabricErrors errors_of(std::uint64_t symbols) {
   FabricErrors errors;
-  if (symbols > 0) errors.counters[n2] = {{"SymbolErrorCounter", symbols}, {"PortXmitData", 99}};
+  if (symbols > 0)
+    errors.counters[n2_end] = {{"SymbolErrorCounter", symbols}, {"PortXmitData", 99}};
   errors.has_summary = true;
   return errors;
 }
 void run(FabricCounts& counts, std::uint64_t symbols, std::chrono::milliseconds at) {
-  keep_count(counts, count_of(errors_of(symbols), cables(), at));
+  keep_count(counts, count_of(errors_of(symbols), linked_fabric(), at));
 }
 std::uint64_t symbols_before(const FabricCounts& counts, std::chrono::milliseconds at) {
   auto baseline = baseline_of(counts, errors_of(1000), at);
   REQUIRE(baseline);
-  return baseline->errors.counters[n2]["SymbolErrorCounter"];
+  return baseline->errors.counters[n2_end]["SymbolErrorCounter"];
 }
 
 }  // namespace
@@ -69,19 +65,19 @@ TEST_CASE("counts of a clock that was set back are dropped") {
 
 TEST_CASE("old errors of a node that is new are no growth") {
   FabricCounts counts;
-  FabricCount count = count_of(errors_of(0), cables(), noon);
+  FabricCount count = count_of(errors_of(0), linked_fabric(), noon);
   CHECK(count.nodes.erase("0x0000000000100005") == 1);
   keep_count(counts, count);
   const FabricErrors now = errors_of(4000);
   const auto baseline = baseline_of(counts, now, noon + 10min);
   REQUIRE(baseline);
-  for (const auto& one : judge_fabric_errors(baseline->errors, now, 600s, cables(), {})) {
+  for (const auto& one : judge_fabric_errors(baseline->errors, now, 600s, linked_fabric(), {})) {
     CHECK(one.finding.status == CheckStatus::pass);
   }
 }
 
 TEST_CASE("only what is judged is kept, and what names no port is left out") {
-  const FabricCount count = count_of(errors_of(5), cables(), noon);
+  const FabricCount count = count_of(errors_of(5), linked_fabric(), noon);
   CHECK(count.counters.at("0x0000000000100005:1") ==
         std::map<std::string, std::uint64_t>{{"SymbolErrorCounter", 5}});
   FabricCounts counts{count};

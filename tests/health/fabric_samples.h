@@ -172,4 +172,10 @@ inline constexpr std::string_view no_errors =
 inline constexpr std::string_view manager =
     "sminfo: sm lid 1 sm guid 0x100001, activity count 170 priority 0 state 3 SMINFO_MASTER\n";
 
+inline constexpr FabricEnd n2_end{0x100005, 1};
+inline const Fabric& linked_fabric() {
+  static const Fabric fabric = read_iblinkinfo(said(linked));
+  return fabric;
+}
+
 }  // namespace muster::fabric_samples

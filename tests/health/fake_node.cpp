@@ -16,7 +16,7 @@ namespace muster {
 
 namespace {
 
-constexpr int devices = 8;
+constexpr int fake_devices = 8;
 
 const char* data_of(FakeKind kind) {
   return kind == FakeKind::h100 ? "nvml-h100-8.txt" : "nvml-a100-8.txt";
@@ -118,7 +118,7 @@ void FakeNode::add_host() {
   set("/proc/meminfo", "MemTotal:       " + std::to_string(mem_kb) +
                            " kB\nMemFree:        900000000 kB\nSwapTotal:             0 kB\n"
                            "HugePages_Total:       0\nHugepagesize:       2048 kB\n");
-  for (int disk = 0; disk < devices; ++disk) {
+  for (int disk = 0; disk < fake_devices; ++disk) {
     const std::string folder = "/sys/class/nvme/nvme" + std::to_string(disk);
     set(folder + "/transport", "pcie\n");
     set(folder + "/state", "live\n");
@@ -129,11 +129,11 @@ void FakeNode::add_host() {
 }
 
 void FakeNode::add_infiniband() {
-  const FakeInfiniband fake(devices);
+  const FakeInfiniband fake(fake_devices);
   for (const auto& [path, reading] : fake.files().all())
     files_.add(renamed(path), renamed(reading.text));
   if (kind_ == FakeKind::h100) return;
-  for (int hca = 0; hca < devices; ++hca) {
+  for (int hca = 0; hca < fake_devices; ++hca) {
     const std::string folder = "/sys/class/infiniband/mlx5_ib" + std::to_string(hca);
     set(folder + "/ports/1/rate", "200 Gb/sec (4X HDR)\n");
     for (const char* which : {"current", "max"})
@@ -142,7 +142,7 @@ void FakeNode::add_infiniband() {
 }
 
 void FakeNode::add_gpus() {
-  for (int gpu = 0; gpu < devices; ++gpu) {
+  for (int gpu = 0; gpu < fake_devices; ++gpu) {
     const auto add_file = [&](const char* name, const std::string& text) {
       set(pci_file(gpu_address(gpu), name), text);
     };
@@ -150,7 +150,7 @@ void FakeNode::add_gpus() {
     add_file("class", "0x030200\n");
     add_file("config", std::string("\xde\x10\x30\x23\0\0\0\0", 8));
     add_file("current_link_width", "16\n");
-    add_file("numa_node", gpu < devices / 2 ? "0\n" : "1\n");
+    add_file("numa_node", gpu < fake_devices / 2 ? "0\n" : "1\n");
     add_file("aer_dev_correctable", "RxErr 3\nBadTLP 0\nTOTAL_ERR_COR 3\n");
     add_file("aer_dev_nonfatal", "Undefined 0\nTOTAL_ERR_NONFATAL 0\n");
     add_file("aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0\n");

@@ -5,16 +5,15 @@
 #include "health/infiniband/sources.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"
+#include "tests/health/status_words.h"
 
 using namespace muster;
+using namespace muster::status_words;
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::chrono::milliseconds start = std::chrono::hours(480000);
-constexpr auto pass = CheckStatus::pass;
-constexpr auto fail = CheckStatus::fail;
-constexpr auto unsure = CheckStatus::unknown;
+constexpr std::chrono::milliseconds sampling_start = std::chrono::hours(480000);
 
 // A node whose counters are sampled.
 struct SampledNode {
@@ -24,7 +23,7 @@ struct SampledNode {
 
   std::vector<InfinibandPort> ports() const { return judged_ports(node.files(), profile); }
   void sample(std::chrono::milliseconds at) {
-    note_counters(history, node.files(), profile, ports(), start + at);
+    note_counters(history, node.files(), profile, ports(), sampling_start + at);
   }
   HealthFinding finding(std::string_view check, std::string_view device = "mlx5_3:1") const {
     for (const HealthFinding& one : judge_counters(node.files(), profile, ports(), history)) {
@@ -315,7 +314,8 @@ TEST_CASE("all checks of a healthy node pass, round after round") {
     }
     node.sample(round * 30s);
   }
-  const InfinibandFacts facts{node.node.files(), node.history, flaps, start + 15min, "", 10min, {}};
+  const InfinibandFacts facts{
+      node.node.files(), node.history, flaps, sampling_start + 15min, "", 10min, {}};
   const auto findings = judge_infiniband(facts, node.profile);
   CHECK(findings.size() == 1 + 8 * (7 + 3 + 14 + 1) + 1);
   for (const HealthFinding& one : findings) {

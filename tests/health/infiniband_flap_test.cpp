@@ -1,13 +1,15 @@
 #include "health/infiniband/link_flaps.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"
+#include "tests/health/status_words.h"
 
 using namespace muster;
+using namespace muster::status_words;
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::chrono::milliseconds start = std::chrono::hours(480000);
+constexpr std::chrono::milliseconds watch_start = std::chrono::hours(480000);
 
 struct WatchedLinks {
   FakeInfiniband node;
@@ -15,18 +17,15 @@ struct WatchedLinks {
   LinkFlaps flaps;
 
   void down(int n, std::chrono::milliseconds at, std::chrono::seconds since_boot = 24h) {
-    flaps.observe({FakeInfiniband::pci_address(n), false}, node.files(), profile, start + at,
+    flaps.observe({FakeInfiniband::pci_address(n), false}, node.files(), profile, watch_start + at,
                   since_boot);
   }
   HealthFinding finding(std::chrono::milliseconds at, const std::string& log_error = "") const {
     const auto ports = judged_ports(node.files(), profile);
-    return flaps.judge(profile, ports, start + at, log_error).at(3);
+    return flaps.judge(profile, ports, watch_start + at, log_error).at(3);
   }
   CheckStatus status(std::chrono::milliseconds at) const { return finding(at).status; }
 };
-
-constexpr auto pass = CheckStatus::pass;
-constexpr auto fail = CheckStatus::fail;
 
 }  // namespace
 
@@ -74,7 +73,7 @@ TEST_CASE("a link that flapped is clear after a clean day, or six hours and a te
   for (int n = 0; n < 3; ++n) links.down(3, n * 1h);
   CHECK(links.status(25h) == fail);
   CHECK(links.status(26h) == pass);
-  links.flaps.note_loop_passed("mlx5_3", start + 3h);
+  links.flaps.note_loop_passed("mlx5_3", watch_start + 3h);
   CHECK(links.status(7h) == fail);
   CHECK(links.status(8h) == pass);
   links.down(3, 9h);
@@ -94,8 +93,9 @@ TEST_CASE("what is no flap of a port is not counted") {
   for (int n = 0; n < 5; ++n) {
     links.down(3, n * 1min, 299s);  // links come up after boot
     links.flaps.observe({FakeInfiniband::pci_address(3), true}, links.node.files(), links.profile,
-                        start, 24h);
-    links.flaps.observe({"0000:ff:00.0", false}, links.node.files(), links.profile, start, 24h);
+                        watch_start, 24h);
+    links.flaps.observe({"0000:ff:00.0", false}, links.node.files(), links.profile, watch_start,
+                        24h);
     links.down(4, n * 1min);
   }
   CHECK(links.status(1h) == pass);
@@ -120,7 +120,7 @@ TEST_CASE("limits of flapping are the profile's") {
 TEST_CASE("flaps are saved, bounded, and damaged ones left out") {
   WatchedLinks links;
   for (int n = 0; n < 500; ++n) links.down(3, n * 1min);
-  links.flaps.note_loop_passed("mlx5_3", start + 500min);
+  links.flaps.note_loop_passed("mlx5_3", watch_start + 500min);
   REQUIRE(links.flaps.state().size() == 1);
   CHECK(links.flaps.state().front().downs.size() == 64);
   CHECK(LinkFlaps(links.flaps.state()).state() == links.flaps.state());

@@ -6,8 +6,10 @@
 #include "health/infiniband/link_checks.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"
+#include "tests/health/status_words.h"
 
 using namespace muster;
+using namespace muster::status_words;
 
 namespace {
 
@@ -34,10 +36,6 @@ HealthFinding the(const std::vector<HealthFinding>& findings, std::string_view c
 std::size_t count_of(const std::vector<HealthFinding>& findings, CheckStatus status) {
   return static_cast<std::size_t>(std::ranges::count(findings, status, &HealthFinding::status));
 }
-
-constexpr auto pass = CheckStatus::pass;
-constexpr auto fail = CheckStatus::fail;
-constexpr auto unsure = CheckStatus::unknown;
 
 }  // namespace
 

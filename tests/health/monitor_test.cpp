@@ -12,8 +12,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr SinceBoot day = 24h;
-
 constexpr const char* wants_reset_now =
     "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)";
 constexpr const char* wants_nothing_now =
@@ -21,7 +19,7 @@ constexpr const char* wants_nothing_now =
 
 struct Watched {
   FakeNode node{FakeKind::h100};
-  SimulatedAgent agent{node, monitor_profile(), day};
+  SimulatedAgent agent{node, monitor_profile(), a_day_up};
 
   Watched() {
     agent.phase = Phase::periodic;
@@ -133,7 +131,7 @@ TEST_CASE("before the first readings findings wait for the names of their device
 TEST_CASE("without readings findings go by the address after half a minute") {
   FakeNode node(FakeKind::h100);
   NodeMonitor monitor(monitor_profile(), {});
-  CheckMoment now{from_ms(1'750'000'000'000), day};
+  CheckMoment now{from_ms(1'750'000'000'000), a_day_up};
   monitor.begin("b", now);
   KernelLine line;
   line.since_boot = now.since_boot;
@@ -247,7 +245,7 @@ TEST_CASE("a GPU that was reset is looked at soon and often, and fit again withi
   const bool is_at_once = GENERATE(false, true);
   if (is_at_once) profile.checks["gpu.xid"].limits["clear_after_s"] = 0;
   FakeNode fake{FakeKind::h100};
-  SimulatedAgent agent{fake, profile, day};
+  SimulatedAgent agent{fake, profile, a_day_up};
   agent.phase = Phase::prolog;
   agent.situation.is_idle = true;
   agent.run_for(70s);

@@ -49,7 +49,7 @@ HealthFinding judged(const ProfileRule& rule, HealthFinding finding) {
 }
 
 // "fail 7 of 8"
-std::string counted(const std::vector<HealthFinding>& all, double arg, bool has_run = true) {
+std::string count_verdict(const std::vector<HealthFinding>& all, double arg, bool has_run = true) {
   std::vector<HealthFinding> findings = all;
   judge_by_rules(
       with_rules({count_rule("ib.state", arg)}), [&](std::string_view) { return has_run; },
@@ -149,17 +149,17 @@ TEST_CASE("no rule makes a failure milder, or an unknown a failure") {
 }
 
 TEST_CASE("so many devices pass as the rule says, no fewer and no more") {
-  CHECK(counted(ports(8, 0, 0), 8) == "pass 8 of 8");
-  CHECK(counted(ports(7, 1, 0), 8) == "fail 7 of 8");
-  CHECK(counted(ports(9, 0, 0), 8) == "fail 9 of 8");
-  CHECK(counted(ports(7, 0, 0), 8) == "fail 7 of 8");
-  CHECK(counted(ports(7, 0, 1), 8) == "unknown 7 of 8");
-  CHECK(counted(ports(8, 0, 1), 8) == "unknown 8 of 8");
-  CHECK(counted(ports(6, 1, 1), 8) == "fail 6 of 8");
-  CHECK(counted(ports(9, 0, 5), 8) == "fail 9 of 8");
-  CHECK(counted({}, 8) == "unknown  of 8");
-  CHECK(counted({}, 8, false).empty());
-  CHECK(counted(ports(0, 3, 0), 0) == "pass 0 of 0");
+  CHECK(count_verdict(ports(8, 0, 0), 8) == "pass 8 of 8");
+  CHECK(count_verdict(ports(7, 1, 0), 8) == "fail 7 of 8");
+  CHECK(count_verdict(ports(9, 0, 0), 8) == "fail 9 of 8");
+  CHECK(count_verdict(ports(7, 0, 0), 8) == "fail 7 of 8");
+  CHECK(count_verdict(ports(7, 0, 1), 8) == "unknown 7 of 8");
+  CHECK(count_verdict(ports(8, 0, 1), 8) == "unknown 8 of 8");
+  CHECK(count_verdict(ports(6, 1, 1), 8) == "fail 6 of 8");
+  CHECK(count_verdict(ports(9, 0, 5), 8) == "fail 9 of 8");
+  CHECK(count_verdict({}, 8) == "unknown  of 8");
+  CHECK(count_verdict({}, 8, false).empty());
+  CHECK(count_verdict(ports(0, 3, 0), 0) == "pass 0 of 0");
 }
 
 TEST_CASE("what counts against a device is named, and a broken value is no pass") {

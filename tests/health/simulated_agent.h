@@ -12,6 +12,9 @@
 
 namespace muster {
 
+// For a node that was not started just now.
+inline constexpr SinceBoot a_day_up = std::chrono::hours(24);
+
 class SimulatedAgent {
  public:
   SimulatedAgent(FakeNode& node, const HealthProfile& profile, SinceBoot up);

@@ -12,7 +12,7 @@ using namespace muster::test;
 namespace {
 
 const JobId train{"train"};
-const AttemptId first{0};
+const AttemptId first_attempt{0};
 const NodeId h01{"h01"}, h02{"h02"}, h03{"h03"};
 
 bool changes(const Bench& bench, std::variant<Observation, Decision> what) {
@@ -41,29 +41,30 @@ TEST_CASE("nothing is placed on a node that is taken, twice on one, or on none")
   bench.submit(a_job("next").on_nodes(3));
   const JobId next{"next"};
   REQUIRE(bench.last<JobWaits>());
-  CHECK(!changes(bench, Decision{AttemptPlaced{next, first, {h01, h03}, ""}}));
-  CHECK(!changes(bench, Decision{AttemptPlaced{next, first, {h03, h03}, ""}}));
-  CHECK(!changes(bench, Decision{AttemptPlaced{next, first, {}, ""}}));
-  CHECK(changes(bench, Decision{AttemptPlaced{next, first, {h03}, ""}}));
+  CHECK(!changes(bench, Decision{AttemptPlaced{next, first_attempt, {h01, h03}, ""}}));
+  CHECK(!changes(bench, Decision{AttemptPlaced{next, first_attempt, {h03, h03}, ""}}));
+  CHECK(!changes(bench, Decision{AttemptPlaced{next, first_attempt, {}, ""}}));
+  CHECK(changes(bench, Decision{AttemptPlaced{next, first_attempt, {h03}, ""}}));
 }
 
 TEST_CASE("a gang changes its nodes only while it gathers, and only for free ones") {
-  const Decision replaced = NodeReplaced{train, first, h01, h03, "sick", Unfitness::unhealthy};
+  const Decision replaced =
+      NodeReplaced{train, first_attempt, h01, h03, "sick", Unfitness::unhealthy};
   CHECK(changes(gathering(), replaced));
-  CHECK(!changes(gathering(), Decision{NodeReplaced{train, first, h01, h02, "", {}}}));
+  CHECK(!changes(gathering(), Decision{NodeReplaced{train, first_attempt, h01, h02, "", {}}}));
   CHECK(!changes(running(), replaced));
-  CHECK(!changes(running(), Decision{PlacementAbandoned{train, first, "", from_ms(0)}}));
+  CHECK(!changes(running(), Decision{PlacementAbandoned{train, first_attempt, "", from_ms(0)}}));
 }
 
 TEST_CASE("the phases of an attempt follow each other") {
   const Bench start = gathering(), run = running();
-  CHECK(!changes(run, Decision{StagingBegun{train, first}}));
-  CHECK(!changes(start, Decision{PortsAsked{train, first}}));
-  CHECK(!changes(start, Decision{LaunchBegun{train, first, {}, "", false}}));
-  CHECK(!changes(run, Decision{LaunchBegun{train, first, {}, "", false}}));
-  CHECK(!changes(run, Decision{NodeFenced{train, first, h01, FenceProof::lease_expired}}));
-  CHECK(!changes(run, Decision{CollectionBegun{train, first}}));
-  CHECK(!changes(run, Decision{AttemptEnded{train, first, {}, {}}}));
+  CHECK(!changes(run, Decision{StagingBegun{train, first_attempt}}));
+  CHECK(!changes(start, Decision{PortsAsked{train, first_attempt}}));
+  CHECK(!changes(start, Decision{LaunchBegun{train, first_attempt, {}, "", false}}));
+  CHECK(!changes(run, Decision{LaunchBegun{train, first_attempt, {}, "", false}}));
+  CHECK(!changes(run, Decision{NodeFenced{train, first_attempt, h01, FenceProof::lease_expired}}));
+  CHECK(!changes(run, Decision{CollectionBegun{train, first_attempt}}));
+  CHECK(!changes(run, Decision{AttemptEnded{train, first_attempt, {}, {}}}));
   CHECK(!changes(run, Decision{JobEnded{train, JobEndState::failed, 1, ""}}));
 }
 
@@ -73,7 +74,8 @@ TEST_CASE("an attempt that is over stays over") {
   bench.exit_rank(1, {});
   while (bench.is_in<Stopping>()) bench.obey(pending_work(bench.state).front());
   REQUIRE(bench.is_in<Collecting>());
-  CHECK(!changes(bench, Decision{StopBegun{train, first, StopReason::canceled, "", Seconds{1}}}));
+  CHECK(!changes(bench,
+                 Decision{StopBegun{train, first_attempt, StopReason::canceled, "", Seconds{1}}}));
 }
 
 TEST_CASE("time that an attempt ran is counted once") {
@@ -86,8 +88,8 @@ TEST_CASE("time that an attempt ran is counted once") {
 }
 
 TEST_CASE("a rank does not end before it could start, and a node that was not told is not clean") {
-  const RankExited exit{train, first, h01, RankId{0}, {1, 0}, false, 0, {}};
+  const RankExited exit{train, first_attempt, h01, RankId{0}, {1, 0}, false, 0, {}};
   CHECK(!changes(gathering(), Observation{exit}));
   CHECK(changes(running(), Observation{exit}));
-  CHECK(!changes(running(), Observation{NodeClean{train, first, h01, {}, {}}}));
+  CHECK(!changes(running(), Observation{NodeClean{train, first_attempt, h01, {}, {}}}));
 }

@@ -30,14 +30,15 @@ NodeFault a_stall(Time since) {
   return fault;
 }
 
-void tell(Bench& bench, int number, std::vector<NodeFault> faults) {
+void tell_faults(Bench& bench, int number, std::vector<NodeFault> faults) {
   const Node* node = find_node(bench.state, NodeId{node_name(number)});
   bench.observe(NodeFaultsSeen{NodeId{node_name(number)}, std::move(faults), true,
                                node ? node->owner : std::nullopt});
 }
 
 void stall(Bench& bench, int first, int last) {
-  for (int number = first; number <= last; ++number) tell(bench, number, {a_stall(bench.now)});
+  for (int number = first; number <= last; ++number)
+    tell_faults(bench, number, {a_stall(bench.now)});
 }
 
 bool is_drained(const Bench& bench, int number) {
@@ -54,7 +55,7 @@ int drained(const Bench& bench) {
 // Nodes on which a check fails at once, one after the other.
 int drained_of(Bench& bench, int first, int last) {
   for (int number = first; number <= last; ++number) {
-    tell(bench, number, {a_fault("ib.phys", bench.now)});
+    tell_faults(bench, number, {a_fault("ib.phys", bench.now)});
   }
   return drained(bench);
 }
@@ -168,10 +169,10 @@ TEST_CASE("a node counts once, and another check has a count of its own") {
   NodeFault second = first;
   second.id = "ib.phys on another port";
   second.stops_job = true;
-  tell(bench, 1, {first});
-  tell(bench, 1, {first, second});
+  tell_faults(bench, 1, {first});
+  tell_faults(bench, 1, {first, second});
   CHECK(drained_of(bench, 1, 2) == 2);
-  tell(bench, 3, {a_fault("gpu.count", bench.now)});
+  tell_faults(bench, 3, {a_fault("gpu.count", bench.now)});
   CHECK(is_drained(bench, 3));
   CHECK(bench.count<BreakerOpened>() == 0);
 }
@@ -195,7 +196,7 @@ TEST_CASE("a check that drains no more at one target drains at another") {
   bench.submit(a_farm_job());
   NodeFault on_farm = a_fault("ib.phys", bench.now);
   on_farm.serial = "165";
-  tell(bench, 11, {on_farm});
+  tell_faults(bench, 11, {on_farm});
   REQUIRE(drained_of(bench, 1, 4) == 3);
   REQUIRE(bench.last<BreakerOpened>());
   CHECK(bench.last<BreakerOpened>()->target == "ib.phys@lab");
@@ -204,7 +205,7 @@ TEST_CASE("a check that drains no more at one target drains at another") {
   // Of what was asked for in vain the other target's nodes know nothing.
   REQUIRE(bench.state.remedies.size() == 1);
   CHECK(bench.state.remedies.front().serial == "165");
-  tell(bench, 12, {a_fault("ib.phys", bench.now)});
+  tell_faults(bench, 12, {a_fault("ib.phys", bench.now)});
   CHECK(is_drained(bench, 12));
   CHECK_FALSE(is_drained(bench, 3));
   SECTION("and has a breaker of its own there") {
@@ -233,7 +234,7 @@ TEST_CASE("a check that drains no more at one target drains at another") {
     both.target().nodes.clear();
     both.target().nodes.emplace_back().id = NodeId{node_name(4)};
     bench.submit(both);
-    tell(bench, 4, {a_fault("ib.phys", bench.now)});
+    tell_faults(bench, 4, {a_fault("ib.phys", bench.now)});
     CHECK_FALSE(is_drained(bench, 4));
     // Nor does it keep jobs of either away from it.
     CHECK(checks_withheld(bench.state, "both").empty());
@@ -259,12 +260,12 @@ TEST_CASE("a breaker of a journal from before there was one for each target is t
   bench.submit(a_job("one").on_nodes(1).of_cluster(4));
   bench.submit(a_farm_job());
   CHECK(drained_of(bench, 1, 1) == 1);
-  tell(bench, 11, {a_fault("ib.phys", bench.now)});
+  tell_faults(bench, 11, {a_fault("ib.phys", bench.now)});
   REQUIRE(bench.state.remedies.size() == 2);
   apply(bench.state, {bench.now, Decision{BreakerOpened{"ib.phys", "why", true, Seconds{600}}}});
   CHECK(bench.state.remedies.empty());
-  tell(bench, 2, {a_fault("ib.phys", bench.now)});
-  tell(bench, 12, {a_fault("ib.phys", bench.now)});
+  tell_faults(bench, 2, {a_fault("ib.phys", bench.now)});
+  tell_faults(bench, 12, {a_fault("ib.phys", bench.now)});
   CHECK(drained(bench) == 2);
   for (const char* target : {"lab", "farm", ""}) {
     CHECK(checks_withheld(bench.state, target) == std::vector<std::string>{"ib.phys"});
@@ -276,7 +277,7 @@ TEST_CASE("a breaker of a journal from before there was one for each target is t
     CHECK(checks_withheld(bench.state, "lab").empty());
     bench.pass(Seconds{1});
     CHECK(drained_of(bench, 3, 3) == 3);
-    tell(bench, 13, {a_fault("ib.phys", bench.now)});
+    tell_faults(bench, 13, {a_fault("ib.phys", bench.now)});
     CHECK(is_drained(bench, 13));
   }
 }
@@ -336,7 +337,7 @@ TEST_CASE("one that is over before all have told of it drains nobody and opens n
   bench.submit(a_job().on_nodes(1).of_cluster(40));
   stall(bench, 1, 40);
   bench.pass(shared_cause_settles - Seconds{1});
-  for (int number = 1; number <= 40; ++number) tell(bench, number, {});
+  for (int number = 1; number <= 40; ++number) tell_faults(bench, number, {});
   bench.pass(Seconds{600});
   CHECK(bench.count<NodeFaulted>() == 0);
   CHECK(bench.count<BreakerOpened>() == 0);
@@ -357,7 +358,7 @@ TEST_CASE("a single node that has such a fault is drained when it has stood for 
   SECTION("told again with something else, it does not begin anew") {
     stall(bench, 8, 8);
     bench.pass(Seconds{100});
-    tell(bench, 8, {a_stall(bench.now), a_fault("host.nfs_log", bench.now)});
+    tell_faults(bench, 8, {a_stall(bench.now), a_fault("host.nfs_log", bench.now)});
     bench.pass(shared_cause_settles - Seconds{100});
     CHECK(is_drained(bench, 8));
   }
@@ -368,10 +369,10 @@ TEST_CASE("a fault of the node's own, or one that stops its job, waits for nothi
   bench.start(a_job().on_nodes(2).of_cluster(8));
   NodeFault fault = a_stall(bench.now);
   fault.stops_job = true;
-  tell(bench, 2, {fault});
+  tell_faults(bench, 2, {fault});
   CHECK(is_drained(bench, 2));
   CHECK(bench.is_in<Stopping>());
-  tell(bench, 5, {a_stall(bench.now), a_fault("gpu.count", bench.now)});
+  tell_faults(bench, 5, {a_stall(bench.now), a_fault("gpu.count", bench.now)});
   REQUIRE(is_drained(bench, 5));
   CHECK(bench.state.nodes.at(NodeId{"h05"}).fault_drain->fault.check == "gpu.count");
 }
@@ -382,7 +383,7 @@ TEST_CASE("what only observes, or was found before somebody armed the check agai
   SECTION("observed") {
     NodeFault observed = a_stall(bench.now);
     observed.enforced = false;
-    for (int number = 2; number <= 20; ++number) tell(bench, number, {observed});
+    for (int number = 2; number <= 20; ++number) tell_faults(bench, number, {observed});
     stall(bench, 1, 1);
     bench.pass(shared_cause_settles);
     CHECK(is_drained(bench, 1));
@@ -404,7 +405,7 @@ TEST_CASE("what only observes, or was found before somebody armed the check agai
 TEST_CASE("a node that was drained for another fault comes back though all share one") {
   Bench bench;
   bench.submit(a_job().on_nodes(1).of_cluster(20));
-  tell(bench, 1, {a_fault("gpu.count", bench.now)});
+  tell_faults(bench, 1, {a_fault("gpu.count", bench.now)});
   REQUIRE(is_drained(bench, 1));
   stall(bench, 1, 20);
   bench.pass(fault_drain_least + a_moment);
@@ -442,12 +443,12 @@ TEST_CASE("the journal alone tells since when faults stand, and whom remedies we
   warning.remedy = Remedy::warn;
   warning.on_recurrence = Remedy::reset;
   warning.code = "32";
-  tell(bench, 1, {warning});
+  tell_faults(bench, 1, {warning});
   bench.pass(Seconds{5});
-  tell(bench, 1, {warning, a_stall(bench.now)});
+  tell_faults(bench, 1, {warning, a_stall(bench.now)});
   bench.finish("one");
   bench.start(a_job("two").on_nodes(1).of_cluster(3));
-  tell(bench, 1, {warning, a_fault("ib.phys", bench.now)});
+  tell_faults(bench, 1, {warning, a_fault("ib.phys", bench.now)});
   REQUIRE(bench.state.remedies.size() == 2);
   CHECK(bench.state.remedies.front().job == "one");
   State again;

@@ -1,14 +1,8 @@
 // The world's part that breaks things, and mends them when the time of faults is over.
+#include "tests/sim/time_units.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {
-
-namespace {
-
-constexpr Milliseconds second{1'000};
-constexpr Milliseconds minute{60'000};
-
-}  // namespace
 
 void World::plan_faults() {
   const int total = settings_.minutes * settings_.faults_per_minute;

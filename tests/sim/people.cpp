@@ -4,14 +4,13 @@
 #include "launcher/stage/trees_file.h"
 #include "scheduler/lookup.h"
 #include "scheduler/resume_request.h"
+#include "tests/sim/time_units.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {
 
 namespace {
 
-constexpr Milliseconds second{1'000};
-constexpr Milliseconds minute{60'000};
 constexpr Milliseconds ask_again{5'000};  // nobody is there to be asked
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "scheduler/describe.h"
 #include "scheduler/record_subject.h"
 #include "scheduler/replay.h"
+#include "tests/sim/time_units.h"
 
 namespace muster::sim {
 
@@ -15,7 +16,6 @@ namespace {
 // When the faults are over a job needs its leases, graces, backoffs, gates and a last run; none of
 // them is longer than half an hour.
 constexpr Milliseconds calm_limit{4 * 3600 * 1000};
-constexpr Milliseconds minute{60'000};
 // Beyond this many nodes the dear checks are made less often, and the replay at the end is left
 // to smaller worlds.
 constexpr int small_world = 200;

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-const std::string head = "command: true\nenvironment: azureml:host\ncompute: local\n";
+const std::string job_head = "command: true\nenvironment: azureml:host\ncompute: local\n";
 
 // The spec of a job that must have no errors.
 JobSpec spec_of(const std::string& text, const ReadOptions& options = in_project()) {
@@ -22,7 +22,7 @@ std::string findings_of(const std::string& text, const ReadOptions& options = in
 }
 
 TEST_CASE("a minimal command job has no findings and every default") {
-  const JobFile job = read_job(head);
+  const JobFile job = read_job(job_head);
   CHECK(printed(job.findings) == "");
   CHECK(job.kind == FileKind::command);
   CHECK(job.spec.command == "true");
@@ -37,7 +37,7 @@ TEST_CASE("a minimal command job has no findings and every default") {
 }
 
 TEST_CASE("an unknown key is an error with the line, a caret and a suggestion") {
-  CHECK(findings_of(head + "resources:\n  instance_cout: 2\n") ==
+  CHECK(findings_of(job_head + "resources:\n  instance_cout: 2\n") ==
         "job.yml:5:3: error: unknown key 'instance_cout' in 'resources'; "
         "did you mean 'instance_count'?\n"
         "    instance_cout: 2\n"
@@ -119,7 +119,7 @@ identity: {type: managed, client_id: c}
 }
 
 TEST_CASE("a job has between min and max nodes; what is not given is the instance count") {
-  const std::string torch = head + "distribution: {type: pytorch}\n";
+  const std::string torch = job_head + "distribution: {type: pytorch}\n";
   const auto range = [&](const std::string& text) {
     const JobSpec spec = spec_of(torch + text);
     return std::pair{spec.muster.nodes_min, spec.muster.nodes_max};
@@ -134,19 +134,20 @@ TEST_CASE("a job has between min and max nodes; what is not given is the instanc
 }
 
 TEST_CASE("bounds of the nodes that do not hold the instance count are errors, with the cure") {
-  CHECK_THAT(findings_of(head + "muster: {nodes: {min: 2, max: 4}}"),
+  CHECK_THAT(findings_of(job_head + "muster: {nodes: {min: 2, max: 4}}"),
              ContainsSubstring("job.yml:4:23: error: muster.nodes.min: expected at most "
                                "resources.instance_count (1), got 2; write a "
                                "resources.instance_count that is not below"));
-  CHECK_THAT(findings_of(head + "resources: {instance_count: 3}\n"
-                                "properties: {muster.nodes.max: 2}"),
+  CHECK_THAT(findings_of(job_head + "resources: {instance_count: 3}\n"
+                                    "properties: {muster.nodes.max: 2}"),
              ContainsSubstring("job.yml:5:32: error: muster.nodes.max: expected at least "
                                "resources.instance_count (3), got 2"));
-  CHECK_THAT(findings_of(head + "muster: {nodes: {min: 0}}"),
+  CHECK_THAT(findings_of(job_head + "muster: {nodes: {min: 0}}"),
              ContainsSubstring("muster.nodes.min: expected"));
-  CHECK_THAT(findings_of(head + "resources: {max_instance_count: 3}\nmuster: {nodes: {max: 4}}"),
-             ContainsSubstring("muster.nodes.max: resources.max_instance_count says '3', got '4'; "
-                               "keep one of the two"));
+  CHECK_THAT(
+      findings_of(job_head + "resources: {max_instance_count: 3}\nmuster: {nodes: {max: 4}}"),
+      ContainsSubstring("muster.nodes.max: resources.max_instance_count says '3', got '4'; "
+                        "keep one of the two"));
 }
 
 TEST_CASE("only ranks that meet by torch's variables may come and go") {
@@ -164,7 +165,7 @@ TEST_CASE("only ranks that meet by torch's variables may come and go") {
 }
 
 TEST_CASE("numbers may be quoted or end in .0, and booleans are any word of YAML 1.1") {
-  const JobSpec spec = spec_of(head +
+  const JobSpec spec = spec_of(job_head +
                                "resources: {instance_count: '3'}\n"
                                "distribution: {type: PyTorch, process_count_per_instance: 2.0}\n"
                                "muster: {preemptible: On, reschedule: {unlimited: 'yes'}}\n");
@@ -175,11 +176,11 @@ TEST_CASE("numbers may be quoted or end in .0, and booleans are any word of YAML
 }
 
 TEST_CASE("a wrong type names what was expected and what was found") {
-  CHECK_THAT(findings_of(head + "resources: {instance_count: [2]}"),
+  CHECK_THAT(findings_of(job_head + "resources: {instance_count: [2]}"),
              ContainsSubstring("resources.instance_count: expected an integer, got a list"));
-  CHECK_THAT(findings_of(head + "resources: many"),
+  CHECK_THAT(findings_of(job_head + "resources: many"),
              ContainsSubstring("resources: expected a map, got 'many'"));
-  CHECK_THAT(findings_of(head + "tags: {a: {b: c}}"),
+  CHECK_THAT(findings_of(job_head + "tags: {a: {b: c}}"),
              ContainsSubstring("tags.a: expected text, got a map"));
   CHECK_THAT(findings_of("[a]"), ContainsSubstring("expected a map of keys"));
 }
@@ -198,7 +199,7 @@ TEST_CASE("literals and placeholders of data take the place of expressions in th
 }
 
 TEST_CASE("the job's name fills the paths of outputs, also when it is given later") {
-  const std::string text = head + "outputs: {o: {path: './out/${{name}}/${{output_name}}'}}\n";
+  const std::string text = job_head + "outputs: {o: {path: './out/${{name}}/${{output_name}}'}}\n";
   CHECK(spec_of("name: mine\n" + text).outputs.at("o").path == "/project/out/mine/o");
   JobSpec later = spec_of(text);
   give_name(later, "brave_name");
@@ -209,25 +210,25 @@ TEST_CASE("the job's name fills the paths of outputs, also when it is given late
 TEST_CASE("paths are relative to the file that names them, not to the working directory") {
   const ReadOptions options =
       in_project({{"/project/sub/src/", ""}, {"/project/src/", ""}});
-  const JobFile job = read_job_file("sub/job.yml", head + "code: src\n", options);
+  const JobFile job = read_job_file("sub/job.yml", job_head + "code: src\n", options);
   CHECK(job.spec.code == "/project/sub/src");
   const JobFile absolute =
-      read_job_file("/project/sub/job.yml", head + "code: ../src\n", options);
+      read_job_file("/project/sub/job.yml", job_head + "code: ../src\n", options);
   CHECK(absolute.spec.code == "/project/src");
 }
 
 TEST_CASE("code that is missing or a file is an error") {
   const ReadOptions options = in_project({{"/project/a.py", ""}});
-  CHECK_THAT(findings_of(head + "code: gone", options),
+  CHECK_THAT(findings_of(job_head + "code: gone", options),
              ContainsSubstring("there is no directory '/project/gone'"));
-  CHECK_THAT(findings_of(head + "code: a.py", options), ContainsSubstring("is a file"));
+  CHECK_THAT(findings_of(job_head + "code: a.py", options), ContainsSubstring("is a file"));
 }
 
 TEST_CASE("a --set option changes the tree before the checks and is named in findings") {
   ReadOptions options = in_project();
   options.sets = {"resources.instance_count=4",       "tags.a.b=c",    "command=echo a: b = c",
                   "properties.muster.nodes.spares=2", "inputs={n: 5}", "limits.timeout=1h"};
-  const JobSpec spec = spec_of(head, options);
+  const JobSpec spec = spec_of(job_head, options);
   CHECK(spec.instance_count == 4);
   CHECK(spec.tags.at("a.b") == "c");
   CHECK(spec.command == "echo a: b = c");
@@ -236,7 +237,7 @@ TEST_CASE("a --set option changes the tree before the checks and is named in fin
   CHECK(spec.timeout == Seconds{3600});
 
   options.sets = {"resources.instance_count=none", "command.below=x", "nothing", "=x", "a..b=x"};
-  CHECK(findings_of(head, options) ==
+  CHECK(findings_of(job_head, options) ==
         "--set resources.instance_count: error: resources.instance_count: expected an integer, "
         "got 'none'\n"
         "--set command.below: error: cannot be set: there is a plain value above it in the file\n"

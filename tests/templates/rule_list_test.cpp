@@ -7,10 +7,10 @@
 namespace muster {
 namespace {
 
-const std::string head = "command: x\nmuster:\n  rules:\n";
+const std::string rules_head = "command: x\nmuster:\n  rules:\n";
 
 JobFile with_rules(const std::string& rules) {
-  return read_job(head + rules);
+  return read_job(rules_head + rules);
 }
 
 RestartRule only_rule(const std::string& text) {

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-const std::string head =
+const std::string settings_head =
     "command: x\nenvironment: azureml:host\ncompute: lab\nresources: {instance_count: 4}\n"
     "distribution: {type: pytorch}\n";
 
@@ -135,7 +135,7 @@ const std::set<std::string> kept_as_text = {"elastic.micro_batches",
                                             "checkpoint.keep"};
 
 TEST_CASE("every setting is accepted among the properties and reaches the JobSpec") {
-  std::string text = head + "properties:\n";
+  std::string text = settings_head + "properties:\n";
   for (const auto& [path, value] : legal_values()) {
     text += "  muster." + path + ": '" + value + "'\n";
   }
@@ -150,7 +150,7 @@ TEST_CASE("every setting is accepted among the properties and reaches the JobSpe
 }
 
 TEST_CASE("every setting is accepted in the map and reaches the JobSpec") {
-  std::string text = head + "muster:\n";
+  std::string text = settings_head + "muster:\n";
   for (const auto& [path, value] : legal_values()) {
     const bool list = value.find(',') != std::string::npos || path == "rules";
     const std::string shown = value.starts_with('[') ? value : '[' + value + ']';
@@ -167,20 +167,21 @@ TEST_CASE("every setting is accepted in the map and reaches the JobSpec") {
 }
 
 TEST_CASE("muster.hang.timeout is a time, learned, or off") {
-  const HangSettings by_default = read_job(head).spec.muster.hang;
+  const HangSettings by_default = read_job(settings_head).spec.muster.hang;
   CHECK(!by_default.off);
   CHECK(!by_default.timeout);
   CHECK(by_default.first_step == Milliseconds{20 * 60'000});
   const auto hang = [](const std::string& value) {
-    return read_job(head + "muster: {hang.timeout: " + value + "}\n").spec.muster.hang;
+    return read_job(settings_head + "muster: {hang.timeout: " + value + "}\n").spec.muster.hang;
   };
   CHECK(!hang("auto").timeout);
   CHECK(!hang("auto").off);
   CHECK(hang("off").off);
   CHECK(hang("'off'").off);
   CHECK(hang("90s").timeout == Milliseconds{90'000});
-  CHECK(has_errors(read_job(head + "muster: {hang.timeout: soon}\n").findings));
-  CHECK(has_errors(read_job(head + "muster: {hang: {timeout: auto, watch: output}}\n").findings));
+  CHECK(has_errors(read_job(settings_head + "muster: {hang.timeout: soon}\n").findings));
+  CHECK(has_errors(
+      read_job(settings_head + "muster: {hang: {timeout: auto, watch: output}}\n").findings));
 }
 
 TEST_CASE("the test above covers the whole table of settings") {
@@ -193,14 +194,14 @@ TEST_CASE("the test above covers the whole table of settings") {
 
 TEST_CASE("a setting in both places is an error at the second") {
   const JobFile job =
-      read_job(head + "properties: {muster.priority: '1'}\nmuster: {priority: 2}\n");
+      read_job(settings_head + "properties: {muster.priority: '1'}\nmuster: {priority: 2}\n");
   CHECK_THAT(printed(job.findings),
              ContainsSubstring("error: properties.muster.priority: already set by "
                                "'muster.priority'; keep one of the two"));
 }
 
 TEST_CASE("settings that are not acted on are warned about, never ignored in silence") {
-  const JobFile job = read_job(head + "muster: {checkpoint: {every: 1h}}\n");
+  const JobFile job = read_job(settings_head + "muster: {checkpoint: {every: 1h}}\n");
   CHECK(printed(job.findings) == "");
   CHECK_THAT(printed(cannot_run_yet(job)),
              ContainsSubstring("warning: muster.checkpoint.every is checked but not acted on yet"));
@@ -208,7 +209,7 @@ TEST_CASE("settings that are not acted on are warned about, never ignored in sil
 
 TEST_CASE("whether a job's node is watched is kept in one spelling, and acted on") {
   const auto kept = [](const std::string& text) {
-    const JobFile job = read_job(head + "muster: {" + text + "}\n");
+    const JobFile job = read_job(settings_head + "muster: {" + text + "}\n");
     CHECK(printed(job.findings) == "");
     CHECK(printed(cannot_run_yet(job)) == "");
     return job.spec.muster.other;
@@ -218,14 +219,15 @@ TEST_CASE("whether a job's node is watched is kept in one spelling, and acted on
   CHECK(kept("health.run: 'on'") == Kept{{"health.run", "true"}});
   CHECK(kept("health.failure: Quick") == Kept{{"health.failure", "quick"}});
   CHECK(kept("health.failure: false") == Kept{{"health.failure", "off"}});
-  CHECK(has_errors(read_job(head + "muster: {health.failure: often}\n").findings));
-  CHECK(printed(cannot_run_yet(read_job(head + "muster: {health.start: full}\n"))) == "");
-  CHECK(printed(cannot_run_yet(read_job(head + "muster: {health.failure: full}\n"))) == "");
+  CHECK(has_errors(read_job(settings_head + "muster: {health.failure: often}\n").findings));
+  CHECK(printed(cannot_run_yet(read_job(settings_head + "muster: {health.start: full}\n"))) == "");
+  CHECK(printed(cannot_run_yet(read_job(settings_head + "muster: {health.failure: full}\n"))) ==
+        "");
 }
 
 TEST_CASE("a check that does not exist can neither be skipped nor asked for") {
   const auto said = [](const std::string& text) {
-    return printed(read_job(head + "muster: {" + text + "}\n").findings);
+    return printed(read_job(settings_head + "muster: {" + text + "}\n").findings);
   };
   CHECK_THAT(said("health.skip: [gpu.clocks, gpu.clock]"),
              ContainsSubstring("there is no check 'gpu.clock'") &&
@@ -238,14 +240,15 @@ TEST_CASE("a check that does not exist can neither be skipped nor asked for") {
 }
 
 TEST_CASE("one process for each GPU is kept for the node to count") {
-  const JobFile job = read_job(head + "muster: {processes_per_node: gpus}");
+  const JobFile job = read_job(settings_head + "muster: {processes_per_node: gpus}");
   CHECK(job.spec.distribution.process_per_gpu);
   CHECK(printed(job.findings) == "");
   CHECK(printed(cannot_run_yet(job)) == "");
 }
 
 TEST_CASE("one process for each of a known number of GPUs needs no counting") {
-  const JobFile job = read_job(head + "muster: {processes_per_node: gpus, nodes: {gpus: 4}}");
+  const JobFile job =
+      read_job(settings_head + "muster: {processes_per_node: gpus, nodes: {gpus: 4}}");
   CHECK(!job.spec.distribution.process_per_gpu);
   CHECK(job.spec.distribution.processes_per_node == 4);
   CHECK(job.spec.muster.nodes_gpus == 4);
@@ -257,10 +260,11 @@ TEST_CASE("one process for each GPU of none is a mistake, wherever it is written
   const std::string mistake =
       "error: muster.processes_per_node: 'gpus' needs a GPU, and muster.nodes.gpus is 0";
   CHECK_THAT(
-      printed(read_job(head + "muster: {processes_per_node: gpus, nodes: {gpus: 0}}").findings),
+      printed(read_job(settings_head + "muster: {processes_per_node: gpus, nodes: {gpus: 0}}")
+                  .findings),
       ContainsSubstring(mistake));
-  CHECK_THAT(printed(read_job(head + "properties: {muster.processes_per_node: gpus, "
-                                     "muster.nodes.gpus: '0'}\n")
+  CHECK_THAT(printed(read_job(settings_head + "properties: {muster.processes_per_node: gpus, "
+                                              "muster.nodes.gpus: '0'}\n")
                          .findings),
              ContainsSubstring(mistake));
 }

@@ -15,31 +15,31 @@ std::string findings_for(const std::string& text, const std::string& default_tar
   return resolved.target ? "runs on " + resolved.target->name : printed(resolved.findings);
 }
 
-const std::string head = "command: x\nenvironment: azureml:host\n";
+const std::string target_head = "command: x\nenvironment: azureml:host\n";
 
 TEST_CASE("a job runs on the target it names, on the default, or on this host") {
-  CHECK(findings_for(head + "compute: azureml:lab") == "runs on lab");
-  CHECK(findings_for(head, "lab") == "runs on lab");
-  CHECK(findings_for(head) == "runs on local");
-  CHECK(findings_for(head + "compute: serverless", "lab") == "runs on lab");
-  CHECK(findings_for(head + "compute: local-cluster\nresources: {instance_count: 8}") ==
+  CHECK(findings_for(target_head + "compute: azureml:lab") == "runs on lab");
+  CHECK(findings_for(target_head, "lab") == "runs on lab");
+  CHECK(findings_for(target_head) == "runs on local");
+  CHECK(findings_for(target_head + "compute: serverless", "lab") == "runs on lab");
+  CHECK(findings_for(target_head + "compute: local-cluster\nresources: {instance_count: 8}") ==
         "runs on local-cluster");
 }
 
 TEST_CASE("an unknown target is unresolved, with the nearest name") {
-  CHECK(findings_for(head + "compute: lap") ==
+  CHECK(findings_for(target_head + "compute: lap") ==
         "job.yml:3:10: unresolved: compute: there is no target 'lap'; did you mean 'lab'?\n"
         "  compute: lap\n"
         "           ^\n");
-  CHECK_THAT(findings_for(head + "compute: elsewhere"),
+  CHECK_THAT(findings_for(target_head + "compute: elsewhere"),
              ContainsSubstring("known are local, local-cluster, lab"));
 }
 
 TEST_CASE("more nodes than the target has are an error") {
-  CHECK_THAT(findings_for(head + "compute: lab\nresources: {instance_count: 5}"),
+  CHECK_THAT(findings_for(target_head + "compute: lab\nresources: {instance_count: 5}"),
              ContainsSubstring("error: resources.instance_count: the target 'lab' has 4 nodes"));
-  CHECK_THAT(findings_for(head + "compute: lab\nresources: {instance_count: 6}\n"
-                                 "muster: {nodes: {min: 5}}"),
+  CHECK_THAT(findings_for(target_head + "compute: lab\nresources: {instance_count: 6}\n"
+                                        "muster: {nodes: {min: 5}}"),
              ContainsSubstring("error: muster.nodes.min: the target 'lab' has 4 nodes, got 5"));
 }
 
@@ -71,8 +71,10 @@ TEST_CASE("more spares than the target has nodes left are a warning") {
   const auto warnings = [](const std::string& spares) {
     ClusterFile cluster =
         read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
-    const auto job = read_job(head + "compute: lab\nresources: {instance_count: 3}\n"
-                                     "muster: {nodes: {spares: " + spares + "}}");
+    const auto job = read_job(target_head +
+                              "compute: lab\nresources: {instance_count: 3}\n"
+                              "muster: {nodes: {spares: " +
+                              spares + "}}");
     const ResolvedTarget resolved = resolve_target(job, known_targets(cluster), "");
     return printed(resolved.findings);
   };
@@ -83,17 +85,17 @@ TEST_CASE("more spares than the target has nodes left are a warning") {
 }
 
 TEST_CASE("the target local takes one node only") {
-  CHECK_THAT(findings_for(head + "compute: local\nresources: {instance_count: 2}"),
+  CHECK_THAT(findings_for(target_head + "compute: local\nresources: {instance_count: 2}"),
              ContainsSubstring("'local' is one node, got 2; 'compute: local-cluster'"));
 }
 
 TEST_CASE("a placement that names a host outside the target is unresolved") {
-  CHECK_THAT(findings_for(head + "compute: lab\nmuster: {placement: {exclude: 'n[04-05]'}}"),
+  CHECK_THAT(findings_for(target_head + "compute: lab\nmuster: {placement: {exclude: 'n[04-05]'}}"),
              ContainsSubstring("the target 'lab' has no node 'n05'; did you mean 'n0"));
 }
 
 TEST_CASE("idle GPUs are a warning that names the cure") {
-  const JobFile job = read_job(head + "compute: lab\ndistribution: {type: pytorch}");
+  const JobFile job = read_job(target_head + "compute: lab\ndistribution: {type: pytorch}");
   CHECK_THAT(printed(check_gpu_use(job, 8)),
              ContainsSubstring("set 'process_count_per_instance: 8'"));
   CHECK(check_gpu_use(job, 1).empty());

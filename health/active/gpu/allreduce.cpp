@@ -16,7 +16,7 @@ namespace muster {
 namespace {
 
 // Large enough for the full speed of any link; a smaller one where the memory is short.
-constexpr std::size_t most_bytes = 4ull << 30;
+constexpr std::size_t node_bytes_most = 4ull << 30;
 
 class Communicators {
  public:
@@ -38,7 +38,9 @@ class Communicators {
 class Ring {
  public:
   explicit Ring(int gpus)
-      : bytes_(reducible_bytes(gpus, most_bytes)), communicators_(gpus), memory_(gpus, bytes_) {}
+      : bytes_(reducible_bytes(gpus, node_bytes_most)),
+        communicators_(gpus),
+        memory_(gpus, bytes_) {}
 
   double bus_gb_per_s(std::chrono::milliseconds time) {
     require_cuda(cudaSetDevice(0), "cudaSetDevice");

@@ -3,25 +3,14 @@
 #include <cuda_runtime_api.h>
 #include <sched.h>
 
-#include <algorithm>
 #include <array>
 #include <fstream>
 #include <string>
 
 #include "health/active/processor_list.h"
+#include "health/lower_case.h"
 
 namespace muster {
-
-namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
-}
-
-}  // namespace
 
 void stay_near_gpu(int gpu) {
   std::array<char, 32> address{};
@@ -29,7 +18,7 @@ void stay_near_gpu(int gpu) {
     cudaGetLastError();
     return;
   }
-  std::ifstream file("/sys/bus/pci/devices/" + lower(address.data()) + "/local_cpulist");
+  std::ifstream file("/sys/bus/pci/devices/" + lower_case(address.data()) + "/local_cpulist");
   std::string list;
   std::getline(file, list);
   cpu_set_t set;

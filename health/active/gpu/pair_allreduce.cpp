@@ -31,11 +31,11 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 // As all_reduce_perf -e 16G; less where the memory is short or the network slow.
-constexpr std::size_t most_bytes = 16ull << 30;
+constexpr std::size_t pair_bytes_most = 16ull << 30;
 // NCCL gives back what it has, where it still can.
 constexpr seconds end_limit{10};
 constexpr int trial_rounds = 3;
-constexpr std::chrono::microseconds between_looks{50};
+constexpr std::chrono::microseconds between_peer_looks{50};
 
 template <class T>
 T or_throw(Result<T> result) {
@@ -68,7 +68,7 @@ class Patience {
   void look() const {
     if (const auto why = meeting_.trouble()) throw GpuFailure(*why);
     if (Clock::now() > until_) throw GpuFailure("NCCL did not get through in time");
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(between_peer_looks);
   }
 
  private:
@@ -243,7 +243,7 @@ void measure(const GpuRun& run, const GpuPartner& partner, OnlyLine& line) {
   AllreduceNode own;
   own.nccl_version = nccl_version();
   own.gpus = std::min(run.gpus, allreduce_gpus_max);
-  own.bytes = reducible_bytes(own.gpus, most_bytes);
+  own.bytes = reducible_bytes(own.gpus, pair_bytes_most);
   if (own.bytes < allreduce_bytes_least) throw GpuFailure("the GPUs have no free memory");
   AllreduceMeeting meeting = or_throw(meet(run, partner, own));
   const auto until = Clock::now() + partner.limit + meeting.time();

@@ -14,8 +14,8 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t lanes = 16;
-static_assert(tile_columns == 2 * lanes);
+constexpr std::size_t register_lanes = 16;
+static_assert(tile_columns == 2 * register_lanes);
 
 MUSTER_PAIRS inline __m512bh operand(__m512i units) {
   return reinterpret_cast<__m512bh>(units);
@@ -29,11 +29,11 @@ MUSTER_PAIRS inline void tile(const TileProduct& shape, const Bf16Pair* a, const
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < tile_rows; ++i) {
     left[i] = add ? _mm512_loadu_ps(c + i * shape.ldc) : _mm512_setzero_ps();
-    right[i] = add ? _mm512_loadu_ps(c + i * shape.ldc + lanes) : _mm512_setzero_ps();
+    right[i] = add ? _mm512_loadu_ps(c + i * shape.ldc + register_lanes) : _mm512_setzero_ps();
   }
   for (std::size_t p = 0; p < shape.k; ++p, b += shape.ldb, a += shape.a_column) {
     const __m512bh b_left = operand(_mm512_loadu_si512(b));
-    const __m512bh b_right = operand(_mm512_loadu_si512(b + lanes));
+    const __m512bh b_right = operand(_mm512_loadu_si512(b + register_lanes));
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < tile_rows; ++i) {
       const __m512bh factor = operand(_mm512_set1_epi32(static_cast<int>(a[i * shape.a_row])));
@@ -44,7 +44,7 @@ MUSTER_PAIRS inline void tile(const TileProduct& shape, const Bf16Pair* a, const
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < tile_rows; ++i) {
     _mm512_storeu_ps(c + i * shape.ldc, left[i]);
-    _mm512_storeu_ps(c + i * shape.ldc + lanes, right[i]);
+    _mm512_storeu_ps(c + i * shape.ldc + register_lanes, right[i]);
   }
 }
 
@@ -91,9 +91,9 @@ void pair_columns(const float* from, std::size_t from_row, std::size_t rows, std
   const __m512 factors = _mm512_set1_ps(factor);
   for (std::size_t i = 0; i < rows; ++i, from += from_row, to += to_row) {
     std::size_t j = 0;
-    for (; j + 2 * lanes <= columns; j += 2 * lanes) {
+    for (; j + 2 * register_lanes <= columns; j += 2 * register_lanes) {
       const __m512 low = _mm512_mul_ps(_mm512_loadu_ps(from + j), factors);
-      const __m512 high = _mm512_mul_ps(_mm512_loadu_ps(from + j + lanes), factors);
+      const __m512 high = _mm512_mul_ps(_mm512_loadu_ps(from + j + register_lanes), factors);
       _mm512_storeu_si512(to + j / 2, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
     }
     for (; j < columns; j += 2) {
@@ -109,7 +109,7 @@ void pair_rows(const float* from, std::size_t from_row, std::size_t rows, std::s
   for (std::size_t i = 0; i < rows; i += 2, from += 2 * from_row, to += to_row) {
     const bool has_two = i + 1 < rows;
     std::size_t j = 0;
-    for (; has_two && j + lanes <= columns; j += lanes) {
+    for (; has_two && j + register_lanes <= columns; j += register_lanes) {
       const __m512i high = _mm512_slli_epi32(rounded(from + from_row + j, factors), 16);
       _mm512_storeu_si512(to + j, _mm512_or_si512(rounded(from + j, factors), high));
     }

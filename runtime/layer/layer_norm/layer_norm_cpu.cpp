@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 constexpr std::size_t grain_rows = 16;
-constexpr std::size_t grain_columns = 64;
+constexpr std::size_t norm_grain_columns = 64;
 
 template <class Operand>
 MUSTER_VECTOR_CLONES void normalize_row(const float* x, const float* gamma, const float* beta,
@@ -89,7 +89,7 @@ void layer_norm_backward(const LayerNormShape& shape, std::span<const float> x,
       backward_row(&x[at], gamma.data(), mean[row], rstd[row], &dy[at], shape.width, &dx[at]);
     }
   });
-  for_ranges(shape.width, grain_columns, [&](std::size_t lo, std::size_t hi) {
+  for_ranges(shape.width, norm_grain_columns, [&](std::size_t lo, std::size_t hi) {
     backward_columns(shape, x.data(), mean.data(), rstd.data(), dy.data(), lo, hi, dgamma.data(),
                      dbeta.data());
   });

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t grain_columns = 64;
+constexpr std::size_t linear_grain_columns = 64;
 
 // Columns [lo, hi) of db.
 template <class Operand>
@@ -52,7 +52,7 @@ void linear_backward(const LinearShape& shape, std::span<const Operand> x,
         .ldc = shape.out,
         .add = !shape.fresh},
        x.data(), dy.data(), dw.data());
-  for_ranges(shape.out, grain_columns, [&](std::size_t lo, std::size_t hi) {
+  for_ranges(shape.out, linear_grain_columns, [&](std::size_t lo, std::size_t hi) {
     add_rows(dy.data(), shape, lo, hi, db.data());
   });
 }

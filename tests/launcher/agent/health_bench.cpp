@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 namespace {
 
-constexpr int devices = 8;
+constexpr int devices_of_a_kind = 8;
 constexpr seconds patience_of_health{90};
 constexpr int lost_gpu = 79;  // XID: fell off the bus
 
@@ -68,7 +68,7 @@ std::string gpu_name(int gpu) {
 // The agent has just looked when it tells: the second sample comes right after that, the others
 // later and later, up to its next look.
 void wait_for_phase(int sample, milliseconds period) {
-  std::this_thread::sleep_for(period * std::max(sample - 1, 0) / devices);
+  std::this_thread::sleep_for(period * std::max(sample - 1, 0) / devices_of_a_kind);
 }
 
 ProcessorTime used_by_all(const std::vector<std::unique_ptr<BenchAgent>>& agents) {
@@ -86,7 +86,7 @@ ProcessorTime used_by_all(const std::vector<std::unique_ptr<BenchAgent>>& agents
 TEST_CASE("an XID in the kernel's log") {
   WatchedNode watched;
   Samples told;
-  for (int gpu = 0; gpu < devices; ++gpu) {
+  for (int gpu = 0; gpu < devices_of_a_kind; ++gpu) {
     wait_for_phase(gpu, milliseconds{500});
     told.add(watched.told_after("gpu.xid", gpu_name(gpu), Remedy::drain,
                                 [&] { watched.node().log_xid(gpu, lost_gpu); }));
@@ -97,7 +97,7 @@ TEST_CASE("an XID in the kernel's log") {
 TEST_CASE("an XID that only the driver tells") {
   WatchedNode watched;
   Samples told;
-  for (int gpu = 0; gpu < devices; ++gpu) {
+  for (int gpu = 0; gpu < devices_of_a_kind; ++gpu) {
     wait_for_phase(gpu, milliseconds{500});
     told.add(watched.told_after("gpu.xid", gpu_name(gpu), Remedy::drain,
                                 [&] { watched.node().tell_xid(gpu, lost_gpu); }));
@@ -111,7 +111,7 @@ TEST_CASE("a port that goes down") {
   WatchedNode watched;
   Samples seen;
   Samples told;
-  for (int port = 0; port < devices; ++port) {
+  for (int port = 0; port < devices_of_a_kind; ++port) {
     const std::string name = HealthyNode::port(port);
     wait_for_phase(port, seconds{5});
     told.add(watched.told_after("ib.state", name, Remedy::drain,

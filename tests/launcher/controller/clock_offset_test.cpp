@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t second_us = 1'000'000;
 
 // A node whose clock is this far ahead; each way of a message takes what the test says.
-struct Node {
+struct RemoteClock {
   std::int64_t ahead_us = 0;
   Exchange exchange(std::int64_t at_us, std::int64_t there_us, std::int64_t back_us) const {
     const std::int64_t received = at_us + there_us;
@@ -24,7 +24,7 @@ TEST_CASE("without an exchange nothing is known") {
 
 TEST_CASE("an exchange bounds the offset by the time each way took") {
   ClockOffset clock;
-  clock.add(Node{5 * second_us}.exchange(1000, 300, 700));
+  clock.add(RemoteClock{5 * second_us}.exchange(1000, 300, 700));
   const auto offset = clock.at(1300 + 5 * second_us);
   REQUIRE(offset);
   CHECK(offset->least == 5 * second_us - 700 - 1);
@@ -32,19 +32,19 @@ TEST_CASE("an exchange bounds the offset by the time each way took") {
 }
 
 TEST_CASE("exchanges are intersected: the quickest of each way counts") {
-  const Node node{-3 * second_us};
+  const RemoteClock remote{-3 * second_us};
   ClockOffset clock;
-  clock.add(node.exchange(10 * second_us, 50, 9000));
-  clock.add(node.exchange(10 * second_us + 10000, 8000, 60));
+  clock.add(remote.exchange(10 * second_us, 50, 9000));
+  clock.add(remote.exchange(10 * second_us + 10000, 8000, 60));
   const auto offset = clock.at(7 * second_us + 18000);
   REQUIRE(offset);
-  CHECK(offset->least >= node.ahead_us - 60 - 3);
-  CHECK(offset->most <= node.ahead_us + 50 + 3);
+  CHECK(offset->least >= remote.ahead_us - 60 - 3);
+  CHECK(offset->most <= remote.ahead_us + 50 + 3);
 }
 
 TEST_CASE("what was learnt at one time is widened by 100 us for each second to another") {
   ClockOffset clock;
-  clock.add(Node{0}.exchange(0, 100, 100));
+  clock.add(RemoteClock{0}.exchange(0, 100, 100));
   const auto offset = clock.at(10 * second_us + 100);
   CHECK(offset->most == 100 + 1000 + 1);
   CHECK(offset->least == -100 - 1000 - 1);
@@ -53,14 +53,14 @@ TEST_CASE("what was learnt at one time is widened by 100 us for each second to a
 
 TEST_CASE("an exchange of more than a minute ago is forgotten") {
   ClockOffset clock;
-  clock.add(Node{0}.exchange(0, 1, 1));
-  clock.add(Node{0}.exchange(61 * second_us, 50'000, 50'000));
+  clock.add(RemoteClock{0}.exchange(0, 1, 1));
+  clock.add(RemoteClock{0}.exchange(61 * second_us, 50'000, 50'000));
   CHECK(clock.at(61 * second_us)->most >= 50'000);
 }
 
 TEST_CASE("a span of the node lies on the controller's clock where it can have been") {
   ClockOffset clock;
-  clock.add(Node{5 * second_us}.exchange(0, 100, 200));
+  clock.add(RemoteClock{5 * second_us}.exchange(0, 100, 200));
   const auto span = clock.to_controller({5 * second_us, 5 * second_us + 400});
   REQUIRE(span);
   CHECK(span->least <= 0);
@@ -77,8 +77,8 @@ TEST_CASE("an answer from before the question is no exchange") {
 
 TEST_CASE("after a jump of a clock only what came later is known") {
   ClockOffset clock;
-  clock.add(Node{0}.exchange(0, 100, 100));
-  clock.add(Node{-4 * second_us}.exchange(10 * second_us, 100, 100));
+  clock.add(RemoteClock{0}.exchange(0, 100, 100));
+  clock.add(RemoteClock{-4 * second_us}.exchange(10 * second_us, 100, 100));
   CHECK_FALSE(clock.to_controller({5 * second_us, 5 * second_us}));
   const auto span = clock.to_controller({7 * second_us, 7 * second_us});
   REQUIRE(span);
@@ -88,7 +88,7 @@ TEST_CASE("after a jump of a clock only what came later is known") {
 
 TEST_CASE("a node lived when it gave its last answer") {
   ClockOffset clock;
-  clock.add(Node{second_us}.exchange(5000, 100, 100));
+  clock.add(RemoteClock{second_us}.exchange(5000, 100, 100));
   REQUIRE(clock.last_answer_us());
   CHECK(*clock.last_answer_us() >= 5000 - 1);
   CHECK(*clock.last_answer_us() <= 5100);

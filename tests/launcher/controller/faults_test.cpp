@@ -27,13 +27,13 @@ FaultsTold told(std::vector<NodeFault> faults, Time now) {
 }
 
 // The requests of one client, whose observations wait for the test to journal them.
-struct Desk {
+struct ClientDesk {
   struct Waiting {
     Observation what;
     Requests::Answer answer;
   };
 
-  explicit Desk(Agents& of) : agents(of) {}
+  explicit ClientDesk(Agents& of) : agents(of) {}
 
   void ask(ToController request) { requests.handle(session, std::move(request), {}); }
   // The turn writes what was observed, or cannot.
@@ -91,7 +91,7 @@ TEST_CASE("an agent is told what was mended when the undrain is in the journal, 
   const auto wire = agents.connect(address_of("n1", "a"));
   const Time now = agents.timers.wall_now();
   agents.know(Observation{NodeFaultsSeen{{"n1"}, {a_fault("gpu.xid", from_ms(1))}, true}});
-  Desk desk(agents);
+  ClientDesk desk(agents);
   desk.ask(SetDrain{{"n1"}, false, "", {}});
   CHECK(wire->take<FaultsMended>().empty());
   SECTION("the store is full: the agent keeps them, and so does State") {
@@ -118,7 +118,7 @@ TEST_CASE("the agent of an undrained node is told so where no faults are known, 
   Agents agents;
   const auto wire = agents.connect(address_of("n1", "a"));
   agents.know(Decision{BreakerOpened{"ib.phys", "why", true}});
-  Desk desk(agents);
+  ClientDesk desk(agents);
   desk.ask(SetDrain{{"n1"}, false, "", {}});
   CHECK(wire->take<FaultsMended>().empty());
   desk.write(Done{});
@@ -137,7 +137,7 @@ TEST_CASE("so is one when a check is armed again: what it found before counts no
   agents.know(Observation{NodeFaultsSeen{
       {"n1"}, {a_fault("ib.phys", from_ms(1)), a_fault("gpu.xid", from_ms(1))}, true}});
   agents.know(Decision{BreakerOpened{"ib.phys", "why", true}});
-  Desk desk(agents);
+  ClientDesk desk(agents);
   desk.ask(ResetBreaker{"ib.phys"});
   CHECK(wire->take<FaultsMended>().empty());
   SECTION("the store is full") {
@@ -173,7 +173,7 @@ TEST_CASE("a check is armed again for each target that it drains no node of, and
     agents.know(Decision{BreakerOpened{name, "why", true}});
   }
   agents.know(Decision{BreakerOpened{"lab", "why"}});
-  Desk desk(agents);
+  ClientDesk desk(agents);
   const auto is_open = [&](const char* name) {
     return agents.state.breakers.at(name).open_since.has_value();
   };
@@ -213,7 +213,7 @@ TEST_CASE("an agent that no job's target had when a check was armed again is tol
   agents.know(Observation{NodeFaultsSeen{
       {"n1"}, {a_fault("ib.phys", from_ms(1)), a_fault("gpu.xid", from_ms(1))}, true}});
   agents.know(Decision{BreakerOpened{"ib.phys@lab", "why", true}});
-  Desk desk(agents);
+  ClientDesk desk(agents);
   desk.ask(ResetBreaker{"ib.phys"});
   desk.write(Done{});
   CHECK(wire->take<FaultsMended>().empty());
@@ -234,7 +234,7 @@ TEST_CASE("a check that is armed again leaves a target alone that is called like
   agents.know(Decision{BreakerOpened{"ib.phys@lab", "why", true}});
   agents.know(Decision{BreakerOpened{"lab", "why"}});
   agents.know(Decision{BreakerOpened{"lab@night", "why"}});
-  Desk desk(agents);
+  ClientDesk desk(agents);
   desk.ask(ResetBreaker{"lab"});
   REQUIRE(desk.waiting.size() == 1);
   desk.write(Done{});

@@ -44,15 +44,15 @@ class ModelTrust final : public LoginTrust {
   int signed_logins = 0;
 };
 
-struct ModelWire {
+struct PlayedWire {
   Link::Handlers handlers;
   FrameReader reader;
   std::vector<Received<ToRelay>> sent;
 };
 
-class ModelLink final : public Link {
+class PlayedLink final : public Link {
  public:
-  explicit ModelLink(std::shared_ptr<ModelWire> wire) : wire_(std::move(wire)) {}
+  explicit PlayedLink(std::shared_ptr<PlayedWire> wire) : wire_(std::move(wire)) {}
   void start(Handlers handlers) override { wire_->handlers = std::move(handlers); }
   void write(std::string bytes) override {
     wire_->reader.feed(std::as_bytes(std::span(bytes)));
@@ -63,7 +63,7 @@ class ModelLink final : public Link {
   std::size_t queued_bytes() const override { return 0; }
 
  private:
-  std::shared_ptr<ModelWire> wire_;
+  std::shared_ptr<PlayedWire> wire_;
 };
 
 struct Asked {
@@ -92,12 +92,12 @@ struct Asked {
   }
 
   VirtualTimers timers;
-  std::shared_ptr<ModelWire> wire = std::make_shared<ModelWire>();
+  std::shared_ptr<PlayedWire> wire = std::make_shared<PlayedWire>();
   std::shared_ptr<ModelTrust> trust = std::make_shared<ModelTrust>();
   std::string lost;
   std::optional<ConnectResult> result;
   std::shared_ptr<RelayClient> client = std::make_shared<RelayClient>(
-      timers, NodeId{"n1"}, Milliseconds{8000}, std::make_unique<ModelLink>(wire), trust,
+      timers, NodeId{"n1"}, Milliseconds{8000}, std::make_unique<PlayedLink>(wire), trust,
       [this] { lost = "lost"; });
 };
 

@@ -10,20 +10,12 @@
 #include "launcher/wire/message_codec.h"
 #include "launcher/wire/record_codec.h"
 #include "tests/catch.h"
+#include "tests/launcher/wire/only_frame.h"
 
 namespace muster {
 namespace {
 
 using Json = nlohmann::json;
-
-Frame only_frame(const std::string& stream) {
-  FrameReader reader;
-  reader.feed(std::as_bytes(std::span(stream.data(), stream.size())));
-  auto frame = reader.next();
-  REQUIRE(frame);
-  REQUIRE(*frame);
-  return **frame;
-}
 
 void decode_everywhere(const Frame& frame) {
   (void)decode_to_agent(frame);

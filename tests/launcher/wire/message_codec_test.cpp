@@ -4,18 +4,10 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/launcher/wire/only_frame.h"
 
 namespace muster {
 namespace {
-
-Frame only_frame(const std::string& stream) {
-  FrameReader reader;
-  reader.feed(std::as_bytes(std::span(stream.data(), stream.size())));
-  auto frame = reader.next();
-  REQUIRE(frame);
-  REQUIRE(*frame);
-  return **frame;
-}
 
 StartRanks a_start() {
   StartRanks start;
