@@ -94,6 +94,10 @@ void Arguments::option(const std::string& names, std::string& value, const std::
   app_->add_option(names, value, help)->type_name("TEXT");
 }
 
+void Arguments::folder(const std::string& names, std::string& value, const std::string& help) {
+  app_->add_option(names, value, help)->type_name("DIR")->check(CLI::ExistingDirectory);
+}
+
 void Arguments::option(const std::string& names, std::optional<std::int64_t>& value,
                        const std::string& help) {
   const auto set = [&value, names](const std::string& text) {

@@ -33,6 +33,8 @@ class Arguments {
   // `--name` or `--name=TEXT`: "true", or the text.
   void flag(const std::string& names, std::string& value, const std::string& help);
   void option(const std::string& names, std::string& value, const std::string& help);
+  // One that exists.
+  void folder(const std::string& names, std::string& value, const std::string& help);
   void option(const std::string& names, std::optional<std::int64_t>& value,
               const std::string& help);
   // A duration as job files write it: `90`, `45s`, `1h30m`.

@@ -63,7 +63,7 @@ Action declare_run(Arguments& of) {
   of.flag("--idle", options->idle, "No job runs here: what is left of one is a fault");
   of.flag("--beside-ranks", options->beside_ranks,
           "A job runs here: only what does not disturb it, whatever the phase");
-  of.option("--root", options->root, root_help);
+  of.folder("--root", options->root, root_help);
   declare_kept(of, *options);
   of.flag("--slurm", options->slurm, "Answer Slurm, and drain or undrain this node there");
   of.choice("--hook", options->hook, {"health", "prolog", "epilog"}, "With --slurm: who asks");
@@ -103,7 +103,7 @@ void add_learn_and_record(CommandLine& line) {
     auto options = std::make_shared<HealthLearnOptions>();
     of.option("--name", options->name, "Of the profile, default learned-HOST");
     of.option("-o,--output", options->file, "Write this file instead of printing");
-    of.option("--root", options->root, root_help);
+    of.folder("--root", options->root, root_help);
     of.flag("--measure", options->measure, "Floors too: load this idle host for some minutes");
     of.option("--disk", options->disk, "With --measure: the disk of this DIR too");
     of.flag("--force", options->force, "With --measure: although the host is not idle");
@@ -118,7 +118,7 @@ void add_learn_and_record(CommandLine& line) {
     auto options = std::make_shared<HealthRecordOptions>();
     of.argument("DIR", options->directory, "A new or an empty directory");
     of.option("--profile", options->profile, "NAME or FILE, default by the GPUs");
-    of.option("--root", options->root, root_help);
+    of.folder("--root", options->root, root_help);
     return [options](const CommonOptions& common) { return record_health(*options, common); };
   });
 }

@@ -64,6 +64,13 @@ std::optional<ProcessState> parse_process_state(std::string_view stat) {
   return ProcessState{std::string(stat.substr(open + 1, close - open - 1)), stat[close + 2]};
 }
 
+bool tells_processes(const SourceFiles& sample) {
+  return std::ranges::any_of(sample.names_below("/proc"), [&](const std::string& pid) {
+    const auto text = sample.text("/proc/" + pid + "/stat");
+    return text && parse_process_state(*text);
+  });
+}
+
 bool is_stuck(const SourceFiles& sample, const std::string& path, const std::string& name) {
   const auto text = sample.text(path);
   const auto process = text ? parse_process_state(*text) : std::nullopt;
@@ -86,6 +93,13 @@ std::vector<HealthFinding> judge_gpus(const GpuSituation& situation) {
 std::vector<HealthFinding> judge_stuck_gpu_processes(std::span<const SourceFiles> samples,
                                                      const std::string& helper_name) {
   if (samples.size() < 2) return {};
+  HealthFinding finding = make_finding("gpu.dstate", "", CheckStatus::pass);
+  finding.expected = "none";
+  if (!std::ranges::all_of(samples, tells_processes)) {
+    finding.status = CheckStatus::unknown;
+    finding.evidence.emplace_back("/proc: no process could be read");
+    return {finding};
+  }
   std::string stuck;
   for (const std::string& pid : samples.front().names_below("/proc")) {
     const std::string path = "/proc/" + pid + "/stat";
@@ -99,10 +113,8 @@ std::vector<HealthFinding> judge_stuck_gpu_processes(std::span<const SourceFiles
       continue;
     stuck += (stuck.empty() ? "" : ", ") + pid + " (" + process->name + ")";
   }
-  HealthFinding finding =
-      make_finding("gpu.dstate", "", stuck.empty() ? CheckStatus::pass : CheckStatus::fail);
+  if (!stuck.empty()) finding.status = CheckStatus::fail;
   finding.value = stuck.empty() ? "none" : stuck;
-  finding.expected = "none";
   return {finding};
 }
 

@@ -50,9 +50,13 @@ NodeHealth::NodeHealth(HealthProfile profile, NodeHealthMemory saved)
 }
 
 void NodeHealth::begin(const std::string& boot_id, const CheckMoment& now) {
-  if (!boot_id_.empty() && boot_id != boot_id_) note_reboot(streaks_, now.wall);
-  if (boot_id != boot_id_) latest_.clear();
-  boot_id_ = boot_id;
+  const bool is_other =
+      !boot_id.empty() && boot_id != boot_id_;  // one without a name may be the same
+  if (is_other && !boot_id_.empty()) note_reboot(streaks_, now.wall);
+  if (is_other) {
+    latest_.clear();
+    boot_id_ = boot_id;
+  }
   note_wanted();
   read_at_.clear();
 }

@@ -86,7 +86,8 @@ void NodeMonitor::begin(const std::string& boot_id, const CheckMoment& now) {
   kernel_.begin(boot_id, now.since_boot);
   began_ = now.since_boot;
   is_settled_ = names_.has_gpus() && names_.has_hcas() && boot_id == boot_id_;
-  if (boots_.empty() || boots_.back().boot_id != boot_id)
+  const bool is_other_boot = boots_.empty() || boots_.back().boot_id != boot_id;
+  if (is_other_boot && !boot_id.empty())
     push_bounded(boots_, BootSeen{boot_id, now.wall}, boots_max);
   if (boot_id == boot_id_) return;
   boot_id_ = boot_id;

@@ -178,7 +178,12 @@ NodeMonitor::Findings NodeMonitor::look_at_host(const SourceFiles& files,
   EdacSample sample = edac_sample_of(files, now.wall);
   append_found(found, judge_edac(edac_.empty() ? EdacSample{} : edac_.front(), sample, profile_));
   note_edac(std::move(sample));
-  append_found(found, judge_reboots(boots_, now.wall, profile_));
+  if (boot_id_.empty()) {  // it may be one more
+    found.push_back(make_finding("host.reboots", "", CheckStatus::unknown));
+    found.back().evidence.emplace_back("the boot's id cannot be read");
+  } else {
+    append_found(found, judge_reboots(boots_, now.wall, profile_));
+  }
   append_found(found, judge_net(situation.net, profile_));
   found.push_back(judge_helper(situation.helper, profile_));
   return found;

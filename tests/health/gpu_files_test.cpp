@@ -174,4 +174,7 @@ TEST_CASE("a process of the driver that is stuck in all samples") {
   findings = judge_stuck_gpu_processes(samples, "muster-gpus");
   CHECK(findings.front().status == CheckStatus::pass);
   CHECK(judge_stuck_gpu_processes({}, "x").empty());
+  samples[1] = {};
+  findings = judge_stuck_gpu_processes(samples, "muster-gpus");
+  CHECK(findings.front().status == CheckStatus::unknown);
 }

@@ -218,6 +218,21 @@ TEST_CASE("a node that boots again and again is held") {
   CHECK(shown(node.agent.verdict().would_drain) == Shown{"host.reboots  rma"});
 }
 
+TEST_CASE("a boot that cannot be told from the last one is no reboot") {
+  Watched node;
+  node.agent.phase = Phase::qualification;
+  for (int boot = 0; boot < 3; ++boot) {
+    node.agent.boots("");
+    node.agent.run_for(200s);
+    CHECK(node.agent.health().latest().at({"host.reboots", ""}).finding.status ==
+          CheckStatus::unknown);
+    node.agent.boots("boot");
+    node.agent.run_for(200s);
+  }
+  CHECK(node.agent.health().latest().at({"host.reboots", ""}).finding.status == CheckStatus::pass);
+  CHECK(shown(node.agent.verdict().would_drain).empty());
+}
+
 TEST_CASE("a boot ends what called for one, and what was suspected") {
   Watched node;
   node.agent.run_for(10s);
