@@ -181,7 +181,7 @@ std::vector<HealthFinding> judge_links(const SourceFiles& files, const HealthPro
   };
   constexpr Check checks[] = {
       {"ib.state", true, judge_state},    {"ib.phys", true, judge_physical},
-      {"ib.rate", false, judge_rate},     {"ib.link_layer", false, judge_link_layer},
+      {"ib.rate", true, judge_rate},      {"ib.link_layer", false, judge_link_layer},
       {"ib.lid", false, judge_lid},       {"ib.pkey", false, judge_partition},
       {"ib.gid", false, judge_global_id},
   };

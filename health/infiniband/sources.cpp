@@ -7,18 +7,17 @@ namespace muster {
 
 namespace {
 
-// States that do not tell links, links, what is judged with counters, what tells devices and ports,
-// counters, the rest: the parts are ranges.
+// Links, the rest of states, what tells devices and ports, counters, the rest: the parts are
+// ranges.
 constexpr std::array every_source = {
+    std::string_view("/sys/class/infiniband/*/ports/*/state"),
+    std::string_view("/sys/class/infiniband/*/ports/*/phys_state"),
+    std::string_view("/sys/class/infiniband/*/ports/*/rate"),
+
     std::string_view("/sys/class/infiniband/*/ports/*/lid"),
     std::string_view("/sys/class/infiniband/*/ports/*/sm_lid"),
     std::string_view("/sys/class/infiniband/*/device/net/*/operstate"),
     std::string_view("/sys/class/infiniband/*/device/net/*/carrier_changes"),
-
-    std::string_view("/sys/class/infiniband/*/ports/*/state"),
-    std::string_view("/sys/class/infiniband/*/ports/*/phys_state"),
-
-    std::string_view("/sys/class/infiniband/*/ports/*/rate"),
 
     std::string_view("/proc/uptime"),
     std::string_view("/proc/sys/kernel/random/boot_id"),
@@ -73,9 +72,7 @@ constexpr std::array device_nodes = {std::string_view("/dev/infiniband/uverbs*")
 consteval std::size_t index_of(std::string_view source) {
   return static_cast<std::size_t>(std::ranges::find(every_source, source) - every_source.begin());
 }
-constexpr std::size_t links_begin = index_of("/sys/class/infiniband/*/ports/*/state");
-constexpr std::size_t physical = index_of("/sys/class/infiniband/*/ports/*/phys_state");
-constexpr std::size_t links_end = index_of("/sys/class/infiniband/*/ports/*/rate");
+constexpr std::size_t links_end = index_of("/sys/class/infiniband/*/ports/*/lid");
 constexpr std::size_t ports_begin = index_of("/proc/uptime");
 constexpr std::size_t counters_begin =
     index_of("/sys/class/infiniband/*/ports/*/counters/link_downed");
@@ -88,7 +85,7 @@ std::span<const std::string_view> infiniband_sources() {
 }
 
 std::span<const std::string_view> infiniband_link_sources() {
-  return infiniband_sources().subspan(links_begin, links_end - links_begin);
+  return infiniband_sources().first(links_end);
 }
 
 std::span<const std::string_view> infiniband_state_sources() {
@@ -96,7 +93,7 @@ std::span<const std::string_view> infiniband_state_sources() {
 }
 
 std::span<const std::string_view> infiniband_counter_sources() {
-  return infiniband_sources().subspan(physical, rest_begin - physical);
+  return infiniband_sources().subspan(ports_begin, rest_begin - ports_begin);
 }
 
 std::span<const std::string_view> infiniband_device_sources() {

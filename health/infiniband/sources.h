@@ -12,8 +12,7 @@ inline constexpr std::string_view infiniband_root = "/sys/class/infiniband";
 
 // Everything.
 std::span<const std::string_view> infiniband_sources();
-// Parts of it, for what is read often; each tells devices and ports as well. The rate of a link is
-// read with either.
+// Parts of it, for what is read often; each tells devices and ports as well.
 std::span<const std::string_view> infiniband_state_sources();
 std::span<const std::string_view> infiniband_counter_sources();
 

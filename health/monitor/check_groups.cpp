@@ -37,9 +37,8 @@ constexpr std::array periods{
 constexpr std::array<std::string_view, 3> process_checks{"gpu.dstate", "host.dstate",
                                                          "host.leftovers"};
 
-// A link that got slow goes on, so that it is seen with the counters.
 bool is_of_counters(std::string_view check) {
-  if (check == "ib.saturated" || check == "ib.traffic" || check == "ib.rate") return true;
+  if (check == "ib.saturated" || check == "ib.traffic") return true;
   return std::ranges::any_of(infiniband_counter_rules(),
                              [&](const CounterRule& rule) { return rule.check == check; });
 }

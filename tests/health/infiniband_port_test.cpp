@@ -154,8 +154,8 @@ SourceFiles links_of(const FakeInfiniband& node) {
   SourceFiles links;
   for (const auto& [path, reading] : node.files().all()) {
     const std::string leaf = path.substr(path.rfind('/') + 1);
-    const bool is_link =
-        path.find("/ports/") != path.npos && (leaf == "state" || leaf == "phys_state");
+    const bool is_link = path.find("/ports/") != path.npos &&
+                         (leaf == "state" || leaf == "phys_state" || leaf == "rate");
     if (is_link) links.add(path, reading);
   }
   return links;
@@ -185,10 +185,11 @@ TEST_CASE("known ports are read without being listed, and a device may have fewe
   CHECK(known.link_sources().empty());
   known.remember(files);
   CHECK(known.link_sources() ==
-        std::vector<std::string>{"/sys/class/infiniband/*/ports/1/state",
-                                 "/sys/class/infiniband/*/ports/2/state",
-                                 "/sys/class/infiniband/*/ports/1/phys_state",
-                                 "/sys/class/infiniband/*/ports/2/phys_state"});
+        std::vector<std::string>{
+            "/sys/class/infiniband/*/ports/1/state", "/sys/class/infiniband/*/ports/2/state",
+            "/sys/class/infiniband/*/ports/1/phys_state",
+            "/sys/class/infiniband/*/ports/2/phys_state", "/sys/class/infiniband/*/ports/1/rate",
+            "/sys/class/infiniband/*/ports/2/rate"});
   SourceFiles links = links_of(node);
   links.add("/sys/class/infiniband/mlx5_0/ports/2/state", "4: ACTIVE\n");
   links.add("/sys/class/infiniband/mlx5_1/ports/2/state",
