@@ -14,7 +14,7 @@
 
 namespace muster {
 
-int explain_job(const std::string& typed, const CommonOptions& common) {
+int explain_job(const std::string& typed, bool is_brief, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, typed);
   if (!found) return without_job(home, found.error(), common);
@@ -29,12 +29,13 @@ int explain_job(const std::string& typed, const CommonOptions& common) {
                    [](const Record& a, const Record& b) { return a.at < b.at; });
   if (wants_table(common)) {
     std::string text;
-    for (const std::string& one : explain_text(*records)) text += printable(one) + "\n";
+    for (const std::string& one : explain_text(*records, is_brief)) text += printable(one) + "\n";
     write_all(Stream::out, text);
     return 0;
   }
   Document out = Document::array();
   for (const ExplainLine& one : explain(*records)) {
+    if (is_brief && !one.is_gist) continue;
     out.push_back(Document{{"at", utc_text(one.at)}, {"text", one.text}});
   }
   return print_document(out, common);
@@ -43,8 +44,13 @@ int explain_job(const std::string& typed, const CommonOptions& common) {
 void add_explain(CommandLine& line) {
   line.verb({"explain", "Say what happened to a job and why"}, [](Arguments& of) {
     auto job = std::make_shared<std::string>();
+    auto is_brief = std::make_shared<bool>(false);
     of.argument("JOB", *job, "Job name, or the beginning of one");
-    return [job](const CommonOptions& common) { return explain_job(*job, common); };
+    of.flag("--brief", *is_brief,
+            "Five lines a failure: what broke, how it ended, where and from which step it went on");
+    return [job, is_brief](const CommonOptions& common) {
+      return explain_job(*job, *is_brief, common);
+    };
   });
 }
 

@@ -58,7 +58,7 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common);
 
 int list_jobs(const JobFilter& filter, const CommonOptions& common);
 int show_job(const std::string& typed, const CommonOptions& common);
-int explain_job(const std::string& typed, const CommonOptions& common);
+int explain_job(const std::string& typed, bool is_brief, const CommonOptions& common);
 
 struct LogsOptions {
   std::string job;

@@ -56,6 +56,7 @@ class Explainer {
 
  private:
   void say(std::string text) { lines_.push_back({at_, std::move(text)}); }
+  void say_gist(std::string text) { lines_.push_back({at_, std::move(text), true}); }
 
   void tell(const JobSubmitted& record) {
     say("submitted by " + record.user + ": wants " + nodes_text(node_range(record.spec)) + " of " +
@@ -103,7 +104,7 @@ class Explainer {
   void tell(const BreakerReset&) { say("nodes may be set aside again"); }
   void tell(const NodeFaultsSeen&) {}  // what is done about them is told
   void tell(const NodeFaulted& record) {
-    say(fault_text(record));
+    say_gist(fault_text(record));
     for (const std::string& evidence : record.fault.evidence) say("  evidence: " + evidence);
   }
   void tell(const NodeFaultOver& record) {
@@ -135,8 +136,10 @@ class Explainer {
   void tell(const AttemptPlaced& record) {
     step_.reset();
     const std::string spares = record.spares.empty() ? "" : ", spares " + node_list(record.spares);
-    say(attempt_text(record.attempt) + " placed on " + node_list(record.nodes) + spares + ": " +
-        record.why);
+    lines_.push_back({at_,
+                      attempt_text(record.attempt) + " placed on " + node_list(record.nodes) +
+                          spares + ": " + record.why,
+                      record.attempt.value > 0});
   }
   void tell(const NodeReplaced& record) {
     say(attempt_text(record.attempt) + ": " + record.new_node.value + " instead of " +
@@ -172,8 +175,8 @@ class Explainer {
     if (!record.resume_from) {
       return say(attempt_text(record.attempt) + " starts from the beginning: " + record.why);
     }
-    say(attempt_text(record.attempt) + " resumes from step " +
-        std::to_string(record.resume_from->step) + ": " + record.why);
+    say_gist(attempt_text(record.attempt) + " resumes from step " +
+             std::to_string(record.resume_from->step) + ": " + record.why);
   }
   void tell(const NodeTaken& record) {
     say(attempt_text(record.attempt) + " takes " + record.node.value + " as well: " + record.why);
@@ -229,7 +232,7 @@ class Explainer {
       text += "; newest checkpoint: step " + std::to_string(record.newest_checkpoint->step);
     }
     if (!cause.left_behind.empty()) text += "; " + cause.left_behind;
-    say(text);
+    lines_.push_back({at_, text, !cause.succeeded});
     if (cause.first_failure) tell(*cause.first_failure);
     for (const std::string& line : cause.last_lines) say("  | " + line);
   }
@@ -247,8 +250,8 @@ class Explainer {
     say(attempt_text(record.attempt) + " is followed by another, " + where + record.rule);
   }
   void tell(const JobEnded& record) {
-    say("ended: " + std::string(word(record.state)) + ", exit code " +
-        std::to_string(record.exit_code) + ": " + record.reason);
+    say_gist("ended: " + std::string(word(record.state)) + ", exit code " +
+             std::to_string(record.exit_code) + ": " + record.reason);
   }
 
   void tell_error(const NodeId& node, const char* what, const std::string& error) {
@@ -277,9 +280,10 @@ std::vector<ExplainLine> explain(const std::vector<Record>& records) {
   return lines;
 }
 
-std::vector<std::string> explain_text(const std::vector<Record>& records) {
+std::vector<std::string> explain_text(const std::vector<Record>& records, bool is_brief) {
   std::vector<std::string> text;
   for (const ExplainLine& line : explain(records)) {
+    if (is_brief && !line.is_gist) continue;
     const std::string age = duration_text(line.at - records.front().at);
     text.push_back("+" + age + "  " + line.text);
   }

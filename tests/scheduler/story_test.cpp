@@ -47,6 +47,15 @@ TEST_CASE("explain tells what happened, in order, with rule and evidence") {
   CHECK_THAT(text, ContainsSubstring("ended: Completed, exit code 0"));
 }
 
+TEST_CASE("explain tells the gist of a failure in four lines, five with a fault of a node") {
+  const auto lines = explain_text(a_story().journal, true);
+  REQUIRE(lines.size() == 4);
+  CHECK_THAT(lines[0], ContainsSubstring("attempt 0 ended: rank 1 on h02 was killed by SIGKILL"));
+  CHECK_THAT(lines[1], ContainsSubstring("attempt 1 placed on h01, h02"));
+  CHECK_THAT(lines[2], ContainsSubstring("attempt 1 resumes from step 100"));
+  CHECK_THAT(lines[3], ContainsSubstring("ended: Completed, exit code 0"));
+}
+
 TEST_CASE("explain names the first ranks that failed and counts those that followed") {
   Bench bench;
   bench.start(a_job().on_nodes(4).ranks_per_node(8));
