@@ -22,8 +22,7 @@ namespace {
 constexpr int looks_most = 5;
 
 LookRefused refused(const std::string& sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
-  return {code};
+  return {complain(sentence, code, common)};
 }
 
 HealthState remembered(const std::optional<std::filesystem::path>& path,

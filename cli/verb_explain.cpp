@@ -34,8 +34,7 @@ int explain_job(const std::string& typed, bool is_brief, const CommonOptions& co
     return 0;
   }
   Document out = Document::array();
-  for (const ExplainLine& one : explain(*records)) {
-    if (is_brief && !one.is_gist) continue;
+  for (const ExplainLine& one : explain(*records, is_brief)) {
     out.push_back(Document{{"at", utc_text(one.at)}, {"text", one.text}});
   }
   return print_document(out, common);

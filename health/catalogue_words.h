@@ -7,7 +7,7 @@
 
 namespace muster::catalogue_words {
 
-inline constexpr CheckSeverity warn{Remedy::warn, {}, false};
+inline constexpr CheckSeverity warn = only_warn;
 inline constexpr CheckSeverity warn_then_drain{Remedy::warn, Remedy::drain, false};
 inline constexpr CheckSeverity drain{Remedy::drain, {}, false};
 inline constexpr CheckSeverity drain_then_reboot{Remedy::drain, Remedy::reboot, false};

@@ -55,8 +55,10 @@ class Explainer {
   }
 
  private:
-  void say(std::string text) { lines_.push_back({at_, std::move(text)}); }
-  void say_gist(std::string text) { lines_.push_back({at_, std::move(text), true}); }
+  void say(std::string text, bool is_gist = false) {
+    lines_.push_back({at_, std::move(text), is_gist});
+  }
+  void say_gist(std::string text) { say(std::move(text), true); }
 
   void tell(const JobSubmitted& record) {
     say("submitted by " + record.user + ": wants " + nodes_text(node_range(record.spec)) + " of " +
@@ -136,10 +138,9 @@ class Explainer {
   void tell(const AttemptPlaced& record) {
     step_.reset();
     const std::string spares = record.spares.empty() ? "" : ", spares " + node_list(record.spares);
-    lines_.push_back({at_,
-                      attempt_text(record.attempt) + " placed on " + node_list(record.nodes) +
-                          spares + ": " + record.why,
-                      record.attempt.value > 0});
+    say(attempt_text(record.attempt) + " placed on " + node_list(record.nodes) + spares + ": " +
+            record.why,
+        record.attempt.value > 0);
   }
   void tell(const NodeReplaced& record) {
     say(attempt_text(record.attempt) + ": " + record.new_node.value + " instead of " +
@@ -232,7 +233,7 @@ class Explainer {
       text += "; newest checkpoint: step " + std::to_string(record.newest_checkpoint->step);
     }
     if (!cause.left_behind.empty()) text += "; " + cause.left_behind;
-    lines_.push_back({at_, text, !cause.succeeded});
+    say(text, !cause.succeeded);
     if (cause.first_failure) tell(*cause.first_failure);
     for (const std::string& line : cause.last_lines) say("  | " + line);
   }
@@ -272,18 +273,18 @@ class Explainer {
 
 }  // namespace
 
-std::vector<ExplainLine> explain(const std::vector<Record>& records) {
+std::vector<ExplainLine> explain(const std::vector<Record>& records, bool is_brief) {
   std::vector<ExplainLine> lines;
   Explainer explainer(lines);
   for (const Record& record : records) explainer.see(record);
   explainer.tell_followers();
+  if (is_brief) std::erase_if(lines, [](const ExplainLine& line) { return !line.is_gist; });
   return lines;
 }
 
 std::vector<std::string> explain_text(const std::vector<Record>& records, bool is_brief) {
   std::vector<std::string> text;
-  for (const ExplainLine& line : explain(records)) {
-    if (is_brief && !line.is_gist) continue;
+  for (const ExplainLine& line : explain(records, is_brief)) {
     const std::string age = duration_text(line.at - records.front().at);
     text.push_back("+" + age + "  " + line.text);
   }

@@ -18,10 +18,10 @@ struct ExplainLine {
 };
 
 // `records`: one job's, in order; records about the links of its nodes may be among them.
-std::vector<ExplainLine> explain(const std::vector<Record>& records);
+// `is_brief`: the gist alone.
+std::vector<ExplainLine> explain(const std::vector<Record>& records, bool is_brief = false);
 
 // The same as lines that begin with the time since the first record: "+12.3 s  attempt 0 …".
-// `is_brief`: the gist alone.
 std::vector<std::string> explain_text(const std::vector<Record>& records, bool is_brief = false);
 
 }  // namespace muster

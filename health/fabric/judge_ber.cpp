@@ -81,7 +81,7 @@ HealthFinding ber_finding(const CableWarnings& cable) {
   for (const std::string& event : cable.events)
     finding.value += (finding.value.empty() ? "" : ", ") + event;
   const bool is_mild = cable.status == CheckStatus::fail && cable.is_mild;
-  if (is_mild) finding.severity = {Remedy::warn, {}, false};
+  if (is_mild) finding.severity = only_warn;
   finding.evidence = cable.status == CheckStatus::fail ? cable.rows : cable.why_unknown;
   return finding;
 }

@@ -36,13 +36,13 @@ HealthFinding discovery_finding(CheckStatus status, std::string value, std::stri
 HealthFinding discovery_warning(std::string value, std::string evidence) {
   HealthFinding finding =
       discovery_finding(CheckStatus::fail, std::move(value), std::move(evidence));
-  finding.severity = {Remedy::warn, {}, false};
+  finding.severity = only_warn;
   return finding;
 }
 
 // A switch or an adapter that no host is known of drains nobody.
 HealthFinding as_infra_warning(HealthFinding finding) {
-  finding.severity = {Remedy::warn, {}, false};
+  finding.severity = only_warn;
   finding.fault_class = FaultClass::infra;
   return finding;
 }

@@ -69,7 +69,7 @@ HealthFinding link_finding(CheckStatus status, std::string value, std::string ex
 HealthFinding link_warning(std::string value, std::string expected, std::string evidence) {
   HealthFinding finding =
       link_finding(CheckStatus::fail, std::move(value), std::move(expected), std::move(evidence));
-  finding.severity = {Remedy::warn, {}, false};
+  finding.severity = only_warn;
   return finding;
 }
 
@@ -175,7 +175,7 @@ void judge_linked(const JudgedLinks& judged, const FabricLink& link, WorstFindin
 void spare_nodes(FabricFindings& findings) {
   for (FabricFinding& one : findings) {
     if (!one.host.empty()) continue;
-    one.finding.severity = {Remedy::warn, {}, false};
+    one.finding.severity = only_warn;
     one.finding.fault_class = FaultClass::infra;
   }
 }

@@ -100,7 +100,7 @@ GpuOutcome judge_remap_count(const GpuView& gpu) {
                             std::to_string(low.value_or(0));
   const double low_max = check.limit("low_banks_max", low_banks_max);
   if (none.value_or(0) > 0 || static_cast<double>(low.value_or(0)) > low_max)
-    return check.failed(value, expected, {Remedy::warn, {}, false});
+    return check.failed(value, expected, only_warn);
   return check.passed(value, expected);
 }
 

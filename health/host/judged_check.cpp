@@ -49,7 +49,7 @@ std::optional<HealthFinding> JudgedCheck::finding() const {
   if (!source_.empty()) finding.source = source_;
   finding.value = failed_.empty() ? passed_ : failed_;
   finding.expected = failed_.empty() ? std::string(find_check(check_)->criterion) : expected_;
-  if (!failed_.empty() && !has_failed_hard_) finding.severity = {Remedy::warn, {}, false};
+  if (!failed_.empty() && !has_failed_hard_) finding.severity = only_warn;
   finding.evidence = unknown_;
   finding.evidence.insert(finding.evidence.end(), evidence_.begin(), evidence_.end());
   return finding;

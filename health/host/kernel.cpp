@@ -77,11 +77,17 @@ std::optional<HealthFinding> judge_reboots(std::span<const BootSeen> history, Ti
                                            const HealthProfile& profile) {
   if (history.empty()) return std::nullopt;
   JudgedCheck judged("host.reboots");
+  if (history.back().boot_id.empty()) {  // it may be one more
+    judged.unknown("the boot's id cannot be read");
+    return judged.finding();
+  }
   int reboots = 0;
-  for (std::size_t at = 1; at < history.size(); ++at) {
-    const BootSeen& boot = history[at];
-    if (boot.boot_id == history[at - 1].boot_id) continue;
-    if (boot.first_seen > now - std::chrono::hours(24)) ++reboots;
+  std::string last;
+  for (const BootSeen& boot : history) {
+    if (boot.boot_id.empty() || boot.boot_id == last) continue;
+    const bool is_first = last.empty();
+    last = boot.boot_id;
+    if (!is_first && boot.first_seen > now - std::chrono::hours(24)) ++reboots;
   }
   const double limit = limit_of(profile, "host.reboots", "per_day", reboots_per_day_usual);
   judged.require(reboots < limit, std::to_string(reboots),

@@ -104,7 +104,7 @@ bool is_about_program(std::string_view text) {
          mentions(text, "bad frame in ");
 }
 
-constexpr CheckSeverity warn{Remedy::warn, {}, false};
+constexpr CheckSeverity warn = only_warn;
 constexpr CheckSeverity stop_reboot_rma{Remedy::reboot, Remedy::rma, true};
 
 // Hung tasks come before oopses: a soft lockup's line begins with "BUG:" too.

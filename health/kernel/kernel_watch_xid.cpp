@@ -119,7 +119,7 @@ void KernelWatch::note_xid(const Xid& xid, const XidVerdict& verdict, XidSilence
 XidVerdict KernelWatch::final_verdict(const Xid& xid) {
   XidVerdict verdict = verdict_of_xid(xid.code, parse_nvlink_fault(xid.rest));
   if (xid.code == channel_removal) {
-    verdict = {XidAction::act, {Remedy::warn, {}, false}, FaultClass::node, false};
+    verdict = {XidAction::act, only_warn, FaultClass::node, false};
   }
   const auto link = xid.code == nvlink_error ? parse_nvlink_number(xid.rest) : std::nullopt;
   if (link) {

@@ -19,9 +19,8 @@ constexpr XidVerdict app_reset_at_epilog{
 constexpr XidVerdict act(CheckSeverity severity, FaultClass fault_class = FaultClass::node) {
   return {XidAction::act, severity, fault_class, false};
 }
-constexpr XidVerdict warn = act({Remedy::warn, {}, false});
-constexpr XidVerdict warn_reset_at_epilog{
-    XidAction::act, {Remedy::warn, {}, false}, FaultClass::node, true};
+constexpr XidVerdict warn = act(only_warn);
+constexpr XidVerdict warn_reset_at_epilog{XidAction::act, only_warn, FaultClass::node, true};
 constexpr XidVerdict drain = act({Remedy::drain, {}, false});
 constexpr XidVerdict reset = act({Remedy::reset, {}, false});
 constexpr XidVerdict stop_reset = act({Remedy::reset, {}, true});
@@ -234,7 +233,7 @@ CheckSeverity severity_of(SxidClass sxid_class, bool job_died) {
     case SxidClass::unlisted:
       break;
   }
-  return {Remedy::warn, {}, false};
+  return only_warn;
 }
 
 }  // namespace muster

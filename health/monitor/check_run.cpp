@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <utility>
 
+#include "health/append_findings.h"
 #include "health/gpu/sources.h"
 #include "health/host/bmc.h"
 #include "health/host/processes.h"
@@ -84,12 +84,6 @@ std::vector<ProcessSeen> processes_of(const SourceFiles& look) {
     if (uid) seen.push_back({pid, *uid, state.state, state.name, {}});
   }
   return seen;
-}
-
-template <class Found>
-void add_findings(std::vector<HealthFinding>& all, Found found) {
-  all.insert(all.end(), std::make_move_iterator(found.begin()),
-             std::make_move_iterator(found.end()));
 }
 
 }  // namespace
@@ -216,7 +210,7 @@ void CheckRun::judge_processes(std::vector<HealthFinding>& all) const {
   std::vector<SourceFiles> looks = looks_;
   if (looks.size() == 1) looks.push_back(looks.front());
   if (monitor_.profile().gpu.count != 0)
-    add_findings(all, judge_stuck_gpu_processes(looks, monitor_.options().helper_name));
+    append_findings(all, judge_stuck_gpu_processes(looks, monitor_.options().helper_name));
 }
 
 void CheckRun::judge(const CheckMoment& now) {
@@ -226,17 +220,17 @@ void CheckRun::judge(const CheckMoment& now) {
   const bool has_ports =
       has(groups_, SourceGroup::infiniband_state) || has(groups_, SourceGroup::infiniband_counters);
   if (has_ports)
-    add_findings(all, monitor_.look_at_infiniband(files_, groups_, situation_, sources_at_));
-  if (gpus_) add_findings(all, monitor_.look_at_gpus(*gpus_, files_, situation_, gpus_at_));
+    append_findings(all, monitor_.look_at_infiniband(files_, groups_, situation_, sources_at_));
+  if (gpus_) append_findings(all, monitor_.look_at_gpus(*gpus_, files_, situation_, gpus_at_));
   if (has(groups_, SourceGroup::host))
-    add_findings(all, monitor_.look_at_host(files_, situation_, sources_at_));
+    append_findings(all, monitor_.look_at_host(files_, situation_, sources_at_));
   if (!looks_.empty()) judge_processes(all);
   if (!board_.empty()) {
     const SourceFiles* again = board_.size() > 1 ? &board_.back() : nullptr;
     if (auto found = judge_bmc(board_.front(), again, monitor_.profile()))
       all.push_back(*std::move(found));
   }
-  add_findings(all, monitor_.standing(situation_, now));
+  append_findings(all, monitor_.standing(situation_, now));
   for (HealthFinding& finding : all) {
     if (is_kept(finding)) findings_.push_back(std::move(finding));
   }

@@ -50,10 +50,8 @@ NodeHealth::NodeHealth(HealthProfile profile, NodeHealthMemory saved)
 }
 
 void NodeHealth::begin(const std::string& boot_id, const CheckMoment& now) {
-  const bool is_other =
-      !boot_id.empty() && boot_id != boot_id_;  // one without a name may be the same
-  if (is_other && !boot_id_.empty()) note_reboot(streaks_, now.wall);
-  if (is_other) {
+  if (!boot_id.empty() && boot_id != boot_id_) {  // one that cannot be read may be the same
+    if (!boot_id_.empty()) note_reboot(streaks_, now.wall);
     latest_.clear();
     boot_id_ = boot_id;
   }

@@ -1,9 +1,9 @@
 #include "health/monitor/node_monitor.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
+#include "health/append_findings.h"
 #include "health/catalogue.h"
 #include "health/kernel/pci_address.h"
 
@@ -27,11 +27,6 @@ constexpr const char* identity_keys[] = {"uuid", "serial", "bdf"};
 
 bool is_address(const std::string& device) {
   return normal_pci_address(device) == device;
-}
-
-template <class T>
-void append_all(std::vector<T>& all, std::vector<T> more) {
-  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 template <class T>
@@ -86,8 +81,7 @@ void NodeMonitor::begin(const std::string& boot_id, const CheckMoment& now) {
   kernel_.begin(boot_id, now.since_boot);
   began_ = now.since_boot;
   is_settled_ = names_.has_gpus() && names_.has_hcas() && boot_id == boot_id_;
-  const bool is_other_boot = boots_.empty() || boots_.back().boot_id != boot_id;
-  if (is_other_boot && !boot_id.empty())
+  if (boots_.empty() || boots_.back().boot_id != boot_id)
     push_bounded(boots_, BootSeen{boot_id, now.wall}, boots_max);
   if (boot_id == boot_id_) return;
   boot_id_ = boot_id;
@@ -113,10 +107,11 @@ NodeMonitor::Findings NodeMonitor::on_gpu_events(std::span<const GpuEvent> event
     is_look_wanted_ = is_look_wanted_ || event.type != gpu_event_xid;
     if (event.type == gpu_event_xid) {
       const auto xid = static_cast<int>(std::min<std::uint64_t>(event.data, 999));
-      append_all(found, collect(kernel_.on_xid_event(address, xid, now.since_boot), now));
+      append_findings(found, collect(kernel_.on_xid_event(address, xid, now.since_boot), now));
     } else if (event.type == gpu_event_recovery_action) {
       const auto action = static_cast<DriverAction>(std::min<std::uint64_t>(event.data, 255));
-      append_all(found, collect(kernel_.on_driver_action(address, action, now.since_boot), now));
+      append_findings(found,
+                      collect(kernel_.on_driver_action(address, action, now.since_boot), now));
     }
   }
   return found;

@@ -1,8 +1,8 @@
 // What was read at one time, judged with what the monitor remembers.
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
+#include "health/append_findings.h"
 #include "health/catalogue.h"
 #include "health/gpu/device_nodes.h"
 #include "health/host/host_checks.h"
@@ -18,14 +18,6 @@ namespace {
 // Corrected memory errors are judged by the day.
 constexpr Milliseconds edac_day = std::chrono::hours(24);
 constexpr Milliseconds edac_spacing = std::chrono::hours(1);
-
-void append_found(NodeMonitor::Findings& all, NodeMonitor::Findings more) {
-  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-}
-
-void append_found(NodeMonitor::Findings& all, std::optional<HealthFinding> finding) {
-  if (finding) all.push_back(*std::move(finding));
-}
 
 bool has_fallen(const std::optional<std::int64_t>& before, const std::optional<std::int64_t>& now) {
   return before && now && *now < *before;
@@ -76,9 +68,9 @@ NodeMonitor::Findings NodeMonitor::look_at_gpus(const GpuReadings& readings,
   gpus.is_idle = situation.is_idle;
   gpus.rank_environment = situation.rank_environment;
   Findings found = judge_gpus(gpus);
-  append_found(found, judge_gpu_device_nodes(files, profile_));
+  append_findings(found, judge_gpu_device_nodes(files, profile_));
   if (names_.take_gpus(readings)) names_changed();
-  append_found(found, resets_between_looks(readings, now));
+  append_findings(found, resets_between_looks(readings, now));
   if (names_.has_hcas() || profile_.ib.ports.empty()) is_settled_ = true;
   remember_look(readings, files, now.since_boot);
   return found;
@@ -176,15 +168,11 @@ NodeMonitor::Findings NodeMonitor::look_at_host(const SourceFiles& files,
   Findings found =
       judge_host(files, profile_, HostSituation{situation.clock_offset, situation.ended_uids});
   EdacSample sample = edac_sample_of(files, now.wall);
-  append_found(found, judge_edac(edac_.empty() ? EdacSample{} : edac_.front(), sample, profile_));
+  append_findings(found,
+                  judge_edac(edac_.empty() ? EdacSample{} : edac_.front(), sample, profile_));
   note_edac(std::move(sample));
-  if (boot_id_.empty()) {  // it may be one more
-    found.push_back(make_finding("host.reboots", "", CheckStatus::unknown));
-    found.back().evidence.emplace_back("the boot's id cannot be read");
-  } else {
-    append_found(found, judge_reboots(boots_, now.wall, profile_));
-  }
-  append_found(found, judge_net(situation.net, profile_));
+  append_findings(found, judge_reboots(boots_, now.wall, profile_));
+  append_findings(found, judge_net(situation.net, profile_));
   found.push_back(judge_helper(situation.helper, profile_));
   return found;
 }
