@@ -1,0 +1,20 @@
+// A directory whose content can be trusted, because nobody but this user may write to it. Who finds
+// another user's directory under the name, or one that others may write to, finds what others put
+// there. Thread-safe. Errors name the directory, its owner and mode; the cure is the caller's.
+#pragma once
+
+#include <string>
+
+#include "launcher/os/fd.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+// Made where it is missing, with its parents, each with mode 0700. One that is there gets this mode
+// unless others may write to it: then it is refused, as what lies in it may be theirs.
+Result<Fd> open_private_directory(const std::string& path);
+
+// The same for who only reads: changes nothing. An absent one is an error, too.
+Status check_private_directory(const std::string& path);
+
+}  // namespace muster
