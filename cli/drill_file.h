@@ -40,7 +40,10 @@ struct StateTest {
   bool equal = true;
 };
 struct CheckpointSealed {};  // one newer than those there when the wait began
-using DrillCondition = std::variant<StepTest, AttemptTest, StateTest, CheckpointSealed>;
+struct SaveBegun {};         // the directory of such a one is there, whatever is in it
+struct OutputBegun {};       // the newest attempt has said a byte
+using DrillCondition =
+    std::variant<StepTest, AttemptTest, StateTest, CheckpointSealed, SaveBegun, OutputBegun>;
 
 // A time, or two between which one is drawn.
 struct DrillPause {

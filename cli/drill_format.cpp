@@ -12,7 +12,9 @@ const char* const drill_format = R"(The file:
   seed: 7                     of everything random; otherwise drawn and printed
   limit: 10m                  the job must have ended by then
   steps:                      one after the other, each:
-    - when: step >= 20        also attempt, state == Running, checkpoint (a new one is sealed)
+    - when: step >= 20        also attempt, state == Running, checkpoint (a new one is committed),
+                              saving (muster-train begins to write a new one), output (the
+                              attempt's first byte)
       after: 1s..4s           a pause from then on, or from the step before; drawn, or fixed: 3s
       kill: {rank: 1}         and one action
   expect:                     what must hold when the job is over

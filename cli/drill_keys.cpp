@@ -45,7 +45,8 @@ std::pair<std::string, std::string_view> split_field(std::string_view text) {
   return {std::string(text.substr(0, end)), trimmed(text.substr(end))};
 }
 
-const std::vector<std::string> fields{"step", "attempt", "state", "checkpoint"};
+const std::vector<std::string> fields{"step",       "attempt", "state",
+                                      "checkpoint", "saving",  "output"};
 const std::vector<std::string> states{"NotStarted", "Queued",  "Preparing",  "Provisioning",
                                       "Starting",   "Running", "Finalizing", "Completed",
                                       "Failed",     "Canceled"};
@@ -268,10 +269,12 @@ std::optional<DrillCondition> read_condition(const Value& value) {
   const auto [field, rest] = split_field(*text);
   if (field == "state") return read_state_test(value, rest);
   if (field == "checkpoint" && rest.empty()) return CheckpointSealed{};
+  if (field == "saving" && rest.empty()) return SaveBegun{};
+  if (field == "output" && rest.empty()) return OutputBegun{};
   if (field != "step" && field != "attempt") {
-    value.error(
-        "expected a condition on step, attempt, state or checkpoint, got " + muster::quoted(*text),
-        value.suggest(field, fields));
+    value.error("expected a condition on step, attempt, state, checkpoint, saving or output, got " +
+                    muster::quoted(*text),
+                value.suggest(field, fields));
     return std::nullopt;
   }
   const auto test = parse_number_test(rest);

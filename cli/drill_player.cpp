@@ -2,8 +2,7 @@
 
 namespace muster {
 
-bool holds(const DrillCondition& condition, const DrillView& view,
-           std::optional<std::int64_t> checkpoint_before) {
+bool holds(const DrillCondition& condition, const DrillView& view, const DrillView& before) {
   if (const auto* step = std::get_if<StepTest>(&condition)) {
     return view.step && step->test.holds(*view.step);
   }
@@ -13,7 +12,11 @@ bool holds(const DrillCondition& condition, const DrillView& view,
   if (const auto* state = std::get_if<StateTest>(&condition)) {
     return (view.state == state->state) == state->equal;
   }
-  return view.checkpoint && view.checkpoint != checkpoint_before;
+  if (std::holds_alternative<SaveBegun>(condition)) {
+    return !view.save.empty() && view.save != before.save;
+  }
+  if (std::holds_alternative<OutputBegun>(condition)) return view.has_output;
+  return view.checkpoint && view.checkpoint != before.checkpoint;
 }
 
 // The remainder favours small numbers by less than one in a billion.
@@ -29,9 +32,9 @@ Milliseconds DrillDice::between(Milliseconds least, Milliseconds most) {
 const DrillStep* DrillPlayer::due(const DrillView& view) {
   if (is_over()) return nullptr;
   const DrillStep& step = steps_[next_];
-  if (std::holds_alternative<Unseen>(phase_)) phase_ = Waiting{view.checkpoint};
+  if (std::holds_alternative<Unseen>(phase_)) phase_ = Waiting{view};
   if (const auto* waiting = std::get_if<Waiting>(&phase_)) {
-    if (step.when && !holds(*step.when, view, waiting->checkpoint)) return nullptr;
+    if (step.when && !holds(*step.when, view, waiting->before)) return nullptr;
     phase_ = Pausing{view.now + dice_.between(step.after.least, step.after.most)};
   }
   return view.now >= std::get<Pausing>(phase_).until ? &step : nullptr;

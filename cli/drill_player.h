@@ -24,10 +24,12 @@ struct DrillView {
   std::optional<std::int64_t> step;        // of the running attempt
   std::optional<std::int64_t> attempt;     // the newest
   std::optional<std::int64_t> checkpoint;  // the newest sealed one's step
+  std::string save;                        // the newest checkpoint directory, sealed or not
+  bool has_output = false;                 // of the newest attempt
 };
 
-bool holds(const DrillCondition& condition, const DrillView& view,
-           std::optional<std::int64_t> checkpoint_before);
+// `before`: what there was when the wait for it began.
+bool holds(const DrillCondition& condition, const DrillView& view, const DrillView& before);
 
 // The one source of chance in a drill: the same seed, the same choices.
 class DrillDice {
@@ -53,7 +55,7 @@ class DrillPlayer {
 
  private:
   struct Waiting {
-    std::optional<std::int64_t> checkpoint;  // newest when the wait began
+    DrillView before;
   };
   struct Pausing {
     Milliseconds until;

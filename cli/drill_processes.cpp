@@ -95,6 +95,15 @@ std::vector<ProcessInfo> job_processes(const JobId& job) {
   return found;
 }
 
+std::string checkpoints_of(const JobId& job) {
+  for (const ProcessInfo& process : job_processes(job)) {
+    const auto folder =
+        environment_entry(read_process_environment(process.pid), env_checkpoint_dir);
+    if (folder) return "/proc/" + std::to_string(process.pid) + "/root" + *folder;
+  }
+  return "";
+}
+
 std::string rank_name(int rank) {
   return "rank " + std::to_string(rank);
 }

@@ -33,6 +33,9 @@ std::vector<DrillVictim> connections_to(const Home& home, const std::vector<Dril
 // Through which the controller reaches further nodes, where these agents are.
 std::vector<DrillVictim> relays_on(const Home& home, const std::vector<DrillVictim>& agents);
 
+// The folder of its checkpoints as a living rank sees it, by a path of this process; or empty.
+std::string checkpoints_of(const JobId& job);
+
 // Every process of the job, living.
 std::vector<ProcessInfo> job_processes(const JobId& job);
 

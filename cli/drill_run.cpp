@@ -95,6 +95,9 @@ class DrilledRun {
   Result<Ended> disturbed(const std::vector<DrillStep>& steps, DrillHands& hands, DrillDice& dice,
                           std::vector<DrilledStep>& outcomes) {
     DrillPlayer player(steps, dice);
+    for (const DrillStep& step : steps) {
+      if (step.when && std::holds_alternative<SaveBegun>(*step.when)) sight_.watch_saves();
+    }
     while (!sight_.ended()) {
       if (auto seen = look(); !seen) return give_up(seen.error());
       hands.undo_what_is_due(sight_.elapsed());

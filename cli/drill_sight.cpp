@@ -1,7 +1,12 @@
 #include "cli/drill_sight.h"
 
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/drill_processes.h"
 #include "cli/ensure_controller.h"
 #include "cli/find_job.h"
+#include "runtime/protocol/checkpoint_layout.h"
 
 namespace muster {
 
@@ -32,13 +37,38 @@ Status DrillSight::connect() {
 void DrillSight::take(const FromController& message) {
   failures_ = 0;
   if (const auto* event = std::get_if<JobEvent>(&message)) {
-    if (view_.attempt != event->attempt) view_.step.reset();
+    if (view_.attempt != event->attempt) {
+      view_.step.reset();
+      view_.has_output = false;
+    }
     view_.attempt = event->attempt;
     if (event->step) view_.step = event->step;
   } else if (const auto* ended = std::get_if<Ended>(&message)) {
     ended_ = *ended;
   } else if (const auto* refused = std::get_if<Refused>(&message)) {
     lost_ = Error{refused->message};
+  }
+}
+
+void DrillSight::look_for_output() {
+  if (view_.has_output || !view_.attempt) return;
+  std::error_code none;
+  for (const auto& file :
+       std::filesystem::directory_iterator(home_.attempt(job_, AttemptId{*view_.attempt}), none)) {
+    if (file.path().extension() == ".log" && file.file_size(none) > 0) view_.has_output = true;
+  }
+}
+
+void DrillSight::look_for_saves() {
+  std::error_code error;
+  std::filesystem::directory_iterator folder(checkpoints_, error);
+  if (error) {
+    checkpoints_ = checkpoints_of(job_);
+    folder = std::filesystem::directory_iterator(checkpoints_, error);
+  }
+  for (const auto& entry : folder) {
+    const std::string name = entry.path().filename().string();
+    if (parse_checkpoint_directory_name(name)) view_.save = std::max(view_.save, name);
   }
 }
 
@@ -63,6 +93,8 @@ Status DrillSight::look(Milliseconds pause) {
     view_.state = (*row)->state;  // events come only with something to tell
     view_.checkpoint = (*row)->checkpoint_step;
   }
+  look_for_output();
+  if (watches_saves_) look_for_saves();
   view_.now = elapsed();
   return Done{};
 }

@@ -19,6 +19,8 @@ class DrillSight {
   // The job has been queued, now.
   DrillSight(const Home& home, JobId job, const CommonOptions& common);
 
+  // From then on the view has the newest save; a look costs more.
+  void watch_saves() { watches_saves_ = true; }
   // Waits for news, at most `pause`. The Error: the job cannot be followed any more.
   Status look(Milliseconds pause);
   const DrillView& view() const { return view_; }
@@ -29,6 +31,8 @@ class DrillSight {
  private:
   Status connect();
   void take(const FromController& message);
+  void look_for_output();
+  void look_for_saves();
 
   const Home& home_;
   JobId job_;
@@ -37,6 +41,8 @@ class DrillSight {
   std::unique_ptr<Store> store_;
   std::optional<ControllerClient> client_;
   DrillView view_;
+  bool watches_saves_ = false;
+  std::string checkpoints_;  // of the rank last found, as this process sees it; empty: none
   std::optional<Ended> ended_;
   std::optional<Error> lost_;
   int failures_ = 0;  // to connect, in a row

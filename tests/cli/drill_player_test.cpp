@@ -89,6 +89,23 @@ TEST_CASE("a checkpoint counts when it is newer than those at the step's turn") 
   CHECK(player.due(view) == &steps[1]);
 }
 
+TEST_CASE("a save counts from its first sight on, and output from its first byte on") {
+  const std::vector<DrillStep> steps{step_when(OutputBegun{}), step_when(SaveBegun{})};
+  DrillDice dice(1);
+  DrillPlayer player(steps, dice);
+  DrillView view = at(1);
+  view.save = "s000000005-g1";
+  CHECK(player.due(view) == nullptr);
+  view.has_output = true;
+  CHECK(player.due(view) == &steps[0]);
+  player.done();
+  CHECK(player.due(view) == nullptr);
+  view.checkpoint = 5;  // that save is over
+  CHECK(player.due(view) == nullptr);
+  view.save = "s000000010-g1";
+  CHECK(player.due(view) == &steps[1]);
+}
+
 TEST_CASE("the same seed makes the same choices") {
   DrillDice one(42), other(42), third(43);
   std::vector<std::size_t> a, b, c;
