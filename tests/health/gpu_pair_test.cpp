@@ -9,6 +9,7 @@
 #include "health/active/samples.h"
 #include "health/active/tool_process.h"
 #include "tests/catch.h"
+#include "tests/skip.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -219,7 +220,7 @@ TEST_CASE("two GPUs of this host reduce as two nodes") {
   std::error_code none;
   const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", none);
   if (none || std::distance(gpus, {}) < 2) {
-    WARN("skipped: no GPU, or one only");
+    skip_test("no GPU, or one only");
     return;
   }
   Half first{MUSTER_GPU_PROBE, {"CUDA_VISIBLE_DEVICES=0"}, token, {}};

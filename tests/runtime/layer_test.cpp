@@ -20,6 +20,7 @@
 #include "runtime/memory/vector_loops.h"
 #include "tests/catch.h"
 #include "tests/runtime/random_values.h"
+#include "tests/skip.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -79,7 +80,7 @@ TEST_CASE("bf16 is the nearest, ties to even, and keeps what is not a number") {
 // Layers with bf16 operands run where the processor multiplies them.
 #define NEEDS_PRODUCTS_OF(Operand)                              \
   if (std::is_same_v<Operand, Bf16> && !has_bf16_gemm()) {      \
-    WARN("skipped: no bf16 matrix products on this processor"); \
+    skip_test("no bf16 matrix products on this processor");     \
     return;                                                     \
   }
 
@@ -238,7 +239,7 @@ TEMPLATE_TEST_CASE("attention agrees with its fp64 twin, at any shape and number
 
 TEST_CASE("products of pairs agree with three loops over the rounded operands") {
   if (!has_pair_product()) {
-    WARN("skipped: the CPU has no avx512_bf16");
+    skip_test("the CPU has no avx512_bf16");
     return;
   }
   const std::size_t odd = GENERATE(0u, 1u);  // one element of k is missing

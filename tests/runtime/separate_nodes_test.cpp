@@ -10,6 +10,7 @@
 #include "tests/catch.h"
 #include "tests/runtime/a_trainer.h"
 #include "tests/runtime/folder.h"
+#include "tests/skip.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -55,7 +56,7 @@ std::string newest(const std::string& root) {
 
 TEST_CASE("a run whose nodes share no disk continues on other nodes while one has the checkpoint") {
   if (!has_mount_namespaces()) {
-    WARN("skipped: no mount namespaces here");
+    skip_test("no mount namespaces here");
     return;
   }
   Folder folder;

@@ -10,6 +10,7 @@
 
 #include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
+#include "tests/skip.h"
 
 using namespace muster;
 
@@ -87,7 +88,7 @@ TEST_CASE("a node without space says so and its agent lives on") {
   const std::string limited = node.home() + "/jobs";
   std::filesystem::create_directories(limited);
   if (::mount("tmpfs", limited.c_str(), "tmpfs", 0, "size=64k,nr_inodes=14") != 0) {
-    WARN("skipped: mounting a small file system needs root");
+    skip_test("mounting a small file system needs root");
     return;
   }
   REQUIRE(node.serve() == 0);

@@ -5,6 +5,7 @@
 
 #include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
+#include "tests/skip.h"
 
 using namespace muster;
 
@@ -68,7 +69,7 @@ struct MpiPair {
 
 TEST_CASE("ranks under mpirun run on the nodes they belong to") {
   if (!has_mpirun()) {
-    WARN("skipped: Open MPI is not installed");
+    skip_test("Open MPI is not installed");
     return;
   }
   MpiPair pair(
@@ -88,7 +89,7 @@ TEST_CASE("ranks under mpirun run on the nodes they belong to") {
 
 TEST_CASE("ranks under mpirun compute together") {
   if (!has_mpirun() || std::system("command -v mpicc >/dev/null 2>&1") != 0) {
-    WARN("skipped: Open MPI and its compiler are not installed");
+    skip_test("Open MPI and its compiler are not installed");
     return;
   }
   const std::string program = "/tmp/muster-mpi-sum." + std::to_string(::getpid());
@@ -105,7 +106,7 @@ TEST_CASE("ranks under mpirun compute together") {
 
 TEST_CASE("a rank that fails under mpirun is reported with its own code and all the rest ends") {
   if (!has_mpirun()) {
-    WARN("skipped: Open MPI is not installed");
+    skip_test("Open MPI is not installed");
     return;
   }
   MpiPair pair("if [ $OMPI_COMM_WORLD_RANK = 3 ]; then echo broken; exit 9; fi; sleep 1000");

@@ -13,6 +13,7 @@
 #include "launcher/agent/spool.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
+#include "tests/skip.h"
 
 using namespace muster;
 
@@ -95,7 +96,7 @@ class SmallDisk {
   explicit SmallDisk(std::string path) : path_(std::move(path)) {
     std::filesystem::create_directories(path_);
     is_there_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=3m") == 0;
-    if (!is_there_) WARN("skipped: mounting a small file system needs root");
+    if (!is_there_) skip_test("mounting a small file system needs root");
   }
   ~SmallDisk() {
     if (is_there_) ::umount2(path_.c_str(), MNT_DETACH);

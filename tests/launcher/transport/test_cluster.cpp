@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <stdexcept>
@@ -14,6 +13,7 @@
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
 #include "launcher/transport/shell_quote.h"
+#include "tests/skip.h"
 
 namespace muster {
 namespace {
@@ -58,7 +58,7 @@ std::string run_here(const std::vector<std::string>& argv) {
 
 bool TestCluster::permitted() {
   static const Status can = check_requirements();
-  if (!can) std::cout << "skipped: " << can.error().message << "\n";
+  if (!can) skip_test(can.error().message);
   return bool(can);
 }
 
