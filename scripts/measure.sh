@@ -93,6 +93,14 @@ median() { # numbers on stdin
     if (NR) printf "%.4g\n", NR % 2 ? a[(NR + 1) / 2] : (a[NR / 2] + a[NR / 2 + 1]) / 2 }'
 }
 
+# The figures of a program that prints `name value unit goal`; one that fails ends the script.
+figures_of() { # PROGRAM ARGUMENT…
+  local figures name value unit goal
+  figures=$("$@") || die "failed: $*"
+  [ -n "$figures" ] || die "no figures: $*"
+  while read -r name value unit goal; do figure "$name" "$value" "$unit" "$goal"; done <<<"$figures"
+}
+
 figure() { # NAME VALUE UNIT GOAL; the goal is <=N, >=N, >N or -
   local verdict
   verdict=$(awk -v value="$2" -v goal="$4" 'BEGIN {

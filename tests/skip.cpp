@@ -11,8 +11,8 @@ namespace {
 // Of the test that runs; empty: it was not skipped.
 std::string skipped_because;
 
-// Tells what ctest looks for (SKIP_REGULAR_EXPRESSION) only after a test of which no check failed: a
-// match outweighs the exit code.
+// Prints what ctest looks for (SKIP_REGULAR_EXPRESSION) only after a test of which no check failed:
+// a match outweighs the exit code.
 class SkipListener : public
 #ifdef MUSTER_CATCH_V3
                      Catch::EventListenerBase {
