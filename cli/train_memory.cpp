@@ -57,8 +57,10 @@ std::optional<TrainMemory> train_memory(const JobSpec& spec, const ComputeTarget
     memory.trouble = *trouble;
     return memory;
   }
-  memory.bytes = std::get<RunMemory>(needed).bytes;
-  memory.cheapest_change = std::get<RunMemory>(needed).cheapest_change;
+  const auto& known = std::get<RunMemory>(needed);
+  memory.bytes = known.bytes;
+  memory.cheapest_change = known.cheapest_change;
+  memory.remarks = known.remarks;
   return memory;
 }
 
@@ -79,6 +81,7 @@ Document train_memory_document(const TrainMemory& memory) {
   out["fits"] = memory.bytes && memory.available ? Document(!memory.lacks()) : Document(nullptr);
   if (!memory.trouble.empty()) out["trouble"] = memory.trouble;
   if (!memory.cheapest_change.empty()) out["cheapest_change"] = memory.cheapest_change;
+  if (!memory.remarks.empty()) out["remarks"] = memory.remarks;
   return out;
 }
 

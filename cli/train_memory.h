@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/document.h"
 #include "scheduler/model/compute.h"
@@ -19,6 +20,7 @@ struct TrainMemory {
   std::optional<std::uint64_t> available;  // to one rank
   std::string trouble;                     // why `bytes` is not known
   std::string cheapest_change;             // that makes it fit, if it does not
+  std::vector<std::string> remarks;        // about how the ranks share the work
 
   bool lacks() const { return bytes && available && *bytes > *available; }
 };

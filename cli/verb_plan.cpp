@@ -69,7 +69,10 @@ std::string heading(const JobPlan& plan) {
   text += "restarts  " + std::to_string(spec.muster.restart.attempts) + " in place, " +
           std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
   text += "command   " + shown_command(spec.command) + (spec.command.ends_with('\n') ? "" : "\n");
-  if (plan.memory) text += "memory    " + printable(train_memory_text(*plan.memory)) + "\n";
+  if (plan.memory) {
+    text += "memory    " + printable(train_memory_text(*plan.memory)) + "\n";
+    for (const std::string& remark : plan.memory->remarks) text += "warning   " + remark + "\n";
+  }
   return text;
 }
 

@@ -40,11 +40,17 @@ void TreeJoin::push(const Subtree& node, std::size_t slot) {
   }
 }
 
+void TreeJoin::finish() {
+  for (; entries_.size() > 1; entries_.pop_back()) {
+    add_(entries_[entries_.size() - 2].slot, entries_.back().slot);
+  }
+}
+
 double tree_sum(std::span<const double> values) {
   if (values.empty()) return 0;
   if (values.size() == 1) return values[0];
-  const std::size_t half = values.size() / 2;
-  return tree_sum(values.first(half)) + tree_sum(values.subspan(half));
+  const std::size_t whole = std::bit_floor(values.size() - 1);
+  return tree_sum(values.first(whole)) + tree_sum(values.subspan(whole));
 }
 
 }  // namespace muster

@@ -1,9 +1,10 @@
 // Sums in a fixed binary tree, so that they do not depend on the number of ranks.
 //
-// The global batch is cut into L leaves, L a power of two, each summed in order. Leaves are joined
-// pairwise: (0+1), (2+3), ..., then pairs of those, up to the root. A rank owns a contiguous range
-// of leaves; it joins what lies below one node of the tree and sends the few nodes that are left,
-// at most 2 log2 L. Pure.
+// The global batch is cut into L leaves, each summed in order. Leaves are joined pairwise: (0+1),
+// (2+3), ..., then pairs of those, up to the root; where L is no power of two, the incomplete nodes
+// at the end are joined last, from the right. A rank owns a contiguous range of leaves; it joins
+// what lies below one node of the tree and sends the few nodes that are left, at most 2 log2 L.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +41,8 @@ class TreeJoin {
   explicit TreeJoin(Add add) : add_(std::move(add)) {}
 
   void push(const Subtree& node, std::size_t slot);
+  // After the last leaf of all: joins what has no sibling.
+  void finish();
 
   struct Entry {
     Subtree node;
@@ -53,7 +56,7 @@ class TreeJoin {
   std::vector<Entry> entries_;
 };
 
-// The sum of one value per leaf; values.size() is a power of two.
+// The sum of one value per leaf.
 double tree_sum(std::span<const double> values);
 
 }  // namespace muster

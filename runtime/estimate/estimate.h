@@ -15,7 +15,7 @@ inline constexpr double gib = 1024.0 * 1024 * 1024;
 
 struct EstimateQuestion {
   std::string model;     // its name, or empty
-  TrainOptions options;  // vocabulary, batch and micro-batch are not 0
+  TrainOptions options;  // vocabulary and batch are not 0
   RankLayout layout;
   std::optional<SkuFacts> sku;
   std::optional<MemoryLimit> limit;

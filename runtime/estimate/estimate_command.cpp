@@ -2,12 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <set>
 
 #include "runtime/estimate/model_names.h"
-#include "runtime/train/batch_plan.h"
 #include "runtime/train/start_error.h"
 
 namespace muster {
@@ -78,21 +76,12 @@ void take_shape(const CLI::App& app, Answers& of) {
   if (shape.vocabulary == 0) shape.vocabulary = 256;  // of text
 }
 
-// With neither a batch nor a micro-batch, as muster-train has it; with one of them, the other.
-void take_batch(const CLI::App& app, Answers& of, RankKind kind) {
+// Without a batch one micro-batch a rank, or as muster-train has it.
+void take_batch(const CLI::App& app, Answers& of) {
   TrainOptions& options = of.options;
-  const bool has_batch = app.count("--batch") > 0;
-  if (!has_batch && options.micro_batch > 0) {
-    const std::size_t leaves = kind == RankKind::gpu ? of.ranks : std::bit_ceil(of.ranks);
-    options.batch = options.micro_batch * leaves;
-  } else if (!has_batch && options.batch < of.ranks) {
-    options.batch = kind == RankKind::gpu ? of.ranks : std::bit_ceil(of.ranks);
-  }
-  if (kind == RankKind::processor) {
-    options.micro_batch = make_batch_plan(options, of.ranks).micro_batch;
-  } else if (options.micro_batch == 0) {
-    options.micro_batch = std::max<std::uint64_t>(1, options.batch / of.ranks);
-  }
+  if (app.count("--batch") > 0) return;
+  if (options.micro_batch > 0) options.batch = options.micro_batch * of.ranks;
+  options.batch = std::max<std::uint64_t>(options.batch, of.ranks);
 }
 
 std::optional<MemoryLimit> limit_of(const Answers& of, const EstimateQuestion& question) {
@@ -123,7 +112,7 @@ EstimateQuestion question_of(const CLI::App& app, Answers of) {
   layout.ranks = of.ranks;
   layout.ranks_per_node = of.ranks_per_node > 0 ? of.ranks_per_node : gpus > 0 ? gpus : of.ranks;
   take_shape(app, of);
-  take_batch(app, of, layout.kind);
+  take_batch(app, of);
   question.model = of.model;
   question.options = of.options;
   question.limit = limit_of(of, question);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/estimate/estimate.h"
+#include "runtime/train/batch_plan.h"
 
 namespace muster {
 namespace {
@@ -42,11 +43,18 @@ std::string heading(const EstimateQuestion& question) {
                                 : std::string(nodes_of(layout) == 1 ? " machine" : " machines");
   const bool is_gpu = layout.kind == RankKind::gpu;
   const bool rounds = is_gpu || question.options.model.precision == Precision::bf16;
-  text +=
-      text_of("%zu ranks on %llu%s, %llu sequences per forward pass, %llu per step, %s\n",
-              layout.ranks, static_cast<unsigned long long>(nodes_of(layout)), where.c_str(),
-              static_cast<unsigned long long>(question.options.micro_batch),
-              static_cast<unsigned long long>(question.options.batch), rounds ? "bf16" : "fp32");
+  const BatchPlan plan = make_batch_plan(question.options, layout.ranks);
+  text += text_of(
+      "%zu ranks on %llu%s, %llu sequences per forward pass, %llu per step, at most %llu of them "
+      "on a rank, %s\n",
+      layout.ranks, static_cast<unsigned long long>(nodes_of(layout)), where.c_str(),
+      static_cast<unsigned long long>(plan.micro_batch),
+      static_cast<unsigned long long>(plan.batch),
+      static_cast<unsigned long long>(plan.most_sequences(layout.ranks)),
+      rounds ? "bf16" : "fp32");
+  for (const std::string& remark : sharing_remarks(question.options, layout.ranks)) {
+    text += remark + "\n";
+  }
   if (is_gpu) text += "(of GPUs in general: this muster-train computes with processors)\n";
   return text;
 }
@@ -198,8 +206,11 @@ std::string estimate_json(const Estimate& estimate) {
   json["ranks_per_node"] = question.layout.ranks_per_node;
   json["device"] = question.layout.kind == RankKind::gpu ? "gpu" : "cpu";
   json["sku"] = question.sku ? nlohmann::ordered_json(question.sku->name) : nullptr;
-  json["batch"] = question.options.batch;
-  json["micro_batch"] = question.options.micro_batch;
+  const BatchPlan plan = make_batch_plan(question.options, question.layout.ranks);
+  json["batch"] = plan.batch;
+  json["micro_batch"] = plan.micro_batch;
+  json["most_sequences_per_rank"] = plan.most_sequences(question.layout.ranks);
+  json["remarks"] = sharing_remarks(question.options, question.layout.ranks);
   json["limit_bytes"] = question.limit ? nlohmann::ordered_json(question.limit->device) : nullptr;
   for (const StageEstimate& stage : estimate.stages) {
     json["stages"].push_back(memory_json(stage, question.layout.kind));

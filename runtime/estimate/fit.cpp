@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/train/batch_plan.h"
 #include "runtime/train/start_error.h"
 
 namespace muster {
@@ -31,7 +32,16 @@ std::string join(const std::string& list, const std::string& item) {
   return list.empty() ? item : list + ", " + item;
 }
 
-// The batch stays as it is where it can be cut so; otherwise it grows.
+std::uint64_t micro_batch_of(const TrainOptions& options, const RankLayout& layout) {
+  return make_batch_plan(options, layout.ranks).micro_batch;
+}
+
+std::uint64_t largest_divisor(std::uint64_t number, std::uint64_t most) {
+  while (number % most != 0) --most;
+  return most;
+}
+
+// The batch stays as it is where it feeds the ranks; otherwise it grows.
 FittingChange changed(const TrainOptions& options, const RankLayout& layout, const Reach& reach) {
   FittingChange change{"", options, layout, {}, 1};
   if (reach.stage > 0) {
@@ -44,16 +54,18 @@ FittingChange changed(const TrainOptions& options, const RankLayout& layout, con
     change.what = join(change.what, "--recompute");
   }
   if (reach.halvings > 0) {
-    change.options.micro_batch >>= reach.halvings;
+    change.options.micro_batch =
+        largest_divisor(options.batch, micro_batch_of(options, layout) >> reach.halvings);
     change.what = join(change.what, "--micro-batch " + std::to_string(change.options.micro_batch));
   }
   if (reach.doublings > 0) {
     change.layout.ranks <<= reach.doublings;
     change.what = join(change.what, std::to_string(change.layout.ranks) + " ranks");
-    const std::uint64_t pass = change.options.micro_batch * change.layout.ranks;
-    if (change.options.batch % pass != 0) {
-      change.options.batch = pass;
-      change.what = join(change.what, "--batch " + std::to_string(pass));
+    const std::uint64_t least =
+        std::max<std::uint64_t>(1, change.options.micro_batch) * change.layout.ranks;
+    if (change.options.batch < least) {
+      change.options.batch = least;
+      change.what = join(change.what, "--batch " + std::to_string(least));
     }
   }
   return change;
@@ -98,9 +110,10 @@ std::vector<FittingChange> cheapest_changes(const TrainOptions& options, const R
     change.cost = cost_of(change.options, change.layout, known) / before;
     found.push_back({std::move(change), reach});
   };
+  const std::uint64_t micro_batch = micro_batch_of(options, layout);
   const int stages = static_cast<int>(ZeroStage::weights) - static_cast<int>(options.zero);
   for (int doublings = 0; doublings <= static_cast<int>(most_doublings); ++doublings) {
-    for (int halvings = 0; options.micro_batch >> halvings > 0; ++halvings) {
+    for (int halvings = 0; micro_batch >> halvings > 0; ++halvings) {
       for (int recompute = 0; recompute <= (options.model.recompute ? 0 : 1); ++recompute) {
         for (int stage = 0; stage <= stages; ++stage) {
           consider({stage, recompute, halvings, doublings});

@@ -28,12 +28,11 @@ constexpr std::uint64_t final_weights_bytes = 16 << 20;
 constexpr std::uint64_t uncut = std::uint64_t{1} << 62;
 
 struct OneRank {
-  OneRank(const TrainOptions& of, const FlatSpace& flat_space, const RankLayout& layout,
-          std::size_t rank)
+  OneRank(const TrainOptions& of, const FlatSpace& flat_space, const RankLayout& layout)
       : options(of),
         plan(make_batch_plan(of, layout.ranks)),
         space(flat_space),
-        division(make_division(space, plan.leaves, rank, layout.ranks)),
+        division(make_division(space, plan.leaves, 0, layout.ranks)),
         blocks(gpt_blocks(of.shape, space)),
         buckets(make_buckets(blocks, {of.buckets.least_bytes, uncut})) {}
 
@@ -57,8 +56,8 @@ struct OneRank {
 // As many as WholeGradients has to have at one time: those of a leaf, and of every node of the tree
 // that is waiting for its sibling. A slot that a join frees is taken no sooner than by the next
 // leaf.
-std::uint64_t gradient_slots(const OneRank& at) {
-  const LeafRange leaves = owned_leaves(at.plan.leaves, at.division.rank, at.ranks());
+std::uint64_t gradient_slots(const OneRank& at, std::size_t rank) {
+  const LeafRange leaves = owned_leaves(at.plan.leaves, rank, at.ranks());
   std::size_t slots = 0;
   std::vector<std::size_t> free;
   TreeJoin join([&](std::size_t, std::size_t right) { free.push_back(right); });
@@ -80,8 +79,8 @@ std::uint64_t two_turns(std::vector<std::uint64_t> sizes) {
 
 std::uint64_t gradient_elements(const OneRank& at) {
   const bool streams = at.options.zero >= ZeroStage::gradients &&
-                       has_one_pass_per_rank(at.plan.leaves, at.plan.micro_batches(), at.ranks());
-  if (!streams) return gradient_slots(at) * at.space.numel;
+                       at.plan.has_one_pass_per_rank(at.ranks());
+  if (!streams) return gradient_slots(at, at.division.rank) * at.space.numel;
   std::uint64_t elements = at.division.own().size();
   std::vector<std::uint64_t> turns;
   for (std::size_t i = 0; i < at.buckets.size(); ++i) {
@@ -150,7 +149,7 @@ std::uint64_t activation_bytes(const OneRank& at) {
 
 std::uint64_t sample_bytes(const OneRank& at) {
   const LeafRange leaves = owned_leaves(at.plan.leaves, at.division.rank, at.ranks());
-  const std::uint64_t windows = (leaves.hi - leaves.lo) * at.plan.leaf_sequences();
+  const std::uint64_t windows = at.plan.sequences(leaves).size();
   return 2 * windows * (at.options.shape.context + 1) * sizeof(std::uint32_t);
 }
 
@@ -177,12 +176,18 @@ RankMemory memory_of(const OneRank& at, const RankLayout& layout) {
 }  // namespace
 
 // The first rank holds the embeddings, the last one the head of an untied model; those between are
-// alike.
+// alike but for the nodes of the tree that they hold.
 RankMemory processor_rank_memory(const TrainOptions& options, const RankLayout& layout) {
   const FlatSpace space = gpt_flat_space(options.shape);
   RankMemory most;
-  for (const std::size_t rank : {std::size_t{0}, layout.ranks / 2, layout.ranks - 1}) {
-    const RankMemory memory = memory_of(OneRank(options, space, layout, rank), layout);
+  OneRank at(options, space, layout);
+  std::size_t most_slots = 0;
+  for (std::size_t rank = 0; rank < layout.ranks; ++rank) {
+    if (gradient_slots(at, rank) > gradient_slots(at, most_slots)) most_slots = rank;
+  }
+  for (const std::size_t rank : {std::size_t{0}, layout.ranks / 2, layout.ranks - 1, most_slots}) {
+    at.division.rank = rank;
+    const RankMemory memory = memory_of(at, layout);
     const auto bytes = [&](const RankMemory& of) { return device_bytes(of, layout.kind); };
     if (bytes(memory) > bytes(most)) most = memory;
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/estimate/processor_memory.h"
 #include "runtime/report/flops.h"
+#include "runtime/train/batch_plan.h"
 #include "runtime/train/start_error.h"
 
 namespace muster {
@@ -29,13 +30,13 @@ struct GpuNumbers {
 GpuNumbers numbers_of(const TrainOptions& options, std::size_t ranks) {
   const GptShape& shape = options.shape;
   const auto c = static_cast<double>(shape.width);
-  const std::uint64_t sequences = std::max<std::uint64_t>(1, options.micro_batch);
+  const BatchPlan plan = make_batch_plan(options, ranks);
   const bool accumulates =
-      options.batch > sequences * ranks || options.zero >= ZeroStage::gradients;
+      plan.micro_batches() > ranks || options.zero >= ZeroStage::gradients;
   return {static_cast<double>(parameter_count(shape)),
           12 * c * c + 13 * c,
           static_cast<double>(ranks),
-          static_cast<double>(sequences * shape.context),
+          static_cast<double>(plan.micro_batch * shape.context),
           c,
           static_cast<double>(shape.layers),
           static_cast<double>(shape.heads),

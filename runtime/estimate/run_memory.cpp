@@ -21,7 +21,7 @@ std::variant<RunMemory, std::string> run_memory(const std::vector<std::string>& 
   if (options.shape.vocabulary == 0) options.shape.vocabulary = usual_vocabulary;
   RunMemory memory;
   try {
-    options.micro_batch = make_batch_plan(options, layout.ranks).micro_batch;
+    memory.remarks = sharing_remarks(options, layout.ranks);
     memory.bytes = device_bytes(rank_memory(options, layout), layout.kind);
   } catch (const StartError& error) {
     return std::string(error.what());

@@ -14,6 +14,7 @@ namespace muster {
 struct RunMemory {
   std::uint64_t bytes = 0;      // of the rank that takes most
   std::string cheapest_change;  // that makes it fit, where it does not and one is known
+  std::vector<std::string> remarks;  // sharing_remarks()
 };
 
 // `words`: those after "muster-train". `limit_bytes`: what there is for a rank, if that is known.

@@ -46,17 +46,17 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
       trace_(trace),
       division_(make_division(space, plan.leaves, ranks.rank(), ranks.size())),
       streams_(options.zero >= ZeroStage::gradients &&
-               has_one_pass_per_rank(plan.leaves, plan.micro_batches(), ranks.size())),
+               plan.has_one_pass_per_rank(ranks.size())),
       gradient_plan_(make_gradient_plan(options.shape, options.buckets, space, division_)),
       reduction_(division_, ranks, pieces_under_way, exchange_s_),
       gradients_(make_gradients()),
       weights_(make_weights()),
       blocks_(gradient_plan_.blocks.size(), *weights_, *gradients_, reduction_),
-      model_(options.shape, plan.micro_batch, model_settings(options)),
       leaves_(owned_leaves(plan.leaves, ranks.rank(), ranks.size())),
+      model_(options.shape, plan.pass_sequences(leaves_), model_settings(options)),
       prefetch_(sampler, options.shape.context,
-                {plan.batch, leaves_.lo * plan.leaf_sequences(),
-                 (leaves_.hi - leaves_.lo) * plan.leaf_sequences(), options.steps}),
+                {plan.batch, plan.sequences(leaves_).lo, plan.sequences(leaves_).size(),
+                 options.steps}),
       leaf_losses_(leaves_.hi - leaves_.lo) {
   if (trace != nullptr) traced_blocks_.emplace(blocks_, *trace, gradient_plan_.blocks.size());
 }
@@ -78,17 +78,16 @@ std::unique_ptr<WeightMemory> DataParallelStep::make_weights() {
 }
 
 std::uint64_t DataParallelStep::passes_of(std::size_t rank) const {
-  const LeafRange leaves = owned_leaves(plan_.leaves, rank, ranks_.size());
-  return (leaves.hi - leaves.lo) * plan_.leaf_sequences() / plan_.micro_batch;
+  return plan_.passes(owned_leaves(plan_.leaves, rank, ranks_.size()));
 }
 
 double DataParallelStep::sum_leaf(std::span<const Token> tokens, bool is_last) {
-  const std::uint64_t micro_batch = plan_.micro_batch * (options_.shape.context + 1);
+  const std::uint64_t pass = plan_.pass_sequences(leaves_) * (options_.shape.context + 1);
   BlockStore& store = traced_blocks_ ? static_cast<BlockStore&>(*traced_blocks_) : blocks_;
   double loss = 0;
-  for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(micro_batch), fresh = false) {
-    blocks_.begin_pass(is_last && tokens.size() == micro_batch);
-    loss += model_.accumulate(tokens.first(micro_batch), store, fresh);
+  for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(pass), fresh = false) {
+    blocks_.begin_pass(is_last && tokens.size() == pass);
+    loss += model_.accumulate(tokens.first(pass), store, fresh);
   }
   return loss;
 }
@@ -110,14 +109,15 @@ void DataParallelStep::sum_own_leaves(TrainingState& state) {
   weights_->begin_step(state.weights);
   model_.weights_changed();
   gradients_->begin_step();
-  const std::span<const Token> tokens = take_samples(state.step);
+  std::span<const Token> tokens = take_samples(state.step);
   join_idle_passes();
-  const std::uint64_t leaf_tokens = plan_.leaf_sequences() * (options_.shape.context + 1);
   for (std::size_t leaf = leaves_.lo; leaf < leaves_.hi; ++leaf) {
     const bool is_last = leaf + 1 == leaves_.hi;
-    const std::size_t own = leaf - leaves_.lo;
+    const std::size_t count =
+        plan_.sequences({leaf, leaf + 1}).size() * (options_.shape.context + 1);
     gradients_->begin_leaf({leaf, is_last});
-    leaf_losses_[own] = sum_leaf(tokens.subspan(own * leaf_tokens, leaf_tokens), is_last);
+    leaf_losses_[leaf - leaves_.lo] = sum_leaf(tokens.first(count), is_last);
+    tokens = tokens.subspan(count);
   }
   gradients_->finish();
 }

@@ -111,9 +111,8 @@ class DataParallelStep {
   std::unique_ptr<WeightMemory> weights_;
   RankBlocks blocks_;
   std::optional<TracedBlocks> traced_blocks_;
+  LeafRange leaves_;  // of this rank
   Gpt model_;
-
-  LeafRange leaves_;                 // of this rank
   Prefetch prefetch_;                // of the sequences of these leaves
   std::vector<double> leaf_losses_;  // of this rank
 };

@@ -137,11 +137,12 @@ void add_training_options(CLI::App& app, TrainOptions& options) {
       ->check(count)
       ->capture_default_str();
   app.add_option("--micro-batch", options.micro_batch,
-                 "sequences per forward pass (0: as many as a leaf holds)")
+                 "sequences per forward pass, never divided between ranks (0: all of a leaf)")
       ->check(whole_number)
       ->capture_default_str();
   app.add_option("--leaves", options.leaves,
-                 "leaves of the summation tree, a power of two (0: chosen)")
+                 "of the summation tree (0: one a rank; with --deterministic 8 or more, or one a "
+                 "--micro-batch)")
       ->check(whole_number)
       ->capture_default_str();
   app.add_flag("--deterministic", options.deterministic,

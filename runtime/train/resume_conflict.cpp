@@ -31,7 +31,10 @@ std::string resume_conflict(const RestoreTarget& target, const Manifest& manifes
         "the checkpoint was made with " + std::to_string(train.leaves) +
         " leaves and micro-batches of " + std::to_string(train.micro_batch) + ", now there are " +
         std::to_string(target.plan.leaves) + " and " + std::to_string(target.plan.micro_batch);
-    if (target.options.deterministic) return "--deterministic: " + difference;
+    if (target.options.deterministic) {
+      return "--deterministic: " + difference + ": continue with --leaves " +
+             std::to_string(train.leaves) + " --micro-batch " + std::to_string(train.micro_batch);
+    }
     remarks += difference + "; sums are rounded otherwise than in the run before\n";
   }
   if (train.sampler.kind != target.data.kind ||

@@ -106,8 +106,9 @@ class Run {
         std::to_string(space_.numel) + " elements, " + std::to_string(sampler_.windows()) +
         " windows of " + data_.unit);
     if (!data_.remark.empty()) say(data_.remark);
-    const std::string sharing = sharing_remark(options_, plan_, ranks_.size());
-    if (!sharing.empty()) say("warning: " + sharing);
+    for (const std::string& remark : sharing_remarks(options_, ranks_.size())) {
+      say("warning: " + remark);
+    }
     for (std::size_t at = 0; at < remarks_.size();) {
       const std::size_t end = remarks_.find('\n', at);
       say("warning: " + remarks_.substr(at, end - at));

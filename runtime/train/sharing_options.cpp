@@ -1,7 +1,6 @@
 #include "runtime/train/sharing_options.h"
 
 #include "runtime/train/start_error.h"
-#include "runtime/zero/gradient_memory.h"
 
 namespace muster {
 
@@ -21,14 +20,6 @@ void check_sharing_options(const TrainOptions& options, Communicator& ranks) {
                      " is more than the " + std::to_string(buckets.most_bytes) +
                      " of --bucket-limit-bytes");
   }
-}
-
-std::string sharing_remark(const TrainOptions& options, const BatchPlan& plan, std::size_t ranks) {
-  if (options.zero < ZeroStage::gradients || ranks == 1) return "";
-  if (has_one_pass_per_rank(plan.leaves, plan.micro_batches(), ranks)) return "";
-  return "--zero: every rank holds whole gradients, as " + std::to_string(plan.micro_batches()) +
-         " micro-batches of a step are more than one for each of " + std::to_string(ranks) +
-         " ranks";
 }
 
 }  // namespace muster

@@ -1,10 +1,7 @@
 // How ranks share the state must fit together before the first of them computes.
 #pragma once
 
-#include <string>
-
 #include "runtime/communicator/communicator.h"
-#include "runtime/train/batch_plan.h"
 #include "runtime/train/options.h"
 
 namespace muster {
@@ -12,8 +9,5 @@ namespace muster {
 // Throws StartError, on all ranks alike, when --zero and its companions contradict each other or
 // differ between ranks, which would then wait for each other for ever. Collective.
 void check_sharing_options(const TrainOptions& options, Communicator& ranks);
-
-// What the stage does not save with this plan, and why; empty when there is nothing to say.
-std::string sharing_remark(const TrainOptions& options, const BatchPlan& plan, std::size_t ranks);
 
 }  // namespace muster

@@ -28,10 +28,4 @@ std::uint64_t most_piece_bytes(const BucketLimits& limits, const Division& divis
 GradientPlan make_gradient_plan(const GptShape& shape, const BucketLimits& limits,
                                 const FlatSpace& space, const Division& division);
 
-// Whether gradients may leave as soon as they are there, instead of being kept whole.
-inline bool has_one_pass_per_rank(std::size_t leaves, std::size_t micro_batches,
-                                  std::size_t ranks) {
-  return leaves == ranks && micro_batches == leaves;
-}
-
 }  // namespace muster

@@ -29,6 +29,7 @@ void join_nodes(const Division& division, std::span<float* const> nodes, std::si
   for (const auto& of_rank : division.nodes) {
     for (const Subtree& node : of_rank) join.push(node, place++);
   }
+  join.finish();
 }
 
 }  // namespace

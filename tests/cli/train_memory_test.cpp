@@ -67,6 +67,16 @@ TEST_CASE("memory per rank is told with what there is, which pretend nodes share
   CHECK(train_memory_document(*memory).at("fits") == true);
 }
 
+TEST_CASE("what is held whole in spite of --zero, and a slow share, are among the findings") {
+  const auto memory =
+      train_memory(job_of("muster-train --batch 14 --micro-batch 2 --zero 2"), this_host(), 4, gib);
+  REQUIRE(memory);
+  REQUIRE(memory->remarks.size() == 2);
+  CHECK_THAT(memory->remarks[0], ContainsSubstring("every rank holds whole gradients"));
+  CHECK_THAT(memory->remarks[1], ContainsSubstring("computes 4 of 14 sequences"));
+  CHECK(train_memory_document(*memory).at("remarks").size() == 2);
+}
+
 TEST_CASE("what does not fit is told with the cheapest change that helps") {
   const JobSpec spec = job_of("muster-train --width 1024 --layers 24 --batch 16 --zero 0");
   const auto memory = train_memory(spec, this_host(), 2, 9 * gib);

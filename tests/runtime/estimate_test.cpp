@@ -136,9 +136,9 @@ TEST_CASE("ranks of one machine use its links, those of several the cards betwee
 
 // Bytes per parameter and step of k micro-batches: 4, 4, 2k + 2, 6k.
 TEST_CASE("bytes that ranks send follow the stage and the number of micro-batches") {
-  const auto bytes = [](const char* stage, const char* batch) {
+  const auto bytes = [](const char* stage, const char* batch, const char* device = "gpu") {
     const EstimateQuestion question =
-        asked({"--model", "gpt2-124m", "--ranks", "2", "--device", "gpu", "--micro-batch", "1",
+        asked({"--model", "gpt2-124m", "--ranks", "2", "--device", device, "--micro-batch", "1",
                "--batch", batch, "--zero", stage});
     const StepTime time = step_time(question.options, question.layout, question.rates);
     return time.bytes / static_cast<double>(parameter_count(question.options.shape)) * 2;
@@ -149,6 +149,44 @@ TEST_CASE("bytes that ranks send follow the stage and the number of micro-batche
   CHECK(bytes("2", "8") == Approx(10));
   CHECK(bytes("3", "2") == Approx(6));
   CHECK(bytes("3", "8") == Approx(24));
+  CHECK(bytes("2", "8", "cpu") == Approx(2 * 4));
+  CHECK(bytes("3", "8", "cpu") == Approx(2 * (16 + 2)));
+}
+
+TEST_CASE("gradients that --zero 2 leaves whole are in the estimate, and said") {
+  const auto estimate_of = [](const char* micro_batch) {
+    return make_estimate(asked(
+        {"--model", "gpt2-124m", "--ranks", "4", "--batch", "16", "--micro-batch", micro_batch,
+         "--zero", "2"}));
+  };
+  const Estimate one_pass = estimate_of("4");
+  const Estimate many = estimate_of("1");
+  const std::uint64_t whole = gpt_flat_space(many.question.options.shape).numel * sizeof(float);
+  CHECK(one_pass.asked.memory.gradients < whole);
+  CHECK(many.asked.memory.gradients >= whole);
+  const char* sentence = "--zero: every rank holds whole gradients, as the 16 micro-batches";
+  CHECK_THAT(estimate_text(many), ContainsSubstring(sentence));
+  CHECK_THAT(estimate_text(one_pass), !ContainsSubstring(sentence));
+  const auto run = run_memory({"--batch", "16", "--micro-batch", "1", "--zero", "2"},
+                              {RankKind::processor, 2, 2}, std::nullopt);
+  REQUIRE(std::get<RunMemory>(run).remarks.size() == 1);
+  CHECK_THAT(std::get<RunMemory>(run).remarks.front(), ContainsSubstring(sentence));
+}
+
+TEST_CASE("the time of a step is that of the rank with most sequences") {
+  const auto seconds = [](const char* ranks) {
+    return make_estimate(asked({"--ranks", ranks, "--batch", "16", "--micro-batch", "1",
+                                "--peak-tflops", "0.1"}))
+        .time.compute_s;
+  };
+  const double one = seconds("1");
+  CHECK(seconds("2") == Approx(one * 8 / 16));
+  CHECK(seconds("3") == Approx(one * 6 / 16));
+  CHECK(seconds("5") == Approx(one * 4 / 16));
+  CHECK(seconds("7") == Approx(one * 3 / 16));
+  const Estimate seven = make_estimate(asked({"--ranks", "7", "--batch", "16"}));
+  CHECK_THAT(estimate_text(seven), ContainsSubstring("at most 3 of them on a rank"));
+  CHECK(nlohmann::json::parse(estimate_json(seven)).at("most_sequences_per_rank") == 3);
 }
 
 TEST_CASE("an estimate as JSON holds the same figures") {
@@ -167,7 +205,8 @@ TEST_CASE("questions that make no sense are refused with a sentence") {
   CHECK_THROWS_WITH(asked({"--model", "gpt5"}), ContainsSubstring("--model: no model is called"));
   CHECK_THROWS_WITH(asked({"--sku", "Standard_X"}), ContainsSubstring("--sku: no size is called"));
   CHECK_THROWS_WITH(asked({"--sku", "HC44rs", "--device", "gpu"}), ContainsSubstring("has none"));
-  CHECK_THROWS_WITH(asked({"--ranks", "3", "--batch", "3"}), ContainsSubstring("--batch"));
+  const EstimateQuestion hungry = asked({"--ranks", "3", "--batch", "2"});
+  CHECK_THROWS_WITH(make_estimate(hungry), ContainsSubstring("--batch: 2 sequences cannot feed"));
   const EstimateQuestion heads = asked({"--heads", "3"});
   CHECK_THROWS_WITH(make_estimate(heads), ContainsSubstring("--heads"));
   for (const std::vector<const char*>& words :

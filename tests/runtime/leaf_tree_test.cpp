@@ -34,6 +34,7 @@ std::string joined_by(std::size_t leaves, std::size_t ranks) {
   TreeJoin join(
       [&](std::size_t left, std::size_t right) { all[left] = "(" + all[left] + all[right] + ")"; });
   for (const auto& entry : nodes) join.push(entry.node, entry.slot);
+  join.finish();
   REQUIRE(join.entries().size() == 1);
   return all[join.entries()[0].slot];
 }
@@ -42,7 +43,8 @@ std::string joined_by(std::size_t leaves, std::size_t ranks) {
 
 TEST_CASE("leaves are joined in the same tree by any number of ranks") {
   CHECK(joined_by(8, 1) == "(((01)(23))((45)(67)))");
-  for (std::size_t leaves = 1; leaves <= 32; leaves *= 2) {
+  CHECK(joined_by(7, 1) == "(((01)(23))((45)6))");
+  for (std::size_t leaves = 1; leaves <= 33; ++leaves) {
     for (std::size_t ranks = 2; ranks <= leaves; ++ranks) {
       CHECK(joined_by(leaves, ranks) == joined_by(leaves, 1));
     }
@@ -53,4 +55,5 @@ TEST_CASE("the sum of losses takes the same tree") {
   const std::vector<double> values{1e16, 1, -1e16, 1};
   CHECK(tree_sum(values) == (1e16 + 1) + (-1e16 + 1));
   CHECK(tree_sum(std::vector<double>{3}) == 3);
+  CHECK(tree_sum(std::vector<double>{1, 1e16, -1e16}) == (1 + 1e16) - 1e16);
 }

@@ -291,16 +291,100 @@ TEST_CASE("heartbeat and metrics files show the last step") {
 TEST_CASE("batches that cannot be cut for the ranks are refused") {
   TrainOptions options;
   options.batch = 12;
-  CHECK(make_batch_plan(options, 3).leaves == 4);
   CHECK(make_batch_plan(options, 1).micro_batch == 12);
+  CHECK_THROWS_WITH(make_batch_plan(options, 13),
+                    ContainsSubstring("--batch: 12 sequences cannot feed 13 ranks"));
   options.deterministic = true;
-  CHECK(make_batch_plan(options, 3).leaves == 4);
+  options.leaves = 4;
   CHECK_THROWS_WITH(make_batch_plan(options, 5), ContainsSubstring("4 leaves cannot feed 5 ranks"));
   options.leaves = 8;
   CHECK_THROWS_WITH(make_batch_plan(options, 5), ContainsSubstring("use a multiple of 8"));
-  options.leaves = 3;
-  CHECK_THROWS_WITH(make_batch_plan(options, 1), ContainsSubstring("power of two"));
-  options.leaves = 4;
-  options.micro_batch = 2;
-  CHECK_THROWS_WITH(make_batch_plan(options, 1), ContainsSubstring("does not divide"));
+  options.leaves = 0;
+  options.micro_batch = 5;
+  CHECK_THROWS_WITH(make_batch_plan(options, 1), ContainsSubstring("no multiple of the 5"));
+  options.micro_batch = 4;
+  CHECK_THROWS_WITH(make_batch_plan(options, 5),
+                    ContainsSubstring("3 micro-batches of 4 sequences cannot feed 5 ranks"));
+}
+
+TEST_CASE("any number of ranks gets as equal shares of a step as whole micro-batches allow") {
+  TrainOptions options;
+  options.batch = 96;
+  for (const bool deterministic : {false, true}) {
+    for (const std::uint64_t micro_batch : {0, 1, 2, 3, 32}) {
+      options.deterministic = deterministic;
+      options.micro_batch = micro_batch;
+      const std::uint64_t unit = micro_batch == 0 ? (deterministic ? 12 : 1) : micro_batch;
+      const std::uint64_t units = options.batch / unit;
+      for (std::uint64_t ranks = 1; ranks <= std::min<std::uint64_t>(units, 9); ++ranks) {
+        CAPTURE(deterministic, micro_batch, ranks);
+        const BatchPlan plan = make_batch_plan(options, ranks);
+        CHECK(plan.most_sequences(ranks) == (units + ranks - 1) / ranks * unit);
+        std::uint64_t at = 0;
+        for (std::size_t rank = 0; rank < ranks; ++rank) {
+          const LeafRange leaves = owned_leaves(plan.leaves, rank, ranks);
+          CHECK(plan.sequences(leaves).lo == at);
+          CHECK(plan.sequences(leaves).size() >= units / ranks * unit);
+          CHECK(plan.passes(leaves) * plan.pass_sequences(leaves) == plan.sequences(leaves).size());
+          at = plan.sequences(leaves).hi;
+        }
+        CHECK(at == options.batch);
+      }
+    }
+  }
+}
+
+TEST_CASE("leaves of --deterministic depend on the batch alone, and feed eight ranks") {
+  TrainOptions options;
+  options.deterministic = true;
+  const auto leaves_of = [&](std::uint64_t batch) {
+    options.batch = batch;
+    for (const std::size_t ranks : {2, 3, 5}) {
+      CHECK(make_batch_plan(options, ranks).leaves == make_batch_plan(options, 1).leaves);
+    }
+    return make_batch_plan(options, 1).leaves;
+  };
+  CHECK(leaves_of(16) == 8);
+  CHECK(leaves_of(6) == 6);
+  CHECK(leaves_of(12) == 12);
+  CHECK(leaves_of(15) == 15);
+  CHECK(leaves_of(1024) == 8);
+}
+
+TEST_CASE("a batch of any size ends in the same bytes at any number of ranks") {
+  Folder folder;
+  const auto odd = [](TrainOptions& options) {
+    options.batch = GENERATE(7, 14);
+    options.micro_batch = options.batch / 7;
+    options.steps = 4;
+  };
+  const ARun alone = ARun{folder / "1", 1}.with(odd);
+  REQUIRE(alone.go() == "0");
+  for (const std::size_t ranks : {2, 3, 5, 7}) {
+    ARun run = alone;
+    run.ranks = ranks;
+    run.out = folder / std::to_string(ranks);
+    REQUIRE(run.go() == "0");
+    CHECK(run.weights() == alone.weights());
+  }
+}
+
+TEST_CASE("without --deterministic unequal shares give the loss of one rank") {
+  Folder folder;
+  const auto uneven = [](TrainOptions& options) {
+    options.deterministic = false;
+    options.batch = 10;
+    options.micro_batch = GENERATE(0, 1, 2);
+    options.steps = 6;
+  };
+  const ARun alone = ARun{folder / "1", 1}.with(uneven);
+  REQUIRE(alone.go() == "0");
+  for (const std::size_t ranks : {2, 3, 4}) {
+    ARun run = alone;
+    run.ranks = ranks;
+    run.out = folder / std::to_string(ranks);
+    REQUIRE(run.go() == "0");
+    CHECK(last_loss(content_of(run.out + "/metrics.jsonl")) ==
+          Approx(last_loss(content_of(alone.out + "/metrics.jsonl"))).epsilon(1e-4));
+  }
 }

@@ -8,7 +8,6 @@
 #include "runtime/checkpoint/choose.h"
 #include "runtime/layer/gemm/gemm.h"
 #include "runtime/train/batch_plan.h"
-#include "runtime/train/sharing_options.h"
 #include "runtime/train/training_state.h"
 #include "runtime/zero/bucket.h"
 #include "runtime/zero/gradient_memory.h"
@@ -210,11 +209,32 @@ TEST_CASE("ranks that would share in different ways are refused before any of th
 TEST_CASE("gradients that stay whole in spite of --zero 2 are told") {
   TrainOptions options = in_small_buckets();
   options.zero = ZeroStage::gradients;
-  CHECK(sharing_remark(options, make_batch_plan(options, 4), 4).empty());
-  CHECK_THAT(sharing_remark(options, make_batch_plan(options, 2), 2),
+  CHECK(sharing_remarks(options, 4).empty());
+  REQUIRE(sharing_remarks(options, 2).size() == 1);
+  CHECK_THAT(sharing_remarks(options, 2).front(),
              ContainsSubstring("4 micro-batches of a step are more than one for each of 2 ranks"));
   options.zero = ZeroStage::moments;
-  CHECK(sharing_remark(options, make_batch_plan(options, 2), 2).empty());
+  CHECK(sharing_remarks(options, 2).empty());
+}
+
+TEST_CASE("ranks that wait for the slowest are told how much of their time is used") {
+  TrainOptions options;
+  options.batch = 16;
+  options.micro_batch = 2;
+  CHECK(sharing_remarks(options, 4).empty());
+  REQUIRE(sharing_remarks(options, 7).size() == 1);
+  CHECK_THAT(sharing_remarks(options, 7).front(),
+             ContainsSubstring("the slowest of 7 ranks computes 4 of 16 sequences of a step, "
+                               "which uses 57 % of the ranks' time"));
+}
+
+TEST_CASE("every stage ends in the same bytes where ranks have unequal shares") {
+  const Folder folder;
+  TrainOptions options = in_small_buckets();
+  options.batch = 7;
+  options.leaves = 0;
+  options.micro_batch = 1;
+  check_all_equal(folder, options, {2, 3, 7});
 }
 
 TEST_CASE("a rank holds of the state what its stage says") {
