@@ -57,6 +57,16 @@ void watch_for_silence(int socket, std::chrono::milliseconds silence) {
   set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, seconds * 1000);
 }
 
+// Which of the two calls there is without a warning depends on the version.
+template <class Function>
+void set_callback(LIBSSH2_SESSION* session, int kind, Function* function) {
+#if LIBSSH2_VERSION_NUM >= 0x010b01
+  libssh2_session_callback_set2(session, kind, reinterpret_cast<libssh2_cb_generic*>(function));
+#else
+  libssh2_session_callback_set(session, kind, reinterpret_cast<void*>(function));
+#endif
+}
+
 }  // namespace
 
 SshSession::SshSession(boost::asio::io_context& io)
@@ -72,8 +82,8 @@ SshSession::SshSession(boost::asio::io_context& io)
   for (const Preference& each : preferences) {
     libssh2_session_method_pref(session_, each.method, each.names);
   }
-  libssh2_session_callback_set(session_, LIBSSH2_CALLBACK_RECV, reinterpret_cast<void*>(&receive));
-  libssh2_session_callback_set(session_, LIBSSH2_CALLBACK_SEND, reinterpret_cast<void*>(&transmit));
+  set_callback(session_, LIBSSH2_CALLBACK_RECV, &receive);
+  set_callback(session_, LIBSSH2_CALLBACK_SEND, &transmit);
 }
 
 SshSession::~SshSession() {
