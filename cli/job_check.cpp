@@ -88,13 +88,27 @@ void sort_by_place(std::vector<Finding>& findings) {
   });
 }
 
-void check_against_targets(CheckedJob& job, const KnownTargets& known) {
-  ResolvedTarget resolved = resolve_target(job.file, known.targets, known.default_target);
-  append(job.file.findings, std::move(resolved.findings));
-  append(job.file.findings, cannot_run_yet(job.file));
+// What keeps the job from running here, beside what is wrong with its file.
+std::vector<Finding> findings_for_running(CheckedJob& job, const Result<KnownTargets>& known) {
+  std::vector<Finding> found = cannot_run_yet(job.file);
+  if (!known) return found;
+  ResolvedTarget resolved = resolve_target(job.file, known->targets, known->default_target);
+  append(found, std::move(resolved.findings));
   if (resolved.target != nullptr) job.target = *resolved.target;
-  job.file.spec.muster.site_rules = known.rules;
-  if (job.target) append(job.file.findings, gate_findings(job.file, *job.target));
+  job.file.spec.muster.site_rules = known->rules;
+  if (job.target) append(found, gate_findings(job.file, *job.target));
+  return found;
+}
+
+// A value that could not be read says nothing more: only its error is shown.
+std::vector<Finding> new_places(std::vector<Finding> found, const std::vector<Finding>& told) {
+  const auto is_refused = [&](const Finding& each) {
+    return std::any_of(told.begin(), told.end(), [&](const Finding& error) {
+      return error.severity == Severity::error && error.key == each.key;
+    });
+  };
+  std::erase_if(found, is_refused);
+  return found;
 }
 
 }  // namespace
@@ -117,7 +131,6 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
 }
 
 std::string no_job(FileKind kind) {
-  if (kind == FileKind::empty) return "the file holds no job";
   if (kind == FileKind::cluster) return "the file is a cluster, not a job; name it with --cluster";
   return "";
 }
@@ -131,16 +144,14 @@ Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& c
   job.file = read_job_file(shown, *text, read_options(request.sets));
   job.text = std::move(*text);
   const bool is_command = job.file.kind == FileKind::command && job.file.tree != nullptr;
-  if (request.for_running && is_command && !has_errors(job.file.findings)) {
+  if (request.for_running && is_command) {
     auto known = find_targets(common);
-    if (!known) return known.error();
-    check_against_targets(job, *known);
-    about_clusters = std::move(known->findings);
+    if (!known && !has_errors(job.file.findings)) return known.error();
+    append(job.file.findings, new_places(findings_for_running(job, known), job.file.findings));
+    if (known) about_clusters = std::move(known->findings);
   }
   const bool other_job = !is_command && no_job(job.file.kind).empty();
-  if (request.for_running && other_job && !has_errors(job.file.findings)) {
-    append(job.file.findings, cannot_run_yet(job.file));
-  }
+  if (request.for_running && other_job) append(job.file.findings, cannot_run_yet(job.file));
   sort_by_place(job.file.findings);
   append(job.file.findings, std::move(about_clusters));
   const bool stopped = has_errors(job.file.findings) ||

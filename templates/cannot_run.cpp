@@ -163,8 +163,6 @@ void check_ignored(const JobSpec& spec, Refusals& out) {
 
 const char* file_reason(FileKind kind) {
   switch (kind) {
-    case FileKind::empty:
-      return "the file is empty; there is nothing to run";
     case FileKind::sweep:
       return "sweep jobs are checked but not run yet";
     case FileKind::pipeline:
@@ -181,6 +179,7 @@ const char* file_reason(FileKind kind) {
       return "the file describes a cluster, not a job; name it with --cluster";
     case FileKind::unsupported:  // said where the type was read
     case FileKind::unreadable:
+    case FileKind::empty:
     case FileKind::command:
       break;
   }

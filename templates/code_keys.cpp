@@ -161,7 +161,8 @@ void read_environment_variables(const Value& value, JobSpec& spec) {
     } else if (is_rank_variable(each.key())) {
       each.warning("hides the variable that muster sets on every rank");
     }
-    if (each.is_scalar() && !looks_like_text(each.node())) {
+    note_null_word(each);
+    if (!note_other_reading(each) && each.is_scalar() && !looks_like_text(each.node())) {
       each.note("quote it: Azure ML may reject a value that is not text");
     }
   }

@@ -2,6 +2,7 @@
 // pipeline and components. Each takes a value, stores what it means and reports what is wrong.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -45,6 +46,8 @@ void read_outputs(const Value& value, JobSpec& spec);
 // The `muster` map and the `muster.*` properties. After `resources` and `queue_settings`.
 void read_settings(const Value& muster, const Value& properties, Reading& reading, JobSpec& spec);
 
+// The text of a command, with `{inputs.x}` read as `${{inputs.x}}` and a warning.
+std::optional<std::string> command_text(const Value& value);
 // Expands `${{…}}` in the command; `search_space` names are legal where `trial_names` is given.
 void read_command(const Value& value, const std::set<std::string>* trial_names, JobSpec& spec);
 

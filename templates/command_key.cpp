@@ -111,8 +111,20 @@ class CommandExpander {
 
 }  // namespace
 
-void read_command(const Value& value, const std::set<std::string>* trial_names, JobSpec& spec) {
+std::optional<std::string> command_text(const Value& value) {
   const auto text = value.text();
+  if (!text) return std::nullopt;
+  std::vector<std::string> names;
+  std::string whole = with_whole_braces(*text, names);
+  if (!names.empty()) {
+    value.warning(quoted('{' + names.front() + '}') + " is read as " +
+                  quoted("${{" + names.front() + "}}") + ", as Azure ML does; write that");
+  }
+  return whole;
+}
+
+void read_command(const Value& value, const std::set<std::string>* trial_names, JobSpec& spec) {
+  const auto text = command_text(value);
   if (!text) return;
   if (text->find_first_not_of(" \t\n") == std::string::npos) value.error("the command is empty");
   if (find_expressions(*text).unclosed) value.error("'${{' without '}}'");

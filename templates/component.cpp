@@ -52,7 +52,7 @@ void check_optional_groups(const Value& command, const Value& inputs) {
 
 // Names only: a component's inputs have no values yet.
 void check_component_command(const Value& command, const JobSpec& declared) {
-  const auto text = command.text();
+  const auto text = command_text(command);
   if (!text) return;
   if (find_expressions(*text).unclosed) command.error("'${{' without '}}'");
   std::set<std::string> known;

@@ -5,6 +5,7 @@
 #include "templates/expression.h"
 #include "templates/path_form.h"
 #include "templates/spelling.h"
+#include "templates/yaml_1_1.h"
 
 namespace muster {
 namespace {
@@ -49,9 +50,8 @@ std::optional<DataType> data_type(const Value& type) {
 }
 
 std::string literal_text(const YamlNode& node, bool is_boolean) {
-  const bool bare = !node.quoted && (folded(node.text) == "true" || folded(node.text) == "false");
-  if (!bare && !is_boolean) return node.text;
-  const auto value = boolean_word(node.text);
+  const auto bare = node.quoted ? std::nullopt : boolean_in_azure(node.text);
+  const auto value = is_boolean ? boolean_word(node.text) : bare;
   return !value ? node.text : *value ? "True" : "False";
 }
 
@@ -211,10 +211,12 @@ InputSpec read_data(const Value& value, MapReader& map, const Value& type, DataC
 
 InputSpec read_input(const Value& value, DataContext context, Reading& reading) {
   InputSpec input;
+  note_null_word(value);
   if (value.is_null()) return input;
   if (value.is_scalar()) {
     input.is_literal = true;
     input.literal = literal_text(value.node(), false);
+    note_other_reading(value);
     if (is_placeholder(input.literal)) {
       value.unresolved(quoted(input.literal) + " is a placeholder; fill in the value");
     }

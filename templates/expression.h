@@ -30,6 +30,10 @@ constexpr std::size_t max_expanded_text = 131071;
 std::string expand(std::string_view text,
                    const std::function<std::optional<std::string>(const std::string&)>& value_of);
 
+// `{inputs.x}`, `{outputs.x}` and `{search_space.x}` as `${{…}}`, as Azure ML reads them; what was
+// changed is appended to `names`.
+std::string with_whole_braces(std::string_view text, std::vector<std::string>& names);
+
 // The insides of `$[[ … ]]`, in order.
 std::vector<std::string> optional_groups(std::string_view text);
 

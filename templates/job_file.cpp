@@ -73,7 +73,7 @@ JobFile read_job_file(const std::string& path, std::string_view text, const Read
     const Value root(*job.tree, "", findings);
     if (root.is_null()) {
       job.kind = FileKind::empty;
-      root.note("the file is empty");
+      root.error("the file is empty; a job has a 'command'");
     } else if (!root.is_map()) {
       root.error("expected a map of keys such as 'command', got " + describe(*job.tree));
     } else {

@@ -21,7 +21,7 @@ namespace muster {
 struct YamlNode;
 
 enum class FileKind {
-  empty,  // nothing but comments: `validate` passes with a note, `create` refuses
+  empty,  // nothing but comments: an error
   command,
   sweep,
   pipeline,

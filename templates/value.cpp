@@ -7,6 +7,7 @@
 #include "templates/duration.h"
 #include "templates/key_suggestion.h"
 #include "templates/spelling.h"
+#include "templates/yaml_1_1.h"
 
 namespace muster {
 namespace {
@@ -60,16 +61,30 @@ bool Value::expect_scalar(const char* expected) const {
   return false;
 }
 
+// `010` is eight for Azure ML and ten for a reader; in quotes it is ten for both.
+bool Value::expect_one_reading(const char* expected) const {
+  const auto octal = node_->quoted ? std::nullopt : octal_number(node_->text);
+  const auto decimal = whole_number(node_->text);
+  if (!octal || octal == decimal) return true;
+  const std::string cure =
+      decimal ? "write " + std::to_string(*octal) + " or " + std::to_string(*decimal) : "";
+  error(std::string("expected ") + expected + " without a leading 0, got " + describe(*node_),
+        cure);
+  return false;
+}
+
 std::optional<std::string> Value::text() const {
   if (!expect_scalar("text")) return std::nullopt;
   return node_->text;
 }
 
 std::optional<int> Value::integer(int lowest, int highest) const {
-  if (!expect_scalar("an integer")) return std::nullopt;
+  if (!expect_scalar("an integer") || !expect_one_reading("an integer")) return std::nullopt;
   const auto value = whole_number(node_->text);
-  if (!value) {
-    error("expected an integer, got " + describe(*node_));
+  const bool is_power = value && node_->text.find_first_of("eE") != std::string::npos;
+  if (!value || is_power) {
+    error("expected an integer, got " + describe(*node_),
+          is_power ? "write " + std::to_string(*value) : "");
     return std::nullopt;
   }
   if (*value < lowest) {
@@ -84,7 +99,7 @@ std::optional<int> Value::integer(int lowest, int highest) const {
 }
 
 std::optional<double> Value::number() const {
-  if (!expect_scalar("a number")) return std::nullopt;
+  if (!expect_scalar("a number") || !expect_one_reading("a number")) return std::nullopt;
   const auto value = real_number(node_->text);
   if (!value) error("expected a number, got " + describe(*node_));
   return value;
@@ -98,7 +113,7 @@ std::optional<bool> Value::boolean() const {
 }
 
 std::optional<Milliseconds> Value::duration() const {
-  if (!expect_scalar("a duration")) return std::nullopt;
+  if (!expect_scalar("a duration") || !expect_one_reading("a duration")) return std::nullopt;
   const auto value = parse_duration(node_->text);
   if (!value) {
     error("expected a duration in seconds or such as 1h30m, got " + describe(*node_));
@@ -148,6 +163,18 @@ std::optional<std::string> Value::word(const std::vector<std::string>& words) co
   const auto index = word_index(words);
   if (!index) return std::nullopt;
   return words[static_cast<std::size_t>(*index)];
+}
+
+bool note_other_reading(const Value& value) {
+  if (!value.is_scalar() || value.node().quoted) return false;
+  const auto reading = other_in_azure(value.node().text);
+  if (reading) value.note(*reading + "; quote it");
+  return reading.has_value();
+}
+
+void note_null_word(const Value& value) {
+  if (!value.is_null() || value.node().text.empty()) return;
+  value.note(quoted(value.node().text) + " is no value, not text; quote it if text is meant");
 }
 
 std::optional<bool> boolean_word(std::string_view text) {

@@ -78,6 +78,7 @@ class Value {
  private:
   std::optional<int> word_index(const std::vector<std::string>& names) const;
   bool expect_scalar(const char* expected) const;
+  bool expect_one_reading(const char* expected) const;
 
   const YamlNode* node_ = nullptr;
   const Entry* entry_ = nullptr;
@@ -106,9 +107,15 @@ class MapReader {
   std::vector<std::string> known_;
 };
 
+// What Azure ML would pass instead of a scalar without quotes that looks like no text: a note, and
+// true when there is one.
+bool note_other_reading(const Value& value);
+// `null` and `~` written out where text may stand: nothing here, and a note.
+void note_null_word(const Value& value);
+
 // YAML 1.1 words: true, yes, on, y and their opposites, any case.
 std::optional<bool> boolean_word(std::string_view text);
-// A whole number in decimal, also `2.0`; nullopt for anything else.
+// A whole number in decimal, also `2.0` and `1e3`; nullopt for anything else.
 std::optional<long long> whole_number(std::string_view text);
 std::optional<double> real_number(std::string_view text);
 

@@ -33,7 +33,9 @@ bool is_known_tag(const std::string& tag) {
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(std::shared_ptr<const Source> source, FindingList& findings)
-      : source_(std::move(source)), findings_(findings) {}
+      : source_(std::move(source)),
+        text_(without_byte_order_mark(source_->text)),
+        findings_(findings) {}
 
   YamlNode root;
 
@@ -43,6 +45,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     YamlNode node;
     node.place = place(mark);
+    node.text = null_word(mark);
     place_value(std::move(node), anchor);
   }
 
@@ -59,6 +62,7 @@ class TreeBuilder final : public YAML::EventHandler {
                 const std::string& value) override {
     check_tag(mark, tag);
     refuse_tab_before(mark);
+    check_quotes(mark);
     if (value.find_first_of(std::string("\0\x01\x02", 3)) != std::string::npos) {
       throw Refused{place(mark), "a value contains one of the control characters U+0000 to U+0002"};
     }
@@ -101,6 +105,10 @@ class TreeBuilder final : public YAML::EventHandler {
     return Place{source_, mark.line + 1, mark.column + 1};
   }
 
+  static std::size_t offset(const YAML::Mark& mark) {
+    return static_cast<std::size_t>(std::max(mark.pos, 0));
+  }
+
   void spend(int nodes, std::size_t bytes, const YAML::Mark& mark) {
     nodes_ += nodes;
     bytes_ += bytes;
@@ -116,12 +124,46 @@ class TreeBuilder final : public YAML::EventHandler {
     throw Refused{place(mark), "the tag " + quoted(tag) + " is not supported"};
   }
 
+  // What stands for a null value where one is written; empty where there is none.
+  std::string null_word(const YAML::Mark& mark) const {
+    const std::string_view rest = text_.substr(std::min(offset(mark), text_.size()));
+    for (const std::string_view word : {"~", "null", "Null", "NULL"}) {
+      if (!rest.starts_with(word)) continue;
+      const std::string_view after = rest.substr(word.size());
+      const bool ends =
+          after.empty() || std::string_view(" \t\r\n,}]").find(after.front()) != after.npos;
+      if (ends) return std::string(word);
+    }
+    return "";
+  }
+
+  // The parser ends an open quote where the text ends: all that follows would be one value, and
+  // another job would run.
+  void check_quotes(const YAML::Mark& mark) const {
+    const auto found = quoted_text_at(text_, offset(mark));
+    if (!found) return;
+    const std::string quote(1, text_[found->begin]);
+    const auto begin = [&] {
+      return place_of(source_, found->begin + (source_->text.size() - text_.size()));
+    };
+    if (!found->closed) {
+      throw Refused{begin(), "the quote " + quote +
+                                 " that opens here is never closed; all that follows would "
+                                 "belong to this value"};
+    }
+    const std::string key =
+        key_within(text_.substr(found->begin, found->end - 1 - found->begin));
+    if (key.empty()) return;
+    findings_.add(Severity::warning, begin(), "",
+                  "the value in " + quote + " goes on over several lines, and one of them begins "
+                      "with " + quoted(key + ':') + "; is a closing quote missing?");
+  }
+
   void refuse_tab_before(const YAML::Mark& mark) const {
     if (mark.pos < mark.column || mark.column <= 0) return;
-    const std::string_view text = without_byte_order_mark(source_->text);
     const auto start = static_cast<std::size_t>(mark.pos - mark.column);
     const std::string_view indent =
-        text.substr(std::min(start, text.size()), static_cast<std::size_t>(mark.column));
+        text_.substr(std::min(start, text_.size()), static_cast<std::size_t>(mark.column));
     const bool blank = indent.find_first_not_of(" \t") == std::string_view::npos;
     if (!blank || indent.find('\t') == std::string_view::npos) return;
     throw Refused{place(mark), "a tab is used for indentation; use spaces"};
@@ -206,7 +248,13 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void place_entry(Frame& parent, YamlNode node) {
     parent.expects_value = false;
-    if (node.kind == YamlNode::Kind::null) node.place = parent.key_place;
+    if (node.kind == YamlNode::Kind::null) {
+      // Only of a last line that is no `key:` at all does the parser say so.
+      const bool no_colon = node.place.line == parent.key_place.line &&
+                            node.place.column == parent.key_place.column;
+      if (no_colon) throw Refused{node.place, "no ':' after " + quoted(parent.key)};
+      node.place = parent.key_place;
+    }
     if (parent.key == "<<" && !parent.key_quoted) {
       parent.merged.push_back(std::move(node));
       return;
@@ -223,6 +271,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   std::shared_ptr<const Source> source_;
+  std::string_view text_;  // of the source
   FindingList& findings_;
   std::vector<Frame> frames_;
   std::map<YAML::anchor_t, Anchored> anchored_;
@@ -239,6 +288,9 @@ std::string plain_words(const YAML::ParserException& error, std::string_view lin
   if (error.msg == YAML::ErrorMsg::MAP_VALUE) {
     return "not valid YAML: a key is not expected here; check the indentation, and put text that "
            "contains ': ' in quotes";
+  }
+  if (error.msg == YAML::ErrorMsg::END_OF_MAP && line.find(':') == line.npos) {
+    return "not valid YAML: a key and ':' are expected here";
   }
   if (error.msg == YAML::ErrorMsg::END_OF_MAP || error.msg == YAML::ErrorMsg::END_OF_SEQ) {
     return "not valid YAML: the indentation does not fit the lines above";
@@ -261,7 +313,8 @@ std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
                                   FindingList& findings) {
   if (!check_yaml_text(source, findings)) return std::nullopt;
   const std::string_view text = without_byte_order_mark(source->text);
-  std::istringstream stream{std::string(text)};
+  // With a line end the parser hands out a last value whose quote is open instead of giving up.
+  std::istringstream stream{std::string(text) + '\n'};
   TreeBuilder builder(source, findings);
   const auto refuse = [&](const Place& place, const std::string& message) {
     findings.add(Severity::error, place, "", message);

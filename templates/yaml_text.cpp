@@ -12,14 +12,6 @@ namespace {
 // each of them before it can give up.
 constexpr int max_open_brackets = 1000;
 
-Place place_of(const std::shared_ptr<const Source>& source, std::size_t offset) {
-  const std::string_view before = std::string_view(source->text).substr(0, offset);
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t newline = before.rfind('\n');
-  const std::size_t column = newline == std::string_view::npos ? offset : offset - newline - 1;
-  return Place{source, static_cast<int>(line), static_cast<int>(column) + 1};
-}
-
 std::string control_character_message(unsigned char byte) {
   char code[16];
   std::snprintf(code, sizeof code, "U+%04X", byte);
@@ -35,7 +27,62 @@ std::string fault_at(std::string_view rest, std::size_t length) {
   return "";
 }
 
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+// Past a tag, an anchor and the blanks around them.
+std::size_t past_properties(std::string_view text, std::size_t at) {
+  for (bool in_property = false; at < text.size(); ++at) {
+    const bool blank = is_blank(text[at]);
+    if (!blank && !in_property && text[at] != '!' && text[at] != '&') break;
+    in_property = !blank;
+  }
+  return at;
+}
+
+bool is_key_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '-' || c == '.' || c == '$';
+}
+
 }  // namespace
+
+Place place_of(const std::shared_ptr<const Source>& source, std::size_t offset) {
+  const std::string_view before = std::string_view(source->text).substr(0, offset);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t newline = before.rfind('\n');
+  const std::size_t column = newline == std::string_view::npos ? offset : offset - newline - 1;
+  return Place{source, static_cast<int>(line), static_cast<int>(column) + 1};
+}
+
+std::optional<QuotedText> quoted_text_at(std::string_view text, std::size_t at) {
+  at = past_properties(text, at);
+  if (at >= text.size() || (text[at] != '"' && text[at] != '\'')) return std::nullopt;
+  const char quote = text[at];
+  for (std::size_t i = at + 1; i < text.size(); ++i) {
+    const bool doubled = quote == '\'' && text.substr(i, 2) == "''";
+    const bool escaped = quote == '"' && text[i] == '\\';
+    if (doubled || escaped) {
+      ++i;
+    } else if (text[i] == quote) {
+      return QuotedText{at, i + 1, true};
+    }
+  }
+  return QuotedText{at, text.size(), false};
+}
+
+std::string key_within(std::string_view text) {
+  for (std::size_t line = text.find('\n'); line != text.npos; line = text.find('\n', line + 1)) {
+    const std::size_t begin = std::min(text.find_first_not_of(" \t", line + 1), text.size());
+    std::size_t end = begin;
+    while (end < text.size() && is_key_character(text[end])) ++end;
+    const bool is_key = end > begin && end < text.size() && text[end] == ':' &&
+                        (end + 1 == text.size() || is_blank(text[end + 1]));
+    if (is_key) return std::string(text.substr(begin, end - begin));
+  }
+  return "";
+}
 
 std::string_view without_byte_order_mark(std::string_view text) {
   constexpr std::string_view mark = "\xEF\xBB\xBF";

@@ -68,11 +68,9 @@ head -c 3000000 /dev/zero | tr '\0' 'a' >"$work/huge.yml"
 expect 90 "$MUSTER" run "$work/huge.yml"
 has err "larger than 1024 KiB"
 : >"$work/empty.yml"
-expect 0 "$MUSTER" validate "$work/empty.yml"
-has err "note: the file is empty"
-for verb in run submit plan; do
+for verb in validate run submit plan; do
   expect 90 "$MUSTER" $verb "$work/empty.yml"
-  has err "the file holds no job"
+  has err "error: the file is empty"
 done
 printf 'compute: {lab: {nodes: ["n[01-16]"]}}\n' >"$work/lab.yml"
 expect 0 "$MUSTER" validate "$work/lab.yml"

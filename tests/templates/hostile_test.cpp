@@ -124,15 +124,6 @@ TEST_CASE("a byte order mark and CRLF line ends are tolerated") {
   CHECK(job.spec.command == "x");
 }
 
-TEST_CASE("an empty file is a note, and cannot run") {
-  for (const char* text : {"", "# nothing\n", "---\n", "~\n"}) {
-    const JobFile job = read_job(text);
-    CHECK(job.kind == FileKind::empty);
-    CHECK(printed(job.findings) == "job.yml: note: the file is empty\n");
-    CHECK(has_unresolved(cannot_run_yet(job)));
-  }
-}
-
 TEST_CASE("large files of odd shapes are read or refused in time") {
   CHECK(findings_in_time("command: " + std::string(900000, 'x')).size() < 5000);
   CHECK(findings_in_time(repeated("k: v\n", 100000)).size() < 100000);
