@@ -17,6 +17,7 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/report/terminal_text.h"
 #include "runtime/train/elastic_run.h"
+#include "runtime/train/lease_watch.h"
 #include "runtime/train/options.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/run.h"
@@ -53,6 +54,18 @@ RankVariables agreed_variables(Communicator& ranks) {
   if (!complaint.empty()) mine = CheckpointFault{complaint};
   if (const auto votes = gather_checked(ranks, mine); !votes) throw StartError(votes.reason());
   return variables;
+}
+
+// Without a lease that can be read the run is fenced by its generation alone.
+void watch_lease(std::optional<EndWithLease>& watch) {
+  const char* path = std::getenv(env_lease);
+  if (path == nullptr || *path == '\0') return;
+  if (hold_lease(path)) {
+    watch.emplace();
+  } else {
+    std::fprintf(stderr, "muster-train: warning: %s: there is no lease at %s\n", env_lease,
+                 without_controls(path).c_str());
+  }
 }
 
 // A StartError is known to all ranks alike; one of them prints it.
@@ -135,6 +148,8 @@ int main(int argc, char** argv) {
   const auto& options = std::get<muster::TrainOptions>(parsed);
   muster::hold_back_sigterm();
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that went away is no reason to die
+  std::optional<muster::EndWithLease> lease;
+  muster::watch_lease(lease);
   try {
     std::optional<muster::EndOnSigterm> before_steps(std::in_place);
     if (std::getenv(muster::env_members) != nullptr) {

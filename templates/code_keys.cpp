@@ -68,7 +68,8 @@ bool is_rank_variable(std::string_view name) {
                                                "MUSTER_CHECKPOINT_DIR",
                                                "MUSTER_RESUME_FROM",
                                                "MUSTER_HEARTBEAT",
-                                               "MUSTER_METRICS"};
+                                               "MUSTER_METRICS",
+                                               "MUSTER_LEASE"};
   for (const char* prefix : {"AZ_BATCH_", "AZ_BATCHAI_", "OMPI_COMM_WORLD_"}) {
     if (name.starts_with(prefix)) return true;
   }

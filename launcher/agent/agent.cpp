@@ -1,6 +1,5 @@
 #include "launcher/agent/agent.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,8 +27,6 @@ constexpr std::chrono::milliseconds calm_tick{500};
 static_assert(calm_tick <= HealthWatch::poll_pause);
 // While something is being ended: a scan of /proc costs about 5 ms.
 constexpr std::chrono::milliseconds busy_tick{25};
-// For a controller that has not said yet how long its lease is.
-constexpr std::chrono::milliseconds first_lease{60000};
 // How exactly the end of a rank is known: since the last look at which it lived, however long the
 // agent was held up meanwhile. A look costs about 50 us of a core, with waking up for it. One that
 // comes a whole interval late says that there are not enough of them: then half as many follow.
@@ -68,16 +65,17 @@ void add_checkpoints(AttemptClean& clean, const std::string& directory) {
 
 }  // namespace
 
-Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keeper,
+Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, AgentHost host,
              std::string build_id)
     : io_(io),
       run_(run),
-      keeper_(keeper),
+      host_(host),
       acceptor_(io),
       signals_(io, SIGCHLD, SIGTERM, SIGINT),
       tick_timer_(io),
       look_timer_(io),
-      site_{run, line_, keeper, io, [this] { move_output(); }, own_environment(), {}, {}, oom_},
+      site_{run, line_, host.processes, host.clock, host.keeper, host.lease.path(), io,
+            [this] { move_output(); }, own_environment(), {}, {}, oom_},
       welcome_(describe_node()),
       tasks_(io),
       staging_(run, line_, tasks_),
@@ -87,8 +85,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
       collection_(line_),
       nobody_dead_at_(raw_time()),
       look_interval_(usual_look),
-      heard_at_(boot_time()),
-      lease_(first_lease),
+      lease_(host.clock.boot()),
       health_(io,
               health_site(run, site_.environment, welcome_.boot_id,
                           [this] { boost::asio::post(io_, [this] { move_output(); }); }),
@@ -106,20 +103,27 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keepe
   site_.boot_id = welcome_.boot_id;
   welcome_.build_id = std::move(build_id);
   welcome_.measures = true;
-  welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" + std::to_string(heard_at_.count()) +
-                      "-" + std::to_string(::getpid());
+  welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" +
+                      std::to_string(host.clock.boot().count()) + "-" + std::to_string(::getpid());
   site_.on_rank_failed = [this](const AttemptKey& key) { health_.rank_died(key); };
+  grant_lease();
   restore_attempts();
 }
 
-Agent::~Agent() = default;
+// Their handlers hold themselves.
+Agent::~Agent() {
+  for (const auto& peer : strangers_) peer->close();
+  if (const auto connection = line_.detach()) connection->close();
+}
 
-bool Agent::run(Fd listener) {
+void Agent::open(Fd listener) {
   acceptor_.assign(boost::asio::local::stream_protocol(), listener.release());
   watch_children();
   accept_next();
   schedule_tick();
-  io_.run();
+}
+
+bool Agent::has_left_nothing() const {
   return std::none_of(attempts_.begin(), attempts_.end(),
                       [](const auto& item) { return item.second->needs_keeper(); });
 }
@@ -140,15 +144,16 @@ void Agent::restore_attempts() {
   }
 }
 
-void Agent::keep_keeper() {
+Status Agent::keep_keeper() {
   std::vector<int> pipes;
   for (const auto& [key, attempt] : attempts_) attempt->output().list_pipes(pipes);
-  if (Status kept = keeper_.ensure(pipes); !kept) log_line(kept.error().message);
+  return host_.keeper.ensure(pipes);
 }
 
 void Agent::replace_keeper() {
   const auto needs_keeper = [](const auto& item) { return item.second->needs_keeper(); };
-  if (std::any_of(attempts_.begin(), attempts_.end(), needs_keeper)) keep_keeper();
+  if (std::none_of(attempts_.begin(), attempts_.end(), needs_keeper)) return;
+  if (Status kept = keep_keeper(); !kept) log_line(kept.error().message);
 }
 
 LocalAttempt& Agent::attempt(const AttemptKey& key) {
@@ -165,6 +170,7 @@ LocalAttempt* Agent::find(const JobId& job, AttemptId id) {
 AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
   return [this, &attempt] {
     ProcessMarks marks;
+    marks.agent = ::getpid();
     if (attempt.group()) marks.members = attempt.group()->members();
     const std::string token = token_of(run_, attempt.key());
     marks.is_token = [&token](const std::string& other) { return other == token; };
@@ -172,7 +178,7 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
     marks.spool_prefix = attempt.layout().spool + "/";
     marks.sessions = attempt.sessions();
     marks.other_sessions = {::getsid(0)};
-    if (keeper_.pid()) marks.other_sessions.insert(*keeper_.pid());
+    if (host_.keeper.pid()) marks.other_sessions.insert(*host_.keeper.pid());
     if (const pid_t helper = health_.helper()) marks.other_sessions.insert(helper);
     marks.other_sessions.merge(health_.board_sessions());
     for (const pid_t session : looks_.sessions()) marks.other_sessions.insert(session);
@@ -186,7 +192,7 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
       marks.other_sessions.insert(other->sessions().begin(), other->sessions().end());
       if (other->start_request() && !other->is_clean()) marks.takes_orphans = false;
     }
-    return find_attempt_processes(marks);
+    return find_attempt_processes(host_.processes, marks);
   };
 }
 
@@ -209,7 +215,7 @@ bool Agent::reap() {
   bool found = false;
   while (true) {
     const RawTime now = raw_time();
-    child.pid = ::waitpid(-1, &child.wait_status, WNOHANG);
+    child.pid = host_.processes.reap(child.wait_status);
     if (child.pid <= 0) {
       nobody_dead_at_ = now;
       return found;
@@ -217,7 +223,7 @@ bool Agent::reap() {
     found = true;
     child.latest = raw_time();
     const pid_t pid = child.pid;
-    if (keeper_.reaped(pid) || tasks_.reaped(pid)) continue;
+    if (host_.keeper.reaped(pid) || tasks_.reaped(pid)) continue;
     if (health_.reaped(pid, child.wait_status)) continue;
     if (remedies_.reaped(pid, child.wait_status)) continue;
     looks_.reaped(pid);
@@ -268,15 +274,10 @@ void Agent::schedule_tick() {
 }
 
 void Agent::tick() {
-  // A reset that is killed in the middle leaves a GPU that nothing but a reboot brings back.
-  const bool may_leave = !leaving_ && !remedies_.is_under_way();
-  if (may_leave && boot_time() > std::max(heard_at_ + lease_, spared_until_)) {
-    leave(line_.is_open() ? "heard nothing from its controller for the lease"
-                          : "had no controller for the lease");
-  }
+  end_with_lease();
   if (!is_accepting_ && acceptor_.is_open()) accept_next();
   replace_keeper();
-  staging_.poll(boot_time());
+  staging_.poll(host_.clock.boot());
   looks_.poll();
   gate_.poll();
   remedies_.poll();
@@ -285,7 +286,7 @@ void Agent::tick() {
   look_for_notice();
   health_.set_idle(!runs_ranks());
   health_.poll();
-  if (!trash_.empty() && boot_time() >= sweep_at_) sweep();
+  if (!trash_.empty() && host_.clock.boot() >= sweep_at_) sweep();
   for (const auto& [key, attempt] : attempts_) {
     attempt->output().move();
     attempt->move_output();
@@ -393,6 +394,19 @@ void Agent::watch_saving(LocalAttempt& attempt) {
       growths_.try_emplace(attempt.key(), tasks_, attempt.checkpoint_directory()).first->second;
   growth.poll(CheckpointGrowth::Clock::now());
   if (const auto until = growth.saving_until()) attempt.extend_grace(*until);
+}
+
+// A reset that is killed in the middle leaves a GPU that nothing but a reboot brings back, and no
+// ranks run meanwhile.
+void Agent::grant_lease() {
+  host_.lease.grant(remedies_.is_under_way() ? BootTime::max() / 2 : lease_.end());
+}
+
+void Agent::end_with_lease() {
+  grant_lease();
+  if (host_.clock.boot() <= host_.lease.until()) return;
+  leave(line_.is_open() ? "heard nothing from its controller for the lease"
+                        : "had no controller for the lease");
 }
 
 void Agent::leave(const char* why) {

@@ -19,8 +19,9 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/agent/agent_lease.h"
 #include "launcher/agent/attempt.h"
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 #include "launcher/agent/checkpoint_growth.h"
 #include "launcher/agent/checkpoint_watch.h"
 #include "launcher/agent/child_tasks.h"
@@ -30,7 +31,6 @@
 #include "launcher/agent/gate_measure.h"
 #include "launcher/agent/health_looks.h"
 #include "launcher/agent/health_watch.h"
-#include "launcher/agent/leftovers.h"
 #include "launcher/agent/notice_watch.h"
 #include "launcher/agent/oom_evidence.h"
 #include "launcher/agent/output_collection.h"
@@ -42,14 +42,27 @@
 
 namespace muster {
 
+// Where an agent lives: what it sees of the machine, and who looks after its ranks when it cannot.
+struct AgentHost {
+  ProcessTable& processes;
+  const AgentClock& clock;
+  Keeper& keeper;
+  Lease& lease;
+};
+
 class Agent {
  public:
   // Takes over what an earlier agent left, the pipes that its keeper holds until somebody listens.
-  Agent(boost::asio::io_context& io, const RunDirectory& run, Keeper& keeper, std::string build_id);
+  Agent(boost::asio::io_context& io, const RunDirectory& run, AgentHost host,
+        std::string build_id);
   ~Agent();
 
-  // Until the agent has nothing more to do here. True: nothing of any attempt is left behind.
-  bool run(Fd listener);
+  // From here on it answers.
+  void open(Fd listener);
+  // What there is to do as time passes: twice a second, and more often while something ends.
+  void tick();
+  // Of no attempt there are processes or output that only pipes hold.
+  bool has_left_nothing() const;
 
  private:
   using Socket = boost::asio::local::stream_protocol::socket;
@@ -104,13 +117,12 @@ class Agent {
   LocalAttempt* find(const JobId& job, AttemptId attempt);
   AttemptStop::Find finder(const LocalAttempt& attempt) const;
   void restore_attempts();
-  void keep_keeper();
+  Status keep_keeper();
   void replace_keeper();  // one that was killed, while there is something to keep
   void watch_children();
   bool reap();
   void look_for_dead();
   void schedule_look();
-  void tick();
   void schedule_tick();
   void step_attempts();
   bool runs_ranks() const;
@@ -122,6 +134,8 @@ class Agent {
   void watch_checkpoints(LocalAttempt& attempt);
   void watch_saving(LocalAttempt& attempt);
   void leave(const char* why);
+  void grant_lease();
+  void end_with_lease();  // once it is over
   // agent_shutdown.cpp
   void host_shuts_down();
   void go_on_ending();
@@ -129,7 +143,7 @@ class Agent {
 
   boost::asio::io_context& io_;
   const RunDirectory& run_;
-  Keeper& keeper_;
+  AgentHost host_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer tick_timer_;
@@ -165,9 +179,7 @@ class Agent {
   RawTime nobody_dead_at_;  // every child that has ended since is still to be reaped
   std::chrono::milliseconds look_interval_;
   bool is_looking_ = false;
-  BootTime heard_at_;  // when it sent the newest word that the controller is known to have got
-  std::chrono::milliseconds lease_;
-  BootTime spared_until_{};  // whatever the lease: a shorter one has just begun to count
+  AgentLease lease_;
   bool is_accepting_ = false;
   bool leaving_ = false;
   NoticeWatch notices_;

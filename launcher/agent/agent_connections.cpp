@@ -7,6 +7,7 @@
 #include "launcher/agent/gpu_count.h"
 #include "launcher/agent/mpi_launch.h"
 #include "launcher/wire/message_codec.h"
+#include "launcher/wire/mpi_daemon.h"
 
 namespace muster {
 
@@ -54,6 +55,7 @@ void Agent::accept_next() {
 // The first frame tells who it is: a controller says Hello, mpi-start asks for a daemon.
 void Agent::first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame) {
   strangers_.erase(peer);
+  end_with_lease();  // one that stood still beyond it hears nobody before it has ended its ranks
   auto hello = decode_to_agent(frame);
   if (hello && std::holds_alternative<Hello>(hello->message)) {
     return greet(peer, std::get<Hello>(hello->message));
@@ -75,10 +77,8 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
     older->close();
     line_lost();
   }
-  // A shorter lease may be over already, counted from the last word that was heard; it counts from
-  // here, as far as the earlier one lasts: never longer than without this greeting.
-  spared_until_ = std::min(std::max(heard_at_ + lease_, spared_until_), boot_time() + hello.lease);
-  lease_ = hello.lease;
+  lease_.greeted(hello.lease, host_.clock.boot());
+  grant_lease();
   line_.attach(peer);
   peer->set_handlers({[this](Frame frame) { controller_frame(std::move(frame)); },
                       [this] { move_output(); },
@@ -114,6 +114,7 @@ void Agent::line_lost() {
 }
 
 void Agent::controller_frame(Frame frame) {
+  end_with_lease();
   auto received = decode_to_agent(std::move(frame));
   if (!received) return log_line(received.error().message);
   std::visit(
@@ -128,12 +129,18 @@ void Agent::controller_frame(Frame frame) {
 
 void Agent::ask_remote_start(const std::shared_ptr<PeerConnection>& peer, RemoteStartAsked asked) {
   const LocalAttempt* attempt = find(asked.job, asked.attempt);
-  if (attempt == nullptr || !attempt->start_request() || !attempt->start_request()->mpi) {
-    peer->write(encode(ToAgent{
-        RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, "this node runs no such MPI attempt"}}));
-    return peer->close_when_written();
+  const auto& start = attempt == nullptr ? std::nullopt : attempt->start_request();
+  const auto refuse = [&](const std::string& why) {
+    peer->write(encode(ToAgent{RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why}}));
+    peer->close_when_written();
+  };
+  if (!start || !start->mpi || start->node_index != 0) {
+    return refuse("this node runs no such mpirun");
   }
-  const auto& hosts = attempt->start_request()->mpi->hosts;
+  if (const auto daemon = read_mpi_daemon(asked.command); !daemon) {
+    return refuse(daemon.error().message);
+  }
+  const auto& hosts = start->mpi->hosts;
   const auto names = mpi_host_names(hosts, site_.host_name);
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == asked.host) asked.host = hosts[i];

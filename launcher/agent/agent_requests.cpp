@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "launcher/agent/agent.h"
+#include "launcher/agent/agent_log.h"
 #include "launcher/agent/attempt_files.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/agent/rank_look.h"
@@ -30,7 +31,8 @@ constexpr Milliseconds removal_limit{30 * 60 * 1000};
 
 void Agent::on(const Ping& ping, std::string_view) {
   if (ping.heard_ms) {
-    heard_at_ = std::max<BootTime>(heard_at_, std::chrono::milliseconds(*ping.heard_ms));
+    lease_.heard(std::chrono::milliseconds(*ping.heard_ms), host_.clock.boot());
+    grant_lease();
   }
   line_.send(Pong{boot_ms(), clock_stamps(ping.sent_us)});
 }
@@ -222,8 +224,10 @@ void Agent::on(const ReservePorts& request, std::string_view) {
     // Neighbouring agents begin their search at different places.
     const auto first =
         static_cast<unsigned>(std::hash<std::string>{}(token_of(run_, holder.key()) + run_.path));
-    auto held = reserve_ports(request.count, request.port_min, request.port_max, first);
+    auto held = reserve_ports(request.count, request.port_min, request.port_max, first,
+                              {run_.home + "/ports"});
     if (held) {
+      if (!held->remark.empty()) log_line(held->remark);
       holder.hold_ports(std::move(*held));
     } else {
       done.error = held.error().message;
@@ -242,9 +246,12 @@ void Agent::on(const StartRanks& request, std::string_view) {
     const std::string why = "node " + run_.node.value + " is being reset or rebooted";
     return line_.send(StartDone{request.job, request.attempt, why});
   }
+  // Without one nobody would end the ranks when this agent stands still.
+  if (Status kept = keep_keeper(); !kept) {
+    return line_.send(StartDone{request.job, request.attempt, kept.error().message});
+  }
   health_.begin_job(request.health);
   health_.set_idle(false);
-  keep_keeper();
   looks_.end_wide();
   gate_.ranks_begin();
   reap();  // the first look: whoever dies from here on lived now
@@ -342,7 +349,7 @@ void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
 }
 
 void Agent::sweep_soon() {
-  sweep_at_ = boot_time() + sweep_pause;
+  sweep_at_ = host_.clock.boot() + sweep_pause;
 }
 
 void Agent::sweep() {

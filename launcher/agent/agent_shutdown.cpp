@@ -30,7 +30,7 @@ void Agent::look_for_notice() {
 void Agent::host_shuts_down() {
   if (ending_ || attempts_.empty()) return leave("was told to end by a signal");
   log_line("was told to end by a signal: its ranks may save first");
-  const BootTime now = boot_time();
+  const BootTime now = host_.clock.boot();
   ending_ = Ending{line_.is_open() ? now + controller_first : now, now + shutdown_time};
   notices_.shut_down(shutdown_time, "SIGTERM to its agent");
   if (const auto notice = notices_.state()) line_.send(*notice);
@@ -40,7 +40,7 @@ void Agent::host_shuts_down() {
 // With a controller, until it has collected all and lets the attempts be forgotten.
 void Agent::go_on_ending() {
   if (!ending_ || leaving_) return;
-  const BootTime now = boot_time();
+  const BootTime now = host_.clock.boot();
   const BootTime last = ending_->leaves_at - proof_time;
   const bool is_done = attempts_.empty() || (!runs_ranks() && !line_.is_open());
   if (is_done || now >= last) return leave("was told to end by a signal");

@@ -32,7 +32,8 @@ LocalAttempt::LocalAttempt(const AgentSite& site, AttemptKey key)
       key_(std::move(key)),
       layout_(layout_of(site.run, key_)),
       output_(site.io, key_, layout_.spool, site.on_output),
-      exit_log_(exit_log_path(layout_.spool)) {}
+      exit_log_(exit_log_path(layout_.spool)),
+      stop_(site.processes) {}
 
 void LocalAttempt::restore() {
   start_ = load_start(layout_);
@@ -42,7 +43,7 @@ void LocalAttempt::restore() {
   for (const ExitLogLine& line : exit_log_.read_new()) {
     if (const auto* exit = std::get_if<RankExit>(&line)) note_end(*exit);
   }
-  stop_.kill_now(AttemptStop::Clock::now());
+  stop_.kill_now(site_.clock.steady());
   remove_mpi_scratch(layout_);
 }
 
@@ -77,7 +78,9 @@ std::vector<ProcessInfo> LocalAttempt::signal_targets() const {
   for (const auto& [id, rank] : ranks_) {
     if (!rank.process || rank.exit) continue;
     targets.push_back(*rank.process);
-    for (ProcessInfo& child : children_of_shell(*rank.process)) targets.push_back(std::move(child));
+    for (ProcessInfo& child : children_of_shell(site_.processes, *rank.process)) {
+      targets.push_back(std::move(child));
+    }
   }
   return targets;
 }
@@ -94,21 +97,24 @@ void LocalAttempt::stop(const StopAttempt& request) {
   if (!by_themselves && !signalled_) {
     signalled_ = true;
     const int signal = signal_number(request.signal).value_or(SIGTERM);
-    for (const ProcessInfo& target : targets) signal_process(target, signal, SIGCONT);
+    for (const ProcessInfo& target : targets) {
+      site_.processes.signal(target, signal);
+      site_.processes.signal(target, SIGCONT);
+    }
   }
   stop_.begin(std::move(targets), {request.grace, request.grace_max, by_themselves},
-              AttemptStop::Clock::now());
+              site_.clock.steady());
 }
 
 void LocalAttempt::kill_now() {
   asked_to_stop_ = true;
-  if (!is_clean()) stop_.kill_now(AttemptStop::Clock::now());
+  if (!is_clean()) stop_.kill_now(site_.clock.steady());
 }
 
 void LocalAttempt::step(const AttemptStop::Find& find) {
   if (!is_stopping()) return;
   if (group_ && stop_.is_killing()) group_->kill();
-  stop_.step(AttemptStop::Clock::now(), find);
+  stop_.step(site_.clock.steady(), find);
   if (!is_clean()) return;
   if (group_) group_->remove();
   read_exit_log();
@@ -128,7 +134,7 @@ AttemptClean LocalAttempt::clean_message() const {
 
 void LocalAttempt::rank_started(RankId rank, pid_t pid) {
   LocalRank& local = ranks_[rank];
-  local.process = read_process(pid).value_or(ProcessInfo{});
+  local.process = site_.processes.find(pid).value_or(ProcessInfo{});
   local.process->pid = pid;
   activity_.add(rank, pid, ActivityWatch::Clock::now());
 }

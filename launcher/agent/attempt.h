@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "launcher/agent/activity_watch.h"
+#include "launcher/agent/agent_clock.h"
 #include "launcher/agent/attempt_group.h"
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/attempt_output.h"
@@ -21,7 +22,7 @@
 #include "launcher/agent/attempt_stop.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/agent/exit_log.h"
-#include "launcher/agent/leftovers.h"
+#include "launcher/agent/keeper.h"
 #include "launcher/agent/oom_evidence.h"
 #include "launcher/agent/port_reservation.h"
 #include "launcher/agent/progress_watch.h"
@@ -33,7 +34,10 @@ namespace muster {
 struct AgentSite {
   const RunDirectory& run;
   ControllerLine& line;
+  ProcessTable& processes;
+  const AgentClock& clock;
   Keeper& keeper;
+  std::string lease_path;  // for ranks
   boost::asio::io_context& io;
   std::function<void()> on_output;  // something can be sent
   Environment environment;          // the agent's own

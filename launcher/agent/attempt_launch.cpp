@@ -9,6 +9,7 @@
 #include "launcher/agent/system_error_text.h"
 #include "launcher/os/own_program.h"
 #include "launcher/os/whole_file.h"
+#include "launcher/wire/mpi_daemon.h"
 #include "runtime/protocol/membership.h"
 
 namespace muster {
@@ -29,7 +30,7 @@ void add_missing(Environment& environment, const Environment& more) {
 
 RankSetting LocalAttempt::setting() const {
   return {*start_,     layout_, paths_, token_of(site_.run, key_), site_.run.socket_path(),
-          ports_.ports};
+          site_.lease_path, ports_.ports};
 }
 
 std::optional<std::string> LocalAttempt::group_path() const {
@@ -132,7 +133,7 @@ Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   auto output = open_for_writing(output_.find(rank.rank)->pipe()->path(), 0);
   if (!output) return output.error();
   request.output = request.errors = output->get();
-  auto pid = spawn(request);
+  auto pid = site_.processes.start(request);
   if (!pid) return Error{"rank " + std::to_string(rank.rank.value) + ": " + pid.error().message};
   sessions_.insert(*pid);
   rank_started(rank.rank, *pid);
@@ -174,7 +175,7 @@ Status LocalAttempt::launch_mpi() {
   request.directory = layout_.code;
   request.group = group_path();
   request.output = request.errors = output->get();
-  auto pid = spawn(request);
+  auto pid = site_.processes.start(request);
   if (!pid) return Error{pid.error().message + "; install Open MPI or set mpi.launcher: direct"};
   mpirun_ = *pid;
   sessions_.insert(*pid);
@@ -193,17 +194,25 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
     return site_.line.send(*daemon.ended);
   }
   if (!start_ || !start_->mpi || !stop_.is_idle()) return refuse("the attempt does not run here");
+  if (start_->node_index == 0) return refuse("mpirun itself runs on this node");
+  const auto daemon_words = read_mpi_daemon(asked.command);
+  if (!daemon_words) return refuse(daemon_words.error().message);
   // Not a spool: only node 0 has the log of mpirun. What the daemon says is read when it fails.
   auto output = open_for_writing(daemon_log_path(), O_CREAT | O_APPEND);
   if (!output) return refuse(output.error().message);
   SpawnRequest request;
-  request.argv = {"sh", "-c", asked.command};
+  request.argv = daemon_words->argv;
   request.environment = mpi_environment(
       layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
+  for (const auto& [name, value] : daemon_words->settings) request.environment[name] = value;
+  for (const auto& [name, directory] : daemon_words->in_front) {
+    std::string& searched = request.environment[name];
+    searched = directory + (searched.empty() ? "" : ":" + searched);
+  }
   request.directory = layout_.code;
   request.group = group_path();
   request.output = request.errors = output->get();
-  auto pid = spawn(request);
+  auto pid = site_.processes.start(request);
   if (!pid) return refuse(pid.error().message);
   sessions_.insert(*pid);
   remote_daemons_[asked.command] = {asked.ticket, *pid, {}};

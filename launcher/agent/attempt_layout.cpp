@@ -38,7 +38,7 @@ std::string spools_root(const RunDirectory& run) {
 
 AttemptLayout layout_of(const RunDirectory& run, const AttemptKey& key) {
   const std::string number = std::to_string(key.attempt.value);
-  const std::string unique = short_name(run.path + "\n" + token_of(run, key));
+  const std::string unique = short_name(run.secret + run.path + "\n" + token_of(run, key));
   AttemptLayout layout;
   layout.job = run.home + "/jobs/" + run.controller + "/" + run.node.value + "/" + key.job.value;
   layout.code = layout.job + "/code-" + number;

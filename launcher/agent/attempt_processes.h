@@ -4,7 +4,7 @@
 //   - or descends from the agent (the agent is a sub-reaper: orphans come back to it) and no other
 //     attempt owns it by token or session,
 //   - or writes to an output pipe of the attempt (cleared its environment, lost its agent).
-// Reads /proc, signals with identity checked. Never goes by name, never touches other processes.
+// Never goes by name, never touches other processes.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/process_scan.h"
+#include "launcher/agent/process_table.h"
 
 namespace muster {
 
 struct ProcessMarks {
+  pid_t agent = 0;          // which looks for them: it and what it started are told apart from here
   std::set<pid_t> members;  // of the control groups of these attempts
   std::function<bool(const std::string& token)> is_token;  // of these attempts
   std::string socket_path;         // of the agent: the same token may exist below another home
@@ -27,10 +28,14 @@ struct ProcessMarks {
                                    // attempt runs beside this one
 };
 
-// Live processes with the marks; the caller is never among them.
-std::vector<ProcessInfo> find_attempt_processes(const ProcessMarks& marks);
+// Live processes with the marks; the agent is never among them.
+std::vector<ProcessInfo> find_attempt_processes(ProcessTable& table, const ProcessMarks& marks);
+
+// Live processes that `agent` started, itself or through others. While it lives they cannot leave
+// it: it is a sub-reaper.
+std::vector<ProcessInfo> find_descendants(ProcessTable& table, pid_t agent);
 
 // One round of SIGKILL: all are stopped first, so that none forks away while the others die.
-void kill_processes(const std::vector<ProcessInfo>& processes);
+void kill_processes(ProcessTable& table, const std::vector<ProcessInfo>& processes);
 
 }  // namespace muster

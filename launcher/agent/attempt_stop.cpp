@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <ctime>
 
 #include "launcher/agent/attempt_processes.h"
 
@@ -16,6 +17,7 @@ constexpr std::chrono::seconds terminate_limit{5};
 constexpr std::chrono::seconds reap_limit{60};
 // One scan can miss a process that forks while /proc is read.
 constexpr int empty_scans_wanted = 2;
+constexpr timespec scan_pause{0, 5'000'000};
 
 }  // namespace
 
@@ -51,14 +53,18 @@ void AttemptStop::step(Clock::time_point now, const Find& find) {
 // True when another step may follow at once.
 bool AttemptStop::step_once(Clock::time_point now, const Find& find) {
   if (auto* grace = std::get_if<Grace>(&phase_)) {
-    std::erase_if(grace->signalled, [](const ProcessInfo& rank) { return !is_alive(rank); });
+    std::erase_if(grace->signalled,
+                  [this](const ProcessInfo& rank) { return !table_.is_alive(rank); });
     if (!grace->signalled.empty() && now < grace->deadline) return false;
     if (grace->kills && !grace->signalled.empty()) {
       kill_now(now);
       return true;
     }
     const auto left = find();
-    for (const ProcessInfo& process : left) signal_process(process, SIGTERM, SIGCONT);
+    for (const ProcessInfo& process : left) {
+      table_.signal(process, SIGTERM);
+      table_.signal(process, SIGCONT);
+    }
     if (left.empty()) phase_ = Killing{now + reap_limit, 1};
     else phase_ = Terminating{now + terminate_limit};
     return true;
@@ -76,12 +82,21 @@ bool AttemptStop::step_once(Clock::time_point now, const Find& find) {
     return true;
   }
   killing.empty_scans = 0;
-  kill_processes(left);
+  kill_processes(table_, left);
   if (now < killing.deadline) return false;
   Proven proven;
   for (const ProcessInfo& process : left) proven.unkillable.push_back(describe(process));
   phase_ = std::move(proven);
   return true;
+}
+
+std::vector<std::string> kill_until_gone(ProcessTable& table, const AttemptStop::Find& find) {
+  AttemptStop stop(table);
+  stop.kill_now(AttemptStop::Clock::now());
+  while (stop.step(AttemptStop::Clock::now(), find), stop.is_active()) {
+    ::nanosleep(&scan_pause, nullptr);
+  }
+  return stop.proven()->unkillable;
 }
 
 }  // namespace muster

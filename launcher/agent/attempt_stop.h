@@ -1,5 +1,5 @@
-// Ending an attempt's processes and proving it. Knows processes only through the two functions it
-// is given; time is an input.
+// Ending an attempt's processes and proving it. Knows processes only through the table and the
+// function that it is given; time is an input.
 //
 //   Idle -> Grace -> Terminating -> Killing -> Proven
 //     Grace:        the ranks were signalled and may save; their workers are left alone. It is
@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "launcher/agent/process_scan.h"
+#include "launcher/agent/process_table.h"
 
 namespace muster {
 
@@ -33,6 +33,8 @@ class AttemptStop {
     std::chrono::milliseconds grace_max{0};  // less than `grace` counts as `grace`
     bool kills = false;  // ranks that are left at its end, which is then all that they are told
   };
+
+  explicit AttemptStop(ProcessTable& table) : table_(table) {}
 
   // `signalled`: the ranks, already told to stop, or about to end by themselves. Again: the sooner
   // ends count.
@@ -67,7 +69,11 @@ class AttemptStop {
 
   bool step_once(Clock::time_point now, const Find& find);
 
+  ProcessTable& table_;
   std::variant<Idle, Grace, Terminating, Killing, Proven> phase_;
 };
+
+// Kills what `find` finds and waits for the proof; the names of those that survive SIGKILL.
+std::vector<std::string> kill_until_gone(ProcessTable& table, const AttemptStop::Find& find);
 
 }  // namespace muster

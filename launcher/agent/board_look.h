@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "health/monitor/check_run.h"
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 #include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/reader_deaths.h"
 

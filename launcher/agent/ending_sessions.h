@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 
 namespace muster {
 

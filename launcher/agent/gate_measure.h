@@ -20,7 +20,7 @@
 
 #include "health/active/gate_figures.h"
 #include "launcher/agent/attempt_layout.h"
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/measure_claim.h"

@@ -23,7 +23,7 @@
 #include "health/verdict/prolog.h"
 #include "launcher/agent/attempt_layout.h"
 #include "launcher/agent/board_look.h"
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 #include "launcher/agent/reader_deaths.h"
 #include "launcher/wire/agent_report.h"
 #include "launcher/wire/agent_request.h"

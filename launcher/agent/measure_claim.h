@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 #include "launcher/os/fd.h"
 
 namespace muster {

@@ -10,6 +10,8 @@
 #include <iterator>
 
 #include "launcher/agent/system_error_text.h"
+#include "launcher/os/private_directory.h"
+#include "launcher/wire/mpi_daemon.h"
 
 namespace muster {
 
@@ -24,17 +26,6 @@ bool is_plain_host(const std::string& name) {
 
 std::string first_label(const std::string& name) {
   return name.substr(0, name.find('.'));
-}
-
-Status make_private_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) == 0) return Done{};
-  if (errno != EEXIST) return system_error("create the directory " + path);
-  struct stat facts {};
-  if (::lstat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode) ||
-      facts.st_uid != ::geteuid()) {
-    return Error{path + " exists and is not a directory of this user: remove it"};
-  }
-  return Done{};
 }
 
 }  // namespace
@@ -73,7 +64,7 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& host_nam
   };
   set("plm", "rsh");
   // The daemons are told this too and look for it: a name in PATH, since paths differ by node.
-  set("plm_rsh_agent", "muster agent mpi-start");
+  set("plm_rsh_agent", mpi_remote_shell);
   set("plm_rsh_no_tree_spawn", "1");        // only node 0's agent may be asked
   set("orte_leave_session_attached", "1");  // the daemons stay children of their agents
   set("if_base_do_not_resolve", "1");       // names are nodes, whatever a resolver thinks of them
@@ -140,9 +131,9 @@ std::optional<MpiRankFile> read_mpi_rank_file(const std::string& path) {
 }
 
 Status prepare_mpi_scratch(const AttemptLayout& layout, const std::string& program) {
-  if (Status made = make_private_directory(layout.mpi_scratch); !made) return made;
+  if (const auto made = open_private_directory(layout.mpi_scratch); !made) return made.error();
   // Without /dev/shm Open MPI uses its session directory, which is the node's own too.
-  static_cast<void>(make_private_directory(layout.mpi_shared_memory));
+  static_cast<void>(open_private_directory(layout.mpi_shared_memory));
   const std::string link = layout.mpi_scratch + "/muster";
   ::unlink(link.c_str());
   if (::symlink(program.c_str(), link.c_str()) != 0) return system_error("create " + link);

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 #include "launcher/wire/agent_report.h"
 
 namespace muster {

@@ -5,11 +5,12 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <optional>
 
 #include "launcher/agent/system_error_text.h"
+#include "launcher/os/private_directory.h"
 
 namespace muster {
 
@@ -17,6 +18,7 @@ namespace {
 
 // Azure Batch's own port: programs written for it find a service of theirs there.
 constexpr int never_given_port = 6000;
+constexpr mode_t shared_mode = 01777;
 
 bool can_bind(int family, int port) {
   const Fd probe(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -36,7 +38,16 @@ bool can_bind(int family, int port) {
   return ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
 }
 
-std::optional<Fd> try_lock(const std::string& directory, int port) {
+bool can_bind(int port) {
+  return can_bind(AF_INET, port) && can_bind(AF_INET6, port);
+}
+
+struct PortLock {
+  Fd file;                      // locked; none: it is taken
+  bool is_of_another = false;   // whose file is in the way
+};
+
+PortLock try_lock(const std::string& directory, int port) {
   const std::string path = directory + "/" + std::to_string(port);
   // Systems that protect sticky directories refuse O_CREAT on another user's file.
   // A pipe that somebody put there must not hold the agent up.
@@ -45,36 +56,74 @@ std::optional<Fd> try_lock(const std::string& directory, int port) {
   if (!file) {
     file = Fd(::open(path.c_str(), flags | O_CREAT, 0644));
   }
-  if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return {};
-  return file;
+  if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return {std::move(file)};
+  struct stat facts {};
+  return {{}, ::lstat(path.c_str(), &facts) == 0 && facts.st_uid != ::geteuid()};
+}
+
+// Empty: everybody may put files there and nobody can remove others'.
+std::string fault_of_shared(const std::string& directory) {
+  if (::mkdir(directory.c_str(), shared_mode) == 0) ::chmod(directory.c_str(), shared_mode);
+  struct stat facts {};
+  if (::lstat(directory.c_str(), &facts) != 0) return system_error("use " + directory).message;
+  if (S_ISDIR(facts.st_mode) && (facts.st_mode & shared_mode) == shared_mode) return {};
+  return directory + " is " + (S_ISDIR(facts.st_mode) ? "a directory" : "no directory") + " of " +
+         owner_and_mode(facts) + ", where not everybody may lock ports";
+}
+
+// The ports of a range, in the order in which they are tried.
+std::vector<int> ports_from(int port_min, int port_max, unsigned first_choice) {
+  const auto width = static_cast<unsigned>(port_max - port_min + 1);
+  std::vector<int> ports;
+  for (unsigned i = 0; i < width; ++i) {
+    const int port = port_min + static_cast<int>((first_choice + i) % width);
+    if (port != never_given_port) ports.push_back(port);
+  }
+  return ports;
+}
+
+// Adds what can be had of `ports`; returns those that another user's files keep back.
+std::vector<int> take_ports(const std::vector<int>& ports, const std::string& directory,
+                            std::size_t count, PortReservation& held) {
+  std::vector<int> kept_back;
+  for (const int port : ports) {
+    if (held.ports.size() == count) break;
+    PortLock lock = try_lock(directory, port);
+    if (lock.is_of_another) kept_back.push_back(port);
+    if (!lock.file || !can_bind(port)) continue;
+    held.ports.push_back(port);
+    held.locks.push_back(std::move(lock.file));
+  }
+  return kept_back;
 }
 
 }  // namespace
 
 Result<PortReservation> reserve_ports(int count, int port_min, int port_max, unsigned first_choice,
-                                      const std::string& directory) {
+                                      const PortDirectories& directories) {
   const std::string range = std::to_string(port_min) + "-" + std::to_string(port_max);
   if (count < 0 || port_min < 1 || port_max > 65535 || port_max < port_min) {
     return Error{"cannot reserve " + std::to_string(count) + " ports in " + range};
   }
-  if (::mkdir(directory.c_str(), 01777) == 0) {
-    ::chmod(directory.c_str(), 01777);
-  } else if (errno != EEXIST) {
-    return system_error("create " + directory);
-  }
   PortReservation held;
-  const auto width = static_cast<unsigned>(port_max - port_min + 1);
-  for (unsigned i = 0; i < width && static_cast<int>(held.ports.size()) < count; ++i) {
-    const int port = port_min + static_cast<int>((first_choice + i) % width);
-    if (port == never_given_port) continue;
-    auto lock = try_lock(directory, port);
-    if (!lock || !can_bind(AF_INET, port) || !can_bind(AF_INET6, port)) continue;
-    held.ports.push_back(port);
-    held.locks.push_back(std::move(*lock));
+  const auto wanted = static_cast<std::size_t>(count);
+  std::vector<int> left = ports_from(port_min, port_max, first_choice);
+  held.remark = fault_of_shared(directories.shared);
+  if (held.remark.empty()) {
+    left = take_ports(left, directories.shared, wanted, held);
+    if (held.ports.size() == wanted) return held;
+    if (!left.empty()) held.remark = "files of other users lock ports in " + directories.shared;
   }
-  if (static_cast<int>(held.ports.size()) == count) return held;
+  if (!left.empty()) {
+    const auto own = open_private_directory(directories.own);
+    if (!own) return Error{held.remark + "; " + own.error().message};
+    take_ports(left, directories.own, wanted, held);
+    held.remark += ": ports are held in " + directories.own + " instead";
+  }
+  if (held.ports.size() == wanted) return held;
   return Error{"only " + std::to_string(held.ports.size()) + " of " + std::to_string(count) +
-               " ports wanted are free in " + range + " on this node"};
+               " ports wanted are free in " + range + " on this node" +
+               (held.remark.empty() ? "" : "; " + held.remark)};
 }
 
 }  // namespace muster

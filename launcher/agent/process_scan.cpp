@@ -107,19 +107,14 @@ std::optional<std::string> environment_entry(const std::string& block, const std
   return {};
 }
 
-bool signal_process(const ProcessInfo& process, int signal, std::optional<int> then) {
+bool signal_process(const ProcessInfo& process, int signal) {
   const Fd handle(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
   const bool has_handles = handle || errno != ENOSYS;  // kernels before 5.3 have none
   if (has_handles && !handle) return false;
   const auto now = read_process(process.pid);
   if (!now || now->start_ticks != process.start_ticks) return false;
-  const auto send = [&](int one) {
-    if (!has_handles) return ::kill(process.pid, one) == 0;
-    return ::syscall(SYS_pidfd_send_signal, handle.get(), one, nullptr, 0) == 0;
-  };
-  const bool is_sent = send(signal);
-  if (then) send(*then);
-  return is_sent;
+  if (!has_handles) return ::kill(process.pid, signal) == 0;
+  return ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) == 0;
 }
 
 std::string describe(const ProcessInfo& process) {

@@ -45,8 +45,8 @@ std::string read_process_environment(pid_t pid);
 // Value of `name` in such a text.
 std::optional<std::string> environment_entry(const std::string& block, const std::string& name);
 
-// Signals that very process, `then` once more; false when it is gone or may not be signalled.
-bool signal_process(const ProcessInfo& process, int signal, std::optional<int> then = {});
+// Signals that very process; false when it is gone or may not be signalled.
+bool signal_process(const ProcessInfo& process, int signal);
 
 // "4711 (python)": for a person.
 std::string describe(const ProcessInfo& process);

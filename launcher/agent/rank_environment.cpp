@@ -40,6 +40,13 @@ std::string output_path(const std::string& name, const OutputSpec& output, const
   return (shared ? start.shared_outputs : layout.outputs) + "/" + name;
 }
 
+// By these the agent knows its processes, and they know until when they may run.
+void add_marks(const RankSetting& setting, Environment& environment) {
+  environment[token_name] = setting.token;
+  environment[socket_name] = setting.socket_path;
+  environment[env_lease] = setting.lease_path;
+}
+
 // What the launcher itself reads and writes: no setting of the job's replaces it.
 void add_membership(const RankSetting& setting, const RankLaunch& rank, Environment& environment) {
   if (!setting.start.elastic) return;
@@ -103,8 +110,7 @@ Environment attempt_environment(const RankSetting& setting, const Environment& b
   for (const auto& [name, path] : setting.paths.outputs) {
     environment.emplace("AZUREML_PARAMETER_" + name, path);
   }
-  environment[token_name] = setting.token;
-  environment[socket_name] = setting.socket_path;
+  add_marks(setting, environment);
   return environment;
 }
 
@@ -115,8 +121,7 @@ Environment rank_environment(const RankSetting& setting, const RankLaunch& rank,
   environment.emplace(env_heartbeat, heartbeat_path(setting.layout, rank.rank));
   environment.emplace(env_metrics, metrics_path(setting.layout, rank.rank));
   add_membership(setting, rank, environment);
-  environment[token_name] = setting.token;
-  environment[socket_name] = setting.socket_path;
+  add_marks(setting, environment);
   return environment;
 }
 

@@ -33,6 +33,7 @@ struct RankSetting {
   const DataPaths& paths;
   std::string token;
   std::string socket_path;
+  std::string lease_path;
   const std::vector<int>& ports;  // held for the attempt; the first are its ranks', in their order
 };
 

@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 #include "launcher/agent/ending_sessions.h"
 #include "launcher/agent/rank_environment.h"
 #include "launcher/os/fd.h"

@@ -4,15 +4,19 @@
 #include <poll.h>
 #include <pwd.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "launcher/agent/system_error_text.h"
+#include "launcher/os/private_directory.h"
+#include "launcher/os/whole_file.h"
 
 namespace muster {
 
@@ -21,15 +25,22 @@ namespace {
 // Connections waiting to be accepted: one controller and the remote starts of one mpirun.
 constexpr int listen_backlog = 128;
 
-std::string home_of_user() {
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return home;
+Result<std::string> home_of_user() {
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return std::string(home);
   const passwd* entry = ::getpwuid(::getuid());
-  return entry != nullptr ? entry->pw_dir : "/tmp";
+  if (entry != nullptr && *entry->pw_dir == '/') return std::string(entry->pw_dir);
+  return Error{"user " + std::to_string(::getuid()) +
+               " has no home directory on this node: set remote_home of the compute target"};
 }
 
-std::string absolute_home(const std::string& home) {
-  if (home.empty() || home == "~") return home_of_user() + (home.empty() ? "/.muster" : "");
-  if (home.starts_with("~/")) return home_of_user() + home.substr(1);
+Result<std::string> absolute_home(const std::string& home) {
+  const bool is_of_user = home.empty() || home == "~" || home.starts_with("~/");
+  if (is_of_user) {
+    auto path = home_of_user();
+    if (!path || home == "~") return path;
+    return *path + (home.empty() ? "/.muster" : home.substr(1));
+  }
   if (home.front() == '/') return home;
   char* here = ::get_current_dir_name();
   std::string path = std::string(here != nullptr ? here : "") + "/" + home;
@@ -37,15 +48,17 @@ std::string absolute_home(const std::string& home) {
   return path;
 }
 
-// mkdir -p; every directory that is created is the user's alone.
-Status make_directories(const std::string& path) {
-  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string part = path.substr(0, end);
-    if (::mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
-      return system_error("create the directory " + part);
-    }
-    if (end == std::string::npos) return Done{};
+// The home may be the user's own directory, or hold others' data: they may look at it.
+Status check_home(const std::string& home) {
+  const bool is_there = ::access(home.c_str(), F_OK) == 0;
+  Status right = Done{};
+  if (is_there) {
+    right = check_private_directory(home);
+  } else if (const auto made = open_private_directory(home); !made) {
+    right = made.error();
   }
+  if (right) return right;
+  return Error{right.error().message + ": name another remote_home"};
 }
 
 sockaddr_un address_below(int directory_fd, const char* name) {
@@ -54,6 +67,25 @@ sockaddr_un address_below(int directory_fd, const char* name) {
   std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory_fd,
                 name);
   return address;
+}
+
+// Made by whoever comes first: a link to a whole file, which fails where there is one.
+Result<std::string> secret_of(const RunDirectory& directory) {
+  const std::string path = directory.path + "/secret";
+  std::string known = text_of_file(path);
+  if (!known.empty()) return known;
+  std::uint64_t random[2];
+  if (::getrandom(random, sizeof random, 0) != sizeof random) return system_error("get randomness");
+  char text[40];
+  std::snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64 "\n", random[0], random[1]);
+  const std::string mine = path + "." + std::to_string(::getpid());
+  const bool is_written = replace_file(mine, text, 0600, Durable::in_cache);
+  const bool is_linked = is_written && (::link(mine.c_str(), path.c_str()) == 0 || errno == EEXIST);
+  const Error failure = system_error("write " + path);
+  ::unlink(mine.c_str());
+  known = text_of_file(path);
+  if (!is_linked || known.empty()) return failure;
+  return known;
 }
 
 constexpr int lock_pause_ms = 20;
@@ -74,21 +106,23 @@ Result<RunDirectory> open_run_directory(const std::string& home, const std::stri
                  "' and '" + node.value + "'"};
   }
   RunDirectory directory;
-  directory.home = absolute_home(home);
+  auto path = absolute_home(home);
+  if (!path) return path.error();
+  directory.home = std::move(*path);
   directory.controller = controller;
   directory.node = node;
   directory.path = directory.home + "/run/" + controller + "/" + node.value;
-  // Code, data and results of jobs are the user's alone too, wherever the home lies.
-  for (const std::string& path : {directory.path, directory.home + "/jobs"}) {
-    if (Status made = make_directories(path); !made) return made.error();
+  if (Status right = check_home(directory.home); !right) return right.error();
+  // Code, data and results of jobs are the user's alone, wherever the home lies.
+  for (const std::string& part : {directory.home + "/run", directory.home + "/jobs"}) {
+    if (const auto opened = open_private_directory(part); !opened) return opened.error();
   }
-  directory.fd = Fd(::open(directory.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.fd) return system_error("open the directory " + directory.path);
-  struct stat facts {};
-  if (::fstat(directory.fd.get(), &facts) != 0 || facts.st_uid != ::geteuid()) {
-    return Error{directory.path + " belongs to another user: set another home"};
-  }
-  if (::fchmod(directory.fd.get(), 0700) != 0) return system_error("chmod " + directory.path);
+  auto opened = open_private_directory(directory.path);
+  if (!opened) return opened.error();
+  directory.fd = std::move(*opened);
+  auto secret = secret_of(directory);
+  if (!secret) return secret.error();
+  directory.secret = std::move(*secret);
   return directory;
 }
 

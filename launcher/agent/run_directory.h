@@ -1,6 +1,6 @@
 // The directory of one agent, `<home>/run/<controller>/<node>/`: socket, lock, log, spools. Mode
-// 0700. The socket is reached through /proc/self/fd, because the path of a Unix socket is limited
-// to 107 bytes.
+// 0700, the user's own, in a home that nobody else may write to. The socket is reached through
+// /proc/self/fd, because the path of a Unix socket is limited to 107 bytes.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,12 @@ struct RunDirectory {
   NodeId node;
   std::string path;
   Fd fd;
+  std::string secret;  // nobody else can guess the names made with it, and be there first
   std::string socket_path() const { return path + "/agent.sock"; }
 };
 
-// Creates what is missing. `home` may be empty or start with ~/.
+// Creates what is missing. `home` may be empty or start with ~/. Refuses what another user owns or
+// may write to.
 Result<RunDirectory> open_run_directory(const std::string& home, const std::string& controller,
                                         const NodeId& node);
 

@@ -17,6 +17,7 @@
 #include "launcher/agent/agent_main.h"
 #include "launcher/agent/attempt_files.h"
 #include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/keeper.h"
 #include "launcher/agent/leftovers.h"
 #include "launcher/agent/run_directory.h"
 #include "launcher/agent/system_error_text.h"
@@ -49,14 +50,18 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
   ::prctl(PR_SET_NAME, "muster-agent");
   [[maybe_unused]] const int moved = ::chdir("/");  // hold no file system that is not ours
 
+  HostProcesses processes;
   // The spools of an attempt go only when nothing of it is left: without any there is nothing to
   // look for, and a look reads all of /proc.
   if (!attempts_below(spools_root(run)).empty()) {
-    if (Status ended = end_leftovers(run); !ended) return fail(ended.error().message);
+    if (Status ended = end_leftovers(processes, run); !ended) return fail(ended.error().message);
   }
   boost::asio::io_context io(1);
-  Keeper keeper(run);
-  Agent agent(io, run, keeper, options.build_id);
+  auto lease = Lease::create();
+  if (!lease) return fail(system_error("make the memory of the lease").message);
+  const HostClock clock;
+  ForkedKeeper keeper(run, *lease);
+  Agent agent(io, run, {processes, clock, keeper, *lease}, options.build_id);
   auto listener = listen_in(run);
   if (!listener) return fail(listener.error().message);
   if (!has_log) ::dup2(null.get(), STDERR_FILENO);  // so far it could still say why not
@@ -64,9 +69,10 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
   tell_ready(ready);
   if (options.ready_fd >= 0) tell_ready(options.ready_fd);
 
-  const bool left_nothing = agent.run(std::move(*listener));
+  agent.open(std::move(*listener));
+  io.run();
   ::unlinkat(run.fd.get(), "agent.sock", 0);
-  if (left_nothing) keeper.dismiss();
+  if (agent.has_left_nothing()) keeper.dismiss();
   return 0;
 }
 

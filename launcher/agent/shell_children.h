@@ -4,11 +4,11 @@
 
 #include <vector>
 
-#include "launcher/agent/process_scan.h"
+#include "launcher/agent/process_table.h"
 
 namespace muster {
 
 // The direct children of `process` while it is a shell; none once it has become something else.
-std::vector<ProcessInfo> children_of_shell(const ProcessInfo& process);
+std::vector<ProcessInfo> children_of_shell(ProcessTable& table, const ProcessInfo& process);
 
 }  // namespace muster

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "launcher/agent/attempt_layout.h"
-#include "launcher/agent/boot_clock.h"
+#include "runtime/protocol/boot_clock.h"
 #include "launcher/agent/child_tasks.h"
 #include "launcher/agent/controller_line.h"
 #include "launcher/wire/agent_message.h"

@@ -29,14 +29,6 @@ constexpr int decide_rounds_limit = 10000;
 constexpr Milliseconds last_words_pause{10};
 constexpr std::chrono::seconds last_words_limit{1};
 
-// An agent asks for commands on other nodes of an MPI attempt that it is part of, and of no other.
-bool runs_on(const State& state, const RemoteStartAsked& asked, const NodeId& node) {
-  const Job* job = find_job(state, asked.job);
-  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
-  if (attempt == nullptr || attempt->id != asked.attempt || !runs_mpirun(job->spec)) return false;
-  return find_node(*attempt, node) != nullptr;
-}
-
 }  // namespace
 
 Controller::Controller(Timers& timers, ControllerSettings settings,
@@ -365,7 +357,7 @@ void Controller::agent_said(const NodeId& node, const FromAgent& message,
   } else if (const auto* ended = std::get_if<ExecEnded>(&message)) {
     if (!health_.ended(node, *ended)) relay_.ended(node, *ended);
   } else if (const auto* asked = std::get_if<RemoteStartAsked>(&message)) {
-    if (runs_on(state_, *asked, node)) relay_.remote_start(state_, node, *asked);
+    relay_.remote_start(state_, node, *asked);
   } else if (const auto* over = std::get_if<RemoteStartEnded>(&message)) {
     relay_.remote_start_ended(*over);
   }

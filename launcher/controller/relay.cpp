@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "launcher/wire/mpi_daemon.h"
 #include "scheduler/lookup.h"
+#include "scheduler/rank_map.h"
 
 namespace muster {
 
@@ -107,16 +109,19 @@ void Relay::remote_start(const State& state, const NodeId& from, const RemoteSta
   std::erase_if(starts_, [&](const auto& item) {
     return attempt_of(state, item.second.request) == nullptr;
   });
+  const auto refuse = [&](const std::string& why) {
+    pool_.send(from, RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why});
+  };
   const Attempt* attempt = attempt_of(state, asked);
-  const AttemptNode* target =
-      attempt == nullptr ? nullptr : node_called(state, *attempt, asked.host);
-  if (target == nullptr) {
-    RemoteStartEnded failed;
-    failed.ticket = asked.ticket;
-    failed.status.code = 255;
-    failed.error = "no node of the attempt is called " + asked.host;
-    pool_.send(from, failed);
-    return;
+  const bool is_of_mpirun = attempt != nullptr && runs_mpirun(find_job(state, asked.job)->spec) &&
+                            !attempt->nodes.empty() && attempt->nodes.front().id == from;
+  if (!is_of_mpirun) return refuse("node " + from.value + " runs no mpirun of " + asked.job.value);
+  if (const auto daemon = read_mpi_daemon(asked.command); !daemon) {
+    return refuse(daemon.error().message);
+  }
+  const AttemptNode* target = node_called(state, *attempt, asked.host);
+  if (target == nullptr || target->id == from) {
+    return refuse("no other node of the attempt is called " + asked.host);
   }
   // Asked again after a lost connection it is the same ticket, also for the controller after this.
   const std::string ticket = asked.job.value + "." + std::to_string(asked.attempt.value) + "." +

@@ -25,6 +25,7 @@ class Relay {
   void ended(const NodeId& from, const ExecEnded& ended);
   void client_gone(const std::shared_ptr<Session>& session);
 
+  // Only of node 0 of an MPI job, where mpirun runs, and only its daemon, on another of its nodes.
   void remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked);
   void remote_start_ended(const RemoteStartEnded& ended);
   void node_up(const NodeId& node);

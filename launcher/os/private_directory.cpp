@@ -71,6 +71,10 @@ Result<Fd> open_checked(const std::string& path, struct stat& facts) {
 
 }  // namespace
 
+std::string owner_and_mode(const struct stat& facts) {
+  return user_text(facts.st_uid) + ", mode " + mode_text(facts.st_mode);
+}
+
 Result<Fd> open_private_directory(const std::string& name) {
   const std::string path = without_slash_at_end(name);
   if (auto made = make_with_parents(path); !made) return made.error();

@@ -3,6 +3,8 @@
 // there. Thread-safe. Errors name the directory, its owner and mode; the cure is the caller's.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <string>
 
 #include "launcher/os/fd.h"
@@ -16,5 +18,8 @@ Result<Fd> open_private_directory(const std::string& path);
 
 // The same for who only reads: changes nothing. An absent one is an error, too.
 Status check_private_directory(const std::string& path);
+
+// "user ann (uid 1001), mode 0755": whose it is and who may do what there.
+std::string owner_and_mode(const struct stat& facts);
 
 }  // namespace muster

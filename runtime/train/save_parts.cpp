@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/retention.h"
+#include "runtime/train/lease_watch.h"
 
 namespace muster {
 namespace {
@@ -97,6 +98,7 @@ Checked<Manifest> make_manifest(const SaveContext& context, const FlatSpace& spa
 
 Checked<std::string> commit_and_collect(const SaveContext& context, const Manifest& manifest,
                                         const std::function<void()>& durable) {
+  if (lease_is_over()) return CheckpointFault{lease_complaint};
   const auto committed = commit_checkpoint(context.root, manifest);
   if (!committed) return committed;
   durable();

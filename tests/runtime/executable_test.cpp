@@ -4,6 +4,7 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/protocol/heartbeat.h"
+#include "runtime/protocol/lease.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_trainer.h"
 #include "tests/runtime/folder.h"
@@ -100,6 +101,29 @@ TEST_CASE("SIGTERM ends the step, seals a checkpoint and exits with 143") {
   const auto found = find_newest_checkpoint(folder / "ckpt");
   REQUIRE(found);
   CHECK(found->step == read_heartbeat(folder / "beat"));
+}
+
+TEST_CASE("a rank ends when its lease is over, and writes nothing more") {
+  Folder folder;
+  auto lease = Lease::create();
+  REQUIRE(lease);
+  lease->grant(boot_time() + std::chrono::hours{1});
+  Trainer trainer(folder);
+  trainer.with("MUSTER_LEASE", lease->path()).with("MUSTER_HEARTBEAT", folder / "beat");
+  const pid_t pid = trainer.start(
+      0, {"--steps", "100000", "--out", folder / "out", "--checkpoint-dir", folder / "ckpt",
+          "--checkpoint-every", "1", "--step-delay-ms", "5"});
+  REQUIRE(eventually([&] { return read_heartbeat(folder / "beat") >= std::uint64_t{3}; }));
+  SECTION("as it runs") { lease->grant(boot_time()); }
+  SECTION("as it wakes up after a standstill") {
+    ::kill(pid, SIGSTOP);
+    lease->grant(boot_time());
+    ::kill(pid, SIGCONT);
+  }
+  const Ended ended = trainer.wait(pid);
+  INFO(ended.output);
+  CHECK(ended.code == 143);
+  CHECK_THAT(ended.output, ContainsSubstring("the lease of this process is over"));
 }
 
 TEST_CASE("of three ranks the one whose weights differ says so, and the run ends with 3") {

@@ -78,6 +78,19 @@ TEST_CASE("the lease of an unreachable node is waited for, then it is fenced") {
   CHECK(bench.last<NodeFenced>()->node == NodeId{"h02"});
 }
 
+TEST_CASE("a silent node is fenced when its lease and the margin are over, not sooner") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.unlink(2);
+  bench.cancel();
+  bench.obey();
+  bench.pass(Milliseconds{64'999});  // 60 s, and 5 s in which a keeper ends what its agent does not
+  CHECK(bench.count<NodeFenced>() == 0);
+  bench.pass(Milliseconds{1});
+  REQUIRE(bench.count<NodeFenced>() == 1);
+  CHECK(bench.last<NodeFenced>()->proof == FenceProof::lease_expired);
+}
+
 TEST_CASE("a node that comes back while stopping is asked to stop and proves itself clean") {
   Bench bench;
   bench.start(a_job().on_nodes(2));

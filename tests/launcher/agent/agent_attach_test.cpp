@@ -87,7 +87,8 @@ TEST_CASE("a node without space says so and its agent lives on") {
   TestNode node;
   const std::string limited = node.home() + "/jobs";
   std::filesystem::create_directories(limited);
-  if (::mount("tmpfs", limited.c_str(), "tmpfs", 0, "size=64k,nr_inodes=14") != 0) {
+  const char* options = "size=64k,nr_inodes=14,mode=0700";
+  if (::mount("tmpfs", limited.c_str(), "tmpfs", 0, options) != 0) {
     skip_test("mounting a small file system needs root");
     return;
   }

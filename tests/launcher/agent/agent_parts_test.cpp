@@ -22,11 +22,13 @@
 #include "launcher/agent/process_scan.h"
 #include "launcher/agent/progress_watch.h"
 #include "launcher/agent/rank_environment.h"
+#include "launcher/agent/run_directory.h"
 #include "launcher/agent/signal_name.h"
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/spool.h"
 #include "launcher/wire/utf8_lines.h"
 #include "tests/catch.h"
+#include "tests/skip.h"
 
 using namespace muster;
 
@@ -325,15 +327,18 @@ TEST_CASE("a variable is found in an environment block only as a whole") {
 
 TEST_CASE("a pipe in the place of a port's lock holds nobody up") {
   Directory directory;
-  REQUIRE(::mkfifo((directory.path + "/21990").c_str(), 0644) == 0);
-  auto held = reserve_ports(1, 21990, 21999, 0, directory.path);
+  const std::string shared = directory.path + "/ports";
+  REQUIRE(::mkdir(shared.c_str(), 0700) == 0);
+  REQUIRE(::chmod(shared.c_str(), 01777) == 0);
+  REQUIRE(::mkfifo((shared + "/21990").c_str(), 0644) == 0);
+  auto held = reserve_ports(1, 21990, 21999, 0, {directory.path + "/own", shared});
   REQUIRE(held);
   CHECK(held->ports.size() == 1);
 }
 
 TEST_CASE("reserved ports are not given again until they are let go") {
   Directory directory;
-  const std::string locks = directory.path + "/ports";
+  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
   auto first = reserve_ports(2, 21990, 21999, 7, locks);
   REQUIRE(first);
   auto second = reserve_ports(2, 21990, 21999, 7, locks);
@@ -344,6 +349,88 @@ TEST_CASE("reserved ports are not given again until they are let go") {
   auto third = reserve_ports(2, 21990, 21999, 7, locks);
   REQUIRE(third);
   CHECK(third->ports == ports);
+}
+
+// What is in `shared` belongs to another user from here on; only root can do that.
+bool give_away(const std::string& path) {
+  return ::geteuid() == 0 && ::lchown(path.c_str(), 65534, 65534) == 0;
+}
+
+TEST_CASE("a file or folder of another user in the place of the port locks stops nobody") {
+  Directory directory;
+  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
+  SECTION("a file") { append(locks.shared, "x"); }
+  SECTION("a folder that only its owner may write to") {
+    REQUIRE(::mkdir(locks.shared.c_str(), 0755) == 0);
+  }
+  SECTION("a link") { REQUIRE(::symlink("/nonexistent", locks.shared.c_str()) == 0); }
+  give_away(locks.shared);
+  const auto held = reserve_ports(2, 21990, 21999, 0, locks);
+  REQUIRE(held);
+  CHECK(held->ports.size() == 2);
+  CHECK_THAT(held->remark, ContainsSubstring(locks.shared + " is "));
+  CHECK_THAT(held->remark, ContainsSubstring("mode 0"));
+  CHECK_THAT(held->remark, ContainsSubstring("held in " + locks.own + " instead"));
+  const auto more = reserve_ports(8, 21990, 21999, 0, locks);  // not those again
+  REQUIRE(more);
+  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
+}
+
+TEST_CASE("another user who locks every port keeps nobody from having one") {
+  Directory directory;
+  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
+  auto hoarded = reserve_ports(10, 21990, 21999, 0, locks);
+  REQUIRE(hoarded);
+  CHECK(hoarded->remark.empty());
+  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
+  for (const int port : hoarded->ports) {
+    if (!give_away(locks.shared + "/" + std::to_string(port))) {
+      skip_test("only root can make files another user's");
+      return;
+    }
+  }
+  const auto held = reserve_ports(1, 21990, 21999, 0, locks);
+  REQUIRE(held);
+  CHECK_THAT(held->remark, ContainsSubstring("files of other users lock ports"));
+  CHECK_FALSE(reserve_ports(10, 21990, 21999, 0, locks));  // one is this user's
+}
+
+TEST_CASE("a home or run directory that another user may write to is refused") {
+  Directory directory;
+  const auto why_not = [&](const std::string& home) {
+    const auto opened = open_run_directory(home, "c", NodeId{"n"});
+    return opened ? std::string() : opened.error().message;
+  };
+  const std::string home = directory.path + "/home";
+  REQUIRE(why_not(home) == "");
+  REQUIRE(::chmod(home.c_str(), 0755) == 0);  // others may look
+  CHECK(why_not(home) == "");
+  for (const std::string part : {"", "/run", "/run/c/n", "/jobs"}) {
+    INFO(part);
+    REQUIRE(::chmod((home + part).c_str(), 0722) == 0);
+    CHECK_THAT(why_not(home), ContainsSubstring(home + part + " may be written to by others"));
+    REQUIRE(::chmod((home + part).c_str(), 0700) == 0);
+    if (::geteuid() != 0) continue;
+    REQUIRE(::chown((home + part).c_str(), 65534, 65534) == 0);
+    CHECK_THAT(why_not(home), ContainsSubstring("is a directory of user"));
+    REQUIRE(::chown((home + part).c_str(), 0, 0) == 0);
+  }
+  CHECK(why_not(home) == "");
+}
+
+TEST_CASE("the names of scratch directories in /tmp cannot be guessed, and stay the same") {
+  Directory directory;
+  const AttemptKey key{JobId{"job"}, AttemptId{}};
+  const auto first = open_run_directory(directory.path + "/one", "c", NodeId{"n"});
+  const auto again = open_run_directory(directory.path + "/one", "c", NodeId{"n"});
+  REQUIRE(first);
+  REQUIRE(again);
+  CHECK(first->secret.size() == 33);
+  CHECK(layout_of(*first, key).mpi_scratch == layout_of(*again, key).mpi_scratch);
+  std::filesystem::remove(first->path + "/secret");
+  const auto other = open_run_directory(directory.path + "/one", "c", NodeId{"n"});
+  REQUIRE(other);
+  CHECK(layout_of(*first, key).mpi_scratch != layout_of(*other, key).mpi_scratch);
 }
 
 TEST_CASE("checkpoints that cannot be looked at fail the check, absent ones do not") {

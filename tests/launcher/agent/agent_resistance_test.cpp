@@ -8,6 +8,7 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -26,11 +27,21 @@ using namespace muster;
 
 namespace {
 
-StartRanks an_mpi_start() {
+// With an mpirun that asks for nothing, and a daemon that runs until there is the file `go`.
+StartRanks an_mpi_start(const TestNode& node, int node_index) {
+  const std::string tools = node.home() + "/tools";
+  std::filesystem::create_directories(tools);
+  std::ofstream(tools + "/mpirun") << "#!/bin/sh\nexec sleep 1000\n";
+  std::ofstream(tools + "/orted") << "#!/bin/sh\necho ran >>\"$HERE/ran\"\n"
+                                     "until [ -e \"$HERE/go\" ]; do sleep 0.02; done; exit 3\n";
+  for (const char* tool : {"/mpirun", "/orted"}) {
+    std::filesystem::permissions(tools + tool, std::filesystem::perms::owner_all);
+  }
   StartRanks start = a_start("sleep 1000", 0);
-  start.node_index = 1;  // no mpirun here: it runs on node 0
+  start.environment = {{"PATH", tools + ":" + std::getenv("PATH")}, {"HERE", node.home()}};
+  start.node_index = node_index;
   start.mpi = MpiLaunch{{"local-0", "local-1"}, 1};
-  start.ranks.push_back({RankId{1}, 0, {}});
+  start.ranks.push_back({RankId{node_index}, 0, {}});
   return start;
 }
 
@@ -195,14 +206,13 @@ TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
   REQUIRE(node.serve() == 0);
   AgentClient client = node.connect();
   client.hello(node.controller(), node.name());
-  client.send(an_mpi_start());
+  client.send(an_mpi_start(node, 1));
   const auto started = client.await<StartDone>();
   REQUIRE(started);
   REQUIRE(started->error == "");
   const std::string go = node.home() + "/go";
   const std::string ran = node.home() + "/ran";
-  const std::string command =
-      "echo ran >> " + ran + "; until [ -e " + go + " ]; do sleep 0.02; done; exit 3";
+  const std::string command = "orted -mca ess \"env\"";
   client.send(RemoteStart{"r1", JobId{"job"}, AttemptId{}, command});
   REQUIRE(eventually([&] { return read_file(ran) == "ran\n"; }));
   client = node.connect();
@@ -225,7 +235,7 @@ TEST_CASE("what mpirun asked for over a lost connection is asked for again over 
   REQUIRE(node.serve() == 0);
   AgentClient client = node.connect();
   client.hello(node.controller(), node.name());
-  client.send(an_mpi_start());
+  client.send(an_mpi_start(node, 0));
   REQUIRE(client.await<StartDone>());
   auto mpi_start = connect_to_agent(node.socket_path());
   REQUIRE(mpi_start);
@@ -246,7 +256,7 @@ TEST_CASE("each mpi-start is told the end of its own daemon") {
   REQUIRE(node.serve() == 0);
   AgentClient client = node.connect();
   client.hello(node.controller(), node.name());
-  client.send(an_mpi_start());
+  client.send(an_mpi_start(node, 0));
   REQUIRE(client.await<StartDone>());
   for (const int code : {3, 4}) {
     auto mpi_start = connect_to_agent(node.socket_path());

@@ -1,0 +1,222 @@
+#include "launcher/agent/keeper.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <span>
+
+#include "launcher/agent/agent_log.h"
+#include "launcher/agent/attempt_files.h"
+#include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/attempt_processes.h"
+#include "launcher/agent/attempt_stop.h"
+#include "launcher/agent/leftovers.h"
+#include "launcher/agent/spawn.h"
+#include "launcher/agent/spool.h"
+#include "launcher/agent/system_error_text.h"
+
+namespace muster {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// The kernel kills them with their parent; they need one turn on a busy processor to be gone.
+constexpr int last_children_ms = 100;
+// A disk that is full when the agent dies: someone may make room, or start an agent that waits.
+constexpr std::chrono::hours room_limit{1};
+constexpr int room_pause_ms = 500;
+
+// An agent that runs ends its ranks within half a second of its lease. Both pauses and the proof
+// have to fit into the time that the controller waits beyond the lease (lease_margin, 5 s).
+constexpr std::chrono::seconds agents_turn{1};
+constexpr int lease_look_ms = 250;
+
+// In one message; the kernel takes at most 253 descriptors.
+constexpr std::size_t pipes_at_once = 128;
+constexpr std::size_t control_bytes = CMSG_SPACE(pipes_at_once * sizeof(int));
+constexpr char hold_word = 'h';
+constexpr char leave_word = 'l';
+
+// A word to the keeper, with pipes to hold or without.
+void tell(int line, char word, std::span<const int> pipes) {
+  alignas(cmsghdr) char control[control_bytes] = {};
+  iovec text{&word, 1};
+  msghdr message{};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  if (!pipes.empty()) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(pipes.size_bytes());
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(pipes.size_bytes());
+    std::memcpy(CMSG_DATA(head), pipes.data(), pipes.size_bytes());
+  }
+  // One that is stopped or dead takes nothing: the next keeper is given all pipes.
+  [[maybe_unused]] const ssize_t put = ::sendmsg(line, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void tell_to_hold(int line, const std::vector<int>& pipes) {
+  std::span<const int> left(pipes);
+  while (!left.empty()) {
+    const auto some = left.first(std::min(left.size(), pipes_at_once));
+    tell(line, hold_word, some);
+    left = left.subspan(some.size());
+  }
+}
+
+// The agent's next word, and the pipes that came with it; nothing when the agent is dead.
+std::optional<char> hear(int line, std::vector<Fd>& pipes) {
+  char word = 0;
+  alignas(cmsghdr) char control[control_bytes];
+  iovec text{&word, 1};
+  msghdr message{};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t got = 0;
+  while ((got = ::recvmsg(line, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  }
+  if (got != 1) return {};
+  const cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (head == nullptr) return word;
+  for (std::size_t at = 0; CMSG_LEN(at) < head->cmsg_len; at += sizeof(int)) {
+    int pipe = -1;
+    std::memcpy(&pipe, CMSG_DATA(head) + at, sizeof pipe);
+    pipes.emplace_back(pipe);
+  }
+  return word;
+}
+
+bool has_no_name(const Fd& pipe) {
+  struct stat facts {};
+  return ::fstat(pipe.get(), &facts) == 0 && facts.st_nlink == 0;
+}
+
+// The pipes that a dead agent leaves. One that stands still beyond its lease is ended first.
+std::vector<Fd> hold_pipes_until_death(int line, const Lease& lease, const ProcessInfo& agent) {
+  HostProcesses table;
+  std::vector<Fd> pipes;
+  for (bool is_ended = false;;) {
+    pollfd heard{line, POLLIN, 0};
+    if (::poll(&heard, 1, is_ended ? -1 : lease_look_ms) > 0) {
+      const auto word = hear(line, pipes);
+      if (!word) return pipes;
+      if (*word == leave_word) ::_exit(0);
+      std::erase_if(pipes, has_no_name);
+    } else if (!is_ended && boot_time() > lease.until() + agents_turn) {
+      is_ended = true;  // or ends as soon as the kernel lets go of it
+      end_standing_agent(table, agent, ::getpid());
+      log_line("the keeper ended the agent, which stood still beyond its lease, and its ranks");
+    }
+  }
+}
+
+// Into the spools with what the dead have written; false while there is no room.
+bool move_last_output(const RunDirectory& run) {
+  bool is_all = true;
+  for (const AttemptKey& key : attempts_below(spools_root(run))) {
+    const std::string directory = layout_of(run, key).spool;
+    for (const RankId rank : Spool::ranks_in(directory)) {
+      auto spool = Spool::open(directory, rank);
+      if (!spool || !spool->take_in_to(spool->end())) is_all = false;
+    }
+  }
+  return is_all;
+}
+
+// What a next agent would do; whoever has the lock does it. True when there is no more to do.
+bool end_and_move(const RunDirectory& agents) {
+  HostProcesses table;
+  // The home was removed: there is nothing to lock or to fill.
+  if (::access(agents.path.c_str(), F_OK) != 0 && errno == ENOENT) {
+    static_cast<void>(end_leftovers(table, agents));
+    return true;
+  }
+  const auto run = open_run_directory(agents.home, agents.controller, agents.node);
+  if (!run) return false;
+  const auto lock = wait_for_agent_lock(*run);
+  if (!lock) return false;
+  if (!*lock) return true;  // another agent is there
+  const bool are_dead = static_cast<bool>(end_leftovers(table, *run));
+  return move_last_output(*run) || !are_dead;
+}
+
+// In the forked child, which has the agent's descriptors: its sockets and its lock must go.
+[[noreturn]] void keep(const RunDirectory& agents, const Lease& lease, const ProcessInfo& agent,
+                       int agents_line) {
+  ::setsid();
+  reset_signals();
+  ::signal(SIGTERM, SIG_IGN);  // a shutdown ends the agent first
+  ::prctl(PR_SET_NAME, "muster-keeper");
+  const int line = ::dup2(agents_line, STDERR_FILENO + 1);
+  close_descriptors_from(STDERR_FILENO + 2);
+  const std::vector<Fd> pipes = hold_pipes_until_death(line, lease, agent);
+  // Children of the dead agent that had not exec'd yet hold its lock and socket for a moment
+  // longer.
+  ::poll(nullptr, 0, last_children_ms);
+  const auto deadline = SteadyClock::now() + room_limit;
+  while (!end_and_move(agents)) {
+    if (SteadyClock::now() > deadline) ::_exit(1);
+    ::poll(nullptr, 0, room_pause_ms);
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessInfo& agent,
+                                            pid_t keeper) {
+  table.signal(agent, SIGSTOP);  // it starts nothing more, and tells nobody of a rank that failed
+  auto survivors = kill_until_gone(table, [&] {
+    auto found = find_descendants(table, agent.pid);
+    std::erase_if(found, [&](const ProcessInfo& process) { return process.pid == keeper; });
+    return found;
+  });
+  table.signal(agent, SIGKILL);
+  return survivors;
+}
+
+Status ForkedKeeper::ensure(const std::vector<int>& pipes) {
+  if (pid_) return Done{};
+  int line[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0) {
+    return system_error("make a socket pair");
+  }
+  const Fd keepers_end(line[0]);
+  line_ = Fd(line[1]);
+  tell_to_hold(line_.get(), pipes);  // what is on its way is held too
+  const auto agent = read_process(::getpid());
+  if (!agent) return system_error("read /proc");
+  const pid_t child = ::fork();
+  if (child == 0) keep(run_, lease_, *agent, keepers_end.get());
+  if (child < 0) return system_error("start the keeper");
+  pid_ = child;
+  return Done{};
+}
+
+void ForkedKeeper::hold(const std::vector<int>& pipes) {
+  if (pid_) tell_to_hold(line_.get(), pipes);
+}
+
+bool ForkedKeeper::reaped(pid_t pid) {
+  if (pid_ != pid) return false;
+  pid_.reset();
+  return true;
+}
+
+void ForkedKeeper::dismiss() {
+  if (pid_) tell(line_.get(), leave_word, {});
+}
+
+}  // namespace muster

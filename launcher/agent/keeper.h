@@ -1,0 +1,60 @@
+// The process that outlives the agent: it holds the ranks' pipes and the lease. While there are
+// ranks there is one; one that was killed is replaced. Owned by the agent's main function.
+//
+//   the agent dies        it ends what the agent left and moves the last output, unless another
+//                         agent has taken the lock
+//   the agent stands      once the lease is over it stops the agent, kills all that descends from
+//   still                 it, proves them gone, and only then kills the agent: see above
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <vector>
+
+#include "launcher/agent/process_table.h"
+#include "launcher/agent/run_directory.h"
+#include "launcher/os/fd.h"
+#include "runtime/protocol/lease.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+class Keeper {
+ public:
+  virtual ~Keeper() = default;
+
+  // Starts one where there is none; it holds the pipes from its first moment.
+  virtual Status ensure(const std::vector<int>& pipes) = 0;
+  // Keeps what is in the ranks' pipes alive beyond the agent, until a pipe's name is gone. From the
+  // call on, before the keeper has turned to it.
+  virtual void hold(const std::vector<int>& pipes) = 0;
+  // True when it was the keeper that died.
+  virtual bool reaped(pid_t pid) = 0;
+  virtual std::optional<pid_t> pid() const = 0;
+};
+
+class ForkedKeeper final : public Keeper {
+ public:
+  ForkedKeeper(const RunDirectory& run, const Lease& lease) : run_(run), lease_(lease) {}
+
+  Status ensure(const std::vector<int>& pipes) override;
+  void hold(const std::vector<int>& pipes) override;
+  bool reaped(pid_t pid) override;
+  std::optional<pid_t> pid() const override { return pid_; }
+  // The agent ends orderly and leaves nothing.
+  void dismiss();
+
+ private:
+  const RunDirectory& run_;
+  const Lease& lease_;
+  std::optional<pid_t> pid_;
+  Fd line_;  // its end is the agent's; a byte with pipes: hold them, without: all is well
+};
+
+// Ends an agent that stands still, and what it started, but for `keeper`. The ranks first: what
+// holds the agent in the kernel may hold it for ever. The names of those that survive SIGKILL.
+std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessInfo& agent,
+                                            pid_t keeper);
+
+}  // namespace muster

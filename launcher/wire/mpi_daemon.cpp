@@ -1,0 +1,156 @@
+#include "launcher/wire/mpi_daemon.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string_view>
+
+namespace muster {
+
+namespace {
+
+// With 4,096 hosts the longest word, the list of their names, has some 100 KiB.
+constexpr std::size_t command_limit_bytes = 120u << 10;
+
+// What a shell would take for more than a character has no place in any word, quoted or not.
+bool is_harmless(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return std::isalnum(byte) != 0 ||
+         std::string_view("_-+./:;,=@%^[]()* ").find(c) != std::string_view::npos;
+}
+
+bool is_directory(std::string_view text) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_-+./").find(c) != std::string_view::npos;
+  };
+  return text.starts_with('/') && std::all_of(text.begin(), text.end(), is_plain) &&
+         text.find("..") == std::string_view::npos;
+}
+
+// The words of the daemon's own part: bare, or in double quotes as a whole.
+Result<std::vector<std::string>> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == ' ') {
+      ++at;
+      continue;
+    }
+    const bool is_quoted = text[at] == '"';
+    if (is_quoted) ++at;
+    const std::size_t end = std::min(text.find(is_quoted ? '"' : ' ', at), text.size());
+    const std::string_view word = text.substr(at, end - at);
+    if (is_quoted && end == text.size()) return Error{"a quote is not closed"};
+    if (!std::all_of(word.begin(), word.end(), is_harmless) ||
+        (!is_quoted && word.find_first_of(";()*[]") != std::string_view::npos)) {
+      return Error{"'" + std::string(word) + "' is no word of mpirun's"};
+    }
+    words.emplace_back(word);
+    at = end + 1;
+    if (is_quoted && at < text.size() && text[at] != ' ') {
+      return Error{"a word goes on after a quote"};
+    }
+  }
+  return words;
+}
+
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+constexpr std::array searched_names{"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"};
+
+// "NAME=DIR:$NAME", "NAME=DIR:${NAME:-}" or "OPAL_PREFIX=DIR"; the name, or nothing.
+std::optional<std::string> take_assignment(std::string_view text, MpiDaemon& daemon) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return std::nullopt;
+  const std::string name(text.substr(0, equals));
+  std::string_view value = text.substr(equals + 1);
+  if (name == "OPAL_PREFIX") {
+    daemon.settings[name] = value;
+    return is_directory(value) ? std::optional(name) : std::nullopt;
+  }
+  if (std::find(searched_names.begin(), searched_names.end(), name) == searched_names.end()) {
+    return std::nullopt;
+  }
+  for (const std::string& rest : {":$" + name, ":${" + name + ":-}"}) {
+    if (!value.ends_with(rest)) continue;
+    value.remove_suffix(rest.size());
+    daemon.in_front[name] = value;
+    return is_directory(value) ? std::optional(name) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// Parameters that name what is loaded or run. mpirun's own remote shell is always passed on.
+bool is_dangerous(const std::string& name, const std::string& value) {
+  if (name == "plm_rsh_agent") return value != mpi_remote_shell;
+  for (const char* part : {"_agent", "component_path", "param_files", "_script", "_command"}) {
+    if (name.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+bool is_name(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+}
+
+Status check_options(const std::vector<std::string>& argv) {
+  for (std::size_t at = 1; at < argv.size(); ++at) {
+    if (argv[at] == "--tree-spawn" || argv[at] == "--daemonize") continue;
+    if (argv[at] != "-mca" && argv[at] != "--mca") {
+      return Error{"'" + argv[at] + "' is no option that mpirun gives to its daemon"};
+    }
+    if (at + 2 >= argv.size() || !is_name(argv[at + 1])) {
+      return Error{"-mca needs a name and a value"};
+    }
+    if (is_dangerous(argv[at + 1], argv[at + 2])) {
+      return Error{"the parameter " + argv[at + 1] + " = '" + argv[at + 2] +
+                   "' would load or run something of the asking node's"};
+    }
+    at += 2;
+  }
+  return Done{};
+}
+
+bool is_daemon(const std::string& program) {
+  return program == "orted" || (is_directory(program) && program.ends_with("/orted"));
+}
+
+Error refused(const std::string& why) {
+  return Error{"only mpirun's daemon (orted) is started on another node: " + why};
+}
+
+}  // namespace
+
+Result<MpiDaemon> read_mpi_daemon(const std::string& command) {
+  if (command.size() > command_limit_bytes) return refused("the command is too long");
+  MpiDaemon daemon;
+  std::string_view left = command;
+  // Quotes begin with the daemon's own arguments: a semicolon before them ends an assignment.
+  while (true) {
+    const std::size_t semicolon = left.substr(0, left.find('"')).find(';');
+    if (semicolon == std::string_view::npos) break;
+    const auto name = take_assignment(without_blanks(left.substr(0, semicolon)), daemon);
+    left.remove_prefix(semicolon + 1);
+    const std::size_t next = left.find(';');
+    if (!name || without_blanks(left.substr(0, next)) != "export " + *name ||
+        next == std::string_view::npos) {
+      return refused("it does not begin with the paths that mpirun sets");
+    }
+    left.remove_prefix(next + 1);
+  }
+  auto words = words_of(left);
+  if (!words) return refused(words.error().message);
+  if (words->empty() || !is_daemon(words->front())) return refused("this is another program");
+  if (const Status right = check_options(*words); !right) return refused(right.error().message);
+  daemon.argv = std::move(*words);
+  return daemon;
+}
+
+}  // namespace muster

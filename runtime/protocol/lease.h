@@ -1,0 +1,42 @@
+// The lease of a node's ranks: until when they may run and write. The agent that starts them
+// grants it, its keeper and every rank that looks can see it, and nobody else renews it: a rank
+// whose agent stands still or is dead sees it run out.
+//
+// Format: 16 bytes in memory that no disk can hold up: the text "MUSTRLS1", then the end of the
+// lease in microseconds of CLOCK_BOOTTIME, which goes on while the host is suspended, as a
+// little-endian u64 that is replaced in one store. A rank finds it at the path in MUSTER_LEASE.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/protocol/boot_clock.h"
+
+namespace muster {
+
+class Lease {
+ public:
+  // Of the agent: over, until it is granted. Nothing when the kernel gives no memory.
+  static std::optional<Lease> create();
+  // Of a rank, which only looks. Nothing when there is no lease at `path`.
+  static std::optional<Lease> open(const std::string& path);
+  Lease(Lease&& other) noexcept;
+  Lease& operator=(Lease&& other) noexcept;
+  ~Lease();
+
+  void grant(BootTime until);
+  BootTime until() const;
+  // Where other processes of the user find it, as long as this one lives.
+  std::string path() const;
+
+ private:
+  struct Page;
+  Lease(int fd, Page* page) : fd_(fd), page_(page) {}
+  static std::optional<Lease> map(int fd, int protection);
+
+  int fd_ = -1;
+  Page* page_ = nullptr;
+};
+
+}  // namespace muster

@@ -1,0 +1,200 @@
+// Whom an agent obeys: its own controller, its own user, the newest connection.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "launcher/wire/message_codec.h"
+#include "tests/catch.h"
+#include "tests/skip.h"
+#include "tests/launcher/agent/fake_host.h"
+
+using namespace muster;
+
+namespace {
+
+Hello a_greeting(const std::string& controller) {
+  return Hello{wire_version, controller, NodeId{"n1"}, Milliseconds{60'000}, {}};
+}
+
+// The agent hangs up.
+bool is_closed(FakeHost& host, AgentClient& peer) {
+  return eventually(
+      [&] {
+        if (!host.is_gone()) host.io->poll();
+        return !peer.take(std::chrono::milliseconds{0});
+      },
+      std::chrono::seconds{5});
+}
+
+// What mpi-start is told at once; the controller is not asked.
+std::string answer_to(FakeHost& host, const RemoteStartAsked& asked) {
+  auto stream = connect_to_agent(host.run->socket_path());
+  REQUIRE(stream);
+  REQUIRE(write_all(stream->get(), encode(FromAgent{asked})));
+  CHECK(host.is_silent_about<RemoteStartAsked>());
+  std::string text(65536, '\0');
+  const ssize_t got = ::recv(stream->get(), text.data(), text.size(), MSG_DONTWAIT);
+  return text.substr(0, got > 0 ? static_cast<std::size_t>(got) : 0);
+}
+
+StartRanks an_mpi_start(int node_index) {
+  StartRanks start = a_start("true", 1);
+  start.node_index = node_index;
+  start.mpi = MpiLaunch{{"h1", "h2"}, 1};
+  return start;
+}
+
+}  // namespace
+
+TEST_CASE("another controller is refused, whatever it asks, and the agent's own goes on") {
+  FakeHost host;
+  host.hello();
+  const pid_t rank = host.start();
+  AgentClient other(host.run->socket_path());
+  other.send(a_greeting("another"));
+  other.send(StopAttempt{JobId{"job"}, AttemptId{}, "SIGKILL", Milliseconds{0}});
+  CHECK(is_closed(host, other));
+  CHECK_FALSE(other.await<Welcome>(std::chrono::milliseconds{0}));
+  CHECK(host.processes.sent_to(rank).empty());
+  host.client->send(Ping{7, std::nullopt});
+  CHECK(host.await<Pong>());
+}
+
+TEST_CASE("a peer that does not say who it is is hung up on, and nothing it asks is done") {
+  FakeHost host;
+  host.hello();
+  const pid_t rank = host.start();
+  AgentClient other(host.run->socket_path());
+  SECTION("a request") { other.send(ForgetAttempt{JobId{"job"}, AttemptId{}, true}); }
+  SECTION("a ping") { other.send(Ping{7, std::nullopt}); }
+  CHECK(is_closed(host, other));
+  CHECK(host.processes.sent_to(rank).empty());
+}
+
+TEST_CASE("the connection of another user is hung up on") {
+  if (::geteuid() != 0) {
+    skip_test("only root can be another user for a moment");
+    return;
+  }
+  FakeHost host;
+  REQUIRE(::chmod(host.run->path.c_str(), 0755) == 0);
+  REQUIRE(::chmod(host.run->socket_path().c_str(), 0666) == 0);
+  const Fd directory(::open(host.run->path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd stream(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/agent.sock",
+                directory.get());
+  REQUIRE(::seteuid(65534) == 0);
+  const int connected =
+      ::connect(stream.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  REQUIRE(::seteuid(0) == 0);
+  REQUIRE(connected == 0);
+  AgentClient other(std::move(stream));
+  other.send(a_greeting(host.run->controller));
+  CHECK(is_closed(host, other));
+  CHECK_FALSE(other.await<Welcome>(std::chrono::milliseconds{0}));
+  host.hello();  // its own user is let in
+}
+
+TEST_CASE("the newest connection of the controller counts, and what is known is told to it again") {
+  FakeHost host;
+  CHECK_FALSE(host.hello().holds_attempts);
+  const pid_t rank = host.start();
+  host.exits(rank, 7);
+  REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
+  AgentClient next(host.run->socket_path());
+  next.send(a_greeting(host.run->controller));
+  const auto welcome = host.await<Welcome>(next);
+  REQUIRE(welcome);
+  CHECK(welcome->holds_attempts);
+  REQUIRE(welcome->held.size() == 1);
+  CHECK(welcome->held[0].job == JobId{"job"});
+  CHECK(is_closed(host, *host.client));
+  REQUIRE(host.turn_until(next, [&] { return next.ended().contains(0); }));
+  CHECK(next.ended()[0].status.code == 7);
+}
+
+TEST_CASE("a job's name that could lead out of its directory is not taken") {
+  FakeHost host;
+  host.hello();
+  for (const char* name : {"../up", "a.b", "", "..", "a/b"}) {
+    host.client->send(a_start("true", 1, name));
+  }
+  CHECK(host.is_silent_about<StartDone>());
+  CHECK(host.processes.started.empty());
+}
+
+TEST_CASE("only mpirun's daemon is asked for, and only where mpirun runs") {
+  const RemoteStartAsked asked{"1", JobId{"job"}, AttemptId{}, "h2", "orted -mca ess \"env\""};
+  FakeHost host;
+  host.hello();
+  SECTION("no attempt") {
+    CHECK_THAT(answer_to(host, asked), ContainsSubstring("runs no such mpirun"));
+  }
+  SECTION("an attempt without mpirun") {
+    host.start();
+    CHECK_THAT(answer_to(host, asked), ContainsSubstring("runs no such mpirun"));
+  }
+  SECTION("a node where mpirun does not run") {
+    host.client->send(an_mpi_start(1));
+    REQUIRE(host.await<StartDone>());
+    CHECK_THAT(answer_to(host, asked), ContainsSubstring("runs no such mpirun"));
+  }
+  SECTION("mpirun's node") {
+    host.client->send(an_mpi_start(0));
+    REQUIRE(host.await<StartDone>());
+    RemoteStartAsked other = asked;
+    other.command = "orted; id";
+    CHECK_THAT(answer_to(host, other), ContainsSubstring("only mpirun's daemon"));
+    auto stream = connect_to_agent(host.run->socket_path());
+    REQUIRE(stream);
+    REQUIRE(write_all(stream->get(), encode(FromAgent{asked})));
+    const auto passed = host.await<RemoteStartAsked>();
+    REQUIRE(passed);
+    CHECK(passed->host == "h2");
+    CHECK(passed->command == asked.command);
+  }
+}
+
+TEST_CASE("an agent starts mpirun's daemon word by word, and nothing else for another node") {
+  FakeHost host;
+  host.hello();
+  const auto ask = [&](const std::string& command) {
+    host.client->send(RemoteStart{"t", JobId{"job"}, AttemptId{}, command});
+    host.turn();
+  };
+  SECTION("on a node that mpirun starts ranks on") {
+    host.client->send(an_mpi_start(1));
+    REQUIRE(host.await<StartDone>());
+    ask("PATH=/opt/bin:$PATH ; export PATH ; /opt/bin/orted -mca ess \"env\"");
+    REQUIRE(host.processes.started.size() == 1);
+    const SpawnRequest& started = host.processes.started.front();
+    CHECK(started.argv == std::vector<std::string>{"/opt/bin/orted", "-mca", "ess", "env"});
+    CHECK(started.environment.at("PATH").starts_with("/opt/bin:/tmp/muster-mpi."));
+    CHECK(started.environment.contains("MUSTER_TOKEN"));
+    for (const char* command : {"id", "orted; id", "sh -c id", "orted -mca orte_fork_agent x"}) {
+      ask(command);
+      const auto refused = host.await<RemoteStartEnded>();
+      REQUIRE(refused);
+      CHECK(refused->status.code == 255);
+      CHECK_THAT(refused->error, ContainsSubstring("only mpirun's daemon"));
+    }
+  }
+  SECTION("on mpirun's own node") {
+    host.client->send(an_mpi_start(0));
+    REQUIRE(host.await<StartDone>());
+    const std::size_t before = host.processes.started.size();
+    ask("orted -mca ess \"env\"");
+    CHECK(host.await<RemoteStartEnded>()->error == "mpirun itself runs on this node");
+    CHECK(host.processes.started.size() == before);
+  }
+  SECTION("of a job that does not use mpirun") {
+    host.start();
+    ask("orted -mca ess \"env\"");
+    CHECK(host.await<RemoteStartEnded>()->error == "the attempt does not run here");
+  }
+  CHECK(host.processes.started.size() <= 1);
+}
