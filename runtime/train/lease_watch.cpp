@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 // Between waking up after a standstill and the next write there is a step, or part of one.
-constexpr std::chrono::milliseconds look_pause{50};
+constexpr std::chrono::milliseconds lease_look_pause{50};
 
 std::optional<Lease>& held_lease() {
   static std::optional<Lease> lease;
@@ -33,7 +33,7 @@ bool lease_is_over() {
 EndWithLease::EndWithLease()
     : watcher_([this] {
         std::unique_lock lock(mutex_);
-        while (!ended_.wait_for(lock, look_pause, [this] { return over_; })) {
+        while (!ended_.wait_for(lock, lease_look_pause, [this] { return over_; })) {
           if (!lease_is_over()) continue;
           std::fprintf(stderr, "muster-train: %s\n", lease_complaint);
           std::_Exit(exit_after_sigterm);
