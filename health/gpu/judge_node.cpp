@@ -125,28 +125,46 @@ GpuOutcome judge_driver_version(const GpuSituation& situation) {
   return judged(id, kernel == *library, "kernel " + kernel, "library " + std::string(*library));
 }
 
-// GPUs of one node that differ from most of them.
-void judge_firmware_versions(const GpuSituation& situation, std::vector<HealthFinding>& findings) {
-  std::map<std::string, int> seen;
-  std::vector<std::pair<int, std::string>> told;
+// Two against two is no majority.
+std::optional<std::string> said_by_most(const std::map<int, std::string>& told) {
+  std::map<std::string, std::size_t> seen;
+  for (const auto& [index, text] : told) ++seen[text];
+  for (const auto& [text, count] : seen) {
+    if (count * 2 > told.size()) return text;
+  }
+  return std::nullopt;
+}
+
+void judge_alike(const std::map<int, std::string>& told, const CheckSeverity& severity,
+                 std::vector<HealthFinding>& findings) {
+  const auto usual = said_by_most(told);
+  if (!usual) return;
+  for (const auto& [index, text] : told) {
+    HealthFinding finding = judged("gpu.versions", text == *usual, text, *usual);
+    finding.device = "gpu" + std::to_string(index);
+    finding.severity = severity;
+    findings.push_back(std::move(finding));
+  }
+}
+
+// GPUs of one node that differ from most of them: in firmware, or as boards of another model.
+void judge_alikeness(const GpuSituation& situation, std::vector<HealthFinding>& findings) {
+  std::map<int, std::string> models;
+  std::map<int, std::string> firmware;
   for (int index = 0; index < situation.now.count(); ++index) {
     const std::string device = "gpu" + std::to_string(index);
+    if (const auto name = situation.now.text(device + ".name")) models[index] = *name;
     const auto vbios = situation.now.text(device + ".vbios");
     if (!vbios) continue;
     const auto image = situation.now.text(device + ".inforom_image");
-    told.emplace_back(index, std::string(*vbios) + " / " + std::string(image.value_or("-")));
-    ++seen[told.back().second];
+    firmware[index] = std::string(*vbios) + " / " + std::string(image.value_or("-"));
   }
-  const auto usual = std::ranges::max_element(
-      seen, {}, [](const std::pair<const std::string, int>& one) { return one.second; });
-  // Two against two is no majority.
-  if (usual == seen.end() || usual->second * 2 <= static_cast<int>(told.size())) return;
-  for (const auto& [index, version] : told) {
-    HealthFinding finding = judged("gpu.versions", version == usual->first, version, usual->first);
-    finding.device = "gpu" + std::to_string(index);
-    finding.severity = only_warn;
-    findings.push_back(std::move(finding));
-  }
+  const auto model = said_by_most(models);
+  const bool is_mixed = model && std::ranges::any_of(models, [&](const auto& one) {
+                          return one.second != *model;
+                        });
+  if (is_mixed) judge_alike(models, cfg, findings);
+  judge_alike(firmware, only_warn, findings);
 }
 
 bool has_module(std::string_view modules, std::string_view name) {
@@ -205,7 +223,7 @@ void judge_gpu_node(const GpuSituation& situation, std::vector<HealthFinding>& f
   for (const NodeJudge judge : node_judges) {
     if (auto finding = judge(situation)) findings.push_back(std::move(*finding));
   }
-  judge_firmware_versions(situation, findings);
+  judge_alikeness(situation, findings);
 }
 
 }  // namespace muster

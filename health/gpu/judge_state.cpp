@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "health/gpu/gpu_check.h"
 #include "health/gpu/sources.h"
@@ -112,6 +114,44 @@ GpuOutcome judge_modes(const GpuView& gpu) {
                           std::to_string(std::lround(compute_expected)));
 }
 
+// As the driver says, else as most others of the node have it.
+std::optional<std::int64_t> usual_clock(const GpuView& gpu, GpuCheck& check,
+                                        const std::string& domain) {
+  if (const auto usual = check.number({"clock.default." + domain})) return usual;
+  std::map<std::int64_t, int> seen;
+  for (int index = 0; index < gpu.situation.now.count(); ++index) {
+    const std::string device = "gpu" + std::to_string(index);
+    if (const auto mhz = gpu.situation.now.number(device + ".clock.app." + domain)) ++seen[*mhz];
+  }
+  for (const auto& [mhz, count] : seen) {
+    if (count * 2 > gpu.situation.now.count()) return mhz;
+  }
+  return std::nullopt;
+}
+
+HealthFinding judged_clock(GpuCheck& check, const std::string& key, std::int64_t mhz, bool is_fine,
+                           std::string expected) {
+  HealthFinding finding =
+      check.judged(is_fine, key + " " + std::to_string(mhz), std::move(expected));
+  finding.unit = "MHz";
+  return finding;
+}
+
+// Where the profile does not say what they are, nobody may have lowered them.
+GpuOutcome judge_lowered_clocks(const GpuView& gpu, GpuCheck& check, double tolerance) {
+  GpuOutcome outcome;
+  for (const std::string domain : {"sm", "mem"}) {
+    const std::string key = "clock.app." + domain;
+    const auto mhz = check.number({key});
+    const auto usual = usual_clock(gpu, check, domain);
+    if (!mhz || !usual || check.limit(domain + "_app_mhz")) continue;
+    const bool is_fine = static_cast<double>(*mhz) >= static_cast<double>(*usual) - tolerance;
+    outcome = judged_clock(check, key, *mhz, is_fine, ">= " + std::to_string(*usual));
+    if (!is_fine) return outcome;
+  }
+  return outcome;
+}
+
 // Clocks that the profile names as limits of the check: sm_max_mhz, mem_max_mhz, sm_app_mhz,
 // mem_app_mhz.
 GpuOutcome judge_clocks(const GpuView& gpu) {
@@ -131,13 +171,14 @@ GpuOutcome judge_clocks(const GpuView& gpu) {
     const auto mhz = check.number({clock.key});
     if (!mhz) return check.unread();
     const bool is_fine = std::abs(static_cast<double>(*mhz) - *wanted) <= tolerance;
-    outcome = check.judged(
-        is_fine, std::string(clock.key) + " " + std::to_string(*mhz),
+    outcome = judged_clock(
+        check, clock.key, *mhz, is_fine,
         std::to_string(std::lround(*wanted)) + " +-" + std::to_string(std::lround(tolerance)));
-    outcome->unit = "MHz";
     if (!is_fine) return outcome;
   }
-  return outcome;
+  GpuOutcome lowered = judge_lowered_clocks(gpu, check, tolerance);
+  const bool is_worse = lowered && (!outcome || lowered->status == CheckStatus::fail);
+  return is_worse ? std::move(lowered) : std::move(outcome);
 }
 
 GpuOutcome judge_power_limit(const GpuView& gpu) {

@@ -3,7 +3,7 @@
 #include <sys/timex.h>
 
 #include <array>
-#include <cstdlib>
+#include <cmath>
 
 #include "health/host/judged_check.h"
 #include "health/probe_calls.h"
@@ -37,6 +37,11 @@ void judge_synchronised(JudgedCheck& judged, const SourceFiles& files) {
                  (*status & STA_UNSYNC) == 0 ? "synchronised" : "not synchronised", "synchronised");
 }
 
+void judge_offset(JudgedCheck& judged, double offset_ms, double limit_ms) {
+  judged.require(std::abs(offset_ms) < limit_ms, std::to_string(std::llround(offset_ms)) + " ms",
+                 "< " + std::to_string(std::llround(limit_ms)) + " ms");
+}
+
 }  // namespace
 
 std::optional<HealthFinding> judge_taint(const SourceFiles& files, const HealthProfile&) {
@@ -63,13 +68,13 @@ std::optional<HealthFinding> judge_taint(const SourceFiles& files, const HealthP
 std::optional<HealthFinding> judge_clock(const SourceFiles& files, const HealthProfile& profile,
                                          std::optional<Milliseconds> offset) {
   JudgedCheck judged("host.clock");
+  const double limit = limit_of(profile, "host.clock", "skew_ms", skew_ms_usual);
   judge_synchronised(judged, files);
-  if (offset) {
-    const double limit = limit_of(profile, "host.clock", "skew_ms", skew_ms_usual);
-    const bool is_near = std::abs(static_cast<double>(offset->count())) < limit;
-    judged.require(is_near, std::to_string(offset->count()) + " ms",
-                   "< " + std::to_string(static_cast<std::int64_t>(limit)) + " ms");
-  }
+  // What the kernel has still to make up for, as the program says that sets the clock.
+  const FileReading& kernel = files.reading(adjtimex_probe);
+  const auto pending_us = kernel.ok() ? probe_number(kernel.text, "offset_us") : std::nullopt;
+  if (pending_us) judge_offset(judged, static_cast<double>(*pending_us) / 1000, limit);
+  if (offset) judge_offset(judged, static_cast<double>(offset->count()), limit);
   return judged.finding();
 }
 

@@ -1,6 +1,7 @@
 #include "health/infiniband/device_checks.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "health/catalogue.h"
@@ -147,6 +148,30 @@ bool has_something_to_judge(const SourceFiles& files, std::string_view check,
   return check != "ib.netdev" || !net_interfaces(files, port.device).empty();
 }
 
+// Adapters of one kind that differ from most of them.
+void judge_firmware(const SourceFiles& files, const HealthProfile& profile,
+                    std::span<const InfinibandPort> ports, std::vector<HealthFinding>& findings) {
+  std::map<std::string, std::map<std::string, std::size_t>> by_board;
+  const std::vector<InfinibandVersions> all = infiniband_versions(files, ports);
+  for (const InfinibandVersions& one : all) {
+    if (!one.board.empty() && !one.firmware.empty()) ++by_board[one.board][one.firmware];
+  }
+  for (const InfinibandVersions& one : all) {
+    const auto& seen = by_board[one.board];
+    const auto usual = std::ranges::max_element(seen, {}, [](const auto& of) { return of.second; });
+    std::size_t told = 0;
+    for (const auto& [firmware, count] : seen) told += count;
+    const bool is_most = usual != seen.end() && told > 1 && usual->second * 2 > told;
+    if (!is_most || !is_judged(profile, "ib.fw", {one.device, "", ""})) continue;
+    HealthFinding finding = make_finding("ib.fw", one.device, CheckStatus::pass);
+    finding.source = infiniband_device_path(one.device, "fw_ver");
+    finding.value = one.firmware;
+    finding.expected = usual->first;
+    findings.push_back(one.firmware == usual->first ? std::move(finding)
+                                                    : as_failed(std::move(finding)));
+  }
+}
+
 // One port of each device.
 std::vector<InfinibandPort> first_ports(std::span<const InfinibandPort> ports) {
   std::vector<InfinibandPort> first;
@@ -200,6 +225,7 @@ std::vector<HealthFinding> judge_devices(const SourceFiles& files, const HealthP
       findings.push_back(std::move(finding));
     }
   }
+  judge_firmware(files, profile, ports, findings);
   return findings;
 }
 

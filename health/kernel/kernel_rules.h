@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// Which device a rule's lines are about.
-enum class LineSubject { node, gpu, hca };
+// Which device a rule's lines are about; `device`: any on the PCI bus.
+enum class LineSubject { node, gpu, hca, device };
 
 struct KernelRule {
   std::string_view check;
@@ -31,6 +31,9 @@ const KernelRule* find_kernel_rule(std::string_view text);
 
 // `mlx5_core 0000:08:00.0 ib0: Link down`: true up, false down.
 std::optional<bool> parse_link_change(std::string_view text);
+// A header of what the firmware kept of the boot before; the lines of its records follow at once.
+bool is_header_of_old_records(std::string_view text);
+bool is_line_of_old_records(std::string_view text);
 // The GPUs' driver is being loaded: it makes all of them anew.
 bool is_driver_load(std::string_view text);
 // The firmware refuses a register that some reading of ours asks for: leave the port alone.

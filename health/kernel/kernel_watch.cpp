@@ -11,8 +11,11 @@ namespace muster {
 
 namespace {
 
-// A watch that begins on a node that has been up for long does not act on what nobody acted on.
+// Of what was logged longer than this before anybody watched, only what nothing but a repair ends
+// still counts.
 constexpr SinceBoot look_back = std::chrono::minutes(10);
+// All records of the boot before are written in one go.
+constexpr SinceBoot old_records_take = std::chrono::seconds(1);
 // A benign SXid that comes in so many minutes of an hour drains.
 constexpr int log_sxids_per_hour = 10;
 constexpr std::size_t open_sxids_max = 64;
@@ -97,6 +100,7 @@ KernelEvents KernelWatch::feed(std::span<const KernelLine> lines) {
 
 void KernelWatch::feed_text(std::string_view text, const KernelLine& line, SinceBoot at,
                             KernelEvents& out) {
+  if (is_of_old_records(text, at)) return;
   if (const auto xid = parse_xid(text)) {
     feed_xid(*xid, text, at, out);
   } else if (const auto sxid = parse_sxid(text)) {
@@ -116,6 +120,13 @@ void KernelWatch::feed_text(std::string_view text, const KernelLine& line, Since
   note_driver_line(text);
 }
 
+// What they call for had its reboot.
+bool KernelWatch::is_of_old_records(std::string_view text, SinceBoot at) {
+  if (is_header_of_old_records(text)) state_.old_records = at;
+  const bool is_at_once = state_.old_records && at - *state_.old_records <= old_records_take;
+  return is_at_once && is_line_of_old_records(text);
+}
+
 void KernelWatch::note_driver_line(std::string_view text) {
   if (!text.starts_with("NVRM:")) return;
   if (auto address = find_pci_address(text)) state_.last_gpu = std::move(*address);
@@ -131,6 +142,11 @@ void KernelWatch::note_driver_load(SinceBoot at, KernelEvents& out) {
     if (!failure.address.empty()) gpus.insert(failure.address);
   }
   state_.driver_loaded = at;
+  std::erase_if(state_.standing, [](const auto& one) {
+    const StandingFailure& failure = one.second;
+    return failure.address.empty() && failure.finding.check.starts_with("gpu.") &&
+           failure.finding.check != "gpu.sxid";
+  });
   for (const std::string& gpu : gpus) {
     on_reset(gpu, at);
     out.resets.push_back(device_of(gpu));
@@ -140,7 +156,7 @@ void KernelWatch::note_driver_load(SinceBoot at, KernelEvents& out) {
 void KernelWatch::feed_link(bool is_up, std::string_view text, const KernelLine& line, SinceBoot at,
                             KernelEvents& out) {
   const std::string address = address_of(text, line).value_or("");
-  if (names_.skipped.contains(address) || at < state_.history) return;
+  if (names_.skipped.contains(address)) return;
   if (!news((is_up ? "link-up " : "link-down ") + address, 0, at)) return;
   out.links.push_back({device_of(address), is_up, at, printable(text, line_shown_max)});
 }
@@ -148,6 +164,11 @@ void KernelWatch::feed_link(bool is_up, std::string_view text, const KernelLine&
 std::string KernelWatch::subject_of(const KernelRule& rule, std::string_view text,
                                     const KernelLine& line) const {
   if (rule.subject == LineSubject::node) return {};
+  // A port tells of the device behind it.
+  const std::size_t reported = text.find("AER: ");
+  if (reported != text.npos) {
+    if (auto source = find_pci_address(text.substr(reported))) return *source;
+  }
   if (auto address = address_of(text, line)) return *address;
   return rule.subject == LineSubject::gpu ? state_.last_gpu : std::string();
 }
@@ -155,7 +176,8 @@ std::string KernelWatch::subject_of(const KernelRule& rule, std::string_view tex
 void KernelWatch::feed_rule(const KernelRule& rule, std::string_view text, const KernelLine& line,
                             SinceBoot at, KernelEvents& out) {
   const std::string address = subject_of(rule, text, line);
-  if (names_.skipped.contains(address) || at < state_.history) return;
+  const bool passes = rule.stands_for || rule.severity.remedy == Remedy::warn;
+  if (names_.skipped.contains(address) || (passes && is_history(at))) return;
   if (rule.subject == LineSubject::gpu && is_reset_since(address, at)) return;
   const std::string key = std::string(rule.check) + " " + address;
   const auto left_out = news(key, weight_of(rule.severity), at);
@@ -173,8 +195,9 @@ void KernelWatch::feed_rule(const KernelRule& rule, std::string_view text, const
 
 void KernelWatch::feed_sxid(const SxidLine& sxid, std::string_view text, SinceBoot at,
                             KernelEvents& out) {
-  if (names_.skipped.contains(sxid.address) || at < state_.history) return;
   const SxidClass sxid_class = class_of_sxid(sxid.sxid, sxid.word);
+  const bool is_over = sxid_class == SxidClass::log && is_history(at);
+  if (names_.skipped.contains(sxid.address) || is_over) return;
   const bool job_died = state_.job_death && is_near(at, *state_.job_death);
   CheckSeverity severity = severity_of(sxid_class, job_died);
   const OpenSxid event{sxid.address, sxid.sxid, at, printable(text, line_shown_max)};
@@ -238,6 +261,12 @@ std::optional<std::uint64_t> KernelWatch::news(const std::string& key, int weigh
 
 // Only what keeps jobs away stands; a milder failure does not hide a heavier one.
 void KernelWatch::raise(StandingFailure failure, const std::string& address, KernelEvents& out) {
+  if (is_history(failure.at)) {
+    const auto before = std::chrono::duration_cast<std::chrono::minutes>(
+        state_.history + look_back - failure.at);
+    failure.finding.evidence.push_back("logged " + std::to_string(before.count()) +
+                                       " min before anybody watched, and no reset since");
+  }
   out.findings.push_back(failure.finding);
   if (failure.finding.severity.remedy == Remedy::warn) return;
   const std::string key = failure.finding.check + " " + address;
@@ -294,6 +323,10 @@ void KernelWatch::on_cleared(std::string_view check, std::string_view device) {
     state_.standing.erase(key);
     forget(key);
   }
+}
+
+bool KernelWatch::is_history(SinceBoot at) const {
+  return at < state_.history;
 }
 
 void KernelWatch::forget(const std::string& key_begin) {

@@ -39,7 +39,7 @@ enum class XidSilence {
   ignored,       // the table says so, or it follows from another
   killed_by_us,  // its ranks were killed just before
   before_reset,  // the GPU has been reset since
-  before_watch   // nobody watched then; what it left behind is found by other checks
+  before_watch   // nobody watched then, and it calls for nothing
 };
 
 // Every Xid that came, once in its minute: whose job it is says the reader, by the time.
@@ -81,7 +81,8 @@ class KernelWatch {
   explicit KernelWatch(PciNames names, KernelWatchState saved = {});
 
   // Before the first line. Another boot id than the saved one forgets what that boot logged.
-  // Without a saved cursor, what was logged more than ten minutes ago is history.
+  // Without a saved cursor the boot's whole log counts; but of what was logged more than ten
+  // minutes ago, nothing that only warns or passes by itself.
   void begin(std::string_view boot_id, SinceBoot now);
 
   // What was told by address before goes by its name from now on; what is skipped stands no more.
@@ -127,6 +128,8 @@ class KernelWatch {
                  KernelEvents& out);
   void feed_rule(const KernelRule& rule, std::string_view text, const KernelLine& line,
                  SinceBoot at, KernelEvents& out);
+  bool is_of_old_records(std::string_view text, SinceBoot at);
+  bool is_history(SinceBoot at) const;
   void note_driver_line(std::string_view text);
   void note_driver_load(SinceBoot at, KernelEvents& out);
 
@@ -135,7 +138,7 @@ class KernelWatch {
   void override_by(const StatedAction& stated, const std::string& address, KernelEvents& out);
   void note_xid(const Xid& xid, const XidVerdict& verdict, XidSilence silence, KernelEvents& out);
   XidVerdict final_verdict(const Xid& xid);
-  XidSilence silence_of(const Xid& xid) const;
+  XidSilence silence_of(const Xid& xid, const XidVerdict& verdict) const;
   bool is_from_kill(const Xid& xid) const;
   bool is_reset_since(std::string_view address, SinceBoot at) const;
   bool follows_a_fault(const Xid& xid) const;

@@ -108,6 +108,7 @@ struct KernelWatchState {
   SinceBoot latest{};                     // time of the last line
   SinceBoot history{};                    // what is older was logged before anyone watched
   std::uint64_t lost_lines = 0;           // overwritten before they were read
+  std::optional<SinceBoot> old_records;   // when those of the boot before were written
   std::string last_end;                   // of the last line: some messages come in two
   std::string last_gpu;                   // that the driver wrote about
 
@@ -134,6 +135,7 @@ struct KernelWatchState {
     visit("latest", self.latest);
     visit("history", self.history);
     visit("lost_lines", self.lost_lines);
+    visit("old_records", self.old_records);
     visit("last_end", self.last_end);
     visit("last_gpu", self.last_gpu);
     visit("seen", self.seen);

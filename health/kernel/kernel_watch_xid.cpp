@@ -85,9 +85,9 @@ void KernelWatch::judge_xid(const Xid& xid, KernelEvents& out) {
   if (names_.skipped.contains(xid.address)) return;
   if (xid.code == action_changed)
     return judge_driver_action(xid, parse_driver_action(xid.rest), out);
-  const XidSilence silence = silence_of(xid);
-  const XidVerdict verdict =
-      silence == XidSilence::none ? final_verdict(xid) : verdict_of_xid(xid.code);
+  XidVerdict verdict = verdict_of_xid(xid.code);
+  const XidSilence silence = silence_of(xid, verdict);
+  if (silence == XidSilence::none) verdict = final_verdict(xid);
   if (xid.code != channel_removal) keep_time(state_.faults, xid.address, xid.at);
   const int weight = silence == XidSilence::none ? weight_of(verdict.severity) : 0;
   const auto left_out = news(xid_key(xid.address, xid.code), weight, xid.at);
@@ -140,9 +140,11 @@ XidVerdict KernelWatch::final_verdict(const Xid& xid) {
   return verdict;
 }
 
-XidSilence KernelWatch::silence_of(const Xid& xid) const {
+XidSilence KernelWatch::silence_of(const Xid& xid, const XidVerdict& verdict) const {
   if (is_reset_since(xid.address, xid.at)) return XidSilence::before_reset;
-  if (xid.at < state_.history) return XidSilence::before_watch;
+  const bool is_change = xid.code == action_changed;
+  const bool calls_for_nothing = verdict.severity.remedy == Remedy::warn && !is_change;
+  if (is_history(xid.at) && calls_for_nothing) return XidSilence::before_watch;
   if (is_from_kill(xid)) return XidSilence::killed_by_us;
   if (xid.code == channel_removal) {
     return follows_a_fault(xid) ? XidSilence::ignored : XidSilence::none;
@@ -215,7 +217,7 @@ KernelEvents KernelWatch::on_driver_action(std::string_view address, DriverActio
 void KernelWatch::judge_driver_action(const Xid& xid, std::optional<DriverAction> action,
                                       KernelEvents& out) {
   const XidVerdict verdict = action ? verdict_of(*action) : verdict_of_xid(xid.code);
-  const XidSilence silence = silence_of(xid);
+  const XidSilence silence = silence_of(xid, verdict);
   const auto known = state_.actions.find(xid.address);
   const DriverAction before =
       known == state_.actions.end() ? DriverAction::none : known->second.action;

@@ -76,6 +76,8 @@ void ask_clocks(const NvmlGpu& gpu) {
     ask_indexed(gpu, "clock.max." + name, "nvmlDeviceGetMaxClockInfo", gpu.nvml.max_clock, domain);
     ask_indexed(gpu, "clock.app." + name, "nvmlDeviceGetApplicationsClock",
                 gpu.nvml.applications_clock, domain);
+    ask_indexed(gpu, "clock.default." + name, "nvmlDeviceGetDefaultApplicationsClock",
+                gpu.nvml.default_applications_clock, domain);
   }
   std::uint64_t reasons = 0;
   const NvmlReturn rc = gpu.asker.call("nvmlDeviceGetCurrentClocksEventReasons",

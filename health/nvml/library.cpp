@@ -102,6 +102,7 @@ void bind_state(const Binder& library, NvmlFunctions& nvml) {
   library.bind(nvml.clock, {"nvmlDeviceGetClockInfo"});
   library.bind(nvml.max_clock, {"nvmlDeviceGetMaxClockInfo"});
   library.bind(nvml.applications_clock, {"nvmlDeviceGetApplicationsClock"});
+  library.bind(nvml.default_applications_clock, {"nvmlDeviceGetDefaultApplicationsClock"});
   library.bind(nvml.temperature_v, {"nvmlDeviceGetTemperatureV"});
   library.bind(nvml.temperature, {"nvmlDeviceGetTemperature"});
   library.bind(nvml.temperature_threshold, {"nvmlDeviceGetTemperatureThreshold"});

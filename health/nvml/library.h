@@ -76,6 +76,7 @@ struct NvmlFunctions {
   NvmlIndexedCall clock = nullptr;
   NvmlIndexedCall max_clock = nullptr;
   NvmlIndexedCall applications_clock = nullptr;
+  NvmlIndexedCall default_applications_clock = nullptr;
   NvmlStructCall<NvmlTemperature> temperature_v = nullptr;
   NvmlIndexedCall temperature = nullptr;
   NvmlIndexedCall temperature_threshold = nullptr;

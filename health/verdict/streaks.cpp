@@ -208,6 +208,25 @@ void pass_all_causes(Streaks& streaks, const HealthFinding& pass, const Worst& b
   });
 }
 
+// The log may tell of a device without its name: no pass will ever name it either, so that of all
+// of them counts.
+void pass_for_node(Streaks& streaks, const Worst& by_device, const CheckRules& rules,
+                   const SampleMoment& at) {
+  std::map<std::string, bool> passes;
+  for (const auto& [key, finding] : by_device) {
+    const bool is_pass = finding->status == CheckStatus::pass && !finding->device.empty();
+    const auto [known, is_first] = passes.emplace(finding->check, is_pass);
+    known->second = known->second && is_pass;
+  }
+  for (auto& [key, streak] : streaks.by_key) {
+    const auto said = passes.find(streak.check);
+    const bool is_of_log = streak.fault && streak.fault->finding.source == "kmsg";
+    const bool is_meant =
+        is_of_log && streak.device.empty() && said != passes.end() && said->second;
+    if (is_meant) add_pass(streak, rules, at);
+  }
+}
+
 void end_passes(Streaks& streaks, const HealthFinding& finding) {
   for_each_of_check(streaks, finding.check, [&](Streak& streak) {
     if (streak.device == finding.device) streak.passed = 0;
@@ -248,6 +267,13 @@ void add_findings(Streaks& streaks, const std::vector<HealthFinding>& findings,
       end_passes(streaks, *finding);
     }
   }
+  pass_for_node(streaks, by_device, rules, at);
+}
+
+std::string stands_until(const StandingFault& fault) {
+  if (!needs_repair(fault)) return "its check has passed for a time";
+  if (fault.severity.remedy == Remedy::rma) return "somebody says that it was repaired";
+  return fault.severity.remedy == Remedy::reboot ? "a reboot" : "a reset";
 }
 
 std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRules& rules) {

@@ -108,7 +108,8 @@ struct SampleMoment {
 };
 
 // The findings of one run. Of several on one device the worst counts. A pass of the node as a whole
-// is one of each device that the run says nothing else of.
+// is one of each device that the run says nothing else of; those of all devices
+// are one of what the log told without a device.
 void add_findings(Streaks& streaks, const std::vector<HealthFinding>& findings,
                   const CheckRules& rules, const SampleMoment& at);
 
@@ -122,6 +123,9 @@ std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRule
 
 // Faults whose remedy was done: as many passes as they need are waited for.
 std::vector<SampleWanted> samples_after_remedy(const Streaks& streaks, const CheckRules& rules);
+
+// Until when a fault stands that no longer shows: "a reboot".
+std::string stands_until(const StandingFault& fault);
 
 // Nothing: such a check never answered for the device.
 const Streak* find_streak(const Streaks& streaks, const std::string& check,

@@ -84,16 +84,21 @@ class NoisyNode {
            ", pid=4711, name=python, Ch 00000008";
   }
 
-  // What the kernel's buffer still holds from the node's earlier life.
+  // What the kernel's buffer still holds from the node's earlier life: all of it was seen to, or
+  // passed by itself.
   void log_history() {
-    if (is_booting_) return;
-    for (const int code : {79, 48, 95, 119, 74, 154}) agent_->logged(seconds(7'200), xid(2, code));
-    agent_->logged(seconds(7'000), "NVRM: GPU at PCI:0000:5d:00: GPU has fallen off the bus.");
-    agent_->logged(seconds(6'000), "mlx5_core 0000:2a:00.0: device's health compromised");
-    agent_->logged(seconds(5'000), "EXT4-fs (sda1): Remounting filesystem read-only");
-    agent_->logged(seconds(4'000), "INFO: task python:812 blocked for more than 120 seconds.");
-    for (int flap = 0; flap < 6; ++flap)
-      agent_->logged(seconds(3'000), "mlx5_core 0000:3a:00.0 ib2: Link down");
+    const seconds at_boot(is_booting_ ? 10 : 86'000);
+    std::vector<SimulatedAgent::LoggedBefore> before{
+        {at_boot, "BERT: Error records from previous boot:"},
+        {at_boot, "[Hardware Error]: event severity: fatal"}};
+    if (!is_booting_) {
+      for (const int code : {48, 95, 119, 74}) before.emplace_back(7'200, xid(2, code));
+      before.emplace_back(6'900, "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570");
+      before.emplace_back(4'000, "INFO: task python:812 blocked for more than 120 seconds.");
+      for (int flap = 0; flap < 6; ++flap)
+        before.emplace_back(3'000, "mlx5_core 0000:3a:00.0 ib2: Link down");
+    }
+    agent_->had_logged(before);
   }
 
   // Links come up minutes after the boot.
@@ -191,7 +196,7 @@ class NoisyNode {
   }
 
   void log_noise() {
-    static const std::array<const char*, 10> lines{
+    static const std::array<const char*, 22> lines{
         "nfs: server 10.0.0.4 not responding, still trying",
         "Out of memory: Killed process 4711 (python) total-vm:1000kB",
         "mlx5_core 0000:2a:00.0: mlx5_pcie_event: Detected insufficient power on the PCIe slot",
@@ -201,7 +206,19 @@ class NoisyNode {
         "python[99]: segfault at 0 ip 00007f1 sp 00007ffe error 4 in libtorch.so",
         "nvidia-nvswitch1: SXid (PCI:0000:c1:00.0): 12021, Non-fatal, Link 3 ingress",
         "NVRM: Xid (PCI:0000:5d:00): 141, fast path",
-        "perf: interrupt took too long (2501 > 2500), lowering kernel.perf_event_max_sample_rate"};
+        "perf: interrupt took too long (2501 > 2500), lowering kernel.perf_event_max_sample_rate",
+        "Buffer I/O error on dev sr0, logical block 0, async page read",
+        "nvme nvme3: I/O 978 QID 3 timeout, completion polled",
+        "nvme nvme3: I/O 259 QID 2 timeout, aborting",
+        "pcieport 0000:16:01.0: AER: Corrected error received: 0000:5d:00.0",
+        "pcieport 0000:16:01.0: AER: Uncorrected (Non-Fatal) error received: 0000:5d:00.0",
+        "EXT4-fs warning (device sda1): ext4_dx_add_entry: Directory index full!",
+        "XFS (sda2): Mounting V5 Filesystem",
+        "md: md127: data-check done.",
+        "CPU12: Package temperature is above threshold, cpu clock is throttled (total events = 7)",
+        "CPU12: Package temperature/speed normal",
+        "mlx5_core 0000:2a:00.0: temp_warn:170:(pid 0): High temperature on sensors with bit set 0",
+        "LustreError: 167-0: fs-OST0001-osc-ffff8801: This client was evicted by fs-OST0001; in"};
     agent_->logs(lines[static_cast<std::size_t>(any(lines.size()))]);
     if (happens(0.3)) agent_->logs(xid(any(devices_of_node), 13));  // the user's own
   }

@@ -38,8 +38,8 @@ TEST_CASE("a healthy node passes everything, and all that can be judged is") {
   // What the profile does not name, what this generation does not have, what others judge.
   const std::vector<std::string> left_out = {
       "gpu.retired_pages", "gpu.xid",    "gpu.fell_off",   "gpu.sxid",    "gpu.reset",
-      "gpu.clocks",        "gpu.gsp",    "gpu.devnodes",   "gpu.peermem", "gpu.env",
-      "gpu.topo",          "gpu.dstate", "gpu.nvlink_err5"};
+      "gpu.gsp",           "gpu.devnodes", "gpu.peermem",  "gpu.env",     "gpu.topo",
+      "gpu.dstate",        "gpu.nvlink_err5"};
   for (const CheckSpec& spec : gpu_checks()) {
     const bool is_judged = finding_of(findings, spec.id, "") != nullptr ||
                            finding_of(findings, spec.id, "gpu7") != nullptr;
@@ -123,6 +123,13 @@ TEST_CASE("what is wrong with a GPU leads to its remedy") {
       {"gpu3.mig.pending 1", "gpu.modes", "gpu3", "drain", setup},
       {"gpu3.compute_mode 3", "gpu.modes", "gpu3", "drain", setup},
       {"gpu3.power.enforced 500000", "gpu.power_limit", "gpu3", "drain", setup},
+      {"gpu3.power.enforced 700001", "gpu.power_limit", "gpu3", "drain", setup},
+      {"gpu3.clock.app.sm 1200", "gpu.clocks", "gpu3", "drain", setup},
+      {"gpu3.clock.app.mem 1593", "gpu.clocks", "gpu3", "drain", setup},
+      // Drivers that do not tell what is usual: most others of the node do.
+      {"gpu*.clock.default.sm.rc 13\ngpu3.clock.app.sm 1200", "gpu.clocks", "gpu3", "drain", setup},
+      {"gpu3.clock.app.sm 1950", "gpu.clocks", "gpu3", "pass"},
+      {"gpu3.name NVIDIA H100 PCIe", "gpu.versions", "gpu3", "drain", setup},
       {"gpu3.procs 41:1073741824", "gpu.procs", "gpu3", "drain"},
       {"gpu3.memory.used 1073741824", "gpu.procs", "gpu3", "reset"},
       {"gpu3.inforom.rc 14", "gpu.inforom", "gpu3", "rma"},

@@ -65,6 +65,9 @@ TEST_CASE("a clock is synchronised and near") {
       {"status 8193\n", -49ms, CheckStatus::pass},
       {"status 8193\n", 50ms, CheckStatus::fail},
       {"status 8193\n", -3600s, CheckStatus::fail},
+      {"status 8193\noffset_us 49999\n", {}, CheckStatus::pass},
+      {"status 8193\noffset_us 50000\n", {}, CheckStatus::fail},
+      {"status 8193\noffset_us -350000\n", {}, CheckStatus::fail},
       {"status x\n", 1ms, CheckStatus::unknown},
       {"", {}, CheckStatus::unknown},
   };

@@ -41,7 +41,7 @@ std::size_t count_of(const std::vector<HealthFinding>& findings, CheckStatus sta
 
 TEST_CASE("all links and devices of a healthy node pass") {
   const auto findings = judged(FakeInfiniband());
-  CHECK(findings.size() == 1 + 8 * (7 + 3));
+  CHECK(findings.size() == 1 + 8 * (7 + 3 + 1));
   CHECK(count_of(findings, pass) == findings.size());
   const HealthFinding state = the(findings, "ib.state", "mlx5_3:1");
   CHECK(state.value == "4: ACTIVE");
@@ -234,6 +234,28 @@ TEST_CASE("the verbs node of a device opens") {
   CHECK(the(judged(node), "ib.chardev", "mlx5_3").status == unsure);
   node.write("/sys/class/infiniband_verbs/uverbs4/ibdev", "other\n");
   CHECK(the(judged(node), "ib.chardev", "mlx5_4").status == fail);
+}
+
+TEST_CASE("an adapter whose firmware is not that of the others of its board is told") {
+  FakeInfiniband node;
+  CHECK(the(judged(node), "ib.fw", "mlx5_3").status == pass);
+  node.write(FakeInfiniband::device_path(3, "fw_ver"), "28.36.1010\n");
+  const HealthFinding finding = the(judged(node), "ib.fw", "mlx5_3");
+  CHECK(finding.status == fail);
+  CHECK(finding.value == "28.36.1010");
+  CHECK(finding.expected == "28.39.1002");
+  CHECK(finding.severity == only_warn);
+  CHECK(the(judged(node), "ib.fw", "mlx5_4").status == pass);
+  // Another board has a firmware of its own, and of two that differ either may be right.
+  node.write(FakeInfiniband::device_path(3, "board_id"), "MT_0000000223\n");
+  const auto told = [&] {
+    return std::ranges::any_of(judged(node), [](const HealthFinding& one) {
+      return one.check == "ib.fw" && (one.status == fail || one.device == "mlx5_3");
+    });
+  };
+  CHECK_FALSE(told());
+  node.write(FakeInfiniband::device_path(4, "board_id"), "MT_0000000223\n");
+  CHECK_FALSE(told());
 }
 
 TEST_CASE("a device has all of its PCIe link") {

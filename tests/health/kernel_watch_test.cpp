@@ -4,75 +4,11 @@
 #include <random>
 
 #include "tests/catch.h"
+#include "tests/health/kernel_watch_log.h"
 
 using namespace muster;
+using namespace muster::kernel_watch_log;
 using namespace std::chrono_literals;
-
-namespace {
-
-const std::string gpu3 = "0000:3b:00.0";
-const std::string gpu4 = "0000:5e:00.0";
-constexpr SinceBoot start = 1h;
-
-PciNames names() {
-  return {{{gpu3, "gpu3"}, {gpu4, "gpu4"}, {"0000:5c:00.0", "mlx5_0"}}, {"0000:5c:00.1"}};
-}
-
-// Feeds lines with a sequence of its own, as /dev/kmsg does.
-struct Log {
-  KernelWatch watch;
-  std::uint64_t sequence = 100;
-
-  explicit Log(KernelWatchState saved = {}) : watch(names(), std::move(saved)) {
-    watch.begin("boot-1", start);
-  }
-  KernelEvents says(SinceBoot at, const std::string& text) {
-    KernelLine line;
-    line.sequence = sequence++;
-    line.since_boot = at;
-    line.text = text;
-    return watch.feed(line);
-  }
-  KernelEvents xid(SinceBoot at, int code, const std::string& rest = ", pid=1, name=python",
-                   const std::string& address = "0000:3b:00") {
-    return says(at, "NVRM: Xid (PCI:" + address + "): " + std::to_string(code) + rest);
-  }
-  KernelEvents action(SinceBoot at, const std::string& to) {
-    return xid(at, 154, ", GPU recovery action changed from 0x0 (None) to " + to);
-  }
-};
-
-// "gpu.xid gpu3 79 !reboot>rma"
-std::string shown(const HealthFinding& finding) {
-  const std::string status =
-      finding.status == CheckStatus::fail ? "" : " " + std::string(word_of(finding.status));
-  return finding.check + " " + finding.device + " " + finding.value + " " +
-         text_of(finding.severity) + status;
-}
-
-std::vector<std::string> shown(const KernelEvents& events) {
-  std::vector<std::string> all;
-  for (const HealthFinding& finding : events.findings) all.push_back(shown(finding));
-  return all;
-}
-
-using Shown = std::vector<std::string>;
-
-XidSilence silence_of(const KernelEvents& events) {
-  REQUIRE(events.xids.size() == 1);
-  return events.xids.front().silence;
-}
-
-// Failures only.
-Shown standing(const KernelWatch& watch, SinceBoot now) {
-  Shown all;
-  for (const HealthFinding& finding : watch.standing({"", true}, now)) {
-    if (finding.status == CheckStatus::fail) all.push_back(shown(finding));
-  }
-  return all;
-}
-
-}  // namespace
 
 TEST_CASE("an Xid is a finding of its GPU with its line, and a record for its job") {
   Log log;
@@ -254,14 +190,6 @@ TEST_CASE("another boot begins anew") {
   line.since_boot = 5s;
   line.text = "NVRM: Xid (PCI:0000:3b:00): 79, x";
   CHECK(watch.feed(line).findings.size() == 1);
-}
-
-TEST_CASE("a first start on a node that is long up does not act on old lines") {
-  Log log;
-  CHECK(silence_of(log.xid(start - 11min, 79)) == XidSilence::before_watch);
-  CHECK(log.says(start - 11min, "BUG: unable to handle page fault").findings.empty());
-  CHECK(log.says(start - 11min, "mlx5_core 0000:5c:00.0: Link down").links.empty());
-  CHECK(log.xid(start - 9min, 79).findings.size() == 1);
 }
 
 TEST_CASE("lines that a program wrote are not the kernel's") {
@@ -477,7 +405,7 @@ TEST_CASE("a log that cannot be read is unknown, a quiet one a pass") {
     CHECK(finding.status != CheckStatus::unknown);
     passes += finding.status == CheckStatus::pass ? 1 : 0;
   }
-  CHECK(passes == 6);  // two of each GPU, the adapter's, host.hung
+  CHECK(passes == 9);  // two of each GPU, the adapter's, host.hung, io, pcie, throttle
   for (const HealthFinding& finding : log.watch.standing({"Permission denied", true}, start)) {
     INFO(finding.check);
     if (finding.check == "gpu.xid") {

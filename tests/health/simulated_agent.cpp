@@ -85,6 +85,12 @@ void SimulatedAgent::logged(std::chrono::seconds ago, const std::string& text) {
   take(monitor_->on_kernel_lines({&line, 1}, now_));
 }
 
+void SimulatedAgent::had_logged(const std::vector<LoggedBefore>& before) {
+  std::vector<KernelLine> lines;
+  for (const auto& [ago, text] : before) lines.push_back(line_of(now_.since_boot - ago, text, {}));
+  take(monitor_->on_kernel_lines(lines, now_));
+}
+
 void SimulatedAgent::tells(const GpuEvent& event) {
   take(monitor_->on_gpu_events({&event, 1}, now_));
 }

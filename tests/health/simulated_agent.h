@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "health/monitor/node_health.h"
@@ -28,6 +29,9 @@ class SimulatedAgent {
   void logs(const std::string& text, const std::string& device = {});
   // Written so long ago.
   void logged(std::chrono::seconds ago, const std::string& text);
+  // What stands in the log when the agent comes: all of it is read at once.
+  using LoggedBefore = std::pair<std::chrono::seconds, std::string>;
+  void had_logged(const std::vector<LoggedBefore>& before);
   void tells(const GpuEvent& event);
   void kills(const std::vector<std::string>& gpus);
   void resets(const std::string& gpu);

@@ -339,6 +339,52 @@ TEST_CASE("names without end do not fill the memory, and faults outlive them") {
   CHECK(node.is_drained());
 }
 
+TEST_CASE("a fault outlives names that come after its own, and faults alone are bounded too") {
+  WatchedNode node;
+  const auto add = [&](const HealthFinding& finding) {
+    add_findings(node.streaks, {finding}, node.rules, {node.now, {}, {}});
+  };
+  node.run(a_failure("event.a", "gpu0"));
+  for (std::size_t i = 0; i < streaks_kept + 100; ++i) add(a_pass("zzz", "d" + std::to_string(i)));
+  CHECK(node.streaks.by_key.size() == streaks_kept);
+  CHECK(find_streak(node.streaks, "event.a", "gpu0") != nullptr);
+  CHECK(node.is_drained());
+  for (std::size_t i = 0; i < streaks_kept + 100; ++i) {
+    add(a_failure("event.b", "d" + std::to_string(i)));
+  }
+  CHECK(node.streaks.by_key.size() == streaks_kept);
+}
+
+TEST_CASE("what the log told of no device passes when all devices do") {
+  WatchedNode node;
+  HealthFinding nameless = a_failure("gpu.xid", "", {Remedy::reset, {}, false});
+  nameless.source = "kmsg";
+  node.run(nameless);
+  CHECK(node.is_drained());
+  note_reboot(node.streaks, node.now);
+  node.now += clear_after_event;
+  node.run({a_pass("gpu.xid", "gpu0"), a_failure("gpu.xid", "gpu1")}, 3);
+  CHECK(find_streak(node.streaks, "gpu.xid", "")->fault);
+  node.run({a_pass("gpu.xid", "gpu0"), a_pass("gpu.xid", "gpu1")}, 3);
+  CHECK_FALSE(find_streak(node.streaks, "gpu.xid", "")->fault);
+}
+
+TEST_CASE("a fault says until when it stands") {
+  StandingFault fault;
+  fault.finding = a_failure("event.a");
+  fault.persistence = Persistence::event;
+  const auto until = [&](Remedy remedy) {
+    fault.severity.remedy = remedy;
+    return stands_until(fault);
+  };
+  CHECK(until(Remedy::drain) == "its check has passed for a time");
+  CHECK(until(Remedy::reset) == "a reset");
+  CHECK(until(Remedy::reboot) == "a reboot");
+  CHECK(until(Remedy::rma) == "somebody says that it was repaired");
+  fault.repaired_at = from_ms(1);
+  CHECK(until(Remedy::reboot) == "its check has passed for a time");
+}
+
 TEST_CASE("reasons are written and recognised") {
   HealthFinding finding = a_failure("ib.symbol", "mlx5_3:1");
   finding.serial = "MT24";

@@ -104,6 +104,7 @@ NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "power.default")
 INDEXED(nvmlDeviceGetClockInfo, "clock.", "graphics", "sm", "mem", "video")
 INDEXED(nvmlDeviceGetMaxClockInfo, "clock.max.", "graphics", "sm", "mem", "video")
 INDEXED(nvmlDeviceGetApplicationsClock, "clock.app.", "graphics", "sm", "mem", "video")
+INDEXED(nvmlDeviceGetDefaultApplicationsClock, "clock.default.", "graphics", "sm", "mem", "video")
 INDEXED(nvmlDeviceGetTemperature, "temp.", "gpu")
 INDEXED(nvmlDeviceGetTemperatureThreshold, "temp.", "shutdown", "slowdown", "memory_max", "gpu_max")
 
