@@ -133,6 +133,7 @@ void print_figures(const Result<TcpFigures>& figures) {
   if (figures) {
     print_probe_value("tcp_gbps", "", figures->gbps);
     print_probe_value("tcp_latency_us", "", figures->round_trip_us);
+    print_probe_value(probe_waited_word, "", figures->waited_pct);
   } else {
     print_probe_error("tcp_gbps", "", figures.error().message);
     print_probe_error("tcp_latency_us", "", figures.error().message);

@@ -6,6 +6,7 @@
 //   metric device absent TEXT     what measures it is not there
 //   metric device COUNT fail TEXT   of counted faults, unless there is none: which;
 //   metric device COUNT warn TEXT   `warn` where all of them are slight
+//   waited_pct - PERCENT          of its time the probe waited for a processor: no metric
 //   metric device bits ROUND HEX    a checksum that has to be compared with others (product_bits.h)
 //
 // The node itself is the device "-". Standard library only: programs of other compilers use it.
@@ -20,6 +21,7 @@
 namespace muster {
 
 inline constexpr std::string_view probe_node_device = "-";
+inline constexpr std::string_view probe_waited_word = "waited_pct";
 inline constexpr std::size_t probe_text_max = 300;
 
 // One line of readable characters, whatever a library said.

@@ -103,6 +103,13 @@ std::optional<BitsLine> read_bits(std::string_view line) {
   return BitsLine{*round, {device == probe_node_device ? "" : std::string(device), *bits}};
 }
 
+// "waited_pct - 12.5"
+std::optional<double> read_waited(std::string_view line) {
+  if (take_word(line) != probe_waited_word || take_word(line) != probe_node_device)
+    return std::nullopt;
+  return number_in(line);
+}
+
 // A device that said why it ended is unknown, unless it was wrong before.
 void add_judged(ProbeOutput& output, std::span<const ProductBits> bits) {
   for (PerformanceSample& judged : judge_product_bits(bits)) {
@@ -170,6 +177,11 @@ ProbeOutput read_probe_output(std::string_view text) {
     if (told && bits.size() < product_bits_max &&
         rounds.emplace(told->said.device, told->round).second) {
       bits.push_back(told->said);
+      continue;
+    }
+    const auto waited = end == std::string_view::npos ? std::nullopt : read_waited(line);
+    if (waited) {
+      output.waited_pct = std::max(output.waited_pct, *waited);
       continue;
     }
     auto sample = end == std::string_view::npos ? std::nullopt : read_line(line);

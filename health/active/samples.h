@@ -25,6 +25,7 @@ struct ProbeOutput {
   std::vector<PerformanceSample> samples;  // in the order of their lines, each device once
   std::size_t refused = 0;                 // lines that are none
   std::string first_refused;               // its readable characters
+  double waited_pct = 0;                   // of its time the probe waited for a processor
 };
 
 ProbeOutput read_probe_output(std::string_view text);

@@ -1,7 +1,9 @@
 #include "health/active/tcp_bulk.h"
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -20,16 +22,35 @@ struct StreamReceipt {
   ProbeMoment last = ProbeMoment::min();
 };
 
+// Of the calling thread: on a processor that others have. Kernels without accounts tell none.
+double waited_ns() {
+  std::ifstream accounts("/proc/thread-self/schedstat");
+  double ran = 0;
+  double waited = 0;
+  return accounts >> ran >> waited ? waited : 0;
+}
+
+template <class Outcome>
+struct Outcomes {
+  std::vector<Outcome> of_streams;
+  double waited = 0;  // part of the time, on the average
+};
+
 // Each stream's outcome, or the first error.
 template <class Outcome>
-Result<std::vector<Outcome>> on_each(std::vector<ProbeSocket>& streams,
-                                     const std::function<Result<Outcome>(ProbeSocket&)>& work) {
+Result<Outcomes<Outcome>> on_each(std::vector<ProbeSocket>& streams,
+                                  const std::function<Result<Outcome>(ProbeSocket&)>& work) {
   std::vector<Result<Outcome>> results(streams.size(), Error{"not run"});
+  std::vector<double> waits_ns(streams.size(), 0);
+  const auto began = Clock::now();
   std::vector<std::thread> threads;
   std::string why;
   try {
     for (std::size_t i = 0; i < streams.size(); ++i)
-      threads.emplace_back([&, i] { results[i] = work(streams[i]); });
+      threads.emplace_back([&, i] {
+        results[i] = work(streams[i]);
+        waits_ns[i] = waited_ns();
+      });
   } catch (const std::system_error& error) {
     // The others end at once rather than at their deadline.
     why = std::string("cannot start a thread for each stream: ") + error.what();
@@ -37,11 +58,14 @@ Result<std::vector<Outcome>> on_each(std::vector<ProbeSocket>& streams,
   }
   for (std::thread& thread : threads) thread.join();
   if (!why.empty()) return Error{why};
-  std::vector<Outcome> outcomes;
+  Outcomes<Outcome> outcomes;
   for (const auto& result : results) {
     if (!result) return result.error();
-    outcomes.push_back(*result);
+    outcomes.of_streams.push_back(*result);
   }
+  const double took_ns = std::chrono::duration<double, std::nano>(Clock::now() - began).count();
+  const double all_ns = std::accumulate(waits_ns.begin(), waits_ns.end(), 0.0);
+  outcomes.waited = all_ns / (took_ns * static_cast<double>(streams.size()));
   return outcomes;
 }
 
@@ -73,13 +97,13 @@ Result<StreamReceipt> receive_until_end(ProbeSocket& stream, ProbeMoment until) 
 
 }  // namespace
 
-Status send_bulk(std::vector<ProbeSocket>& streams, std::chrono::milliseconds time,
+Result<double> send_bulk(std::vector<ProbeSocket>& streams, std::chrono::milliseconds time,
                  std::chrono::milliseconds grace) {
   const auto end = Clock::now() + time;
   const auto sent =
       on_each<Done>(streams, [&](ProbeSocket& stream) { return send_until(stream, end, grace); });
   if (!sent) return sent.error();
-  return Done{};
+  return sent->waited;
 }
 
 Result<BulkReceipt> receive_bulk(std::vector<ProbeSocket>& streams, ProbeMoment until) {
@@ -89,13 +113,14 @@ Result<BulkReceipt> receive_bulk(std::vector<ProbeSocket>& streams, ProbeMoment 
   BulkReceipt all;
   ProbeMoment first = ProbeMoment::max();
   ProbeMoment last = ProbeMoment::min();
-  for (const StreamReceipt& one : *received) {
+  for (const StreamReceipt& one : received->of_streams) {
     all.bytes += one.bytes;
     first = std::min(first, one.first);
     last = std::max(last, one.last);
   }
   if (last <= first) return Error{"too little came to measure its time"};
   all.took = last - first;
+  all.waited = received->waited;
   return all;
 }
 

@@ -13,11 +13,12 @@ namespace muster {
 struct BulkReceipt {
   std::uint64_t bytes = 0;
   std::chrono::nanoseconds took{0};  // from the first byte of any to the last of all
+  double waited = 0;                 // part of the time that streams waited for a processor
 };
 
 // Sends for this long, then ends that way of each stream. An error when the other side takes
-// nothing for `grace`.
-Status send_bulk(std::vector<ProbeSocket>& streams, std::chrono::milliseconds time,
+// nothing for `grace`. What BulkReceipt::waited is.
+Result<double> send_bulk(std::vector<ProbeSocket>& streams, std::chrono::milliseconds time,
                  std::chrono::milliseconds grace);
 
 // Until all streams have ended.

@@ -85,6 +85,7 @@ class Server {
     if (Status said = expect("up"); !said) return said;
     const auto receipt = receive_bulk(streams_, soon() + time_);
     if (!receipt) return receipt.error();
+    waited_ = receipt->waited;
     return control_.send_all("got " + std::to_string(receipt->bytes) + " " +
                                  std::to_string(receipt->took.count()) + "\n",
                              soon());
@@ -92,7 +93,10 @@ class Server {
 
   Status give_down() {
     if (Status said = expect("down"); !said) return said;
-    return send_bulk(streams_, time_, options_.grace);
+    const auto waited = send_bulk(streams_, time_, options_.grace);
+    if (!waited) return waited.error();
+    waited_ = std::max(waited_, *waited);
+    return Done{};
   }
 
   Result<TcpFigures> hear_figures() {
@@ -103,7 +107,7 @@ class Server {
     const auto gbps = probe_number<double>(words[1], 0, 1e6);
     const auto round_trip_us = probe_number<double>(words[2], 0, 1e9);
     if (!gbps || !round_trip_us) return unexpected_of_probe(*line);
-    return TcpFigures{*gbps, *round_trip_us};
+    return TcpFigures{*gbps, *round_trip_us, 100 * waited_};
   }
 
   Status expect(const std::string& word) {
@@ -118,6 +122,7 @@ class Server {
   ProbeSocket control_;
   std::vector<ProbeSocket> streams_;
   milliseconds time_{0};
+  double waited_ = 0;
 };
 
 // ---- the connecting half
@@ -134,7 +139,7 @@ class Client {
     if (!up) return up.error();
     const auto down = take_down();
     if (!down) return down.error();
-    const TcpFigures figures{std::min(*up, *down), *round_trip_us};
+    const TcpFigures figures{std::min(*up, *down), *round_trip_us, 100 * waited_};
     char text[80];
     std::snprintf(text, sizeof text, "figures %.6g %.6g\n", figures.gbps, figures.round_trip_us);
     if (Status said = control_.send_all(text, soon()); !said) return said.error();
@@ -183,8 +188,9 @@ class Client {
 
   Result<double> send_up() {
     if (Status said = control_.send_all("up\n", soon()); !said) return said.error();
-    if (Status sent = send_bulk(streams_, options_.time, options_.grace); !sent)
-      return sent.error();
+    const auto waited = send_bulk(streams_, options_.time, options_.grace);
+    if (!waited) return waited.error();
+    waited_ = *waited;
     const auto line = control_.receive_line(soon());
     if (!line) return line.error();
     const auto words = words_of_probe(*line);
@@ -199,6 +205,7 @@ class Client {
     if (Status said = control_.send_all("down\n", soon()); !said) return said.error();
     const auto receipt = receive_bulk(streams_, soon() + options_.time);
     if (!receipt) return receipt.error();
+    waited_ = std::max(waited_, receipt->waited);
     return gbps_of(*receipt);
   }
 
@@ -212,6 +219,7 @@ class Client {
   const TcpConnectOptions& options_;
   ProbeSocket control_;
   std::vector<ProbeSocket> streams_;
+  double waited_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // What two nodes get out of TCP: round trips of one byte, then as much as several streams carry,
 // one way and then the other. One half serves on a port for one partner that knows the token, the
-// other connects. Both say the same figures. Nothing is waited for without a limit; threads live
-// only during the call.
+// other connects. Both say the same figures, and how long their own host kept them waiting. Nothing
+// is waited for without a limit; threads live only during the call.
 //
 //   client                                     server
 //   muster-probe 1 TOKEN begin STREAMS MS  ->
@@ -32,6 +32,7 @@ inline constexpr std::chrono::milliseconds tcp_time_max{60'000};
 struct TcpFigures {
   double gbps = 0;           // of the slower way, what the receiver got
   double round_trip_us = 0;  // median
+  double waited_pct = 0;     // of the time, for a processor: of the half that says it
 };
 
 struct TcpServeOptions {

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 namespace muster {
@@ -54,6 +56,21 @@ void close_end(int& fd) {
   ::_exit(127);
 }
 
+// One folder of PATH that may not be searched makes execvp say that the tool may not be run, though
+// it is nowhere.
+bool is_somewhere(const std::string& tool) {
+  if (tool.find('/') != tool.npos) return ::access(tool.c_str(), F_OK) == 0 || errno == EACCES;
+  const char* path = std::getenv("PATH");
+  std::string_view folders = path == nullptr ? "" : path;
+  while (!folders.empty()) {
+    const std::string_view folder = folders.substr(0, folders.find(':'));
+    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
+    const std::string there = std::string(folder.empty() ? "." : folder) + "/" + tool;
+    if (::access(there.c_str(), F_OK) == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 ToolProcess::ToolProcess(const std::vector<std::string>& argv, std::size_t output_max)
@@ -87,7 +104,7 @@ void ToolProcess::start(const std::vector<std::string>& argv) {
   int why = 0;
   // Ends at once when the tool runs.
   if (pid_ > 0 && ::read(failure.reading, &why, sizeof why) == sizeof why) {
-    run_.is_found = why != ENOENT;
+    run_.is_found = why != ENOENT && (why != EACCES || is_somewhere(argv.front()));
     run_.errors = argv.front() + ": " + std::strerror(why);
   }
   close_end(failure.reading);

@@ -1,6 +1,7 @@
 #include "health/localise/measure_pairs.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "health/active/plan.h"
 #include "health/active/samples.h"
@@ -20,6 +21,8 @@ constexpr PairProbe verbs_probe{"ib-pair", "ib_write_bw_host_gbps", bits_of_a_by
 constexpr PairProbe nccl_probe{"gpu-nccl-pair", "two_node_allreduce_gb_per_s", 1};
 // A bandwidth and a latency of each HCA, on ports of their own.
 constexpr int ports_of_an_hca = 2;
+// Half of what makes a pair a slow one.
+constexpr double waited_pct_max = 2.5;
 // More would repeat themselves: what is wrong with one node is wrong with each of its tests.
 constexpr std::size_t complaints_max = 64;
 
@@ -151,6 +154,33 @@ bool counts(const PairTest& test, const NodeOutput& serving, const NodeOutput& c
   return !serving.is_void && !connecting.is_void;
 }
 
+double fastest_of(const std::vector<PairResult>& results) {
+  double fastest = 0;
+  for (const PairResult& one : results) fastest = std::max(fastest, one.gb_per_s.value_or(0));
+  return fastest;
+}
+
+// Whose host had no processor for its probe tells nothing of the way between two. What is as fast
+// as the others nobody held up. False: the test counts for nobody.
+bool was_free(const PairResult& result, double fastest, const NodeOutput& serving,
+              const NodeOutput& connecting, const std::vector<LocaliseNode>& nodes,
+              Localisation& localisation, PairsMeasured& measured) {
+  const double doubtful = fastest * (1 - LocaliseLimits{}.doubtful_below_median);
+  if (result.gb_per_s && *result.gb_per_s >= doubtful) return true;
+  bool is_free = true;
+  for (const auto& [node, output] :
+       {std::pair(result.test.a, &serving), std::pair(result.test.b, &connecting)}) {
+    const double waited_pct = read_probe_output(output->lines).waited_pct;
+    if (waited_pct < waited_pct_max) continue;
+    is_free = false;
+    localisation.leave_out(node);
+    measured.left_out.emplace(
+        nodes[node].name, "busy: its probe waited for a processor for " +
+                              std::to_string(std::lround(waited_pct)) + " % of the time");
+  }
+  return is_free;
+}
+
 }  // namespace
 
 PairsMeasured measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
@@ -161,16 +191,20 @@ PairsMeasured measure_pairs(Localisation& localisation, const std::vector<Locali
     const std::vector<NodeCommand> commands = commands_of(*round, nodes, options);
     std::vector<NodeOutput> outputs = on_nodes.run(commands);
     outputs.resize(commands.size(), {"", "there is no answer"});
+    std::vector<PairResult> results;
+    for (std::size_t i = 0; i < round->tests.size(); ++i)
+      results.push_back(result_of(round->tests[i], nodes, outputs[2 * i + 1], options));
+    const double fastest = fastest_of(results);
     for (std::size_t i = 0; i < round->tests.size(); ++i) {
-      const PairTest& test = round->tests[i];
+      const PairResult& result = results[i];
       const NodeOutput& serving = outputs[2 * i];
       const NodeOutput& connecting = outputs[2 * i + 1];
-      if (!counts(test, serving, connecting, nodes, localisation, measured)) continue;
-      const PairResult result = result_of(test, nodes, connecting, options);
+      if (!counts(result.test, serving, connecting, nodes, localisation, measured)) continue;
+      if (!was_free(result, fastest, serving, connecting, nodes, localisation, measured)) continue;
       if (!result.gb_per_s && measured.complaints.size() < complaints_max) {
         measured.complaints.push_back(
-            name_of(test, nodes) + ": " +
-            why_none(serving, connecting, probe_of(test, options).metric));
+            name_of(result.test, nodes) + ": " +
+            why_none(serving, connecting, probe_of(result.test, options).metric));
       }
       localisation.add(result);
     }

@@ -25,6 +25,20 @@ for host in h01 h02 h03 h04; do rate "$host" 100; done
 # The hosts of a sandbox share processors with all else on this machine.
 any=("$MUSTER" health pairs --cluster "$lab" --tcp --force --timeout 60s)
 pairs=("${any[@]}" --time 3s)
+# As `expect`, on processors that others leave to the probes: a busy machine tells nothing of paths,
+# says so, and names nobody.
+measured() {
+  local wanted=$1 try got; shift
+  for try in 1 2 3; do
+    "$@" >"$work/out" 2>"$work/err" </dev/null
+    got=$?
+    grep -q "busy: its probe waited" "$work/out" || break
+    [ "$got" -eq 3 ] || [ "$got" -eq "$wanted" ] || fail "a busy machine ended it with $got"
+  done
+  [ "$got" -eq "$wanted" ] && return
+  grep -q "busy: its probe waited" "$work/out" && skip "others use this machine's processors"
+  expect "$wanted" "$@"
+}
 
 # ---- words
 expect 2 "${pairs[@]}"
@@ -60,7 +74,7 @@ expect 0 env MUSTER_SYSROOT="$work/root" PATH="$work/bin:$PATH" "$MUSTER" agent 
 [ "$(grep '^nccl' "$work/out")" = "nccl 22809 1" ] || { cat "$work/out"; fail "not its NCCL"; }
 
 # ---- all of them good
-expect 0 "${pairs[@]}" --target sandbox
+measured 0 "${pairs[@]}" --target sandbox
 has err "measures pairs of 4 nodes over TCP: about 3.0s a round; 3 rounds"
 has err "round 1: 2 pairs"
 has out "no pair is slower than the others"
@@ -68,34 +82,34 @@ has out "4 nodes over TCP"
 
 # ---- one of them slow
 rate h03 40
-expect 1 "${pairs[@]}" --target sandbox
+measured 1 "${pairs[@]}" --target sandbox
 has out "slow: node h03"
 has out "% below the median"
 ! grep -qE "slow: .*h0[124]" "$work/out" || { cat "$work/out"; fail "a good one is named"; }
-expect 1 "${pairs[@]}" 'h[01-04]' -o json
+measured 1 "${pairs[@]}" 'h[01-04]' -o json
 cp "$work/out" "$work/slow.json"
 [ "$(grep -c '"kind"' "$work/slow.json")" = 1 ] || { cat "$work/out"; fail "not one verdict"; }
 has out '"kind": "node"'
 has out '"state": "slow"'
-expect 1 "${pairs[@]}" --target sandbox -o nagios
+measured 1 "${pairs[@]}" --target sandbox -o nagios
 has out "MUSTER WARNING - perf.tcp_pair h03 slow"
 # Below two leaves the other one's nodes tell of it.
 printf 'h01 a\nh02 a\nh03 b\nh04 b\n' >"$work/leaves"
-expect 1 "${pairs[@]}" --target sandbox --leaves "$work/leaves"
+measured 1 "${pairs[@]}" --target sandbox --leaves "$work/leaves"
 has out "slow: node h03"
 ! grep -qE "slow: .*h0[124]" "$work/out" || { cat "$work/out"; fail "a good one is named"; }
 rate h03 100
-expect 0 "${pairs[@]}" --target sandbox --leaves "$work/leaves"
+measured 0 "${pairs[@]}" --target sandbox --leaves "$work/leaves"
 # All of them alike, below what the profile asks for: nobody is named alone.
 printf 'profile: site\nfloors: {tcp_gbps: 0.2}\n' >"$work/site.yml"
-expect 1 "${pairs[@]}" --target sandbox --profile "$work/site.yml"
+measured 1 "${pairs[@]}" --target sandbox --profile "$work/site.yml"
 ! grep -q "slow: node" "$work/out" || { cat "$work/out"; fail "a node is named"; }
 
 # ---- beside a job
 begin_long_job long "$lab" sandbox h01
 expect 3 "${pairs[@]}" --target sandbox
 has err "not idle: h01: job long has it"
-expect 0 "${pairs[@]}" --target sandbox --idle-only
+measured 0 "${pairs[@]}" --target sandbox --idle-only
 has out "left out: h01: not idle: job long has it"
 has out "3 nodes over TCP"
 [ "$("$MUSTER" status long -o tsv --query status)" = Running ] || fail "the job was disturbed"

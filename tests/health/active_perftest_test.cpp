@@ -1,5 +1,10 @@
 #include "health/active/perftest.h"
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <random>
 
 #include "health/active/infiniband_probe.h"
@@ -142,6 +147,25 @@ TEST_CASE("a tool's output and code are taken, and one that is not there is told
   CHECK_FALSE(none.is_found);
   const ToolRun killed = run({"sh", "-c", "kill -9 $$"});
   CHECK(killed.exit_code == 137);
+}
+
+// To root every folder is open: its child is an ordinary user there.
+TEST_CASE("a folder of PATH that may not be searched makes no tool of one that is nowhere") {
+  const std::string closed = "/tmp/muster-closed-" + std::to_string(::getpid());
+  const bool is_root = ::geteuid() == 0;
+  REQUIRE(::mkdir(closed.c_str(), is_root ? 0700 : 0) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("PATH", (closed + ":/usr/bin:/bin").c_str(), 1);
+    const bool is_shut = !is_root || ::setuid(65534) == 0;
+    const bool is_right = is_shut && !run({"muster-no-such-tool"}).is_found &&
+                          run({"sh", "-c", "exit 0"}).is_found;
+    ::_exit(is_right ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  ::rmdir(closed.c_str());
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("a tool that takes too long is killed, and what it said is kept") {

@@ -1,12 +1,16 @@
 // Both halves of the TCP probe, in processes of their own on this host.
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <thread>
+#include <vector>
 
 #include "health/active/probe_door.h"
 #include "health/active/probe_socket.h"
@@ -126,6 +130,34 @@ TEST_CASE("two ends measure both ways, and say the same") {
   REQUIRE(theirs.is_good);
   CHECK(std::abs(theirs.figures.gbps / mine.figures.gbps - 1) < 1e-4);
   CHECK(std::abs(theirs.figures.round_trip_us / mine.figures.round_trip_us - 1) < 1e-4);
+}
+
+TEST_CASE("halves that share their processor with others say how long they waited for it") {
+  if (::access("/proc/thread-self/schedstat", R_OK) != 0) {
+    WARN("this kernel keeps no accounts");
+    return;
+  }
+  cpu_set_t all;
+  REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  std::atomic<bool> is_over = false;
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i) {
+    others.emplace_back([&] {
+      while (!is_over) continue;
+    });
+  }
+  ServingChild server(serving());
+  const auto mine = connect_tcp_probe(connecting(server.port()));
+  is_over = true;
+  for (std::thread& other : others) other.join();
+  ::sched_setaffinity(0, sizeof all, &all);
+  REQUIRE(mine);
+  CHECK(mine->waited_pct > 5);
+  CHECK(mine->waited_pct < 101);
 }
 
 TEST_CASE("who does not know the token is refused, and the partner is served all the same") {

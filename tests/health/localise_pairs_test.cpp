@@ -327,6 +327,51 @@ TEST_CASE("a node that somebody else has in the first round is blamed for nothin
   CHECK(said.verdicts.front().kind == LocaliseKind::clean);
 }
 
+// Nodes whose probes print what they waited for a processor, and are slower for it.
+class BusyNodes : public RunOnNode {
+ public:
+  BusyNodes(RunOnNode& nodes, std::string busy, bool is_slowed)
+      : nodes_(nodes), busy_(std::move(busy)), is_slowed_(is_slowed) {}
+
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+    std::vector<NodeOutput> outputs = nodes_.run(commands);
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      if (commands[i].node != busy_) continue;
+      const std::size_t connecting = i | 1;
+      if (is_slowed_) outputs[connecting].lines = "tcp_gbps - 1\n";
+      outputs[i].lines += "waited_pct - 31.4\n";
+    }
+    return outputs;
+  }
+
+ private:
+  RunOnNode& nodes_;
+  std::string busy_;
+  bool is_slowed_;
+};
+
+Said measured_busy(bool is_slowed) {
+  ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 8, .rails = 1}, {}, 0, 7);
+  ModelNodes on_nodes(fabric, false);
+  BusyNodes busy(on_nodes, "n5", is_slowed);
+  LocaliseSettings settings;
+  settings.seed = 3;
+  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  auto measured = measure_pairs(localisation, fabric.nodes(), busy, with_verbs(false));
+  return {measured.complaints, measured.left_out, localisation.verdicts()};
+}
+
+TEST_CASE("a node that had no processor for its probe is left out and blamed for nothing") {
+  const Said said = measured_busy(true);
+  CHECK(said.left_out ==
+        std::map<std::string, std::string>{
+            {"n5", "busy: its probe waited for a processor for 31 % of the time"}});
+  REQUIRE(said.verdicts.size() == 1);
+  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+  // As fast as the others it was not held up.
+  CHECK(measured_busy(false).left_out.empty());
+}
+
 TEST_CASE("a partner that a job took is no evidence: the suspect is named with another one") {
   int taken = 0;
   const auto said =

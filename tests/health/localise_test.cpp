@@ -102,6 +102,49 @@ TEST_CASE("a baseline of nothing calls nothing bad but silence and what is below
   CHECK(Baseline().read(3, std::nullopt) == PairReading::unknown);
 }
 
+TEST_CASE("two bad or silent pairs confirm a suspect, one of them with a known-good node") {
+  const LocaliseLimits limits;
+  constexpr double noise = 0.01;
+  const auto look = [](PairReading reading, bool with_good, double deviation) {
+    Look one;
+    one.reading = reading;
+    one.partner_is_good = with_good;
+    one.deviation = deviation;
+    return one;
+  };
+  const Look slow = look(PairReading::bad, true, -0.3);
+  const Look slow_too = look(PairReading::bad, false, -0.3);
+  const Look within_noise = look(PairReading::bad, true, -0.03);
+  const Look silent = look(PairReading::unknown, true, 0);
+  const Look silent_too = look(PairReading::unknown, false, 0);
+  const Look good = look(PairReading::good, true, 0);
+  const Look doubtful = look(PairReading::doubtful, true, -0.04);
+  struct Row {
+    std::vector<Look> looks;
+    SuspectState state;
+  };
+  const Row rows[] = {
+      {{}, SuspectState::open},
+      {{slow}, SuspectState::open},
+      {{slow, slow}, SuspectState::confirmed},
+      {{slow, slow_too}, SuspectState::confirmed},
+      {{slow_too, slow_too}, SuspectState::open},
+      {{within_noise, within_noise}, SuspectState::open},
+      {{silent}, SuspectState::open},
+      {{silent, silent}, SuspectState::confirmed},
+      {{silent, silent_too}, SuspectState::confirmed},
+      {{silent_too, silent_too}, SuspectState::open},
+      {{slow, silent}, SuspectState::open},
+      {{slow, slow, good}, SuspectState::cleared},
+      {{doubtful}, SuspectState::cleared},
+      {{slow, doubtful}, SuspectState::open},
+  };
+  for (const Row& row : rows) {
+    INFO(&row - rows);
+    CHECK(state_of(row.looks, noise, limits) == row.state);
+  }
+}
+
 TEST_CASE("the first round pairs all nodes below each leaf, the odd one waits") {
   Localisation localisation(nodes_below("aaaaabbbbc"), {}, with_seed(3));
   const auto round = localisation.next_round();
