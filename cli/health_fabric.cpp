@@ -1,9 +1,7 @@
 #include "cli/health_fabric.h"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -20,6 +18,7 @@
 #include "health/fabric/ber_tool.h"
 #include "health/host_facts.h"
 #include "health/name_pattern.h"
+#include "launcher/os/regular_file.h"
 #include "templates/duration.h"
 
 namespace muster {
@@ -165,15 +164,18 @@ std::function<BerReading()> ber_of(const HealthFabricOptions& options,
 UfmEvents read_ufm_log(const std::vector<std::string>& files, const CommonOptions& common) {
   UfmEventReader reader;
   for (const std::string& name : files) {
-    std::ifstream file(name, std::ios::binary);
-    std::array<char, 65536> part;
-    while (file) {
-      file.read(part.data(), static_cast<std::streamsize>(part.size()));
-      reader.feed({part.data(), static_cast<std::size_t>(file.gcount())});
-    }
-    if (file.eof()) continue;
+    const auto file = open_regular_file(name);
+    std::string part;
+    std::int64_t offset = 0;
+    bool is_read = static_cast<bool>(file);
+    do {
+      is_read = is_read && read_at(file->get(), offset, 65536, part);
+      if (is_read) reader.feed(part);
+      offset += static_cast<std::int64_t>(part.size());
+    } while (is_read && !part.empty());
+    if (is_read) continue;
     UfmEvents none;
-    none.error = name + ": it cannot be read";
+    none.error = file ? name + ": it cannot be read" : file.error().message;
     return none;
   }
   UfmEvents events = reader.done();

@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "launcher/os/fd.h"
+#include "launcher/os/regular_file.h"
+
 namespace muster {
 
 namespace {
@@ -29,20 +32,23 @@ Result<std::string> read_open(int fd, const std::string& path, std::size_t limit
                " KiB, which no job file is"};
 }
 
+// What a shell passes for `<(command)`: a pipe that has its writer.
+bool is_open_descriptor(const std::string& path) {
+  return path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/") ||
+         path == "/dev/stdin";
+}
+
 }  // namespace
 
 Result<std::string> read_input(const std::string& path, std::size_t limit_bytes) {
   if (path == "-") return read_open(STDIN_FILENO, "standard input", limit_bytes);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Error{"cannot read " + path + ": " + std::strerror(errno)};
-  struct stat facts {};
-  if (::fstat(fd, &facts) == 0 && S_ISDIR(facts.st_mode)) {
-    ::close(fd);
-    return Error{"cannot read " + path + ": it is a directory; name the YAML file in it"};
+  if (is_open_descriptor(path)) {
+    const Fd pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (pipe) return read_open(pipe.get(), path, limit_bytes);
   }
-  auto text = read_open(fd, path, limit_bytes);
-  ::close(fd);
-  return text;
+  const auto file = open_regular_file(path);
+  if (file) return read_open(file->get(), path, limit_bytes);
+  return errno == EISDIR ? Error{file.error().message + "; name the file in it"} : file.error();
 }
 
 FileView real_files() {

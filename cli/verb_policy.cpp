@@ -1,7 +1,6 @@
 // `muster policy show|test`: the restart rules in force, what they say of a log, and what they
 // would have made of the recorded runs. Starts, queues and changes nothing.
 #include <csignal>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -13,6 +12,7 @@
 #include "cli/policy_subject.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "launcher/os/regular_file.h"
 #include "scheduler/sentences.h"
 
 namespace muster {
@@ -70,7 +70,7 @@ Result<ExitStatus> status_of(const PolicyTestOptions& options) {
 Result<std::vector<std::string>> lines_of(const std::string& path) {
   std::vector<std::string> lines;
   if (path.empty()) return lines;
-  if (!std::ifstream(path)) return Error{"cannot read the log " + path};
+  if (const auto log = open_regular_file(path); !log) return log.error();
   std::istringstream text(last_lines_of_file(path, evidence_lines));
   for (std::string line; std::getline(text, line);) {
     if (line.ends_with('\r')) line.pop_back();

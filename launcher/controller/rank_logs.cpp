@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <system_error>
+
+#include "launcher/os/whole_file.h"
 
 namespace muster {
 
@@ -15,8 +18,13 @@ namespace {
 // Half of the usual soft limit of 1024 descriptors; the rest is for links and clients.
 constexpr std::size_t open_files_limit = 512;
 
-// An agent keeps what is not acknowledged: more than this was never lost, it is a broken message.
-constexpr std::int64_t longest_gap_bytes = std::int64_t{64} << 30;
+// No rank writes so much: it is a broken message.
+constexpr std::int64_t offset_most = std::int64_t{1} << 62;
+
+// Beside a log, once bytes of it were lost: how many more the rank wrote than it has.
+std::filesystem::path note_of_loss(std::filesystem::path log) {
+  return log.replace_extension(".lost");
+}
 
 Error failed(const std::string& what, const std::filesystem::path& path) {
   return Error{"cannot " + what + " " + path.string() + ": " + std::strerror(errno)};
@@ -55,13 +63,15 @@ Result<RankLogs::File*> RankLogs::open(const JobId& job, AttemptId attempt, Rank
   if (descriptor < 0) return failed("open the log", path);
   struct stat status {};
   ::fstat(descriptor, &status);
-  return &files_.emplace(key, File{descriptor, status.st_size}).first->second;
+  const auto note = note_of_loss(path);
+  const std::int64_t lost = std::atoll(text_of_file(note).c_str());
+  return &files_.emplace(key, File{descriptor, status.st_size, lost, note}).first->second;
 }
 
 Result<std::int64_t> RankLogs::size(const JobId& job, AttemptId attempt, RankId rank) {
   auto file = open(job, attempt, rank);
   if (!file) return file.error();
-  return (*file)->size;
+  return (*file)->written();
 }
 
 Result<std::int64_t> RankLogs::write(const JobId& job, AttemptId attempt, RankId rank,
@@ -74,34 +84,36 @@ Result<std::int64_t> RankLogs::write(const JobId& job, AttemptId attempt, RankId
                  job.value + ": " + why.message};
   };
   if (offset < 0) return cannot_write(Error{"the output begins before the log"});
-  if (offset > file.size) {
-    if (auto filled = fill_gap(file, offset); !filled) return cannot_write(filled.error());
+  if (offset > offset_most) return cannot_write(Error{"the output begins beyond any end"});
+  if (offset > file.written()) {
+    if (auto noted = note_gap(file, offset); !noted) return cannot_write(noted.error());
   }
-  const auto known = static_cast<std::size_t>(file.size - offset);
-  if (known >= bytes.size()) return file.size;
+  const auto known = static_cast<std::size_t>(file.written() - offset);
+  if (known >= bytes.size()) return file.written();
   bytes.remove_prefix(known);
-  if (auto done = write_at(file.descriptor, bytes, file.size); !done) {
-    return cannot_write(done.error());
-  }
+  if (auto done = append(file, bytes); !done) return cannot_write(done.error());
+  return file.written();
+}
+
+Status RankLogs::append(File& file, std::string_view bytes) {
+  if (auto done = write_at(file.descriptor, bytes, file.size); !done) return done;
   file.size += static_cast<std::int64_t>(bytes.size());
-  return file.size;
+  return Done{};
 }
 
 // What was acknowledged once and is not here any more (this machine lost power, or somebody cut the
-// file) is not on the node either. The rest keeps its place.
-Status RankLogs::fill_gap(File& file, std::int64_t to) {
-  if (to - file.size > longest_gap_bytes) {
-    return Error{"the output continues at byte " + std::to_string(to) + " but the log has only " +
-                 std::to_string(file.size)};
+// file) is not on the node either. It takes no room: a node that counts wrongly, or means harm,
+// makes no file larger than what it sends.
+Status RankLogs::note_gap(File& file, std::int64_t to) {
+  const std::string words = "\n[muster: " + std::to_string(to - file.written()) +
+                            " bytes of the output were lost with this log]\n";
+  const std::int64_t lost = to - file.size - static_cast<std::int64_t>(words.size());
+  // First: with the note alone the log lacks a line, with the line alone the output its place.
+  if (!replace_file(file.note_of_loss, std::to_string(lost) + "\n", 0600, Durable::on_disk)) {
+    return Error{std::strerror(errno)};
   }
-  std::string words = "\n[muster: " + std::to_string(to - file.size) +
-                      " bytes of the output were lost with this log]";
-  words.resize(std::min(words.size(), static_cast<std::size_t>(to - file.size - 1)));
-  if (::ftruncate(file.descriptor, to) != 0) return Error{std::strerror(errno)};
-  if (auto done = write_at(file.descriptor, words, file.size); !done) return done;
-  if (auto done = write_at(file.descriptor, "\n", to - 1); !done) return done;
-  file.size = to;
-  return Done{};
+  file.lost = lost;
+  return append(file, words);
 }
 
 Status RankLogs::append_metrics(const JobId& job, AttemptId attempt, std::string_view lines) {

@@ -1,9 +1,11 @@
 // Writes what ranks said to `attempt-<n>/rank-<r>.log`, each byte once: a piece that overlaps what
-// is there already is cut; bytes that are missing before it are replaced by a line that says so.
-// Keeps a bounded number of files open.
+// is there already is cut; bytes that are missing before it are replaced by a line that says so,
+// and counted in `rank-<r>.lost`. Keeps a bounded number of files open.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -23,7 +25,7 @@ class RankLogs {
   RankLogs(const RankLogs&) = delete;
   RankLogs& operator=(const RankLogs&) = delete;
 
-  // Bytes already in the log: where the agent goes on.
+  // Bytes of the rank's output that need not come again: where the agent goes on.
   Result<std::int64_t> size(const JobId& job, AttemptId attempt, RankId rank);
   // The new size, which is what may be acknowledged.
   Result<std::int64_t> write(const JobId& job, AttemptId attempt, RankId rank, std::int64_t offset,
@@ -36,9 +38,13 @@ class RankLogs {
   struct File {
     int descriptor = -1;
     std::int64_t size = 0;
+    std::int64_t lost = 0;  // less than nothing: the words about it are longer
+    std::filesystem::path note_of_loss;
+    std::int64_t written() const { return std::max<std::int64_t>(0, size + lost); }  // by the rank
   };
 
-  static Status fill_gap(File& file, std::int64_t to);
+  static Status append(File& file, std::string_view bytes);
+  static Status note_gap(File& file, std::int64_t to);
   Result<File*> open(const JobId& job, AttemptId attempt, RankId rank);
 
   Home home_;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "launcher/os/fd.h"
+#include "launcher/os/regular_file.h"
 
 namespace muster {
 
@@ -57,8 +58,8 @@ bool read_whole(int fd, std::string& out) {
 
 std::string text_of_file(const std::filesystem::path& path) {
   std::string text;
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file || !read_whole(file.get(), text)) text.clear();
+  const auto file = open_regular_file(path.string());
+  if (!file || !read_whole(file->get(), text)) text.clear();
   return text;
 }
 

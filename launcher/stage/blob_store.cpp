@@ -12,6 +12,7 @@
 #include <random>
 
 #include "launcher/stage/file_facts.h"
+#include "launcher/stage/sparse_write.h"
 #include "launcher/stage/stage_error.h"
 
 namespace muster {
@@ -92,8 +93,9 @@ Result<StoredBlob> copy_and_hash(const Fd& source, const fs::path& name, Fd& tar
     return hash_to_end(target, target_name, [](const std::string&) -> Status { return Done{}; });
   }
   return hash_to_end(source, name, [&](const std::string& piece) -> Status {
-    if (!write_all(target.get(), piece)) return stage_error("write", target_name, errno);
-    return Done{};
+    const bool is_last = piece.size() < piece_bytes;
+    if (write_sparse(target.get(), piece) && (!is_last || end_sparse(target.get()))) return Done{};
+    return stage_error("write", target_name, errno);
   });
 }
 
@@ -122,7 +124,7 @@ Status BlobWriter::append(std::int64_t offset, std::string_view bytes) {
     return Error{"blob " + expected_hash_ + ": a piece at offset " + std::to_string(offset) +
                  " came after " + std::to_string(size_bytes_) + " bytes"};
   }
-  if (!write_all(file_.get(), bytes)) {
+  if (!write_sparse(file_.get(), bytes)) {
     return stage_error("write", blob_path(root_, expected_hash_), errno);
   }
   hash_.add(bytes);
@@ -136,6 +138,7 @@ Status BlobWriter::finish() {
     return Error{"blob " + expected_hash_ + " arrived damaged: its " +
                  std::to_string(size_bytes_) + " bytes have the hash " + hash};
   }
+  if (!end_sparse(file_.get())) return stage_error("write", blob_path(root_, hash), errno);
   Status settled = settle(root_, hash, temporary_, file_);
   if (settled) temporary_.clear();
   return settled;

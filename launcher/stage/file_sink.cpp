@@ -10,6 +10,7 @@
 
 #include "launcher/stage/beneath.h"
 #include "launcher/stage/remove_tree.h"
+#include "launcher/stage/sparse_write.h"
 #include "launcher/stage/stage_error.h"
 
 namespace muster {
@@ -133,7 +134,7 @@ Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t 
                  " from node " + std::to_string(node_index) + " came out of order"};
   }
   Arriving& arriving = found->second;
-  if (!write_all(arriving.file.get(), bytes)) {
+  if (!write_sparse(arriving.file.get(), bytes)) {
     return stage_error("write", root_ / entry.path, errno);
   }
   arriving.content.add(bytes);
@@ -141,7 +142,8 @@ Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t 
   if (!last) return Done{};
 
   const int mode = (entry.mode & 0777) | 0600;
-  if (::fchmod(arriving.file.get(), static_cast<mode_t>(mode)) != 0) {
+  if (!end_sparse(arriving.file.get()) ||
+      ::fchmod(arriving.file.get(), static_cast<mode_t>(mode)) != 0) {
     return stage_error("write", root_ / entry.path, errno);
   }
   Arrived arrived{entry, arriving.gathered, arriving.content.finish()};

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <set>
@@ -28,31 +29,45 @@ constexpr int executable_bits = 0111;
 // Copied between two signs of life: seconds even on a disk that is very slow.
 constexpr std::size_t copy_step_bytes = std::size_t{64} << 20;
 
-// The whole of `from` into `to`, sharing the blocks where the file system can; false leaves errno.
+// `from`'s bytes between two offsets to the same place in `to`; false leaves errno.
+template <class Alive>
+bool copy_range(const Fd& from, Fd& to, off_t at, off_t end, Alive alive) {
+  std::string piece;
+  while (at < end) {
+    alive();
+    off_t target = at;
+    const std::size_t step = std::min(static_cast<std::size_t>(end - at), copy_step_bytes);
+    const ssize_t copied = ::copy_file_range(from.get(), &at, to.get(), &target, step, 0);
+    if (copied > 0 || (copied < 0 && errno == EINTR)) continue;
+    const bool is_unsupported = copied < 0 && (errno == EXDEV || errno == EINVAL ||
+                                               errno == EOPNOTSUPP || errno == ENOSYS ||
+                                               errno == EPERM);
+    if (!is_unsupported) return copied == 0;
+    if (!read_at(from.get(), at, std::min(step, std::size_t{1} << 20), piece)) return false;
+    if (piece.empty()) return true;
+    if (::lseek(to.get(), at, SEEK_SET) < 0 || !write_all(to.get(), piece)) return false;
+    at += static_cast<off_t>(piece.size());
+  }
+  return true;
+}
+
+// The whole of `from` into `to`, sharing the blocks where the file system can, and leaving holes
+// where it knows of them; false leaves errno.
 template <class Alive>
 bool copy_content(const Fd& from, Fd& to, Alive alive) {
   if (::ioctl(to.get(), FICLONE, from.get()) == 0) return true;
-  ssize_t copied = 0;
-  bool began = false;
-  do {
-    alive();
-    copied = ::copy_file_range(from.get(), nullptr, to.get(), nullptr, copy_step_bytes, 0);
-    began = began || copied > 0;
-  } while (copied > 0 || (copied < 0 && errno == EINTR));
-  if (copied == 0) return true;
-  const bool unsupported = errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP ||
-                           errno == ENOSYS || errno == EPERM;
-  if (began || !unsupported) return false;
-
-  std::string piece;
-  std::int64_t offset = 0;
-  do {
-    alive();
-    if (!read_at(from.get(), offset, std::size_t{1} << 20, piece)) return false;
-    if (!write_all(to.get(), piece)) return false;
-    offset += static_cast<std::int64_t>(piece.size());
-  } while (!piece.empty());
-  return true;
+  struct stat facts {};
+  if (::fstat(from.get(), &facts) != 0) return false;
+  for (off_t at = 0; at < facts.st_size;) {
+    off_t data = ::lseek(from.get(), at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;  // a hole to the end
+    if (data < 0) data = at;
+    off_t end = ::lseek(from.get(), data, SEEK_HOLE);
+    if (end < 0) end = facts.st_size;
+    if (!copy_range(from, to, data, end, alive)) return false;
+    at = end;
+  }
+  return ::ftruncate(to.get(), facts.st_size) == 0;
 }
 
 // A private copy of a blob; in a read-only tree it carries the untouched mark.

@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
 #include "launcher/os/fd.h"
+#include "launcher/os/whole_file.h"
 #include "launcher/transport/base64.h"
 
 namespace muster {
@@ -104,7 +104,7 @@ void KnownHostsFile::refresh() {
   read_at_ = now;
   lines_.clear();
   line_count_ = 0;
-  std::ifstream file(path_);
+  std::istringstream file(text_of_file(path_));
   for (std::string text; std::getline(file, text);) {
     if (auto line = parse_known_hosts_line(text, ++line_count_)) lines_.push_back(std::move(*line));
   }
