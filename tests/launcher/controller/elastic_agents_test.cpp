@@ -276,5 +276,113 @@ TEST_CASE("a node that comes back is given nothing before its earlier part is fo
   CHECK(agents.seen<NodeClean>().empty());
 }
 
+TEST_CASE("a node speaks of its own ranks, not of another's in the same attempt") {
+  Elastic agents;
+  const auto owner = agents.agent("n1");
+  const auto other = agents.agent("n2");
+  other->say(output_of("j", 0), "forged");
+  CHECK(other->take<OutputAck>().empty());
+  CHECK_FALSE(std::filesystem::exists(agents.home.rank_log(job, attempt_0, {0})));
+  RankEnded ended;
+  ended.job = job;
+  ended.status.code = 1;
+  other->say(ended);
+  CHECK(agents.observed.empty());
+  owner->say(output_of("j", 0), "true");
+  CHECK(owner->take<OutputAck>().size() == 1);
+  owner->say(ended);
+  REQUIRE(agents.seen<RankExited>().size() == 1);
+  CHECK(agents.seen<RankExited>()[0].node.value == "n1");
+  CHECK(agents.seen<RankExited>()[0].status.code == 1);
+}
+
+TEST_CASE("the end of a rank comes after the newest step of the job, and once") {
+  Elastic agents;
+  const auto wire = agents.agent("n1");
+  const auto step = [&wire](std::int64_t rank, std::int64_t number) {
+    Progress seen = a_beat(rank);
+    seen.step = number;
+    wire->say(seen);
+  };
+  const auto steps = [&agents] {
+    std::vector<std::int64_t> all;
+    for (const ProgressSeen& each : agents.seen<ProgressSeen>()) all.push_back(each.step);
+    return all;
+  };
+  RankEnded ended;
+  ended.job = job;
+  step(0, 5);
+  CHECK(steps() == std::vector<std::int64_t>{5});
+  step(0, 9);
+  step(1, 7);  // a rank that is behind
+  CHECK(steps() == std::vector<std::int64_t>{5});
+  wire->say(ended);
+  CHECK(steps() == std::vector<std::int64_t>{5, 9});
+  REQUIRE(agents.observed.size() == 3);
+  CHECK(std::holds_alternative<RankExited>(agents.observed.back()));
+  ended.rank = {1};
+  wire->say(ended);
+  CHECK(steps() == std::vector<std::int64_t>{5, 9});
+  agents.attempt().ranks[0].state = RankDone{};
+  ended.rank = {0};
+  wire->say(ended);
+  CHECK(agents.seen<RankExited>().size() == 2);
+}
+
+TEST_CASE("without a step the end of a rank comes alone") {
+  Elastic agents;
+  const auto wire = agents.agent("n1");
+  RankEnded ended;
+  ended.job = job;
+  wire->say(ended);
+  REQUIRE(agents.observed.size() == 1);
+  CHECK(std::holds_alternative<RankExited>(agents.observed[0]));
+}
+
+TEST_CASE("a node is told to stop once, and again when it is given another time or reason") {
+  Elastic agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  StopBegun stop{job, attempt_0, StopReason::canceled, "", Milliseconds{30'000}, {}};
+  const auto told = [&] {
+    agents.know(Decision{stop});
+    agents.perform();
+    return wire->take<StopAttempt>();
+  };
+  REQUIRE(told().size() == 1);
+  CHECK(told().empty());
+  stop.grace = Milliseconds{5'000};
+  const auto shorter = told();
+  REQUIRE(shorter.size() == 1);
+  CHECK(shorter[0].grace == Milliseconds{5'000});
+  stop.grace_max = Milliseconds{60'000};
+  CHECK(told().size() == 1);
+  stop.reason = StopReason::preempted;
+  CHECK(told().size() == 1);
+  CHECK(told().empty());
+}
+
+TEST_CASE("an attempt is over for a node when the journal knows its job's end and the attempt") {
+  Agents agents;
+  const auto over = [&agents](const char* name, std::int64_t number) {
+    return is_over(agents.state, *agents.store, {"n1"}, {name}, {number});
+  };
+  agents.end_job("ended");
+  JobRow going_on;
+  going_on.name = "going_on";
+  going_on.attempts = 1;
+  REQUIRE(agents.store->append({}, {going_on}));
+  CHECK(over("ended", 0));
+  CHECK_FALSE(over("ended", 1));
+  CHECK_FALSE(over("ended", -1));
+  CHECK_FALSE(over("going_on", 0));  // of which this controller knows nothing
+  CHECK_FALSE(over("unknown", 0));
+  Job live;
+  live.id = {"live"};
+  live.next_attempt = 2;
+  agents.state.jobs[live.id] = live;
+  CHECK(over("live", 1));
+  CHECK_FALSE(over("live", 2));
+}
+
 }  // namespace
 }  // namespace muster

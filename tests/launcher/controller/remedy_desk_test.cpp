@@ -19,7 +19,7 @@ using namespace muster;
 
 namespace {
 
-struct Desk {
+struct RemedyWorld {
   boost::asio::io_context io;
   FakeTransport transport;
   State state;
@@ -78,7 +78,7 @@ struct Desk {
 }  // namespace
 
 TEST_CASE("an agent is asked once on each connection, and what it says is journaled once") {
-  Desk desk;
+  RemedyWorld desk;
   auto wire = desk.reach("agent1", 0);
   desk.begin(RemedyStep::reset);
   desk.desk.perform({});
@@ -112,7 +112,7 @@ TEST_CASE("an agent is asked once on each connection, and what it says is journa
 }
 
 TEST_CASE("a controller that is restarted asks the agent that was meant, and no other") {
-  Desk desk;
+  RemedyWorld desk;
   desk.begin(RemedyStep::reset);
   CHECK(desk.observed.empty());
   const std::string agent = GENERATE("agent1", "agent2");
@@ -122,7 +122,7 @@ TEST_CASE("a controller that is restarted asks the agent that was meant, and no 
 }
 
 TEST_CASE("what was not begun when a person took the node, or calls it sound, is not begun") {
-  Desk desk;
+  RemedyWorld desk;
   desk.begin(RemedyStep::reset);
   const bool drained = GENERATE(true, false);
   apply(desk.state, {from_ms(2), Observation{NodeDrainSet{{"n1"}, drained, "mine", {}}}});
@@ -134,7 +134,7 @@ TEST_CASE("what was not begun when a person took the node, or calls it sound, is
 }
 
 TEST_CASE("what is asked late has less time, and none when its time is over") {
-  Desk desk;
+  RemedyWorld desk;
   auto wire = desk.reach("agent1", 0);
   SECTION("late") {
     desk.begin(RemedyStep::reset, Milliseconds{120'000});
@@ -151,7 +151,7 @@ TEST_CASE("what is asked late has less time, and none when its time is over") {
 }
 
 TEST_CASE("a command of the controller's host is run when it was begun, and never again") {
-  Desk desk;
+  RemedyWorld desk;
   desk.begin(RemedyStep::reboot_from_here);
   REQUIRE(desk.run_here.size() == 1);
   CHECK(desk.run_here[0] == std::vector<std::string>{"smi", "-i", "3"});

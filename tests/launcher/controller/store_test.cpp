@@ -1,5 +1,7 @@
 #include "launcher/controller/store.h"
 
+#include <sqlite3.h>
+
 #include <fstream>
 
 #include "scheduler/apply.h"
@@ -328,6 +330,77 @@ TEST_CASE("only ended jobs are archived") {
   CHECK(store->set_archived({"old"}, true));
   CHECK_FALSE(store->set_archived({"live"}, true));
   CHECK(store->jobs({})->size() == 1);
+}
+
+// Counts how often SQLite has the disk keep what was written to the WAL.
+class CountingDisk {
+ public:
+  CountingDisk() {
+    usual_ = sqlite3_vfs_find(nullptr);
+    disk_ = *usual_;
+    disk_.zName = "counting";
+    disk_.xOpen = open;
+    REQUIRE(sqlite3_vfs_register(&disk_, 1) == SQLITE_OK);
+  }
+  ~CountingDisk() {
+    sqlite3_vfs_unregister(&disk_);
+    sqlite3_vfs_register(usual_, 1);
+  }
+  static inline int syncs = 0;
+
+ private:
+  // The usual file, whose methods are replaced by a copy that counts.
+  static int open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out) {
+    const int done = usual_->xOpen(usual_, name, file, flags, out);
+    if (done != SQLITE_OK || (flags & SQLITE_OPEN_WAL) == 0) return done;
+    static sqlite3_io_methods counting;
+    static const sqlite3_io_methods* original;
+    original = file->pMethods;
+    counting = *original;
+    counting.xSync = [](sqlite3_file* each, int how) {
+      ++syncs;
+      return original->xSync(each, how);
+    };
+    file->pMethods = &counting;
+    return done;
+  }
+  static inline sqlite3_vfs* usual_ = nullptr;
+  sqlite3_vfs disk_{};
+};
+
+TEST_CASE("what was appended is on the disk before anything is done about it") {
+  const CountingDisk disk;
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  for (int i = 0; i < 3; ++i) {
+    const int before = CountingDisk::syncs;
+    REQUIRE(store->append({submitted("a")}, {a_row("a", 10)}));
+    CHECK(CountingDisk::syncs > before);
+  }
+}
+
+TEST_CASE("of a batch that cannot be stored whole nothing is stored, and the next one is") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  sqlite3* other = nullptr;
+  REQUIRE(sqlite3_open((scratch.path() / "muster.db").c_str(), &other) == SQLITE_OK);
+  for (const char* table : {"record", "job"}) {
+    const std::string refuse = "CREATE TRIGGER no BEFORE INSERT ON " + std::string(table) +
+                               " WHEN new." + (table[0] == 'r' ? "job" : "name") +
+                               " = 'bad' BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    REQUIRE(sqlite3_exec(other, refuse.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+    const Status refused = store->append({submitted("good"), submitted("bad"), submitted("good")},
+                                         {a_row("good", 1), a_row("bad", 2), a_row("good", 1)});
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error().message, ContainsSubstring("no room"));
+    CHECK(store->records_of({"good"})->empty());
+    CHECK_FALSE(*store->job({"good"}));
+    REQUIRE(sqlite3_exec(other, "DROP TRIGGER no", nullptr, nullptr, nullptr) == SQLITE_OK);
+  }
+  sqlite3_close(other);
+  REQUIRE(store->append({submitted("good"), submitted("good")}, {a_row("good", 1)}));
+  CHECK(store->records_of({"good"})->size() == 2);
+  CHECK(*store->job({"good"}));
 }
 
 }  // namespace

@@ -44,5 +44,30 @@ TEST_CASE("a frame longer than the limit ends the stream instead of filling the 
   CHECK_THAT(frame.error().message, ContainsSubstring("longer than allowed"));
 }
 
+TEST_CASE("header and payload have a limit each, and what is as long as it is a frame") {
+  const auto lengths = [](std::uint32_t header, std::uint32_t payload) {
+    std::string bytes;
+    for (const std::uint32_t length : {header, payload}) {
+      for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(length >> shift);
+    }
+    return bytes;
+  };
+  const auto is_refused = [&](std::uint32_t header, std::uint32_t payload) {
+    FrameReader reader;
+    reader.feed(bytes_of(lengths(header, payload)));
+    return !reader.next();
+  };
+  CHECK_FALSE(is_refused(frame_header_limit_bytes, frame_payload_limit_bytes));
+  CHECK(is_refused(frame_header_limit_bytes + 1, 0));
+  CHECK(is_refused(0, frame_payload_limit_bytes + 1));
+  CHECK(is_refused(0, 0xffffffff));
+  const std::string longest(frame_payload_limit_bytes, 'x');
+  FrameReader reader;
+  reader.feed(bytes_of(encode_frame("h", longest)));
+  const auto frame = reader.next();
+  REQUIRE((frame && *frame));
+  CHECK((*frame)->payload == longest);
+}
+
 }  // namespace
 }  // namespace muster
