@@ -1,8 +1,6 @@
 #include "cli/ensure_controller.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +13,9 @@
 #include "cli/build_id.h"
 #include "cli/log_tail.h"
 #include "cli/terminal.h"
+#include "launcher/controller/own_home.h"
+#include "launcher/controller/supervisor.h"
+#include "launcher/os/lock_file.h"
 #include "launcher/os/own_program.h"
 
 namespace muster {
@@ -39,8 +40,6 @@ std::string reason(int error) {
 // The child: a session of its own, no terminal, output to the log.
 [[noreturn]] void become_controller(const std::string& program, const Home& home) {
   ::setsid();
-  std::error_code failure;
-  if (std::filesystem::create_directories(home.root, failure)) ::chmod(home.root.c_str(), 0700);
   const int null = ::open("/dev/null", O_RDWR);
   const int log = ::open(home.log().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   if (null < 0) ::_exit(1);
@@ -60,17 +59,7 @@ Error ended_while_starting(const std::string& how, const Home& home) {
   return Error{message + (tail.empty() ? " says nothing" : " ends with:\n" + tail)};
 }
 
-// A controller holds the lock from before it detaches to its end. Looking takes the lock for an
-// instant, which can turn another starting controller away: its command then starts one again.
-bool lock_is_held(const Home& home) {
-  const int fd = ::open(home.lock().c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0;
-  ::close(fd);
-  return held;
-}
-
-// One attempt at having a controller: our child until it detaches, then whoever holds the lock.
+// One attempt at having a controller: our child until it detaches, then whoever supervises one.
 class Starting {
  public:
   explicit Starting(const Home& home) : home_(home) {}
@@ -89,8 +78,9 @@ class Starting {
         return ended_while_starting("ended with " + std::to_string(WEXITSTATUS(status)), home_);
       }
     }
-    return lock_is_held(home_) ? Status(Done{}) : spawn();
+    return is_locked(supervisor_lock(home_)) ? Status(Done{}) : spawn();
   }
+  bool has_child() const { return child_ > 0; }
 
  private:
   Status spawn() {
@@ -122,7 +112,19 @@ Result<ControllerClient> start_controller(const Home& home) {
     if (*client) return std::move(**client);
   }
   return Error{"the controller did not answer on " + home.socket().string() + " within " +
-               std::to_string(start_limit.count()) + " s; see " + home.log().string()};
+               std::to_string(start_limit.count()) + " s; " + home.log().string() +
+               " ends with:\n" + last_lines_of_file(home.log(), 2)};
+}
+
+// Its supervisor was killed, or it was started without one. The new one waits for its end. Where
+// none can be started the controller serves all the same, and the next command tries again.
+void supervise(const Home& home) {
+  if (is_locked(supervisor_lock(home))) return;
+  Starting starting(home);
+  const auto deadline = Clock::now() + start_limit;
+  while (starting.look() && starting.has_child() && Clock::now() < deadline) {
+    std::this_thread::sleep_for(1ms);
+  }
 }
 
 // Waits until the old controller has let go of its socket.
@@ -151,10 +153,12 @@ Result<VersionAnswer> version_of(ControllerClient& client) {
 }
 
 Result<ControllerClient> connect_or_start(const Home& home) {
+  if (auto ours = own_home(home); !ours) return ours.error();
   auto client = ControllerClient::connect(home);
   if (!client) return client.error();
-  if (*client) return std::move(**client);
-  return start_controller(home);
+  if (!*client) return start_controller(home);
+  supervise(home);
+  return std::move(**client);
 }
 
 // A controller that ends for idleness just then closes the connection: the next one is asked.
@@ -171,14 +175,7 @@ Result<VersionAnswer> version_of_running(const Home& home) {
 }  // namespace
 
 Status prepare_home(const Home& home) {
-  std::error_code failure;
-  std::filesystem::create_directories(home.root, failure);
-  const std::string cure = "; free space or set MUSTER_HOME to a directory that can be written";
-  if (failure) {
-    return Error{"cannot make the state directory " + home.root.string() + ": " +
-                 failure.message() + cure};
-  }
-  ::chmod(home.root.c_str(), 0700);
+  if (auto ours = own_home(home); !ours) return ours;
   const std::filesystem::path probe = home.root / (".write-test-" + std::to_string(::getpid()));
   const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const bool written = fd >= 0 && ::write(fd, "muster\n", 7) == 7;
@@ -187,7 +184,7 @@ Status prepare_home(const Home& home) {
   ::unlink(probe.c_str());
   if (written) return Done{};
   return Error{"cannot write to the state directory " + home.root.string() + ": " + reason(error) +
-               cure};
+               "; free space or set MUSTER_HOME to a directory that can be written"};
 }
 
 Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions& common) {

@@ -11,6 +11,7 @@
 #include "health/finding_words.h"
 #include "launcher/controller/home.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/private_directory.h"
 #include "launcher/os/whole_file.h"
 #include "launcher/wire/versioned_json.h"
 
@@ -38,7 +39,8 @@ std::string file_name(const std::string& kind, const std::string& host) {
 std::optional<std::filesystem::path> usual_state_file(const std::string& host,
                                                       const std::string& kind) {
   if (is_set("MUSTER_HOME") || is_set("XDG_STATE_HOME") || is_set("HOME")) {
-    return Home::from_environment().root / file_name(kind, host);
+    const Home home = Home::from_environment();
+    if (!home.root.empty()) return home.root / file_name(kind, host);
   }
   if (::geteuid() != 0) return std::nullopt;
   return std::filesystem::path("/var/lib/muster") / file_name(kind, host);
@@ -74,8 +76,9 @@ Status write_state_file(const std::filesystem::path& path, const std::string& te
   constexpr mode_t owner_only = 0600;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::error_code failed;
-  if (std::filesystem::create_directories(folder, failed)) ::chmod(folder.c_str(), 0700);
-  if (failed) return Error{"cannot make " + folder.string() + ": " + failed.message()};
+  if (!std::filesystem::exists(folder, failed)) {
+    if (auto made = open_private_directory(folder.string()); !made) return made.error();
+  }
   if (replace_file(path, text, owner_only, Durable::in_cache)) return Done{};
   return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
 }

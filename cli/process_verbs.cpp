@@ -4,12 +4,16 @@
 #include <cstdio>
 
 #include "cli/build_id.h"
+#include "cli/controller_client.h"
 #include "cli/exit_status.h"
 #include "cli/health_ready.h"
+#include "cli/terminal.h"
 #include "health/active/probe.h"
 #include "health/reader/node_reader.h"
 #include "launcher/agent/agent_main.h"
 #include "launcher/controller/controller_main.h"
+#include "launcher/controller/own_home.h"
+#include "launcher/controller/supervisor.h"
 #include "launcher/os/own_program.h"
 #include "launcher/relay/relay_main.h"
 
@@ -47,6 +51,51 @@ bool read_agent_options(const std::vector<std::string>& words, AgentOptions& opt
   return !options.controller.empty() && !options.node.empty();
 }
 
+constexpr Milliseconds stop_answer_limit{5000};
+
+struct Asked {
+  bool was_there = false;
+  int live_jobs = 0;
+};
+
+// A busy one is ended by its supervisor.
+Result<Asked> ask_to_end(const Home& home) {
+  auto client = ControllerClient::connect(home);
+  if (!client) return client.error();
+  if (!*client) return Asked{};
+  Asked asked{true, 0};
+  const auto answer = ask(**client, AskVersion{}, stop_answer_limit);
+  if (answer && std::holds_alternative<VersionAnswer>(*answer)) {
+    asked.live_jobs = std::get<VersionAnswer>(*answer).live_jobs;
+  }
+  auto again = ControllerClient::connect(home);
+  if (again && *again) (void)ask(**again, Shutdown{asked.live_jobs == 0}, stop_answer_limit);
+  return asked;
+}
+
+// The controller and its supervisor end in order. Ranks go on until their leases end, or another
+// controller takes them over.
+int stop_controller(const Home& home) {
+  const CommonOptions common;
+  if (auto ours = check_home(home); !ours) {
+    return complain(ours.error().message, internal_error, common);
+  }
+  const auto asked = ask_to_end(home);
+  const auto ended = stop_supervised(home);
+  if (!asked || !ended) {
+    const Error& why = asked ? ended.error() : asked.error();
+    return complain("cannot stop the controller: " + why.message, internal_error, common);
+  }
+  const bool was_there = asked->was_there || *ended;
+  notice(was_there ? "the controller is stopped" : "no controller was running", common);
+  if (asked->live_jobs == 0) return 0;
+  notice(std::to_string(asked->live_jobs) +
+             " unfinished job(s) have no controller: their ranks end with their leases, unless "
+             "one is started before, as `muster status` does",
+         common);
+  return 0;
+}
+
 }  // namespace
 
 int agent_process(const std::vector<std::string>& words) {
@@ -73,18 +122,25 @@ int controller_process(const std::vector<std::string>& words) {
   options.home = Home::from_environment();
   options.binary = own_program();
   options.build_id = own_build_id();
+  if (words == std::vector<std::string>{"--stop"}) return stop_controller(options.home);
+  bool is_detached = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool has_value = i + 1 < words.size();
     if (words[i] == "--detached") {
-      options.detached = true;
+      is_detached = true;
+    } else if (words[i] == "--supervised" && has_value &&
+               read_number(words[i + 1], options.supervisor) && options.supervisor > 2) {
+      ++i;
     } else if (words[i] == "--idle-limit" && has_value &&
                read_number(words[i + 1], options.idle_limit_s) && options.idle_limit_s >= 0) {
       ++i;
     } else {
-      return wrong_use("use: muster controller [--detached] [--idle-limit SECONDS]");
+      return wrong_use(
+          "use: muster controller [--detached] [--idle-limit SECONDS], or: muster controller "
+          "--stop");
     }
   }
-  return controller_main(options);
+  return is_detached ? supervisor_main(options) : controller_main(options);
 }
 
 }  // namespace muster

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "cli/ensure_controller.h"
 #include "cli/exit_status.h"
@@ -19,6 +18,7 @@
 #include "cli/terminal.h"
 #include "launcher/controller/store.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/whole_file.h"
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/model/exit_code.h"
@@ -50,10 +50,7 @@ std::string directory_name() {
 }
 
 Status write_file(const fs::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file) return Done{};
+  if (replace_file(path, text, 0600, Durable::in_cache)) return Done{};
   return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
 }
 

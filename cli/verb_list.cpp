@@ -1,4 +1,5 @@
-// `muster list`: the newest jobs, filtered. Reads the store; no controller is needed.
+// `muster list`: the newest jobs, filtered. Reads the store; for unfinished jobs a
+// controller is started (unserved.h).
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +8,7 @@
 #include "cli/job_table.h"
 #include "cli/list_options.h"
 #include "cli/terminal.h"
+#include "cli/unserved.h"
 #include "cli/verbs.h"
 #include "launcher/controller/home.h"
 #include "scheduler/model/exit_code.h"
@@ -14,12 +16,14 @@
 namespace muster {
 
 int list_jobs(const JobFilter& filter, const CommonOptions& common) {
-  const auto store = Store::open(Home::from_environment().root, Store::Mode::read_only);
+  const Home home = Home::from_environment();
+  const auto store = Store::open(home.root, Store::Mode::read_only);
   const auto rows = store ? (*store)->jobs(filter) : store.error();
   if (!rows) {
     complain(rows.error().message, common);
     return static_cast<int>(ExitCode::internal);
   }
+  serve_unfinished(home, **store, *rows, common);
   if (wants_table(common)) {
     if (rows->empty())
       notice("no jobs match", common);

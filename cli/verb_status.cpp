@@ -1,5 +1,6 @@
 // `muster status [JOB]`: without a job the newest ones and the nodes, with one everything about it.
-// Reads the store; only the nodes' links are asked from a controller, and only if one runs.
+// Reads the store; only the nodes' links are asked from a controller, and only if one runs. For
+// unfinished jobs one is started (unserved.h).
 #include <poll.h>
 
 #include <memory>
@@ -22,6 +23,7 @@
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
 #include "cli/time_text.h"
+#include "cli/unserved.h"
 #include "cli/verbs.h"
 #include "scheduler/model/names.h"
 #include "scheduler/summary.h"
@@ -41,6 +43,7 @@ int show_overview(const CommonOptions& common) {
   filter.limit = newest_jobs;
   const auto rows = (*store)->jobs(filter);
   if (!rows) return complain(rows.error().message, internal_error, common);
+  serve_unfinished(home, **store, *rows, common);
   const std::vector<NodeLine> nodes = nodes_if_running(home);
   if (wants_table(common)) {
     if (rows->empty())
@@ -145,6 +148,7 @@ int show_job(const std::string& typed, const CommonOptions& common) {
   if (!found) return without_job(home, found.error(), common);
   const auto history = history_of(*found);
   if (!history) return complain(history.error().message, internal_error, common);
+  serve_unfinished(home, *found->store, {found->row}, common);
   const std::string directory = home.job(found->id()).string();
   if (!wants_table(common)) {
     return print_document(report_document(found->row, *history, directory), common);

@@ -3,7 +3,9 @@
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
+#include <cstdio>
 #include <memory>
 
 namespace muster {
@@ -12,6 +14,15 @@ namespace {
 
 constexpr std::size_t log_limit_bytes = 4u << 20;
 
+// Each that a rotation makes too, whatever the mask is by then: it is the ranks'.
+spdlog::file_event_handlers for_owner_alone() {
+  spdlog::file_event_handlers handlers;
+  handlers.after_open = [](const std::string&, std::FILE* file) {
+    if (::fchmod(::fileno(file), 0600) != 0) throw spdlog::spdlog_ex("cannot set mode 0600");
+  };
+  return handlers;
+}
+
 }  // namespace
 
 void open_log(const std::filesystem::path& path, bool to_terminal) {
@@ -19,7 +30,7 @@ void open_log(const std::filesystem::path& path, bool to_terminal) {
     auto sink = to_terminal
                     ? spdlog::sink_ptr(std::make_shared<spdlog::sinks::stderr_sink_st>())
                     : spdlog::sink_ptr(std::make_shared<spdlog::sinks::rotating_file_sink_st>(
-                          path.string(), log_limit_bytes, 1));
+                          path.string(), log_limit_bytes, 1, false, for_owner_alone()));
     auto logger = std::make_shared<spdlog::logger>("controller", std::move(sink));
     logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
     logger->flush_on(spdlog::level::info);

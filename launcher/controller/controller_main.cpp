@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,15 +14,16 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
-#include <system_error>
 
 #include "launcher/controller/asio_timers.h"
 #include "launcher/controller/controller.h"
 #include "launcher/controller/controller_log.h"
+#include "launcher/controller/own_home.h"
 #include "launcher/controller/request_server.h"
 #include "launcher/controller/site_commands.h"
 #include "launcher/controller/store.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/lock_file.h"
 #include "launcher/os/whole_file.h"
 #include "launcher/relay/fan_out.h"
 #include "launcher/transport/transport_selector.h"
@@ -36,38 +36,23 @@ constexpr int cannot_work = static_cast<int>(ExitCode::internal);
 
 int fail(const std::string& sentence) {
   log_error(sentence);
-  std::cerr << "muster: " << sentence << "\n";
   return cannot_work;
 }
 
-// Held for the life of the process; the kernel lets go when it dies, however it dies. Nothing:
-// another process has it.
-Result<std::optional<Fd>> take_lock(const Home& home) {
-  Fd lock(::open(home.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock) {
-    return Error{"cannot write the state directory " + home.root.string() + ": " +
-                 std::strerror(errno) + " (set MUSTER_HOME to a directory you can write)"};
-  }
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return std::optional<Fd>();
-  return std::optional(std::move(lock));
-}
-
 // Nobody finds a controller whose state directory was removed, and what it journals is lost. It
-// ends; the ranks end with their leases.
+// ends; the ranks end with their leases. The lock's time says when this controller lived last.
 class HomeWatch {
  public:
   HomeWatch(boost::asio::io_context& io, const Fd& lock) : io_(io), timer_(io), lock_(lock) {
     look_later();
   }
-  bool is_gone() const {
-    struct stat facts {};
-    return ::fstat(lock_.get(), &facts) == 0 && facts.st_nlink == 0;
-  }
+  bool is_gone() const { return is_unlinked(lock_); }
 
  private:
-  static constexpr std::chrono::seconds interval{5};
+  static constexpr std::chrono::seconds interval = controller_sign_of_life;
 
   void look_later() {
+    ::futimens(lock_.get(), nullptr);
     timer_.expires_after(interval);
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
@@ -80,51 +65,6 @@ class HomeWatch {
   boost::asio::steady_timer timer_;
   const Fd& lock_;
 };
-
-// What the process that was called waits for: it ends as the start of the daemon does.
-constexpr char is_ready = 'R';
-constexpr char has_failed = 'F';  // and has said why in the log
-
-[[noreturn]] void end_like_the_start(int line) {
-  char word = 0;
-  ssize_t got = 0;
-  do {
-    got = ::read(line, &word, 1);
-  } while (got < 0 && errno == EINTR);
-  if (got <= 0) log_error("the controller was killed while starting, or crashed");
-  ::_exit(got == 1 && word == is_ready ? 0 : cannot_work);
-}
-
-// What the C library or a crash says goes to the log as well.
-void leave_terminal(const Home& home) {
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  const int log = ::open(home.log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  ::dup2(null, STDIN_FILENO);
-  ::dup2(log < 0 ? null : log, STDOUT_FILENO);
-  ::dup2(log < 0 ? null : log, STDERR_FILENO);
-  if (null > STDERR_FILENO) ::close(null);
-  if (log > STDERR_FILENO) ::close(log);
-  if (::chdir("/") != 0) ::_exit(cannot_work);
-}
-
-// In the daemon: where to say how the start went.
-Result<int> detach(const Home& home) {
-  int line[2];
-  if (::pipe2(line, O_CLOEXEC) != 0) {
-    return Error{std::string("cannot start the controller: ") + std::strerror(errno)};
-  }
-  const pid_t first = ::fork();
-  if (first < 0) return Error{std::string("cannot start the controller: ") + std::strerror(errno)};
-  if (first > 0) {
-    ::close(line[1]);
-    end_like_the_start(line[0]);
-  }
-  ::close(line[0]);
-  ::setsid();
-  if (const pid_t second = ::fork(); second != 0) ::_exit(second > 0 ? 0 : cannot_work);
-  leave_terminal(home);
-  return line[1];
-}
 
 // A link a node and a log a rank: the soft limit of 1024 is too small for 64 nodes of 8 ranks. More
 // than this is not needed, and programs that close every descriptor there could be inherit it.
@@ -230,42 +170,34 @@ Status serve_without_throwing(const ControllerOptions& options, const Fd& lock, 
   }
 }
 
-int serve_in_foreground(const ControllerOptions& options, const Fd& lock, mode_t users_mask) {
-  const auto served = serve_without_throwing(options, lock, users_mask, [] {});
-  return served ? 0 : fail(served.error().message);
-}
-
-int serve_detached(const ControllerOptions& options, const Fd& lock, mode_t users_mask) {
-  const auto line = detach(options.home);
-  if (!line) return fail(line.error().message);
-  const auto tell = [&line](char word) {
-    [[maybe_unused]] const ssize_t told = ::write(*line, &word, 1);
-  };
-  const auto served = serve_without_throwing(options, lock, users_mask, [&] { tell(is_ready); });
-  if (served) return 0;
-  log_error(served.error().message);
-  tell(has_failed);
-  return cannot_work;
+void tell_supervisor(const ControllerOptions& options) {
+  if (options.supervisor < 0) return;
+  [[maybe_unused]] const bool told = write_all(options.supervisor, {&controller_serves, 1});
+  ::close(options.supervisor);
 }
 
 }  // namespace
 
 int controller_main(const ControllerOptions& options) {
-  std::error_code error;
-  std::filesystem::create_directories(options.home.root, error);
-  if (!error) ::chmod(options.home.root.c_str(), 0700);
+  if (auto ours = own_home(options.home); !ours) {
+    std::cerr << "muster: " << ours.error().message << "\n";
+    return cannot_work;
+  }
   ::signal(SIGPIPE, SIG_IGN);
+  const bool is_child = options.supervisor >= 0;
+  if (is_child) ::fcntl(options.supervisor, F_SETFD, FD_CLOEXEC);
   const mode_t users_mask = ::umask(0077);  // while the log, the store and the lock are made
-  auto locked = take_lock(options.home);
-  open_log(options.home.log(), !options.detached);
+  auto locked = take_lock_file(options.home.lock());
+  open_log(options.home.log(), !is_child);
   if (!locked) return fail(locked.error().message);
   if (!*locked) {
     log_info("another controller serves " + options.home.root.string());
-    return 0;
+    return is_child ? another_controller_serves : 0;
   }
   raise_descriptor_limit();
-  return options.detached ? serve_detached(options, **locked, users_mask)
-                          : serve_in_foreground(options, **locked, users_mask);
+  const auto served = serve_without_throwing(options, **locked, users_mask,
+                                             [&options] { tell_supervisor(options); });
+  return served ? 0 : fail(served.error().message);
 }
 
 }  // namespace muster

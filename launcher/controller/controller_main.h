@@ -1,22 +1,33 @@
-// The `muster controller` process: lock, log, store, loop. Starts detached or in the foreground.
+// The `muster controller` process: lock, log, store, loop. In the foreground, or the child of a
+// supervisor (supervisor.h).
 #pragma once
 
 #include <string>
 
 #include "launcher/controller/home.h"
+#include "scheduler/model/clock.h"
 
 namespace muster {
+
+// What a child tells its supervisor, on the descriptor it was given, once clients can come.
+inline constexpr char controller_serves = 'R';
+
+// How often a controller that lives sets the time of its lock file.
+inline constexpr Seconds controller_sign_of_life{5};
+
+// What a child ends with when another controller has the state directory.
+inline constexpr int another_controller_serves = 75;
 
 struct ControllerOptions {
   Home home;
   std::string binary;    // the executable to push to nodes: this one
   std::string build_id;  // of it
-  bool detached = false;
+  int supervisor = -1;   // where to tell the supervisor; -1: in the foreground
   int idle_limit_s = 600;  // without live jobs and clients; 0: never ends by itself
 };
 
-// 0: ended by itself, was told to, or another controller holds the lock; 99: cannot work (said on
-// stderr and in controller.log).
+// 0: ended by itself, was told to, or (in the foreground) another controller holds the lock; 99:
+// cannot work (said on stderr; by a child in controller.log).
 int controller_main(const ControllerOptions& options);
 
 }  // namespace muster

@@ -1,12 +1,7 @@
 #include "launcher/controller/store.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <system_error>
-
 #include "launcher/controller/sqlite.h"
+#include "launcher/controller/store_file.h"
 #include "launcher/controller/store_schema.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/record_subject.h"
@@ -121,47 +116,6 @@ Result<std::vector<Record>> read_records(const Connection& connection, Statement
   return records;
 }
 
-// Whether the file is there; an Error: there is no telling.
-Result<bool> store_exists(const std::string& path) {
-  struct stat facts {};
-  if (::stat(path.c_str(), &facts) == 0) return true;
-  const int error = errno;
-  if (error == ENOENT) return false;
-  const std::string cure =
-      error == ENOTDIR ? " (set MUSTER_HOME to a directory)" : " (set MUSTER_HOME to your own)";
-  return Error{"cannot read the job store " + path + ": " +
-               std::generic_category().message(error) + cure};
-}
-
-bool is_read_only_place(const std::string& path) {
-  const std::string directory = std::filesystem::path(path).parent_path().string();
-  return ::access(directory.c_str(), W_OK) != 0;
-}
-
-// A reader of a WAL store makes files beside it. Where it cannot, and no change waits in a WAL, the
-// file alone is the whole store.
-Result<int> open_for_reading(Connection& connection, const std::string& path, int flags) {
-  if (auto opened = connection.open(path, flags); !opened) return opened.error();
-  auto version = schema_version(connection);
-  if (version || !is_read_only_place(path)) return version;
-  if (auto wal = store_exists(path + "-wal"); !wal || *wal) {
-    return Error{version.error().message + "; its latest changes lie in muster.db-wal, which " +
-                 "cannot be read where nothing can be written: copy the directory and set " +
-                 "MUSTER_HOME to the copy"};
-  }
-  if (auto opened = connection.open_unchanging(path); !opened) return opened.error();
-  return schema_version(connection);
-}
-
-int flags_of(Store::Mode mode) {
-  switch (mode) {
-    case Store::Mode::read_only: return SQLITE_OPEN_READONLY;
-    case Store::Mode::annotate: return SQLITE_OPEN_READWRITE;
-    case Store::Mode::read_write: break;
-  }
-  return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-}
-
 }  // namespace
 
 Store::Store(std::unique_ptr<Sqlite> sqlite) : sqlite_(std::move(sqlite)) {}
@@ -169,27 +123,17 @@ Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& home, Mode mode) {
   auto sqlite = std::make_unique<Sqlite>();
-  const std::string path = (home / "muster.db").string();
-  const auto exists = store_exists(path);
-  if (!exists) return exists.error();
-  if (mode == Mode::read_only && !*exists) {
-    sqlite->empty = true;
-    return std::unique_ptr<Store>(new Store(std::move(sqlite)));
-  }
   auto& connection = sqlite->connection;
   if (mode == Mode::read_write) {
-    if (auto opened = connection.open(path, flags_of(mode)); !opened) return opened.error();
-    auto ready = connection.run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;");
-    if (ready) ready = prepare_schema(connection);
-    if (!ready) return ready.error();
+    if (auto opened = open_store_file(connection, home); !opened) return opened.error();
   } else {
-    const auto version = open_for_reading(connection, path, flags_of(mode));
+    const auto version = read_store_file(connection, home, mode == Mode::annotate);
     if (!version) return version.error();
     sqlite->version = *version;
     sqlite->empty = *version == 0;
     if (mode == Mode::annotate && *version != store_version) {
-      return Error{"the job store " + path + " was written by an older muster: submit a job, or " +
-                   "run `muster nodes`, to bring it up to date"};
+      return Error{"the job store " + connection.path() + " was written by an older muster: " +
+                   "submit a job, or run `muster nodes`, to bring it up to date"};
     }
   }
   return std::unique_ptr<Store>(new Store(std::move(sqlite)));

@@ -11,7 +11,8 @@
 #include <span>
 #include <thread>
 
-#include "launcher/controller/home.h"
+#include "launcher/controller/supervisor.h"
+#include "launcher/os/lock_file.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {
@@ -21,7 +22,9 @@ class FakeController {
   // Bytes to send back for a request; the connection closes after them.
   using Answer = std::function<std::string(const ToController&)>;
 
-  FakeController(const Home& home, int connections, Answer answer) : answer_(std::move(answer)) {
+  FakeController(const Home& home, int connections, Answer answer)
+      : answer_(std::move(answer)),
+        supervisor_(std::move(**take_lock_file(supervisor_lock(home)))) {
     listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -57,6 +60,7 @@ class FakeController {
   }
 
   Answer answer_;
+  Fd supervisor_;  // nobody starts another for this one
   int listener_ = -1;
   std::thread thread_;
 };

@@ -47,10 +47,14 @@ until_true() {
   done
 }
 
-controller_pids() { pgrep -f "[m]uster controller" | while read -r pid; do
+processes_of_home() { pgrep -f "$1" | while read -r pid; do
   tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null \
     | grep -qxF "MUSTER_HOME=$MUSTER_HOME" && echo "$pid"
 done; true; }
+supervisor_pids() { processes_of_home "[m]uster controller --detached"; }
+serving_pids() { processes_of_home "[m]uster controller( --supervised| --idle-limit|$)"; }
+# Both, supervisors first: who kills them all in this order sees none started again.
+controller_pids() { supervisor_pids; serving_pids; }
 no_controller() { [ -z "$(controller_pids)" ]; }
 agent_pids() { pgrep -f "[m]uster.* agent serve .*$MUSTER_HOME/" || true; }
 # Processes of a job, wherever: by its name in their environment. Another test beside this one may

@@ -345,5 +345,32 @@ TEST_CASE("a file without tables is migrated to the current version") {
   CHECK(Store::open(scratch.path(), Store::Mode::read_write));
 }
 
+TEST_CASE("an empty store beside jobs is no new one: it is refused and left as it is") {
+  Scratch scratch;
+  const auto file = scratch.path() / "muster.db";
+  std::filesystem::create_directories(scratch.path() / "jobs" / "lost");
+  std::ofstream(file).close();
+  for (const auto mode : {Store::Mode::read_only, Store::Mode::read_write}) {
+    const auto store = Store::open(scratch.path(), mode);
+    REQUIRE_FALSE(store);
+    CHECK_THAT(store.error().message, ContainsSubstring("is empty, and there are jobs in"));
+  }
+  CHECK(std::filesystem::file_size(file) == 0);
+  // Before the first controller a job's directory is there without a store.
+  std::filesystem::remove(file);
+  CHECK(Store::open(scratch.path(), Store::Mode::read_only));
+  CHECK(Store::open(scratch.path(), Store::Mode::read_write));
+  CHECK_FALSE(std::filesystem::exists(scratch.path() / "muster.db.new"));
+}
+
+TEST_CASE("a store that a killed controller was about to make is made by the next one") {
+  Scratch scratch;
+  std::filesystem::create_directories(scratch.path() / "jobs" / "first");
+  std::ofstream(scratch.path() / "muster.db.new") << "half";
+  std::ofstream(scratch.path() / "muster.db.new-journal") << "half";
+  CHECK(Store::open(scratch.path(), Store::Mode::read_write));
+  CHECK(Store::open(scratch.path(), Store::Mode::read_only));
+}
+
 }  // namespace
 }  // namespace muster

@@ -91,7 +91,8 @@ TEST_CASE("holes of a result stay holes on its way back") {
   folder.directory("job");
   const std::string content = mostly_empty();
   {
-    const Fd file(::open((folder / "node/outputs/m").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    const fs::path path = folder / "node/outputs/m";
+    const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     REQUIRE(write_sparse(file.get(), content));
     REQUIRE(end_sparse(file.get()));
   }

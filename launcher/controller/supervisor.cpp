@@ -1,0 +1,291 @@
+#include "launcher/controller/supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <iostream>
+#include <vector>
+
+#include "launcher/controller/controller_log.h"
+#include "launcher/controller/own_home.h"
+#include "launcher/controller/restart_pause.h"
+#include "launcher/os/lock_file.h"
+#include "launcher/os/own_program.h"
+#include "launcher/os/whole_file.h"
+
+namespace muster {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int start_did_fail = static_cast<int>(ExitCode::internal);
+
+// What the process that was called is told beside `controller_serves`; the log says why.
+constexpr char start_failed = 'F';
+
+// A controller that is not our child is looked after so often.
+constexpr Milliseconds orphan_interval{250};
+// The controller's last words take a second, and a stopped one may be busy with its journal.
+constexpr std::chrono::seconds stop_limit{30};
+
+std::string errno_text() {
+  return std::strerror(errno);
+}
+
+Milliseconds time_since(Clock::time_point begun) {
+  return std::chrono::duration_cast<Milliseconds>(Clock::now() - begun);
+}
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return "was killed by signal " + std::to_string(WTERMSIG(status));
+  return "ended with " + std::to_string(WEXITSTATUS(status));
+}
+
+// The process that was called waits at the other end, and ends as the start does.
+class Starter {
+ public:
+  explicit Starter(Fd line) : line_(std::move(line)) {}
+  bool waits() const { return static_cast<bool>(line_); }
+  void tell(char word) {
+    [[maybe_unused]] const bool told = !line_ || write_all(line_.get(), std::string(1, word));
+    line_.reset();
+  }
+
+ private:
+  Fd line_;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const ControllerOptions& options, const Fd& lock, Fd signals, Fd starter)
+      : options_(options),
+        lock_(lock),
+        signals_(std::move(signals)),
+        starter_(std::move(starter)) {}
+
+  int run();
+
+ private:
+  bool takes_turn();
+  int one_life();
+  pid_t start(const Fd& line);
+  void take_signals(pid_t child);
+  bool pause(Milliseconds length);
+
+  const ControllerOptions& options_;
+  const Fd& lock_;
+  Fd signals_;
+  Starter starter_;
+  bool is_told_to_end_ = false;
+};
+
+int Supervisor::run() {
+  RestartPause pauses;
+  while (takes_turn()) {
+    const auto begun = Clock::now();
+    const int status = one_life();
+    const bool in_order = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (in_order || is_told_to_end_ || is_unlinked(lock_)) break;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == another_controller_serves) continue;
+    if (starter_.waits()) {
+      starter_.tell(start_failed);
+      return start_did_fail;
+    }
+    const Milliseconds length = pauses.after(time_since(begun));
+    open_log(options_.home.log(), false);
+    log_warning("the controller " + how_it_ended(status) + "; it is started again in " +
+                std::to_string(length.count()) + " ms");
+    if (!pause(length)) break;
+  }
+  starter_.tell(controller_serves);
+  return 0;
+}
+
+// False: there is nothing to do any more.
+bool Supervisor::takes_turn() {
+  for (bool has_waited = false;; has_waited = true) {
+    const auto lock = take_lock_file(options_.home.lock());
+    if (!lock || is_unlinked(lock_)) return false;
+    if (*lock) return !has_waited || ::access(options_.home.socket().c_str(), F_OK) == 0;
+    starter_.tell(controller_serves);
+    if (!pause(orphan_interval)) return false;
+  }
+}
+
+// From the start of a controller to its end, as waitpid tells it.
+int Supervisor::one_life() {
+  constexpr int never_lived = start_did_fail << 8;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return never_lived;
+  Fd line(ends[0]);
+  Fd childs_end(ends[1]);
+  const pid_t child = start(childs_end);
+  childs_end.reset();
+  if (child < 0) return never_lived;
+  while (true) {
+    int status = 0;
+    if (::waitpid(child, &status, WNOHANG) == child) return status;
+    pollfd ready[] = {{signals_.get(), POLLIN, 0}, {line.get(), POLLIN, 0}};
+    if (::poll(ready, line ? 2 : 1, -1) < 0) continue;
+    if (line && ready[1].revents != 0) {
+      char word = 0;
+      if (::read(line.get(), &word, 1) == 1) starter_.tell(word);
+      line.reset();
+    }
+    if (ready[0].revents != 0) take_signals(child);
+  }
+}
+
+pid_t Supervisor::start(const Fd& line) {
+  const std::string program = own_program();
+  const std::string number = std::to_string(line.get());
+  const std::string idle_limit = std::to_string(options_.idle_limit_s);
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::fcntl(line.get(), F_SETFD, 0);
+  ::execl(program.c_str(), "muster", "controller", "--supervised", number.c_str(), "--idle-limit",
+          idle_limit.c_str(), nullptr);
+  ::_exit(start_did_fail);
+}
+
+void Supervisor::take_signals(pid_t child) {
+  signalfd_siginfo seen{};
+  while (::read(signals_.get(), &seen, sizeof seen) == sizeof seen) {
+    if (seen.ssi_signo == SIGCHLD) continue;
+    is_told_to_end_ = true;
+    if (child > 0) ::kill(child, SIGTERM);
+  }
+}
+
+// False: told to end.
+bool Supervisor::pause(Milliseconds length) {
+  const auto begun = Clock::now();
+  while (!is_told_to_end_ && time_since(begun) < length) {
+    pollfd ready{signals_.get(), POLLIN, 0};
+    const Milliseconds left = length - time_since(begun);
+    if (::poll(&ready, 1, static_cast<int>(left.count())) > 0) take_signals(0);
+  }
+  return !is_told_to_end_;
+}
+
+[[noreturn]] void end_like_the_start(Fd line) {
+  char word = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(line.get(), &word, 1);
+  } while (got < 0 && errno == EINTR);
+  if (got <= 0) log_error("the supervisor was killed while it started the controller");
+  ::_exit(got == 1 && word == controller_serves ? 0 : start_did_fail);
+}
+
+// What the C library or a crash says goes to the log as well.
+void leave_terminal(const Home& home) {
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const Fd log(::open(home.log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  ::dup2(null.get(), STDIN_FILENO);
+  ::dup2(log ? log.get() : null.get(), STDOUT_FILENO);
+  ::dup2(log ? log.get() : null.get(), STDERR_FILENO);
+  if (::chdir("/") != 0) ::_exit(start_did_fail);
+}
+
+// In the daemon: where to say how the start went.
+Result<Fd> detach(const Home& home) {
+  const auto failed = [] { return Error{"cannot start the controller: " + errno_text()}; };
+  int line[2];
+  if (::pipe2(line, O_CLOEXEC) != 0) return failed();
+  const pid_t first = ::fork();
+  if (first < 0) return failed();
+  if (first > 0) {
+    ::close(line[1]);
+    end_like_the_start(Fd(line[0]));
+  }
+  ::close(line[0]);
+  ::setsid();
+  if (const pid_t second = ::fork(); second != 0) ::_exit(second > 0 ? 0 : start_did_fail);
+  leave_terminal(home);
+  return Fd(line[1]);
+}
+
+Fd signals_as_a_file() {
+  sigset_t ours;
+  ::sigemptyset(&ours);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ours, signal);
+  ::sigprocmask(SIG_BLOCK, &ours, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return Fd(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+int serve_as_daemon(const ControllerOptions& options, Fd starter) {
+  const auto lock = take_lock_file(supervisor_lock(options.home));
+  if (lock && *lock) {
+    // For who wants to stop us: the file is only believed while it is locked.
+    const std::string pid = std::to_string(::getpid()) + "\n";
+    if (::ftruncate((*lock)->get(), 0) == 0 && write_all((*lock)->get(), pid)) {
+      return Supervisor(options, **lock, signals_as_a_file(), std::move(starter)).run();
+    }
+  }
+  const bool is_served = lock && !*lock;  // by another supervisor
+  if (!is_served) log_error(lock ? "cannot write: " + errno_text() : lock.error().message);
+  Starter(std::move(starter)).tell(is_served ? controller_serves : start_failed);
+  return is_served ? 0 : start_did_fail;
+}
+
+Status wait_until_free(const std::filesystem::path& lock) {
+  const auto begun = Clock::now();
+  while (is_locked(lock)) {
+    if (Clock::now() - begun > stop_limit) {
+      return Error{"it did not end within " + std::to_string(stop_limit.count()) + " s: its lock " +
+                   lock.string() + " is held"};
+    }
+    ::poll(nullptr, 0, 10);
+  }
+  return Done{};
+}
+
+}  // namespace
+
+std::filesystem::path supervisor_lock(const Home& home) {
+  return home.root / "supervisor.lock";
+}
+
+int supervisor_main(const ControllerOptions& options) {
+  const auto fail = [](const Error& why) {
+    std::cerr << "muster: " << why.message << "\n";
+    return start_did_fail;
+  };
+  if (auto ours = own_home(options.home); !ours) return fail(ours.error());
+  open_log(options.home.log(), false);
+  auto starter = detach(options.home);
+  if (!starter) return fail(starter.error());
+  return serve_as_daemon(options, std::move(*starter));
+}
+
+Result<bool> stop_supervised(const Home& home) {
+  const auto lock = supervisor_lock(home);
+  const bool is_supervised = is_locked(lock);
+  const std::string text = text_of_file(lock);
+  pid_t pid = 0;
+  std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (is_supervised && (pid <= 0 || (::kill(pid, SIGTERM) != 0 && errno != ESRCH))) {
+    return Error{"cannot end the supervisor, process " + std::to_string(pid) + ": " + errno_text()};
+  }
+  for (const auto& each : {lock, home.lock()}) {
+    if (auto free = wait_until_free(each); !free) return free.error();
+  }
+  return is_supervised;
+}
+
+}  // namespace muster
