@@ -5,7 +5,6 @@
 
 #include "cli/drill_keys.h"
 #include "scheduler/model/names.h"
-#include "templates/connect_keys.h"
 #include "templates/duration.h"
 #include "templates/parse.h"
 #include "templates/path_form.h"
@@ -36,8 +35,6 @@ DrillSandbox read_sandbox(const Value& value) {
   sandbox.hosts = map.take("hosts").integer(1, most_hosts).value_or(sandbox.hosts);
   sandbox.private_home = map.take("private_home").boolean().value_or(false);
   sandbox.home_mib = map.take("home_mib").integer(1, most_home_mib);
-  const Value fan_out = map.take("fan_out");
-  if (fan_out.present()) sandbox.connect = read_fan_out(fan_out);
   map.finish();
   return sandbox;
 }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "scheduler/model/clock.h"
-#include "scheduler/model/compute.h"
 #include "templates/finding.h"
 #include "templates/job_file.h"
 
@@ -61,12 +60,8 @@ struct AgentTarget {
 struct ConnectionTarget {
   std::optional<std::string> node;
 };
-struct RelayTarget {
-  std::optional<std::string> node;
-};
 struct ControllerTarget {};
-using DrillTarget =
-    std::variant<RankTarget, AgentTarget, ConnectionTarget, RelayTarget, ControllerTarget>;
+using DrillTarget = std::variant<RankTarget, AgentTarget, ConnectionTarget, ControllerTarget>;
 
 struct KillProcess {
   DrillTarget target;
@@ -117,7 +112,6 @@ struct DrillSandbox {
   int hosts = 2;
   bool private_home = false;
   std::optional<int> home_mib;
-  std::optional<ConnectSettings> connect;  // its `fan_out`; otherwise the defaults
 };
 
 struct DrillExpectations {

@@ -7,8 +7,7 @@ const char* const drill_format = R"(The file:
   job: train.yml              the job; a path from this file on
   set: [a.b=value]            as --set of `muster run`
   sandbox: {hosts: 3}         hosts of its own, where the job then runs; also
-                              private_home: true, home_mib: 1100 (for `fill`; jobs want 1024 free),
-                              fan_out: {above: 3, radix: 2} (as in a cluster file)
+                              private_home: true, home_mib: 1100 (for `fill`; jobs want 1024 free)
   seed: 7                     of everything random; otherwise drawn and printed
   limit: 10m                  the job must have ended by then
   steps:                      one after the other, each:
@@ -23,7 +22,6 @@ Actions:
   kill: {rank: R, signal: TERM}  the first process of a rank; KILL unless said
   kill: {agent: NODE}            the agent of a node
   kill: {connection: NODE}       the sshd that the controller speaks to there
-  kill: {relay: NODE}            what leads through a node to others
   kill: {controller: true}       also, for one that is drawn, `kill: rank` and so on
   stop: {rank: R, for: 5s}       SIGSTOP, then SIGCONT; also an agent, a connection, the controller
   partition: {host: H, for: 5s}  pull the cable; also `partition: H`, until `heal: H`

@@ -61,9 +61,6 @@ Result<std::optional<DrillVictim>> DrillHands::find(const DrillTarget& target) {
   } else if (const auto* agent = std::get_if<AgentTarget>(&target)) {
     all = agents();
     wanted = agent->node;
-  } else if (const auto* relay = std::get_if<RelayTarget>(&target)) {
-    all = relays_on(place_.home, agents());
-    wanted = relay->node;
   } else {
     all = connections_to(place_.home, agents());
     wanted = std::get<ConnectionTarget>(target).node;

@@ -90,10 +90,9 @@ std::optional<std::string> read_node(const Value& value) {
 }
 
 DrillTarget any_target(const Value& word) {
-  const auto kind = word.word({"rank", "agent", "connection", "relay", "controller"});
+  const auto kind = word.word({"rank", "agent", "connection", "controller"});
   if (kind && *kind == "agent") return AgentTarget{};
   if (kind && *kind == "connection") return ConnectionTarget{};
-  if (kind && *kind == "relay") return RelayTarget{};
   if (kind && *kind == "controller") return ControllerTarget{};
   return RankTarget{};
 }
@@ -103,17 +102,15 @@ DrillTarget read_target(MapReader& map, const Value& whole) {
   const Value rank = map.take("rank");
   const Value agent = map.take("agent");
   const Value connection = map.take("connection");
-  const Value relay = map.take("relay");
   const Value controller = map.take("controller");
-  const int given = rank.present() + agent.present() + connection.present() + relay.present() +
-                    controller.present();
+  const int given =
+      rank.present() + agent.present() + connection.present() + controller.present();
   if (given != 1) {
-    whole.error("expected 'rank', 'agent', 'connection', 'relay' or 'controller', one of them");
+    whole.error("expected 'rank', 'agent', 'connection' or 'controller', one of them");
     return RankTarget{};
   }
   if (agent.present()) return AgentTarget{read_node(agent)};
   if (connection.present()) return ConnectionTarget{read_node(connection)};
-  if (relay.present()) return RelayTarget{read_node(relay)};
   if (rank.present()) return RankTarget{read_rank(rank)};
   if (!controller.boolean().value_or(false)) controller.error("write 'controller: true'");
   return ControllerTarget{};
@@ -193,9 +190,6 @@ std::string target_words(const DrillTarget& target) {
   }
   if (const auto* it = std::get_if<ConnectionTarget>(&target)) {
     return it->node ? "the connection to " + *it->node : "a connection";
-  }
-  if (const auto* it = std::get_if<RelayTarget>(&target)) {
-    return it->node ? "the relay on " + *it->node : "a relay";
   }
   return "the controller";
 }

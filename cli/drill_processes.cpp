@@ -16,7 +16,6 @@ namespace {
 // A chain of parents is short; a loop cannot be, unless numbers are used again meanwhile.
 constexpr int most_parents = 64;
 constexpr const char* agent_name = "muster-agent";
-constexpr const char* relay_name = "muster-relay";
 constexpr const char* keeper_name = "muster-keeper";
 
 struct RankProcess {
@@ -160,18 +159,12 @@ std::vector<DrillVictim> agents_on(const Home& home, const std::vector<std::stri
   return found;
 }
 
-std::vector<DrillVictim> relays_on(const Home& home, const std::vector<DrillVictim>& agents) {
-  std::vector<DrillVictim> found = processes_on(home, names_of(agents));
-  std::erase_if(found, [](const DrillVictim& each) { return each.process.name != relay_name; });
-  return found;
-}
-
 std::vector<DrillVictim> connections_to(const Home& home, const std::vector<DrillVictim>& agents) {
   std::vector<DrillVictim> found = processes_on(home, names_of(agents));
   // The agent and its keeper were forked from such a process and kept its command line.
   std::erase_if(found, [](const DrillVictim& each) {
     const std::string& name = each.process.name;
-    return name == agent_name || name == keeper_name || name == relay_name;
+    return name == agent_name || name == keeper_name;
   });
   for (DrillVictim& each : found) {
     if (auto sshd = above(each.process, "sshd")) each.process = *sshd;

@@ -30,9 +30,6 @@ std::vector<DrillVictim> agents_on(const Home& home, const std::vector<std::stri
 // What joins the controller to these agents: the sshd of the connection, or the local process.
 std::vector<DrillVictim> connections_to(const Home& home, const std::vector<DrillVictim>& agents);
 
-// Through which the controller reaches further nodes, where these agents are.
-std::vector<DrillVictim> relays_on(const Home& home, const std::vector<DrillVictim>& agents);
-
 // The folder of its checkpoints as a living rank sees it, by a path of this process; or empty.
 std::string checkpoints_of(const JobId& job);
 

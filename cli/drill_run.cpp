@@ -67,7 +67,6 @@ class DrillHosts {
     request.hosts = wanted.hosts;
     request.private_home = wanted.private_home;
     request.home_mib = wanted.home_mib;
-    request.connect = wanted.connect;
     InterruptWatch watch;
     return sandbox_up(layout_, request, [&] { return watch.take(); });
   }

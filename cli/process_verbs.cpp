@@ -113,7 +113,7 @@ int agent_process(const std::vector<std::string>& words) {
         "use: muster agent serve|attach|relay --home DIR --controller ID --node NAME "
         "[--ready-fd N], or mpi-start, mpi-rank, read-health, probe; muster starts agents itself");
   }
-  if (verb == "relay") return agent_relay(options.home);
+  if (verb == "relay") return agent_relay();
   return verb == "serve" ? agent_serve(options) : agent_attach(options);
 }
 

@@ -168,7 +168,7 @@ ComputeTarget read_target(const Value& value) {
   const Value notice = map.take("notice_file");
   target.notice_file = read_path(notice);
   if (target.notice_file.starts_with('~')) notice.error("expected an absolute path");
-  target.connect = read_connect(map.take("connect"));
+  target.connect = read_connect(map.take("connect"), defaults.transport);
   const Value health = map.take("health");
   if (health.present()) target.health = read_profile_value(health, names_of_checks());
   target.remedies = read_remedies(map.take("remedies"));

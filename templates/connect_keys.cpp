@@ -6,7 +6,6 @@ namespace {
 constexpr int most_handshakes = 1024;  // each holds a socket and some 100 KiB
 constexpr int most_per_host = 100;     // sshd's MaxStartups drops all of them from here on
 constexpr int most_retries = 100;
-constexpr int most_hosts = 1'000'000;  // above: never a tree
 constexpr int least_radix = 2, most_radix = 256;
 
 void read_number(const Value& value, int lowest, int highest, int& field) {
@@ -20,23 +19,29 @@ void read_time(const Value& value, Milliseconds& field) {
   field = *duration;
 }
 
-}  // namespace
-
-ConnectSettings read_fan_out(const Value& value) {
-  ConnectSettings connect;
+void read_fan_out(const Value& value, TransportKind transport, ConnectSettings& connect) {
+  if (!value.present()) return;
+  if (transport != TransportKind::local) {
+    return value.error("nodes are reached over ssh, and each has a link of its own",
+                       "remove 'fan_out'");
+  }
   MapReader map(value);
-  read_number(map.take("above"), 0, most_hosts, connect.fan_out_above);
+  read_number(map.take("above"), 0, ConnectSettings::most_nodes, connect.fan_out_above);
   read_number(map.take("radix"), least_radix, most_radix, connect.fan_out_radix);
   read_time(map.take("patience"), connect.fan_out_patience);
   read_time(map.take("set_aside"), connect.fan_out_set_aside);
   read_time(map.take("silence"), connect.fan_out_silence);
   map.finish();
-  return connect;
 }
 
-ConnectSettings read_connect(const Value& value) {
+}  // namespace
+
+ConnectSettings read_connect(const Value& value, TransportKind transport) {
   MapReader map(value);
-  ConnectSettings connect = read_fan_out(map.take("fan_out"));
+  ConnectSettings connect;
+  read_fan_out(map.take("fan_out"), transport, connect);
+  connect.refuses_unknown_hosts =
+      map.take("unknown_hosts").choice<bool>({{"record", false}, {"refuse", true}}).value_or(false);
   read_number(map.take("handshakes"), 1, most_handshakes, connect.handshakes);
   read_number(map.take("unauthenticated_per_host"), 1, most_per_host,
               connect.unauthenticated_per_host);

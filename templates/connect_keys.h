@@ -9,8 +9,9 @@
 //     tcp_timeout: 10s
 //     login_timeout: 45s
 //     silence: 15s                    # unanswered for so long, a connection counts as lost
-//     fan_out:                        # with more nodes than `above`: a tree
-//       above: 128
+//     unknown_hosts: record           # or refuse
+//     fan_out:                        # `transport: local` only; with more than `above`: a tree
+//       above: 1000000
 //       radix: 16
 //       patience: 5s                  # nobody waits longer for a parent
 //       set_aside: 10m                # for so long, who could not reach a node gets no more
@@ -22,8 +23,6 @@
 
 namespace muster {
 
-ConnectSettings read_connect(const Value& value);
-// `fan_out` alone; the rest is the defaults.
-ConnectSettings read_fan_out(const Value& value);
+ConnectSettings read_connect(const Value& value, TransportKind transport);
 
 }  // namespace muster

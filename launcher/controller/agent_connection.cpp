@@ -8,9 +8,6 @@ namespace muster {
 
 namespace {
 
-// An agent answers a ping within milliseconds; ten seconds of silence is a dead network or a
-// stopped agent, well before the default lease of 60 s.
-constexpr auto silence_limit = std::chrono::seconds(10);
 constexpr auto slowest_beat = std::chrono::milliseconds(2000);
 
 }  // namespace
@@ -46,6 +43,7 @@ void AgentConnection::connected(ConnectResult result) {
   profile_ = std::move(opened.profile);
   methods_ = std::move(opened.methods);
   through_ = std::move(opened.through);
+  first_contact_ = std::move(opened.first_contact);
   reader_ = FrameReader{};
   phase_ = Phase::greeting;
   renews_ = false;
@@ -69,7 +67,7 @@ void AgentConnection::send(const ToAgent& message, std::string_view payload) {
 
 void AgentConnection::receive(std::span<const std::byte> bytes) {
   // One that talks but does not greet is no agent of ours.
-  if (phase_ == Phase::up) last_heard_ = timers_.now();
+  if (phase_ == Phase::up) spoke_at_ = last_heard_ = timers_.now();
   reader_.feed(bytes);
   while (link_) {
     auto frame = reader_.next();
@@ -98,7 +96,7 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
       return;
     }
     phase_ = Phase::up;
-    last_heard_ = timers_.now();
+    spoke_at_ = last_heard_ = timers_.now();
     if (welcome->boot_id != welcome_.boot_id) clock_.forget();
     learn_clock(welcome->clock);
     welcome_ = *welcome;
@@ -135,6 +133,11 @@ void AgentConnection::learn_clock(const std::optional<ClockStamps>& stamps) {
 std::optional<Interval> AgentConnection::silence() const {
   const auto heard = clock_.last_answer_us();
   return heard ? std::optional(Interval{*heard, timers_.raw_now().count()}) : std::nullopt;
+}
+
+std::optional<Milliseconds> AgentConnection::silent_for() const {
+  if (!spoke_at_) return std::nullopt;
+  return std::chrono::duration_cast<Milliseconds>(timers_.now() - *spoke_at_);
 }
 
 void AgentConnection::drop(LinkFailure why) {

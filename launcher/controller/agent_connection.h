@@ -21,6 +21,10 @@ namespace muster {
 
 class AgentConnection {
  public:
+  // An agent answers a ping within milliseconds; ten seconds of silence is a dead network or a
+  // stopped agent, well before the default lease of 60 s.
+  static constexpr Seconds silence_limit{10};
+
   struct Events {
     std::function<void(const Welcome&)> on_up;
     std::function<void(FromAgent, std::string payload)> on_message;
@@ -54,8 +58,11 @@ class AgentConnection {
   const ConnectProfile& profile() const { return profile_; }
   const std::string& methods() const { return methods_; }
   const std::optional<NodeId>& through() const { return through_; }
+  const std::string& first_contact() const { return first_contact_; }
   const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
   const ClockOffset& clock() const { return clock_; }
+  // Since its last word, also after its link was lost; nothing: it has said none.
+  std::optional<Milliseconds> silent_for() const;
 
  private:
   enum class Phase { idle, connecting, greeting, up };
@@ -86,9 +93,11 @@ class AgentConnection {
   ConnectProfile profile_;
   std::string methods_;
   std::optional<NodeId> through_;
+  std::string first_contact_;
   Welcome welcome_;
   ClockOffset clock_;
   SteadyTime last_heard_;
+  std::optional<SteadyTime> spoke_at_;
   std::int64_t heard_ms_ = 0;  // the agent's stamp of its newest word
   bool renews_ = false;
   int tries_ = 0;  // an answer of the transport to an earlier one is not wanted any more

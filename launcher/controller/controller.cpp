@@ -333,13 +333,23 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
   up.profile = connection->profile();
   up.methods = connection->methods();
   up.through = connection->through();
+  up.first_contact = connection->first_contact();
   up.gpus = welcome.gpus;
   sender_.node_up(state_, node, logs_);
   inbox_of_agents_.clear_away(node, welcome);
   stalls_.node_up(node);
   relay_.node_up(node);
   health_.node_up(node);
+  tell_first_contact(up);
   observe(std::move(up));
+}
+
+// Once: it is on record from now on. Who waits for the node hears it, too.
+void Controller::tell_first_contact(const LinkUp& up) {
+  if (up.first_contact.empty()) return;
+  const Node* node = find_node(state_, up.node);
+  if (node != nullptr && node->owner) return note(*node->owner, up.first_contact);
+  log_warning(up.first_contact);
 }
 
 void Controller::agent_said(const NodeId& node, const FromAgent& message,

@@ -83,6 +83,7 @@ class Controller {
   void agent_up(const NodeId& node, const Welcome& welcome);
   void agent_said(const NodeId& node, const FromAgent& message, std::string_view payload);
   void progress(const JobId& job, const JobEvent& event);
+  void tell_first_contact(const LinkUp& up);
   void note(const JobId& job, const std::string& sentence);
 
   Timers& timers_;

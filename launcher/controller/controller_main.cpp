@@ -144,8 +144,7 @@ Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask
   settings.idle_limit = Seconds{options.idle_limit_s};
   AsioTimers timers(io);
   const auto reach = transport_settings_from_environment(options.home.root.string());
-  auto transport = std::make_unique<FanOut>(timers, make_transport(io, reach),
-                                            make_login_trust(io, reach.ssh), log_warning);
+  auto transport = std::make_unique<FanOut>(timers, make_transport(io, reach), log_warning);
   Service service(io, timers, settings, std::move(*store), std::move(transport));
   if (auto listening = service.start(); !listening) return listening.error();
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);

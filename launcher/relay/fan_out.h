@@ -1,10 +1,11 @@
-// The Transport of a controller with large targets: above ConnectSettings::fan_out_above nodes it
-// reaches some directly and the others through these, in a tree of relays. Everything above sees
-// Links as ever. A node that cannot be reached through its parent is tried directly once before it
-// counts as failed; when a relay is lost, the nodes behind it are reached anew, each by whatever
-// way there is then. One thread.
+// The Transport of a controller with large targets whose nodes need no login: above
+// ConnectSettings::fan_out_above nodes it reaches some directly and the others through these, in a
+// tree of relays. Nodes over ssh are all reached directly. Everything above sees Links as ever. A
+// node that cannot be reached through its parent is tried directly once before it counts as failed;
+// when a relay is lost, the nodes behind it are reached anew, each by whatever way there is then.
+// One thread.
 //
-//   node: out -> asked (which ssh?) -> waiting -> connecting (directly or through a parent) -> up
+//   node: out -> waiting -> connecting (directly or through a parent) -> up
 #pragma once
 
 #include <functional>
@@ -13,8 +14,7 @@
 #include <string>
 
 #include "launcher/os/timers.h"
-#include "launcher/relay/login_trust.h"
-#include "launcher/transport/transport_selector.h"
+#include "launcher/transport/transport.h"
 
 namespace muster {
 
@@ -24,8 +24,7 @@ class FanOut final : public Transport {
  public:
   using Note = std::function<void(const std::string& sentence)>;  // for the controller's log
 
-  FanOut(Timers& timers, std::unique_ptr<SshRoutes> routes, std::shared_ptr<LoginTrust> trust,
-         Note note);
+  FanOut(Timers& timers, std::unique_ptr<Transport> direct, Note note);
   ~FanOut() override;
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
@@ -33,8 +32,7 @@ class FanOut final : public Transport {
 
  private:
   Timers& timers_;
-  std::unique_ptr<SshRoutes> routes_;
-  std::shared_ptr<LoginTrust> trust_;
+  std::unique_ptr<Transport> direct_;
   Note note_;
   std::map<std::string, std::shared_ptr<FanOutTree>> trees_;  // by compute target
 };

@@ -37,25 +37,12 @@ void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Don
   limits_ = launch.connect;
   Member& member = members_[node.id];
   const std::uint64_t attempt = member.attempt = next_attempt_++;
-  const auto older = std::exchange(member.state, Asked{});
-  if (const auto* waiting = std::get_if<Waiting>(&older)) {
-    timers_.post([done = waiting->want.done, id = node.id] { done(given_up(id)); });
+  if (const auto* older = std::get_if<Waiting>(&member.state)) {
+    timers_.post([done = older->want.done, id = node.id] { done(given_up(id)); });
   }
-  routes_.route(node, [weak = weak_from_this(), node, launch, attempt,
-                       done = std::move(done)](SshRoute route) {
-    const auto self = weak.lock();
-    if (!self) return;
-    Member& asked = self->members_[node.id];
-    auto* target = std::get_if<SshTarget>(&route);
-    if (asked.attempt != attempt) return done(given_up(node.id));
-    if (target == nullptr) {
-      asked.state = Out{};
-      return self->routes_.connect(node, launch, done);
-    }
-    asked.state = Waiting{{std::move(*target), launch, done, attempt, self->timers_.now()}};
-    self->waiting_.push_back(node.id);
-    self->replan();
-  });
+  member.state = Waiting{{node, launch, std::move(done), attempt, timers_.now()}};
+  waiting_.push_back(node.id);
+  replan();
 }
 
 RelayClient* FanOutTree::relay_of(const NodeId& node) {
@@ -72,7 +59,7 @@ bool FanOutTree::is_carried_by(const NodeId& relay, const NodeId& node) const {
 
 bool FanOutTree::can_soon_have_relay(const Member& member) const {
   const auto* up = std::get_if<Up>(&member.state);
-  return up != nullptr && up->start_relay && std::holds_alternative<NoRelay>(member.relay) &&
+  return up != nullptr && std::holds_alternative<NoRelay>(member.relay) &&
          timers_.now() + limits_.fan_out_patience >= member.no_parent_until;
 }
 
@@ -203,9 +190,9 @@ void FanOutTree::wait_for_patience() {
 void FanOutTree::go_directly(const NodeId& node, Want want) {
   members_[node].state = Connecting{};
   want.under_way = timers_.now();
-  const SshTarget target = want.target;
+  const NodeAddress address = want.node;
   const AgentLaunch launch = want.launch;
-  routes_.connect(target, launch,
+  direct_.connect(address, launch,
                   [weak = weak_from_this(), node, want = std::move(want)](ConnectResult result) {
                     const auto self = weak.lock();
                     if (self) self->arrived(node, want, std::move(result));
@@ -215,10 +202,10 @@ void FanOutTree::go_directly(const NodeId& node, Want want) {
 void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want) {
   members_[node].state = Connecting{parent};
   want.under_way = timers_.now();
-  const SshTarget target = want.target;
+  const NodeAddress address = want.node;
   const AgentLaunch launch = want.launch;
   relay_of(parent)->connect(
-      target, launch,
+      address, launch,
       [weak = weak_from_this(), node, parent, want = std::move(want)](ConnectResult result) {
         const auto self = weak.lock();
         if (!self) return;
@@ -241,7 +228,7 @@ void FanOutTree::failed_through(const NodeId& node, const NodeId& parent, Want w
   }
   if (!is_proven_) suspect(parent);
   want.under_way = timers_.now();
-  routes_.connect(want.target, want.launch,
+  direct_.connect(want.node, want.launch,
                   [weak = weak_from_this(), node, parent, want, failure,
                    is_parent_there](ConnectResult result) {
                     const auto self = weak.lock();
@@ -276,21 +263,31 @@ void FanOutTree::cannot_reach(const NodeId& parent, const NodeId& node,
   }
   if (timers_.now() < broken_until_) return;
   broken_until_ = until;
-  note_("target " + target_ + ": nodes do not reach each other over ssh, so all are connected "
+  note_("target " + target_ + ": nodes do not reach each other, so all are connected "
         "directly for " + so_long + ": " + failure.message);
 }
 
+// By the way that leads to the node itself.
 void FanOutTree::start_relay(const NodeId& node) {
   Member& member = members_[node];
+  const Up& up = std::get<Up>(member.state);
   member.relay = StartingRelay{};
-  member.relay_depth = std::get<Up>(member.state).depth;
-  member.relay_through = std::get<Up>(member.state).parent;
-  std::get<Up>(member.state).start_relay([weak = weak_from_this(), node](RelayResult result) {
+  member.relay_depth = up.depth;
+  member.relay_through = up.parent;
+  AgentLaunch launch = up.launch;
+  launch.service = AgentService::relay;
+  const auto started = [weak = weak_from_this(), node](ConnectResult result) {
     if (const auto self = weak.lock()) self->relay_started(node, std::move(result));
+  };
+  RelayClient* parent = up.parent ? relay_of(*up.parent) : nullptr;
+  if (!up.parent) return direct_.connect(up.node, launch, started);
+  if (parent != nullptr) return parent->connect(up.node, launch, started);
+  timers_.post([started, node] {
+    started(LinkFailure{LinkFailureKind::lost, node.value + ": the way to it was lost"});
   });
 }
 
-void FanOutTree::relay_started(const NodeId& node, RelayResult result) {
+void FanOutTree::relay_started(const NodeId& node, ConnectResult result) {
   Member& member = members_[node];
   replan();
   if (const auto* failure = std::get_if<LinkFailure>(&result)) {
@@ -304,7 +301,7 @@ void FanOutTree::relay_started(const NodeId& node, RelayResult result) {
   }
   auto relay = std::make_shared<RelayClient>(
       timers_, node, limits_.fan_out_silence,
-      std::get<std::unique_ptr<Link>>(std::move(result)), trust_,
+      std::move(std::get<Connected>(result).link),
       [weak = weak_from_this(), node] {
         if (const auto self = weak.lock()) self->relay_lost(node);
       });
@@ -348,7 +345,7 @@ void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult res
       member.state = Out{};
     } else {
       const int depth = connected->through ? members_[*connected->through].relay_depth + 1 : 1;
-      member.state = Up{connected->through, depth, std::move(connected->start_relay)};
+      member.state = Up{connected->through, depth, want.node, want.launch};
       connected->link = std::make_unique<WatchedLink>(
           std::move(connected->link), [weak = weak_from_this(), node, attempt = want.attempt] {
             if (const auto self = weak.lock()) self->link_gone(node, attempt);

@@ -22,20 +22,15 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
  public:
   using Done = std::function<void(ConnectResult)>;
 
-  FanOutTree(Timers& timers, SshRoutes& routes, std::shared_ptr<LoginTrust> trust,
-             std::string target, FanOut::Note note)
-      : timers_(timers),
-        routes_(routes),
-        trust_(std::move(trust)),
-        target_(std::move(target)),
-        note_(std::move(note)) {}
+  FanOutTree(Timers& timers, Transport& direct, std::string target, FanOut::Note note)
+      : timers_(timers), direct_(direct), target_(std::move(target)), note_(std::move(note)) {}
 
   void connect(const NodeAddress& node, const AgentLaunch& launch, Done done);
   void link_gone(const NodeId& node, std::uint64_t attempt);
 
  private:
   struct Want {
-    SshTarget target;
+    NodeAddress node;
     AgentLaunch launch;
     Done done;
     std::uint64_t attempt = 0;
@@ -43,7 +38,6 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
     SteadyTime under_way{};  // on the way that is tried now
   };
   struct Out {};
-  struct Asked {};
   struct Waiting {
     Want want;
   };
@@ -53,12 +47,13 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   struct Up {
     std::optional<NodeId> parent;
     int depth = 1;
-    StartRelay start_relay;
+    NodeAddress node;
+    AgentLaunch launch;
   };
   struct NoRelay {};
   struct StartingRelay {};
   struct Member {
-    std::variant<Out, Asked, Waiting, Connecting, Up> state;
+    std::variant<Out, Waiting, Connecting, Up> state;
     std::variant<NoRelay, StartingRelay, std::shared_ptr<RelayClient>> relay;
     int relay_depth = 1;
     std::optional<NodeId> relay_through{};  // whose relay carries the relay
@@ -88,7 +83,7 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   void failed_through(const NodeId& node, const NodeId& parent, Want want,
                       const LinkFailure& failure);
   void start_relay(const NodeId& node);
-  void relay_started(const NodeId& node, RelayResult result);
+  void relay_started(const NodeId& node, ConnectResult result);
   void relay_lost(const NodeId& node);
   void pause(Member& member);
   void suspect(const NodeId& parent);
@@ -97,8 +92,7 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   void arrived(const NodeId& node, const Want& want, ConnectResult result);
 
   Timers& timers_;
-  SshRoutes& routes_;
-  std::shared_ptr<LoginTrust> trust_;
+  Transport& direct_;
   std::string target_;
   FanOut::Note note_;
   ConnectSettings limits_;

@@ -1,6 +1,6 @@
-// The controller's end of one relay: opens Links that the relay carries, answers what the relay
-// asks about host keys and signatures, and notices when it is gone or stands still. Owned by the
-// fan-out, on the controller's thread; callbacks come from the link's or the timers' handlers.
+// The controller's end of one relay: opens Links that the relay carries, and notices when it is
+// gone or stands still. Owned by the fan-out, on the controller's thread; callbacks come from the
+// link's or the timers' handlers.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,6 @@
 #include <string>
 
 #include "launcher/os/timers.h"
-#include "launcher/relay/login_trust.h"
-#include "launcher/transport/ssh_settings.h"
 #include "launcher/transport/transport.h"
 #include "launcher/wire/frame.h"
 #include "launcher/wire/relay_message.h"
@@ -27,24 +25,22 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   // for `silence` it counts as lost. `on_lost` is called once, after every link and connect has
   // heard of it.
   RelayClient(Timers& timers, NodeId parent, Milliseconds silence, std::unique_ptr<Link> link,
-              std::shared_ptr<LoginTrust> trust, std::function<void()> on_lost);
+              std::function<void()> on_lost);
   ~RelayClient();
 
   void start();
   // As Transport::connect. The link lives as long as its owner, the relay or the node does.
-  void connect(const SshTarget& target, const AgentLaunch& launch,
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done);
   bool is_lost() const { return !link_; }
   bool is_idle() const { return carried_.empty() && opening_.empty(); }
   int nodes() const;  // reached through it or being so; not the relays on these
 
  private:
-  struct Opening {  // a node that is being logged in to, or a relay that is being started on one
-    SshTarget target;
-    std::function<void(ConnectResult)> on_connected;
-    std::function<void(RelayResult)> on_relay;
-    std::vector<std::string> keys{};  // that may still be used for it, each once
-    int questions = 0;                // of the relay, about host keys and signatures
+  struct Opening {
+    NodeAddress node;
+    bool is_relay = false;
+    std::function<void(ConnectResult)> done;
   };
 
   struct Carried {
@@ -57,16 +53,10 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   void on(const RelayClosed& closed, std::string&&);
   void on(const RelayBytes& bytes, std::string&& payload);
   void on(const RelayRoom& room, std::string&&);
-  void on(const HostKeySeen& seen, std::string&& payload);
-  void on(const SignAsked& asked, std::string&& payload);
   void on(const RelayPing&, std::string&&) {}
-  // Null: not a login that may ask this, or the relay has just been lost for asking too often.
-  Opening* login_that_asks(std::int64_t ticket);
 
   void send(const ToRelay& message, std::string_view payload = {});
-  void ask(std::int64_t ticket, const AgentLaunch& launch, std::vector<std::string> keys);
   void refuse(std::int64_t ticket, LinkFailure failure);
-  void deepen(std::int64_t over, const NodeAddress& node, std::function<void(RelayResult)> done);
   std::unique_ptr<Link> open_link(std::int64_t ticket, const Opening& opening);
   LinkFailure by_way(LinkFailure failure) const;
   void beat();
@@ -76,7 +66,6 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   NodeId parent_;
   Milliseconds silence_;
   std::unique_ptr<Link> link_;  // null: lost
-  std::shared_ptr<LoginTrust> trust_;
   std::function<void()> on_lost_;
   FrameReader reader_;
   std::unique_ptr<Alarm> heartbeat_;

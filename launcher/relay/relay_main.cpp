@@ -18,16 +18,16 @@ namespace muster {
 namespace {
 
 // The controller says something every second. A relay whose controller's host is gone hears it from
-// nobody: sshd may keep the connection for hours.
+// nobody.
 constexpr std::chrono::seconds silence_limit{120};
 
 class Relay {
  public:
-  Relay(boost::asio::io_context& io, const std::string& home)
+  explicit Relay(boost::asio::io_context& io)
       : io_(io),
         pipe_(io, STDIN_FILENO, STDOUT_FILENO),
         silence_(io),
-        server_(io, ssh_settings_from_environment(home), own_program(),
+        server_(io, own_program(),
                 [this](const FromRelay& message, std::string_view payload) {
                   pipe_.write(encode(message, payload));
                 }) {}
@@ -73,14 +73,14 @@ class Relay {
 
 }  // namespace
 
-int agent_relay(const std::string& home) {
+int agent_relay() {
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_NAME, "muster-relay");
   constexpr char marker[] = "MUSTER-ATTACHED\n";
   if (::write(STDOUT_FILENO, marker, sizeof marker - 1) != sizeof marker - 1) return 1;
   try {
     boost::asio::io_context io(1);
-    return Relay(io, home).run();
+    return Relay(io).run();
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "muster agent relay: %s\n", failure.what());
     return 1;

@@ -4,18 +4,10 @@
 #include <utility>
 
 #include "launcher/transport/attach_failure.h"
+#include "launcher/transport/local_shell.h"
 
 namespace muster {
 namespace {
-
-RelayConnected said_of(std::int64_t ticket, const ConnectProfile& profile,
-                       const std::string& methods) {
-  RelayConnected connected;
-  connected.ticket = ticket;
-  connected.methods = methods;
-  connected.profile = profile;
-  return connected;
-}
 
 AgentLaunch launch_of(const RelayConnect& asked, const std::string& binary) {
   AgentLaunch launch;
@@ -23,23 +15,21 @@ AgentLaunch launch_of(const RelayConnect& asked, const std::string& binary) {
   launch.build_id = asked.build_id;
   launch.controller_id = asked.controller_id;
   launch.home = asked.home;
-  launch.connect = asked.connect;
+  launch.service = asked.is_relay ? AgentService::relay : AgentService::attach;
   return launch;
 }
 
 }  // namespace
 
-RelayServer::RelayServer(boost::asio::io_context& io, const SshSettings& settings,
-                         std::string binary, SendToController send)
+RelayServer::RelayServer(boost::asio::io_context& io, std::string binary, SendToController send)
     : io_(io),
       binary_(std::move(binary)),
       send_(std::move(send)),
-      context_(std::make_shared<SshContext>(io, settings, std::make_shared<PushGate>(io))) {}
+      pushes_(std::make_shared<PushGate>(io)) {}
 
 RelayServer::~RelayServer() {
   for (auto& [ticket, state] : tickets_) {
-    if (auto* connecting = std::get_if<Connecting>(&state)) connecting->connect->cancel();
-    if (auto* deepening = std::get_if<Deepening>(&state)) deepening->attach->cancel();
+    if (auto* attaching = std::get_if<Attaching>(&state)) (*attaching)->cancel();
   }
 }
 
@@ -47,97 +37,55 @@ void RelayServer::take(const ToRelay& message, std::string payload) {
   std::visit([&](const auto& each) { on(each, std::move(payload)); }, message);
 }
 
-template <class State>
-State* RelayServer::find(std::int64_t ticket) {
+RelayCarriage* RelayServer::carriage(std::int64_t ticket) {
   const auto found = tickets_.find(ticket);
-  return found == tickets_.end() ? nullptr : std::get_if<State>(&found->second);
+  const auto* carrying = found == tickets_.end() ? nullptr : std::get_if<Carrying>(&found->second);
+  return carrying == nullptr ? nullptr : carrying->get();
 }
 
 void RelayServer::on(const RelayConnect& asked, std::string&&) {
   if (tickets_.contains(asked.ticket)) return;
-  const auto desk = std::make_shared<RelayDesk>(io_, asked, send_);
-  const SshTarget target{asked.node, {}, desk};
-  const AgentLaunch launch = launch_of(asked, binary_);
-  auto connect = begin_ssh_connect(
-      context_, target, launch,
-      [this, ticket = asked.ticket, target, launch](SshConnectResult result) {
-        connected(ticket, target, launch, std::move(result));
-      });
-  tickets_.emplace(asked.ticket, Connecting{desk, std::move(connect)});
-}
-
-void RelayServer::connected(std::int64_t ticket, const SshTarget& target,
-                            const AgentLaunch& launch, SshConnectResult result) {
-  if (auto* reached = std::get_if<SshConnected>(&result)) {
-    return carry(ticket, target.node, launch, std::move(*reached));
+  if (asked.node.transport != TransportKind::local) {
+    return close(asked.ticket, {LinkFailureKind::shell,
+                                describe(asked.node) + ": a relay logs in nowhere"});
   }
-  if (auto* failure = std::get_if<LinkFailure>(&result)) return close(ticket, std::move(*failure));
-  close(ticket, std::get<LoginNeedsOpenssh>(std::move(result)).otherwise);
+  tickets_.emplace(asked.ticket,
+                   attach_agent(io_, make_local_shell(io_), pushes_, asked.node,
+                                launch_of(asked, binary_), nullptr,
+                                [this, ticket = asked.ticket,
+                                 node = asked.node](AttachResult result) {
+                                  attached(ticket, node, std::move(result));
+                                }));
 }
 
-void RelayServer::on(const RelayDeepen& asked, std::string&&) {
-  const Carrying* over = find<Carrying>(asked.over);
-  if (over == nullptr || !over->shell) {
-    return close(asked.ticket, {LinkFailureKind::lost, "the node's own connection is gone"});
-  }
-  AgentLaunch launch = over->launch;
-  launch.service = AgentService::relay;
-  auto attach = attach_agent(
-      io_, over->shell, context_->pushes, over->node, launch, nullptr,
-      [this, ticket = asked.ticket, node = over->node](AttachResult result) {
-        deepened(ticket, node, std::move(result));
-      });
-  tickets_.emplace(asked.ticket, Deepening{std::move(attach)});
-}
-
-void RelayServer::deepened(std::int64_t ticket, const NodeAddress& node, AttachResult result) {
+void RelayServer::attached(std::int64_t ticket, const NodeAddress& node, AttachResult result) {
   if (auto* failure = std::get_if<LinkFailure>(&result)) return close(ticket, std::move(*failure));
   if (const auto* none = std::get_if<NoShell>(&result)) {
     return close(ticket, no_shell_failure(node, *none));
   }
-  auto& relay = std::get<Attached>(result);
-  carry(ticket, node, {},
-        {std::move(relay.process), std::move(relay.first_bytes), std::move(relay.profile), "", {}});
-}
-
-void RelayServer::carry(std::int64_t ticket, const NodeAddress& node, const AgentLaunch& launch,
-                        SshConnected connected) {
-  send_(said_of(ticket, connected.profile, connected.methods), {});
+  auto& agent = std::get<Attached>(result);
+  send_(RelayConnected{ticket, std::move(agent.profile)}, {});
   auto carriage = std::make_unique<RelayCarriage>(
-      ticket, std::move(connected.process), connected.first_bytes, send_,
+      ticket, std::move(agent.process), agent.first_bytes, send_,
       [this, ticket, node](const std::string& why) {
         close(ticket, {LinkFailureKind::lost, describe(node) + ": " + why});
       });
-  tickets_.insert_or_assign(
-      ticket, Carrying{std::move(carriage), std::move(connected.shell), node, launch});
+  tickets_.insert_or_assign(ticket, std::move(carriage));
 }
 
 void RelayServer::on(const RelayBytes& bytes, std::string&& payload) {
-  if (Carrying* carrying = find<Carrying>(bytes.ticket)) {
-    carrying->carriage->write(std::move(payload));
-  }
+  if (RelayCarriage* one = carriage(bytes.ticket)) one->write(std::move(payload));
 }
 
 void RelayServer::on(const RelayRoom& room, std::string&&) {
-  if (Carrying* carrying = find<Carrying>(room.ticket)) carrying->carriage->more_room(room.bytes);
+  if (RelayCarriage* one = carriage(room.ticket)) one->more_room(room.bytes);
 }
 
 void RelayServer::on(const RelayHangUp& over, std::string&&) {
-  if (Connecting* connecting = find<Connecting>(over.ticket)) connecting->connect->cancel();
-  if (Deepening* deepening = find<Deepening>(over.ticket)) deepening->attach->cancel();
+  const auto found = tickets_.find(over.ticket);
+  if (found == tickets_.end()) return;
+  if (auto* attaching = std::get_if<Attaching>(&found->second)) (*attaching)->cancel();
   forget(over.ticket);
-}
-
-void RelayServer::on(const HostKeyJudged& judged, std::string&&) {
-  if (Connecting* connecting = find<Connecting>(judged.ticket)) {
-    connecting->desk->judged(judged.is_trusted);
-  }
-}
-
-void RelayServer::on(const Signed& signature, std::string&& payload) {
-  if (Connecting* connecting = find<Connecting>(signature.ticket)) {
-    connecting->desk->signature(std::move(payload));
-  }
 }
 
 void RelayServer::on(const RelayPing& ping, std::string&&) {

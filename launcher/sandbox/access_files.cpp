@@ -77,10 +77,6 @@ std::string cluster_file_text(const SandboxLayout& layout, const SandboxState& s
   std::string text = "default: " + std::string(sandbox_target) + "\ncompute:\n  " + sandbox_target +
                      ":\n    transport: ssh\n    user: " + state.user +
                      "\n    identity_file: " + layout.client_key().string() + "\n";
-  if (state.connect) {
-    text += "    connect: {fan_out: {above: " + std::to_string(state.connect->fan_out_above) +
-            ", radix: " + std::to_string(state.connect->fan_out_radix) + "}}\n";
-  }
   text += "    nodes:\n";
   for (const std::string& host : state.hosts) {
     text += "      - {name: " + host + ", host: " + address_on(state, host) + "}\n";

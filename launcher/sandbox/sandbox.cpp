@@ -276,7 +276,6 @@ Status sandbox_up(const SandboxLayout& layout, const SandboxRequest& request,
   state.private_home = request.private_home || request.home_mib.has_value();
   state.hosts = sandbox_host_names(request.hosts);
   state.gpus = request.gpus;
-  state.connect = request.connect;
   if (auto noted = write_state(layout, state); !noted) return noted;
   auto built = build(layout, state, request, interrupted);
   if (!built && take_down(layout)) ::rmdir(layout.folder().c_str());

@@ -18,7 +18,6 @@
 #include "launcher/sandbox/access_files.h"
 #include "launcher/sandbox/command.h"
 #include "launcher/sandbox/layout.h"
-#include "scheduler/model/compute.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -30,7 +29,6 @@ struct SandboxRequest {
   std::optional<int> home_mib;  // each host's own home, in memory, has this size and no more
   std::optional<int> gpus;      // pretended, of each host; absent: the hosts have this machine's
   Owner owner;                  // who may use the client's key
-  std::optional<ConnectSettings> connect{};  // for its cluster file: `fan_out`; none: the default
 };
 
 // Asked between steps: true ends the work.

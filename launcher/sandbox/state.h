@@ -25,7 +25,6 @@ struct SandboxState {
   bool is_up = false;
   std::vector<std::string> hosts;
   std::optional<int> gpus{};                 // that each host pretends to have
-  std::optional<ConnectSettings> connect{};  // only while it is made: for its cluster file
 
   // Nothing: there is no such host.
   std::optional<Address> address_of(const std::string& host) const;

@@ -1,6 +1,5 @@
-// Signs with a private key file, as an ssh agent would: for our logins, and for those that happen
-// on another host, where the key must not go. Ed25519 and ECDSA keys in OpenSSH's format and
-// without a passphrase. Any thread.
+// Signs a login with a private key file, as an ssh agent would. Ed25519 and ECDSA keys in OpenSSH's
+// format and without a passphrase. Any thread.
 #pragma once
 
 #include <optional>

@@ -14,10 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/transport/agent_attach.h"
 #include "launcher/transport/agent_socket.h"
 #include "launcher/transport/attach_failure.h"
 #include "launcher/transport/connect_profile.h"
 #include "launcher/transport/handshake_gate.h"
+#include "launcher/transport/local_shell.h"
+#include "launcher/transport/process_link.h"
 #include "launcher/transport/spawn.h"
 #include "launcher/transport/stream_link.h"
 
@@ -63,12 +66,10 @@ class Reaper : public std::enable_shared_from_this<Reaper> {
 class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
  public:
   LocalConnect(boost::asio::io_context& io, const NodeAddress& node, const AgentLaunch& launch,
-               std::string home, Milliseconds start_timeout,
-               std::function<void(ConnectResult)> done)
+               Milliseconds start_timeout, std::function<void(ConnectResult)> done)
       : io_(io),
         node_(node),
         launch_(launch),
-        home_(std::move(home)),
         start_timeout_(start_timeout),
         done_(std::move(done)),
         ready_(io),
@@ -104,7 +105,7 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   }
 
   std::string run_folder() const {
-    return home_ + "/run/" + launch_.controller_id + "/" + node_.id.value;
+    return launch_.home + "/run/" + launch_.controller_id + "/" + node_.id.value;
   }
 
   // False: nobody listens.
@@ -146,7 +147,7 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
                                         "agent",
                                         "serve",
                                         "--home",
-                                        home_,
+                                        launch_.home,
                                         "--controller",
                                         launch_.controller_id,
                                         "--node",
@@ -213,7 +214,6 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   boost::asio::io_context& io_;
   NodeAddress node_;
   AgentLaunch launch_;
-  std::string home_;
   Milliseconds start_timeout_;
   std::function<void(ConnectResult)> done_;
   HandshakeGate::Pass pass_;
@@ -235,13 +235,16 @@ class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
       : io_(io),
         user_home_(std::move(user_home)),
         start_timeout_(start_timeout),
-        gate_(std::make_shared<HandshakeGate>(io)) {}
+        gate_(std::make_shared<HandshakeGate>(io)),
+        pushes_(std::make_shared<PushGate>(io)) {}
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
+  void connect(const NodeAddress& node, AgentLaunch launch,
                std::function<void(ConnectResult)> done) {
+    launch.home = expand(launch.home, user_home_);
+    if (launch.service == AgentService::relay) return start_relay(node, launch, std::move(done));
     const auto place = active_.emplace(active_.end());
     *place = std::make_shared<LocalConnect>(
-        io_, node, launch, expand(launch.home, user_home_), start_timeout_,
+        io_, node, launch, start_timeout_,
         [weak = weak_from_this(), place, done = std::move(done)](ConnectResult result) {
           const auto self = weak.lock();
           if (!self) return;
@@ -258,14 +261,42 @@ class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
   void cancel() {
     for (const auto& each : active_) each->cancel();
     active_.clear();
+    for (const auto& each : starting_relays_) each->cancel();
+    starting_relays_.clear();
   }
 
  private:
+  void start_relay(const NodeAddress& node, const AgentLaunch& launch,
+                   std::function<void(ConnectResult)> done) {
+    const auto place = starting_relays_.emplace(starting_relays_.end());
+    *place = attach_agent(io_, make_local_shell(io_), pushes_, node, launch, nullptr,
+                          [weak = weak_from_this(), place, node,
+                           done = std::move(done)](AttachResult result) {
+                            const auto self = weak.lock();
+                            if (!self) return;
+                            const auto keep = std::move(*place);  // it is calling
+                            self->starting_relays_.erase(place);
+                            done(connected(self->io_, node, std::move(result)));
+                          });
+  }
+
+  static ConnectResult connected(boost::asio::io_context& io, const NodeAddress& node,
+                                 AttachResult result) {
+    if (auto* failure = std::get_if<LinkFailure>(&result)) return std::move(*failure);
+    if (const auto* none = std::get_if<NoShell>(&result)) return no_shell_failure(node, *none);
+    auto& relay = std::get<Attached>(result);
+    return Connected{make_process_link(io, std::move(relay.process), std::move(relay.first_bytes),
+                                       node),
+                     std::move(relay.profile)};
+  }
+
   boost::asio::io_context& io_;
   std::string user_home_;
   Milliseconds start_timeout_;
   std::shared_ptr<HandshakeGate> gate_;
+  std::shared_ptr<PushGate> pushes_;
   std::list<std::shared_ptr<LocalConnect>> active_;
+  std::list<std::shared_ptr<AgentAttach>> starting_relays_;
 };
 
 LocalTransport::LocalTransport(boost::asio::io_context& io, std::string user_home,

@@ -6,7 +6,8 @@
 //            `agent serve … --ready-fd 3` -' a byte on the descriptor
 //
 // `agent serve` writes one byte to the descriptor once it listens (or finds that another process
-// does), says on standard error why it cannot, and detaches itself.
+// does), says on standard error why it cannot, and detaches itself. A relay is a child of this
+// process (`agent relay`), and ends with its link.
 #pragma once
 
 #include <functional>

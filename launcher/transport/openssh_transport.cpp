@@ -60,6 +60,7 @@ struct OpensshContext {
   std::shared_ptr<PushGate> pushes;
   std::shared_ptr<HandshakeGate> gate;
   std::mt19937_64 jitter;
+  HostKeyStore host_keys;
 };
 
 //   gate ──► attach (a child `ssh` per command) ──► done
@@ -98,6 +99,8 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
  private:
   void attach(HandshakeGate::Pass pass) {
     pass_ = std::move(pass);
+    was_known_ =
+        !context_->host_keys.known_types(target_.host_keys, known_name(), node_.port).empty();
     auto shell = std::make_shared<OpensshShell>(
         context_->io, openssh_argv(target_, context_->settings, launch_.connect));
     attach_ = attach_agent(
@@ -117,7 +120,17 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
     auto& agent = std::get<Attached>(result);
     finish(Connected{make_process_link(context_->io, std::move(agent.process),
                                        std::move(agent.first_bytes), node_),
-                     agent.profile});
+                     agent.profile, "", std::nullopt, first_contact()});
+  }
+
+  const std::string& known_name() const {
+    return target_.host_name.empty() ? node_.host : target_.host_name;
+  }
+
+  std::string first_contact() {
+    const auto pinned = was_known_ ? std::nullopt
+                                   : context_->host_keys.pinned(known_name(), node_.port);
+    return pinned ? first_contact_text(node_, *pinned) : "";
   }
 
   void no_shell(const NoShell& none) {
@@ -145,6 +158,7 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
   boost::asio::steady_timer timer_;
   HandshakeGate::Pass pass_;
   std::shared_ptr<AgentAttach> attach_;
+  bool was_known_ = true;
   int drops_ = 0;
 };
 
@@ -162,13 +176,15 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings
                                    option("ControlMaster", "no"),
                                    option("RemoteCommand", "none"),
                                    option("PermitLocalCommand", "no")};
-  if (target.host_keys.strict == HostKeyPolicy::Strict::pin) {
+  const HostKeyPolicy::Strict strict = target.host_keys.strict;
+  if (strict == HostKeyPolicy::Strict::pin || strict == HostKeyPolicy::Strict::known) {
+    const bool pins = strict == HostKeyPolicy::Strict::pin;
     std::string files = quoted_path(settings.own_known_hosts);  // the first takes unknown hosts
     for (const std::string& file : target.host_keys.files) files += " " + quoted_path(file);
-    options.push_back(option("StrictHostKeyChecking", "accept-new"));
+    options.push_back(option("StrictHostKeyChecking", pins ? "accept-new" : "yes"));
     options.push_back(option("UserKnownHostsFile", files));
   } else {
-    const bool is_strict = target.host_keys.strict == HostKeyPolicy::Strict::yes;
+    const bool is_strict = strict == HostKeyPolicy::Strict::yes;
     options.push_back(option("StrictHostKeyChecking", is_strict ? "yes" : "no"));
   }
   std::vector<std::string> argv{"ssh", "-T", "-a", "-x"};
@@ -221,8 +237,10 @@ OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings sett
                                    std::shared_ptr<PushGate> pushes) {
   auto gate = std::make_shared<HandshakeGate>(io);
   const std::uint64_t seed = settings.jitter_seed;
+  HostKeyStore host_keys(settings.own_known_hosts);
   shared_ = std::make_shared<Shared>(std::make_shared<OpensshContext>(OpensshContext{
-      io, std::move(settings), std::move(pushes), std::move(gate), std::mt19937_64(seed)}));
+      io, std::move(settings), std::move(pushes), std::move(gate), std::mt19937_64(seed),
+      std::move(host_keys)}));
 }
 
 OpensshTransport::~OpensshTransport() {

@@ -1,6 +1,5 @@
-// A command that runs on another host, as bytes: an ssh channel or a child `ssh` process. Used on
-// the controller's one thread; every callback runs from the io_context, never from inside a call
-// made here.
+// A command that runs on a node, as bytes: an ssh channel, or a child process. Used on one thread;
+// every callback runs from the io_context, never from inside a call made here.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +35,8 @@ class RemoteProcess {
   virtual std::size_t queued_bytes() const = 0;
 };
 
-// Something that runs commands on one host: an authenticated session, or `ssh` and its arguments.
+// Something that runs commands on one node: an authenticated session, `ssh` and its arguments, or
+// the shell of this machine.
 class RemoteShell {
  public:
   virtual ~RemoteShell() = default;

@@ -11,27 +11,33 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/transport/login_desk.h"
-
 namespace boost::asio {
 class io_context;
 }
 
 namespace muster {
 
+struct AgentKey {
+  std::string blob;  // the public key in ssh's wire format
+  std::string comment;
+};
+
 // What an agent answers, from behind the length; nothing: it refuses, or the answer is damaged.
 std::optional<std::vector<AgentKey>> parse_agent_keys(std::string_view answer);
 std::optional<std::string> parse_agent_signature(std::string_view answer);
 
-class SshAgent final : public KeyAgent {
+// One question at a time.
+class SshAgent {
  public:
   SshAgent(boost::asio::io_context& io, const std::string& socket);
   SshAgent(const SshAgent&) = delete;
-  ~SshAgent() override;
+  ~SshAgent();  // calls nothing afterwards
 
-  void list(std::function<void(std::optional<std::vector<AgentKey>>)> done) override;
+  // Nothing: no answer in time.
+  void list(std::function<void(std::optional<std::vector<AgentKey>>)> done);
+  // The bare signature, without the name of its algorithm.
   void sign(const std::string& blob, std::string_view data,
-            std::function<void(std::optional<std::string>)> done) override;
+            std::function<void(std::optional<std::string>)> done);
 
  private:
   class Conversation;

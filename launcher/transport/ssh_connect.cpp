@@ -1,5 +1,7 @@
 #include "launcher/transport/ssh_connect.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/error.hpp>
@@ -16,6 +18,15 @@
 
 namespace muster {
 namespace {
+
+// The node is not to blame.
+std::string no_descriptors_text() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return "this host lets muster have " + std::to_string(limit.rlim_cur) +
+         " open files, too few for a connection to each node and a log of each rank; raise the "
+         "hard limit (ulimit -Hn, LimitNOFILE), then start the controller anew";
+}
 
 class Connect final : public SshConnect, public std::enable_shared_from_this<Connect> {
  public:
@@ -45,6 +56,7 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   void attach();
   void attached(AttachResult result);
   void fail(LinkFailureKind kind, const std::string& message);
+  std::string told_contact();
   void finish(SshConnectResult result);
   void after(Milliseconds delay, void (Connect::*then)());
   void resolve_timed_out();
@@ -65,13 +77,12 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   AgentLaunch launch_;
   std::function<void(SshConnectResult)> done_;
   boost::asio::steady_timer timer_;
-  PhaseTimer phases_;
+  LoginReport report_;
   std::string methods_;
   Endpoints endpoints_;
   HandshakeGate::Pass pass_;
   std::shared_ptr<SshSession> session_;
   std::unique_ptr<SshLogin> login_;
-  std::shared_ptr<RemoteShell> shell_;
   std::shared_ptr<AgentAttach> attach_;
   int drops_ = 0;
 };
@@ -87,7 +98,7 @@ void Connect::resolved(ResolveResult result) {
   if (auto* failure = std::get_if<LinkFailure>(&result)) {
     return fail(failure->kind, failure->message);
   }
-  phases_.finish("resolve");
+  report_.phases.finish("resolve");
   timer_.expires_at(std::chrono::steady_clock::time_point::max());
   endpoints_ = std::get<Endpoints>(std::move(result));
   if (endpoints_.empty()) return fail(LinkFailureKind::unknown_host, "the name has no address");
@@ -106,13 +117,13 @@ void Connect::wait_for_gate() {
 }
 
 void Connect::connect_tcp() {
-  phases_.restart();
+  report_.phases.restart();
   session_ = std::make_shared<SshSession>(context_->io);
   after(limits().tcp_timeout, &Connect::tcp_timed_out);
   boost::asio::async_connect(
       session_->socket(), endpoints_,
       guarded([](Connect& self, boost::system::error_code error, const auto&) {
-        if (error != boost::asio::error::operation_aborted) self.connected(error);
+        self.connected(error);
       }));
 }
 
@@ -135,12 +146,16 @@ void Connect::connected(boost::system::error_code error) {
     return fail(LinkFailureKind::unreachable, "port " + std::to_string(node_.port) +
                                                   " refuses connections; does sshd run there?");
   }
+  // Nobody has cancelled it: that is Asio's word for a socket that cannot be opened.
+  if (error == boost::asio::error::operation_aborted) {
+    return fail(LinkFailureKind::unreachable, "not asked: " + no_descriptors_text());
+  }
   if (error) {
     return fail(LinkFailureKind::unreachable, "cannot connect to port " +
                                                   std::to_string(node_.port) + ": " +
                                                   error.message() + "; check the network");
   }
-  phases_.finish("tcp");
+  report_.phases.finish("tcp");
   log_in();
 }
 
@@ -148,7 +163,7 @@ void Connect::log_in() {
   after(limits().login_timeout, &Connect::login_timed_out);
   session_->begin(limits().silence);
   login_ = begin_login(
-      session_, target_, context_->settings, target_.desk ? target_.desk : context_->desk, phases_,
+      session_, target_, context_->settings, context_->host_keys, report_,
       guarded([](Connect& self, const LoginResult& result) { self.logged_in(result); }));
 }
 
@@ -181,9 +196,8 @@ void Connect::dropped(const std::string& reason) {
 
 void Connect::attach() {
   methods_ = session_->methods();
-  shell_ = make_ssh_shell(session_);
   attach_ = attach_agent(
-      context_->io, shell_, context_->pushes, node_, launch_, nullptr,
+      context_->io, make_ssh_shell(session_), context_->pushes, node_, launch_, nullptr,
       guarded([](Connect& self, AttachResult result) { self.attached(std::move(result)); }));
   session_.reset();  // the shell has it
 }
@@ -192,9 +206,9 @@ void Connect::attached(AttachResult result) {
   if (auto* failure = std::get_if<LinkFailure>(&result)) return finish(std::move(*failure));
   if (auto* none = std::get_if<NoShell>(&result)) return finish(no_shell_failure(node_, *none));
   auto& agent = std::get<Attached>(result);
-  phases_.append(agent.profile);
-  finish(SshConnected{std::move(agent.process), std::move(agent.first_bytes), phases_.profile(),
-                      std::move(methods_), shell_});
+  report_.phases.append(agent.profile);
+  finish(SshConnected{std::move(agent.process), std::move(agent.first_bytes),
+                      report_.phases.profile(), std::move(methods_), told_contact()});
 }
 
 void Connect::after(Milliseconds delay, void (Connect::*then)()) {
@@ -208,7 +222,17 @@ void Connect::fail(LinkFailureKind kind, const std::string& message) {
   finish(LinkFailure{kind, describe(node_) + ": " + message});
 }
 
+// Once: the next login finds the key on record.
+std::string Connect::told_contact() {
+  const auto pinned = std::exchange(report_.first_contact, std::nullopt);
+  return pinned ? first_contact_text(node_, *pinned) : "";
+}
+
 void Connect::finish(SshConnectResult result) {
+  if (auto* failure = std::get_if<LinkFailure>(&result)) {
+    const std::string contact = told_contact();
+    if (!contact.empty()) failure->message += " (" + contact + ")";
+  }
   const auto done = std::exchange(done_, nullptr);
   cancel();
   done(std::move(result));
@@ -221,7 +245,6 @@ void Connect::cancel() {
   if (attach_) std::exchange(attach_, nullptr)->cancel();
   if (session_) session_->close("given up");
   session_.reset();
-  shell_.reset();
   pass_.release();
 }
 
@@ -231,7 +254,7 @@ SshContext::SshContext(boost::asio::io_context& the_io, SshSettings the_settings
                        std::shared_ptr<PushGate> the_pushes)
     : io(the_io),
       settings(std::move(the_settings)),
-      desk(make_own_desk(the_io, settings.own_known_hosts, settings.agent_socket)),
+      host_keys(settings.own_known_hosts),
       resolver(the_io),
       gate(std::make_shared<HandshakeGate>(the_io)),
       pushes(std::move(the_pushes)),

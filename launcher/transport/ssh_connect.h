@@ -4,7 +4,7 @@
 //                ▲                 │
 //                └── pause ◄───────┘ dropped by sshd, up to `retries` times
 //
-// Every state can end in a LinkFailure. For launcher/transport and launcher/relay; one thread.
+// Every state can end in a LinkFailure. Private to launcher/transport; one thread.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,6 @@
 
 #include "launcher/transport/handshake_gate.h"
 #include "launcher/transport/host_resolver.h"
-#include "launcher/transport/login_desk.h"
 #include "launcher/transport/push_gate.h"
 #include "launcher/transport/remote_process.h"
 #include "launcher/transport/ssh_login.h"
@@ -26,7 +25,7 @@ namespace muster {
 struct SshContext {
   boost::asio::io_context& io;
   SshSettings settings;
-  std::shared_ptr<LoginDesk> desk;
+  HostKeyStore host_keys;
   HostResolver resolver;
   std::shared_ptr<HandshakeGate> gate;
   std::shared_ptr<PushGate> pushes;
@@ -40,7 +39,7 @@ struct SshConnected {
   std::string first_bytes;  // of the process
   ConnectProfile profile;
   std::string methods;
-  std::shared_ptr<RemoteShell> shell;  // for further commands on the same connection
+  std::string first_contact;  // a sentence; empty: the host was known
 };
 using SshConnectResult = std::variant<SshConnected, LinkFailure, LoginNeedsOpenssh>;
 

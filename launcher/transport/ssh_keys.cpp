@@ -24,14 +24,12 @@ std::string needs_ssh(bool is_rsa) {
 
 }  // namespace
 
-SshKeys::SshKeys(SshSession& session, const NodeAddress& node, const SshSettings& settings,
-                 LoginDesk& desk)
+SshKeys::SshKeys(SshSession& session, const NodeAddress& node, const SshSettings& settings)
     : session_(session),
       node_(node),
-      settings_(settings),
-      prefers_key_files_(desk.prefers_key_files()),
-      agent_(desk.key_agent()) {
-  if (!agent_) return;
+      settings_(settings) {
+  if (settings_.agent_socket.empty()) return;
+  agent_ = std::make_unique<SshAgent>(session_.io(), settings_.agent_socket);
   agent_->list([this](std::optional<std::vector<AgentKey>> keys) {
     has_agent_answer_ = true;
     agent_keys_ = std::move(keys);
@@ -123,16 +121,11 @@ void SshKeys::collect() {
     if (read_key_file(node_.identity_file, key)) prefer_agent_key(key.public_blob);
     return;
   }
-  if (prefers_key_files_) collect_usual_files();
   collect_agent();
-  if (!prefers_key_files_) collect_usual_files();
-  if (candidates_.empty() && notes_.empty()) note("there is no key in " + settings_.key_folder);
-}
-
-void SshKeys::collect_usual_files() {
   for (const char* name : {"id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk"}) {
     collect_file(settings_.key_folder + "/" + name, false);
   }
+  if (candidates_.empty() && notes_.empty()) note("there is no key in " + settings_.key_folder);
 }
 
 void SshKeys::collect_file(const std::string& path, bool named) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "launcher/transport/key_file.h"
-#include "launcher/transport/login_desk.h"
+#include "launcher/transport/ssh_agent.h"
 #include "launcher/transport/ssh_session.h"
 #include "launcher/transport/ssh_settings.h"
 #include "scheduler/model/compute.h"
@@ -27,8 +27,7 @@ class SshKeys {
   enum class Progress { waiting, accepted, refused, cut_off };
 
   // Asks the agent for its keys at once; `session`, which outlives this, is woken at its answers.
-  SshKeys(SshSession& session, const NodeAddress& node, const SshSettings& settings,
-          LoginDesk& desk);
+  SshKeys(SshSession& session, const NodeAddress& node, const SshSettings& settings);
   SshKeys(const SshKeys&) = delete;
 
   // cut_off: the connection broke before any key was refused.
@@ -48,7 +47,6 @@ class SshKeys {
   using Signature = std::variant<NotAsked, Asked, Refused, std::string>;
 
   void collect();
-  void collect_usual_files();
   void collect_file(const std::string& path, bool named);
   void collect_agent();
   void prefer_agent_key(const std::string& blob);
@@ -63,8 +61,7 @@ class SshKeys {
   SshSession& session_;
   NodeAddress node_;
   SshSettings settings_;
-  bool prefers_key_files_;
-  std::unique_ptr<KeyAgent> agent_;  // null: there is none
+  std::unique_ptr<SshAgent> agent_;  // null: there is none
   bool has_agent_answer_ = false;
   std::optional<std::vector<AgentKey>> agent_keys_;
   Signature signature_;  // for the candidate that is being tried

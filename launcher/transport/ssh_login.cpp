@@ -22,12 +22,12 @@ bool is_drop(int error) {
 class Login final : public SshLogin {
  public:
   Login(std::shared_ptr<SshSession> session, const SshTarget& target, const SshSettings& settings,
-        std::shared_ptr<LoginDesk> desk, PhaseTimer& phases, std::function<void(LoginResult)> done)
+        HostKeyStore& host_keys, LoginReport& report, std::function<void(LoginResult)> done)
       : session_(std::move(session)),
         target_(target),
-        desk_(std::move(desk)),
-        phases_(phases),
-        keys_(std::make_unique<SshKeys>(*session_, node_, settings, *desk_)),
+        host_keys_(host_keys),
+        report_(report),
+        keys_(std::make_unique<SshKeys>(*session_, node_, settings)),
         done_(std::make_shared<Done>(std::move(done))) {}
   ~Login() override { session_->on_progress(nullptr); }
 
@@ -38,14 +38,13 @@ class Login final : public SshLogin {
   }
 
  private:
-  enum class Step { kex, host_key, auth, over };
+  enum class Step { kex, auth, over };
   using Done = std::function<void(LoginResult)>;
 
   void prefer_known_host_keys();
   void advance();
   void exchange_keys();
-  void ask_about_host_key();
-  void host_key_judged();
+  void judge_host_key();
   LoginResult host_key_failure(const HostKeyVerdict& verdict) const;
   void authenticate();
   void refused();
@@ -57,17 +56,16 @@ class Login final : public SshLogin {
   std::shared_ptr<SshSession> session_;
   SshTarget target_;
   const NodeAddress& node_ = target_.node;
-  std::shared_ptr<LoginDesk> desk_;
-  PhaseTimer& phases_;
+  HostKeyStore& host_keys_;
+  LoginReport& report_;
   std::unique_ptr<SshKeys> keys_;
   std::shared_ptr<Done> done_;
   Step step_ = Step::kex;
-  std::optional<HostKeyVerdict> verdict_;
 };
 
 // sshd sends one key; ask for a kind that is on record, so that it can be compared.
 void Login::prefer_known_host_keys() {
-  const auto known = desk_->known_types(target_);
+  const auto known = host_keys_.known_types(target_.host_keys, node_.host, node_.port);
   const auto is_known = [&](std::string_view type) {
     return std::find(known.begin(), known.end(), type) != known.end();
   };
@@ -82,10 +80,6 @@ void Login::prefer_known_host_keys() {
 
 void Login::advance() {
   if (step_ == Step::kex) exchange_keys();
-  if (step_ == Step::host_key && verdict_) host_key_judged();
-  if (step_ == Step::host_key && session_->is_closed()) {
-    finish(LoginDropped{session_->close_reason()});
-  }
   if (step_ == Step::auth) authenticate();
 }
 
@@ -103,27 +97,21 @@ void Login::exchange_keys() {
             "); set `transport: openssh` for this node, or allow curve25519-sha256, aes128-ctr and "
             "an ed25519 host key in its sshd")});
   }
-  phases_.finish("kex");
-  ask_about_host_key();
+  report_.phases.finish("kex");
+  judge_host_key();
 }
 
-void Login::ask_about_host_key() {
-  step_ = Step::host_key;
+void Login::judge_host_key() {
   std::size_t size = 0;
   int type = 0;
   const char* key = libssh2_session_hostkey(session_->get(), &size, &type);
-  desk_->judge(target_, key ? std::string(key, size) : "",
-               [this, weak = std::weak_ptr<Done>(done_)](HostKeyVerdict verdict) {
-                 if (weak.expired()) return;
-                 verdict_ = std::move(verdict);
-                 session_->wake();
-               });
-}
-
-void Login::host_key_judged() {
-  if (!std::holds_alternative<HostKeyTrusted>(*verdict_)) {
-    return finish(host_key_failure(*verdict_));
+  const HostKeyVerdict verdict = host_keys_.check(target_.host_keys, node_.host, node_.port,
+                                                  key ? std::string(key, size) : "");
+  const auto* pinned = std::get_if<HostKeyPinned>(&verdict);
+  if (pinned == nullptr && !std::holds_alternative<HostKeyTrusted>(verdict)) {
+    return finish(host_key_failure(verdict));
   }
+  if (pinned != nullptr) report_.first_contact = *pinned;
   step_ = Step::auth;
 }
 
@@ -155,10 +143,13 @@ LoginResult Login::host_key_failure(const HostKeyVerdict& verdict) const {
   for (const std::string& file : target_.host_keys.files) {
     files += (files.empty() ? "" : ", ") + file;
   }
-  return failed("its host key is in none of " + (files.empty() ? "the known_hosts files" : files) +
-                ", and your ssh configuration says StrictHostKeyChecking yes; connect once with "
-                "`ssh " +
-                node_.host + "` and compare its fingerprint, or add its key to one of them");
+  const bool is_muster_s = target_.host_keys.strict == HostKeyPolicy::Strict::known;
+  return failed("its " + std::get<HostKeyUnknown>(verdict).key + " is in none of " +
+                (files.empty() ? "the known_hosts files" : files) + ", and " +
+                (is_muster_s ? "the cluster file says `unknown_hosts: refuse`"
+                             : "your ssh configuration says StrictHostKeyChecking yes") +
+                "; connect once with `ssh " + node_.host +
+                "` and compare its fingerprint, or add its key to one of them");
 }
 
 void Login::authenticate() {
@@ -169,7 +160,7 @@ void Login::authenticate() {
     case SshKeys::Progress::cut_off:
       return finish(LoginDropped{session_->close_reason()});
     case SshKeys::Progress::accepted:
-      phases_.finish("auth");
+      report_.phases.finish("auth");
       return finish(LoggedIn{});
     case SshKeys::Progress::refused:
       return refused();
@@ -198,10 +189,10 @@ void Login::finish(LoginResult result) {
 }  // namespace
 
 std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
-                                      const SshSettings& settings, std::shared_ptr<LoginDesk> desk,
-                                      PhaseTimer& phases, std::function<void(LoginResult)> done) {
-  auto login = std::make_unique<Login>(std::move(session), target, settings, std::move(desk),
-                                       phases, std::move(done));
+                                      const SshSettings& settings, HostKeyStore& host_keys,
+                                      LoginReport& report, std::function<void(LoginResult)> done) {
+  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys,
+                                       report, std::move(done));
   login->begin();
   return login;
 }

@@ -10,13 +10,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "launcher/transport/connect_profile.h"
 #include "launcher/transport/host_key_store.h"
-#include "launcher/transport/login_desk.h"
 #include "launcher/transport/ssh_session.h"
 #include "launcher/transport/ssh_settings.h"
 #include "scheduler/model/compute.h"
@@ -25,6 +25,11 @@
 namespace muster {
 
 struct LoggedIn {};
+// What a login tells besides its result; goes on where it is tried again.
+struct LoginReport {
+  PhaseTimer phases;                           // kex and auth
+  std::optional<HostKeyPinned> first_contact;  // with the host
+};
 struct LoginDropped {  // before authentication, as an overloaded sshd does: try again
   std::string reason;
 };
@@ -38,9 +43,9 @@ class SshLogin {
   virtual ~SshLogin() = default;  // calls nothing afterwards
 };
 
-// `target` has its user filled in. Phases kex and auth go to `phases`, which outlives the login.
+// `target` has its user filled in. `host_keys` and `report` outlive the login.
 std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
-                                      const SshSettings& settings, std::shared_ptr<LoginDesk> desk,
-                                      PhaseTimer& phases, std::function<void(LoginResult)> done);
+                                      const SshSettings& settings, HostKeyStore& host_keys,
+                                      LoginReport& report, std::function<void(LoginResult)> done);
 
 }  // namespace muster

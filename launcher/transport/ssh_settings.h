@@ -3,15 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "launcher/transport/host_key_store.h"
 #include "scheduler/model/compute.h"
 
 namespace muster {
-
-class LoginDesk;
 
 struct SshSettings {
   std::uint64_t jitter_seed = 1;
@@ -27,7 +24,7 @@ struct SshSettings {
 struct SshTarget {
   NodeAddress node;
   HostKeyPolicy host_keys;
-  std::shared_ptr<LoginDesk> desk{};  // null: the transport's own
+  std::string host_name{};  // by which ssh knows it; empty: the node's host
 };
 
 // As this process's environment and account give them.

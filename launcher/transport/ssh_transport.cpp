@@ -3,7 +3,6 @@
 #include <list>
 #include <utility>
 
-#include "launcher/transport/agent_attach.h"
 #include "launcher/transport/process_link.h"
 #include "launcher/transport/ssh_connect.h"
 
@@ -41,45 +40,20 @@ class SshTransport::Shared : public std::enable_shared_from_this<Shared> {
   void deliver(SshConnectResult result, const SshTarget& target, const AgentLaunch& launch,
                const std::function<void(ConnectResult)>& done) {
     if (auto* connected = std::get_if<SshConnected>(&result)) {
-      return done(link_of(std::move(*connected), target.node, launch));
+      return done(link_of(std::move(*connected), target.node));
     }
     if (auto* failure = std::get_if<LinkFailure>(&result)) return done(std::move(*failure));
     if (fallback_) return fallback_(target, launch, done);
     done(std::get<LoginNeedsOpenssh>(std::move(result)).otherwise);
   }
 
-  Connected link_of(SshConnected connected, const NodeAddress& node, const AgentLaunch& launch) {
-    StartRelay start_relay = [context = context_, shell = connected.shell, node,
-                              launch](std::function<void(RelayResult)> done) {
-      start_relay_on(context, shell, node, launch, std::move(done));
-    };
+  Connected link_of(SshConnected connected, const NodeAddress& node) {
     return {make_process_link(context_->io, std::move(connected.process),
                               std::move(connected.first_bytes), node),
             std::move(connected.profile),
             std::move(connected.methods),
             std::nullopt,
-            std::move(start_relay)};
-  }
-
-  static void start_relay_on(const std::shared_ptr<SshContext>& context,
-                             const std::shared_ptr<RemoteShell>& shell, const NodeAddress& node,
-                             AgentLaunch launch, std::function<void(RelayResult)> done) {
-    launch.service = AgentService::relay;
-    const auto attach = std::make_shared<std::shared_ptr<AgentAttach>>();
-    *attach = attach_agent(
-        context->io, shell, context->pushes, node, launch, nullptr,
-        [attach, context, node, done = std::move(done)](AttachResult result) {
-          const auto keep = std::exchange(*attach, nullptr);  // it is calling
-          done(relay_result(context->io, node, std::move(result)));
-        });
-  }
-
-  static RelayResult relay_result(boost::asio::io_context& io, const NodeAddress& node,
-                                  AttachResult result) {
-    if (auto* failure = std::get_if<LinkFailure>(&result)) return std::move(*failure);
-    if (const auto* none = std::get_if<NoShell>(&result)) return no_shell_failure(node, *none);
-    auto& relay = std::get<Attached>(result);
-    return make_process_link(io, std::move(relay.process), std::move(relay.first_bytes), node);
+            std::move(connected.first_contact)};
   }
 
   std::shared_ptr<SshContext> context_;

@@ -21,7 +21,8 @@
 
 namespace muster {
 
-// attach: joins the stream to the agent, which it starts; relay: goes on to further nodes.
+// attach: joins the stream to the agent, which it starts; relay: goes on to further nodes, where
+// the transport needs no login.
 enum class AgentService { attach, relay };
 
 // What must run at the other end: `<home>/bin/muster-<build_id> agent attach …`, pushed if absent.
@@ -51,17 +52,12 @@ class Link {
   virtual std::size_t queued_bytes() const = 0;  // accepted and not yet handed to the network
 };
 
-// Starts `agent relay` on the node, over the connection that there is: no second login. One call of
-// what it is given.
-using RelayResult = std::variant<std::unique_ptr<Link>, LinkFailure>;
-using StartRelay = std::function<void(std::function<void(RelayResult)>)>;
-
 struct Connected {
   std::unique_ptr<Link> link;
   ConnectProfile profile;
   std::string methods{};             // key exchange, host key, cipher and MAC; empty: unknown
   std::optional<NodeId> through{};   // the node whose relay carries the link; none: direct
-  StartRelay start_relay{};          // empty: this transport cannot
+  std::string first_contact{};       // a sentence on its host key; empty: it was known
 };
 
 using ConnectResult = std::variant<Connected, LinkFailure>;

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-class TransportSelector final : public SshRoutes {
+class TransportSelector final : public Transport {
  public:
   TransportSelector(boost::asio::io_context& io, const TransportSettings& settings)
       : has_kerberos_ticket_(settings.has_kerberos_ticket),
@@ -26,7 +26,6 @@ class TransportSelector final : public SshRoutes {
                openssh_.connect(target, launch, std::move(done));
              }),
         default_host_keys_(settings.ssh.host_keys),
-        user_(settings.ssh.user),
         config_(io, settings.ssh_config_files, settings.has_kerberos_ticket) {}
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
@@ -39,27 +38,12 @@ class TransportSelector final : public SshRoutes {
         return choose(node, [this, launch, done = std::move(done)](const Choice& choice) {
           if (const auto* failure = std::get_if<LinkFailure>(&choice)) return done(*failure);
           const auto* openssh = std::get_if<ByOpenssh>(&choice);
-          if (openssh != nullptr) return openssh_.connect(openssh->target, launch, done);
-          ssh_.connect(std::get<SshTarget>(choice), launch, done);
+          if (openssh != nullptr) {
+            return openssh_.connect(guarded(openssh->target, launch.connect), launch, done);
+          }
+          ssh_.connect(guarded(std::get<SshTarget>(choice), launch.connect), launch, done);
         });
     }
-  }
-
-  void connect(const SshTarget& target, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override {
-    ssh_.connect(target, launch, std::move(done));
-  }
-
-  void route(const NodeAddress& node, std::function<void(SshRoute)> done) override {
-    choose(node, [user = user_, done = std::move(done)](const Choice& choice) {
-      if (const auto* failure = std::get_if<LinkFailure>(&choice)) return done(*failure);
-      const auto* chosen = std::get_if<SshTarget>(&choice);
-      if (chosen == nullptr) return done(ForOpenssh{});
-      SshTarget target = *chosen;
-      if (target.node.user.empty()) target.node.user = user;
-      if (target.node.host.empty()) target.node.host = target.node.id.value;
-      done(std::move(target));
-    });
   }
 
  private:
@@ -68,17 +52,29 @@ class TransportSelector final : public SshRoutes {
   };
   using Choice = std::variant<SshTarget, ByOpenssh, LinkFailure>;
 
+  // The stricter of the cluster file and the ssh configuration.
+  static SshTarget guarded(SshTarget target, const ConnectSettings& limits) {
+    HostKeyPolicy::Strict& strict = target.host_keys.strict;
+    if (limits.refuses_unknown_hosts && strict != HostKeyPolicy::Strict::yes) {
+      strict = HostKeyPolicy::Strict::known;
+    }
+    return target;
+  }
+
   void choose(const NodeAddress& node, std::function<void(const Choice&)> done) {
     config_.ask(node, [this, alive = std::weak_ptr(alive_), node,
                        done = std::move(done)](const SshConfigAnswer& answer) {
       if (alive.expired()) return;
       if (const auto* failure = std::get_if<LinkFailure>(&answer)) return done(*failure);
       const auto* config = std::get_if<SshHostConfig>(&answer);
-      SshTarget target{node, config == nullptr ? default_host_keys_ : config->host_keys};
+      SshTarget target{node, config == nullptr ? default_host_keys_ : config->host_keys, ""};
       const bool for_openssh =
           node.transport == TransportKind::openssh ||
           (config != nullptr && !needs_openssh(*config, has_kerberos_ticket_).empty());
-      if (for_openssh) return done(ByOpenssh{std::move(target)});
+      if (for_openssh) {
+        if (config != nullptr) target.host_name = config->host_name;
+        return done(ByOpenssh{std::move(target)});
+      }
       if (config != nullptr) target.node = with_ssh_config(node, *config);
       done(std::move(target));
     });
@@ -90,7 +86,6 @@ class TransportSelector final : public SshRoutes {
   OpensshTransport openssh_;
   SshTransport ssh_;
   HostKeyPolicy default_host_keys_;
-  std::string user_;
   SshConfigQuery config_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
@@ -109,7 +104,7 @@ TransportSettings transport_settings_from_environment(const std::string& muster_
   return settings;
 }
 
-std::unique_ptr<SshRoutes> make_transport(boost::asio::io_context& io, TransportSettings settings) {
+std::unique_ptr<Transport> make_transport(boost::asio::io_context& io, TransportSettings settings) {
   return std::make_unique<TransportSelector>(io, settings);
 }
 

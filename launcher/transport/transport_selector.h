@@ -2,10 +2,8 @@
 // more than libssh2 can do go to the ssh program. The Transport below what the controller is given.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "launcher/transport/ssh_settings.h"
@@ -24,21 +22,8 @@ struct TransportSettings {
   bool has_kerberos_ticket = false;
 };
 
-struct ForOpenssh {};  // the ssh program reaches it, libssh2 cannot
-using SshRoute = std::variant<SshTarget, ForOpenssh, LinkFailure>;
-
-// A Transport that can be asked beforehand how it would reach an ssh node.
-class SshRoutes : public Transport {
- public:
-  using Transport::connect;
-  // From the io_context; nothing once this is gone.
-  virtual void route(const NodeAddress& node, std::function<void(SshRoute)> done) = 0;
-  virtual void connect(const SshTarget& target, const AgentLaunch& launch,
-                       std::function<void(ConnectResult)> done) = 0;
-};
-
 TransportSettings transport_settings_from_environment(const std::string& muster_home);
 
-std::unique_ptr<SshRoutes> make_transport(boost::asio::io_context& io, TransportSettings settings);
+std::unique_ptr<Transport> make_transport(boost::asio::io_context& io, TransportSettings settings);
 
 }  // namespace muster

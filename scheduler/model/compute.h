@@ -38,6 +38,8 @@ struct NodeAddress {
 
 // Limits on reaching the nodes of a target. Each is a key of `connect` in the cluster file.
 struct ConnectSettings {
+  static constexpr int most_nodes = 1'000'000;
+
   // One thread completes several hundred handshakes a second; 64 at once keep it busy over 80 ms of
   // round trip and still let each finish well within login_timeout.
   int handshakes = 64;
@@ -50,15 +52,18 @@ struct ConnectSettings {
   Milliseconds tcp_timeout{10000};      // three lost SYNs
   Milliseconds login_timeout{45000};    // below sshd's LoginGraceTime, above a slow DNS
   Milliseconds silence{15000};  // unanswered TCP probes for this long: the link is lost
-  // With more nodes than this, agents reach further agents. Below, one process has them all within
-  // a second, and a tree only adds what can break.
-  int fan_out_above = 128;
+  // Hosts with a key that nobody has on record are not connected to; otherwise the first key of a
+  // host is recorded, and told.
+  bool refuses_unknown_hosts = false;
+  // With more nodes than this, those that need no login lead to further ones. A flat connection
+  // costs 1.3 ms: no target gets a tree that does not ask for one.
+  int fan_out_above = most_nodes;
   // Nodes under one agent: two levels hold 272 nodes, three 4368; the loss of one moves few.
   int fan_out_radix = 16;
-  // A healthy login takes well below a second. Who has waited so long for a parent goes any other
+  // A healthy start takes well below a second. Who has waited so long for a parent goes any other
   // way; parents that are slower (a heavy ~/.bashrc, a full disk) are not worth waiting for.
   Milliseconds fan_out_patience{5000};
-  // What keeps nodes from each other (a firewall, missing keys) is mended by people, not by itself:
+  // What keeps nodes from each other (a firewall, a full disk) is mended by people, not by itself:
   // a node that could not reach another gets none for so long.
   Milliseconds fan_out_set_aside{600'000};
   // A relay that stands still is found out before the agents behind it count as silent (after
@@ -74,6 +79,7 @@ struct ConnectSettings {
     visit("tcp_timeout", self.tcp_timeout);
     visit("login_timeout", self.login_timeout);
     visit("silence", self.silence);
+    visit("refuses_unknown_hosts", self.refuses_unknown_hosts);
     visit("fan_out_above", self.fan_out_above);
     visit("fan_out_radix", self.fan_out_radix);
     visit("fan_out_patience", self.fan_out_patience);

@@ -105,6 +105,7 @@ struct LinkUp {
   std::string methods{};             // key exchange, cipher and MAC as negotiated
   std::optional<NodeId> through{};   // the node whose agent reached it
   int gpus = 0;                      // that the driver has there
+  std::string first_contact{};       // with its host key, a sentence; empty: it was known
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -117,6 +118,7 @@ struct LinkUp {
     visit("methods", self.methods);
     visit("through", self.through);
     visit("gpus", self.gpus);
+    visit("first_contact", self.first_contact);
   }
 };
 

@@ -36,7 +36,7 @@ DrillStep step_of(const std::string& step) {
 TEST_CASE("a drill file becomes steps and expectations") {
   const DrillFile file = read(R"(job: sub/train.yml
 set: [a.b=1]
-sandbox: {hosts: 3, private_home: true, fan_out: {above: 2, radix: 2}}
+sandbox: {hosts: 3, private_home: true}
 seed: 7
 limit: 90s
 steps:
@@ -60,9 +60,6 @@ expect:
   REQUIRE(drill.sandbox);
   CHECK(drill.sandbox->hosts == 3);
   CHECK(drill.sandbox->private_home);
-  REQUIRE(drill.sandbox->connect);
-  CHECK(drill.sandbox->connect->fan_out_above == 2);
-  CHECK(drill.sandbox->connect->fan_out_radix == 2);
   CHECK(drill.seed == 7u);
   CHECK(drill.limit == Seconds{90});
   REQUIRE(drill.steps.size() == 2);
@@ -90,7 +87,6 @@ TEST_CASE("every action is written in one way and says what it does") {
   CHECK(describe(step_of("kill: controller").action) == "kill the controller with KILL");
   CHECK(describe(step_of("kill: {controller: true, signal: TERM}").action) ==
         "kill the controller with TERM");
-  CHECK(describe(step_of("kill: {relay: h01}").action) == "kill the relay on h01 with KILL");
   CHECK(describe(step_of("kill: {connection: h01}").action) ==
         "kill the connection to h01 with KILL");
   CHECK(describe(step_of("stop: {agent: random, for: 5s}").action) == "stop an agent for 5s");
@@ -182,7 +178,6 @@ TEST_CASE("the help shows every key that can be written") {
                           "outputs_equal:",
                           "log_counts:",
                           "private_home:",
-                          "fan_out:",
                           "home_mib:",
                           "fill:"}) {
     const std::string bare = std::string(key).substr(0, std::string(key).size() - 1);

@@ -28,6 +28,20 @@ one_host "$key" "$(address 1)"
 expect 0 run
 has out "hello from h01"
 
+# The first contact with a host is told once, with the fingerprint; `refuse` lets no unknown host
+# in.
+fingerprint=$(ssh-keygen -l -f "$MUSTER_HOME/known_hosts" | grep -o 'SHA256:[^ ]*')
+has err "first contact with only ($(address 1)): its ED25519 key $fingerprint is recorded in"
+expect 0 run
+! grep -q "first contact" "$work/err" || fail "the first contact was told twice"
+one_host "$key" "$(address 2)"
+sed -i "s#transport: ssh,#transport: ssh, connect: {unknown_hosts: refuse},#" "$work/one.yml"
+expect 92 run
+has err "ED25519 key SHA256:"
+has err "unknown_hosts: refuse"
+ssh-keyscan -t ed25519 "$(address 2)" >>"$MUSTER_HOME/known_hosts" 2>/dev/null
+expect 0 run
+
 one_host "$key" no-such-host.invalid
 expect 92 run
 has err "no-such-host.invalid"

@@ -35,10 +35,12 @@ compute:
       tcp_timeout: 3
       login_timeout: 1m
       silence: 9s
-      fan_out: {above: 3, radix: 2, patience: 2s, set_aside: 1m, silence: 4s}
+      unknown_hosts: refuse
   bench:
     transport: local
     nodes: a,b
+    connect:
+      fan_out: {above: 3, radix: 2, patience: 2s, set_aside: 1m, silence: 4s}
 )");
   CHECK(printed(file.findings) == "");
   CHECK(file.default_target == "lab");
@@ -70,12 +72,15 @@ compute:
   CHECK(lab.connect.tcp_timeout == Milliseconds{3000});
   CHECK(lab.connect.login_timeout == Milliseconds{60000});
   CHECK(lab.connect.silence == Milliseconds{9000});
-  CHECK(lab.connect.fan_out_above == 3);
-  CHECK(lab.connect.fan_out_radix == 2);
-  CHECK(lab.connect.fan_out_patience == Milliseconds{2000});
-  CHECK(lab.connect.fan_out_set_aside == Milliseconds{60000});
-  CHECK(lab.connect.fan_out_silence == Milliseconds{4000});
-  CHECK(file.targets[1].connect.fan_out_above == ConnectSettings{}.fan_out_above);
+  CHECK(lab.connect.refuses_unknown_hosts);
+  CHECK(lab.connect.fan_out_above == ConnectSettings{}.fan_out_above);
+  const ConnectSettings& bench = file.targets[1].connect;
+  CHECK_FALSE(bench.refuses_unknown_hosts);
+  CHECK(bench.fan_out_above == 3);
+  CHECK(bench.fan_out_radix == 2);
+  CHECK(bench.fan_out_patience == Milliseconds{2000});
+  CHECK(bench.fan_out_set_aside == Milliseconds{60000});
+  CHECK(bench.fan_out_silence == Milliseconds{4000});
   CHECK(file.targets[1].nodes[0].transport == TransportKind::local);
 }
 
@@ -86,12 +91,16 @@ compute:
     transprot: ssh
     nodes: [a, a]
     ports: 29999-20000
-    connect: {handshakes: 0, tcp_timeout: 0, fan_out: {radix: 1, abvoe: 3}}
+    connect: {handshakes: 0, tcp_timeout: 0, unknown_hosts: accept, fan_out: {radix: 2}}
   local:
     nodes: x
   empty: {}
   odd:
     nodes: -oProxyCommand=x
+  tree:
+    transport: local
+    nodes: x
+    connect: {fan_out: {radix: 1, abvoe: 3}}
 )")
                                       .findings);
   CHECK_THAT(out, ContainsSubstring("cluster.yml:1:10: error: default: there is no target 'lap'; "
@@ -102,8 +111,11 @@ compute:
   CHECK_THAT(out, ContainsSubstring("compute.lab.ports: expected two ports"));
   CHECK_THAT(out, ContainsSubstring("compute.lab.connect.handshakes: expected 1 or more, got 0"));
   CHECK_THAT(out, ContainsSubstring("compute.lab.connect.tcp_timeout: expected 1 second or more"));
-  CHECK_THAT(out, ContainsSubstring("compute.lab.connect.fan_out.radix: expected 2 or more"));
-  CHECK_THAT(out, ContainsSubstring("unknown key 'abvoe' in 'compute.lab.connect.fan_out'; "
+  CHECK_THAT(out, ContainsSubstring("compute.lab.connect.unknown_hosts: "));
+  CHECK_THAT(out, ContainsSubstring("compute.lab.connect.fan_out: nodes are reached over ssh, and "
+                                    "each has a link of its own"));
+  CHECK_THAT(out, ContainsSubstring("compute.tree.connect.fan_out.radix: expected 2 or more"));
+  CHECK_THAT(out, ContainsSubstring("unknown key 'abvoe' in 'compute.tree.connect.fan_out'; "
                                     "did you mean 'above'?"));
   CHECK_THAT(out, ContainsSubstring("compute.local: the name is built in"));
   CHECK_THAT(out, ContainsSubstring("'compute.empty.nodes' is required"));

@@ -56,22 +56,20 @@ std::unique_ptr<Link> relay_link(FakeCluster& cluster, const NodeId& node) {
 
 }  // namespace
 
-void FakeCluster::connect(const SshTarget& target, const AgentLaunch&,
+void FakeCluster::connect(const NodeAddress& address, const AgentLaunch& launch,
                           std::function<void(ConnectResult)> done) {
-  const NodeId id = target.node.id;
+  const NodeId id = address.id;
+  const bool is_relay = launch.service == AgentService::relay;
   FakeNode& node = nodes.at(id);
-  ++node.direct_tries;
-  timers.plan(node.is_off ? tcp_timeout : node.login, [this, id, done = std::move(done)] {
+  node.direct_tries += !is_relay;
+  timers.plan(node.is_off ? tcp_timeout : node.start, [this, id, is_relay, done = std::move(done)] {
     if (nodes.at(id).is_off) {
       return done(LinkFailure{LinkFailureKind::unreachable, id.value + ": no answer"});
     }
+    if (is_relay) return done(Connected{relay_link(*this, id), {}});
     auto wire = std::make_shared<ModelLink::Wire>();
     cuts[id].insert(std::make_shared<std::function<void()>>([wire] { ModelLink::cut(wire); }));
-    StartRelay start = [this, id](std::function<void(RelayResult)> started) {
-      timers.plan(nodes.at(id).login,
-                  [this, id, started = std::move(started)] { started(relay_link(*this, id)); });
-    };
-    done(Connected{std::make_unique<ModelLink>(timers, std::move(wire)), {}, "", {}, start});
+    done(Connected{std::make_unique<ModelLink>(timers, std::move(wire)), {}});
   });
 }
 
@@ -153,7 +151,7 @@ void FakeRelay::send(const FromRelay& message, std::string_view payload) {
 }
 
 void FakeRelay::take(const ToRelay& message, const std::string& payload) {
-  if (const auto* asked = std::get_if<RelayConnect>(&message)) return log_in(*asked);
+  if (const auto* asked = std::get_if<RelayConnect>(&message)) return reach(*asked);
   if (std::holds_alternative<RelayPing>(message)) return send(RelayPing{});
   if (const auto* over = std::get_if<RelayHangUp>(&message)) {
     tickets_.erase(over->ticket);
@@ -162,47 +160,35 @@ void FakeRelay::take(const ToRelay& message, const std::string& payload) {
     if (ticket == tickets_.end()) return;
     send(RelayRoom{bytes->ticket, static_cast<std::int64_t>(payload.size())});
     if (ticket->second.deeper) std::shared_ptr(ticket->second.deeper)->hear(payload);
-  } else if (const auto* deeper = std::get_if<RelayDeepen>(&message)) {
-    const auto below = tickets_.find(deeper->over);
-    if (below == tickets_.end()) {
-      return send(RelayClosed{deeper->ticket, {LinkFailureKind::lost, "no such ticket"}});
-    }
-    const NodeId node = below->second.node;
-    cluster_.timers.plan(cluster_.nodes.at(node).login,
-                         [weak = weak_from_this(), node, ticket = deeper->ticket] {
-                           if (const auto self = weak.lock()) self->deepen(ticket, node);
-                         });
   }
 }
 
-void FakeRelay::deepen(std::int64_t ticket, const NodeId& node) {
-  const auto say = [weak = weak_from_this(), ticket](const std::string& said) {
-    if (const auto self = weak.lock()) self->send(RelayBytes{ticket}, said);
-  };
-  tickets_[ticket] = {node, std::make_shared<FakeRelay>(cluster_, node, say)};
-  RelayConnected connected;
-  connected.ticket = ticket;
-  send(connected);
+void FakeRelay::reach(const RelayConnect& asked) {
+  FakeNode& child = cluster_.nodes.at(asked.node.id);
+  child.tries_from_nodes += !asked.is_relay;
+  cluster_.timers.plan(child.is_off ? tcp_timeout : child.start,
+                       [weak = weak_from_this(), asked] {
+                         if (const auto self = weak.lock()) self->reached(asked);
+                       });
 }
 
-void FakeRelay::log_in(const RelayConnect& asked) {
-  FakeNode& child = cluster_.nodes.at(asked.node.id);
-  ++child.tries_from_nodes;
-  const bool is_refused = cluster_.nodes.at(node_).is_walled;
-  const auto answer = [weak = weak_from_this(), asked, is_refused] {
-    const auto self = weak.lock();
-    if (!self) return;
-    const NodeId& node = asked.node.id;
-    if (is_refused || self->cluster_.nodes.at(node).is_off) {
-      return self->send(RelayClosed{
-          asked.ticket, {LinkFailureKind::unreachable, node.value + ": no answer"}});
-    }
-    self->tickets_[asked.ticket] = {node, nullptr};
-    RelayConnected connected;
-    connected.ticket = asked.ticket;
-    self->send(connected);
-  };
-  cluster_.timers.plan(child.is_off ? tcp_timeout : child.login, answer);
+void FakeRelay::reached(const RelayConnect& asked) {
+  const NodeId& node = asked.node.id;
+  if (cluster_.nodes.at(node_).is_walled || cluster_.nodes.at(node).is_off) {
+    return send(RelayClosed{asked.ticket,
+                            {LinkFailureKind::unreachable, node.value + ": no answer"}});
+  }
+  std::shared_ptr<FakeRelay> deeper;
+  if (asked.is_relay) {
+    deeper = std::make_shared<FakeRelay>(
+        cluster_, node, [weak = weak_from_this(), ticket = asked.ticket](const std::string& said) {
+          if (const auto self = weak.lock()) self->send(RelayBytes{ticket}, said);
+        });
+  }
+  tickets_[asked.ticket] = {node, std::move(deeper)};
+  RelayConnected connected;
+  connected.ticket = asked.ticket;
+  send(connected);
 }
 
 }  // namespace muster

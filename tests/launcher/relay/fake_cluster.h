@@ -16,7 +16,7 @@
 namespace muster {
 
 struct FakeNode {
-  Milliseconds login{100};
+  Milliseconds start{100};       // of its agent or of a relay
   bool is_off = false;           // connections to it time out
   bool is_walled = false;        // it reaches no other node
   bool stands_still = false;     // its relays say nothing any more
@@ -47,8 +47,8 @@ class FakeRelay : public std::enable_shared_from_this<FakeRelay> {
 
   void take(const ToRelay& message, const std::string& payload);
   void send(const FromRelay& message, std::string_view payload = {});
-  void log_in(const RelayConnect& asked);
-  void deepen(std::int64_t ticket, const NodeId& node);
+  void reach(const RelayConnect& asked);
+  void reached(const RelayConnect& asked);
 
   FakeCluster& cluster_;
   NodeId node_;
@@ -58,18 +58,13 @@ class FakeRelay : public std::enable_shared_from_this<FakeRelay> {
   std::map<std::int64_t, Ticket> tickets_;
 };
 
-class FakeCluster final : public SshRoutes {
+class FakeCluster final : public Transport {
  public:
   FakeCluster(VirtualTimers& time, int count) : timers(time) {
     for (int i = 1; i <= count; ++i) nodes[NodeId{"n" + std::to_string(i)}];
   }
 
-  void route(const NodeAddress& node, std::function<void(SshRoute)> done) override {
-    timers.post([node, done = std::move(done)] { done(SshTarget{node, {}}); });
-  }
-  void connect(const NodeAddress&, const AgentLaunch&,
-               std::function<void(ConnectResult)>) override {}
-  void connect(const SshTarget& target, const AgentLaunch& launch,
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) override;
 
   // The host goes, with all that leads through it.
@@ -77,7 +72,7 @@ class FakeCluster final : public SshRoutes {
   // The agent goes, and with it what leads to it; the host's relay stays.
   void cut_link(const NodeId& node);
   void kill_relays(const NodeId& node);
-  // The network of the login node was away for too long.
+  // The network of the controller was away for too long.
   void cut_everything();
   int relays() const;  // on all nodes
 

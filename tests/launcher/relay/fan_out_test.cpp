@@ -7,21 +7,6 @@
 namespace muster {
 namespace {
 
-class NoTrust final : public LoginTrust {
- public:
-  std::vector<std::string> known_types(const SshTarget&) override { return {}; }
-  void judge(const SshTarget&, const std::string&, std::function<void(bool)> done) override {
-    done(true);
-  }
-  void keys_for(const NodeAddress&, std::function<void(std::vector<std::string>)> done) override {
-    done({});
-  }
-  void sign(const std::string&, std::string_view,
-            std::function<void(std::optional<std::string>)> done) override {
-    done(std::nullopt);
-  }
-};
-
 // Keeps every node connected, as the controller does: a link that ends is asked for again.
 class Run {
  public:
@@ -30,7 +15,7 @@ class Run {
     launch_.target = "lab";
     launch_.connect.fan_out_above = above;
     launch_.connect.fan_out_radix = radix;
-    fan_out = std::make_unique<FanOut>(time, std::move(cluster_), std::make_shared<NoTrust>(),
+    fan_out = std::make_unique<FanOut>(time, std::move(cluster_),
                                        [this](const std::string& said) { notes.push_back(said); });
   }
   ~Run() {
@@ -44,8 +29,6 @@ class Run {
   void connect(const NodeId& id) {
     NodeAddress address;
     address.id = id;
-    address.host = id.value;
-    address.transport = TransportKind::ssh;
     fan_out->connect(address, launch_, [this, id](ConnectResult result) {
       auto* connected = std::get_if<Connected>(&result);
       if (connected == nullptr) return again(id);
@@ -148,7 +131,7 @@ TEST_CASE("a node that is off delays nobody but itself") {
 TEST_CASE("nobody waits longer than its patience for a parent that is slow") {
   Run run(20, 16, 4);
   for (const char* slow : {"n1", "n10", "n11", "n12"}) {
-    run.cluster->nodes.at(NodeId{slow}).login = Milliseconds{60000};
+    run.cluster->nodes.at(NodeId{slow}).start = Milliseconds{60000};
   }
   run.start();
   run.time.pass(Milliseconds{6000});
@@ -269,10 +252,9 @@ TEST_CASE("of two questions for a node the newer one counts, and the older one i
   VirtualTimers time;
   auto cluster = std::make_unique<FakeCluster>(time, 1);
   const FakeNode& node = cluster->nodes.at(NodeId{"n1"});
-  FanOut fan_out(time, std::move(cluster), std::make_shared<NoTrust>(), [](const std::string&) {});
+  FanOut fan_out(time, std::move(cluster), [](const std::string&) {});
   NodeAddress address;
   address.id = NodeId{"n1"};
-  address.transport = TransportKind::ssh;
   std::vector<bool> answers;
   const auto note = [&](const ConnectResult& result) {
     answers.push_back(std::holds_alternative<Connected>(result));
@@ -317,7 +299,7 @@ TEST_CASE("a parent that reaches nobody gets no more nodes, the others do") {
   Run run(40, 16, 6);
   run.cluster->nodes.at(NodeId{"n1"}).is_walled = true;
   // The first to try, or not.
-  run.cluster->nodes.at(NodeId{"n1"}).login = Milliseconds{GENERATE(1, 300)};
+  run.cluster->nodes.at(NodeId{"n1"}).start = Milliseconds{GENERATE(1, 300)};
   run.start();
   run.time.pass(Milliseconds{8000});
   CHECK(run.up() == 40);
@@ -325,6 +307,29 @@ TEST_CASE("a parent that reaches nobody gets no more nodes, the others do") {
   CHECK(run.directly() <= 12);  // of 40: the six, and those that failed through it
   REQUIRE(run.notes.size() == 1);
   CHECK_THAT(run.notes[0], ContainsSubstring("n1 cannot reach"));
+}
+
+TEST_CASE("nodes over ssh are all reached directly, however many there are") {
+  VirtualTimers time;
+  auto cluster = std::make_unique<FakeCluster>(time, 20);
+  const FakeCluster& nodes = *cluster;
+  FanOut fan_out(time, std::move(cluster), [](const std::string&) {});
+  AgentLaunch launch;
+  launch.target = "lab";
+  launch.connect.fan_out_above = 3;
+  launch.connect.fan_out_radix = 2;
+  int connected = 0;
+  for (const auto& [id, node] : nodes.nodes) {
+    NodeAddress address;
+    address.id = id;
+    address.transport = TransportKind::ssh;
+    fan_out.connect(address, launch, [&](const ConnectResult& result) {
+      connected += std::holds_alternative<Connected>(result);
+    });
+  }
+  time.pass(Milliseconds{150});
+  CHECK(connected == 20);
+  CHECK(nodes.relays() == 0);
 }
 
 }  // namespace muster

@@ -1,6 +1,14 @@
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
 #include "launcher/transport/attach_failure.h"
 #include "launcher/transport/openssh_failure.h"
+#include "launcher/transport/ssh_transport.h"
 #include "tests/catch.h"
+#include "tests/launcher/transport/test_cluster.h"
 
 namespace muster {
 namespace {
@@ -98,6 +106,26 @@ TEST_CASE("messages quote one clean line") {
   tail.add("abc");
   tail.add("def");
   CHECK(tail.text() == "cdef");
+}
+
+TEST_CASE("a host without open files left for a connection does not blame the node") {
+  boost::asio::io_context io;
+  const boost::asio::steady_timer first_of_io(io);  // which opens descriptors of its own
+  SshTransport transport(io, {}, std::make_shared<PushGate>(io), {});
+  NodeAddress node = a_node();
+  node.host = "127.0.0.1";
+  AgentLaunch launch;
+  launch.connect.retries = 0;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const int next = ::dup(STDERR_FILENO);
+  const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
+  ::close(next);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto result = connect_one(io, transport, node, launch);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK_THAT(message_of(result), ContainsSubstring("open files, too few") &&
+                                     ContainsSubstring("raise the hard limit"));
 }
 
 }  // namespace muster

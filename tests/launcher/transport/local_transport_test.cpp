@@ -79,6 +79,17 @@ TEST_CASE("an agent that cannot start says why") {
   CHECK_THAT(message_of(machine.connect("n1")), ContainsSubstring("cannot start /nonexistent"));
 }
 
+TEST_CASE("a relay of this machine is a child, and its link leads to it") {
+  Machine machine;
+  machine.launch.binary = fake_agent(machine.folder, "b1",
+                                     "echo MUSTER-ATTACHED; echo \"$2\"; exec cat").binary;
+  machine.launch.service = AgentService::relay;
+  auto relay = machine.connect("n1");
+  INFO(message_of(relay));
+  REQUIRE(std::holds_alternative<Connected>(relay));
+  CHECK(echo(machine.io, *std::get<Connected>(relay).link, "relay").starts_with("relay"));
+}
+
 TEST_CASE("a silent agent is given up in time") {
   Machine machine;
   LocalTransport hasty(machine.io, machine.folder.path().string(), Milliseconds(200));

@@ -23,7 +23,8 @@ KeyFile made_key(const TemporaryFolder& folder, const std::string& type,
 }
 
 bool trusted(const HostKeyVerdict& verdict) {
-  return std::holds_alternative<HostKeyTrusted>(verdict);
+  return std::holds_alternative<HostKeyTrusted>(verdict) ||
+         std::holds_alternative<HostKeyPinned>(verdict);
 }
 
 std::string wire(const std::string& text) {
@@ -90,6 +91,39 @@ TEST_CASE("an unknown host is pinned once and then compared") {
   CHECK(HostKeyStore(keys.own).known_types(keys.policy, "n1", 22) ==
         std::vector<std::string>{"ssh-ed25519"});
   CHECK(run_here({"ssh-keygen", "-l", "-f", keys.own}).size() > 0);  // OpenSSH can read it
+}
+
+TEST_CASE("the first contact with a host is told once, with the fingerprint of ssh-keygen") {
+  Keys keys;
+  const auto made = made_key(keys.folder, "ecdsa", "");
+  const auto first = keys.check("n1", 22, made.public_blob);
+  REQUIRE(std::holds_alternative<HostKeyPinned>(first));
+  const auto& pinned = std::get<HostKeyPinned>(first);
+  CHECK(pinned.file == keys.own);
+  const std::string shown = run_here({"ssh-keygen", "-l", "-f", keys.own});
+  REQUIRE(pinned.key.starts_with("ECDSA key SHA256:"));
+  CHECK_THAT(shown, ContainsSubstring(pinned.key.substr(pinned.key.find("SHA256:")) + " n1"));
+  CHECK(std::holds_alternative<HostKeyTrusted>(keys.check("n1", 22, made.public_blob)));
+  CHECK(HostKeyStore(keys.own).pinned("n1", 22)->key == pinned.key);
+  CHECK_FALSE(HostKeyStore(keys.own).pinned("n2", 22));
+  NodeAddress node;
+  node.id = NodeId{"n1"};
+  CHECK(first_contact_text(node, {"ED25519 key SHA256:x", "/f"}) ==
+        "first contact with n1: its ED25519 key SHA256:x is recorded in /f");
+}
+
+TEST_CASE("where unknown hosts are refused a known one gets in, and no other is pinned") {
+  Keys keys;
+  CHECK(trusted(keys.check("n1", 22, key_a)));
+  keys.user_says(line_for("n2", key_b));
+  keys.policy.strict = HostKeyPolicy::Strict::known;
+  CHECK(trusted(keys.check("n1", 22, key_a)));
+  CHECK(trusted(keys.check("n2", 22, key_b)));
+  CHECK(std::holds_alternative<HostKeyChanged>(keys.check("n1", 22, key_b)));
+  const auto refused = keys.check("n3", 22, key_a);
+  REQUIRE(std::holds_alternative<HostKeyUnknown>(refused));
+  CHECK_THAT(std::get<HostKeyUnknown>(refused).key, ContainsSubstring("ED25519 key SHA256:"));
+  CHECK_THAT(read_text(keys.own), !ContainsSubstring("n3"));
 }
 
 TEST_CASE("a key of another kind does not get past the pinned one") {
