@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <nlohmann/json.hpp>
 
 #include "cli/controller_client.h"
@@ -25,6 +26,11 @@ std::string connect_time(const NodeLine& node) {
 }
 
 std::string link_text(const NodeLine& node) {
+  constexpr std::string_view down = "down: ";
+  const bool is_down = node.link.starts_with(down);
+  if (node.silent) {
+    return silence_text(node) + (is_down ? " (" + node.link.substr(down.size()) + ")" : "");
+  }
   return node.through ? node.link + " through " + node.through->value : node.link;
 }
 
@@ -127,6 +133,12 @@ Document evidence_document(const NodeLine& node) {
 
 }  // namespace
 
+std::string silence_text(const NodeLine& node) {
+  const auto seconds = [](Milliseconds time) { return std::to_string(time / Seconds{1}) + " s"; };
+  return "no word for " + seconds(*node.silent) +
+         (node.lost_at ? "; declared lost at " + seconds(*node.lost_at) : "");
+}
+
 bool is_worth_showing(const NodeLine& node) {
   return node.link != "not connected" || node.drained || !node.owner.empty() ||
          !node.leaves.empty() || !node.evidence.empty() || !node.faults.empty() || node.unfit ||
@@ -183,6 +195,8 @@ Document nodes_document(const std::vector<NodeLine>& nodes) {
     Document one;
     one["name"] = node.node;
     one["link"] = node.link;
+    one["silent_ms"] = node.silent ? Document(node.silent->count()) : Document(nullptr);
+    one["lost_at_ms"] = node.lost_at ? Document(node.lost_at->count()) : Document(nullptr);
     one["through"] = node.through ? Document(node.through->value) : Document(nullptr);
     one["host_name"] = node.host_name;
     one["gpus"] = node.gpus ? Document(*node.gpus) : Document(nullptr);

@@ -15,6 +15,10 @@ namespace muster {
 // machine.
 bool is_worth_showing(const NodeLine& node);
 
+// "no word for 6 s; declared lost at 40 s", of a node that is silent. A spare at hand takes its
+// place sooner.
+std::string silence_text(const NodeLine& node);
+
 // What a running controller knows and is worth showing; nothing when none runs.
 std::vector<NodeLine> nodes_if_running(const Home& home);
 

@@ -86,6 +86,18 @@ std::string stall(const JobRow& row, const JobSummary& job) {
   return std::string(word(seen.stall)) + ": " + seen.sentence;
 }
 
+// Nodes of the job from which nothing is heard, long before they count as lost.
+std::string silent_nodes(const JobRow& row, const Home& home) {
+  if (row.ended_at || row.attempts == 0) return "";
+  std::string text;
+  for (const NodeLine& node : nodes_if_running(home)) {
+    if (node.silent && node.owner == row.name) {
+      text += line("silent", node.node + ": " + silence_text(node));
+    }
+  }
+  return text;
+}
+
 std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Time now) {
   std::string text = line("job", row.name);
   if (row.display_name != row.name) text += line("display name", row.display_name);
@@ -101,6 +113,7 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
   if (row.step) text += line("step", std::to_string(*row.step));
   text += line("progress", progress(row, home));
   text += line("pace", stall(row, job));
+  text += silent_nodes(row, home);
   if (job.checkpoint) {
     text += line("checkpoint", "step " + std::to_string(job.checkpoint->step) + " in " +
                                    job.checkpoint->directory);

@@ -56,6 +56,9 @@ void apply_one(State& state, Time at, const StagingBegun& record) {
   job.waited_before = Milliseconds{0};
   job.measured_meanwhile = Milliseconds{0};
   job.abandoned = 0;
+  job.abandoned_for.clear();
+  job.abandoned_alike = 0;
+  job.awaited.clear();
 }
 
 void apply_one(State& state, Time at, const PortsAsked& record) {

@@ -170,7 +170,14 @@ void apply_one(State& state, Time at, const PlacementAbandoned& record) {
   release_spares(state, job, *attempt);
   if (!job.waiting_since) job.waiting_since = attempt->placed_at;
   job.abandoned += 1;
+  job.abandoned_alike = record.reason == job.abandoned_for ? job.abandoned_alike + 1 : 1;
+  job.abandoned_for = record.reason;
   job.phase = Queued{record.reason, record.retry_at};
+}
+
+void apply_one(State& state, Time, const AnswersAwaited& record) {
+  if (!gathering(state, record.job, record.attempt)) return;
+  find_job(state, record.job)->awaited.insert(record.nodes.begin(), record.nodes.end());
 }
 
 void apply_one(State& state, Time at, const AttemptEnded& record) {

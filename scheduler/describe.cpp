@@ -236,6 +236,9 @@ void put_job(Text& text, const Job& job) {
   text.line(at + ".measured_meanwhile", job.measured_meanwhile);
   text.line(at + ".ran_for", job.ran_for);
   text.line(at + ".abandoned", job.abandoned);
+  text.line(at + ".abandoned_for", job.abandoned_for);
+  text.line(at + ".abandoned_alike", job.abandoned_alike);
+  text.line(at + ".awaited", job.awaited);
   text.line(at + ".avoid", job.avoid);
   text.line(at + ".excluded", job.excluded);
   text.line(at + ".found", job.found);

@@ -138,11 +138,13 @@ class Explainer {
   void tell(const AttemptPlaced& record) {
     step_.reset();
     const std::string spares = record.spares.empty() ? "" : ", spares " + node_list(record.spares);
+    if (given_up_.tries > 0) lines_of_try_.push_back(lines_.size());
     say(attempt_text(record.attempt) + " placed on " + node_list(record.nodes) + spares + ": " +
             record.why,
         record.attempt.value > 0);
   }
   void tell(const NodeReplaced& record) {
+    if (given_up_.tries > 0) lines_of_try_.push_back(lines_.size());
     say(attempt_text(record.attempt) + ": " + record.new_node.value + " instead of " +
         record.old_node.value + ": " + record.reason);
   }
@@ -159,10 +161,27 @@ class Explainer {
   }
   void tell(const BreakerOpened& record) { say(record.reason); }
   void tell(const PlacementAbandoned& record) {
-    say(attempt_text(record.attempt) + " given up before it started: " + record.reason +
-        "; next try after " + duration_text(record.retry_at - at_));
+    const std::string text =
+        attempt_text(record.attempt) + " given up before it started: " + record.reason;
+    if (given_up_.tries > 0 && given_up_.reason == record.reason) return tell_again(record);
+    say(text + "; next try after " + duration_text(record.retry_at - at_));
+    given_up_ = {record.reason, text, at_, lines_.size(), 1};
   }
+  // The same once more: one line for all of them, and none for how each of these tries began.
+  void tell_again(const PlacementAbandoned&) {
+    for (auto line = lines_of_try_.rbegin(); line != lines_of_try_.rend(); ++line) {
+      lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(*line));
+    }
+    lines_of_try_.clear();
+    ++given_up_.tries;
+    lines_[given_up_.lines - 1].text = given_up_.text + "; and so on, " +
+                                       std::to_string(given_up_.tries) + " tries in " +
+                                       duration_text(at_ - given_up_.since);
+  }
+  void tell(const AnswersAwaited& record) { say(record.sentence); }
   void tell(const StagingBegun& record) {
+    given_up_ = {};
+    lines_of_try_.clear();
     say(attempt_text(record.attempt) + ": all nodes healthy");
   }
   void tell(const PortsAsked&) {}
@@ -268,6 +287,15 @@ class Explainer {
   std::optional<AttemptId> stopping_;
   std::vector<std::string> told_;  // evidence of the newest suspicion
   std::size_t failed_ranks_ = 0;   // of this attempt, so far
+  struct GivenUp {
+    std::string reason;
+    std::string text;
+    Time since;
+    std::size_t lines = 0;  // up to the one that tells it
+    int tries = 0;          // for that reason, in a row
+  };
+  GivenUp given_up_;
+  std::vector<std::size_t> lines_of_try_;  // the newest, of how it began
   Time followed_at_;
 };
 

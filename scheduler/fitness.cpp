@@ -59,6 +59,19 @@ std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) 
   return std::nullopt;
 }
 
+StopReason reason_of(Unfitness unfitness) {
+  switch (unfitness) {
+    case Unfitness::drained:
+      return StopReason::drained;
+    case Unfitness::unreachable:
+      return StopReason::node_lost;
+    case Unfitness::unhealthy:
+    case Unfitness::lasting:
+      return StopReason::start_failed;
+  }
+  return StopReason::start_failed;
+}
+
 bool has_passed_gate(const State& state, const AttemptNode& node) {
   return node.checked && node.checked->failures.empty() && linked_agent(state, node.id) != nullptr;
 }

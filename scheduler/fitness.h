@@ -17,6 +17,9 @@ struct Unfit {
 // What is wrong with it; nothing yet, when its answers are still awaited.
 std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node);
 
+// Why it leaves its attempt for that.
+StopReason reason_of(Unfitness unfitness);
+
 // Nothing more is awaited from it before ranks may start there.
 bool has_passed_gate(const State& state, const AttemptNode& node);
 

@@ -2,6 +2,7 @@
 // another, or the gang is given back.
 #include <algorithm>
 
+#include "scheduler/absence.h"
 #include "scheduler/candidates.h"
 #include "scheduler/fitness.h"
 #include "scheduler/gate_measuring.h"
@@ -46,26 +47,36 @@ Milliseconds retry_delay(const Job& job) {
   return std::min(retry_placement_most, retry_placement_first * (1 << doublings));
 }
 
-bool has_more_to_try(Turn& turn, const Job& job, const Attempt& attempt) {
-  const auto all = candidates(turn, job);
-  return std::any_of(all.begin(), all.end(), [&](const Candidate& candidate) {
-    return !std::holds_alternative<Unusable>(candidate.standing) &&
-           !find_node(attempt, candidate.id) && !was_passed_over(attempt, candidate.id);
-  });
-}
-
-// Every node of the target fails a check that waiting does not mend.
+// So many nodes of the target fail a check that waiting does not mend, or can never be used, that
+// the others are too few, were they all there.
 bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
                  const std::vector<Unfit>& unfits) {
-  const auto lasts = [](const auto& failed) { return failed.unfitness == Unfitness::lasting; };
-  return std::all_of(unfits.begin(), unfits.end(), lasts) &&
-         std::all_of(attempt.passed_over.begin(), attempt.passed_over.end(), lasts) &&
-         !has_more_to_try(turn, job, attempt);
+  const auto fails_for_good = [&](const NodeId& id) {
+    return std::any_of(unfits.begin(), unfits.end(), [&](const Unfit& failed) {
+             return failed.node == id && failed.unfitness == Unfitness::lasting;
+           }) ||
+           std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
+                       [&](const NodeReplaced& passed) {
+                         return passed.old_node == id && passed.unfitness == Unfitness::lasting;
+                       });
+  };
+  const auto all = candidates(turn, job);
+  const bool any_fails = std::any_of(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return fails_for_good(candidate.id);
+  });
+  const auto possible = std::count_if(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return !std::holds_alternative<Unusable>(candidate.standing) && !fails_for_good(candidate.id);
+  });
+  return any_fails && static_cast<std::size_t>(possible) < node_range(job.spec).least;
 }
 
 std::string besides_text(Milliseconds measured) {
   if (measured < Seconds{1}) return {};
   return ", besides " + duration_text(measured) + " in which nodes were measured";
+}
+
+std::string tries_text(int tries) {
+  return tries == 1 ? "1 try" : std::to_string(tries) + " tries";
 }
 
 void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
@@ -87,13 +98,8 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
   const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
   turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
                        "gave up after " + duration_text(job.spec.muster.nodes_wait) +
-                           " (muster.nodes.wait" + besides_text(measured) + "): " + reason});
-}
-
-StopReason reason_of(Unfitness unfitness) {
-  if (unfitness == Unfitness::drained) return StopReason::drained;
-  if (unfitness == Unfitness::unreachable) return StopReason::node_lost;
-  return StopReason::start_failed;
+                           " (muster.nodes.wait" + besides_text(measured) + ") and " +
+                           tries_text(job.abandoned + 1) + ": " + reason});
 }
 
 // Nothing runs there: it is nobody's at once.
@@ -120,6 +126,23 @@ bool release_gone(Turn& turn, const Job& job, const Attempt& attempt) {
   return any;
 }
 
+// Those of the gang that cannot be reached give way to nodes that are known to be there.
+bool replace_absent(Turn& turn, const Job& job, const Attempt& attempt) {
+  const std::vector<Unfit> absent = certain_absences(turn.state, attempt);
+  if (absent.empty()) return false;
+  std::vector<NodeId> others;
+  for (const AttemptNode& spare : attempt.spares) {
+    if (linked_agent(turn.state, spare.id) && !unfit(turn, job, spare)) others.push_back(spare.id);
+  }
+  std::vector<Candidate> there = new_candidates(turn, job, attempt);
+  std::erase_if(there, [&](const Candidate& one) { return !linked_agent(turn.state, one.id); });
+  const auto free = choose_nodes(there, absent.size(), {});
+  others.insert(others.end(), free.begin(), free.end());
+  const std::size_t count = std::min(absent.size(), others.size());
+  for (std::size_t i = 0; i < count; ++i) replace(turn, job, attempt, absent[i], others[i]);
+  return count > 0;
+}
+
 }  // namespace
 
 void gather(Turn& turn, const Job& job, const Attempt& attempt) {
@@ -131,7 +154,8 @@ void gather(Turn& turn, const Job& job, const Attempt& attempt) {
     all_checked = all_checked && node.checked && linked_agent(turn.state, node.id);
   }
   if (unfits.empty()) {
-    if (all_checked) turn.decide(StagingBegun{job.id, attempt.id});
+    if (all_checked) return turn.decide(StagingBegun{job.id, attempt.id});
+    if (!replace_absent(turn, job, attempt)) tell_absences(turn, job, attempt);
     return;
   }
   const auto others = replacements(turn, job, attempt, unfits.size());

@@ -67,19 +67,6 @@ void take(Turn& turn, const Job& job, const Attempt& attempt) {
 
 // ---- joining ----------------------------------------------------------------------------------
 
-StopReason reason_of(Unfitness unfitness) {
-  switch (unfitness) {
-    case Unfitness::drained:
-      return StopReason::drained;
-    case Unfitness::unreachable:
-      return StopReason::node_lost;
-    case Unfitness::unhealthy:
-    case Unfitness::lasting:
-      return StopReason::start_failed;
-  }
-  return StopReason::start_failed;
-}
-
 std::optional<std::string> port_trouble(Turn& turn, const AttemptNode& node, int wanted) {
   if (node.ports) return ports_trouble(node, wanted);
   if (!node.staged || !turn.moment.reached(node.asked_at + reserve_limit)) return std::nullopt;

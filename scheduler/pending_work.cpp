@@ -1,5 +1,6 @@
 // What the agents of a job's nodes still owe: a pure function of State, so that repeating it after
 // a reconnection or a crash is always right.
+#include "scheduler/absence.h"
 #include "scheduler/candidates.h"
 #include "scheduler/decide.h"
 #include "scheduler/gpu_fit.h"
@@ -184,7 +185,10 @@ std::set<NodeId> nodes_to_connect(const State& state) {
     // And that a reboot is over.
     if (node.owner || node.notice || node.remedy || may_recover) wanted.insert(id);
   }
-  for (const auto& [id, job] : state.jobs) add_growth_of(state, job, wanted);
+  for (const auto& [id, job] : state.jobs) {
+    add_growth_of(state, job, wanted);
+    wanted.merge(asked_besides(state, job));
+  }
   return wanted;
 }
 

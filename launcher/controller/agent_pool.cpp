@@ -45,6 +45,9 @@ void AgentPool::want(const NodeAddress& address, const ComputeTarget& target,
                      const std::string& home) {
   Entry& entry = entries_[address.id];
   entry.wanted = true;
+  // Whoever wants it anew hears how it is, without what earlier failures have to wait.
+  entry.reported.reset();
+  entry.retry.reset();
   reach(entry, address, target, home);
 }
 

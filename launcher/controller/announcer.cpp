@@ -25,6 +25,16 @@ std::vector<Record> with_step(const std::vector<Record>& records, const JobId& i
   return all;
 }
 
+// What a try for nodes says that ends as the one before it did, and how it begins: followers have
+// heard it. Of a job that ends with its last try, the end says why.
+bool is_said_again(const Record& record, const Job* job) {
+  const bool is_over = record_as<PlacementAbandoned>(record) != nullptr;
+  if (job == nullptr) return is_over;
+  if (job->abandoned == 0) return false;
+  if (is_over) return job->abandoned_alike > 1;
+  return record_as<AttemptPlaced>(record) != nullptr || record_as<NodeReplaced>(record) != nullptr;
+}
+
 void tell(const JobId& id, const std::vector<Record>& records, const State& state,
           const JobRow* row, Watchers& watchers) {
   JobEvent event;
@@ -52,7 +62,9 @@ void announce(const std::vector<Record>& records, const State& state, const JobR
   std::map<JobId, std::vector<Record>> by_job;
   for (const Record& record : records) {
     const JobId* id = job_of(record);
-    if (id != nullptr && watchers.has(*id)) by_job[*id].push_back(record);
+    if (id == nullptr || !watchers.has(*id)) continue;
+    auto& mine = by_job[*id];
+    if (!is_said_again(record, find_job(state, *id))) mine.push_back(record);
   }
   for (const auto& [id, mine] : by_job) tell(id, mine, state, rows.find(id), watchers);
 }

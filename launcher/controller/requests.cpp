@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "launcher/controller/link_silence.h"
 #include "scheduler/breaker_name.h"
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
@@ -49,6 +50,15 @@ void tell_memory(NodeLine& line, const State& state, const Node& node, Time now)
   line.set_aside = node.set_aside->reason;
   line.set_aside_since = node.set_aside->since;
   line.set_aside_until = node.set_aside->until;
+}
+
+void tell_silence(NodeLine& line, const State& state, const Node& node,
+                  const AgentConnection& connection, Time now) {
+  const auto silent = connection.silent_for();
+  const auto silence = silent ? link_silence(state, node, *silent, now) : std::nullopt;
+  if (!silence) return;
+  line.silent = silence->silent;
+  line.lost_at = silence->lost_at;
 }
 
 // It names directories here and on the nodes.
@@ -262,6 +272,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
     line.drain_reason = node.drain_reason;
     tell_memory(line, desk_.state, node, now);
     if (const AgentConnection* connection = desk_.pool.find(id)) {
+      tell_silence(line, desk_.state, node, *connection, now);
       for (const auto& [phase, us] : connection->profile()) {
         line.profile[phase] = Milliseconds{us / 1000};
       }

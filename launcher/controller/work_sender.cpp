@@ -97,15 +97,17 @@ void WorkSender::hold(const State& state) {
 }
 
 // Whose target says how the node is reached. Null: as it was reached before. A free node that this
-// controller has not reached yet is looked for by an elastic job that could take it; one that is
-// drained for a fault or being rebooted, by any job that could.
+// controller has not reached yet is looked for by an elastic job that could take it, or by one
+// whose own nodes do not answer; one that is drained for a fault or being rebooted, by any job that
+// could.
 const Job* WorkSender::holder_of(const State& state, const Node& node) {
   if (node.owner) return find_job(state, *node.owner);
   if (pool_.find(node.id) != nullptr) return nullptr;
   for (const auto& [id, job] : state.jobs) {
     const Attempt* attempt = active_attempt(job);
     const bool is_elastic = attempt != nullptr && attempt->has_members();
-    const bool may_want = is_elastic || node.fault_drain || node.remedy;
+    const bool gathers = attempt != nullptr && phase_of<Gathering>(*attempt) != nullptr;
+    const bool may_want = is_elastic || gathers || node.fault_drain || node.remedy;
     if (may_want && address_of(job, node.id) != nullptr) return &job;
   }
   return nullptr;

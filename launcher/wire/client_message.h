@@ -286,6 +286,8 @@ struct NodeLine {
   std::optional<Time> remedy_since{};
   std::vector<RemedyTry> remedies{};  // of the last day, the newest last
   std::string not_remedied{};  // why muster cannot do what is due; empty: nothing is, or it can
+  std::optional<Milliseconds> silent{};   // its last word, where that is unusually long ago
+  std::optional<Milliseconds> lost_at{};  // so silent, its link or its job's attempt is given up
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -313,6 +315,8 @@ struct NodeLine {
     visit("remedy_since", self.remedy_since);
     visit("remedies", self.remedies);
     visit("not_remedied", self.not_remedied);
+    visit("silent", self.silent);
+    visit("lost_at", self.lost_at);
   }
 };
 

@@ -165,6 +165,23 @@ struct PlacementAbandoned {
   }
 };
 
+// Nodes of the gang do not answer; whoever waits is told long before they are given up.
+struct AnswersAwaited {
+  static constexpr const char* kind = "answers_awaited";
+  JobId job;
+  AttemptId attempt;
+  std::vector<NodeId> nodes;
+  std::string sentence;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("attempt", self.attempt);
+    visit("nodes", self.nodes);
+    visit("sentence", self.sentence);
+  }
+};
+
 struct StagingBegun {
   static constexpr const char* kind = "staging_begun";
   JobId job;
@@ -432,6 +449,6 @@ using Decision =
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
                  RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
                  BreakerOpened, NodeTaken, JoinBegun, MembersChanged, NodeLeaves, NodeReleased,
-                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver>;
+                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver, AnswersAwaited>;
 
 }  // namespace muster

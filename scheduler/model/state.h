@@ -200,6 +200,9 @@ struct Job {
   Milliseconds measured_meanwhile{0};  // of the gangs that were given back since
   Milliseconds ran_for{0};           // running time of past attempts (limits.timeout)
   int abandoned = 0;                 // placements given back in a row
+  std::string abandoned_for;         // why the latest one was
+  int abandoned_alike = 0;           // as many in a row for that reason
+  std::set<NodeId> awaited;          // it was told that these do not answer
   std::vector<NodeId> avoid;         // by the latest retry: used only without alternative
   std::set<NodeId> excluded;         // never used again
   std::vector<CheckpointRef> found;  // in the first gate, before this job wrote anything

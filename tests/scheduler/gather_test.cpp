@@ -1,3 +1,4 @@
+#include "scheduler/explain.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 
@@ -200,4 +201,126 @@ TEST_CASE("late checks of an abandoned placement do not count") {
   bench.observe(NodeChecked{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, {{"x", "late"}}, {}});
   CHECK(bench.is_in<Gathering>());
   CHECK(!bench.attempt().nodes[0].checked);
+}
+
+TEST_CASE("a node that gives no answer is told within 2 s, and keeps its place as it may be slow") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2));
+  bench.link(2);
+  bench.link(3);
+  bench.pass(Milliseconds{1999});
+  CHECK(!bench.last<AnswersAwaited>());
+  bench.pass(Milliseconds{1});
+  REQUIRE(bench.last<AnswersAwaited>());
+  CHECK(bench.last<AnswersAwaited>()->sentence ==
+        "h01 has not answered for 2 s and may only be slow; waits 20 s for an answer, "
+        "h03 and h04 are asked as well");
+  CHECK(nodes_to_connect(bench.state).size() == 4);
+  bench.pass(Seconds{10});
+  CHECK(bench.count<AnswersAwaited>() == 1);
+  CHECK(bench.nodes() == Names{"h01", "h02"});
+  bench.link(1);
+  bench.obey();
+  CHECK(bench.is_in<Running>());
+  CHECK(nodes_to_connect(bench.state).size() == 2);
+}
+
+TEST_CASE("a node that cannot be reached gives way at once to one that answers") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2));
+  bench.link(2);
+  CHECK(nodes_to_connect(bench.state).size() == 2);
+  bench.unlink(1, LinkFailureKind::unreachable);
+  CHECK(bench.nodes() == Names{"h01", "h02"});
+  CHECK(nodes_to_connect(bench.state).size() == 4);
+  bench.link(4);
+  CHECK(bench.nodes() == Names{"h04", "h02"});
+  CHECK_THAT(bench.last<NodeReplaced>()->reason, ContainsSubstring("h01 cannot be reached"));
+  bench.obey();
+  CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("a link that broke while nodes were gathered is no reason to take another node") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(1));
+  bench.link_all(2);
+  bench.unlink(1, LinkFailureKind::lost);
+  CHECK(bench.nodes() == Names{"h01"});
+}
+
+TEST_CASE("what was known of a node before it was asked is no reason to take another") {
+  Bench bench;
+  bench.submit(a_job("old").on_nodes(1).of_cluster(2));
+  bench.unlink(1, LinkFailureKind::unreachable);
+  bench.unlink(2, LinkFailureKind::unreachable);
+  bench.cancel("old");
+  bench.pass(Seconds{60});
+  bench.submit(a_job("new").on_nodes(1).of_cluster(2));
+  CHECK(bench.nodes("new") == Names{"h01"});
+  bench.pass(Seconds{3});
+  CHECK(bench.nodes("new") == Names{"h01"});
+  REQUIRE(bench.last<AnswersAwaited>());
+  CHECK_THAT(bench.last<AnswersAwaited>()->sentence, ContainsSubstring("h01 cannot be reached"));
+}
+
+TEST_CASE("with a large target only some further nodes are asked, not all of them") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2).of_cluster(40));
+  bench.unlink(1, LinkFailureKind::unreachable);
+  CHECK(nodes_to_connect(bench.state).size() == 12);
+}
+
+TEST_CASE("a job ends when the nodes that can ever serve are too few, whatever the others say") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2).of_cluster(2));
+  bench.link(1);
+  bench.unlink(2, LinkFailureKind::unreachable);
+  bench.observe(without_python(bench, 1));
+  CHECK(!bench.is_live());
+  REQUIRE(bench.last<JobEnded>());
+  CHECK(bench.last<JobEnded>()->exit_code == 91);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("not found in PATH: python"));
+}
+
+TEST_CASE("the same vain tries are told once, with their number") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2).of_cluster(2).nodes_wait(120));
+  bench.link(1);
+  bench.unlink(2, LinkFailureKind::unreachable);
+  bench.pass(Seconds{300});
+  REQUIRE(!bench.is_live());
+  const int tries = bench.count<PlacementAbandoned>();
+  REQUIRE(tries > 2);
+  CHECK(bench.count<AnswersAwaited>() == 1);
+  std::string told;
+  for (const std::string& line : explain_text(bench.journal)) told += line + "\n";
+  const auto times = [&](const std::string& word) {
+    int n = 0;
+    for (auto at = told.find(word); at != std::string::npos; at = told.find(word, at + 1)) ++n;
+    return n;
+  };
+  CHECK(times("given up before it started") == 1);
+  CHECK(times("placed on") == 1);
+  CHECK_THAT(told, ContainsSubstring("and so on, " + std::to_string(tries) + " tries in "));
+  CHECK_THAT(bench.last<JobEnded>()->reason,
+             ContainsSubstring("and " + std::to_string(tries) + " tries: "));
+}
+
+TEST_CASE("a try that fails for another reason is told, and so is one that succeeds") {
+  Bench bench;
+  bench.submit(a_job().on_nodes(2).of_cluster(2));
+  bench.link(1);
+  bench.unlink(2, LinkFailureKind::unreachable);
+  bench.pass(Seconds{30});
+  bench.link(2);
+  bench.pass(Seconds{30});
+  bench.fail_check(1);
+  bench.pass(Seconds{30});
+  bench.obey();
+  REQUIRE(bench.is_in<Running>());
+  std::string told;
+  for (const std::string& line : explain_text(bench.journal)) told += line + "\n";
+  CHECK_THAT(told, ContainsSubstring("h02 cannot be reached") &&
+                       ContainsSubstring("h01 failed its start checks") &&
+                       ContainsSubstring("all nodes healthy"));
 }

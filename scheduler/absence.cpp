@@ -1,0 +1,96 @@
+#include "scheduler/absence.h"
+
+#include <algorithm>
+
+#include "scheduler/candidates.h"
+#include "scheduler/limits.h"
+#include "scheduler/lookup.h"
+#include "scheduler/sentences.h"
+
+namespace muster {
+
+namespace {
+
+// A link that broke is tried again at once: it says nothing of the node.
+const LinkFailure* certain_failure(const State& state, const AttemptNode& node) {
+  const Unlinked* link = unlinked(state, node.id);
+  const bool is_news = link && link->sought_since && link->failed_at >= node.joined_at;
+  return is_news && link->failure.kind != LinkFailureKind::lost ? &link->failure : nullptr;
+}
+
+// Pretend nodes of one machine: where one is slow, so are the others.
+bool is_one_machine(const ComputeTarget& target) {
+  return target.nodes.front().transport == TransportKind::local;
+}
+
+std::set<NodeId> others(const State& state, const Job& job, std::size_t absent) {
+  std::set<NodeId> others;
+  if (absent == 0 || is_one_machine(job.target)) return others;
+  for (const NodeAddress& address : job.target.nodes) {
+    if (others.size() >= asked_besides_least + 2 * absent) break;
+    const Node* node = find_node(state, address.id);
+    const Unlinked* link = unlinked(state, address.id);
+    const bool is_given_up = link && is_permanent(link->failure.kind);
+    const bool is_free = node && !node->owner && !node->drained && !node->fault_drain;
+    if (is_free && !is_given_up && !is_placed_out(job, address.id)) others.insert(address.id);
+  }
+  return others;
+}
+
+std::string absence_text(const State& state, const NodeId& id) {
+  const Unlinked* link = unlinked(state, id);
+  const bool has_failed = link && link->sought_since;
+  return has_failed ? link_text(id, link->failure)
+                    : id.value + " has not answered for " + duration_text(first_word) +
+                          " and may only be slow";
+}
+
+std::string what_goes_on(const State& state, const Job& job, std::size_t absent) {
+  const std::string waits = "; waits " + duration_text(link_limit) + " for an answer";
+  if (is_one_machine(job.target)) return waits;
+  const std::set<NodeId> asked = others(state, job, absent);
+  const std::string meanwhile =
+      asked.empty() ? "no other node of " + job.target.name + " is free"
+                    : names_text({asked.begin(), asked.end()}) +
+                          (asked.size() == 1 ? " is" : " are") + " asked as well";
+  return waits + ", " + meanwhile;
+}
+
+}  // namespace
+
+std::vector<Unfit> certain_absences(const State& state, const Attempt& attempt) {
+  std::vector<Unfit> absent;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (linked_agent(state, node.id)) continue;
+    const LinkFailure* failure = certain_failure(state, node);
+    if (failure) absent.push_back({node.id, Unfitness::unreachable, link_text(node.id, *failure)});
+  }
+  return absent;
+}
+
+void tell_absences(Turn& turn, const Job& job, const Attempt& attempt) {
+  AnswersAwaited awaited{job.id, attempt.id, {}, ""};
+  std::vector<std::string> parts;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (linked_agent(turn.state, node.id) || job.awaited.contains(node.id)) continue;
+    if (!turn.moment.reached(node.joined_at + first_word)) continue;
+    awaited.nodes.push_back(node.id);
+    parts.push_back(absence_text(turn.state, node.id));
+  }
+  if (parts.empty()) return;
+  awaited.sentence = list_text(parts) + what_goes_on(turn.state, job, parts.size());
+  turn.decide(std::move(awaited));
+}
+
+std::set<NodeId> asked_besides(const State& state, const Job& job) {
+  const Attempt* attempt = active_attempt(job);
+  if (!attempt || !phase_of<Gathering>(*attempt)) return {};
+  const auto is_absent = [&](const AttemptNode& node) {
+    const bool is_told = certain_failure(state, node) || job.awaited.contains(node.id);
+    return is_told && !linked_agent(state, node.id);
+  };
+  const auto absent = std::count_if(attempt->nodes.begin(), attempt->nodes.end(), is_absent);
+  return others(state, job, static_cast<std::size_t>(absent));
+}
+
+}  // namespace muster
