@@ -343,6 +343,7 @@ TEST_CASE("a node is told to stop once, and again when it is given another time 
   Elastic agents;
   const auto wire = agents.connect(address_of("n1", "a"));
   StopBegun stop{job, attempt_0, StopReason::canceled, "", Milliseconds{30'000}, {}};
+  stop.grace_max = Milliseconds{60'000};
   const auto told = [&] {
     agents.know(Decision{stop});
     agents.perform();
@@ -354,9 +355,9 @@ TEST_CASE("a node is told to stop once, and again when it is given another time 
   const auto shorter = told();
   REQUIRE(shorter.size() == 1);
   CHECK(shorter[0].grace == Milliseconds{5'000});
-  stop.grace_max = Milliseconds{60'000};
+  stop.grace_max = Milliseconds{10'000};
   CHECK(told().size() == 1);
-  stop.reason = StopReason::preempted;
+  std::get<Stopping>(agents.attempt().phase).why.reason = StopReason::preempted;
   CHECK(told().size() == 1);
   CHECK(told().empty());
 }
