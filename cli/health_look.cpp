@@ -176,6 +176,23 @@ RunFindings NodeLook::latest() const {
   return all;
 }
 
+// What keeps jobs away has its row, though this run found nothing of it.
+void NodeLook::show_fault(HealthLook& look, const StandingFault& fault) const {
+  const auto is_of_fault = [&](const FindingReport& one) {
+    return one.check == fault.finding.check && one.device == fault.finding.device;
+  };
+  const auto is_shown = [&](const FindingReport& one) {
+    return is_of_fault(one) && one.status != word_of(CheckStatus::pass);
+  };
+  if (std::ranges::any_of(look.reports, is_shown)) return;
+  std::erase_if(look.reports, is_of_fault);
+  HealthFinding finding = fault.finding;
+  finding.evidence.push_back("not seen in this run, last " + utc_text(fault.last_bad) +
+                             "; stands until " + stands_until(fault));
+  look.reports.push_back(
+      report_of(finding, 0, look.run, health_.rules(), health_.memory().streaks));
+}
+
 HealthLook NodeLook::result() const {
   HealthLook look;
   const NodeHealthMemory memory = health_.memory();
@@ -191,6 +208,9 @@ HealthLook NodeLook::result() const {
   }
   look.first_readings = found.first_readings;
   look.verdict = verdict();
+  for (const auto* faults : {&look.verdict.drains, &look.verdict.would_drain}) {
+    for (const StandingFault& fault : *faults) show_fault(look, fault);
+  }
   look.hung = sources_.hung();
   look.beside_ranks = options_.beside_ranks;
   const NodeReadings& all = sources_.all();

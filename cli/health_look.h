@@ -66,6 +66,7 @@ class NodeLook {
   void take(std::vector<HealthFinding> findings, const FindingsTaken& taken);
   RunFindings latest() const;
   void keep_board(RunFindings& run) const;
+  void show_fault(HealthLook& look, const StandingFault& fault) const;
 
   HealthSources& sources_;
   LookOptions options_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "cli/input_file.h"
 #include "cli/job_check.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::size_t profile_bytes_max = 1u << 20;
 constexpr const char* gpu_folders = "/proc/driver/nvidia/gpus";
+constexpr const char* vendor_file = "/sys/class/dmi/id/sys_vendor";
+constexpr const char* product_file = "/sys/class/dmi/id/product_name";
 
 bool names_file(const std::string& typed) {
   std::error_code ignored;
@@ -47,23 +50,48 @@ std::string model_of(std::string_view information) {
   return begin == model.npos ? std::string{} : std::string(model.substr(begin));
 }
 
+// The model of most of them: one of another is a fault and no other kind of node.
+void note_models(const std::vector<std::string>& models, NodeKind& kind) {
+  std::map<std::string, int> seen;
+  for (const std::string& model : models) ++seen[model];
+  const auto count = [](const auto& one) { return one.second; };
+  const auto most = std::ranges::max_element(seen, {}, count);
+  if (most != seen.end()) kind.gpu_name = most->first;
+}
+
 bool know_gpus(const SourceFiles& files, NodeKind& kind) {
+  std::vector<std::string> models;
   for (const std::string& address : files.names_below(gpu_folders)) {
     const std::string path = std::string(gpu_folders) + "/" + address + "/information";
     const std::string model = model_of(files.text(path).value_or(""));
-    if (model.empty()) continue;
-    kind.gpu_name = model;
-    ++kind.gpu_count;
+    if (!model.empty()) models.push_back(model);
   }
-  return kind.gpu_count > 0;
+  note_models(models, kind);
+  kind.gpu_count = static_cast<int>(models.size());
+  return !models.empty();
 }
 
-int judged_ports_of(const SourceFiles& files) {
-  const auto ports = find_ports(files);
-  return static_cast<int>(std::ranges::count_if(ports, [&](const InfinibandPort& port) {
-    return !is_virtual_function(files, port.device) && !is_management_device(files, port.device) &&
-           files.text(port.path("link_layer")) == "InfiniBand";
-  }));
+std::vector<std::string> judged_ports_of(const SourceFiles& files) {
+  std::vector<std::string> names;
+  for (const InfinibandPort& port : find_ports(files)) {
+    const bool counts = !is_virtual_function(files, port.device) &&
+                        !is_management_device(files, port.device) &&
+                        files.text(port.path("link_layer")) == "InfiniBand";
+    if (counts) names.push_back(port.name());
+  }
+  return names;
+}
+
+// "vmSize": "Standard_ND96isr_H100_v5"
+std::string size_of(std::string_view metadata) {
+  constexpr std::string_view key = "\"vmSize\"";
+  const std::size_t at = metadata.find(key);
+  if (at == metadata.npos) return {};
+  metadata.remove_prefix(at + key.size());
+  const std::size_t begin = metadata.find('"');
+  const std::size_t end = begin == metadata.npos ? begin : metadata.find('"', begin + 1);
+  return end == metadata.npos ? std::string()
+                              : std::string(metadata.substr(begin + 1, end - begin - 1));
 }
 
 }  // namespace
@@ -95,30 +123,38 @@ Result<HealthProfile> lone_profile(const std::string& path, const CommonOptions&
 NodeKind kind_of(HealthSources& sources) {
   NodeReadRequest request;
   request.sources.push_back(std::string(gpu_folders) + "/*/information");
+  for (const char* one : {vendor_file, product_file, cloud_metadata}) {
+    request.sources.emplace_back(one);
+  }
   for (const std::string_view one : infiniband_state_sources()) request.sources.emplace_back(one);
   const NodeReadings files = sources.read(request);
   NodeKind kind;
   const FileReading& devices = files.files.reading(infiniband_root);
-  if (devices.ok() || devices.is_missing) kind.infiniband_ports = judged_ports_of(files.files);
+  if (devices.ok() || devices.is_missing) kind.ports = judged_ports_of(files.files);
+  kind.sku = size_of(files.files.text(cloud_metadata).value_or(""));
+  kind.vendor = files.files.text(vendor_file).value_or("");
+  kind.product = files.files.text(product_file).value_or("");
   if (know_gpus(files.files, kind)) return kind;
   NodeReadRequest asking;
   asking.gpus = GpuReadingScope{.processes = false, .inforom = false, .topology = false};
   const NodeReadings answers = sources.read(asking);
   if (!answers.gpus) return kind;
   kind.gpu_count = answers.gpus->count();
-  kind.gpu_name = answers.gpus->text("gpu0.name").value_or("");
+  std::vector<std::string> models;
+  for (int gpu = 0; gpu < kind.gpu_count; ++gpu) {
+    const auto name = answers.gpus->text("gpu" + std::to_string(gpu) + ".name");
+    if (name) models.emplace_back(*name);
+  }
+  note_models(models, kind);
   return kind;
 }
 
 ChosenProfile choose_profile(const NodeKind& kind, const std::string& before) {
-  const ShippedProfile* earlier = before.empty() ? nullptr : find_shipped_profile(before);
-  // Ports tell sizes apart, but not when one of them is gone.
-  NodeKind by_gpus = kind;
-  by_gpus.infiniband_ports.reset();
-  auto chosen = choose_shipped_profile(by_gpus);
-  if (chosen) return {profile_of(**chosen), {}};
-  if (earlier != nullptr) return {profile_of(*earlier), {}};
-  chosen = choose_shipped_profile(kind);
+  const auto chosen = choose_shipped_profile(kind);
+  const ShippedProfile* earlier = still_fitting_profile(before, kind);
+  // More may be known than at that time.
+  const bool is_kept = earlier != nullptr && (!chosen || !is_for_all_makers(*earlier));
+  if (is_kept) return {profile_of(*earlier), {}};
   if (chosen) return {profile_of(**chosen), {}};
   return {{}, chosen.error().message};
 }

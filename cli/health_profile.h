@@ -20,6 +20,9 @@ Result<HealthProfile> named_profile(const std::string& typed, const CommonOption
 // The FILE, or standard input for `-`, as it stands: for profiles that are whole already.
 Result<HealthProfile> lone_profile(const std::string& path, const CommonOptions& common);
 
+// Where cloud-init keeps what the cloud says of the machine.
+inline constexpr const char* cloud_metadata = "/run/cloud-init/instance-data.json";
+
 // Reads what tells the node's kind, the driver's library only where no file does.
 NodeKind kind_of(HealthSources& sources);
 
@@ -27,8 +30,8 @@ struct ChosenProfile {
   HealthProfile profile;  // without a name: nothing but what every node must be is judged
   std::string why_none;   // empty: one was found
 };
-// `before`: the one that this node had when it was last looked at, empty: none. It stays unless its
-// GPUs are of another kind: one of them may be gone, or a port.
+// `before`: the one that this node had when it was last looked at, empty: none. It stays where only
+// a GPU or a port that is gone speaks against it.
 ChosenProfile choose_profile(const NodeKind& kind, const std::string& before);
 
 }  // namespace muster

@@ -46,6 +46,10 @@ std::string log_text(const std::vector<KernelLine>& lines) {
 // The log and the driver's answers are readings too: each goes where a recorded root has it.
 SourceFiles files_of(HealthSources& sources) {
   SourceFiles files = sources.all().files;
+  // It names the subscription and its users' keys.
+  if (files.all().contains(cloud_metadata)) {
+    files.add(cloud_metadata, FileReading{{}, "not recorded", true});
+  }
   const std::string log = log_text(sources.kernel_lines());
   if (sources.log_error().empty()) {
     files.add(kernel_log_path, log);

@@ -96,6 +96,13 @@ std::string fault_text(const char* what, const StandingFault& fault) {
          text_of(fault.severity) + ", since " + local_text(fault.first_seen) + "\n";
 }
 
+// The worst of them as an example.
+std::string how_to_enforce(const StandingFault& fault, const HealthLook& look) {
+  return "to make it drain: `" + fault.finding.check + ": {mode: enforce}` under `checks:` of " +
+         (look.profile.empty() ? "a profile" : "a profile over " + look.profile) +
+         " (README, \"Health checks\")\n";
+}
+
 std::string verdict_text(const HealthLook& look, bool color) {
   const NodeVerdict& verdict = look.verdict;
   std::string text;
@@ -103,6 +110,7 @@ std::string verdict_text(const HealthLook& look, bool color) {
   for (const StandingFault& fault : verdict.would_drain) {
     text += fault_text("would drain, were it enforced: ", fault);
   }
+  if (!verdict.would_drain.empty()) text += how_to_enforce(verdict.would_drain.front(), look);
   if (!verdict.unclear.empty()) text += "required, no pass: " + names_of(verdict.unclear) + "\n";
   if (!verdict.unconfirmed.empty()) {
     text += "failed, not often enough to be believed: " + names_of(verdict.unconfirmed) + "\n";

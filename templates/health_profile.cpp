@@ -121,12 +121,15 @@ class ProfileReader {
     map.finish();
     return std::move(profile_);
   }
+  const HostMatch& match() const { return match_; }
 
  private:
   void read_match(const Value& value) {
     MapReader map(value);
     profile_.match_gpu_name = pattern_text(map.take("gpu_name")).value_or("");
     profile_.match_gpu_count = map.take("gpu_count").integer(0, most_devices);
+    match_.vendor = pattern_text(map.take("vendor")).value_or("");
+    match_.product = pattern_text(map.take("product")).value_or("");
     map.finish();
   }
 
@@ -352,6 +355,7 @@ class ProfileReader {
 
   const std::vector<std::string>& checks_;
   HealthProfile profile_;
+  HostMatch match_;
 };
 
 std::optional<YamlNode> parse(const std::string& path, std::string_view text, int order,
@@ -388,7 +392,9 @@ HealthProfileFile read_tree(const std::optional<YamlNode>& tree,
     if (root.is_null()) {
       root.error("the file is empty; a profile begins with 'profile: NAME'");
     } else {
-      file.profile = ProfileReader(checks).read(root);
+      ProfileReader reader(checks);
+      file.profile = reader.read(root);
+      file.match = reader.match();
     }
   }
   file.findings = findings.take_sorted();

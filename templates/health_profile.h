@@ -3,7 +3,8 @@
 // a key without a value takes out what the shipped one says.
 //
 //   profile: h100-8x-ndr
-//   match: {gpu_name: "NVIDIA H100 80GB HBM3", gpu_count: 8}       # `*` and [a-b] in the name
+//   match: {gpu_name: "NVIDIA H100 80GB HBM3", gpu_count: 8}       # `*` and [a-b] in the name;
+//                                              # vendor, product: as the host's firmware says
 //   gpu: {count: 8, nvlinks: 18, nvlink_mb_per_s: 26562, pcie_gen: 5, ecc: true, mig: false}
 //   ib: {ports: ["mlx5_[0-7]:1"], rate_gbps: 400, width: 4X}
 //   host: {mem_kb: 1961032704, mem_tolerance_pct: 5, swap_kb: 0, nofile: 65536}
@@ -46,8 +47,15 @@ namespace muster {
 
 class Value;
 
+// Whose hosts it is for, besides GPUs, as their firmware says. Patterns; empty: anybody's.
+struct HostMatch {
+  std::string vendor;   // "Microsoft*"
+  std::string product;  // "*DGX*H100*"
+};
+
 struct HealthProfileFile {
   HealthProfile profile;  // meaningful without errors
+  HostMatch match;        // of a shipped one; no part of what is judged
   std::vector<Finding> findings;
 };
 

@@ -10,6 +10,9 @@ namespace muster {
 namespace {
 
 constexpr std::string_view vendor_prefix = "standard_";
+// Files of sites may hold them.
+constexpr std::pair<std::string_view, std::string_view> former_names[] = {
+    {"b200-8x", "hgx-b200"}, {"b300-8x", "hgx-b300"}};
 
 std::string plain_name(std::string_view name) {
   std::string plain = folded(name);
@@ -23,23 +26,54 @@ std::vector<std::string> shipped_names() {
   return names;
 }
 
-HealthProfile profile_of(const ShippedProfile& shipped) {
-  return read_health_profile(std::string(shipped.name), shipped.text, {}).profile;
+HealthProfileFile file_of(const ShippedProfile& shipped) {
+  return read_health_profile(std::string(shipped.name), shipped.text, {});
 }
 
-bool has_these_gpus(const HealthProfile& profile, const NodeKind& node) {
+bool fits_if_known(const std::string& pattern, const std::string& said) {
+  return pattern.empty() || said.empty() || fits_pattern(pattern, said);
+}
+
+bool is_of_maker(const HealthProfileFile& file) {
+  return !file.match.vendor.empty();
+}
+
+// A size that is rented has the ports that it names and no others; a model has its site's.
+bool is_rented(const HealthProfileFile& file) {
+  return is_of_maker(file) && file.match.product.empty();
+}
+
+bool is_named(const HealthProfile& profile, const std::string& port) {
+  return std::ranges::any_of(profile.ib.ports, [&](const std::string& pattern) {
+    return fits_pattern(pattern, port);
+  });
+}
+
+// Nothing that is there is another maker's.
+bool may_be(const HealthProfileFile& file, const NodeKind& node) {
+  const HealthProfile& profile = file.profile;
+  const auto is_foreign = [&](const std::string& port) { return !is_named(profile, port); };
+  const bool has_foreign_port =
+      is_rented(file) && node.ports && std::ranges::any_of(*node.ports, is_foreign);
   return !profile.match_gpu_name.empty() && fits_pattern(profile.match_gpu_name, node.gpu_name) &&
-         (!profile.match_gpu_count || *profile.match_gpu_count == node.gpu_count);
+         fits_if_known(file.match.vendor, node.vendor) &&
+         fits_if_known(file.match.product, node.product) && !has_foreign_port;
 }
 
-bool has_as_many_ports(const HealthProfile& profile, int ports) {
-  int wanted = 0;
-  for (const std::string& pattern : profile.ib.ports) {
-    const auto names = names_of_pattern(pattern);
-    if (!names) return true;  // any number of them
-    wanted += static_cast<int>(names->size());
-  }
-  return wanted == ports;
+// How much of what is known tells that it is a maker's; of what may be.
+int evidence_of_maker(const HealthProfileFile& file, const NodeKind& node) {
+  const bool is_by_vendor = is_of_maker(file) && !node.vendor.empty();
+  const bool is_by_product = !file.match.product.empty() && !node.product.empty();
+  const bool is_by_ports = is_rented(file) && node.ports && !node.ports->empty();
+  return (is_by_vendor ? 1 : 0) + (is_by_product ? 1 : 0) + (is_by_ports ? 1 : 0);
+}
+
+bool has_all_parts(const HealthProfileFile& file, const NodeKind& node) {
+  const HealthProfile& profile = file.profile;
+  const bool has_gpus = !profile.match_gpu_count || *profile.match_gpu_count == node.gpu_count;
+  const bool lacks_ports =
+      is_rented(file) && !profile.ib.ports.empty() && node.ports && node.ports->empty();
+  return has_gpus && !lacks_ports;
 }
 
 std::string names_of(const std::vector<const ShippedProfile*>& profiles) {
@@ -58,14 +92,18 @@ Result<const ShippedProfile*> only_one(const std::vector<const ShippedProfile*>&
   return Error{"several health profiles fit " + kind + "; name one of " + names_of(fitting)};
 }
 
-Result<const ShippedProfile*> choose_by_gpus(const NodeKind& node) {
+Result<const ShippedProfile*> choose_by_parts(const NodeKind& node) {
   std::vector<const ShippedProfile*> fitting;
+  int most = 0;
   for (const ShippedProfile& each : shipped_profiles()) {
-    const HealthProfile profile = profile_of(each);
-    const bool fits =
-        has_these_gpus(profile, node) &&
-        (!node.infiniband_ports || has_as_many_ports(profile, *node.infiniband_ports));
-    if (fits) fitting.push_back(&each);
+    const HealthProfileFile file = file_of(each);
+    const int evidence = evidence_of_maker(file, node);
+    const bool is_proven = !is_of_maker(file) || evidence > 0;
+    const bool fits = is_proven && may_be(file, node) && has_all_parts(file, node);
+    if (!fits || evidence < most) continue;
+    if (evidence > most) fitting.clear();
+    most = evidence;
+    fitting.push_back(&each);
   }
   return only_one(fitting, node);
 }
@@ -73,7 +111,10 @@ Result<const ShippedProfile*> choose_by_gpus(const NodeKind& node) {
 }  // namespace
 
 const ShippedProfile* find_shipped_profile(std::string_view name) {
-  const std::string wanted = plain_name(name);
+  std::string wanted = plain_name(name);
+  for (const auto& [former, today] : former_names) {
+    if (wanted == plain_name(former)) wanted = plain_name(today);
+  }
   const auto found = std::ranges::find_if(shipped_profiles(), [&](const ShippedProfile& each) {
     return plain_name(each.name) == wanted;
   });
@@ -82,17 +123,29 @@ const ShippedProfile* find_shipped_profile(std::string_view name) {
 
 Result<const ShippedProfile*> choose_shipped_profile(const NodeKind& node) {
   if (const ShippedProfile* found = find_shipped_profile(node.sku)) return found;
-  if (!node.gpu_name.empty()) return choose_by_gpus(node);
+  if (!node.gpu_name.empty()) return choose_by_parts(node);
   if (node.sku.empty()) return Error{"no health profile is chosen: neither SKU nor GPUs are known"};
   const std::string hint = did_you_mean(node.sku, shipped_names());
   return Error{"no health profile is shipped for " + quoted(node.sku) +
                (hint.empty() ? "" : "; " + hint)};
 }
 
+bool is_for_all_makers(const ShippedProfile& profile) {
+  return !is_of_maker(file_of(profile));
+}
+
+const ShippedProfile* still_fitting_profile(const std::string& before, const NodeKind& node) {
+  const ShippedProfile* earlier = before.empty() ? nullptr : find_shipped_profile(before);
+  if (earlier == nullptr || find_shipped_profile(node.sku) != nullptr) return nullptr;
+  const HealthProfileFile file = file_of(*earlier);
+  const bool is_kept = file.profile.match_gpu_name.empty() || node.gpu_name.empty();
+  return is_kept || may_be(file, node) ? earlier : nullptr;
+}
+
 HealthProfile read_profile_value(const Value& value, const std::vector<std::string>& checks) {
   if (value.is_scalar()) {
     const std::string name = value.text().value_or("");
-    if (const ShippedProfile* found = find_shipped_profile(name)) return profile_of(*found);
+    if (const ShippedProfile* found = find_shipped_profile(name)) return file_of(*found).profile;
     value.error("there is no shipped health profile " + quoted(name),
                 did_you_mean(name, shipped_names()));
     return {};

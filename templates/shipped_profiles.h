@@ -17,6 +17,9 @@ struct ShippedProfile {
   std::string_view text;  // the file
 };
 
+// For hosts of any maker, as far as it knows any.
+bool is_for_all_makers(const ShippedProfile& profile);
+
 // In the order of their names. The source is generated (embed_profiles.cmake).
 const std::vector<ShippedProfile>& shipped_profiles();
 
@@ -25,14 +28,22 @@ const ShippedProfile* find_shipped_profile(std::string_view name);
 
 // What is known of a node nobody has named a profile for.
 struct NodeKind {
-  std::string sku;  // may be empty
-  std::string gpu_name;
+  std::string sku{};  // may be empty
+  std::string gpu_name{};
   int gpu_count = 0;
-  std::optional<int> infiniband_ports;  // tells sizes with the same GPUs apart
+  // Ports of InfiniBand that count: "mlx5_ib0:1". Nothing: not read.
+  std::optional<std::vector<std::string>> ports{};
+  // Of the host, as its firmware says; empty: not known.
+  std::string vendor{};
+  std::string product{};
 };
 
-// By the SKU, else by the GPUs. The Error says which ones fit when several do.
+// By the SKU, else by the GPUs and whatever tells the maker of the host: a size or model of one
+// maker only where the firmware or the names of the ports say so, a profile for all makers
+// otherwise. The Error says which ones fit when several do.
 Result<const ShippedProfile*> choose_shipped_profile(const NodeKind& node);
+// The profile that the node had before, when nothing but a part that is gone speaks against it.
+const ShippedProfile* still_fitting_profile(const std::string& before, const NodeKind& node);
 
 // A value in another file: the name of a shipped profile, or a map that goes over the shipped one
 // of its `profile`.

@@ -218,18 +218,104 @@ TEST_CASE("a node finds its profile by its GPUs, and keeps it when one of them i
   const NodeKind kind = kind_of(sources);
   CHECK(kind.gpu_name == "NVIDIA H100 80GB HBM3");
   CHECK(kind.gpu_count == 8);
-  CHECK(kind.infiniband_ports == 8);
+  REQUIRE(kind.ports);
+  CHECK(kind.ports->size() == 8);
   CHECK(choose_profile(kind, "").profile.name == "ND96isr_H100_v5");
   NodeKind less = kind;
   less.gpu_count = 7;
   CHECK(choose_profile(less, "ND96isr_H100_v5").profile.gpu.count == 8);
   NodeKind portless = kind;
-  portless.infiniband_ports = 0;
+  portless.ports->clear();
   CHECK(choose_profile(portless, "ND96isr_H100_v5").profile.name == "ND96isr_H100_v5");
   CHECK(choose_profile(portless, "ND96asr_v4").profile.name != "ND96isr_H100_v5");
   const ChosenProfile none = choose_profile(less, "");
   CHECK(none.profile.name.empty());
   CHECK_THAT(none.why_none, ContainsSubstring("7 x 'NVIDIA H100 80GB HBM3'"));
+}
+
+TEST_CASE("a healthy node of another maker is not drained by a rented size's profile") {
+  for (const FakeKind kind : {FakeKind::h100, FakeKind::a100}) {
+    RecordedNode recorded("mlx5_", kind);
+    recorded.node.set("/sys/class/dmi/id/sys_vendor", "Supermicro\n");
+    recorded.node.set("/proc/meminfo",
+                      "MemTotal: 1056000000 kB\nMemFree: 900000000 kB\nSwapTotal: 8388604 kB\n");
+    recorded.node.remove("/sys/class/infiniband/mlx5_7");
+    recorded.node.set("/sys/class/infiniband/mlx5_6/ports/1/state", "1: DOWN\n");
+    recorded.node.set("/sys/class/infiniband/mlx5_6/ports/1/phys_state", "3: Disabled\n");
+    recorded.write();
+    HealthSources sources(recorded.options());
+    const ChosenProfile chosen = choose_profile(kind_of(sources), "");
+    CHECK(chosen.profile.name == (kind == FakeKind::h100 ? "hgx-h100" : "hgx-a100"));
+    NodeLook look(sources, options_of(chosen.profile), {});
+    for (int run = 0; run < 3; ++run) look.look();
+    CHECK(look.verdict().reason().empty());
+    CHECK(health_exit(look.verdict()) == HealthExit::healthy);
+  }
+}
+
+TEST_CASE("what the firmware and the cloud say of a host decides which profile it has") {
+  RecordedNode recorded;
+  recorded.node.set("/sys/class/dmi/id/sys_vendor", "NVIDIA\n");
+  recorded.node.set("/sys/class/dmi/id/product_name", "DGXH100\n");
+  recorded.write();
+  HealthSources sources(recorded.options());
+  CHECK(kind_of(sources).vendor == "NVIDIA");
+  CHECK(choose_profile(kind_of(sources), "").profile.name == "dgx-h100");
+  // A name that a site gave its adapters makes no rented size of it.
+  CHECK(choose_profile(kind_of(sources), "ND96isr_H100_v5").profile.name == "dgx-h100");
+  RecordedNode in_cloud;
+  in_cloud.node.set(cloud_metadata,
+                    R"({"ds": {"meta_data": {"imds": {"compute": {"location": "x",)"
+                    R"( "vmSize": "Standard_ND96is_H100_v5"}}}}})");
+  in_cloud.write();
+  HealthSources rented(in_cloud.options());
+  CHECK(kind_of(rented).sku == "Standard_ND96is_H100_v5");
+  CHECK(choose_profile(kind_of(rented), "dgx-h100").profile.name == "ND96is_H100_v5");
+}
+
+TEST_CASE("of GPUs that are not alike the model of most says what the node is") {
+  RecordedNode recorded;
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const char* model = gpu == 7 ? "Model: \t\t A\n" : "Model: \t\t NVIDIA H200\n";
+    recorded.node.set("/proc/driver/nvidia/gpus/" + recorded.node.gpu_address(gpu) + "/information",
+                      model);
+  }
+  recorded.write();
+  HealthSources sources(recorded.options());
+  CHECK(kind_of(sources).gpu_name == "NVIDIA H200");
+  CHECK(kind_of(sources).gpu_count == 8);
+}
+
+TEST_CASE("what drains has a row of its own though nothing fails any more") {
+  RecordedNode recorded;
+  recorded.log = "3,1,86000000000,-;NVRM: Xid (PCI:" + recorded.node.gpu_address(3).substr(0, 10) +
+                 "): 79, pid=1, GPU has fallen off the bus.\n";
+  recorded.write();
+  HealthState state;
+  {
+    HealthSources sources(recorded.options());
+    NodeLook look(sources, options_of(), {});
+    look.look();
+    CHECK(look.verdict().is_drained());
+    state = look.state();
+  }
+  // The log's line is gone with the boot's, the fault is not.
+  state.monitor.kernel = {};
+  RecordedNode later;
+  later.write();
+  HealthSources sources(later.options());
+  NodeLook look(sources, options_of(), std::move(state));
+  look.look();
+  const HealthLook result = look.result();
+  REQUIRE(health_exit(result.verdict) == HealthExit::drained);
+  const FindingReport* row = report_of(result, "gpu.xid", "gpu3");
+  REQUIRE(row != nullptr);
+  CHECK(row->status == "fail");
+  CHECK(row->severity == "!reboot>rma");
+  CHECK_THAT(row->evidence.front(), ContainsSubstring("): 79, pid=1"));
+  CHECK_THAT(row->evidence.back(), ContainsSubstring("stands until a reboot"));
+  CHECK(counts_of(result.reports).fail == 1);
+  CHECK_THAT(health_text(result, {}), ContainsSubstring("gpu.xid"));
 }
 
 TEST_CASE("a driver with a /proc of its own names the GPUs without being asked") {

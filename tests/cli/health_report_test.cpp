@@ -84,6 +84,12 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   look.verdict.would_drain = {standing(down)};
   CHECK(health_exit(look.verdict) == HealthExit::healthy);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("would drain, were it enforced: ib.state"));
+  look.profile = "hgx-h100";
+  CHECK_THAT(health_text(look, {}),
+             ContainsSubstring("to make it drain: `ib.state: {mode: enforce}` under `checks:` of a "
+                               "profile over hgx-h100 (README, \"Health checks\")\n"));
+  look.verdict.would_drain.clear();
+  CHECK(health_text(look, {}).find("to make it drain") == std::string::npos);
 }
 
 TEST_CASE("what hangs is named") {

@@ -26,7 +26,8 @@ inline std::string health_helper() {
 
 class RecordedNode {
  public:
-  RecordedNode() : node(FakeKind::h100) {
+  explicit RecordedNode(const std::string& adapters = "mlx5_ib", FakeKind kind = FakeKind::h100)
+      : node(kind, adapters) {
     node.set("/proc/sys/kernel/hostname", "n17\n");
     // Files, as which device nodes can be opened.
     const SourceFiles files = node.files();

@@ -93,17 +93,20 @@ class Expansion {
   std::set<std::string> told_;
 };
 
-std::string renamed(std::string text) {
-  for (std::size_t at = text.find("mlx5_"); at != text.npos; at = text.find("mlx5_", at + 7)) {
-    if (text.compare(at, 7, "mlx5_ib") != 0 && text.compare(at, 9, "mlx5_core") != 0)
-      text.insert(at + 5, "ib");
+std::string renamed(std::string text, const std::string& adapters) {
+  constexpr std::string_view plain = "mlx5_";
+  for (std::size_t at = text.find(plain); at != text.npos; at = text.find(plain, at + 1)) {
+    const std::size_t number = at + plain.size();
+    const bool is_adapter = number < text.size() && text[number] >= '0' && text[number] <= '9';
+    if (is_adapter) text.replace(at, plain.size(), adapters);
   }
   return text;
 }
 
 }  // namespace
 
-FakeNode::FakeNode(FakeKind kind) : kind_(kind), script_(health_data(data_of(kind))) {
+FakeNode::FakeNode(FakeKind kind, std::string adapters)
+    : kind_(kind), adapters_(std::move(adapters)), script_(health_data(data_of(kind))) {
   add_host();
   add_infiniband();
   add_gpus();
@@ -131,10 +134,10 @@ void FakeNode::add_host() {
 void FakeNode::add_infiniband() {
   const FakeInfiniband fake(fake_devices);
   for (const auto& [path, reading] : fake.files().all())
-    files_.add(renamed(path), renamed(reading.text));
+    files_.add(renamed(path, adapters_), renamed(reading.text, adapters_));
   if (kind_ == FakeKind::h100) return;
   for (int hca = 0; hca < fake_devices; ++hca) {
-    const std::string folder = "/sys/class/infiniband/mlx5_ib" + std::to_string(hca);
+    const std::string folder = "/sys/class/infiniband/" + adapters_ + std::to_string(hca);
     set(folder + "/ports/1/rate", "200 Gb/sec (4X HDR)\n");
     for (const char* which : {"current", "max"})
       set(folder + "/device/" + which + "_link_speed", "16.0 GT/s PCIe\n");

@@ -23,7 +23,8 @@ struct GpuStep {
 
 class FakeNode {
  public:
-  explicit FakeNode(FakeKind kind);
+  // Adapters are called as on Azure ("mlx5_ib"), or as everywhere else ("mlx5_").
+  explicit FakeNode(FakeKind kind, std::string adapters = "mlx5_ib");
 
   NodeReadings read(const NodeReadRequest& request);
 
@@ -62,6 +63,7 @@ class FakeNode {
   void changed() { plans_.clear(); }
 
   FakeKind kind_;
+  std::string adapters_;
   SourceFiles files_;
   std::map<std::vector<std::string>, std::vector<std::string>> plans_;
   std::string script_;

@@ -7,6 +7,7 @@
 #include "health/learn.h"
 #include "health/name_pattern.h"
 #include "health/profile_floor.h"
+#include "health/verdict/check_rules.h"
 #include "runtime/estimate/sku_catalogue.h"
 #include "templates/shipped_profiles.h"
 #include "tests/catch.h"
@@ -19,6 +20,8 @@ const std::vector<std::string> checks{"gpu.count",         "gpu.recovery_action"
                                       "gpu.nvlink_active", "gpu.nvlink_err4",
                                       "gpu.temp",          "gpu.nvlink_err5",
                                       "ib.state",          "ib.rate",
+                                      "ib.devices",        "ib.lid",
+                                      "ib.link_layer",
                                       "ib.symbol",         "host.mem",
                                       "perf.p2p",          "perf.gemm",
                                       "perf.h2d_d2h",      "perf.dcgm",
@@ -322,11 +325,16 @@ TEST_CASE("a shipped profile agrees with the catalogue of sizes") {
     const HealthProfile profile = clean(std::string(shipped.text));
     const auto sku = find_sku(shipped.name);
     if (!sku) {  // no size that can be rented
-      CHECK((shipped.name == "b200-8x" || shipped.name == "b300-8x"));
+      CHECK((shipped.name.starts_with("hgx-") || shipped.name.starts_with("dgx-")));
+      CHECK(profile.match_gpu_count == 8);
+      CHECK(is_for_all_makers(shipped) == shipped.name.starts_with("hgx-"));
       continue;
     }
     if (profile.gpu.count) CHECK(profile.gpu.count == static_cast<int>(sku->gpus));
-    if (profile.match_gpu_count) CHECK(profile.match_gpu_count == profile.gpu.count);
+    if (profile.match_gpu_count) {
+      CHECK(profile.match_gpu_count == profile.gpu.count);
+      CHECK_FALSE(is_for_all_makers(shipped));
+    }
     CHECK(profile.ib.ports.empty() == (sku->infiniband_nics == 0));
     if (sku->infiniband_nics > 0) {
       REQUIRE(profile.ib.ports.size() == 1);
@@ -344,31 +352,106 @@ TEST_CASE("a shipped profile agrees with the catalogue of sizes") {
   }
 }
 
-TEST_CASE("a shipped profile is chosen by SKU, else by GPUs") {
-  const auto chosen = [](const NodeKind& node) {
-    const auto result = choose_shipped_profile(node);
-    return result ? std::string((*result)->name) : result.error().message;
-  };
-  CHECK(chosen({"standard_nd96ISR_h100_v5", "", 0, {}}) == "ND96isr_H100_v5");
-  CHECK(chosen({"HB120rs_v3", "", 0, {}}) == "HB120rs_v3");
-  CHECK(chosen({"ND96isr_H100_v5", "Tesla T4", 1, {}}) == "ND96isr_H100_v5");
-  CHECK(chosen({"", "NVIDIA H100 80GB HBM3", 8, 8}) == "ND96isr_H100_v5");
-  CHECK(chosen({"", "NVIDIA H100 80GB HBM3", 8, 0}) == "ND96is_H100_v5");
-  CHECK_THAT(chosen({"", "NVIDIA H100 80GB HBM3", 8, {}}),
+namespace {
+
+std::vector<std::string> some_ports(const std::string& device, int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back(device + std::to_string(i) + ":1");
+  return names;
+}
+
+std::string chosen(const NodeKind& node) {
+  const auto result = choose_shipped_profile(node);
+  return result ? std::string((*result)->name) : result.error().message;
+}
+
+constexpr const char* h100 = "NVIDIA H100 80GB HBM3";
+constexpr const char* of_azure = "Microsoft Corporation";
+
+}  // namespace
+
+TEST_CASE("a shipped profile is chosen by SKU, else by GPUs and what tells the maker") {
+  CHECK(chosen({.sku = "standard_nd96ISR_h100_v5"}) == "ND96isr_H100_v5");
+  CHECK(chosen({.sku = "HB120rs_v3"}) == "HB120rs_v3");
+  CHECK(chosen({"ND96isr_H100_v5", "Tesla T4", 1, {}, "", ""}) == "ND96isr_H100_v5");
+  CHECK(chosen({"", h100, 8, some_ports("mlx5_ib", 8), of_azure, "Virtual Machine"}) ==
+        "ND96isr_H100_v5");
+  CHECK(chosen({"", h100, 8, some_ports("mlx5_ib", 8), "", ""}) == "ND96isr_H100_v5");
+  CHECK(chosen({"", h100, 8, some_ports("mlx5_ib", 7), "", ""}) == "ND96isr_H100_v5");
+  CHECK(chosen({"", h100, 8, some_ports("mlx5_ib", 0), of_azure, ""}) == "ND96is_H100_v5");
+  CHECK_THAT(chosen({"", h100, 8, {}, of_azure, ""}),
              ContainsSubstring("name one of ND96is_H100_v5, ND96isr_H100_v5"));
-  CHECK_THAT(chosen({"", "NVIDIA H200", 8, 8}),
+  CHECK_THAT(chosen({"", "NVIDIA H200", 8, some_ports("mlx5_ib", 8), of_azure, ""}),
              ContainsSubstring("name one of ND96isr_H200_v5, ND96isrf_H200_v5"));
-  CHECK(chosen({"", "NVIDIA A100-SXM4-80GB", 8, {}}) == "ND96amsr_A100_v4");
-  CHECK(chosen({"", "NVIDIA A100-SXM4-40GB", 8, {}}) == "ND96asr_v4");
-  CHECK(chosen({"", "NVIDIA A100 80GB PCIe", 4, {}}) == "NC96ads_A100_v4");
-  CHECK(chosen({"", "NVIDIA GB200", 4, {}}) == "ND128isr_NDR_GB200_v6");
-  CHECK(chosen({"", "NVIDIA B200", 8, {}}) == "b200-8x");
-  CHECK(chosen({"", "Tesla V100-SXM2-32GB", 8, {}}) == "ND40rs_v2");
-  CHECK(chosen({"", "Tesla T4", 4, {}}) == "NC64as_T4_v3");
-  CHECK(chosen({"", "Tesla T4", 3, {}}) == "no health profile is shipped for 3 x 'Tesla T4'");
-  CHECK(chosen({"unknown", "Tesla T4", 1, {}}) == "NC4as_T4_v3");
-  CHECK_THAT(chosen({"HB120rs_v4", "", 0, {}}), ContainsSubstring("did you mean 'HB120rs_v"));
+  CHECK(chosen({"", "NVIDIA A100-SXM4-80GB", 8, {}, of_azure, ""}) == "ND96amsr_A100_v4");
+  CHECK(chosen({"", "NVIDIA A100-SXM4-40GB", 8, {}, of_azure, ""}) == "ND96asr_v4");
+  CHECK(chosen({"", "NVIDIA A100 80GB PCIe", 4, {}, of_azure, ""}) == "NC96ads_A100_v4");
+  CHECK(chosen({"", "NVIDIA GB200", 4, {}, of_azure, ""}) == "ND128isr_NDR_GB200_v6");
+  CHECK(chosen({"", "Tesla V100-SXM2-32GB", 8, {}, of_azure, ""}) == "ND40rs_v2");
+  CHECK(chosen({"", "Tesla T4", 4, {}, of_azure, ""}) == "NC64as_T4_v3");
+  CHECK(chosen({"", "Tesla T4", 3, {}, of_azure, ""}) ==
+        "no health profile is shipped for 3 x 'Tesla T4'");
+  CHECK(chosen({"unknown", "Tesla T4", 1, {}, of_azure, ""}) == "NC4as_T4_v3");
+  CHECK_THAT(chosen({.sku = "HB120rs_v4"}), ContainsSubstring("did you mean 'HB120rs_v"));
   CHECK_THAT(chosen({}), ContainsSubstring("neither SKU nor GPUs are known"));
+}
+
+TEST_CASE("a node of another maker is no rented size, whatever its GPUs") {
+  const auto plain = some_ports("mlx5_", 8);
+  CHECK(chosen({"", h100, 8, plain, "", ""}) == "hgx-h100");
+  CHECK(chosen({"", h100, 8, plain, "Supermicro", "SYS-821GE-TNHR"}) == "hgx-h100");
+  CHECK(chosen({"", h100, 8, some_ports("mlx5_ib", 8), "Dell Inc.", "PowerEdge XE9680"}) ==
+        "hgx-h100");
+  CHECK(chosen({"", h100, 8, some_ports("mlx5_", 12), "HPE", "Cray XD670"}) == "hgx-h100");
+  CHECK(chosen({"", h100, 8, some_ports("mlx5_", 0), "", ""}) == "hgx-h100");
+  CHECK(chosen({"", h100, 8, {}, "", ""}) == "hgx-h100");
+  CHECK(chosen({"", "NVIDIA A100-SXM4-40GB", 8, plain, "", ""}) == "hgx-a100");
+  CHECK(chosen({"", "NVIDIA A100-SXM4-80GB", 8, plain, "GIGABYTE", "G492"}) == "hgx-a100");
+  CHECK(chosen({"", "NVIDIA H200", 8, plain, "", ""}) == "hgx-h200");
+  CHECK(chosen({"", "NVIDIA B200", 8, plain, "", ""}) == "hgx-b200");
+  CHECK(chosen({"", h100, 8, plain, "NVIDIA", "DGXH100"}) == "dgx-h100");
+  CHECK(chosen({"", h100, 8, plain, "NVIDIA", "P4242"}) == "hgx-h100");
+  CHECK(chosen({"", "NVIDIA A100-SXM4-80GB", 8, plain, "NVIDIA", "DGXA100 920-23687-2530-000"}) ==
+        "dgx-a100");
+  CHECK(chosen({"", "NVIDIA H200", 8, plain, "NVIDIA", "DGXH200"}) == "dgx-h200");
+  CHECK(chosen({"", "NVIDIA B200", 8, plain, "NVIDIA", "DGXB200"}) == "dgx-b200");
+  CHECK_THAT(chosen({"", "Tesla T4", 1, plain, "Dell Inc.", ""}),
+             ContainsSubstring("no health profile is shipped"));
+  CHECK_THAT(chosen({"", "NVIDIA A100 80GB PCIe", 4, {}, "", ""}),
+             ContainsSubstring("no health profile is shipped"));
+}
+
+TEST_CASE("what a profile for all makers does not know drains nobody") {
+  for (const char* name : {"hgx-a100", "hgx-h100", "hgx-h200", "hgx-b200", "dgx-h100"}) {
+    INFO(name);
+    const HealthProfile profile = clean(std::string(find_shipped_profile(name)->text));
+    CHECK_FALSE(profile.ib.rate_gbps);
+    const CheckRules rules = rules_of(profile);
+    for (const char* check : {"ib.devices", "ib.state", "ib.phys", "ib.rate", "host.mem"}) {
+      CHECK(mode_of(rules, check, "mlx5_0:1") != CheckMode::enforce);
+    }
+    CHECK(mode_of(rules, "gpu.count", "") == CheckMode::enforce);
+  }
+}
+
+TEST_CASE("a profile by its former name is found") {
+  CHECK(find_shipped_profile("b200-8x")->name == "hgx-b200");
+  CHECK(find_shipped_profile("B300-8x")->name == "hgx-b300");
+}
+
+TEST_CASE("the profile of an earlier look stays while only a part that is gone speaks against it") {
+  const auto still = [](const std::string& before, const NodeKind& node) {
+    return still_fitting_profile(before, node) != nullptr;
+  };
+  CHECK(still("ND96isr_H100_v5", {"", h100, 7, some_ports("mlx5_ib", 8), "", ""}));
+  CHECK(still("ND96isr_H100_v5", {"", h100, 8, some_ports("mlx5_ib", 0), of_azure, ""}));
+  CHECK(still("ND96isr_H100_v5", {}));
+  CHECK_FALSE(still("ND96isr_H100_v5", {"", h100, 8, some_ports("mlx5_", 8), "", ""}));
+  CHECK_FALSE(still("ND96isr_H100_v5", {"", h100, 8, {}, "Supermicro", ""}));
+  CHECK_FALSE(still("ND96isr_H100_v5", {"", "NVIDIA H200", 8, {}, "", ""}));
+  CHECK_FALSE(still("ND96isr_H100_v5", {.sku = "ND96is_H100_v5"}));
+  CHECK_FALSE(still("", {"", h100, 8, {}, "", ""}));
+  CHECK_FALSE(still("no such", {"", h100, 8, {}, "", ""}));
 }
 
 TEST_CASE("what was learned from a node is a profile that reads back") {
