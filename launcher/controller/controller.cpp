@@ -61,7 +61,8 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
               {[this](const NodeWork& work, const std::string& error) {
                  observe(NodeStaged{work.job, work.attempt, work.node, error});
                },
-               [this](StagingSeen seen) { observe(std::move(seen)); }}),
+               [this](StagingSeen seen) { observe(std::move(seen)); }},
+              settings_.secret_key),
       relay_(pool_),
       health_(timers, state_, pool_,
               [this](const ComputeTarget& target, const NodeAddress& node) {

@@ -31,6 +31,7 @@ namespace muster {
 struct ControllerSettings {
   Home home;
   AgentLaunch launch;
+  std::string secret_key{};  // of this state directory: secrets of attempts are made from it
   // A controller without live jobs or clients ends itself: ten minutes keep agents warm between the
   // runs of somebody who is trying things. 0: never.
   Seconds idle_limit{600};

@@ -27,6 +27,7 @@
 #include "launcher/os/whole_file.h"
 #include "launcher/relay/fan_out.h"
 #include "launcher/transport/transport_selector.h"
+#include "runtime/protocol/keyed_hash.h"
 
 namespace muster {
 
@@ -76,24 +77,17 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Names the agents' directories on nodes: the same for every controller of one state directory.
-Result<std::string> controller_id(const Home& home) {
-  const auto path = home.root / "controller.id";
-  std::string id;
-  if (FILE* file = std::fopen(path.c_str(), "re")) {
-    char text[33] = {};
-    if (std::fscanf(file, "%32[a-z0-9]", text) == 1) id = text;
-    std::fclose(file);
+// A random word that is the same for every controller of one state directory.
+Result<std::string> kept_word(const std::filesystem::path& path, std::size_t random_bytes) {
+  std::string word = text_of_file(path);
+  word.resize(std::min(word.find('\n'), word.size()));
+  if (!word.empty()) return word;
+  std::string random(random_bytes, '\0');
+  if (::getentropy(random.data(), random.size()) != 0) {
+    return Error{"the system gives no randomness"};
   }
-  if (!id.empty()) return id;
-  unsigned char random[8];
-  if (::getentropy(random, sizeof random) != 0) return Error{"the system gives no randomness"};
-  constexpr char digits[] = "0123456789abcdef";
-  for (const unsigned char byte : random) {
-    id += digits[byte >> 4];
-    id += digits[byte & 15];
-  }
-  if (replace_file(path, id + '\n', 0600, Durable::on_disk)) return id;
+  word = hex_text(random);
+  if (replace_file(path, word + '\n', 0600, Durable::on_disk)) return word;
   return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
 }
 
@@ -130,8 +124,10 @@ struct Service {
 // `started` is called once the controller listens.
 Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask,
              const std::function<void()>& started) {
-  auto id = controller_id(options.home);
+  auto id = kept_word(options.home.controller_id(), 8);  // names agents' directories on nodes
   if (!id) return id.error();
+  auto secret_key = kept_word(options.home.secret_key(), 32);
+  if (!secret_key) return secret_key.error();
   auto store = Store::open(options.home.root, Store::Mode::read_write);
   if (!store) return store.error();
   ::umask(users_mask);  // the ranks' that are started on this machine
@@ -141,6 +137,7 @@ Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask
   settings.launch.binary = options.binary;
   settings.launch.build_id = options.build_id;
   settings.launch.controller_id = *id;
+  settings.secret_key = *secret_key;
   settings.idle_limit = Seconds{options.idle_limit_s};
   AsioTimers timers(io);
   const auto reach = transport_settings_from_environment(options.home.root.string());

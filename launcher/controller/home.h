@@ -16,6 +16,8 @@ struct Home {
   std::filesystem::path socket() const { return root / "controller.sock"; }
   std::filesystem::path lock() const { return root / "controller.lock"; }
   std::filesystem::path log() const { return root / "controller.log"; }
+  std::filesystem::path controller_id() const { return root / "controller.id"; }
+  std::filesystem::path secret_key() const { return root / "secret.key"; }
   std::filesystem::path known_hosts() const { return root / "known_hosts"; }
   std::filesystem::path blobs() const { return root / "blobs"; }  // content-addressed files
   std::filesystem::path job(const JobId& id) const { return root / "jobs" / id.value; }

@@ -4,6 +4,8 @@
 
 #include "health/active/gate_figures.h"
 #include "launcher/controller/interpreter.h"
+#include "runtime/protocol/environment.h"
+#include "runtime/protocol/keyed_hash.h"
 #include "runtime/protocol/membership.h"
 #include "scheduler/fault_breaker.h"
 #include "scheduler/gate_measuring.h"
@@ -128,6 +130,12 @@ std::string shared_outputs_of(const Job& job, const Home& home) {
   return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
 }
 
+std::string attempt_secret(const std::string& secret_key, const Job& job, AttemptId attempt) {
+  const std::string name = "attempt " + std::to_string(attempt.value) + " of " + job.id.value +
+                           ", submitted at " + std::to_string(to_ms(job.submitted_at));
+  return hex_text(keyed_hash(secret_key, name));
+}
+
 // A member's port is the one of those that its node holds that is in its own place there.
 std::string membership_text(const State& state, const Attempt& attempt) {
   EpochMembers text{static_cast<std::uint64_t>(attempt.members.epoch), {}};
@@ -178,6 +186,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
     }
   }
   start.environment.insert(gang.shared.begin(), gang.shared.end());
+  start.environment[env_rendezvous_secret] = attempt_secret(secret_key_, job, attempt.id);
   if (runs_mpirun(job.spec)) {
     start.mpi.emplace();
     start.mpi->processes_per_node = job.spec.distribution.processes_per_node;

@@ -19,8 +19,14 @@ namespace muster {
 // all that it is given.
 class WorkMessages {
  public:
-  WorkMessages(const State& state, Time now, AgentPool& pool, const Home& home)
-      : state_(state), now_(now), pool_(pool), home_(home) {}
+  // `secret_key`: ControllerSettings::secret_key.
+  WorkMessages(const State& state, Time now, AgentPool& pool, const Home& home,
+               std::string secret_key = {})
+      : state_(state),
+        now_(now),
+        pool_(pool),
+        home_(home),
+        secret_key_(std::move(secret_key)) {}
 
   // For every kind of work but staging, which needs the job's trees.
   ToAgent message(const NodeWork& work);
@@ -39,6 +45,7 @@ class WorkMessages {
   Time now_;
   AgentPool& pool_;
   const Home& home_;
+  std::string secret_key_;
   std::map<std::pair<JobId, std::optional<int>>, Gang> gangs_;  // of a joiner: its node's own
 };
 
@@ -46,6 +53,10 @@ class WorkMessages {
 // how: what the profile requires is unknown.
 std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job,
                                               const NodeId& node);
+
+// What the ranks of an attempt have and nobody else (runtime/protocol/environment.h). The same from
+// every controller of a state directory, so that who joins late, after a restart of it, has it too.
+std::string attempt_secret(const std::string& secret_key, const Job& job, AttemptId attempt);
 
 // The members of an elastic attempt as their ranks read them (runtime/protocol/membership.h).
 std::string membership_text(const State& state, const Attempt& attempt);

@@ -43,8 +43,13 @@ std::string key_of(const State& state, const NodeWork& work) {
 
 }  // namespace
 
-WorkSender::WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging)
-    : timers_(timers), home_(std::move(home)), pool_(pool), staging_(std::move(staging)) {}
+WorkSender::WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging,
+                       std::string secret_key)
+    : timers_(timers),
+      home_(std::move(home)),
+      pool_(pool),
+      staging_(std::move(staging)),
+      secret_key_(std::move(secret_key)) {}
 
 // Pretend nodes keep everything in the state directory: removing it removes all.
 std::string WorkSender::home_on_node(const ComputeTarget& target,
@@ -55,7 +60,7 @@ std::string WorkSender::home_on_node(const ComputeTarget& target,
 
 void WorkSender::perform(const State& state, const IsClearedAway& is_cleared_away) {
   hold(state);
-  WorkMessages messages(state, timers_.wall_now(), pool_, home_);
+  WorkMessages messages(state, timers_.wall_now(), pool_, home_, secret_key_);
   for (const NodeWork& work : pending_work(state)) {
     if (pool_.up(work.node) == nullptr) continue;
     if (is_cleared_away(work)) continue;

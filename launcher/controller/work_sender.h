@@ -26,7 +26,8 @@ class WorkSender {
     std::function<void(StagingSeen)> moves;  // once a minute while bytes go to a node
   };
 
-  WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging);
+  WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging,
+             std::string secret_key = {});
 
   // Connects the nodes of live attempts and sends what is pending to those that answer, and that
   // are not busy with ending an earlier part that they had in the attempt.
@@ -66,6 +67,7 @@ class WorkSender {
   Home home_;
   AgentPool& pool_;
   Staging staging_;
+  std::string secret_key_;
   std::unique_ptr<BlobStore> blobs_;
   std::map<NodeId, JobId> held_;  // for whom a node is kept connected
   std::map<JobId, std::map<NodeId, std::size_t>> places_;  // of the nodes in their targets

@@ -33,6 +33,7 @@ std::optional<MeshStart> mesh_start(const RankVariables& variables,
   start.seat = {variables.job, variables.epoch.value_or(0), *variables.rank, *variables.world_size};
   start.place.host = variables.master_address;
   start.place.port = static_cast<std::uint16_t>(*variables.master_port);
+  start.place.secret = variables.rendezvous_secret;
   start.place.limit =
       peer_timeout.count() == 0 ? meeting_limit : std::min(peer_timeout, meeting_limit);
   return start;

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "runtime/train/start_error.h"
 
 namespace muster {
 namespace {
+
+constexpr std::chrono::milliseconds knock_pause(20);
 
 std::string rank_name(std::uint64_t rank) {
   return "rank " + std::to_string(rank);
@@ -19,7 +22,12 @@ class Connecting {
  public:
   Connecting(const MeshSeat& seat, const Met& met, const MeshOptions& options,
              const Patience& patience)
-      : seat_(seat), met_(met), options_(options), patience_(patience), peers_(seat.size) {}
+      : seat_(seat),
+        met_(met),
+        options_(options),
+        patience_(patience),
+        peers_(seat.size),
+        strangers_(met.secret, 2 * seat.size) {}
 
   std::vector<std::unique_ptr<MeshPeer>> all() {
     for (std::uint64_t rank = 0; rank < seat_.rank; ++rank) knock(rank);
@@ -31,27 +39,37 @@ class Connecting {
   void knock(std::uint64_t rank) {
     const RankDoor& door = met_.table.doors[rank];
     if (options_.shares_memory && door.boot_id == met_.own.door.boot_id) {
-      if (auto socket = try_connect_unix(door.unix_name)) {
-        return offer_memory(rank, MessageStream(std::move(*socket)));
-      }
+      if (auto news = reach_on_node(door.unix_name)) return offer_memory(rank, std::move(*news));
     }
     MessageStream news = connect_tcp(rank, LinkUse::tcp_news);
     MessageStream data = connect_tcp(rank, LinkUse::tcp_data);
     add(rank, std::move(news), make_tcp_lane(data.release(), data.rest()));
   }
 
+  std::optional<MessageStream> reach_on_node(const std::string& name) {
+    auto socket = try_connect_unix(name);
+    if (!socket || !is_of_same_user(*socket)) return std::nullopt;
+    std::string why;
+    return introduce(std::move(*socket), met_.secret, name, patience_, why);
+  }
+
   MessageStream connect_tcp(std::uint64_t rank, LinkUse use) {
     const RankDoor& door = met_.table.doors[rank];
     const std::string& address = door.address.empty() ? met_.rank_0_address : door.address;
+    const std::string place = std::to_string(door.port);
     std::string why;
-    auto socket = try_connect_tcp(address, door.port, patience_, why);
-    if (!socket) {
-      throw MeetingFailed(rank_name(seat_.rank) + " cannot reach " + rank_name(rank) + ": " + why +
-                          ": ranks of different nodes need TCP between all nodes, on any port");
+    while (auto socket = try_connect_tcp(address, door.port, patience_, why)) {
+      if (auto stream = introduce(std::move(*socket), met_.secret, place, patience_, why)) {
+        stream->send(Greeting{met_.table.session, seat_.rank, use, 0}, patience_.deadline());
+        return std::move(*stream);
+      }
+      // Strangers may have crowded it out.
+      if (patience_.deadline().passed()) break;
+      patience_.check();
+      std::this_thread::sleep_for(knock_pause);
     }
-    MessageStream stream(std::move(*socket));
-    stream.send(Greeting{met_.table.session, seat_.rank, use, 0}, patience_.deadline());
-    return stream;
+    throw MeetingFailed(rank_name(seat_.rank) + " cannot reach " + rank_name(rank) + ": " + why +
+                        ": ranks of different nodes need TCP between all nodes, on any port");
   }
 
   void offer_memory(std::uint64_t rank, MessageStream news) {
@@ -99,13 +117,14 @@ class Connecting {
     std::vector<pollfd> watched{{met_.own.tcp.get(), POLLIN, 0},
                                 {met_.own.unix_socket.get(), POLLIN, 0}};
     for (const auto& stream : callers_) watched.push_back({stream.socket().get(), POLLIN, 0});
+    strangers_.watch(watched);
     if (!patience_.wait_for(watched)) {
       throw MeetingFailed(rank_name(missing) + " did not connect to " + rank_name(seat_.rank) +
                           " in time: ranks of different nodes need TCP between all nodes");
     }
-    for (const Descriptor* door : {&met_.own.tcp, &met_.own.unix_socket}) {
-      while (auto caller = accept_one(*door)) callers_.emplace_back(std::move(*caller));
-    }
+    strangers_.let_in(met_.own.tcp, std::to_string(met_.own.door.port));
+    strangers_.let_in(met_.own.unix_socket, met_.own.door.unix_name);
+    for (MessageStream& proven : strangers_.take_proven()) callers_.push_back(std::move(proven));
     for (std::size_t i = 0; i < callers_.size();) {
       if (waits(callers_[i])) {
         ++i;
@@ -115,7 +134,7 @@ class Connecting {
     }
   }
 
-  // Whether a caller has not said who it is. One that has goes to its place; strangers go away.
+  // Whether a caller has not said who it is. One that has goes to its place, others go away.
   bool waits(MessageStream& caller) {
     const bool there = caller.fill();
     const auto next = caller.next();
@@ -155,6 +174,7 @@ class Connecting {
   const MeshOptions& options_;
   const Patience& patience_;
   std::vector<std::unique_ptr<MeshPeer>> peers_;
+  Strangers strangers_;
   std::vector<MessageStream> callers_;
   std::map<std::uint64_t, TcpPair> tcp_pairs_;
 };

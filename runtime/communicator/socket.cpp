@@ -99,6 +99,15 @@ sockaddr_storage name_of(const Descriptor& socket, int (*ask)(int, sockaddr*, so
   return name;
 }
 
+std::string numeric(const sockaddr_storage& name) {
+  std::array<char, NI_MAXHOST> text{};
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&name), sizeof name, text.data(), text.size(),
+                  nullptr, 0, NI_NUMERICHOST) != 0) {
+    throw SocketError("the address of a peer cannot be read");
+  }
+  return text.data();
+}
+
 // A message header for one buffer, with a descriptor beside it when there is one.
 struct OneBuffer {
   OneBuffer(void* data, std::size_t bytes) : part{data, bytes} {
@@ -119,6 +128,13 @@ struct OneBuffer {
   msghdr header{};
 };
 
+ucred credentials_of(const Descriptor& socket) {
+  ucred peer{0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
+  socklen_t length = sizeof peer;
+  getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  return peer;
+}
+
 bool is_gone(int error) {
   return error == EPIPE || error == ECONNRESET || error == ENOTCONN || error == ETIMEDOUT;
 }
@@ -137,6 +153,11 @@ bool Deadline::passed() const {
   return at_ && std::chrono::steady_clock::now() >= *at_;
 }
 
+Deadline Deadline::or_earlier(const Deadline& other) const {
+  if (!at_ || (other.at_ && *other.at_ < *at_)) return other;
+  return *this;
+}
+
 int Deadline::poll_ms(int longest) const {
   if (!at_) return longest;
   const auto left =
@@ -152,6 +173,12 @@ bool poll_until(std::vector<pollfd>& watched, const Deadline& deadline) {
     if (ready < 0 && errno != EINTR) fail("poll");
     if (deadline.passed()) return false;
   }
+}
+
+Patience Patience::at_most(std::chrono::milliseconds limit) const {
+  Patience shorter = *this;
+  shorter.deadline_ = deadline_.or_earlier(Deadline(limit));
+  return shorter;
 }
 
 void Patience::check() const {
@@ -190,13 +217,7 @@ int family_of(const Descriptor& socket) {
 }
 
 std::string peer_address(const Descriptor& socket) {
-  const sockaddr_storage name = name_of(socket, getpeername);
-  std::array<char, NI_MAXHOST> text{};
-  if (getnameinfo(reinterpret_cast<const sockaddr*>(&name), sizeof name, text.data(), text.size(),
-                  nullptr, 0, NI_NUMERICHOST) != 0) {
-    throw SocketError("the address of a peer cannot be read");
-  }
-  return text.data();
+  return numeric(name_of(socket, getpeername));
 }
 
 std::optional<Descriptor> try_connect_tcp(const std::string& host, std::uint16_t port,
@@ -236,16 +257,24 @@ std::optional<Descriptor> try_connect_unix(const std::string& name) {
 }
 
 int peer_process(const Descriptor& socket) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.pid : 0;
+  return credentials_of(socket).pid;
 }
 
-std::optional<Descriptor> accept_one(const Descriptor& listener) {
-  Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket) return std::nullopt;
-  if (family_of(socket) != AF_UNIX) send_at_once(socket);
-  return socket;
+bool is_of_same_user(const Descriptor& socket) {
+  return credentials_of(socket).uid == geteuid();
+}
+
+std::optional<Caller> accept_one(const Descriptor& listener) {
+  sockaddr_storage from{};
+  socklen_t length = sizeof from;
+  Caller caller{Descriptor(accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &length,
+                                   SOCK_CLOEXEC | SOCK_NONBLOCK)),
+                std::string()};
+  if (!caller.socket) return std::nullopt;
+  if (from.ss_family == AF_UNIX) return caller;
+  send_at_once(caller.socket);
+  caller.address = numeric(from);
+  return caller;
 }
 
 bool send_all(const Descriptor& socket, std::string_view bytes, const Deadline& deadline,
@@ -293,7 +322,7 @@ bool MessageStream::fill() {
 
 bool MessageStream::send(const WireMessage& message, const Deadline& deadline,
                          const Descriptor* passed) {
-  return send_all(socket_, format_message(message), deadline, passed);
+  return send_all(socket_, format_message(message, sending_), deadline, passed);
 }
 
 WireMessage await_message(MessageStream& stream, const std::string& from,

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/communicator/handshake.h"
 #include "runtime/communicator/wire.h"
 
 namespace muster {
@@ -50,6 +51,7 @@ class Deadline {
   // 0: never.
   explicit Deadline(std::chrono::milliseconds from_now);
   bool passed() const;
+  Deadline or_earlier(const Deadline& other) const;
   // For poll(2): milliseconds, at most `longest`.
   int poll_ms(int longest) const;
 
@@ -68,6 +70,8 @@ class Patience {
       : deadline_(limit), is_over_(std::move(is_over)) {}
 
   const Deadline& deadline() const { return deadline_; }
+  // The same, but no longer than `limit` from now.
+  Patience at_most(std::chrono::milliseconds limit) const;
   // As poll_until. Throws SocketError once it is over.
   bool wait_for(std::vector<pollfd>& watched) const;
   void check() const;
@@ -94,23 +98,32 @@ Descriptor listen_unix(const std::string& name);
 std::optional<Descriptor> try_connect_unix(const std::string& name);
 // The process at the other end, as this process's namespace counts; 0: it is in another one.
 int peer_process(const Descriptor& socket);
+// Of a unix socket: whether who listens, or has connected, is this process's user.
+bool is_of_same_user(const Descriptor& socket);
 
 // Nothing when nobody is waiting to be let in.
-std::optional<Descriptor> accept_one(const Descriptor& listener);
+struct Caller {
+  Descriptor socket;
+  std::string address;  // as numbers; empty on a unix socket
+};
+std::optional<Caller> accept_one(const Descriptor& listener);
 
 // Sends all of it; `passed` travels with the first byte. False when the other end is gone.
 bool send_all(const Descriptor& socket, std::string_view bytes, const Deadline& deadline,
               const Descriptor* passed = nullptr);
 
-// What arrives on one socket, cut into messages.
+// What arrives on one socket after the handshake, cut into messages.
 class MessageStream {
  public:
-  explicit MessageStream(Descriptor socket) : socket_(std::move(socket)) {}
+  MessageStream(Descriptor socket, const MessageKeys& keys)
+      : socket_(std::move(socket)), sending_(keys.sending), receiving_(keys.receiving) {}
 
   // Takes what is there, without waiting. False: the other end is gone, after what it said.
   bool fill();
   // The next message, if it is here.
-  std::variant<std::monostate, WireMessage, WireFault> next() { return take_message(bytes_); }
+  std::variant<std::monostate, WireMessage, WireFault> next() {
+    return take_message(bytes_, receiving_);
+  }
   bool send(const WireMessage& message, const Deadline& deadline,
             const Descriptor* passed = nullptr);
 
@@ -124,6 +137,8 @@ class MessageStream {
  private:
   Descriptor socket_;
   Descriptor passed_;
+  Seal sending_;
+  Seal receiving_;
   std::string bytes_;
 };
 

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "runtime/protocol/keyed_hash.h"
+
 namespace muster {
 namespace {
 
@@ -11,7 +13,8 @@ constexpr std::size_t envelope_bytes = 12;
 // Every message lists its fields once, for writing and for reading.
 template <class Visit>
 void fields(Visit& visit, MeshSeat& seat) {
-  visit(seat.job), visit(seat.epoch), visit(seat.rank), visit(seat.size), visit(seat.work);
+  visit(seat.job), visit(seat.epoch), visit(seat.rank), visit(seat.size), visit(seat.work),
+      visit(seat.name);
 }
 template <class Visit>
 void fields(Visit& visit, RankDoor& door) {
@@ -131,7 +134,13 @@ std::string described(const FrameHeader& frame, bool any_length) {
 
 }  // namespace
 
-std::string format_message(const WireMessage& message) {
+std::string Seal::of_next(std::string_view message) {
+  std::string sealed(reinterpret_cast<const char*>(&messages_), sizeof messages_);
+  ++messages_;
+  return keyed_hash(key_, sealed.append(message)).substr(0, bytes);
+}
+
+std::string format_message(const WireMessage& message, Seal& seal) {
   Writer payload;
   WireMessage copy = message;
   std::visit([&](auto& fielded) { fields(payload, fielded); }, copy);
@@ -140,10 +149,10 @@ std::string format_message(const WireMessage& message) {
   whole(wire_version);
   whole(static_cast<std::uint16_t>(message.index()));
   whole(payload.bytes);
-  return whole.bytes;
+  return whole.bytes + seal.of_next(whole.bytes);
 }
 
-std::variant<std::monostate, WireMessage, WireFault> take_message(std::string& bytes) {
+std::variant<std::monostate, WireMessage, WireFault> take_message(std::string& bytes, Seal& seal) {
   if (bytes.size() < envelope_bytes) return std::monostate();
   std::uint32_t magic = 0;
   std::uint16_t version = 0;
@@ -159,10 +168,15 @@ std::variant<std::monostate, WireMessage, WireFault> take_message(std::string& b
                      std::to_string(wire_version) + ": install one muster-train on all nodes"};
   }
   if (length > message_limit_bytes) return WireFault{"its message is too long"};
-  if (bytes.size() < envelope_bytes + length) return std::monostate();
-  auto message = read_payload(kind, std::string_view(bytes).substr(envelope_bytes, length));
+  const std::size_t whole = envelope_bytes + length;
+  if (bytes.size() < whole + Seal::bytes) return std::monostate();
+  const std::string_view sealed = std::string_view(bytes).substr(0, whole);
+  if (!equal_secrets(seal.of_next(sealed), std::string_view(bytes).substr(whole, Seal::bytes))) {
+    return WireFault{"its message was changed on the way"};
+  }
+  auto message = read_payload(kind, sealed.substr(envelope_bytes));
   if (!message) return WireFault{"its message is malformed"};
-  bytes.erase(0, envelope_bytes + length);
+  bytes.erase(0, whole + Seal::bytes);
   return std::move(*message);
 }
 
@@ -190,12 +204,20 @@ std::string frame_fault(const FrameHeader& expected, const FrameHeader& got, std
     return ranks + " is of epoch " + std::to_string(got.epoch) + ", rank " + std::to_string(mine) +
            " of epoch " + std::to_string(expected.epoch);
   }
-  if (got.operation == expected.operation && got.sequence == expected.sequence &&
+  const bool is_too_long = any_length && got.bytes > text_limit_bytes;
+  if (got.operation == expected.operation && got.sequence == expected.sequence && !is_too_long &&
       (any_length || got.bytes == expected.bytes)) {
     return "";
   }
-  return ranks + " is in " + described(got, any_length) + ", rank " + std::to_string(mine) +
-         " in " + described(expected, any_length) +
+  if (is_too_long) {
+    return ranks + " sends " + std::to_string(got.bytes) + " bytes to rank " +
+           std::to_string(mine) + ": more than a text may have";
+  }
+  std::pair higher{from, described(got, any_length)};
+  std::pair lower{mine, described(expected, any_length)};
+  if (higher < lower) std::swap(higher, lower);
+  return "rank " + std::to_string(higher.first) + " is in " + higher.second + ", rank " +
+         std::to_string(lower.first) + " in " + lower.second +
          ": the ranks do not take the same steps; start all with the same options";
 }
 

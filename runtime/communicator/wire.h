@@ -1,10 +1,10 @@
 // What ranks that know each other by addresses alone say over sockets and shared memory.
 //
 // Two forms. A message is for joining and for news about ranks: u32 magic, u16 version, u16 kind,
-// u32 length, then the fields of one struct below; numbers little-endian, a text is u32 length and
-// bytes. A frame opens the data that one rank sends to another in one operation: FrameHeader as it
-// lies in memory, then its bytes. Reading trusts nothing: what is not well-formed is no message.
-// Pure.
+// u32 length, the fields of one struct below, and a seal of 16 bytes; numbers little-endian, a text
+// is u32 length and bytes. A frame opens the data that one rank sends to another in one operation:
+// FrameHeader as it lies in memory, then its bytes. Both follow a handshake (handshake.h). Reading
+// trusts nothing: what is not well-formed is no message. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,11 @@
 namespace muster {
 
 inline constexpr std::uint32_t wire_magic = 0x4d54524d;  // "MRTM"
-inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::uint16_t wire_version = 2;
 inline constexpr std::size_t message_limit_bytes = 16 << 20;  // a table of 10^5 ranks has 10 MB
+
+// What a gathered text may have; the largest one is a trace of many steps.
+inline constexpr std::uint64_t text_limit_bytes = std::uint64_t{1} << 30;
 
 // Which run a rank is part of, and its place in it.
 struct MeshSeat {
@@ -27,7 +30,8 @@ struct MeshSeat {
   std::uint64_t epoch = 0;  // of the run: one more at every restart
   std::uint64_t rank = 0;
   std::uint64_t size = 1;
-  std::string work = {};  // what all ranks must do alike, in short
+  std::string work = {};  // what all ranks must be given alike (agreed_options.h), if it is known
+  std::string name = {};  // by which a person knows the rank; empty: "rank" and its number
   friend bool operator==(const MeshSeat&, const MeshSeat&) = default;
 };
 
@@ -52,7 +56,7 @@ struct RankRefusal {
   friend bool operator==(const RankRefusal&, const RankRefusal&) = default;
 };
 struct MeshTable {
-  std::uint64_t session = 0;    // random; a stranger does not know it
+  std::uint64_t session = 0;    // random, so that two meetings of one attempt do not mix
   std::vector<RankDoor> doors;  // by rank
   friend bool operator==(const MeshTable&, const MeshTable&) = default;
 };
@@ -92,14 +96,27 @@ struct RunAborted {
 using WireMessage = std::variant<RankHello, RankRefusal, MeshTable, Greeting, PairWelcome, Farewell,
                                  RankLost, RunAborted>;
 
-std::string format_message(const WireMessage& message);
+// What proves of each message of one connection and direction that who took part in its handshake
+// said it, whole and in this place: the beginning of an HMAC over the message and its number.
+class Seal {
+ public:
+  static constexpr std::size_t bytes = 16;
+  explicit Seal(std::string key) : key_(std::move(key)) {}
+  std::string of_next(std::string_view message);
+
+ private:
+  std::string key_;
+  std::uint64_t messages_ = 0;
+};
+
+std::string format_message(const WireMessage& message, Seal& seal);
 
 // Takes the first message off `bytes`. Nothing: more bytes are needed. A fault: this is no message
-// of this version, and nothing after it can be understood.
+// of this version and connection, and nothing after it can be understood.
 struct WireFault {
   std::string reason;
 };
-std::variant<std::monostate, WireMessage, WireFault> take_message(std::string& bytes);
+std::variant<std::monostate, WireMessage, WireFault> take_message(std::string& bytes, Seal& seal);
 
 enum class Operation : std::uint16_t { all_to_all = 1, all_gather = 2, texts = 3, broadcast = 4 };
 std::string operation_name(Operation operation);
@@ -117,7 +134,7 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 40);
 
 // Why `got` from rank `from` is not what rank `mine` waits for; empty: it is. `any_length`: the
-// receiver does not know the length.
+// receiver does not know the length. Both ranks say the same when they wait for each other.
 std::string frame_fault(const FrameHeader& expected, const FrameHeader& got, std::uint64_t mine,
                         std::uint64_t from, bool any_length);
 

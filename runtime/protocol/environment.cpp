@@ -33,6 +33,7 @@ RankVariables read_rank_variables(const EnvironmentLookup& lookup, std::string& 
   found.rank = number_of(lookup, env_rank, error);
   found.master_address = text_of(lookup, env_master_address);
   found.master_port = number_of(lookup, env_master_port, error);
+  found.rendezvous_secret = text_of(lookup, env_rendezvous_secret);
   found.members_path = text_of(lookup, env_members);
   found.member_port = number_of(lookup, env_member_port, error);
   found.checkpoint_dir = text_of(lookup, env_checkpoint_dir);

@@ -33,6 +33,10 @@ inline constexpr const char* env_rank = "RANK";
 inline constexpr const char* env_master_address = "MASTER_ADDR";  // of the node of rank 0
 inline constexpr const char* env_master_port = "MASTER_PORT";
 
+// What only the ranks of one attempt have: by it they tell each other from everybody else who can
+// reach their ports. Never in a command line, a log or a journal.
+inline constexpr const char* env_rendezvous_secret = "MUSTER_RENDEZVOUS_SECRET";
+
 // What a rank finds in its environment. Absent and empty texts are the same: nothing was asked for.
 struct RankVariables {
   std::string job;
@@ -42,6 +46,7 @@ struct RankVariables {
   std::optional<std::uint64_t> rank;
   std::string master_address;
   std::optional<std::uint64_t> master_port;
+  std::string rendezvous_secret;
   std::string members_path;
   std::optional<std::uint64_t> member_port;
   std::string checkpoint_dir;

@@ -17,8 +17,8 @@
 #include "runtime/communicator/mesh.h"
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm/gemm.h"
-#include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/heartbeat.h"
+#include "runtime/train/agreed_options.h"
 #include "runtime/train/data_parallel_step.h"
 #include "runtime/train/elastic_checkpoints.h"
 #include "runtime/train/epoch_start.h"
@@ -73,14 +73,11 @@ std::optional<StepOutcome> outcome_of(const ToldStep& told) {
 }
 
 // What all members must have alike for their gradients to belong together.
-std::string fingerprint_of(const TrainOptions& options, const BatchPlan& plan,
-                           const TrainingData& data) {
+std::string work_text(const TrainOptions& options, const TrainingData& data) {
   const SamplerState& sampler = data.fingerprint;
-  std::string text = sampler.kind + " " + std::to_string(sampler.data_bytes) + " " +
-                     std::to_string(sampler.data_crc32c) + " " + std::to_string(options.steps) +
-                     " " + std::to_string(plan.leaves) + " " + std::to_string(plan.micro_batch);
-  for (const auto& [name, value] : result_options(options)) text += " " + name + "=" + value;
-  return std::to_string(crc32c(text)) + "-" + std::to_string(text.size());
+  return agreed_text(options) + "data=" + sampler.kind + " of " +
+         std::to_string(sampler.data_bytes) + " bytes with checksum " +
+         std::to_string(sampler.data_crc32c) + "\n";
 }
 
 // The highest step in a metrics file; 0: none.
@@ -212,13 +209,15 @@ class ElasticRun {
   std::unique_ptr<Communicator> connect(const EpochMembers& epoch) {
     MeshSeat seat;
     seat.job = variables_.job;
-    seat.work = fingerprint_of(options_, plan_, data_);
+    seat.work = work_text(options_, data_);
+    seat.name = "rank " + std::to_string(*variables_.rank);
     seat.epoch = epoch.epoch;
     seat.rank = *epoch.place_of(*variables_.rank);
     seat.size = epoch.members.size();
     if (seat.size == 1) return make_single_communicator();
     const std::chrono::seconds limit(options_.peer_timeout_s);
     MeetingPlace place{epoch.members[0].host, epoch.members[0].port, limit};
+    place.secret = variables_.rendezvous_secret;
     if (seat.rank == 0 && variables_.member_port) {
       place.port = static_cast<std::uint16_t>(*variables_.member_port);
     }
@@ -294,13 +293,16 @@ class ElasticRun {
     report_->peak_is({peak_.flops * members, peak_.origin});
     say("epoch " + std::to_string(epoch.epoch) + ": " + std::to_string(epoch.members.size()) +
         " ranks from step " + std::to_string(state_.step));
+    if (epoch.members.size() <= plan_.leaves) return;
+    say("warning: --batch feeds " + std::to_string(plan_.leaves) + " ranks (one each of its " +
+        std::to_string(plan_.leaves) + " leaves); the others stand by: use fewer nodes, or a " +
+        "larger --batch or --leaves");
   }
 
   std::string metrics_path() const { return options_.out + "/metrics.jsonl"; }
 
   ExitCode take_steps(const EpochMembers& epoch, Communicator& ranks) {
-    DataParallelStep step(options_, make_batch_plan(options_, ranks.size()), space_, sampler_,
-                          ranks);
+    DataParallelStep step(options_, plan_, space_, sampler_, ranks);
     StepGuard guard(options_, *variables_.rank, variables_.attempt.value_or(0), ranks);
     for (bool is_first = true; state_.step < options_.steps; is_first = false) {
       if (const auto doubt = guard.before_step(state_))
@@ -431,7 +433,7 @@ class ElasticRun {
   std::optional<ElasticCheckpoints> checkpoints_;
 };
 
-TrainOptions elastic_options(const TrainOptions& options, const RankVariables& variables) {
+TrainOptions checked_options(const TrainOptions& options, const RankVariables& variables) {
   if (!variables.rank) throw StartError("MUSTER_MEMBERS is set, but RANK is not");
   if (!options.profile.empty()) {
     throw StartError(
@@ -444,13 +446,7 @@ TrainOptions elastic_options(const TrainOptions& options, const RankVariables& v
   if (options.model.precision == Precision::bf16 && !has_bf16_gemm()) {
     throw StartError("--precision: this processor has no bf16 matrix products");
   }
-  TrainOptions elastic = options;
-  elastic.deterministic = true;
-  elastic.zero = ZeroStage::nothing;
-  elastic.updates_at_once = true;
-  // A save that training waits for would hold up a change as well.
-  if (elastic.save_mode == SaveMode::automatic) elastic.save_mode = SaveMode::background;
-  return elastic;
+  return elastic_options(options);
 }
 
 }  // namespace
@@ -459,7 +455,7 @@ int run_elastic_training(const TrainOptions& options, const RankVariables& varia
                          const std::function<void()>& before_steps) {
   omp_set_num_threads(options.threads);
   const auto alone = make_single_communicator();
-  const TrainingDataPlan data = plan_training_data(elastic_options(options, variables), *alone);
+  const TrainingDataPlan data = plan_training_data(checked_options(options, variables), *alone);
   const std::string fault = gpt_shape_fault(data.options.shape);
   if (!fault.empty()) throw StartError(fault);
   return ElasticRun(data.options, variables, data.dataset, *alone).go(before_steps);

@@ -316,6 +316,16 @@ std::variant<TrainOptions, std::string> read_train_options(std::vector<std::stri
   return options;
 }
 
+TrainOptions elastic_options(const TrainOptions& options) {
+  TrainOptions elastic = options;
+  elastic.deterministic = true;
+  elastic.zero = ZeroStage::nothing;
+  elastic.updates_at_once = true;
+  // A save that training waits for would hold up a change as well.
+  if (elastic.save_mode == SaveMode::automatic) elastic.save_mode = SaveMode::background;
+  return elastic;
+}
+
 std::map<std::string, std::string> result_options(const TrainOptions& options) {
   return {{"layers", std::to_string(options.shape.layers)},
           {"width", std::to_string(options.shape.width)},

@@ -95,6 +95,10 @@ std::variant<TrainOptions, std::string> read_train_options(std::vector<std::stri
 // Adds all options of a run to another command; vocabulary becomes 0.
 void add_run_options(CLI::App& app, TrainOptions& options);
 
+// As every rank of a run takes them whose ranks come and go: all hold the whole state, and bits do
+// not depend on who is there.
+TrainOptions elastic_options(const TrainOptions& options);
+
 // Options that decide the weights, by name and as text; kept in every checkpoint.
 std::map<std::string, std::string> result_options(const TrainOptions& options);
 

@@ -6,8 +6,8 @@
 
 namespace muster {
 
-// Throws StartError, on all ranks alike, when --zero and its companions contradict each other or
-// differ between ranks, which would then wait for each other for ever. Collective.
+// Throws StartError, on all ranks alike, when the options differ between ranks (agreed_options.h),
+// or --zero and its companions contradict each other. Collective.
 void check_sharing_options(const TrainOptions& options, Communicator& ranks);
 
 }  // namespace muster

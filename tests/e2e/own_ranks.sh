@@ -38,3 +38,20 @@ YAML
 expect 0 "$MUSTER" run "$work/killed.yml" --name killed
 cmp "$work/by_mpi/model.safetensors" "$work/killed/model.safetensors" \
   || fail "killed: other weights"
+
+# Another option on one rank: nobody trains, the job says which, and no node is to blame.
+job_file differs.yml <<YAML
+command: >-
+  $MUSTER_TRAIN --data $source/tests/e2e --layers 1 --width 32 --heads 2 --context 32 --steps 8
+  --out $work/differs --seed \$((RANK == 1 ? 7 : 1))
+environment_variables: {OMP_NUM_THREADS: "1"}
+resources: {instance_count: 1}
+distribution: {type: pytorch, process_count_per_instance: 3}
+YAML
+expect 2 "$MUSTER" run "$work/differs.yml" --name differs
+grep -rq -- "--seed differs between ranks: 1 on rank 0, rank 2; 7 on rank 1" \
+  "$MUSTER_HOME/jobs/differs" || fail "the ranks do not say what differs"
+[ "$(ls -d "$MUSTER_HOME"/jobs/differs/attempt-* | wc -l)" -eq 1 ] || fail "it was started again"
+expect 0 "$MUSTER" explain differs
+has out "class user"
+! grep -qi "hardware\|excluded" "$work/out" || fail "a node is blamed"

@@ -45,7 +45,7 @@ libraries() {
 boost/asio: launcher/transport launcher/relay launcher/agent launcher/controller cli tests
 libssh2: launcher/transport tests
 sqlite3: launcher/controller tests
-openssl: launcher/stage launcher/transport
+openssl: launcher/stage launcher/transport runtime/protocol
 spdlog: launcher cli
 yaml-cpp: templates
 re2: policy

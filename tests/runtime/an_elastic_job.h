@@ -31,7 +31,8 @@ class ElasticJob {
   }
 
   // A process that waits to be made a member, and is ready for it.
-  void start(std::uint64_t rank, const std::vector<std::string>& more = {}) {
+  void start(std::uint64_t rank, const std::vector<std::string>& more = {},
+             const std::string& secret = "the attempt's") {
     const std::string beat = folder_ / ("beat" + std::to_string(rank));
     auto& process = processes_[rank];
     process.port = free_port();
@@ -39,7 +40,8 @@ class ElasticJob {
     process.trainer->with("RANK", std::to_string(rank))
         .with("MUSTER_MEMBERS", folder_ / "members.json")
         .with("MUSTER_MEMBER_PORT", std::to_string(process.port))
-        .with("MUSTER_HEARTBEAT", beat);
+        .with("MUSTER_HEARTBEAT", beat)
+        .with("MUSTER_RENDEZVOUS_SECRET", secret);
     std::vector<std::string> options = training_;
     options.insert(options.end(),
                    {"--step-delay-ms", "5", "--peer-timeout", "60", "--out", folder_ / "out"});

@@ -83,12 +83,43 @@ TEST_CASE("a process with other options cannot join, and the others go on withou
   job.members({0, 1});
   const Ended refused = job.wait(1);
   CHECK(refused.code == 2);
-  CHECK_THAT(refused.output, ContainsSubstring("rank 1 trains with other options"));
+  CHECK_THAT(refused.output, ContainsSubstring("--lr differs between ranks: 0.00") &&
+                                 ContainsSubstring(" on rank 0; 0.5 on rank 1: give all ranks"));
   job.members({0});
   const Ended ended = job.wait(0);
   INFO(ended.output);
   CHECK(ended.code == 0);
   CHECK(job.final_weights() == job.undisturbed_weights());
+}
+
+TEST_CASE("a process without the secret of the attempt cannot join, nor hold up the others") {
+  ElasticJob job;
+  for (const std::uint64_t rank : {0, 1}) job.start(rank);
+  job.start(7, {}, "a guess");
+  job.members({0, 1});
+  job.wait_for_step(0, 5);
+  job.members({0, 1, 7});
+  CHECK(eventually([&] { return job.said(0, "step 1"); }));
+  job.members({1, 0});
+  job.wait_for_all({0, 1});
+  CHECK_FALSE(job.said(0, "3 ranks"));
+  CHECK(job.step(7) == 0);
+  CHECK(job.final_weights() == job.undisturbed_weights());
+}
+
+TEST_CASE("ranks that the batch cannot feed stand by, and take over from one that dies") {
+  ElasticJob job(60, {"--leaves", "2"});
+  for (const std::uint64_t rank : {0, 1, 2}) job.start(rank);
+  job.members({0, 1});
+  job.wait_for_step(0, 5);
+  job.members({0, 1, 2});
+  job.wait_for_step(2, 15);
+  CHECK(job.said(0, "3 ranks from step"));
+  CHECK(job.said(0, "warning: --batch feeds 2 ranks"));
+  job.kill({0});
+  job.members({1, 2});
+  job.wait_for_all({1, 2});
+  CHECK(job.final_weights() == job.fixed_weights({"--leaves", "2"}));
 }
 
 TEST_CASE("a member that computes wrongly is named, whatever its place, and all end with 3") {

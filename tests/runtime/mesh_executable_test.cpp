@@ -83,6 +83,27 @@ TEST_CASE("a killed rank ends the others at once, and they say which one it was"
   CHECK(ranks.wait(1).code == 137);
 }
 
+TEST_CASE("ranks that were given other options end before a step, and say which and who") {
+  const auto [option, sentence] = GENERATE(
+      std::pair{"--seed 7", "--seed differs between ranks: 1 on rank 0, rank 2; 7 on rank 1: give"},
+      std::pair{"--lr 0.5", "--lr differs between ranks: 0.001"},
+      std::pair{"--batch 9", "--batch differs between ranks: 8 on rank 0, rank 2; 9 on rank 1"},
+      std::pair{"--clip 3 --steps 9 --micro-batch 1",
+                "--clip differs between ranks: 1 on rank 0, rank 2; 3 on rank 1 (so does "
+                "--micro-batch, --steps): give all ranks the same options"});
+  Folder folder;
+  OwnRanks ranks(folder, 3);
+  ranks.through(R"([ "$RANK" = 1 ] || exec "$0" "$@"; exec "$0" "$@" )" + std::string(option));
+  ranks.start({"--steps", "8", "--batch", "8", "--out", folder / "out"});
+  for (std::size_t r = 0; r < 3; ++r) {
+    const Ended ended = ranks.wait(r);
+    INFO(ended.output);
+    CHECK(ended.code == 2);
+    if (r == 0) CHECK_THAT(ended.output, ContainsSubstring(sentence));
+    CHECK_FALSE(read_heartbeat(folder / ("beat" + std::to_string(r))));
+  }
+}
+
 TEST_CASE("ranks measure what their all-reduce takes, and the first one says it") {
   Folder folder;
   OwnRanks ranks(folder, 2);

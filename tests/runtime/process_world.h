@@ -26,6 +26,7 @@ class ProcessWorld {
   struct Settings {
     MeshOptions options = {std::chrono::seconds(60)};
     std::chrono::milliseconds join_limit{20000};
+    std::string secret = {};
   };
 
   ProcessWorld(std::size_t size, const Settings& settings)
@@ -44,12 +45,17 @@ class ProcessWorld {
 
   // One process, with any seat.
   void start_rank(const MeshSeat& seat, const RankPart& part) {
+    start_process([&](int output) { return result_of(seat, part, output); });
+  }
+
+  // Any other process beside the ranks; what it is given is where its result goes in the end.
+  void start_process(const std::function<std::string(int output)>& part) {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     const pid_t pid = ::fork();
     REQUIRE(pid >= 0);
     if (pid == 0) {
-      const std::string result = result_of(seat, part, ends[1]);
+      const std::string result = part(ends[1]);
       static_cast<void>(!::write(ends[1], result.data(), result.size()));
       ::_exit(0);
     }
@@ -93,8 +99,9 @@ class ProcessWorld {
 
   std::string result_of(const MeshSeat& seat, const RankPart& part, int output) const {
     try {
-      const auto ranks = make_mesh_communicator(seat, {"127.0.0.1", port_, settings_.join_limit},
-                                                settings_.options);
+      const MeetingPlace place{
+          "127.0.0.1", port_, settings_.join_limit, {}, settings_.secret};
+      const auto ranks = make_mesh_communicator(seat, place, settings_.options);
       return part(*ranks, [&] { static_cast<void>(!::write(output, &ready_mark, 1)); });
     } catch (const std::exception& error) {
       return error.what();

@@ -2,10 +2,7 @@
 
 #include "runtime/communicator/rendezvous.h"
 
-#include <netinet/in.h>
-
 #include <atomic>
-#include <random>
 #include <thread>
 
 #include "runtime/communicator/mesh_environment.h"
@@ -38,17 +35,24 @@ std::string answer_to(const MeshSeat& other) {
   return answer;
 }
 
-// Connects and says something as soon as rank 0 listens.
-void say_to_rank_0(std::uint16_t port, const std::string& words) {
+// As soon as rank 0 listens.
+Descriptor call_rank_0(std::uint16_t port) {
   std::string why;
   for (int i = 0; i < 1000; ++i) {
     if (auto socket = try_connect_tcp("127.0.0.1", port, Patience({}, {}), why)) {
-      send_all(*socket, words, Deadline());
-      return;
+      return std::move(*socket);
     }
     ::usleep(10'000);
   }
   FAIL("rank 0 never listened");
+  return {};
+}
+
+MessageStream introduced_to_rank_0(std::uint16_t port) {
+  std::string why;
+  auto stream = introduce(call_rank_0(port), "", std::to_string(port), Patience({}, {}), why);
+  REQUIRE(stream);
+  return std::move(*stream);
 }
 
 }  // namespace
@@ -98,16 +102,17 @@ TEST_CASE("without rank 0 the others say where they looked") {
 TEST_CASE("a rank that dies before all have come ends the start of all") {
   ProcessWorld world(3, within(20000));
   world.start_rank({"job", 1, 0, 3}, stay);
-  say_to_rank_0(world.port(), format_message(RankHello{{"job", 1, 1, 3}, {}}));
+  introduced_to_rank_0(world.port()).send(RankHello{{"job", 1, 1, 3}, {}}, Deadline());
   CHECK(world.result(0) == "rank 1 left before all had come");
 }
 
 TEST_CASE("strangers at the port of rank 0 do not disturb") {
   ProcessWorld world(2, within(20000));
   world.start_rank({"job", 1, 0, 2}, stay);
-  say_to_rank_0(world.port(), "GET / HTTP/1.1\r\n\r\n");
-  say_to_rank_0(world.port(), "");
-  say_to_rank_0(world.port(), format_message(Farewell{}));
+  for (const std::string words : {"GET / HTTP/1.1\r\n\r\n", "", "MRTM"}) {
+    send_all(call_rank_0(world.port()), words, Deadline());
+  }
+  introduced_to_rank_0(world.port()).send(Farewell{}, Deadline());
   world.start_rank({"job", 1, 1, 2}, stay);
   CHECK(world.result(0) == "2 together");
 }
@@ -124,9 +129,10 @@ TEST_CASE("rank 0 leaves a meeting that is over, however often one who is refuse
         const Patience soon(std::chrono::seconds(5), {});
         auto socket = try_connect_tcp("127.0.0.1", port, soon, why);
         if (!socket) continue;
-        MessageStream stream(std::move(*socket));
-        stream.send(RankHello{{"job", 4, 1, 2}, {}}, Deadline(std::chrono::seconds(5)));
-        (void)await_message(stream, "rank 0", soon);
+        auto stream = introduce(std::move(*socket), "", std::to_string(port), soon, why);
+        if (!stream) continue;
+        stream->send(RankHello{{"job", 4, 1, 2}, {}}, Deadline(std::chrono::seconds(5)));
+        (void)await_message(*stream, "rank 0", soon);
         ++refused;
       } catch (const SocketError&) {
         // It has left.
@@ -149,39 +155,6 @@ TEST_CASE("a port that another process holds is an error on every rank") {
   CHECK_THAT(world.result(1), ContainsSubstring("did not answer in time"));
 }
 
-TEST_CASE("messages survive the wire, and nothing else is taken for one") {
-  const std::vector<WireMessage> messages{
-      RankHello{{"job", 7, 1, 2}, {"10.0.0.1", 29500, "boot", "name"}},
-      RankRefusal{"no", true},
-      MeshTable{99, {{"", 1, "a", "b"}, {"::1", 2, "", ""}}},
-      Greeting{5, 1, LinkUse::same_node, 17},
-      PairWelcome{true},
-      Farewell{},
-      RankLost{3, "gone"},
-      RunAborted{-1}};
-  std::mt19937_64 random(1);
-  for (const WireMessage& message : messages) {
-    const std::string bytes = format_message(message);
-    std::string two = bytes + bytes;
-    const auto taken = take_message(two);
-    REQUIRE(std::holds_alternative<WireMessage>(taken));
-    CHECK(std::get<WireMessage>(taken) == message);
-    CHECK(two == bytes);
-    for (std::size_t length = 0; length < bytes.size(); ++length) {
-      std::string part = bytes.substr(0, length);
-      CHECK(std::holds_alternative<std::monostate>(take_message(part)));
-    }
-    for (int i = 0; i < 3000; ++i) {
-      std::string damaged = bytes;
-      for (std::size_t flips = 1 + random() % 4; flips > 0; --flips) {
-        damaged[random() % damaged.size()] = static_cast<char>(random());
-      }
-      if (random() % 2 == 0) damaged.resize(random() % (damaged.size() + 40));
-      take_message(damaged);  // may be read as another message, never past its end
-    }
-  }
-}
-
 TEST_CASE("a seat comes from the variables of the torch family") {
   RankVariables variables;
   const std::chrono::seconds hour(3600);
@@ -194,10 +167,12 @@ TEST_CASE("a seat comes from the variables of the torch family") {
   variables.master_address = "h01";
   variables.master_port = 29500;
   variables.epoch = 2;
+  variables.rendezvous_secret = "s";
   const auto start = mesh_start(variables, hour);
   REQUIRE(start);
   CHECK(start->seat == MeshSeat{"", 2, 3, 4});
   CHECK(start->place.port == 29500);
+  CHECK(start->place.secret == "s");
   variables.rank = 4;
   CHECK_THROWS_WITH(mesh_start(variables, hour), ContainsSubstring("RANK: expected less than"));
   variables.rank = 0;

@@ -146,6 +146,35 @@ TEST_CASE("a job's health settings go to its nodes with the gate and with the st
   CHECK(start.health == gate.health);
 }
 
+TEST_CASE("ranks of one attempt get one secret, from any controller of the state directory") {
+  Agents agents;
+  JobSubmitted submitted = a_job("j", "a");
+  submitted.spec.environment_variables["MUSTER_RENDEZVOUS_SECRET"] = "the user's own";
+  agents.know(Observation{submitted});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto secret_with = [&](const std::string& key) {
+    WorkMessages messages(agents.state, from_ms(1), agents.pool, agents.home, key);
+    const auto start = std::get<StartRanks>(messages.message({{"j"}, {0}, {"n1"}, 0, StartWork{}}));
+    for (const RankLaunch& rank : start.ranks) {
+      CHECK_FALSE(rank.environment.contains("MUSTER_RENDEZVOUS_SECRET"));
+    }
+    return start.environment.at("MUSTER_RENDEZVOUS_SECRET");
+  };
+  const std::string secret = secret_with("key");
+  CHECK(secret.size() == 64);
+  CHECK(secret == secret_with("key"));
+  CHECK(secret != secret_with("another"));
+  const Job& job = agents.state.jobs.at({"j"});
+  CHECK(secret == attempt_secret("key", job, {0}));
+  CHECK(secret != attempt_secret("key", job, {1}));
+  Job other = job;
+  other.id = {"k"};
+  CHECK(secret != attempt_secret("key", other, {0}));
+  other = job;
+  other.submitted_at = from_ms(777);  // a job of the same name, after this one was removed
+  CHECK(secret != attempt_secret("key", other, {0}));
+}
+
 TEST_CASE("after a failure the gate measures, and believes no figures from before it") {
   Agents agents;
   JobSubmitted submitted = a_job("j", "a");

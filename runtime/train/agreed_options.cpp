@@ -1,0 +1,135 @@
+#include "runtime/train/agreed_options.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "runtime/train/start_error.h"
+
+namespace muster {
+namespace {
+
+// Of many ranks so many are named.
+constexpr std::size_t most_names = 8;
+
+using Given = std::map<std::string, std::string>;
+
+std::string yes_or_no(bool flag) {
+  return flag ? "given" : "not given";
+}
+
+std::string steps_text(const std::optional<StepRange>& steps) {
+  if (!steps) return "not given";
+  return std::to_string(steps->first) + "-" + std::to_string(steps->last);
+}
+
+Given agreed(const TrainOptions& options) {
+  Given given = result_options(options);
+  if (!options.deterministic) given.erase("threads");
+  given.erase("tied");
+  given["untied"] = yes_or_no(!options.shape.tied);
+  given["recompute"] = yes_or_no(options.model.recompute);
+  given["deterministic"] = yes_or_no(options.deterministic);
+  given["steps"] = std::to_string(options.steps);
+  given["micro-batch"] = std::to_string(options.micro_batch);
+  given["leaves"] = std::to_string(options.leaves);
+  given["zero"] = std::to_string(static_cast<int>(options.zero));
+  given["bucket-bytes"] = std::to_string(options.buckets.least_bytes);
+  given["bucket-limit-bytes"] = std::to_string(options.buckets.most_bytes);
+  given["checkpoint-every"] = std::to_string(options.checkpoint_every);
+  given["checkpoint-mode"] = options.save_mode == SaveMode::automatic    ? "auto"
+                             : options.save_mode == SaveMode::background ? "background"
+                                                                         : "blocking";
+  given["keep"] = std::to_string(options.keep);
+  given["replica-check-every"] = std::to_string(options.replica_check_every);
+  given["verify-data"] = options.verify_data ? "all" : "headers";
+  given["jsonl-field"] = options.jsonl_field;
+  given["profile"] = yes_or_no(!options.profile.empty());
+  given["profile-steps"] = steps_text(options.profile_steps);
+  return given;
+}
+
+Given parsed(std::string_view text) {
+  Given given;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) continue;
+    given.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  return given;
+}
+
+std::string value_of(const Given& given, const std::string& name) {
+  const auto found = given.find(name);
+  return found == given.end() ? "unknown" : found->second;
+}
+
+std::string names_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most_names); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() <= most_names) return text;
+  return text + " and " + std::to_string(names.size() - most_names) + " more";
+}
+
+std::string without_newlines(std::string value) {
+  std::ranges::replace(value, '\n', ' ');
+  return value;
+}
+
+}  // namespace
+
+std::string agreed_text(const TrainOptions& options) {
+  std::string text;
+  for (const auto& [name, value] : agreed(options)) {
+    text += name + "=" + without_newlines(value) + "\n";
+  }
+  return text;
+}
+
+std::string options_difference(const std::vector<GivenOptions>& all) {
+  std::vector<Given> given;
+  Given every;  // name of every option that anybody has
+  for (const GivenOptions& one : all) {
+    given.push_back(parsed(one.text));
+    every.insert(given.back().begin(), given.back().end());
+  }
+  std::string sentence;
+  std::string others;
+  for (const auto& [name, ignored] : every) {
+    // In the order of the first rank that has the value.
+    std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string value = value_of(given[i], name);
+      auto group = std::ranges::find(groups, value, [](const auto& one) { return one.first; });
+      if (group == groups.end()) group = groups.insert(group, {value, {}});
+      group->second.push_back(all[i].name);
+    }
+    if (groups.size() < 2) continue;
+    if (!sentence.empty()) {
+      others += (others.empty() ? "--" : ", --") + name;
+      continue;
+    }
+    sentence = "--" + name + " differs between ranks:";
+    for (const auto& [value, names] : groups) {
+      sentence += (sentence.ends_with(':') ? " " : "; ") + value + " on " + names_text(names);
+    }
+  }
+  if (sentence.empty()) return sentence;
+  if (!others.empty()) sentence += " (so does " + others + ")";
+  return sentence + ": give all ranks the same options";
+}
+
+void check_agreed_options(const TrainOptions& options, Communicator& ranks) {
+  std::vector<GivenOptions> all;
+  for (std::string& text : ranks.gather_texts(agreed_text(options))) {
+    all.push_back({"rank " + std::to_string(all.size()), std::move(text)});
+  }
+  const std::string difference = options_difference(all);
+  if (!difference.empty()) throw StartError(difference);
+}
+
+}  // namespace muster
