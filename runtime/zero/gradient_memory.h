@@ -43,7 +43,8 @@ class GradientMemory {
   virtual std::uint64_t hash_of_shares() const = 0;
 };
 
-// As many elements as the model per node of the tree: any number of leaves and micro-batches.
+// As many elements as the model per node of the tree: any number of leaves and micro-batches. A
+// rank without a leaf takes part in the sums of the others.
 class WholeGradients final : public GradientMemory {
  public:
   WholeGradients(const GradientPlan& plan, const Division& division, GradientReduction& reduction);
@@ -52,14 +53,15 @@ class WholeGradients final : public GradientMemory {
   void begin_leaf(const LeafTurn& turn) override;
   std::span<float> block(std::size_t block) override;
   void block_done(std::size_t block, bool complete) override;
-  void finish() override { reduction_.finish_all(); }
+  void finish() override;
   std::span<const float> reduced() const override;
   std::uint64_t hash_of_shares() const override;
 
   // All elements, of which the own ones are the reduced; the others may be overwritten.
-  std::span<float> whole() { return slots_[nodes_.front()]; }
+  std::span<float> whole() { return slots_[result_]; }
 
  private:
+  std::size_t take_slot();
   void send(const Bucket& bucket);
 
   const GradientPlan& plan_;
@@ -72,6 +74,7 @@ class WholeGradients final : public GradientMemory {
   std::size_t slot_ = 0;                                    // of the leaf
   std::vector<std::pair<std::size_t, std::size_t>> joins_;  // slots (left, right) that wait
   std::vector<std::size_t> nodes_;  // slots of the nodes that are left at the end of the step
+  std::size_t result_ = 0;          // the slot of the sums over all ranks
 };
 
 // The elements that this rank owns, the first bucket, and two more. For one leaf of one micro-batch

@@ -28,15 +28,33 @@ void WholeGradients::begin_leaf(const LeafTurn& turn) {
     add_into(slots_[right].data(), plan_.numel, slots_[left].data());
   }
   joins_.clear();
+  slot_ = take_slot();
+  join_->push({turn.leaf, 1}, slot_);
+  if (!turn.is_last) return;
+  for (const TreeJoin::Entry& entry : join_->entries()) nodes_.push_back(entry.slot);
+  result_ = nodes_.front();
+}
+
+std::size_t WholeGradients::take_slot() {
   if (free_slots_.empty()) {
     slots_.emplace_back(plan_.numel);
     free_slots_.push_back(slots_.size() - 1);
   }
-  slot_ = free_slots_.back();
+  const std::size_t slot = free_slots_.back();
   free_slots_.pop_back();
-  join_->push({turn.leaf, 1}, slot_);
-  if (!turn.is_last) return;
-  for (const TreeJoin::Entry& entry : join_->entries()) nodes_.push_back(entry.slot);
+  return slot;
+}
+
+// Buckets leave the other ranks as a backward pass goes, from the last to the first.
+void WholeGradients::finish() {
+  if (nodes_.empty()) {
+    result_ = take_slot();
+    for (auto bucket = plan_.buckets.rbegin(); bucket != plan_.buckets.rend(); ++bucket) {
+      send(*bucket);
+    }
+    free_slots_.push_back(result_);
+  }
+  reduction_.finish_all();
 }
 
 std::span<float> WholeGradients::block(std::size_t block) {
@@ -58,12 +76,12 @@ void WholeGradients::send(const Bucket& bucket) {
     std::vector<float*> nodes;
     for (const std::size_t slot : nodes_) nodes.push_back(&slots_[slot][piece.lo]);
     const ElementRange own = part_within(division_.own(), piece);
-    reduction_.start(piece, nodes, nodes.front() + own.lo);
+    reduction_.start(piece, nodes, &slots_[result_][piece.lo] + own.lo);
   }
 }
 
 std::span<const float> WholeGradients::reduced() const {
-  return std::span(slots_[nodes_.front()]).subspan(division_.own().lo, division_.own().size());
+  return std::span(slots_[result_]).subspan(division_.own().lo, division_.own().size());
 }
 
 std::uint64_t WholeGradients::hash_of_shares() const {
