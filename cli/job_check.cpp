@@ -13,6 +13,7 @@
 #include "cli/input_file.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
+#include "cli/train_memory.h"
 #include "launcher/sandbox/sandbox.h"
 #include "templates/cannot_run.h"
 #include "templates/cluster_file.h"
@@ -97,6 +98,9 @@ std::vector<Finding> findings_for_running(CheckedJob& job, const Result<KnownTar
   if (resolved.target != nullptr) job.target = *resolved.target;
   job.file.spec.muster.site_rules = known->rules;
   if (job.target) append(found, gate_findings(job.file, *job.target));
+  if (job.target && !has_errors(job.file.findings)) {
+    append(found, train_findings(job.file, *job.target));
+  }
   return found;
 }
 

@@ -8,6 +8,8 @@
 #include "cli/train_words.h"
 #include "runtime/estimate/run_memory.h"
 #include "runtime/estimate/sku_catalogue.h"
+#include "scheduler/membership.h"
+#include "scheduler/rank_map.h"
 
 namespace muster {
 
@@ -39,6 +41,20 @@ std::optional<std::uint64_t> available_to_one(const JobSpec& spec, const Compute
   return *host_bytes / layout.ranks;
 }
 
+RankLayout layout_of(const JobSpec& spec, std::size_t ranks) {
+  RankLayout layout;
+  layout.ranks = ranks;
+  const auto nodes = static_cast<std::size_t>(std::max(1, spec.instance_count));
+  layout.ranks_per_node = (ranks + nodes - 1) / nodes;
+  if (!is_elastic(spec)) return layout;
+  layout.ranks_per_node =
+      static_cast<std::size_t>(std::max(1, spec.distribution.processes_per_node));
+  const NodeRange range = node_range(spec);
+  layout.ranks = range.most * layout.ranks_per_node;
+  layout.least_ranks = range.least * layout.ranks_per_node;
+  return layout;
+}
+
 }  // namespace
 
 std::optional<TrainMemory> train_memory(const JobSpec& spec, const ComputeTarget& target,
@@ -46,13 +62,15 @@ std::optional<TrainMemory> train_memory(const JobSpec& spec, const ComputeTarget
                                         std::optional<std::uint64_t> host_bytes) {
   const auto words = train_words(spec);
   if (!words || ranks == 0) return std::nullopt;
-  RankLayout layout;
-  layout.ranks = ranks;
-  const auto nodes = static_cast<std::size_t>(std::max(1, spec.instance_count));
-  layout.ranks_per_node = (ranks + nodes - 1) / nodes;
+  const RankLayout layout = layout_of(spec, ranks);
   TrainMemory memory;
   memory.available = available_to_one(spec, target, layout, host_bytes);
   const auto needed = run_memory(*words, layout, memory.available);
+  if (const auto* impossible = std::get_if<ImpossibleRun>(&needed)) {
+    memory.trouble = impossible->why;
+    memory.is_impossible = true;
+    return memory;
+  }
   if (const auto* trouble = std::get_if<std::string>(&needed)) {
     memory.trouble = *trouble;
     return memory;
@@ -62,6 +80,17 @@ std::optional<TrainMemory> train_memory(const JobSpec& spec, const ComputeTarget
   memory.cheapest_change = known.cheapest_change;
   memory.remarks = known.remarks;
   return memory;
+}
+
+std::vector<Finding> train_findings(const JobFile& job, const ComputeTarget& target) {
+  const JobSpec& spec = job.spec;
+  if (spec.distribution.process_per_gpu) return {};
+  const auto ranks = rank_map(spec.distribution, std::max(1, spec.instance_count), {}).size();
+  const auto memory = train_memory(spec, target, ranks, std::nullopt);
+  if (!memory || !memory->is_impossible) return {};
+  const std::string key = is_elastic(spec) ? "muster.nodes.max" : "command";
+  return {finding_about(job, Severity::error, key,
+                        key + ": muster-train cannot run so: " + memory->trouble)};
 }
 
 std::string train_memory_text(const TrainMemory& memory) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "runtime/train/options.h"
 
@@ -19,6 +20,8 @@ struct RankLayout {
   RankKind kind = RankKind::processor;
   std::size_t ranks = 1;
   std::size_t ranks_per_node = 1;
+  // Of a run whose ranks come and go, between so many and `ranks`; nothing: they stay.
+  std::optional<std::size_t> least_ranks = {};
 };
 
 // Bytes. Of a rank that holds most.

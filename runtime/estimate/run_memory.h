@@ -17,10 +17,15 @@ struct RunMemory {
   std::vector<std::string> remarks;  // sharing_remarks()
 };
 
+// No run can have the options, whatever the nodes hold.
+struct ImpossibleRun {
+  std::string why;
+};
+
 // `words`: those after "muster-train". `limit_bytes`: what there is for a rank, if that is known.
-// Or a sentence: why no run can have these options.
-std::variant<RunMemory, std::string> run_memory(const std::vector<std::string>& words,
-                                                const RankLayout& layout,
-                                                std::optional<std::uint64_t> limit_bytes);
+// Or why none can have these options; or a sentence: why they are not understood.
+std::variant<RunMemory, ImpossibleRun, std::string> run_memory(
+    const std::vector<std::string>& words, const RankLayout& layout,
+    std::optional<std::uint64_t> limit_bytes);
 
 }  // namespace muster

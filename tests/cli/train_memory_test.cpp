@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/train_words.h"
+#include "scheduler/membership.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -111,4 +112,47 @@ TEST_CASE("options that no run can have are told in the place of a figure") {
     CHECK_THAT(train_memory_text(*memory), ContainsSubstring("per rank: not known: "));
   }
   CHECK_FALSE(train_memory(job_of("python x.py"), this_host(), 2, 8 * gib));
+}
+
+TEST_CASE("an elastic job is counted as what it is: the whole state, with as few ranks as may be") {
+  JobSpec fixed = job_of("muster-train --width 512 --layers 8 --batch 16 --zero 3");
+  fixed.distribution.type = DistributionType::pytorch;
+  fixed.instance_count = 2;
+  JobSpec elastic = fixed;
+  elastic.muster.nodes_min = 1;
+  elastic.muster.nodes_max = 2;
+  REQUIRE(is_elastic(elastic));
+  JobSpec alone = job_of("muster-train --width 512 --layers 8 --batch 16 --zero 0 --deterministic "
+                         "--checkpoint-mode background");
+  const auto bytes = [](const JobSpec& spec, std::size_t ranks) {
+    return train_memory(spec, this_host(), ranks, 8 * gib)->bytes.value_or(0);
+  };
+  CHECK(bytes(elastic, 2) >= bytes(alone, 1));
+  CHECK(bytes(elastic, 2) > bytes(fixed, 2) * 3 / 2);
+  elastic.muster.nodes_min = 2;
+  elastic.muster.nodes_max = 4;
+  CHECK(bytes(elastic, 2) < bytes(alone, 1));
+}
+
+TEST_CASE("more ranks than the batch feeds are refused before anything is started") {
+  JobFile job;
+  job.spec = job_of("muster-train --batch 4");
+  job.spec.distribution.type = DistributionType::pytorch;
+  job.spec.muster.nodes_min = 1;
+  job.spec.muster.nodes_max = 4;
+  CHECK(train_findings(job, this_host()).empty());
+  job.spec.muster.nodes_max = 5;
+  const auto findings = train_findings(job, this_host());
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].severity == Severity::error);
+  CHECK_THAT(print(findings[0]), ContainsSubstring("muster.nodes.max: muster-train cannot run so: "
+                                                   "--batch: 4 sequences cannot feed 5 ranks"));
+  job.spec = job_of("muster-train --batch 4 --heads 3");
+  CHECK_THAT(print(train_findings(job, this_host()).at(0)),
+             ContainsSubstring("command: muster-train cannot run so: "));
+  // What only a shell or another muster-train knows is nobody's error.
+  for (const char* command : {"muster-train --batch $B", "muster-train --no-such-option", "true"}) {
+    job.spec = job_of(command);
+    CHECK(train_findings(job, this_host()).empty());
+  }
 }
