@@ -2,7 +2,8 @@
 // the tools' own messages; each row has a sample in tests/policy/samples that no other row fits.
 //
 // `stop` of a built-in rule holds only until the attempt has made progress (restart_policy.cpp): a
-// program that trained for an hour is not stopped for good on the word of a pattern.
+// program that trained for an hour is not stopped for good on the word of a pattern, unless
+// it diverged.
 #include "policy/built_in_rules.h"
 
 namespace muster {
@@ -15,6 +16,7 @@ constexpr auto hw = FailureClass::hw;
 constexpr auto hang = FailureClass::hang;
 constexpr auto sdc = FailureClass::sdc;
 constexpr auto preempted = FailureClass::preempted;
+constexpr auto divergence = FailureClass::divergence;
 constexpr auto retry = Reaction::retry;
 constexpr auto backoff = Reaction::backoff;
 constexpr auto stop = Reaction::stop;
@@ -196,6 +198,8 @@ std::vector<RestartRule> program_rules() {
            "run with three ranks or more, so that the odd one can be named"),
       echoes("hardware-doubt-peer", "^muster-train: ends because the hardware of rank", sdc,
              "look at the rank whose hardware is in doubt"),
+      says("diverged", "^muster-train: diverged: ", divergence, stop,
+           "a restart would compute the same: go back as it says, and change what it says"),
       says("nan-loss",
            R"((?i)\bloss (is|was|became|=) *(nan|inf)\b|found NaN in|returned nan values in its)",
            sdc, retry, "lower the learning rate, clip gradients; suspect a node if it moves"),

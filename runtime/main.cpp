@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -130,6 +133,17 @@ int measure_allreduce(int argc, char** argv) {
   }
 }
 
+// Threads of libgomp that wait spin for milliseconds, which on a core that others need is time
+// taken from what they wait for. How long is read before main: so the program begins once more.
+void begin_without_spinning(int argc, char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  const bool has_threads = std::any_of(argv + 1, argv + argc, [](const char* word) {
+    return std::strncmp(word, "--threads", std::strlen("--threads")) == 0;
+  });
+  if (!has_threads || ::setenv("GOMP_SPINCOUNT", "1000", 1) != 0) return;
+  ::execv("/proc/self/exe", argv);  // where it cannot, the threads spin
+}
+
 }  // namespace
 }  // namespace muster
 
@@ -143,6 +157,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "probe-allreduce") == 0) {
     return muster::measure_allreduce(argc - 1, argv + 1);
   }
+  muster::begin_without_spinning(argc, argv);
   const auto parsed = muster::parse_train_options(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<muster::TrainOptions>(parsed);

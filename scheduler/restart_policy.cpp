@@ -30,6 +30,7 @@ ExitCode code_of_class(const PastAttempt& past) {
     case FailureClass::infra:
     case FailureClass::hw:
     case FailureClass::sdc:
+    case FailureClass::divergence:
       return ExitCode::launch;
   }
   return ExitCode::launch;
@@ -64,13 +65,16 @@ Reaction default_action(const AttemptCause& cause) {
       return Reaction::exclude_node;
     case FailureClass::user:
       return Reaction::backoff;
+    case FailureClass::divergence:
+      return Reaction::stop;
   }
   return Reaction::backoff;
 }
 
-// A built-in rule does not stop for good what has worked.
+// A built-in rule does not stop for good what has worked, unless it would do the same again.
 Reaction built_in_action(const AttemptCause& cause, Reaction action) {
-  return action == Reaction::stop && cause.made_progress ? Reaction::backoff : action;
+  const bool worked = cause.made_progress && cause.failure_class != FailureClass::divergence;
+  return action == Reaction::stop && worked ? Reaction::backoff : action;
 }
 
 // The job's and the site's rules, then the job's word on the class, then what muster ships.
@@ -98,10 +102,11 @@ bool is_charged(const AttemptCause& cause) {
   return cause.rules.rule && !cause.made_progress;
 }
 
-// Excluding a node moves the job, whatever the class; else only a user's failure restarts in place.
+// Excluding a node moves the job, whatever the class; else what the job did restarts in place.
 bool is_rescheduled(const AttemptCause& cause, Reaction action) {
   const bool moves = action == Reaction::exclude_node && cause.first_node.has_value();
-  return moves || cause.failure_class != FailureClass::user;
+  return moves || (cause.failure_class != FailureClass::user &&
+                   cause.failure_class != FailureClass::divergence);
 }
 
 struct Budget {
@@ -145,6 +150,7 @@ ExitCode exhausted_code(FailureClass failure_class) {
     case FailureClass::user:
     case FailureClass::sdc:
     case FailureClass::preempted:
+    case FailureClass::divergence:
       return ExitCode::gave_up;
   }
   return ExitCode::gave_up;
@@ -229,6 +235,9 @@ std::optional<Decision> end_of_hope(const Job& job, const Verdict& verdict) {
   const std::string& what = cause.sentence;
   if (asks_to_give_up(cause)) {
     return end(job, ExitCode::gave_up, what + ", which asks not to be restarted");
+  }
+  if (verdict.action == Reaction::stop && cause.failure_class == FailureClass::divergence) {
+    return end(job, ExitCode::gave_up, what + " (" + said(cause, verdict.action) + ")");
   }
   if (verdict.action == Reaction::stop) {
     return end_with_own_code(job, what + " (" + said(cause, verdict.action) + ")");

@@ -139,7 +139,8 @@ std::optional<FailureClass> read_class(const Value& value) {
                                      {"hw", FailureClass::hw},
                                      {"hang", FailureClass::hang},
                                      {"sdc", FailureClass::sdc},
-                                     {"preempted", FailureClass::preempted}});
+                                     {"preempted", FailureClass::preempted},
+                                     {"divergence", FailureClass::divergence}});
 }
 
 // A rule that ends jobs is watched before it is let loose.

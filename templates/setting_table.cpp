@@ -143,7 +143,8 @@ void read_export(const Value& value, JobSpec& spec) {
 
 template <FailureClass failure>
 void read_class_action(const Value& value, JobSpec& spec) {
-  static constexpr const char* names[] = {"user", "infra", "hw", "hang", "sdc", "preempted"};
+  static constexpr const char* names[] = {"user", "infra",     "hw",        "hang",
+                                          "sdc",  "preempted", "divergence"};
   const auto action = value.choice<Reaction>({{"retry", Reaction::retry},
                                               {"backoff", Reaction::backoff},
                                               {"stop", Reaction::stop},
@@ -314,6 +315,7 @@ std::vector<Setting> restart_settings() {
       {"classes.hang.action", scalar, read_class_action<FailureClass::hang>},
       {"classes.sdc.action", scalar, read_class_action<FailureClass::sdc>},
       {"classes.preempted.action", scalar, read_class_action<FailureClass::preempted>},
+      {"classes.divergence.action", scalar, read_class_action<FailureClass::divergence>},
       {"rules", SettingShape::structure,
        [](V v, S s) { s.muster.rules = read_rule_list(v); }},
       {"stop.signal", scalar, read_signal},

@@ -78,7 +78,7 @@ Checked<Certificate> parse_certificate(std::string_view text) {
     return CheckpointFault{"the certificate is torn or its checksum is wrong"};
   }
   try {
-    return certificate_of(Json::parse(text));
+    return certificate_of(parse_json(text));
   } catch (const FieldError& error) {
     return CheckpointFault{error.what()};
   } catch (const Json::exception& error) {

@@ -139,7 +139,8 @@ CheckpointSearch search_checkpoints(const std::string& root) {
       search.rejected.push_back({directory, "is quarantined", true, *bad});
     } else {
       const auto grade = std::get<CheckpointGrade>(standing);
-      valid.push_back({name.step, name.generation, directory, path, grade});
+      valid.push_back({name.step, name.generation, directory, path, grade,
+                       manifest.value().train.loss_ema});
     }
   }
   search.forks = known_forks(log, lineage);

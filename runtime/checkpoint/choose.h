@@ -24,6 +24,7 @@ struct FoundCheckpoint {
   std::string directory;  // its name, such as s000001200-g3
   std::string path;
   CheckpointGrade grade = CheckpointGrade::committed;
+  double loss_ema = 0;  // recent loss when it was saved; 0: not known
 };
 
 struct RejectedCheckpoint {

@@ -56,6 +56,9 @@ struct TrainState {
   std::uint64_t lr_step = 0;
   double loss_ema = 0;
   std::uint64_t skipped_in_a_row = 0;  // steps without an update because of a non-finite gradient
+  double best_loss = 0;                // of the run; 0: not known, as in older manifests
+  std::uint64_t best_step = 0;
+  std::uint64_t far_above_in_a_row = 0;  // steps with a loss far above it
   std::map<std::string, std::string> config;  // options that decide the result, by name
 };
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "runtime/protocol/json_depth.h"
+
 namespace muster::fields {
 namespace {
 
@@ -30,6 +32,12 @@ void require_plain_name(const std::string& name) {
   require(!name.empty() && name.size() <= 255 && name.front() != '.' &&
               name.find('/') == std::string::npos && name.find('\0') == std::string::npos,
           "file: not a plain file name");
+}
+
+Json parse_json(std::string_view text) {
+  require(!nests_too_deeply(text),
+          "nested deeper than " + std::to_string(json_depth_limit) + " levels");
+  return Json::parse(text);
 }
 
 const Json& member(const Json& object, const char* key) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace muster::fields {
 
@@ -23,6 +24,8 @@ void require(bool holds, const std::string& complaint);
 // That of a file which leads nowhere but into the directory of what names it.
 void require_plain_name(const std::string& name);
 
+// Throws Json::exception too, when it is no JSON.
+Json parse_json(std::string_view text);
 const Json& member(const Json& object, const char* key);
 std::uint64_t whole_number(const Json& object, const char* key);
 std::string text(const Json& object, const char* key);

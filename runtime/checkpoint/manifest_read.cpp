@@ -118,6 +118,11 @@ TrainState train_of(const Json& json) {
   train.lr_step = whole_number(json, "lr_step");
   train.loss_ema = std::bit_cast<double>(read_hex64(json, "loss_ema"));
   train.skipped_in_a_row = whole_number(json, "skipped_in_a_row");
+  if (json.contains("best_loss")) {
+    train.best_loss = std::bit_cast<double>(read_hex64(json, "best_loss"));
+    train.best_step = whole_number(json, "best_step");
+    train.far_above_in_a_row = whole_number(json, "far_above_in_a_row");
+  }
   for (const auto& [name, value] : member(json, "config").items()) {
     require(value.is_string(), "config: values are texts");
     train.config[name] = value.get<std::string>();
@@ -182,7 +187,7 @@ Manifest manifest_of(const Json& json) {
 template <class T, class Read>
 Checked<T> guarded(std::string_view text, Read read) {
   try {
-    return Checked<T>(read(Json::parse(text)));
+    return Checked<T>(read(parse_json(text)));
   } catch (const FieldError& error) {
     return CheckpointFault{error.what()};
   } catch (const Json::exception& error) {

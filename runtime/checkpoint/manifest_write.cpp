@@ -71,6 +71,9 @@ Json train_json(const TrainState& train) {
           {"grad_norm_med", nullptr},
           {"scaler", nullptr},
           {"skipped_in_a_row", train.skipped_in_a_row},
+          {"best_loss", hex64(std::bit_cast<std::uint64_t>(train.best_loss))},
+          {"best_step", train.best_step},
+          {"far_above_in_a_row", train.far_above_in_a_row},
           {"config", train.config}};
 }
 

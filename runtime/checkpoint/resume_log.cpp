@@ -48,7 +48,7 @@ void read_line(std::string_view line, ResumeLog& log) {
     return;
   }
   try {
-    const Json json = Json::parse(line);
+    const Json json = parse_json(line);
     if (json.contains("quarantine")) {
       log.quarantined[text(json, "quarantine")] = quarantine_of(json);
     } else if (json.contains("release")) {
@@ -120,7 +120,8 @@ Checked<NoValue> check_newest_generation(const std::string& root, std::uint64_t 
   for (const GenerationLine& line : log.generations) {
     if (line.generation <= generation) continue;
     return CheckpointFault{root + ": generation " + std::to_string(line.generation) +
-                           " has taken over from generation " + std::to_string(generation)};
+                           std::string(taken_over_words) + std::to_string(generation) +
+                           ", in run " + line.run_id};
   }
   return NoValue{};
 }

@@ -63,6 +63,9 @@ ResumeLog parse_resume_log(std::string_view text);
 // An absent log is an empty one; one that cannot be read is empty too, and says so.
 ResumeLog read_resume_log(const std::string& root);
 
+// In a fault that says that another has taken over; then the run that it is of.
+inline constexpr std::string_view taken_over_words = " has taken over from generation ";
+
 // A fault when the log of `root` cannot be read, or names a generation above `generation`: the
 // caller has been replaced and may change nothing.
 Checked<NoValue> check_newest_generation(const std::string& root, std::uint64_t generation);

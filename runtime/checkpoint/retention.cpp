@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/durable_file.h"
@@ -23,14 +25,33 @@ bool has_manifest(const std::string& path) {
   return fs::exists(path + "/" + checkpoint_manifest_name, code) || code;
 }
 
+// Those saved while training diverges are the newest, and none of them is good. Two, for the loss
+// that a checkpoint knows is that of the state before its own, which its last step may have spoilt.
+std::set<std::string> with_best_loss(const CheckpointSearch& search) {
+  std::vector<std::pair<double, std::string>> known;
+  for (const FoundCheckpoint& found : search.usable) {
+    if (!std::isfinite(found.loss_ema) || found.loss_ema <= 0) continue;
+    known.emplace_back(found.loss_ema, found.directory);
+  }
+  std::stable_sort(known.begin(), known.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::set<std::string> best;
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, known.size()); ++i) {
+    best.insert(known[i].second);
+  }
+  return best;
+}
+
 // Usable checkpoints that no rule keeps, newest first.
 std::vector<std::string> beyond_need(const CheckpointSearch& search, const Retention& retention) {
   std::vector<std::string> gone;
   std::uint64_t usable_left = std::max<std::uint64_t>(retention.keep, 2);
   std::uint64_t certified_left = std::max<std::uint64_t>(retention.keep_certified, 1);
+  const std::set<std::string> best = with_best_loss(search);
   for (const FoundCheckpoint& found : search.usable) {
     const bool is_certified = found.grade == CheckpointGrade::certified;
-    const bool needed = usable_left > 0 || (is_certified && certified_left > 0);
+    const bool needed = usable_left > 0 || (is_certified && certified_left > 0) ||
+                        best.contains(found.directory);
     if (usable_left > 0) --usable_left;
     if (is_certified && certified_left > 0) --certified_left;
     if (needed || is_pinned(found.path) || retention.referred.contains(found.directory)) continue;

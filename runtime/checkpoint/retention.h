@@ -3,7 +3,8 @@
 // Only the newest generation deletes, and only after a commit was read back. A checkpoint goes by
 // unlinking its manifest, fsync, a rename to .trash-*, and removal, so that no crash leaves one
 // that looks whole. Never deleted are the newest usable ones, of which two at least, the newest
-// certified ones, of which one at least, those that are pinned and those that the caller refers to.
+// certified ones, of which one at least, the two with the lowest recent loss, those that are pinned
+// and those that the caller refers to.
 // Orphans are directories without a manifest of an older generation, or of this generation at an
 // earlier step. Checkpoints off the lineage and quarantined ones stay: somebody may want to look at
 // them. Where not all can be looked at, as when the log cannot be read, nothing is deleted.

@@ -65,7 +65,7 @@ Checked<NoValue> check_shard_header(std::string_view bytes, const ShardIdentity&
     return CheckpointFault{"the header does not end where the manifest says", true};
   }
   try {
-    const Json json = Json::parse(bytes.substr(sizeof length));
+    const Json json = parse_json(bytes.substr(sizeof length));
     check_metadata(member(json, "__metadata__"), identity, range);
     check_planes(json, range);
     return NoValue{};

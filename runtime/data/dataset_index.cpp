@@ -5,6 +5,7 @@
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/data/token_dataset.h"
 #include "runtime/protocol/checkpoint_layout.h"
+#include "runtime/protocol/json_depth.h"
 
 namespace muster {
 namespace {
@@ -91,6 +92,7 @@ Checked<DatasetIndex> parse_dataset_index(std::string_view text, const std::stri
                               "the text does not end in a checksum that fits it: it was changed or "
                               "cut off");
   }
+  if (nests_too_deeply(text)) return CheckpointFault{path + ": is nested too deeply", true};
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return CheckpointFault{path + ": is not JSON", true};
   try {

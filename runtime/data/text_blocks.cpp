@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/data/word_splitter.h"
+#include "runtime/protocol/json_depth.h"
 #include "runtime/train/start_error.h"
 
 namespace muster {
@@ -27,6 +28,7 @@ void for_each_json_document(const TextBlock& block, const std::string& field, Nu
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string where = block.path + ":" + std::to_string(line) + ": ";
+    if (nests_too_deeply(text)) throw StartError(where + "is nested too deeply");
     const auto json = nlohmann::json::parse(text, nullptr, false);
     if (json.is_discarded()) {
       throw StartError(where + "is not JSON in UTF-8: mend the line, or leave this file out");

@@ -9,6 +9,7 @@
 
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/checkpoint/manifest_fields.h"
+#include "runtime/protocol/json_depth.h"
 
 namespace muster {
 namespace {
@@ -231,6 +232,7 @@ std::string format_tokenizer(const Tokenizer& tokenizer) {
 }
 
 Checked<Tokenizer> parse_tokenizer(std::string_view text, const std::string& end_of_document) {
+  if (nests_too_deeply(text)) return CheckpointFault{"is nested too deeply", true};
   // An unordered reading: the vocabulary is a map of tens of thousands of members.
   const nlohmann::json sorted = nlohmann::json::parse(text, nullptr, false);
   if (sorted.is_discarded()) return CheckpointFault{"is not JSON", true};

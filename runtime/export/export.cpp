@@ -10,6 +10,7 @@
 #include "runtime/export/exported_model.h"
 #include "runtime/export/onnx_file.h"
 #include "runtime/export/safetensors_files.h"
+#include "runtime/export/tokenizer_files.h"
 
 namespace muster {
 namespace {
@@ -64,12 +65,21 @@ Checked<NoValue> write_files(const std::string& path, const Manifest& manifest,
                              const ExportOptions& options, const std::string& directory) {
   const auto model = exported_model(manifest);
   if (!model) return model.fault();
+  const std::string root = fs::absolute(path).lexically_normal().parent_path().string();
+  const auto tokenizer = find_tokenizer(root, manifest.train.sampler.data_crc32c);
+  if (!tokenizer) return tokenizer.fault();
+  const std::optional<ExportedTokenizer>& known = tokenizer.value();
+  if (known) {
+    auto put = write_tokenizer_files(*known, model.value().context, directory);
+    if (!put) return put;
+  }
   CheckpointReader reader(path, manifest);
   if (options.format == ExportFormat::onnx) {
     const OnnxTarget target{directory, options.external_data};
     return write_onnx_file(model.value(), reader, target);
   }
-  return write_safetensors_files(model.value(), reader, {directory, options.shard_bytes});
+  const auto end_id = known ? known->end_id : std::nullopt;
+  return write_safetensors_files(model.value(), reader, {directory, options.shard_bytes, end_id});
 }
 
 std::vector<ExportedFile> files_in(const std::string& directory) {

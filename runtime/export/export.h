@@ -2,8 +2,8 @@
 //
 // Everything is written into a new directory beside the wanted one, whose name ends in `.partial`,
 // made durable, what the caller adds too, and renamed as a whole: what bears the wanted name is
-// complete. Only the plane
-// `master` is read, chunk by chunk with its checksums.
+// complete. Only the plane `master` is read, chunk by chunk with its checksums. The tokenizer lies
+// beside the weights where the run had one.
 #pragma once
 
 #include <cstdint>

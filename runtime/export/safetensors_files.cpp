@@ -77,7 +77,8 @@ std::string index_text(const std::vector<WeightsShard>& shards) {
   return Json{{"metadata", {{"total_size", total}}}, {"weight_map", map}}.dump(2) + "\n";
 }
 
-std::string config_text(const ExportedModel& model) {
+std::string config_text(const ExportedModel& model, const std::optional<std::uint64_t>& end_id) {
+  const Json end = end_id ? Json(*end_id) : Json(nullptr);
   const Json config = {{"model_type", "gpt2"},
                        {"architectures", Json::array({"GPT2LMHeadModel"})},
                        {"activation_function", "gelu_new"},
@@ -97,8 +98,8 @@ std::string config_text(const ExportedModel& model) {
                        {"scale_attn_by_inverse_layer_idx", false},
                        {"reorder_and_upcast_attn", false},
                        {"tie_word_embeddings", model.tied},
-                       {"bos_token_id", nullptr},
-                       {"eos_token_id", nullptr},
+                       {"bos_token_id", end},
+                       {"eos_token_id", end},
                        {"use_cache", true},
                        {"torch_dtype", "float32"}};
   return config.dump(2) + "\n";
@@ -116,7 +117,7 @@ Checked<NoValue> write_safetensors_files(const ExportedModel& model, CheckpointR
     const std::string name = "model.safetensors.index.json";
     if (auto put = replace_durably(target.directory, name, index_text(shards)); !put) return put;
   }
-  return replace_durably(target.directory, "config.json", config_text(model));
+  return replace_durably(target.directory, "config.json", config_text(model, target.end_id));
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runtime/checkpoint/checked.h"
@@ -20,6 +21,7 @@ namespace muster {
 struct SafetensorsTarget {
   std::string directory;
   std::uint64_t shard_bytes = 0;  // of tensors in one file
+  std::optional<std::uint64_t> end_id = {};  // the token that ends a document, and begins one
 };
 
 Checked<NoValue> write_safetensors_files(const ExportedModel& model, CheckpointReader& reader,

@@ -24,6 +24,12 @@ std::optional<std::uint64_t> parse_digits(std::string_view digits) {
 
 }  // namespace
 
+std::string kept_tokenizer_name(std::uint32_t data_crc32c) {
+  char text[40];
+  std::snprintf(text, sizeof text, "tokenizer-%08x.json", data_crc32c);
+  return text;
+}
+
 std::string checkpoint_directory_name(const CheckpointName& name) {
   char text[64];
   std::snprintf(text, sizeof text, "s%09llu-g%llu", static_cast<unsigned long long>(name.step),

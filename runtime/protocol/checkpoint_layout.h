@@ -36,6 +36,10 @@ struct CheckpointName {
   friend auto operator<=>(const CheckpointName&, const CheckpointName&) = default;
 };
 
+// The tokenizer of the data that has this checksum, beside the checkpoints of runs on it: a
+// tokenizer.json of Hugging Face's layout, for exports.
+std::string kept_tokenizer_name(std::uint32_t data_crc32c);
+
 // "s000001200-g3": the step in at least nine digits.
 std::string checkpoint_directory_name(const CheckpointName& name);
 

@@ -1,5 +1,7 @@
 #include "runtime/protocol/membership.h"
 
+#include "runtime/protocol/json_depth.h"
+
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -56,6 +58,7 @@ std::string format_membership(const EpochMembers& members) {
 }
 
 std::optional<EpochMembers> parse_membership(std::string_view text) {
+  if (nests_too_deeply(text)) return std::nullopt;
   const Json object = Json::parse(text, nullptr, false);
   if (!object.is_object()) return std::nullopt;
   const auto epoch = number_in(object, "epoch", UINT64_MAX);

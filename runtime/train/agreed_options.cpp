@@ -42,6 +42,7 @@ Given agreed(const TrainOptions& options) {
                                                                          : "blocking";
   given["keep"] = std::to_string(options.keep);
   given["replica-check-every"] = std::to_string(options.replica_check_every);
+  given["divergence-steps"] = std::to_string(options.most_far_above);
   given["verify-data"] = options.verify_data ? "all" : "headers";
   given["jsonl-field"] = options.jsonl_field;
   given["profile"] = yes_or_no(!options.profile.empty());

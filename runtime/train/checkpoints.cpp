@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/checkpoint/grading.h"
+#include "runtime/checkpoint/resume_log.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/train/save_memory.h"
 
@@ -113,8 +114,12 @@ void Checkpoints::save_now(const TrainingState& state) {
   save_at_once(state);
 }
 
-void Checkpoints::save_at_once(const TrainingState& state) {
+void Checkpoints::finish_saving() {
   if (is_saving()) tell(background_->finish());
+}
+
+void Checkpoints::save_at_once(const TrainingState& state) {
+  finish_saving();
   if (saved_step_ == state.step) return;
   if (background_) {
     begin_save(state);
@@ -159,6 +164,9 @@ void Checkpoints::tell(const SaveOutcome& outcome) {
     const auto bytes = static_cast<double>(space_.numel * flat_planes * sizeof(float));
     say_(tale_of(outcome, bytes / 1e9));
     tell_engine();
+  }
+  if (!outcome.committed && outcome.trouble.find(taken_over_words) != std::string::npos) {
+    taken_over_ = outcome.trouble;
   }
   if (!outcome.trouble.empty()) {
     say_("warning: checkpoint " + outcome.directory + ": " + outcome.trouble);

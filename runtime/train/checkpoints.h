@@ -61,6 +61,10 @@ class Checkpoints {
   // That the training thread waited here since it was last asked.
   double take_waited_s();
 
+  // Waits for the save under way, and begins none.
+  void finish_saving();
+  // Why no save can succeed any more: another run writes to the directory; empty: none does.
+  const std::string& taken_over() const { return taken_over_; }
   bool is_saving() const { return background_ && background_->busy(); }
 
   // The other ranks may be gone: what has not been committed is not to be. Only the following
@@ -89,6 +93,7 @@ class Checkpoints {
   std::string certifying_;                // the checkpoint of the one being written
   std::future<std::string> certificate_;  // rank 0: what became of it
   std::string engine_told_;
+  std::string taken_over_;
   std::optional<std::uint64_t> saved_step_;  // known to be tried
   bool due_ = false;
   double waited_s_ = 0;

@@ -149,6 +149,18 @@ void ElasticCheckpoints::save_at_end(const TrainingState& state) {
   checkpoints()->save_now(state);
 }
 
+std::string ElasticCheckpoints::taken_over() {
+  if (!checkpoints()) return "";
+  const std::string& why = checkpoints()->taken_over();
+  return why.ends_with(context_.identity.run_id) ? "" : why;
+}
+
+const SaveContext* ElasticCheckpoints::finish_saving() {
+  if (!checkpoints()) return nullptr;
+  checkpoints()->finish_saving();
+  return &checkpoints()->context();
+}
+
 void ElasticCheckpoints::end_epoch(MemberNews& news) {
   if (std::exchange(ranks_, nullptr) == nullptr) return;  // it never began
   news.known_generation = std::max(news.known_generation, known_generation_);

@@ -53,6 +53,11 @@ class ElasticCheckpoints {
   bool lets_change();
   // The state as it is now, when a rank leaves: within a bounded time, or not.
   void save_before_change(const TrainingState& state);
+  // Why no save can succeed any more: another run, not only other members of this one, writes to
+  // the directory; empty: none does.
+  std::string taken_over();
+  // Waits for the save under way; the context of those of this epoch, null before there is one.
+  const SaveContext* finish_saving();
   // At the end, or when all leave: until it is saved, or could not be.
   void save_at_end(const TrainingState& state);
 

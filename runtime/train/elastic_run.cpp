@@ -20,6 +20,7 @@
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/train/agreed_options.h"
 #include "runtime/train/data_parallel_step.h"
+#include "runtime/train/divergence.h"
 #include "runtime/train/elastic_checkpoints.h"
 #include "runtime/train/epoch_start.h"
 #include "runtime/train/final_weights.h"
@@ -149,6 +150,11 @@ class ElasticRun {
                                              variables_, alone, state_, remarks);
     if (restored) {
       started_from_ = "resumed from " + restored->path;
+      for (std::size_t at = 0; at < remarks.size();) {
+        const std::size_t end = remarks.find('\n', at);
+        started_from_ += "\nwarning: " + remarks.substr(at, end - at);
+        at = end + 1;
+      }
       news_.previous = std::filesystem::path(restored->path).filename().string();
       news_.lineage = restored->manifest.lineage;
       news_.from_generation = news_.known_generation = restored->manifest.generation;
@@ -288,6 +294,9 @@ class ElasticRun {
       report_.emplace(options_, variables_, host_name(), state_.step - (is_untold ? 1 : 0), peak_);
       if (is_untold) report_->step_done(state_.step, *last_outcome_, 0);
       if (!started_from_.empty()) say(started_from_);
+      const std::string trouble =
+          checkpoints_ ? keep_tokenizer(data_, checkpoint_root(options_, variables_)) : "";
+      if (!trouble.empty()) say("warning: " + trouble);
     }
     const auto members = static_cast<double>(epoch.members.size());
     report_->peak_is({peak_.flops * members, peak_.origin});
@@ -317,9 +326,13 @@ class ElasticRun {
       if (is_first) tell_pause();
       last_step_ = Clock::now();
       const Heard heard = hear(epoch, outcome);
-      step_done(outcome, guard.step_done(outcome),
-                !outcome.stop && !heard.changes && !heard.all_are_to_stop);
-      if (state_.skipped_in_a_row >= skipped_steps_limit) return exit_diverged;
+      const LossWindow::Look look = guard.step_done(outcome, state_);
+      const auto diverged = find_divergence(state_, options_.most_far_above);
+      step_done(outcome, look,
+                !outcome.stop && !heard.changes && !heard.all_are_to_stop && !diverged);
+      if (diverged) return give_up(*diverged, ranks);
+      const std::string taken_over = checkpoints_ ? checkpoints_->taken_over() : "";
+      if (!taken_over.empty()) return end_taken_over(taken_over);
       if (heard.all_are_to_stop) {
         if (checkpoints_) checkpoints_->save_at_end(state_);
         return exit_after_sigterm;
@@ -329,8 +342,18 @@ class ElasticRun {
       if (outcome.stop || heard.changes) return std::nullopt;
       sleep_unless_stopped(std::chrono::milliseconds(options_.step_delay_ms));
     }
+    const auto diverged = find_divergence_at_end(state_, options_.most_far_above, ranks);
+    if (diverged) return give_up(*diverged, ranks);
     if (checkpoints_) checkpoints_->save_at_end(state_);
     return finish(ranks);
+  }
+
+  int give_up(const Divergence& divergence, Communicator& ranks) {
+    const SaveContext* saves = checkpoints_ ? checkpoints_->finish_saving() : nullptr;
+    const CheckpointPlace place = saves
+                                      ? CheckpointPlace{saves->root, saves->identity.generation}
+                                      : CheckpointPlace{checkpoint_root(options_, variables_), 0};
+    return end_diverged(divergence, place, ranks);
   }
 
   int end_in_doubt_of(HardwareDoubt doubt, const EpochMembers& epoch, Communicator& ranks) {
@@ -383,7 +406,7 @@ class ElasticRun {
     if (report_) {
       report_->step_done(state_.step, outcome, checkpoints_ ? checkpoints_->take_waited_s() : 0);
     }
-    if (!checkpoints_ || state_.skipped_in_a_row >= skipped_steps_limit) return;
+    if (!checkpoints_) return;
     StepOutcome saved = outcome;
     saved.stop = false;  // what is saved then is decided here
     checkpoints_->step_done(state_, saved, look, goes_on && state_.step < options_.steps);
@@ -403,7 +426,7 @@ class ElasticRun {
     const auto written = write_final_weights(options_.out, space_, state_, ranks);
     if (!written) say("error: the weights could not be written: " + written.reason());
     if (report_) report_->end(0);
-    return written ? 0 : exit_diverged;
+    return written ? 0 : exit_failed;
   }
 
   void say(const std::string& line) {

@@ -34,6 +34,12 @@ double LossWindow::loss_z(double loss) const {
   return deviation > 0 ? (loss - middle) / deviation : 0;
 }
 
+std::optional<double> LossWindow::recent_loss() const {
+  if (losses_.size() < loss_window_least) return std::nullopt;
+  const auto first = losses_.end() - std::ptrdiff_t{loss_window_least};
+  return median(std::vector<double>(first, losses_.end()));
+}
+
 double LossWindow::norm_ratio(double gradient_norm) const {
   if (norms_.size() < loss_window_least) return 0;
   const double middle = median(norms_);

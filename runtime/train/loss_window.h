@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 
 namespace muster {
 
@@ -24,6 +25,8 @@ class LossWindow {
   // Takes the step in, unless it is not finite.
   void add(double loss, double gradient_norm);
 
+  // The median of the latest 20 losses; nothing while there are fewer.
+  std::optional<double> recent_loss() const;
   // 0 while the window says nothing; a loss below the median counts as negative.
   double loss_z(double loss) const;
   double norm_ratio(double gradient_norm) const;

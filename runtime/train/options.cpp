@@ -242,6 +242,11 @@ void add_guard_options(CLI::App& app, TrainOptions& options) {
                  "steps between two comparisons of the ranks' weights (0: never)")
       ->check(whole_number)
       ->capture_default_str();
+  app.add_option("--divergence-steps", options.most_far_above,
+                 "steps in a row with a loss far above the best after which the run ends as "
+                 "diverged (0: never)")
+      ->check(whole_number)
+      ->capture_default_str();
 }
 
 void add_trial_options(CLI::App& app, TrainOptions& options) {

@@ -69,6 +69,7 @@ struct TrainOptions {
   std::uint64_t checkpoint_every = 50;     // steps; 0: none but the last
   std::uint64_t keep = 3;
   std::uint64_t replica_check_every = 100;  // steps; 0: never
+  std::uint64_t most_far_above = 100;       // steps in a row until training has diverged; 0: any
   SaveMode save_mode = SaveMode::automatic;
   std::optional<WriteWay> write_way;  // none: measured at the first large save
   std::string checkpoint_dir;

@@ -85,7 +85,8 @@ struct Source {
 
 // Every rank looks; nothing is found only when there is nothing anywhere. A start from the
 // beginning in spite of checkpoints would put all of them off the lineage.
-std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks) {
+std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks,
+                                  std::string& remarks) {
   std::vector<ResumeOffer> offers;
   for (const std::string& text :
        ranks.gather_texts(format_offer(find_offer(wish.root, wish.at_least)))) {
@@ -94,6 +95,7 @@ std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks)
   const auto chosen = choose_offer(offers);
   const std::string complaint = complaint_of(offers);
   if (chosen) {
+    for (const std::string& one : passed_over(offers, chosen->name)) remarks += one + "\n";
     const std::string path = wish.root + "/" + checkpoint_directory_name(chosen->name);
     return Source{chosen->rank, ranks.gather_texts(path)[chosen->rank]};
   }
@@ -123,6 +125,13 @@ Checked<std::string> look_at(const std::string& path) {
     return CheckpointFault{path + ": is quarantined"};
   }
   return path;
+}
+
+// A launcher names the one it found; what is newer beside it is told here.
+void tell_passed_over(const std::string& path, std::string& remarks) {
+  const auto chosen = parse_checkpoint_directory_name(fs::path(path).filename().string());
+  const ResumeOffer beside = find_offer(root_of(path));
+  for (const std::string& one : passed_over({&beside, 1}, *chosen)) remarks += one + "\n";
 }
 
 // The first rank that has it in order.
@@ -183,6 +192,9 @@ Checked<NoValue> load(const Restored& from, Communicator& ranks, TrainingState& 
   state.step = from.manifest.step;
   state.loss_ema = from.manifest.train.loss_ema;
   state.skipped_in_a_row = from.manifest.train.skipped_in_a_row;
+  state.best_loss = from.manifest.train.best_loss;
+  state.best_step = from.manifest.train.best_step;
+  state.far_above_in_a_row = from.manifest.train.far_above_in_a_row;
   return NoValue{};
 }
 
@@ -222,9 +234,11 @@ std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
   if (std::holds_alternative<NoResume>(wish)) return std::nullopt;
   while (true) {
     const auto* this_one = std::get_if<ResumeThis>(&wish);
-    const auto source = this_one != nullptr ? std::optional(find_this(*this_one, ranks))
-                                            : find_newest(std::get<ResumeNewest>(wish), ranks);
+    const auto source = this_one != nullptr
+                            ? std::optional(find_this(*this_one, ranks))
+                            : find_newest(std::get<ResumeNewest>(wish), ranks, remarks);
     if (!source) return std::nullopt;
+    if (this_one != nullptr && ranks.rank() == 0) tell_passed_over(source->path, remarks);
     Restored from = announce(*source, ranks);
     const std::string conflict = resume_conflict(target, from.manifest, remarks);
     if (!conflict.empty()) throw StartError("cannot resume from " + from.path + ": " + conflict);

@@ -1,5 +1,6 @@
 #include "runtime/train/resume_offer.h"
 
+#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -12,19 +13,21 @@ ResumeOffer find_offer(const std::string& root, CheckpointGrade at_least) {
     if (found.grade >= at_least) {
       offer.usable.push_back({found.step, found.generation});
     } else {
-      offer.reasons += "; " + found.directory + ": is not " +
-                       (at_least == CheckpointGrade::certified ? "certified" : "sane");
+      offer.rejected.push_back({{found.step, found.generation},
+                                at_least == CheckpointGrade::certified ? "is not certified"
+                                                                       : "is not sane"});
     }
   }
   offer.forks = search.forks;
   offer.trouble = search.trouble;
   for (const RejectedCheckpoint& rejected : search.rejected) {
-    if (rejected.committed) offer.reasons += "; " + rejected.directory + ": " + rejected.reason;
+    const auto name = parse_checkpoint_directory_name(rejected.directory);
+    if (name && rejected.committed) offer.rejected.push_back({*name, rejected.reason});
   }
   return offer;
 }
 
-// Lines "c STEP GENERATION", "f GENERATION STEP", "t TROUBLE", "r REASONS".
+// Lines "c STEP GENERATION", "f GENERATION STEP", "t TROUBLE", "r STEP GENERATION REASON".
 std::string format_offer(const ResumeOffer& offer) {
   std::ostringstream text;
   for (const CheckpointName& name : offer.usable) {
@@ -34,7 +37,9 @@ std::string format_offer(const ResumeOffer& offer) {
     text << "f " << fork.generation << ' ' << fork.fork_step << '\n';
   }
   if (!offer.trouble.empty()) text << "t " << offer.trouble << '\n';
-  if (!offer.reasons.empty()) text << "r " << offer.reasons << '\n';
+  for (const auto& [name, reason] : offer.rejected) {
+    text << "r " << name.step << ' ' << name.generation << ' ' << reason << '\n';
+  }
   return text.str();
 }
 
@@ -46,9 +51,13 @@ ResumeOffer parse_offer(std::string_view text) {
     std::uint64_t first = 0;
     std::uint64_t second = 0;
     if (line[0] == 't') offer.trouble = line.substr(2);
-    if (line[0] == 'r') offer.reasons = line.substr(2);
-    if (line[0] != 'c' && line[0] != 'f') continue;
+    if (line[0] == 't') continue;
     words >> first >> second;
+    if (line[0] == 'r') {
+      std::string reason;
+      std::getline(words >> std::ws, reason);
+      offer.rejected.push_back({{first, second}, reason});
+    }
     if (line[0] == 'c') offer.usable.push_back({first, second});
     if (line[0] == 'f') offer.forks.push_back({first, second});
   }
@@ -70,12 +79,28 @@ std::optional<ChosenOffer> choose_offer(std::span<const ResumeOffer> offers) {
   return best;
 }
 
+std::vector<std::string> passed_over(std::span<const ResumeOffer> offers,
+                                     const CheckpointName& chosen) {
+  std::set<std::string> sentences;  // ranks that share a directory say the same
+  for (const ResumeOffer& offer : offers) {
+    for (const auto& [name, reason] : offer.rejected) {
+      if (!(name > chosen)) continue;
+      sentences.insert(checkpoint_directory_name(name) + " is newer and is passed over: " + reason);
+    }
+  }
+  return {sentences.begin(), sentences.end()};
+}
+
 std::string complaint_of(std::span<const ResumeOffer> offers) {
   for (const ResumeOffer& offer : offers) {
     if (!offer.trouble.empty()) return offer.trouble;
   }
   for (const ResumeOffer& offer : offers) {
-    if (!offer.reasons.empty()) return "none can be used" + offer.reasons;
+    std::string reasons;
+    for (const auto& [name, reason] : offer.rejected) {
+      reasons += "; " + checkpoint_directory_name(name) + ": " + reason;
+    }
+    if (!reasons.empty()) return "none can be used" + reasons;
     if (!offer.usable.empty()) return "none can be used: a later generation began before each";
   }
   return "";

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/checkpoint/choose.h"
@@ -21,7 +22,8 @@ struct ResumeOffer {
   std::vector<CheckpointName> usable;
   std::vector<GenerationFork> forks;
   std::string trouble;  // why this rank's view says nothing against what it does not show
-  std::string reasons;  // against the committed checkpoints that are not usable
+  // Committed checkpoints that are not usable, and why.
+  std::vector<std::pair<CheckpointName, std::string>> rejected;
 };
 
 // What lies in directory `root` of this node and has this grade or a higher one.
@@ -38,6 +40,10 @@ struct ChosenOffer {
 
 // `offers` by rank.
 std::optional<ChosenOffer> choose_offer(std::span<const ResumeOffer> offers);
+
+// The checkpoints that are newer than the chosen one, a sentence each with the reason.
+std::vector<std::string> passed_over(std::span<const ResumeOffer> offers,
+                                     const CheckpointName& chosen);
 
 // Why none could be chosen although something is there, or empty: there is nothing anywhere.
 std::string complaint_of(std::span<const ResumeOffer> offers);

@@ -15,6 +15,7 @@
 #include "runtime/report/weights_file.h"
 #include "runtime/train/checkpoints.h"
 #include "runtime/train/data_parallel_step.h"
+#include "runtime/train/divergence.h"
 #include "runtime/train/final_weights.h"
 #include "runtime/train/generation.h"
 #include "runtime/train/guard.h"
@@ -134,6 +135,10 @@ class Run {
     context.identity.generation = std::stoull(on_all_generation(context));
     context.lineage = restored_ ? restored_->manifest.lineage : std::vector<GenerationFork>();
     context.lineage.push_back({context.identity.generation, state_.step});
+    if (ranks_.rank() == 0) {
+      const std::string trouble = keep_tokenizer(data_, context.root);
+      if (!trouble.empty()) say("warning: " + trouble);
+    }
     const std::string previous = context.previous;
     checkpoints_.emplace(options_, std::move(context), space_, ranks_,
                          [this](const std::string& line) { say(line); });
@@ -166,14 +171,19 @@ class Run {
       const StepOutcome outcome = run_step(step);
       if (outcome.doubt) return end_in_doubt_of(*outcome.doubt);
       heartbeat_.beat(state_.step);
-      const LossWindow::Look look = guard_.step_done(outcome);
+      const LossWindow::Look look = guard_.step_done(outcome, state_);
       if (report_) {
         report_->step_done(state_.step, outcome, checkpoints_ ? checkpoints_->take_waited_s() : 0);
       }
-      if (state_.skipped_in_a_row >= skipped_steps_limit) return give_up();
+      if (const auto diverged = find_divergence(state_, options_.most_far_above)) {
+        return give_up(*diverged);
+      }
       if (checkpoints_) {
         const TraceSpan span(trace(), SpanKind::checkpoint);
         checkpoints_->step_done(state_, outcome, look);
+        if (!checkpoints_->taken_over().empty()) {
+          return end_taken_over(checkpoints_->taken_over());
+        }
       }
       if (profile_) say_if_any(profile_->end_step(state_.step));
       if (outcome.stop) {
@@ -182,6 +192,8 @@ class Run {
       }
       sleep_unless_stopped(std::chrono::milliseconds(options_.step_delay_ms));
     }
+    const auto diverged = find_divergence_at_end(state_, options_.most_far_above, ranks_);
+    if (diverged) return give_up(*diverged);
     if (checkpoints_) checkpoints_->save_now(state_);
     end_report();
     return write_weights();
@@ -223,17 +235,20 @@ class Run {
     return end_in_doubt(doubt, {ranks_.rank(), host_name()}, ranks_);
   }
 
-  int give_up() {
-    say("error: " + std::to_string(state_.skipped_in_a_row) +
-        " steps in a row had a gradient that is not finite: lower --lr, or look at the data");
-    return exit_diverged;
+  int give_up(const Divergence& divergence) {
+    if (checkpoints_) checkpoints_->finish_saving();
+    end_report();
+    const SaveContext* saves = checkpoints_ ? &checkpoints_->context() : nullptr;
+    const CheckpointPlace place =
+        saves ? CheckpointPlace{saves->root, saves->identity.generation} : CheckpointPlace{};
+    return end_diverged(divergence, place, ranks_);
   }
 
   int write_weights() {
     const auto written = write_final_weights(options_.out, space_, state_, ranks_);
     if (written) say("wrote " + options_.out + "/" + weights_file_name);
     if (!written) say("error: the weights could not be written: " + written.reason());
-    return written ? 0 : exit_diverged;
+    return written ? 0 : exit_failed;
   }
 
   void say(const std::string& line) {
@@ -264,6 +279,14 @@ class Run {
 };
 
 }  // namespace
+
+int end_taken_over(const std::string& why) {
+  std::fprintf(stderr,
+               "muster-train: ends, as another run writes to its checkpoint directory: %s: give "
+               "each run a directory of its own (--checkpoint-dir)\n",
+               why.c_str());
+  return exit_taken_over;
+}
 
 int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks,
                  const std::function<void()>& before_steps) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/environment.h"
@@ -13,14 +14,17 @@
 
 namespace muster {
 
-// So many steps in a row without an update: training has diverged.
-inline constexpr std::uint64_t skipped_steps_limit = 10;
-inline constexpr int exit_diverged = 1;
+inline constexpr int exit_failed = 1;
+inline constexpr int exit_taken_over = 93;  // asks a launcher not to start it again
 
-// The exit code: 0, 1 when training diverged, 143 after SIGTERM. Throws StartError before the first
-// step; when only some ranks have a reason to, all of them throw it.
+// The exit code: 0, 1 when the weights could not be written, 4 when training diverged, 93 when
+// another run has taken over its checkpoint directory, 143 after SIGTERM. Throws StartError before
+// the first step; when only some ranks have a reason to, all of them throw it.
 // `before_steps` is called once between the start and the first step.
 int run_training(const TrainOptions& options, const RankVariables& variables, Communicator& ranks,
                  const std::function<void()>& before_steps = {});
+
+// Says on stderr why, for a launcher; the exit code.
+int end_taken_over(const std::string& why);
 
 }  // namespace muster

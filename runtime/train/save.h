@@ -34,6 +34,7 @@ struct SaveContext {
   std::string previous;                 // directory name of the checkpoint before
   std::vector<GenerationFork> lineage;  // with this generation's own entry last
   TrainState train;                     // cursor, step and loss are filled in at each save
+  std::uint64_t batch = 0;  // samples per step
   std::uint64_t tokens_per_step = 0;
   std::uint64_t windows = 0;          // of the sampler
   std::set<std::string> spared = {};  // directory names that retention leaves alone

@@ -14,6 +14,7 @@ SaveContext make_save_context(const TrainOptions& options, const RankVariables& 
   context.identity = make_run_identity(options, variables);
   context.host = host_name();
   context.keep = options.keep;
+  context.batch = plan.batch;
   context.tokens_per_step = plan.batch * options.shape.context;
   context.windows = windows;
   context.train.seed = options.seed;

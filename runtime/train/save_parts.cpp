@@ -33,12 +33,14 @@ Manifest describe(const SaveContext& context, const FlatSpace& space,
   manifest.previous = context.previous;
   manifest.lineage = context.lineage;
   manifest.train = context.train;
-  const std::uint64_t batch = context.train.micro_batches * context.train.micro_batch;
-  manifest.train.sampler.cursor = progress.step * batch;
+  manifest.train.sampler.cursor = progress.step * context.batch;
   manifest.train.sampler.epoch = manifest.train.sampler.cursor / context.windows;
   manifest.train.lr_step = progress.step;
   manifest.train.loss_ema = progress.loss_ema;
   manifest.train.skipped_in_a_row = progress.skipped_in_a_row;
+  manifest.train.best_loss = progress.best_loss;
+  manifest.train.best_step = progress.best_step;
+  manifest.train.far_above_in_a_row = progress.far_above_in_a_row;
   return manifest;
 }
 

@@ -28,10 +28,11 @@ class StepGuard {
   // Adds to a step's wishes that it is computed again when it stands out. `state`, which it starts
   // from, outlives the step.
   void watch(const TrainingState& state, StepWishes& wishes);
-  // How the step looked beside those before it.
-  LossWindow::Look step_done(const StepOutcome& outcome);
+  // How the step looked beside those before it; the progress it led to takes it in.
+  LossWindow::Look step_done(const StepOutcome& outcome, TrainingProgress& progress);
 
  private:
+  LossWindow::Look look(double loss, double gradient_norm, const TrainingProgress& progress) const;
   bool is_asked(const std::optional<std::uint64_t>& step, const TrainingState& state) const;
 
   const TrainOptions& options_;

@@ -3,17 +3,23 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 
 #include "runtime/checkpoint/base64.h"
+#include "runtime/checkpoint/durable_file.h"
 #include "runtime/data/shard_tokens.h"
 #include "runtime/data/text_files.h"
 #include "runtime/data/token_verify.h"
+#include "runtime/data/tokenizer_file.h"
+#include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 #include "runtime/train/rank_vote.h"
 #include "runtime/train/start_error.h"
 
 namespace muster {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::uint64_t corpus_limit_bytes = 4ull << 30;
 constexpr std::uint64_t byte_vocabulary = 256;
@@ -127,6 +133,7 @@ TrainingData open_text(const TrainOptions& options, const std::vector<std::strin
         read_corpus(options.data, corpus_limit_bytes, left_out, options.jsonl_field);
     data.fingerprint = {order_of_samples, 0, 0, corpus.size(), crc32c(corpus)};
     data.tokens = std::make_unique<TextTokens>(std::move(corpus));
+    if (ranks.rank() == 0) data.tokenizer = format_tokenizer(Tokenizer::of_bytes());
     return data;
   });
 }
@@ -135,10 +142,18 @@ void warn(std::size_t rank, const std::string& trouble) {
   std::fprintf(stderr, "muster-train: rank %zu: warning: %s\n", rank, trouble.c_str());
 }
 
+// Of the directory that the files lie in, when they were made by it.
+std::string tokenizer_of(const TokenDataset& dataset) {
+  const fs::path directory = fs::path(dataset.shards.front().path).parent_path();
+  auto text = read_checkpoint_text(directory / tokenizer_file_name, tokenizer_file_limit_bytes);
+  return text && tokenizer_hash(text.value()) == dataset.tokenizer_hash ? text.value() : "";
+}
+
 TrainingData open_tokens(const TrainOptions& options, TokenDataset dataset, const std::string& host,
                          Communicator& ranks) {
   TrainingData data;
   data.unit = "tokens";
+  if (ranks.rank() == 0) data.tokenizer = tokenizer_of(dataset);
   if (options.verify_data) data.remark = verify_together(options, dataset, host, ranks);
   const auto say = [rank = ranks.rank()](const std::string& trouble) { warn(rank, trouble); };
   auto line = on_all_ranks(ranks, [&] {
@@ -183,6 +198,14 @@ TrainingData open_training_data(const TrainOptions& options, std::optional<Token
   require_equal(ranks.gather_texts(std::to_string(data.fingerprint.data_bytes) + "/" +
                                    std::to_string(data.fingerprint.data_crc32c)));
   return data;
+}
+
+std::string keep_tokenizer(const TrainingData& data, const std::string& checkpoint_root) {
+  const std::string name = kept_tokenizer_name(data.fingerprint.data_crc32c);
+  std::error_code code;
+  if (data.tokenizer.empty() || fs::exists(checkpoint_root + "/" + name, code)) return "";
+  const auto put = replace_durably(checkpoint_root, name, data.tokenizer);
+  return put ? "" : "the tokenizer is not kept beside the checkpoints: " + put.reason();
 }
 
 void check_windows(const TrainingData& data, const Sampler& sampler, std::uint64_t context) {

@@ -28,6 +28,7 @@ struct TrainingData {
   const char* unit = "text";          // what windows are made of
   SamplerState fingerprint;           // of the data, at its beginning
   std::string remark;                 // what was verified, one sentence; empty for text
+  std::string tokenizer;              // its tokenizer.json, on rank 0; empty: there is none
 
   TrainingData() = default;
   TrainingData(TrainingData&&) = default;
@@ -50,6 +51,9 @@ TrainingDataPlan plan_training_data(const TrainOptions& options, Communicator& r
 TrainingData open_training_data(const TrainOptions& options, std::optional<TokenDataset> dataset,
                                 const std::vector<std::string>& left_out, const std::string& host,
                                 Communicator& ranks);
+
+// Puts the tokenizer beside the checkpoints, for exports of them; returns what went wrong.
+std::string keep_tokenizer(const TrainingData& data, const std::string& checkpoint_root);
 
 // Throws StartError when there is not even one window to train on.
 void check_windows(const TrainingData& data, const Sampler& sampler, std::uint64_t context);

@@ -26,6 +26,10 @@ struct TrainingProgress {
   std::uint64_t step = 0;  // finished updates
   double loss_ema = 0;     // 0.98 of the old value + 0.02 of the loss; the first loss at step 1
   std::uint64_t skipped_in_a_row = 0;  // steps without an update, because of a non-finite gradient
+  // Lowest median of 20 losses in a row, before that the first one; 0: not known.
+  double best_loss = 0;
+  std::uint64_t best_step = 0;
+  std::uint64_t far_above_in_a_row = 0;  // steps whose loss was far above it (divergence.h)
 };
 
 struct TrainingState : TrainingProgress {

@@ -132,7 +132,7 @@ struct RescheduleSettings {
   }
 };
 
-enum class FailureClass { user, infra, hw, hang, sdc, preempted };
+enum class FailureClass { user, infra, hw, hang, sdc, preempted, divergence };
 enum class Reaction { retry, backoff, stop, exclude_node };
 
 struct NumberRange {

@@ -31,7 +31,7 @@ MUSTER_WORDS(InputMode, "ro_mount", "download", "direct", "eval_mount", "eval_do
 MUSTER_WORDS(OutputMode, "rw_mount", "upload", "direct");
 MUSTER_WORDS(PathKind, "none", "local", "http", "datastore", "asset", "job_output", "registry");
 MUSTER_WORDS(DelayFunction, "constant", "exponential", "fibonacci");
-MUSTER_WORDS(FailureClass, "user", "infra", "hw", "hang", "sdc", "preempted");
+MUSTER_WORDS(FailureClass, "user", "infra", "hw", "hang", "sdc", "preempted", "divergence");
 MUSTER_WORDS(Reaction, "retry", "backoff", "stop", "exclude_node");
 MUSTER_WORDS(RuleOrigin, "job", "site", "default");
 MUSTER_WORDS(ResumeFrom, "latest", "certified", "none", "path");

@@ -70,11 +70,11 @@ TEST_CASE("memory per rank is told with what there is, which pretend nodes share
 
 TEST_CASE("what is held whole in spite of --zero, and a slow share, are among the findings") {
   const auto memory =
-      train_memory(job_of("muster-train --batch 14 --micro-batch 2 --zero 2"), this_host(), 4, gib);
+      train_memory(job_of("muster-train --batch 10 --micro-batch 2 --zero 2"), this_host(), 4, gib);
   REQUIRE(memory);
   REQUIRE(memory->remarks.size() == 2);
   CHECK_THAT(memory->remarks[0], ContainsSubstring("every rank holds whole gradients"));
-  CHECK_THAT(memory->remarks[1], ContainsSubstring("computes 4 of 14 sequences"));
+  CHECK_THAT(memory->remarks[1], ContainsSubstring("computes 4 of 10 sequences"));
   CHECK(train_memory_document(*memory).at("remarks").size() == 2);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("nodes elsewhere are known by their size, or not at all") {
 
 TEST_CASE("options that no run can have are told in the place of a figure") {
   for (const char* command : {"muster-train --batch $B", "muster-train --heads 3",
-                              "muster-train --no-such-option", "muster-train --batch 3"}) {
+                              "muster-train --no-such-option", "muster-train --batch 1"}) {
     INFO(command);
     const auto memory = train_memory(job_of(command), this_host(), 2, 8 * gib);
     REQUIRE(memory);

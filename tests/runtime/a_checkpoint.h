@@ -41,6 +41,7 @@ struct ACheckpoint {
   std::size_t ranks = 2;
   std::uint64_t seed = 1;
   std::vector<GenerationFork> lineage{{1, 0}};
+  double loss_ema = 2.5;
 
   std::string name() const { return checkpoint_directory_name({step, generation}); }
   std::string path() const { return root + "/" + name(); }
@@ -64,7 +65,11 @@ struct ACheckpoint {
     manifest.train.micro_batch = 2;
     manifest.train.leaves = 8;
     manifest.train.sampler = {"windows-feistel-philox", 1, step * 16, 1000, 0xdeadbeef};
-    manifest.train.loss_ema = 2.5;
+    manifest.train.loss_ema = loss_ema;
+    manifest.train.skipped_in_a_row = 3;
+    manifest.train.best_loss = 2.25;
+    manifest.train.best_step = 7;
+    manifest.train.far_above_in_a_row = 2;
     manifest.train.config = {{"lr", "0.001"}};
     for (std::size_t r = 0; r < ranks; ++r) {
       const ElementRange range = owned_elements(space, r, ranks);

@@ -48,6 +48,7 @@ TEST_CASE("every option that decides what ranks compute or exchange is compared 
       {"--checkpoint-mode", [](TrainOptions& of) { of.save_mode = SaveMode::blocking; }},
       {"--keep", [](TrainOptions& of) { of.keep += 1; }},
       {"--replica-check-every", [](TrainOptions& of) { of.replica_check_every += 1; }},
+      {"--divergence-steps", [](TrainOptions& of) { of.most_far_above += 1; }},
       {"--verify-data", [](TrainOptions& of) { of.verify_data = false; }},
       {"--jsonl-field", [](TrainOptions& of) { of.jsonl_field = "x\ny"; }},
       {"--profile", [](TrainOptions& of) { of.profile = "file"; }},

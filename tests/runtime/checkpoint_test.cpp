@@ -102,6 +102,11 @@ TEST_CASE("a manifest survives writing and reading with everything in it") {
   CHECK(after.flat == before.flat);
   CHECK(after.train.seed == before.train.seed);
   CHECK(after.train.config == before.train.config);
+  CHECK(after.train.loss_ema == 2.5);
+  CHECK(after.train.skipped_in_a_row == 3);
+  CHECK(after.train.best_loss == 2.25);
+  CHECK(after.train.best_step == 7);
+  CHECK(after.train.far_above_in_a_row == 2);
   CHECK(after.train.sampler.data_crc32c == 0xdeadbeef);
   CHECK(after.lineage == before.lineage);
   CHECK(after.shards[1].vitals == before.shards[1].vitals);
@@ -123,6 +128,18 @@ TEST_CASE("a manifest of a later version, or with needs that are not known, is r
   CHECK_THAT(with("\"file\":\"shard", "\"file\":\"../shard").reason(),
              ContainsSubstring("not a plain file name"));
   CHECK_THAT(with("\"lo\":0", "\"lo\":1024").reason(), ContainsSubstring("does not match"));
+  CHECK(with(",\"best_loss\"", ",\"an_older_one_has_none\"").value().train.best_loss == 0);
+}
+
+TEST_CASE("a file that nests 50,000 deep is told as damaged, not read until the stack is used up") {
+  const std::string deep = std::string(50000, '[') + std::string(50000, ']');
+  CHECK(parse_manifest(seal_json("{\"version\":1,\"x\":" + deep + "}")).reason() ==
+        "nested deeper than 64 levels");
+  CHECK(parse_certificate(seal_json("{\"x\":" + deep + "}")).reason() ==
+        "nested deeper than 64 levels");
+  CHECK(parse_resume_log(seal_json("{\"x\":" + deep + "}")).damaged_lines == 1);
+  const std::string text = "{\"x\":\"" + std::string(1000, '[') + "\\\"" + "\"}";
+  CHECK(parse_certificate(seal_json(text)).reason() == "format: missing");
 }
 
 TEST_CASE("base64 of numbers has one spelling") {

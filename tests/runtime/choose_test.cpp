@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/choose.h"
 
+#include <cmath>
 #include <filesystem>
 
 #include "runtime/checkpoint/normal_path.h"
@@ -137,6 +138,33 @@ TEST_CASE("retention keeps the newest, takes orphans of the past, and nothing el
     CHECK_FALSE(entry.path().filename().string().starts_with(".trash"));
   }
   CHECK(search_checkpoints(folder.path()).usable.size() == 3);
+}
+
+TEST_CASE("retention keeps the checkpoints with the best recent loss, however many worse follow") {
+  Folder folder;
+  const double losses[] = {5, 3, 4, 610415, 610415, std::nan("")};
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    ACheckpoint{.root = folder.path(), .step = 10 * (i + 1), .loss_ema = losses[i]}.commit();
+  }
+  const auto gone = collect_checkpoints(folder.path(), {2, 1, 60});
+  REQUIRE(gone.ok());
+  CHECK(gone.value() ==
+        std::vector<std::string>{"s000000040-g1", "s000000010-g1"});
+}
+
+TEST_CASE("a directory without a manifest is an orphan from before the latest save, not of it") {
+  Folder folder;
+  ACheckpoint{.root = folder.path(), .step = 30, .generation = 2, .lineage = {{2, 0}}}.commit();
+  const auto orphan = [&](const char* name) { put(folder / (std::string(name) + "/shard"), "x"); };
+  orphan("s000000040-g2");
+  orphan("s000000050-g2");
+  orphan("s000000051-g2");
+  orphan("s000000090-g1");
+  const auto gone = collect_checkpoints(folder.path(), {3, 2, 50});
+  REQUIRE(gone.ok());
+  CHECK(gone.value() == std::vector<std::string>{"s000000040-g2", "s000000090-g1"});
+  CHECK(fs::exists(folder / "s000000050-g2"));
+  CHECK(fs::exists(folder / "s000000051-g2"));
 }
 
 TEST_CASE("retention never goes below two, and an old generation deletes nothing") {

@@ -69,8 +69,29 @@ TEST_CASE("the samples of every step are those that the sampler gives, in any or
   Prefetch prefetch(sampler, 8, samples);
   for (const std::uint64_t step : {0, 1, 2, 3, 7, 8, 2, 2, 50, 99, 100, 101}) {
     check_step(sampler, samples, step, prefetch.take(step));
-    CHECK(prefetch.waited_s() >= 0);
   }
+}
+
+TEST_CASE("the time that a step waited for its samples is told, and no more than that") {
+  WatchedTokens line;
+  const Sampler sampler(line, 8, 5);
+  Prefetch prefetch(sampler, 8, {4, 0, 4, 9});
+  line.hold(true);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  std::thread release([&] {
+    while (Clock::now() - begin < std::chrono::milliseconds(30)) std::this_thread::yield();
+    line.hold(false);
+  });
+  prefetch.take(3);
+  const double whole = std::chrono::duration<double>(Clock::now() - begin).count();
+  release.join();
+  CHECK(prefetch.waited_s() <= whole);
+  CHECK(prefetch.waited_s() > 0.02);
+  line.wait_for_copies(8);  // step 4 is there
+  const auto again = Clock::now();
+  prefetch.take(4);
+  CHECK(prefetch.waited_s() <= std::chrono::duration<double>(Clock::now() - again).count());
 }
 
 TEST_CASE("the next step is gathered while this one is used, and nothing beyond it") {

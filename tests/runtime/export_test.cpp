@@ -6,10 +6,12 @@
 #include <cstring>
 #include <filesystem>
 
+#include "runtime/data/tokenizer_file.h"
 #include "runtime/export/exported_model.h"
 #include "runtime/model/gpt.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
+#include "tests/runtime/a_run.h"
 #include "tests/runtime/folder.h"
 
 using namespace muster;
@@ -69,6 +71,64 @@ TEST_CASE("the shape of a GPT is read off its tensors") {
   CHECK(tied.value().tied);
   shape.tied = false;
   CHECK_FALSE(exported_model(gpt_manifest(shape)).value().tied);
+}
+
+TEST_CASE("the tokenizer that the run kept is exported with its special ids") {
+  Folder folder;
+  const std::string path = commit_gpt(folder / "ckpt", shape_of_all);
+  const auto exported = [&](const std::string& out, ExportFormat format) {
+    ExportOptions options;
+    options.directory = folder / out;
+    options.format = format;
+    const auto files = export_checkpoint(path, options);
+    REQUIRE(files.ok());
+    return names_of(files.value());
+  };
+  const std::vector<std::string> weights{"config.json", "model.safetensors"};
+  CHECK(exported("without", ExportFormat::safetensors) == weights);
+  const std::string text =
+      R"({"added_tokens":[{"id":48,"content":"<|pad|>"},{"id":49,"content":"<|endoftext|>"}],)"
+      R"("model":{"vocab":{"a":0}}})";
+  put(folder / "ckpt/tokenizer-00000000.json", text);
+  CHECK(exported("with", ExportFormat::safetensors) ==
+        std::vector<std::string>{"config.json", "model.safetensors", "special_tokens_map.json",
+                                 "tokenizer.json", "tokenizer_config.json"});
+  CHECK(content_of(folder / "with/tokenizer.json") == text);
+  CHECK_THAT(content_of(folder / "with/config.json"), ContainsSubstring("\"eos_token_id\": 49"));
+  CHECK_THAT(content_of(folder / "with/config.json"), ContainsSubstring("\"bos_token_id\": 49"));
+  CHECK_THAT(content_of(folder / "with/tokenizer_config.json"),
+             ContainsSubstring("\"eos_token\": \"<|endoftext|>\""));
+  CHECK_THAT(content_of(folder / "with/tokenizer_config.json"),
+             ContainsSubstring("\"model_max_length\": 8"));
+  CHECK(exported("onnx", ExportFormat::onnx).size() == 4);
+}
+
+TEST_CASE("a run keeps the tokenizer of its data, in which a byte is a token for text") {
+  Folder folder;
+  const ARun run = ARun{folder / "out", 2}.with([&](TrainOptions& options) {
+    options.checkpoint_dir = folder / "ckpt";
+    options.steps = 1;
+  });
+  REQUIRE(run.go() == "0");
+  ExportOptions options;
+  options.directory = folder / "model";
+  REQUIRE(export_checkpoint(folder / "ckpt/s000000001-g1", options).ok());
+  const auto tokenizer = parse_tokenizer(content_of(folder / "model/tokenizer.json"), "");
+  REQUIRE(tokenizer);
+  CHECK(tokenizer.value().decode({'a', 'b'}) == "ab");
+  CHECK_THAT(content_of(folder / "model/config.json"), ContainsSubstring("\"eos_token_id\": 0"));
+}
+
+TEST_CASE("a kept tokenizer that is none stops the export with its name") {
+  Folder folder;
+  const std::string path = commit_gpt(folder / "ckpt", shape_of_all);
+  ExportOptions options;
+  options.directory = folder / "model";
+  for (const std::string& text : {std::string("{}"), std::string(50000, '['), std::string("x")}) {
+    put(folder / "ckpt/tokenizer-00000000.json", text);
+    CHECK_THAT(export_checkpoint(path, options).reason(), ContainsSubstring("tokenizer-00000000"));
+    CHECK_FALSE(fs::exists(folder / "model"));
+  }
 }
 
 TEST_CASE("what is no GPT is refused with the reason") {

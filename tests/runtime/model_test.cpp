@@ -237,4 +237,11 @@ TEST_CASE(
   CHECK(is_near(cosine.at(50), 0.55e-3));
   CHECK(is_near(cosine.at(100), 1e-4));
   CHECK(is_near(cosine.at(5000), 1e-4));
+  const LearningRate both{1e-3, 20, 100};
+  CHECK(is_near(both.at(10), 0.5e-3));
+  CHECK(is_near(both.at(20), 1e-3));
+  CHECK(is_near(both.at(45), 1e-3 * (0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2)));
+  CHECK(is_near(both.at(70), 0.55e-3));
+  CHECK(is_near(both.at(95), 1e-3 * (0.1 + 0.9 * (1 - std::sqrt(0.5)) / 2)));
+  CHECK(is_near(both.at(120), 1e-4));
 }

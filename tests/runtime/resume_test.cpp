@@ -1,11 +1,14 @@
 // Where a run continues when directories moved, nodes changed places, or nothing good is left.
 
 #include <filesystem>
+#include <thread>
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
+#include "runtime/train/batch_plan.h"
 #include "runtime/train/rank_vote.h"
+#include "runtime/train/restore.h"
 #include "runtime/train/resume_offer.h"
 #include "runtime/train/shard_transfer.h"
 #include "tests/catch.h"
@@ -129,8 +132,9 @@ TEST_CASE("after nodes changed places a run continues from the node that has the
 }
 
 TEST_CASE("of what the ranks offer, the newest on the lineage that any of them knows is taken") {
-  const ResumeOffer old{{{50, 1}, {40, 1}}, {{1, 0}}, "", ""};
-  const ResumeOffer current{{{45, 2}, {30, 2}}, {{1, 0}, {2, 20}}, "", ""};
+  const ResumeOffer old{{{50, 1}, {40, 1}}, {{1, 0}}, "", {}};
+  const ResumeOffer current{
+      {{45, 2}, {30, 2}}, {{1, 0}, {2, 20}}, "", {{{47, 2}, "torn"}, {{44, 2}, "torn"}}};
   const std::vector<ResumeOffer> offers{{}, old, current};
   const auto chosen = choose_offer(offers);
   REQUIRE(chosen);
@@ -138,11 +142,58 @@ TEST_CASE("of what the ranks offer, the newest on the lineage that any of them k
   CHECK(chosen->name == CheckpointName{45, 2});
   CHECK_FALSE(choose_offer(std::vector<ResumeOffer>(3)));
   CHECK(complaint_of(std::vector<ResumeOffer>(3)).empty());
-  const ResumeOffer blind{{}, {}, "/x: cannot be listed: a\tb", "; s000000001-g1: torn"};
+  const ResumeOffer blind{{}, {}, "/x: cannot be listed: a\tb", {{{1, 1}, "is torn"}}};
   for (const ResumeOffer& offer : {old, current, blind}) {
     CHECK(format_offer(parse_offer(format_offer(offer))) == format_offer(offer));
   }
   CHECK(complaint_of(std::vector<ResumeOffer>{{}, blind}) == blind.trouble);
+  CHECK(passed_over(offers, chosen->name) ==
+        std::vector<std::string>{"s000000047-g2 is newer and is passed over: torn"});
+}
+
+TEST_CASE("a newest checkpoint that is passed over is named with the reason") {
+  Folder folder;
+  ARun run = a_run_in(folder, 2, "ckpt");
+  REQUIRE(run.go() == "0");
+  const std::string shard = folder / "ckpt/s000000012-g1/shard-00001-of-00002.safetensors";
+  fs::resize_file(shard, fs::file_size(shard) - 1);
+  ARun named = run;
+  named.variables.resume_from = folder / "ckpt/s000000010-g1";
+  run.options.resume = "auto";
+  for (const ARun& each : {run, named}) {
+    ThreadWorld(2).run([&](Communicator& ranks) {
+      const TrainOptions options = each.options;
+      const FlatSpace space = gpt_flat_space(options.shape);
+      const BatchPlan plan = make_batch_plan(options, 2);
+      const auto newest = read_manifest(folder / "ckpt/s000000010-g1").value();
+      TrainingState state = make_training_state(space, options.zero, ranks.rank(), 2);
+      std::string remarks;
+      const auto restored = restore_checkpoint({options, plan, newest.flat, newest.train.sampler},
+                                               each.variables, ranks, state, remarks);
+      if (!restored || restored->manifest.step != 10) std::abort();
+      if (ranks.rank() == 0 &&
+          remarks.find("s000000012-g1 is newer and is passed over: shard-00001-of-00002."
+                       "safetensors: has ") == std::string::npos) {
+        std::abort();
+      }
+    });
+  }
+}
+
+TEST_CASE("a run whose checkpoint directory another took over stops") {
+  Folder folder;
+  ARun run = a_run_in(folder, 2, "ckpt");
+  run.options.save_mode = GENERATE(SaveMode::blocking, SaveMode::background);
+  run.options.steps = 400;
+  run.options.step_delay_ms = 1;
+  run.options.checkpoint_every = 5;
+  std::thread other([&] {
+    while (newest(folder / "ckpt") == "none") std::this_thread::yield();
+    log_generation(folder / "ckpt", 7, 5);
+  });
+  CHECK(run.go() == "93");
+  other.join();
+  for (const auto& found : search_checkpoints(folder / "ckpt").usable) CHECK(found.step < 400);
 }
 
 TEST_CASE("a shard that is damaged on its way gets no name on rank 0's node") {
@@ -175,7 +226,7 @@ TEST_CASE("a state that is not finite is neither saved nor exported") {
   run.options.steps = 1;
   run.options.learning_rate = {1e38, 0, 0};
   run.options.adamw.decay = 1e10;
-  CHECK(run.go() == "1");
+  CHECK(run.go() == "4");
   CHECK(newest(folder / "ckpt") == "none");
   CHECK_FALSE(fs::exists(folder / "out/model.safetensors"));
 }

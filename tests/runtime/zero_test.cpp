@@ -181,7 +181,7 @@ TEST_CASE("a run that diverges is given up in every stage") {
     options.steps = 40;
     options.learning_rate = {1e30, 0, 0};
     CAPTURE(describe(options, 3));
-    CHECK(ARun{folder / "out", 3, options}.go() == "1");
+    CHECK(ARun{folder / "out", 3, options}.go() == "4");
   }
 }
 

@@ -195,6 +195,21 @@ TEST_CASE("a rank that calls itself preempted is charged until it has made progr
   CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::preempted);
 }
 
+TEST_CASE("a run that diverged is not started again whatever it had reached, and blames no node") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.progress(50, sealed(50));
+  bench.exit_rank(0, {4, 0}, {}, "train", "muster-train: diverged: the loss is far above");
+  bench.obey();
+  REQUIRE(bench.last<JobEnded>());
+  CHECK(bench.last<JobEnded>()->exit_code == 93);
+  CHECK_THAT(bench.last<JobEnded>()->reason,
+             ContainsSubstring("rule diverged (default): class divergence: stop"));
+  CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::divergence);
+  CHECK_FALSE(bench.last<RetryScheduled>());
+  CHECK_FALSE(bench.last<NodeSuspected>());
+}
+
 TEST_CASE("rules that say what the recorded ones said change nothing") {
   const Bench bench = a_run_with_one_failure();
   const auto steps = replay_policy(bench.journal, with_rules({}));

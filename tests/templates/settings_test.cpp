@@ -60,6 +60,7 @@ const std::map<std::string, std::string>& legal_values() {
       {"classes.hang.action", "backoff"},
       {"classes.sdc.action", "stop"},
       {"classes.preempted.action", "retry"},
+      {"classes.divergence.action", "backoff"},
       {"rules", R"([{"when": {"exit_code": [3, "40-49"]}, "class": "infra", "mode": "log"}])"},
       {"hang.timeout", "5m"},
       {"hang.first_step", "10m"},
@@ -102,7 +103,7 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.reschedule.interval == Seconds{7200});
   CHECK(muster.reschedule.unlimited);
   CHECK(muster.no_progress_cycles == 7);
-  CHECK(muster.class_actions.size() == 6);
+  CHECK(muster.class_actions.size() == 7);
   CHECK(muster.class_actions.at("hw") == Reaction::exclude_node);
   REQUIRE(muster.rules.size() == 1);
   REQUIRE(muster.rules[0].exit_codes.size() == 2);
