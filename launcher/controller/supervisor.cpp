@@ -20,6 +20,7 @@
 #include "launcher/os/lock_file.h"
 #include "launcher/os/own_program.h"
 #include "launcher/os/whole_file.h"
+#include "scheduler/model/exit_code.h"
 
 namespace muster {
 

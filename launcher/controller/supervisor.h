@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "launcher/controller/controller_main.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
