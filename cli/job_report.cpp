@@ -30,7 +30,7 @@ Document checkpoint_document(const std::optional<CheckpointRef>& checkpoint) {
 }
 
 Document exit_document(const AttemptCause& cause) {
-  if (!cause.first_rank || cause.reason == StopReason::hung) return nullptr;
+  if (cause.status.ok() || cause.reason == StopReason::hung) return nullptr;
   const bool killed = cause.status.signal != 0;
   Document exit;
   exit["code"] = killed ? Document(nullptr) : Document(cause.status.code);
@@ -155,6 +155,10 @@ Document report_document(const JobRow& row, const JobHistory& history,
   out["attempts"] = Document::array();
   for (const AttemptSummary& attempt : summary.attempts) {
     out["attempts"].push_back(attempt_document(attempt));
+  }
+  out["program_exit"] = nullptr;
+  if (!summary.attempts.empty() && summary.attempts.back().cause) {
+    out["program_exit"] = exit_document(*summary.attempts.back().cause);
   }
   out["launch"] = launch_document(launch_profile(history.records, history.links));
   return out;

@@ -17,9 +17,10 @@
 //                    candidates: [{rank, node, how}], evidence: [text]}, followed_by}]
 //     first_failure: rank and node are null when nobody can be named, then `candidates` lists who
 //     may have been it; rank alone is null when a node was lost
+//   program_exit   rank_exit of the last attempt, also where exit_code is muster's own
 //     status is `running`, `succeeded`, `failed` or `abandoned` (before it started); class, rule,
-//     first_* and rank_exit only for `failed`; rank_exit is the first failed rank's own end, one
-//     member null
+//     first_* and rank_exit only for `failed`; rank_exit is the first failed rank's own end, or of
+//     several that may have been first one's, one member null
 //   launch         where the time of the newest attempt's launch went: see launch_report.h
 #pragma once
 

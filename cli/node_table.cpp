@@ -52,7 +52,8 @@ std::string remedy_note(const NodeLine& node) {
 std::string unfit_text(const NodeLine& node) {
   const std::string note = remedy_note(node);
   return node.unfit_reason + " since " + local_text(*node.unfit_since) + ": " + node.unfit->what +
-         (note.empty() ? "" : "; " + note);
+         (note.empty() ? "" : "; " + note) +
+         (node.next_look.empty() ? "" : "; " + node.next_look);
 }
 
 Document remedy_document(const NodeLine& node) {
@@ -90,6 +91,7 @@ Document unfit_document(const NodeLine& node) {
   Document out = fault_document(*node.unfit);
   out["reason"] = node.unfit_reason;
   out["drained_since"] = utc_text(*node.unfit_since);
+  out["next_look"] = node.next_look;
   return out;
 }
 

@@ -104,6 +104,8 @@ void apply_one(State& state, Time at, const LinkUp& record) {
   if (node.owner) note_measured(state, *node.owner, record.node, at);
   const LinkUp* last = last_agent(node);
   const bool fresh_agent = last && last->agent_id != record.agent_id;
+  const bool rebooted = last && last->boot_id != record.boot_id;
+  if (node.fault_drain && rebooted) node.fault_drain->rebooted = true;
   node.link = Linked{record, at};
   node.is_away = false;
   node.faults_heard.clear();

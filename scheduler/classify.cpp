@@ -84,9 +84,11 @@ void take_class(AttemptCause& cause, bool is_loss) {
   if (rule) cause.failure_class = rule->failure_class.value_or(cause.failure_class);
 }
 
-std::optional<NodeId> common_node(const std::vector<Failure>& failures) {
+// Of several ranks it may be unknown which was first, and known where. What may be the consequence
+// of another's failure says nothing about its node.
+std::optional<NodeId> culprit_node(const std::vector<Failure>& failures) {
   const bool is_one = std::all_of(failures.begin(), failures.end(), [&](const Failure& failure) {
-    return failure.node == failures.front().node;
+    return failure.node == failures.front().node && failure.judgement.standing > Standing::unclear;
   });
   return is_one ? std::optional(failures.front().node) : std::nullopt;
 }
@@ -111,7 +113,7 @@ void blame(AttemptCause& cause, const Attempt& attempt, const std::vector<Failur
   take_words(cause, attempt, failures, attribution);
   take_class(cause, is_loss);
   cause.sentence = attribution_sentence(attribution);
-  cause.first_node = common_node(attribution.first);
+  cause.first_node = culprit_node(attribution.first);
   if (attribution.is_named) cause.first_rank = attribution.first.front().rank;
 }
 
@@ -154,6 +156,10 @@ AttemptCause told_cause(const Attempt& attempt, const StopBegun& why) {
   cause.made_progress = made_progress(attempt);
   cause.first_node = why.blamed;
   if (why.in_doubt) cause.failure_class = FailureClass::sdc;
+  if (why.lasting) {
+    cause.failure_class = FailureClass::user;
+    cause.first_node.reset();
+  }
   return cause;
 }
 

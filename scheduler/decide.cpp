@@ -27,7 +27,7 @@ void act(Turn& turn, const Job& job, const Attempt& attempt) {
   see_off(turn, job, attempt);
   grow(turn, job, attempt);
   mind_spares(turn, job, attempt);
-  remember_bad_start(turn, job, attempt);
+  remember_proven(turn, job, attempt);
 }
 
 void cancel_waiting(Turn& turn, const Job& job) {

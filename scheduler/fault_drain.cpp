@@ -7,6 +7,7 @@
 #include "scheduler/lookup.h"
 #include "scheduler/model/drain_reason.h"
 #include "scheduler/remedies.h"
+#include "scheduler/sentences.h"
 
 namespace muster {
 
@@ -37,15 +38,23 @@ bool was_remedied(const Node& node) {
          latest.at >= node.fault_drain->since;
 }
 
+// A reboot of anybody's tells as much as what muster did.
+bool was_seen_to(const Node& node) {
+  return node.fault_drain->rebooted || was_remedied(node);
+}
+
+// An agent that has told it itself knows when it is over; any other has to look for a while.
+bool is_looked_at(const Node& node) {
+  return node.faults_settled || node.faults_heard.contains(node.fault_drain->fault.id);
+}
+
 void mind(Turn& turn, const Node& node) {
   const std::optional<NodeFault> worst = worst_draining(turn, node);
   bool is_over = false;
   if (node.fault_drain) {
     const NodeFault& known = node.fault_drain->fault;
-    // An agent that has told it itself knows when it is over; any other has to look for a while.
-    const bool is_known = node.faults_settled || node.faults_heard.contains(known.id);
-    const bool has_passed = is_known && !has_fault(node, known.id);
-    is_over = has_passed && (was_remedied(node) ||
+    const bool has_passed = is_looked_at(node) && !has_fault(node, known.id);
+    is_over = has_passed && (was_seen_to(node) ||
                              turn.moment.reached(node.fault_drain->since + fault_drain_least));
     const bool is_worse = worst && worst->stops_job && !known.stops_job;
     if (is_over && !worst) return turn.decide(NodeFaultOver{node.id, node.fault_drain->reason});
@@ -89,6 +98,16 @@ void mind_faults(Turn& turn) {
   for (const auto& [id, node] : turn.state.nodes) {
     if (!node.faults.empty() || node.fault_drain) mind(turn, node);
   }
+}
+
+std::string next_look_text(const Node& node, Time now) {
+  if (!node.fault_drain) return "";
+  if (!std::holds_alternative<Linked>(node.link)) return "looked at again when it answers";
+  if (!is_looked_at(node)) return "being looked at again";
+  if (has_fault(node, node.fault_drain->fault.id)) return "looked at every 2 min until it is fixed";
+  const Time free_at = node.fault_drain->since + fault_drain_least;
+  if (was_seen_to(node) || free_at <= now) return "about to take jobs again";
+  return "fixed; takes jobs again in " + duration_text(free_at - now);
 }
 
 std::string fault_text(const NodeFaulted& fault) {

@@ -16,9 +16,11 @@ namespace muster {
 namespace {
 
 void fail(Turn& turn, const Job& job, const Attempt& attempt, const NodeId& node,
-          const std::string& what) {
-  turn.decide(StopBegun{job.id, attempt.id, StopReason::start_failed, node.value + what,
-                        job.spec.muster.stop.grace, node});
+          const std::string& what, bool lasting = false) {
+  StopBegun why{job.id, attempt.id, StopReason::start_failed, node.value + what,
+                job.spec.muster.stop.grace, node};
+  why.lasting = lasting;
+  turn.decide(std::move(why));
 }
 
 bool wants_ports(const State& state, const Job& job, const Attempt& attempt) {
@@ -47,7 +49,7 @@ void stage(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
   for (const AttemptNode& node : attempt.nodes) {
     all_staged = all_staged && node.staged;
     if (const auto what = staging_trouble(turn, node, since)) {
-      return fail(turn, job, attempt, node.id, *what);
+      return fail(turn, job, attempt, node.id, *what, node.staged && node.staged->lasting);
     }
   }
   if (!all_staged) return;
@@ -86,7 +88,8 @@ void start(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
     if (!node.is_active()) continue;
     if (!node.started && !silent) silent = &node;
     if (!node.started || node.started->error.empty()) continue;
-    return fail(turn, job, attempt, node.id, " did not start its ranks: " + node.started->error);
+    return fail(turn, job, attempt, node.id, " did not start its ranks: " + node.started->error,
+                node.started->lasting);
   }
   if (!silent || !turn.moment.reached(since + start_limit)) return;
   fail(turn, job, attempt, silent->id,

@@ -33,10 +33,28 @@ bool is_class_of_nodes(FailureClass failure_class) {
          failure_class == FailureClass::hang;
 }
 
-// A start that failed may be the job's own doing: see remember_bad_start.
-bool speaks_against_node(const AttemptCause& cause) {
-  return cause.reason != StopReason::start_failed && cause.first_node &&
-         is_class_of_nodes(cause.failure_class);
+// Only the program's own words speak of its node: a wrong host name reads like a broken resolver.
+bool is_hearsay(const AttemptCause& cause) {
+  return cause.failure_class == FailureClass::infra && cause.rules.rule;
+}
+
+bool is_echo(const AttemptCause& cause) {
+  return cause.rules.rule && cause.rules.rule->cascade;
+}
+
+// It may be the job's own doing, as long as the job has not worked elsewhere.
+bool needs_proof(const AttemptCause& cause) {
+  return cause.reason == StopReason::start_failed || is_hearsay(cause);
+}
+
+bool may_be_the_nodes(const AttemptCause& cause) {
+  return cause.first_node && is_class_of_nodes(cause.failure_class) && !is_echo(cause);
+}
+
+// With the node or what it does in place of the one that the cause is about.
+bool works(const Attempt& attempt, const AttemptCause& cause) {
+  if (is_ending(attempt)) return true;
+  return phase_of<Running>(attempt) && (!is_hearsay(cause) || attempt.stepped_at);
 }
 
 // ---- setting nodes aside ----------------------------------------------------------------------
@@ -136,14 +154,16 @@ bool has_evidence_of(const Node& node, const JobId& job) {
 
 void remember_failure(Turn& turn, const Job& job, const Attempt& attempt,
                       const AttemptCause& cause) {
-  if (!speaks_against_node(cause) || was_left_alone(attempt, *cause.first_node)) return;
+  if (!may_be_the_nodes(cause) || needs_proof(cause)) return;
+  if (was_left_alone(attempt, *cause.first_node)) return;
   remember(turn, job, *cause.first_node, {job.id, turn.moment.now(), cause.sentence});
 }
 
-void remember_bad_start(Turn& turn, const Job& job, const Attempt& attempt) {
-  if (job.past.empty() || !phase_of<Running>(attempt)) return;
+void remember_proven(Turn& turn, const Job& job, const Attempt& attempt) {
+  if (job.past.empty()) return;
   const PastAttempt& past = job.past.back();
-  if (past.cause.reason != StopReason::start_failed || !past.cause.first_node) return;
+  if (!may_be_the_nodes(past.cause) || !needs_proof(past.cause)) return;
+  if (!works(attempt, past.cause)) return;
   const NodeId& id = *past.cause.first_node;
   const Node* node = find_node(turn.state, id);
   if (!node || find_node(attempt, id) || has_evidence_of(*node, job.id)) return;

@@ -28,7 +28,8 @@ bool is_set_aside(const Node& node, Moment& moment);
 void remember_failure(Turn& turn, const Job& job, const Attempt& attempt,
                       const AttemptCause& cause);
 
-// Ranks run now elsewhere that could not be started on a node before: it was the node.
-void remember_bad_start(Turn& turn, const Job& job, const Attempt& attempt);
+// The job works elsewhere after it could not be started on a node, or failed there by its own word
+// alone: it was the node.
+void remember_proven(Turn& turn, const Job& job, const Attempt& attempt);
 
 }  // namespace muster

@@ -71,6 +71,12 @@ Reaction default_action(const AttemptCause& cause) {
   return Reaction::backoff;
 }
 
+// The job could not be started, and that is its own doing: whatever its settings say of its
+// program's failures, it would not start the next time either.
+bool is_lasting(const AttemptCause& cause) {
+  return cause.reason == StopReason::start_failed && cause.failure_class == FailureClass::user;
+}
+
 // A built-in rule does not stop for good what has worked, unless it would do the same again.
 Reaction built_in_action(const AttemptCause& cause, Reaction action) {
   const bool worked = cause.made_progress && cause.failure_class != FailureClass::divergence;
@@ -79,6 +85,7 @@ Reaction built_in_action(const AttemptCause& cause, Reaction action) {
 
 // The job's and the site's rules, then the job's word on the class, then what muster ships.
 Verdict verdict_on(const Job& job, const AttemptCause& cause) {
+  if (is_lasting(cause)) return {Reaction::stop, false};
   const auto& rule = cause.rules.rule;
   const bool acts = rule && rule->action;
   if (acts && rule->origin != RuleOrigin::built_in) return {*rule->action, true};

@@ -40,6 +40,7 @@ void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopB
     if (may_still_run(turn.state, job, node)) cause.unproven.push_back(node.id);
   }
   remember_failure(turn, job, attempt, cause);
+  if (cause.succeeded) remember_proven(turn, job, attempt);
   turn.decide(AttemptEnded{job.id, attempt.id, std::move(cause), attempt.newest_checkpoint});
 }
 

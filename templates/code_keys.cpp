@@ -1,6 +1,7 @@
 // What a job runs with: `code`, `environment_variables`, `services`.
 #include <algorithm>
 
+#include "scheduler/model/exec_limit.h"
 #include "templates/command_job.h"
 #include "templates/path_form.h"
 #include "templates/spelling.h"
@@ -161,6 +162,12 @@ void read_environment_variables(const Value& value, JobSpec& spec) {
       each.error(quoted(each.key()) + " is not the name of an environment variable");
     } else if (is_rank_variable(each.key())) {
       each.warning("hides the variable that muster sets on every rank");
+    }
+    const auto found = spec.environment_variables.find(each.key());
+    if (found != spec.environment_variables.end() &&
+        found->first.size() + found->second.size() + 2 > exec_string_limit_bytes) {
+      each.error("has " + std::to_string(found->second.size()) +
+                 " bytes: the kernel passes on at most 128 KiB in one variable; pass it in a file");
     }
     note_null_word(each);
     if (!note_other_reading(each) && each.is_scalar() && !looks_like_text(each.node())) {

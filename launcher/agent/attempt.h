@@ -127,6 +127,7 @@ class LocalAttempt {
   Status launch_mpi();
   Status write_mpi_rank(const RankLaunch& rank);
   Result<std::vector<std::string>> shell_command(const Environment& environment) const;
+  Status check_lengths(const std::vector<std::string>& argv, const Environment& environment);
   RankSetting setting() const;
   std::optional<std::string> group_path() const;
   void rank_started(RankId rank, pid_t pid);
@@ -146,6 +147,7 @@ class LocalAttempt {
   std::optional<StartRanks> start_;
   DataPaths paths_;
   std::string start_error_;
+  bool fails_everywhere_ = false;  // start_error_ is the job's own doing
   std::map<RankId, LocalRank> ranks_;
   std::optional<pid_t> mpirun_;
   std::map<std::string, RemoteDaemon> remote_daemons_;  // by command

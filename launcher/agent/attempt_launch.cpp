@@ -53,7 +53,7 @@ void LocalAttempt::start(const StartRanks& request) {
     Status launched = stop_.is_idle() ? launch() : Error{"the attempt was stopped before"};
     if (!launched) start_error_ = launched.error().message;
   }
-  site_.line.send(StartDone{key_.job, key_.attempt, start_error_, layout_.job});
+  site_.line.send(StartDone{key_.job, key_.attempt, start_error_, layout_.job, fails_everywhere_});
   read_exit_log();
 }
 
@@ -122,11 +122,20 @@ Result<std::vector<std::string>> LocalAttempt::shell_command(const Environment& 
   return Error{"neither bash nor sh was found on this node: install bash"};
 }
 
+Status LocalAttempt::check_lengths(const std::vector<std::string>& argv,
+                                   const Environment& environment) {
+  const std::string why = lasting_hindrance(argv, environment);
+  if (why.empty()) return Done{};
+  fails_everywhere_ = true;
+  return Error{why};
+}
+
 Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   SpawnRequest request;
   request.environment = rank_environment(setting(), rank, base_environment(site_.environment));
   auto argv = shell_command(request.environment);
   if (!argv) return argv.error();
+  if (Status fits = check_lengths(*argv, request.environment); !fits) return fits.error();
   request.argv = std::move(*argv);
   request.directory = layout_.code;
   request.group = group_path();
@@ -149,6 +158,7 @@ Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
   file.environment = rank_environment(setting(), rank, base_environment(site_.environment));
   auto argv = shell_command(file.environment);
   if (!argv) return argv.error();
+  if (Status fits = check_lengths(*argv, file.environment); !fits) return fits.error();
   file.argv = std::move(*argv);
   if (path_exists(layout_.mpi_shared_memory)) {
     add_missing(file.environment,

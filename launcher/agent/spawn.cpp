@@ -10,18 +10,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 
 #include "launcher/agent/system_error_text.h"
 #include "launcher/os/fd.h"
+#include "scheduler/model/exec_limit.h"
 
 namespace muster {
 
 namespace {
 
-// The kernel takes at most 32 pages for one argument or variable, its final NUL included.
-constexpr std::size_t string_limit_bytes = 131072;
+// Of all strings together the kernel takes a quarter of the stack's limit, and at most this.
+constexpr std::size_t strings_most_bytes = 6u << 20;
+constexpr std::size_t strings_margin_bytes = 4096;  // the program's own path, what is passed beside
 
 struct PreparedExec {
   std::string program;
@@ -30,20 +33,10 @@ struct PreparedExec {
   std::vector<char*> envp;
 };
 
-Result<Done> check_lengths(const SpawnRequest& request) {
-  for (const auto& [name, value] : request.environment) {
-    if (name.size() + value.size() + 2 > string_limit_bytes) {
-      return Error{"the environment variable " + name + " has " + std::to_string(value.size()) +
-                   " bytes: the kernel passes on at most 128 KiB in one variable"};
-    }
-  }
-  for (const std::string& argument : request.argv) {
-    if (argument.size() + 1 > string_limit_bytes) {
-      return Error{"the command has " + std::to_string(argument.size()) +
-                   " bytes: the kernel passes on at most 128 KiB, put it into a script file"};
-    }
-  }
-  return Done{};
+std::size_t strings_limit_bytes() {
+  const long limit = ::sysconf(_SC_ARG_MAX);
+  const auto bytes = limit > 0 ? static_cast<std::size_t>(limit) : exec_string_limit_bytes;
+  return std::min(bytes, strings_most_bytes) - strings_margin_bytes;
 }
 
 // A child on its way to its program. `error` is seen by the agent too: why it did not get there.
@@ -155,9 +148,34 @@ std::optional<std::string> find_program(const std::string& program, const std::s
   return {};
 }
 
+std::string lasting_hindrance(const std::vector<std::string>& argv,
+                              const std::map<std::string, std::string>& environment) {
+  std::size_t sum = 0;
+  const auto add = [&sum](std::size_t bytes) {
+    sum += bytes + sizeof(char*);
+    return bytes <= exec_string_limit_bytes;
+  };
+  for (const auto& [name, value] : environment) {
+    if (add(name.size() + value.size() + 2)) continue;
+    return "the environment variable " + name + " has " + std::to_string(value.size()) +
+           " bytes: the kernel passes on at most 128 KiB in one variable";
+  }
+  for (const std::string& argument : argv) {
+    if (add(argument.size() + 1)) continue;
+    return "the command has " + std::to_string(argument.size()) +
+           " bytes: the kernel passes on at most 128 KiB, put it into a script file";
+  }
+  if (sum <= strings_limit_bytes()) return {};
+  return "command and environment variables have " + std::to_string(sum) +
+         " bytes together: the kernel passes on at most " + std::to_string(strings_limit_bytes()) +
+         ", pass what is long in a file";
+}
+
 Result<pid_t> spawn(const SpawnRequest& request) {
   check(!request.argv.empty(), "spawn needs a program");
-  if (const auto fits = check_lengths(request); !fits) return fits.error();
+  if (const std::string why = lasting_hindrance(request.argv, request.environment); !why.empty()) {
+    return Error{why};
+  }
   const auto path = request.environment.find("PATH");
   auto program = find_program(request.argv[0],
                               path != request.environment.end() ? path->second : "/usr/bin:/bin");

@@ -24,6 +24,11 @@ struct SpawnRequest {
   std::optional<std::string> group{};  // directory of a control group, as far as that works
 };
 
+// Why no machine would run this, however often it is asked: what the kernel takes in one argument
+// or variable, and in all of them together, is limited everywhere. Empty: it would.
+std::string lasting_hindrance(const std::vector<std::string>& argv,
+                              const std::map<std::string, std::string>& environment);
+
 // The process has exec'd when this returns a pid.
 Result<pid_t> spawn(const SpawnRequest& request);
 

@@ -109,7 +109,8 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   } else if (const auto* started = std::get_if<StartDone>(&message)) {
     observe_if_ours(
         node, *started,
-        NodeStarted{started->job, started->attempt, node, started->error, started->directory});
+        NodeStarted{started->job, started->attempt, node, started->error, started->directory,
+                    started->lasting});
   } else if (const auto* members = std::get_if<MembersSet>(&message)) {
     observe_if_ours(
         node, *members,
@@ -148,7 +149,7 @@ void AgentInbox::clean(const NodeId& node, const AttemptClean& clean) {
   const HeldBy held{node, clean.job, clean.attempt};
   if (clearing_.contains(held) || outlets_.is_over(node, clean.job, clean.attempt)) {
     if (!clean.unkillable.empty()) return;
-    pool_.send(node, ForgetAttempt{clean.job, clean.attempt, false});
+    pool_.send(node, ForgetAttempt{clean.job, clean.attempt});
     if (clearing_.erase(held) != 0) outlets_.cleared_away();
     return;
   }

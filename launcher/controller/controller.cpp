@@ -59,7 +59,7 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
              }}),
       sender_(timers, settings_.home, pool_,
               {[this](const NodeWork& work, const std::string& error) {
-                 observe(NodeStaged{work.job, work.attempt, work.node, error});
+                 observe(NodeStaged{work.job, work.attempt, work.node, error, !error.empty()});
                },
                [this](StagingSeen seen) { observe(std::move(seen)); }},
               settings_.secret_key),

@@ -6,6 +6,7 @@
 
 #include "launcher/controller/link_silence.h"
 #include "scheduler/breaker_name.h"
+#include "scheduler/fault_drain.h"
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
 #include "scheduler/remedy_runs.h"
@@ -38,6 +39,7 @@ void tell_memory(NodeLine& line, const State& state, const Node& node, Time now)
     line.unfit = node.fault_drain->fault;
     line.unfit_reason = node.fault_drain->reason;
     line.unfit_since = node.fault_drain->since;
+    line.next_look = next_look_text(node, now);
   }
   line.remedies = node.remedies;
   line.not_remedied = remedy_hindrance(state, node).value_or("");

@@ -77,6 +77,8 @@ ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
     // Records tell of resets and reboots that muster carries out, and targets with which commands.
     "",
     // The breaker of a check is one of a target's: its records name target and nodes.
+    "",
+    // Records say of a start that failed that it was the job's own doing.
     ""};
 
 static_assert(std::size(migrations) == store_version);

@@ -23,6 +23,11 @@ constexpr Milliseconds progress_interval{60'000};
 // An agent tries for a minute to end what the kernel holds, and it looks at every process for that.
 constexpr Milliseconds ask_again_interval{60'000};
 
+// What a job was submitted with lies here alone: no node and no later try can do without it.
+Error gone(const Error& why) {
+  return Error{why.message + "; what the job was submitted with is gone here, so submit it again"};
+}
+
 std::string key_of(const State& state, const NodeWork& work) {
   std::string key = work.job.value + "/" + std::to_string(work.attempt.value) + "/" +
                     std::to_string(work.work.index());
@@ -145,7 +150,7 @@ void WorkSender::send_stage(const NodeWork& work) {
     auto loaded = load_trees(home_.trees(work.job));
     if (!loaded) {
       trees_.erase(work.job);
-      staging_.over(work, loaded.error().message);
+      staging_.over(work, gone(loaded.error()).message);
       return;
     }
     const auto size = encode(StageTrees{work.job, work.attempt, *loaded}).size();
@@ -232,7 +237,7 @@ Status WorkSender::feed(const NodeId& node, Feed& feed) {
          connection->queued_bytes() < feed_window_bytes) {
     const std::string& hash = feed.hashes.front();
     const auto piece = blobs_->read(hash, feed.offset, piece_bytes);
-    if (!piece) return piece.error();
+    if (!piece) return gone(piece.error());
     const bool last = piece->size() < piece_bytes;
     connection->send(BlobData{hash, feed.offset, last}, *piece);
     feed.offset += static_cast<std::int64_t>(piece->size());

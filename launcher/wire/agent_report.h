@@ -158,6 +158,7 @@ struct StartDone {
   AttemptId attempt;
   std::string error;
   std::string directory{};  // of the job, with outputs/ and logs/ in it
+  bool lasting = false;     // the error is the job's own doing: it would be the same on any node
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -165,6 +166,7 @@ struct StartDone {
     visit("attempt", self.attempt);
     visit("error", self.error);
     visit("directory", self.directory);
+    visit("lasting", self.lasting);
   }
 };
 

@@ -282,6 +282,7 @@ struct NodeLine {
   std::optional<NodeFault> unfit{};      // the one that keeps new jobs from it
   std::string unfit_reason{};
   std::optional<Time> unfit_since{};
+  std::string next_look{};  // when an unfit node is looked at again
   std::string remedy{};  // "is being reset", "is rebooting", by muster; empty: neither
   std::optional<Time> remedy_since{};
   std::vector<RemedyTry> remedies{};  // of the last day, the newest last
@@ -311,6 +312,7 @@ struct NodeLine {
     visit("unfit", self.unfit);
     visit("unfit_reason", self.unfit_reason);
     visit("unfit_since", self.unfit_since);
+    visit("next_look", self.next_look);
     visit("remedy", self.remedy);
     visit("remedy_since", self.remedy_since);
     visit("remedies", self.remedies);

@@ -239,6 +239,7 @@ struct StopBegun {
   std::optional<NodeId> blamed{};  // the node that the sentence is about
   Milliseconds grace_max{0};  // how far the grace may grow while a checkpoint does; 0: not at all
   bool in_doubt = false;      // what the blamed node computed may be wrong
+  bool lasting = false;       // the job's own doing: no node is blamed, and no other try is made
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -250,6 +251,7 @@ struct StopBegun {
     visit("blamed", self.blamed);
     visit("grace_max", self.grace_max);
     visit("in_doubt", self.in_doubt);
+    visit("lasting", self.lasting);
   }
 };
 

@@ -180,7 +180,8 @@ struct NodeStaged {
   JobId job;
   AttemptId attempt;
   NodeId node;
-  std::string error;  // empty: done
+  std::string error;     // empty: done
+  bool lasting = false;  // the job's own doing: no node and no later try would do better
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -188,6 +189,7 @@ struct NodeStaged {
     visit("attempt", self.attempt);
     visit("node", self.node);
     visit("error", self.error);
+    visit("lasting", self.lasting);
   }
 };
 
@@ -218,6 +220,7 @@ struct NodeStarted {
   NodeId node;
   std::string error;
   std::string directory{};  // of the job on the node, with outputs/ and logs/ in it
+  bool lasting = false;     // as of NodeStaged
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -226,6 +229,7 @@ struct NodeStarted {
     visit("node", self.node);
     visit("error", self.error);
     visit("directory", self.directory);
+    visit("lasting", self.lasting);
   }
 };
 

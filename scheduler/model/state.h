@@ -257,6 +257,7 @@ struct FaultDrain {
   Time since;
   NodeFault fault;
   std::string reason;
+  bool rebooted = false;  // the host, since: somebody has seen to it, and a pass is no mood
 };
 
 // A reset or reboot that goes on:  RemedyBegun -> (RemedyEnded) -> RemedyOver

@@ -173,3 +173,19 @@ TEST_CASE("the report of a job that waits has nulls where nothing is known") {
   compare_report("report_queued.json",
                  report_document(waiting, {records, {}}, "/d").dump(2) + "\n");
 }
+
+TEST_CASE("a job whose restarts are exhausted keeps its program's own code in the report") {
+  AttemptEnded ended = first_end();
+  ended.cause.first_rank.reset();
+  ended.cause.status = {3, 0};
+  std::vector<Record> records = story();
+  const auto is_end = [](const Record& record) { return record_as<AttemptEnded>(record); };
+  records.erase(std::find_if(records.begin(), records.end(), is_end), records.end());
+  decide_at(records, 4000, ended);
+  decide_at(records, 4000, JobEnded{job, JobEndState::failed, 93, "twice in the same way"});
+  JobRow failed = row();
+  failed.exit_code = 93;
+  const Document report = report_document(failed, {records, {}}, "/d");
+  CHECK(report["exit_code"] == 93);
+  CHECK(report["program_exit"] == Document{{"code", 3}, {"signal", nullptr}});
+}

@@ -365,3 +365,54 @@ TEST_CASE("two GPUs of one node are two boards, also without serials") {
   tell(bench, 1, {fault});
   CHECK(node(bench, 1).fault_drain->fault.remedy == Remedy::reset);
 }
+
+TEST_CASE("of several faults a node is drained for the one that stops jobs, then the heaviest") {
+  Bench bench;
+  bench.link_all(1);
+  NodeFault light = xid(63, bench.now, false);
+  light.remedy = Remedy::reset;
+  NodeFault heavy = xid(79, bench.now, false);
+  heavy.remedy = Remedy::rma;
+  NodeFault stopping = xid(95, bench.now, true);
+  stopping.remedy = Remedy::drain;
+  std::vector<NodeFault> faults;
+  std::string drained_for;
+  SECTION("the heavier one, whichever is told first") {
+    faults = GENERATE_COPY(std::vector{light, heavy}, std::vector{heavy, light});
+    drained_for = heavy.id;
+  }
+  SECTION("the one that stops jobs, whichever is told first") {
+    faults = GENERATE_COPY(std::vector{heavy, stopping}, std::vector{stopping, heavy});
+    drained_for = stopping.id;
+  }
+  SECTION("none that does not call for a drain") {
+    heavy.enforced = false;
+    faults = {heavy, light};
+    drained_for = light.id;
+  }
+  tell(bench, 1, faults);
+  REQUIRE(node(bench, 1).fault_drain);
+  CHECK(node(bench, 1).fault_drain->fault.id == drained_for);
+}
+
+TEST_CASE("a node that was rebooted takes jobs again when its agent has looked at it") {
+  Bench bench;
+  bench.link(1, 1, 1);
+  tell(bench, 1, {xid(79, bench.now)});
+  REQUIRE(node(bench, 1).fault_drain);
+  CHECK(next_look_text(node(bench, 1), bench.now) == "looked at every 2 min until it is fixed");
+  bench.pass(Seconds{30});
+  bench.unlink(1);
+  CHECK(next_look_text(node(bench, 1), bench.now) == "looked at again when it answers");
+  const bool rebooted = GENERATE(true, false);
+  bench.link(1, 2, rebooted ? 2 : 1);
+  CHECK(next_look_text(node(bench, 1), bench.now) == "being looked at again");
+  bench.pass(Seconds{30});
+  REQUIRE(node(bench, 1).fault_drain);
+  tell(bench, 1, {});
+  CHECK(node(bench, 1).fault_drain.has_value() == !rebooted);
+  if (rebooted) return;
+  CHECK(next_look_text(node(bench, 1), bench.now) == "fixed; takes jobs again in 4 min");
+  bench.pass(Seconds{240});
+  CHECK(!node(bench, 1).fault_drain);
+}

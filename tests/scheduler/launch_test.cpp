@@ -64,6 +64,32 @@ TEST_CASE("a node that cannot be prepared ends the attempt without touching the 
   CHECK(bench.last<RetryScheduled>()->avoid == std::vector<NodeId>{NodeId{"h02"}});
 }
 
+TEST_CASE("what no node could do better ends the job at once, and no node is blamed") {
+  Bench bench;
+  auto job = a_job().on_nodes(2);
+  job.spec().muster.class_actions["user"] = Reaction::retry;
+  bench.submit(job);
+  bench.link_all(4);
+  SECTION("a file of the job is gone from the controller") {
+    obey_until<Staging>(bench);
+    bench.observe(NodeStaged{JobId{"train"}, AttemptId{0}, NodeId{"h02"}, "a blob is gone", true});
+  }
+  SECTION("its variables are longer than the kernel takes") {
+    obey_until<Starting>(bench);
+    bench.observe(
+        NodeStarted{JobId{"train"}, AttemptId{0}, NodeId{"h02"}, "too long", "/jobs", true});
+    bench.obey();
+  }
+  const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
+  CHECK(cause.failure_class == FailureClass::user);
+  CHECK(!cause.first_node);
+  CHECK(bench.count<RetryScheduled>() == 0);
+  CHECK(bench.count<NodeSuspected>() == 0);
+  REQUIRE(bench.last<JobEnded>());
+  CHECK(bench.last<JobEnded>()->exit_code == 92);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("h02"));
+}
+
 TEST_CASE("a node whose staging stalls is given up after 20 minutes and avoided") {
   Bench bench;
   bench.submit(a_job().on_nodes(2));

@@ -197,3 +197,68 @@ TEST_CASE("a start that failed counts against the node only when it succeeds els
   REQUIRE(node(bench, 1).evidence.size() == 1);
   CHECK_THAT(node(bench, 1).evidence[0].what, ContainsSubstring("too many files"));
 }
+
+TEST_CASE("words that may be the echo of another's failure speak against no node") {
+  Bench bench;
+  const bool alone = GENERATE(false, true);
+  bench.start(a_job().on_nodes(alone ? 1 : 3).of_cluster(6));
+  bench.exit_rank(0, {1, 0}, {}, "train",
+                  "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/"
+                  "transport/tcp/pair.cc:144] no error");
+  bench.obey();
+  const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
+  CHECK(cause.failure_class == FailureClass::infra);
+  CHECK(cause.first_node.has_value() == alone);
+  CHECK(bench.last<RetryScheduled>()->avoid.empty() == !alone);
+  bench.pass(Seconds{600});
+  bench.obey();
+  bench.progress(1);
+  CHECK(bench.count<NodeSuspected>() == 0);
+}
+
+TEST_CASE("peers of a rank that returned early are struck nowhere") {
+  Bench bench;
+  bench.start(a_job().on_nodes(4).of_cluster(8));
+  bench.exit_rank(0, {0, 0}, Milliseconds{900});
+  for (int rank = 1; rank < 4; ++rank) {
+    bench.exit_rank(rank, {1, 0}, Milliseconds{600 - 200 * (rank - 1)}, "train",
+                    "RuntimeError: Connection closed by peer [10.0.0.1]:39841");
+  }
+  bench.obey();
+  CHECK(!bench.last<AttemptEnded>()->cause.first_node);
+  CHECK(bench.count<NodeSuspected>() == 0);
+}
+
+TEST_CASE("several ranks of one node that failed by themselves name their node") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2).ranks_per_node(2).of_cluster(4));
+  for (const int rank : {2, 3}) {
+    bench.exit_rank(rank, {1, 0}, {}, "train", "RuntimeError: uncorrectable ECC error encountered");
+  }
+  bench.obey();
+  CHECK(!bench.last<AttemptEnded>()->cause.first_rank);
+  CHECK(bench.last<AttemptEnded>()->cause.first_node == NodeId{"h02"});
+  CHECK(node(bench, 2).evidence.size() == 1);
+}
+
+TEST_CASE("a program's own word on its node counts only when the job has worked elsewhere") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).of_cluster(2).no_progress_cycles(9));
+  const char* words = "socket.gaierror: [Errno -2] Name or service not known";
+  bench.fail_and_retry(0, {1, 0}, words);
+  REQUIRE(bench.is_in<Running>());
+  CHECK(bench.nodes() == Names{"h02"});
+  CHECK(bench.count<NodeSuspected>() == 0);
+  SECTION("it fails there too") {
+    bench.fail_and_retry(0, {1, 0}, words);
+    CHECK(bench.count<NodeSuspected>() == 0);
+  }
+  SECTION("it makes a step there") {
+    bench.progress(1);
+    CHECK(node(bench, 1).evidence.size() == 1);
+  }
+  SECTION("it finishes there") {
+    bench.finish();
+    CHECK(node(bench, 1).evidence.size() == 1);
+  }
+}

@@ -44,6 +44,15 @@ TEST_CASE("an unknown key is an error with the line, a caret and a suggestion") 
         "    ^\n");
 }
 
+TEST_CASE("a variable that is longer than the kernel passes on is an error") {
+  const auto findings_with = [](std::size_t bytes) {
+    const std::string text(bytes, 'x');
+    return findings_of(job_head + "environment_variables: {BIG: " + text + "}\n");
+  };
+  CHECK_THAT(findings_with(131072 - 4), ContainsSubstring("has 131068 bytes: the kernel"));
+  CHECK_THAT(findings_with(131072 - 5), !ContainsSubstring("the kernel"));
+}
+
 TEST_CASE("every key of a command job reaches the JobSpec") {
   const ReadOptions options = in_project({{"/project/src/", ""}, {"/project/data/", ""}});
   const JobSpec spec = spec_of(R"(

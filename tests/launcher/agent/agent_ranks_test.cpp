@@ -92,6 +92,20 @@ TEST_CASE("a variable that the kernel cannot pass on is an error with its name")
   const auto done = agent.client->await<StartDone>();
   REQUIRE(done);
   CHECK_THAT(done->error, ContainsSubstring("HUGE"));
+  CHECK(done->lasting);
+}
+
+TEST_CASE("variables that are too many for the kernel together are the job's own doing") {
+  TestNode node;
+  Running agent(node);
+  auto start = a_start("true");
+  const std::string text(100'000, 'x');
+  for (int i = 0; i < 70; ++i) start.environment["V" + std::to_string(i)] = text;
+  agent.client->send(start);
+  const auto done = agent.client->await<StartDone>();
+  REQUIRE(done);
+  CHECK_THAT(done->error, ContainsSubstring("bytes together"));
+  CHECK(done->lasting);
 }
 
 TEST_CASE("output that is no text arrives as it is, in order") {
