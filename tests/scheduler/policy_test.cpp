@@ -288,3 +288,57 @@ TEST_CASE("no pause is longer than restart.max_delay, jitter included") {
   }
   CHECK(at_most > 0);
 }
+
+TEST_CASE("only two failures alike before any progress, one after the other, give up") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).restarts(9).reschedules(9).no_progress_cycles(9));
+  SECTION("the first came after progress") {
+    bench.progress(10, sealed(10));
+    bench.fail_and_retry(0, {1, 0});
+    bench.fail_and_retry(0, {1, 0});
+  }
+  SECTION("the second came after progress") {
+    bench.fail_and_retry(0, {1, 0});
+    bench.progress(10, sealed(10));
+    bench.fail_and_retry(0, {1, 0});
+  }
+  SECTION("another code") {
+    bench.fail_and_retry(0, {1, 0});
+    bench.fail_and_retry(0, {2, 0});
+  }
+  SECTION("another signal") {
+    bench.fail_and_retry(0, {0, SIGSEGV});
+    bench.fail_and_retry(0, {0, SIGBUS});
+  }
+  SECTION("another in between") {
+    for (const int code : {1, 2, 1, 2}) bench.fail_and_retry(0, {code, 0});
+  }
+  SECTION("one of them was the node's") {
+    bench.fail_and_retry(0, {1, 0}, "OSError: [Errno 28] No space left on device");
+    bench.fail_and_retry(0, {1, 0});
+  }
+  CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("the pause grows with each failure in a row, and begins again after progress") {
+  Bench bench;
+  auto job = a_job().on_nodes(1).restarts(99).no_progress_cycles(99);
+  job.spec().muster.restart.max_delay = Seconds{1000};
+  bench.start(job);
+  const RestartSettings delays = bench.job().spec.muster.restart;
+  const auto fails_with_pause = [&](int code, int in_a_row) {
+    const AttemptId attempt = bench.attempt().id;
+    bench.exit_rank(0, {code, 0});
+    bench.obey();
+    const auto pause = bench.last<RetryScheduled>()->at - bench.now;
+    CHECK(pause == with_jitter(retry_delay(delays, in_a_row), JobId{"train"}, attempt));
+    bench.pass(Seconds{1000});
+    bench.obey();
+  };
+  fails_with_pause(1, 1);
+  fails_with_pause(2, 2);
+  fails_with_pause(3, 3);
+  bench.progress(10, sealed(10, 4));
+  fails_with_pause(4, 1);
+  fails_with_pause(5, 2);
+}

@@ -158,3 +158,18 @@ TEST_CASE("a job whose gang was not fit after all stops nobody a second time") {
   bench.pass(Seconds{120});
   CHECK(stopped(bench) == Names{"cheap"});
 }
+
+TEST_CASE("what a job restarts on goes to a higher priority only when the job may be preempted") {
+  const bool is_preemptible = GENERATE(true, false);
+  const int priority = GENERATE(-1, 0, 1);
+  Bench bench;
+  auto job = a_job("restarts").on_nodes(4);
+  if (is_preemptible) job.preemptible();
+  bench.start(job);
+  bench.exit_rank(0, {1, 0}, {}, "restarts");
+  bench.obey();
+  REQUIRE(std::holds_alternative<Backoff>(bench.job("restarts").phase));
+  bench.submit(a_job("other").on_nodes(2).priority(priority));
+  const bool gets_nodes = is_preemptible && priority > 0;
+  CHECK(std::holds_alternative<Active>(bench.job("other").phase) == gets_nodes);
+}

@@ -291,3 +291,57 @@ TEST_CASE("step and generation are read from a checkpoint's directory name, or a
   CHECK(!step_of(""));
   CHECK(!step_of("/"));
 }
+
+TEST_CASE("the checkpoint on record is gone only when every node tells of older ones") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  bench.progress(100, sealed(100));
+  bench.exit_rank(0, {1, 0});
+  bench.obey();
+  bool is_gone = false;
+  SECTION("one has an older one, the other says nothing") {
+    bench.on_disk[NodeId{"h01"}] = sealed(80);
+  }
+  SECTION("all have that one") { set_disk(bench, 4, sealed(100)); }
+  SECTION("all have older ones") {
+    set_disk(bench, 4, sealed(80));
+    bench.on_disk[NodeId{"h02"}] = sealed(90);
+    is_gone = true;
+  }
+  bench.pass(Seconds{10});
+  bench.obey();
+  CHECK(resumed_step(bench) == (is_gone ? 90 : 100));
+  CHECK(launch(bench).went_back == is_gone);
+}
+
+TEST_CASE("the newer checkpoint has the higher step, then the higher generation") {
+  std::optional<CheckpointRef> best;
+  keep_newer(best, std::nullopt);
+  CHECK(!best);
+  keep_newer(best, sealed(100, 2));
+  for (const CheckpointRef& older :
+       {sealed(99, 9), sealed(100, 1), CheckpointRef{100, "/ckpt/of another program"}}) {
+    keep_newer(best, older);
+    CHECK(best->directory == sealed(100, 2).directory);
+  }
+  keep_newer(best, std::nullopt);
+  REQUIRE(best);
+  keep_newer(best, sealed(100, 3));
+  CHECK(best->directory == sealed(100, 3).directory);
+  keep_newer(best, sealed(101, 1));
+  CHECK(best->step == 101);
+}
+
+TEST_CASE("a checkpoint counts up to the step at which a later launch began") {
+  Job job;
+  job.forks = {{Epoch{3}, 50}};
+  CHECK(is_on_lineage(job, sealed(50, 2)));
+  CHECK(!is_on_lineage(job, sealed(51, 2)));
+  CHECK(is_on_lineage(job, sealed(51, 3)));
+  CHECK(is_on_lineage(job, {51, "/ckpt/of another program"}));
+  add_fork(job.forks, Epoch{4}, 70);
+  CHECK(job.forks.size() == 2);
+  add_fork(job.forks, Epoch{5}, 50);
+  REQUIRE(job.forks.size() == 1);
+  CHECK(job.forks[0].epoch == Epoch{5});
+}
