@@ -12,6 +12,7 @@
 #include "cli/terminal_text.h"
 #include "scheduler/model/exit_code.h"
 #include "templates/duration.h"
+#include "templates/set_option.h"
 #include "templates/spelling.h"
 
 namespace muster {
@@ -135,6 +136,19 @@ void Arguments::repeated(const std::string& names, std::vector<std::string>& val
 void Arguments::several(const std::string& names, std::vector<std::string>& values,
                         const std::string& help) {
   app_->add_option(names, values, help)->type_name("TEXT ...");
+}
+
+void Arguments::settings(std::vector<std::string>& values, const std::string& help,
+                         bool any_number) {
+  if (any_number) {
+    several("--set", values, help);
+  } else {
+    repeated("--set", values, help);
+  }
+  app_->get_option("--set")->check([](const std::string& text) {
+    const std::string problem = set_option_problem(text);
+    return problem.empty() ? "" : muster::quoted(text) + ": " + problem;
+  });
 }
 
 void Arguments::choice(const std::string& names, std::string& value,
@@ -301,6 +315,11 @@ std::string misfit_text(const CLI::App& verb, const std::string& word) {
   return what + muster::quoted(word) + (meant.empty() ? "" : "; " + meant);
 }
 
+std::string with_help(const CLI::App& app, const CLI::App& verb, const std::string& text) {
+  const std::string name = &verb == &app ? "" : " " + full_name(verb);
+  return printable("muster: " + text) + "\nSee: muster" + name + " --help\n";
+}
+
 // The words of a wrong line: what does not fit or is missing, and where to read on.
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* verb = chosen_verb(app);
@@ -309,8 +328,15 @@ std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
                       !verb_names(*verb).empty();
   const std::string text =
       misfit && !misfits.empty() ? misfit_text(*verb, misfits.front()) : error.what();
-  const std::string name = verb == &app ? "" : " " + full_name(*verb);
-  return printable("muster: " + text) + "\nSee: muster" + name + " --help\n";
+  return with_help(app, *verb, text);
+}
+
+// Asked for the help of a verb that does not exist; empty: of one that does.
+std::string unknown_verb(const CLI::App& app) {
+  const CLI::App* verb = chosen_verb(app);
+  const std::vector<std::string> misfits = app.remaining(true);
+  if (verb_names(*verb).empty() || misfits.empty() || misfits.front().starts_with("-")) return "";
+  return with_help(app, *verb, misfit_text(*verb, misfits.front()));
 }
 
 VerbShape shape_of(const CLI::App& app) {
@@ -342,7 +368,9 @@ ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    line.text = app.help();
+    const std::string unknown = unknown_verb(app);
+    line.text = unknown.empty() ? app.help() : unknown;
+    line.exit_code = unknown.empty() ? 0 : usage_error;
     return line;
   } catch (const CLI::ParseError& error) {
     line.text = usage_text(app, error);

@@ -45,6 +45,9 @@ class Arguments {
                 const std::string& help);
   // Once, with any number of values, and again (`--set a=1 b=2`, as `az` has it).
   void several(const std::string& names, std::vector<std::string>& values, const std::string& help);
+  // `--set a.b=value`, as `repeated`, or with `any_number` as `several`: one that no file could
+  // take is wrong usage.
+  void settings(std::vector<std::string>& values, const std::string& help, bool any_number = false);
   void choice(const std::string& names, std::string& value, const std::vector<std::string>& words,
               const std::string& help);
   // Accepted for hands that know other tools; a note says that nothing comes of it.

@@ -32,7 +32,7 @@ std::vector<std::string> groups_of(const VerbShape& shape) {
 std::string bash_case(const std::string& path, const VerbShape& verb) {
   std::string words = joined(verb.options);
   if (!verb.verbs.empty()) words = joined(names_of(verb)) + " " + words;
-  std::string text = "    '" + path + "') words='" + words + "'";
+  std::string text = "    '" + path + "') choices='" + words + "'";
   if (verb.takes_jobs) text += "; jobs=1";
   if (verb.takes_files) text += "; files=1";
   return text + " ;;\n";
@@ -51,27 +51,28 @@ std::string bash_completion(const VerbShape& shape) {
       "# muster completion for bash: source it, or write it to\n"
       "# ~/.local/share/bash-completion/completions/muster\n"
       "_muster() {\n"
-      "  local current=\"${COMP_WORDS[COMP_CWORD]}\" words='' jobs='' files=''\n"
-      "  local path=\"${COMP_WORDS[1]}\"\n"
+      "  local current=\"${COMP_WORDS[COMP_CWORD]}\" choices='' jobs='' files=''\n"
+      "  local verb=\"${COMP_WORDS[1]}\"\n"
       "  [[ ' " +
       joined(groups_of(shape)) +
-      " ' == *\" $path \"* && COMP_CWORD -gt 2 && ${COMP_WORDS[2]} != -* ]] && "
-      "path+=\" ${COMP_WORDS[2]}\"\n"
-      "  if [[ COMP_CWORD -eq 1 ]]; then path=''; fi\n"
-      "  case \"$path\" in\n"
-      "    '') words='" +
+      " ' == *\" $verb \"* && COMP_CWORD -gt 2 && ${COMP_WORDS[2]} != -* ]] && "
+      "verb+=\" ${COMP_WORDS[2]}\"\n"
+      "  if [[ COMP_CWORD -eq 1 ]]; then verb=''; fi\n"
+      "  case \"$verb\" in\n"
+      "    '') choices='" +
       joined(names_of(shape)) + "' ;;\n" + cases + "  esac\n";
   text +=
-      "  [[ -n $jobs && $current != -* ]] && words=\"$words $(" + std::string(job_names) + ")\"\n";
+      "  [[ -n $jobs && $current != -* ]] && choices+=\" $(" + std::string(job_names) + ")\"\n";
   text +=
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+      "  COMPREPLY=($(compgen -W \"$choices\" -- \"$current\"))\n"
       "  [[ -n $files ]] && COMPREPLY+=($(compgen -f -- \"$current\"))\n"
       "}\n"
       "complete -o filenames -F _muster muster\n";
   return text;
 }
 
-// zsh runs bash's function: one script to keep right.
+// zsh runs bash's function: one script to keep right. Its variables have no name that zsh gives a
+// meaning to: `path` is $PATH there, `words` the line that is completed.
 std::string zsh_completion(const VerbShape& shape) {
   return "#compdef muster\nautoload -U +X bashcompinit && bashcompinit\n" + bash_completion(shape);
 }

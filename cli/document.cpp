@@ -1,10 +1,12 @@
 #include "cli/document.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cli/exit_status.h"
 #include "cli/query.h"
+#include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
 #include "templates/spelling.h"
@@ -112,9 +114,49 @@ std::string tsv_text(const Document& value) {
   return out;
 }
 
+std::string heading_of(std::string key) {
+  for (char& c : key) c = c == '_' ? ' ' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return key;
+}
+
+std::vector<std::string> keys_of(const Document& rows) {
+  std::vector<std::string> keys;
+  for (const Document& row : rows) {
+    for (const auto& [key, value] : row.items()) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+bool are_all(const Document& rows, bool (Document::*is)() const noexcept) {
+  return rows.is_array() && !rows.empty() &&
+         std::all_of(rows.begin(), rows.end(), [is](const Document& row) { return (row.*is)(); });
+}
+
+// Objects have headings: their keys. Other results are lines of values.
+std::string table_text(const Document& value) {
+  const Document rows = value.is_object() ? Document::array({value}) : value;
+  if (!are_all(rows, &Document::is_object)) return tsv_text(value);
+  const std::vector<std::string> keys = keys_of(rows);
+  if (keys.empty()) return "";
+  std::vector<std::string> headings;
+  for (const std::string& key : keys) headings.push_back(heading_of(key));
+  Table table(headings);
+  for (const Document& row : rows) {
+    std::vector<std::string> cells;
+    for (const std::string& key : keys) {
+      cells.push_back(row.contains(key) ? tsv_cell(row[key]) : "");
+    }
+    table.add(std::move(cells));
+  }
+  return table.text(is_terminal(Stream::out) ? terminal_width(Stream::out) : 0, false);
+}
+
 std::string text_in_form(const Document& document, OutputFormat form) {
   if (form == OutputFormat::json) return json_text(document, 2) + "\n";
   if (form == OutputFormat::none) return "";
+  if (form == OutputFormat::table) return table_text(document);
   if (form != OutputFormat::yaml) return tsv_text(document);
   std::string out;
   append_yaml(document, "", out);

@@ -15,8 +15,8 @@ using Document = nlohmann::ordered_json;
 // Whether the result should be a table for people: `print_document` is for everything else.
 bool wants_table(const CommonOptions& common);
 
-// The text of the result in the chosen form (`table` counts as `tsv`, for a queried part). A query
-// that finds nothing gives null and a notice; the Error: it is no query.
+// The text of the result in the chosen form (as a table objects have headings, other values stand
+// one a line). A query that finds nothing gives null and a notice; the Error: it is no query.
 Result<std::string> document_text(const Document& document, const CommonOptions& common);
 
 // As JSON on one line, without its end.

@@ -14,8 +14,10 @@
 #include "cli/exit_status.h"
 #include "cli/find_job.h"
 #include "cli/interrupt.h"
+#include "cli/missing_program.h"
 #include "cli/submission.h"
 #include "cli/terminal.h"
+#include "cli/terminal_text.h"
 #include "cli/time_text.h"
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
@@ -195,6 +197,19 @@ Result<DrillFacts> gather(const Home& home, const Ended& ended) {
   return facts;
 }
 
+// What became of the job of a drill that failed, in short.
+void tell_story(const Home& home, const JobId& job, const CommonOptions& common) {
+  const auto found = open_job(home, job.value);
+  const auto records = found ? found->store->records_of(job) : found.error();
+  if (!records) return;
+  notice("what happened (muster explain --brief " + job.value + "):", common);
+  std::vector<std::string> lines = explain_text(*records, true);
+  lines.push_back(missing_program_text(*records, find_here));
+  for (const std::string& line : lines) {
+    if (!line.empty()) write_all(Stream::err, printable(line) + "\n");
+  }
+}
+
 int told(const Error& error, const CommonOptions& common) {
   complain(error.message, common);
   return error.message.starts_with("interrupted") ? interrupted : plain_failure;
@@ -207,8 +222,9 @@ int run_calmly(const Home& home, const Drill& drill, const std::string& name,
   const Submitted calm = submit(home, drill, name, common);
   if (!calm.job) return calm.exit_code;
   const auto ended = DrilledRun(home, *calm.job, common, drill.limit).calm();
+  if (ended && ended->exit_code == 0) return 0;
+  tell_story(home, *calm.job, common);
   if (!ended) return told(ended.error(), common);
-  if (ended->exit_code == 0) return 0;
   complain("the undisturbed run " + name + " " + ended->state + ": " + ended->reason +
                "; a drill needs a job that works when it is left alone",
            common);
@@ -234,12 +250,14 @@ DrillOutcome play(const Drill& drill, const DrillOptions& options,
   DrillHands hands({home, *submitted.job, common, sandbox}, dice);
   const auto ended = DrilledRun(home, *submitted.job, common, drill.limit)
                          .disturbed(drill.steps, hands, dice, report.steps);
+  if (!ended) tell_story(home, *submitted.job, common);
   if (!ended) return {std::nullopt, told(ended.error(), common)};
   auto facts = gather(home, *ended);
   if (!facts) return {std::nullopt, told(facts.error(), common)};
   if (!report.calm_job.empty()) facts->calm = home.job(JobId{report.calm_job});
   report.verdicts = judge(drill.expect, *facts);
   const int exit_code = report.passed() ? 0 : plain_failure;
+  if (exit_code != 0) tell_story(home, *submitted.job, common);
   return {std::move(report), exit_code};
 }
 

@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include "cli/ensure_controller.h"
+#include "cli/find_job.h"
 #include "cli/follow_display.h"
 #include "cli/interrupt.h"
 #include "cli/log_tail.h"
 #include "cli/time_text.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/summary.h"
 
 namespace muster {
 
@@ -25,6 +27,16 @@ bool muster_stopped_it(const Ended& ended) {
   const auto code = static_cast<ExitCode>(ended.exit_code);
   return code == ExitCode::canceled || code == ExitCode::preempted_saved ||
          code == ExitCode::preempted_unsaved || code == ExitCode::time_limit;
+}
+
+// A rank that failed by itself explains more than mpirun, which ends, and may crash, because of it.
+bool is_failed_rank_known(const Home& home, const JobId& job) {
+  const auto found = open_job(home, job.value);
+  const auto records = found ? found->store->records_of(job) : found.error();
+  if (!records) return false;
+  const JobSummary summary = summarize(*records);
+  const auto& attempts = summary.attempts;
+  return !attempts.empty() && attempts.back().cause && attempts.back().cause->first_rank;
 }
 
 class Following {
@@ -151,7 +163,8 @@ Followed Following::detached() {
 Followed Following::finished() {
   read_logs();
   display_.finish();
-  if (ended_->exit_code != 0 && !muster_stopped_it(*ended_) && logs_.attempt()) {
+  if (ended_->exit_code != 0 && !muster_stopped_it(*ended_) && logs_.attempt() &&
+      !is_failed_rank_known(home_, request_.job)) {
     const auto mpirun = home_.attempt(request_.job, *logs_.attempt()) / "mpirun.log";
     const std::string lines = last_lines_of_file(mpirun, mpirun_lines_shown);
     if (!lines.empty()) complain("mpirun said:\n" + lines, common_);

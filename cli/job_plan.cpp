@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/spec_document.h"
 #include "health/host_facts.h"
-#include "launcher/wire/record_codec.h"
 #include "scheduler/membership.h"
 #include "scheduler/rank_map.h"
 
@@ -62,8 +62,12 @@ Document ranks_document(const JobPlan& plan) {
 
 }  // namespace
 
-Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target) {
-  JobPlan plan{spec, target, eligible_nodes(spec, target), 1, {}, {}, {}};
+Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
+                          const UnavailableNodes& unavailable) {
+  JobPlan plan{spec, target, {}, {}, 1, {}, {}, {}};
+  for (const NodeId& node : eligible_nodes(spec, target)) {
+    (unavailable.contains(node) ? plan.unavailable : plan.nodes).push_back(node);
+  }
   plan.placed = nodes_placed(spec, plan.nodes.size());
   for (const RankPlace& place : ranks_of(spec, plan.placed, {})) {
     plan.ranks.push_back({place.rank, place.node_index, place.local_rank});
@@ -94,12 +98,16 @@ std::set<RankId> ranks_of_node(const JobSpec& spec, const AttemptSummary& attemp
   return ranks;
 }
 
-Document plan_document(const JobPlan& plan) {
+Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable) {
   Document out;
-  out["spec"] = Document::parse(encode_spec(plan.spec), nullptr, false);
+  out["spec"] = spec_document(plan.spec);
   out["compute"] = plan.target.name;
   out["eligible_nodes"] = Document::array();
   for (const NodeId& node : plan.nodes) out["eligible_nodes"].push_back(node.value);
+  out["unavailable_nodes"] = Document::array();
+  for (const NodeId& node : plan.unavailable) {
+    out["unavailable_nodes"].push_back({{"node", node.value}, {"why", unavailable.at(node)}});
+  }
   out["ranks"] = ranks_document(plan);
   if (plan.memory) out["memory_per_rank"] = train_memory_document(*plan.memory);
   out["staged"] = Document::array();

@@ -12,6 +12,7 @@
 #include "cli/document.h"
 #include "cli/staging.h"
 #include "cli/train_memory.h"
+#include "cli/unavailable_nodes.h"
 #include "launcher/stage/source_tree.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
@@ -35,14 +36,16 @@ struct JobPlan {
   JobSpec spec;
   ComputeTarget target;
   std::vector<NodeId> nodes;       // in the order they would be tried; free and healthy shows later
+  std::vector<NodeId> unavailable;  // of the target, and drained or not reachable now
   int placed = 1;                  // so many it would start with, were all of them free and healthy
   std::vector<PlannedRank> ranks;  // none where nodes have to count their GPUs first
   std::vector<PlannedTree> trees;
   std::optional<TrainMemory> memory;  // where the command is muster-train
 };
 
-Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target);
-Document plan_document(const JobPlan& plan);
+Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
+                          const UnavailableNodes& unavailable);
+Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable);
 
 // `processes` as AttemptSummary has it. Nothing: GPUs have not been counted, or nodes not chosen.
 std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes);

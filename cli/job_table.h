@@ -1,13 +1,20 @@
 // Jobs as lines of a table.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cli/common_options.h"
 #include "launcher/controller/store.h"
+#include "scheduler/summary.h"
 
 namespace muster {
 
-void print_job_table(const std::vector<JobRow>& rows, const CommonOptions& common);
+// How long its attempts ran, the pauses between them left out.
+Milliseconds running_time(const JobSummary& job, Time now);
+
+// As wide as the terminal. Of jobs that were restarted the journal is read.
+std::string job_table_text(const Store& store, const std::vector<JobRow>& rows,
+                           const CommonOptions& common);
 
 }  // namespace muster

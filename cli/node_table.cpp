@@ -17,6 +17,8 @@ namespace {
 
 // `status` must not hang because the controller does.
 constexpr Milliseconds patience{2000};
+// The controller's word in `remedy`.
+constexpr std::string_view rebooting = "is rebooting";
 
 std::string connect_time(const NodeLine& node) {
   if (node.profile.empty()) return "";
@@ -25,7 +27,9 @@ std::string connect_time(const NodeLine& node) {
   return elapsed_text(total);
 }
 
+// How a link of a node that muster reboots broke tells nobody anything.
 std::string link_text(const NodeLine& node) {
+  if (node.remedy == rebooting && node.link != "up") return "down: rebooting";
   constexpr std::string_view down = "down: ";
   const bool is_down = node.link.starts_with(down);
   if (node.silent) {
@@ -185,10 +189,9 @@ Table table_of_nodes(const std::vector<NodeLine>& nodes) {
   return table;
 }
 
-void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
+std::string node_table_text(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
   const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-  write_all(Stream::out,
-            table_of_nodes(nodes).text(width, wants_color(common.color, Stream::out)));
+  return table_of_nodes(nodes).text(width, wants_color(common.color, Stream::out));
 }
 
 Document nodes_document(const std::vector<NodeLine>& nodes) {

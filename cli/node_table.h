@@ -26,7 +26,8 @@ std::vector<NodeLine> nodes_if_running(const Home& home);
 void sort_by_name(std::vector<NodeLine>& nodes);
 
 Table table_of_nodes(const std::vector<NodeLine>& nodes);
-void print_node_table(const std::vector<NodeLine>& nodes, const CommonOptions& common);
+// As wide as the terminal.
+std::string node_table_text(const std::vector<NodeLine>& nodes, const CommonOptions& common);
 
 // [{name, link, host_name, gpus, job, spare, drained, drain_reason, leaves, set_aside: {reason,
 // since, until}, suspicion, evidence: [{job, at, what}], unfit, faults: [{id, check, …}], remedy:

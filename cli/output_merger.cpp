@@ -27,11 +27,12 @@ void OutputMerger::finish() {
     if (style_.terminal) state.filter.finish(rest);
     if (style_.prefix) {
       state.line += rest;
-      if (!state.line.empty()) emit_line(rank, state.line);
+      if (!state.line.empty()) end_line(rank, state.line);
     } else {
       pass(rest);
     }
   }
+  tracebacks_.finish([this](RankId rank, std::string_view line) { emit_line(rank, line); });
   if (leaves_color()) out_ += "\x1b[0m";
   if (!out_.empty()) write_(out_);
   out_.clear();
@@ -64,11 +65,15 @@ void OutputMerger::merge(RankId rank, Rank& state, std::string_view bytes) {
     const std::size_t length = whole ? newline : std::min(room, bytes.size());
     state.line += bytes.substr(0, length);
     bytes.remove_prefix(whole ? length + 1 : length);
-    emit_line(rank, state.line);
+    end_line(rank, state.line);
     state.line.clear();
   }
   if (!out_.empty()) write_(out_);
   out_.clear();
+}
+
+void OutputMerger::end_line(RankId rank, std::string_view line) {
+  tracebacks_.feed(rank, line, [this](RankId of, std::string_view text) { emit_line(of, text); });
 }
 
 void OutputMerger::emit_line(RankId rank, std::string_view line) {

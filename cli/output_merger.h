@@ -1,5 +1,6 @@
 // What ranks say, merged for one reader. One rank: its bytes as they come. Several: whole lines,
-// each with `<rank>: ` before it; a line longer than the limit is given in pieces. For a terminal
+// each with `<rank>: ` before it; a line longer than the limit is given in pieces, and a traceback
+// that came before is counted. For a terminal
 // every byte passes the TerminalFilter; otherwise bytes are not changed.
 #pragma once
 
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/repeated_traceback.h"
 #include "cli/terminal_text.h"
 #include "scheduler/model/ids.h"
 
@@ -44,11 +46,13 @@ class OutputMerger {
 
   void pass(std::string_view bytes);
   void merge(RankId rank, Rank& state, std::string_view bytes);
+  void end_line(RankId rank, std::string_view line);
   void emit_line(RankId rank, std::string_view line);
 
   Style style_;
   Write write_;
   std::map<RankId, Rank> ranks_;
+  RepeatedTraceback tracebacks_;
   std::string out_;
   bool at_line_start_ = true;
 };

@@ -7,7 +7,7 @@ namespace muster {
 
 namespace {
 
-using Arguments = std::vector<QueryValue>;
+using QueryArguments = std::vector<QueryValue>;
 
 const std::string* text(const QueryValue& value) {
   return value.get_ptr<const std::string*>();
@@ -20,26 +20,26 @@ std::size_t text_length(const std::string& text) {
   }));
 }
 
-QueryValue length(const Arguments& of) {
+QueryValue length(const QueryArguments& of) {
   if (const auto* characters = text(of[0])) return text_length(*characters);
   return of[0].is_structured() ? QueryValue(of[0].size()) : QueryValue();
 }
 
-QueryValue keys(const Arguments& of) {
+QueryValue keys(const QueryArguments& of) {
   if (!of[0].is_object()) return nullptr;
   QueryValue out = QueryValue::array();
   for (const auto& item : of[0].items()) out.push_back(item.key());
   return out;
 }
 
-QueryValue values(const Arguments& of) {
+QueryValue values(const QueryArguments& of) {
   if (!of[0].is_object()) return nullptr;
   QueryValue out = QueryValue::array();
   for (const QueryValue& value : of[0]) out.push_back(value);
   return out;
 }
 
-QueryValue contains(const Arguments& of) {
+QueryValue contains(const QueryArguments& of) {
   if (of[0].is_array()) return std::find(of[0].begin(), of[0].end(), of[1]) != of[0].end();
   const auto* whole = text(of[0]);
   const auto* part = text(of[1]);
@@ -47,21 +47,21 @@ QueryValue contains(const Arguments& of) {
   return whole->find(*part) != whole->npos;
 }
 
-QueryValue starts_with(const Arguments& of) {
+QueryValue starts_with(const QueryArguments& of) {
   const auto* whole = text(of[0]);
   const auto* part = text(of[1]);
   if (whole == nullptr || part == nullptr) return nullptr;
   return whole->starts_with(*part);
 }
 
-QueryValue ends_with(const Arguments& of) {
+QueryValue ends_with(const QueryArguments& of) {
   const auto* whole = text(of[0]);
   const auto* part = text(of[1]);
   if (whole == nullptr || part == nullptr) return nullptr;
   return whole->ends_with(*part);
 }
 
-QueryValue join(const Arguments& of) {
+QueryValue join(const QueryArguments& of) {
   const auto* glue = text(of[0]);
   if (glue == nullptr || !of[1].is_array()) return nullptr;
   std::string out;
@@ -72,14 +72,14 @@ QueryValue join(const Arguments& of) {
   return out;
 }
 
-QueryValue sort(const Arguments& of) {
+QueryValue sort(const QueryArguments& of) {
   if (!of[0].is_array()) return nullptr;
   QueryValue out = of[0];
   std::stable_sort(out.begin(), out.end(), query_less);
   return out;
 }
 
-QueryValue reverse(const Arguments& of) {
+QueryValue reverse(const QueryArguments& of) {
   if (!of[0].is_array()) return nullptr;
   QueryValue out = of[0];
   std::reverse(out.begin(), out.end());

@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "launcher/os/whole_file.h"
+#include "launcher/sandbox/account.h"
 #include "launcher/sandbox/pretend_gpus.h"
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
@@ -125,6 +126,13 @@ void say_how_to_use(const SandboxLayout& layout, const SandboxRequest& request,
   const bool is_known = layout.folder() == default_sandbox(person().uid);
   notice(count + gpus + "; muster run JOB.yml --set compute=sandbox" +
              (is_known ? "" : " --cluster " + layout.cluster_file().string()),
+         common);
+  const auto account = find_account(request.user);
+  const std::string checkout = own_checkout().string();
+  notice("hosts have /tmp, /dev/shm and " +
+             (account ? account->home.string() : "the account's home") +
+             " of their own; programs and files there are not those of this machine" +
+             (checkout.starts_with("/tmp/") ? "; " + checkout + " is shown there, read-only" : ""),
          common);
   notice("ssh -F " + layout.ssh_config().string() + " h01 goes there by hand", common);
 }

@@ -91,7 +91,40 @@ std::vector<int> Table::widths(int width) const {
   return widths;
 }
 
+// With as many columns as can be read: empty ones go first, then those with one value in all rows,
+// then from the right. The first is what people copy and the last says why: both stay.
+Table Table::fitting(int width) const {
+  Table out = *this;
+  const auto is_full = [&] {
+    const std::vector<int> widths = out.widths(0);
+    int least = gap * static_cast<int>(widths.size() - 1);
+    for (const int column : widths) least += std::min(column, narrowest);
+    return least > width;
+  };
+  const auto says = [&](std::size_t column, bool anything) {
+    const std::string& first = out.rows_.front()[column];
+    return (anything && first != "-") ||
+           std::any_of(out.rows_.begin(), out.rows_.end(),
+                       [&](const auto& row) { return row[column] != first; });
+  };
+  for (int step = 0; step < 3 && !rows_.empty(); ++step) {
+    for (std::size_t at = out.headings_.size(); at-- > 2 && is_full();) {
+      const std::size_t column = at - 1;
+      if (step < 2 && says(column, step == 0)) continue;
+      const auto index = static_cast<std::ptrdiff_t>(column);
+      out.headings_.erase(out.headings_.begin() + index);
+      for (auto& row : out.rows_) row.erase(row.begin() + index);
+    }
+  }
+  return out;
+}
+
 std::string Table::text(int width, bool color) const {
+  if (width > 0) return fitting(width).text_of(width, color);
+  return text_of(width, color);
+}
+
+std::string Table::text_of(int width, bool color) const {
   const std::vector<int> columns = widths(width);
   std::string out = inked(line(headings_, columns), Ink::bold, color) + "\n";
   for (const auto& row : rows_) out += line(row, columns) + "\n";

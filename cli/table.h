@@ -1,6 +1,6 @@
 // Columns for people. Rows are text as it comes from elsewhere: cells are made printable, aligned
 // by what they take on a terminal, and the widest flexible column gives way when the terminal is
-// narrow. Pure.
+// narrow; where that is not enough columns are left out, those that say nothing first. Pure.
 #pragma once
 
 #include <string>
@@ -20,6 +20,8 @@ class Table {
 
  private:
   std::vector<int> widths(int width) const;
+  Table fitting(int width) const;
+  std::string text_of(int width, bool color) const;
 
   std::vector<std::string> headings_;
   std::vector<std::vector<std::string>> rows_;

@@ -65,6 +65,12 @@ int terminal_width(Stream stream) {
   return 80;
 }
 
+int terminal_height(Stream stream) {
+  winsize size{};
+  if (::ioctl(descriptor(stream), TIOCGWINSZ, &size) == 0 && size.ws_row > 0) return size.ws_row;
+  return 24;
+}
+
 bool can_redraw(Stream stream) {
   return is_terminal(stream) && !is_dumb();
 }

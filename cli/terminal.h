@@ -18,6 +18,8 @@ void hold_standard_descriptors();
 bool is_terminal(Stream stream);
 // Columns of the terminal, 80 when it does not say; read anew each time, so resizing is noticed.
 int terminal_width(Stream stream);
+// Rows, 24 when it does not say.
+int terminal_height(Stream stream);
 // `auto`: on a terminal, unless NO_COLOR is set or TERM is `dumb`.
 bool wants_color(ColorChoice choice, Stream stream);
 

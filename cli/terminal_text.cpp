@@ -117,6 +117,19 @@ std::string shortened(std::string_view text, int width) {
   return out + "…";
 }
 
+std::string screenful(std::string_view text, int rows, int columns) {
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  const auto shown = lines <= rows - 1 ? lines : rows - 2;
+  std::string out;
+  for (std::ptrdiff_t i = 0; i < shown; ++i) {
+    const std::string line(text.substr(0, text.find('\n')));
+    text.remove_prefix(line.size() + 1);
+    out += (line.find('\x1b') == line.npos ? shortened(line, columns) : line) + '\n';
+  }
+  if (shown == lines) return out;
+  return out + shortened("… " + std::to_string(lines - shown) + " more lines", columns) + '\n';
+}
+
 void TerminalFilter::feed(std::string_view bytes, std::string& out) {
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);

@@ -21,6 +21,10 @@ int text_width(std::string_view text);
 // At most `width` columns of it, with `…` as the last one when something was cut.
 std::string shortened(std::string_view text, int width);
 
+// The part of `text` that a screen holds without scrolling or wrapping: lines are cut at `columns`,
+// and the last row says how many more there are. Lines that carry colours fit already.
+std::string screenful(std::string_view text, int rows, int columns);
+
 // A stream in pieces, cut anywhere. Keeps printable UTF-8, newlines, tabs and colours (SGR); drops
 // every other control sequence; a carriage return that is not part of a line end becomes a newline.
 // Holds back at most `pending_limit_bytes` between pieces, whatever arrives.

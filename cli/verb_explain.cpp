@@ -5,6 +5,7 @@
 
 #include "cli/document.h"
 #include "cli/find_job.h"
+#include "cli/missing_program.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
 #include "cli/time_text.h"
@@ -30,6 +31,8 @@ int explain_job(const std::string& typed, bool is_brief, const CommonOptions& co
   if (wants_table(common)) {
     std::string text;
     for (const std::string& one : explain_text(*records, is_brief)) text += printable(one) + "\n";
+    const std::string missing = missing_program_text(*records, find_here);
+    if (!missing.empty()) text += printable(missing) + "\n";
     write_all(Stream::out, text);
     return 0;
   }

@@ -47,7 +47,7 @@ void add_create(CommandLine& line) {
       job_group, {"create", "Queue a job; with --stream as `muster run`"}, [](Arguments& of) {
         auto options = std::make_shared<CreateOptions>();
         file_option(of, options->run.file);
-        of.several("--set", options->run.sets, "Change keys of the file: a.b=value …");
+        of.settings(options->run.sets, "Change keys of the file: a.b=value …", true);
         of.option("-n,--name", options->run.name, "Name of the job");
         of.option("-a,--save-as", options->run.save_as,
                   "Write what was queued to this file (YAML)");
@@ -65,7 +65,7 @@ void add_validate_job(CommandLine& line) {
                  auto options = std::make_shared<ValidateOptions>();
                  auto file = std::make_shared<std::string>();
                  file_option(of, *file);
-                 of.several("--set", options->sets, "Change keys before checking: a.b=value …");
+                 of.settings(options->sets, "Change keys before checking: a.b=value …", true);
                  of.choice("--for", options->dialect, {"azure"}, "Also what Azure ML would refuse");
                  return [options, file](const CommonOptions& common) {
                    options->files = {*file};
@@ -93,7 +93,7 @@ void add_render(CommandLine& line) {
     auto sets = std::make_shared<std::vector<std::string>>();
     auto dialect = std::make_shared<std::string>("azure");
     file_option(of, *file);
-    of.several("--set", *sets, "Change keys first: a.b=value …");
+    of.settings(*sets, "Change keys first: a.b=value …", true);
     of.choice("--for", *dialect, {"azure"}, "For whom");
     return
         [file, sets, dialect](const CommonOptions& common) { return render(*file, *sets, common); };

@@ -28,7 +28,7 @@ int list_jobs(const JobFilter& filter, const CommonOptions& common) {
     if (rows->empty())
       notice("no jobs match", common);
     else
-      print_job_table(*rows, common);
+      write_all(Stream::out, job_table_text(**store, *rows, common));
     return 0;
   }
   Document out = Document::array();

@@ -2,9 +2,13 @@
 #include <algorithm>
 #include <memory>
 
+#include <nlohmann/json.hpp>
+
+#include "cli/exit_status.h"
 #include "cli/find_job.h"
 #include "cli/follow.h"
 #include "cli/job_plan.h"
+#include "cli/log_document.h"
 #include "cli/output_merger.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -100,10 +104,17 @@ int print_logs(const Home& home, const JobRow& row, const Wanted& wanted,
   if (selection.tail_lines && !selection.attempt && !attempts.empty()) {
     selection.attempt = *attempts.rbegin();
   }
+  LogFollower follower(home.job(job), selection);
+  if (!wants_table(common)) {
+    LogDocument lines;
+    follower.poll([&](AttemptId attempt, RankId rank, std::string_view bytes) {
+      lines.feed(attempt, rank, bytes);
+    });
+    return print_document(lines.take(), common);
+  }
   OutputMerger merger(
       {wanted.several, is_terminal(Stream::out), wants_color(common.color, Stream::out)},
       [](std::string_view bytes) { write_all(Stream::out, bytes); });
-  LogFollower follower(home.job(job), selection);
   const bool any = follower.poll(
       [&](AttemptId, RankId rank, std::string_view bytes) { merger.feed(rank, bytes); });
   merger.finish();
@@ -114,6 +125,10 @@ int print_logs(const Home& home, const JobRow& row, const Wanted& wanted,
 }  // namespace
 
 int show_logs(const LogsOptions& options, const CommonOptions& common) {
+  if (options.follow && !wants_table(common)) {
+    return complain("-f shows output as it comes and has no -o or --query; leave -f out",
+                    usage_error, common);
+  }
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);

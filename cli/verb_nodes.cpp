@@ -74,7 +74,7 @@ int show_nodes(const CommonOptions& common) {
   if (nodes->empty())
     notice("no nodes yet: no cluster file, and no job has run", common);
   else
-    print_node_table(*nodes, common);
+    write_all(Stream::out, node_table_text(*nodes, common));
   return 0;
 }
 

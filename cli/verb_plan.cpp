@@ -6,6 +6,7 @@
 #include "cli/gate_words.h"
 #include "cli/job_check.h"
 #include "cli/job_plan.h"
+#include "cli/spec_document.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
@@ -34,33 +35,23 @@ std::string node_ranks_text(const JobPlan& plan, int node_index) {
   return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
 }
 
-// Paths that are known on the node only stand between \x01 and \x02: as the file wrote them.
-std::string shown_command(const std::string& command) {
-  std::string shown;
-  for (const char c : command) {
-    if (c == '\x01') {
-      shown += "${{";
-    } else if (c == '\x02') {
-      shown += "}}";
-    } else {
-      shown += c;
-    }
-  }
-  return printable(shown);
-}
-
 std::string wanted_nodes(const JobPlan& plan) {
   const MusterSettings& muster = plan.spec.muster;
   const std::string eligible = std::to_string(plan.nodes.size());
+  const std::string others =
+      plan.unavailable.empty()
+          ? ""
+          : "; " + std::to_string(plan.unavailable.size()) + " more not available now";
   if (!is_elastic(plan.spec)) {
-    return std::to_string(plan.spec.instance_count) + " of " + eligible + " eligible nodes";
+    return std::to_string(plan.spec.instance_count) + " of " + eligible + " eligible nodes" +
+           others;
   }
   return std::to_string(muster.nodes_min) + " to " + std::to_string(muster.nodes_max) +
-         " nodes, of " + eligible + " eligible";
+         " nodes, of " + eligible + " eligible" + others;
 }
 
 std::string heading(const JobPlan& plan) {
-  const JobSpec& spec = plan.spec;
+  const JobSpec spec = without_secrets(plan.spec);
   std::string text = "job       " + (spec.name.empty() ? "(a name is made)" : spec.name) + "\n";
   text += "target    " + plan.target.name + ": " + wanted_nodes(plan) + "\n";
   const std::string number =
@@ -68,7 +59,8 @@ std::string heading(const JobPlan& plan) {
   text += "ranks     " + number + " (" + std::string(word(spec.distribution.type)) + ")\n";
   text += "restarts  " + std::to_string(spec.muster.restart.attempts) + " in place, " +
           std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
-  text += "command   " + shown_command(spec.command) + (spec.command.ends_with('\n') ? "" : "\n");
+  text += "command   " + printable(with_expressions(spec.command)) +
+          (spec.command.ends_with('\n') ? "" : "\n");
   if (plan.memory) {
     text += "memory    " + printable(train_memory_text(*plan.memory)) + "\n";
     for (const std::string& remark : plan.memory->remarks) text += "warning   " + remark + "\n";
@@ -98,6 +90,17 @@ void print_plan(const JobPlan& plan, const CommonOptions& common) {
   write_all(Stream::out, text);
 }
 
+// A job that lacks nodes is queued and waits for them.
+void tell_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable,
+                      const CommonOptions& common) {
+  for (const NodeId& node : plan.unavailable) notice("warning: " + unavailable.at(node), common);
+  const auto least = static_cast<std::size_t>(plan.spec.muster.nodes_min);
+  if (plan.unavailable.empty() || plan.nodes.size() >= least) return;
+  notice("warning: the job would wait: it needs " + std::to_string(least) + " nodes, and " +
+             std::to_string(plan.nodes.size()) + " of " + plan.target.name + " can be had now",
+         common);
+}
+
 }  // namespace
 
 int plan_job(const RunOptions& options, const CommonOptions& common) {
@@ -112,11 +115,13 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
     if (const auto why = no_job(job->file.kind); !why.empty()) complain(why, common);
     return invalid;
   }
-  const auto plan = make_plan(job->file.spec, *job->target);
+  const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
+  const auto plan = make_plan(job->file.spec, *job->target, unavailable);
   if (!plan) {
     complain(plan.error().message, common);
     return invalid;
   }
+  tell_unavailable(*plan, unavailable, common);
   for (const PlannedTree& planned : plan->trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);
   }
@@ -126,7 +131,7 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
   if (const auto text = measured_after_failure(job->file.spec, *job->target); !text.empty()) {
     notice(text, common);
   }
-  if (!wants_table(common)) return print_document(plan_document(*plan), common);
+  if (!wants_table(common)) return print_document(plan_document(*plan, unavailable), common);
   print_plan(*plan, common);
   return 0;
 }
@@ -136,7 +141,7 @@ void add_plan(CommandLine& line) {
             [](Arguments& of) {
               auto options = std::make_shared<RunOptions>();
               of.argument("FILE", options->file, "Job file (YAML), - for standard input");
-              of.repeated("--set", options->sets, "Change one key of the file: a.b=value");
+              of.settings(options->sets, "Change one key of the file: a.b=value");
               return [options](const CommonOptions& common) { return plan_job(*options, common); };
             });
 }

@@ -8,6 +8,7 @@
 #include "cli/job_plan.h"
 #include "cli/job_report.h"
 #include "cli/launch_profile_option.h"
+#include "cli/missing_program.h"
 #include "cli/submission.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -69,8 +70,12 @@ int print_refusal(const SubmitRequest& request, int exit_code, const CommonOptio
 }
 
 // The end itself has been told as an event, unless only errors are wanted.
-void say_end(const Ended& ended, const CommonOptions& common) {
+void say_end(const Home& home, const Ended& ended, const CommonOptions& common) {
   if (ended.exit_code == 0) return;
+  const auto found = open_job(home, ended.job.value);
+  const auto records = found ? found->store->records_of(ended.job) : found.error();
+  const std::string missing = records ? missing_program_text(*records, find_here) : "";
+  if (!missing.empty()) complain(missing, common);
   if (common.only_show_errors) {
     complain("job " + ended.job.value + " " + ended.state + ": " + ended.reason, common);
   } else {
@@ -126,7 +131,7 @@ int run_job(const RunOptions& options, const CommonOptions& common) {
   notice("job " + submitted.job->value, common);
   const FollowRequest follow = follow_request(*submitted.job, submitted.spec, common);
   const Followed followed = follow_job(home, follow, common);
-  if (followed.ended) say_end(*followed.ended, common);
+  if (followed.ended) say_end(home, *followed.ended, common);
   int printed = print_launch(home, *submitted.job, options, common);
   if (wants_document(common)) printed = print_report(home, *submitted.job, common);
   return followed.exit_code != 0 ? followed.exit_code : printed;
@@ -136,7 +141,7 @@ void add_run(CommandLine& line) {
   line.verb({"run", "Submit a job, show its output, return its exit code"}, [](Arguments& of) {
     auto options = std::make_shared<RunOptions>();
     of.argument("FILE", options->file, "Job file (YAML), - for standard input");
-    of.repeated("--set", options->sets, "Change one key of the file: a.b=value (again for more)");
+    of.settings(options->sets, "Change one key of the file: a.b=value (again for more)");
     of.option("--name", options->name, "Name of the job");
     of.flag("-d,--detach", options->detach, "Only submit, as `muster submit`");
     add_profile_option(of, options->profile);
@@ -148,7 +153,7 @@ void add_submit(CommandLine& line) {
   line.verb({"submit", "Queue a job and print its name"}, [](Arguments& of) {
     auto options = std::make_shared<RunOptions>();
     of.argument("FILE", options->file, "Job file (YAML), - for standard input");
-    of.repeated("--set", options->sets, "Change one key of the file: a.b=value (again for more)");
+    of.settings(options->sets, "Change one key of the file: a.b=value (again for more)");
     of.option("--name", options->name, "Name of the job");
     return [options](const CommonOptions& common) { return submit_only(*options, common); };
   });

@@ -35,30 +35,33 @@ namespace {
 constexpr int newest_jobs = 20;
 constexpr int redraw_ms = 1000;
 
-int show_overview(const CommonOptions& common) {
+// What is to be written, unless it failed or was a document, which is printed at once.
+struct Shown {
+  int code = 0;
+  std::string text{};
+};
+
+Shown show_overview(const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto store = Store::open(home.root, Store::Mode::read_only);
-  if (!store) return complain(store.error().message, internal_error, common);
+  if (!store) return {complain(store.error().message, internal_error, common)};
   JobFilter filter;
   filter.limit = newest_jobs;
   const auto rows = (*store)->jobs(filter);
-  if (!rows) return complain(rows.error().message, internal_error, common);
+  if (!rows) return {complain(rows.error().message, internal_error, common)};
   serve_unfinished(home, **store, *rows, common);
   const std::vector<NodeLine> nodes = nodes_if_running(home);
   if (wants_table(common)) {
-    if (rows->empty())
-      notice("no jobs yet; start one with: muster run FILE", common);
-    else
-      print_job_table(*rows, common);
-    if (!nodes.empty()) write_all(Stream::out, "\n");
-    if (!nodes.empty()) print_node_table(nodes, common);
-    return 0;
+    if (rows->empty()) notice("no jobs yet; start one with: muster run FILE", common);
+    std::string text = rows->empty() ? "" : job_table_text(**store, *rows, common);
+    if (!nodes.empty()) text += "\n" + node_table_text(nodes, common);
+    return {0, text};
   }
   Document out;
   out["jobs"] = Document::array();
   for (const JobRow& row : *rows) out["jobs"].push_back(row_document(row));
   out["nodes"] = nodes_document(nodes);
-  return print_document(out, common);
+  return {print_document(out, common)};
 }
 
 std::string line(const std::string& key, const std::string& value) {
@@ -142,9 +145,10 @@ std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& 
   if (job.attempts.empty()) return "";
   Table table({"ATTEMPT", "NODES", "RAN FOR", "FROM STEP", "LAST STEP", "CHECKPOINT", "VERDICT"});
   for (const AttemptSummary& attempt : job.attempts) {
-    const Time begun = attempt.started.value_or(attempt.placed);
-    table.add({std::to_string(attempt.number.value), joined(attempt.nodes),
-               elapsed_text(attempt.ended.value_or(now) - begun), number(attempt.resumed_from_step),
+    const std::string ran =
+        attempt.started ? elapsed_text(attempt.ended.value_or(now) - *attempt.started) : "";
+    table.add({std::to_string(attempt.number.value), joined(attempt.nodes), ran,
+               number(attempt.resumed_from_step),
                number(attempt.last_step),
                attempt.newest_checkpoint ? std::to_string(attempt.newest_checkpoint->step) : "",
                verdict(attempt)});
@@ -153,30 +157,38 @@ std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& 
   return "\n" + table.text(width, wants_color(common.color, Stream::out));
 }
 
-}  // namespace
-
-int show_job(const std::string& typed, const CommonOptions& common) {
+Shown shown_job(const std::string& typed, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, typed);
-  if (!found) return without_job(home, found.error(), common);
+  if (!found) return {without_job(home, found.error(), common)};
   const auto history = history_of(*found);
-  if (!history) return complain(history.error().message, internal_error, common);
+  if (!history) return {complain(history.error().message, internal_error, common)};
   serve_unfinished(home, *found->store, {found->row}, common);
   const std::string directory = home.job(found->id()).string();
   if (!wants_table(common)) {
-    return print_document(report_document(found->row, *history, directory), common);
+    return {print_document(report_document(found->row, *history, directory), common)};
   }
   const Time now = wall_clock_now();
   const JobSummary job = summarize(history->records);
-  write_all(Stream::out, facts(found->row, job, home, now) + attempts_text(job, now, common));
-  return 0;
+  return {0, facts(found->row, job, home, now) + attempts_text(job, now, common)};
+}
+
+Shown shown_status(const std::string& job, const CommonOptions& common) {
+  return job.empty() ? show_overview(common) : shown_job(job, common);
+}
+
+int write_shown(const Shown& shown) {
+  write_all(Stream::out, shown.text);
+  return shown.code;
+}
+
+}  // namespace
+
+int show_job(const std::string& typed, const CommonOptions& common) {
+  return write_shown(shown_job(typed, common));
 }
 
 namespace {
-
-int show_status(const std::string& job, const CommonOptions& common) {
-  return job.empty() ? show_overview(common) : show_job(job, common);
-}
 
 // Of a job that has been launched, at any later time.
 int show_launch(const std::string& typed, const std::string& profile, const CommonOptions& common) {
@@ -200,9 +212,11 @@ int watch_status(const std::string& job, const CommonOptions& common) {
   InterruptWatch interrupts;
   while (true) {
     const bool last = !job.empty() && has_ended(job);
-    write_all(Stream::out, "\x1b[H\x1b[2J");
-    const int shown = show_status(job, common);
-    if (shown != 0 || last) return shown;
+    const Shown shown = shown_status(job, common);
+    const int rows = terminal_height(Stream::out);
+    write_all(Stream::out, "\x1b[H\x1b[2J" +
+                               screenful(shown.text, rows, terminal_width(Stream::out)));
+    if (shown.code != 0 || last) return shown.code;
     ::poll(nullptr, 0, redraw_ms);
     if (interrupts.take()) return interrupted_exit_code;
   }
@@ -221,7 +235,8 @@ void add_status(CommandLine& line) {
               add_profile_option(of, *profile);
               return [job, watch, profile](const CommonOptions& common) {
                 const int shown =
-                    *watch ? watch_status(*job, common) : show_status(*job, common);
+                    *watch ? watch_status(*job, common)
+                           : write_shown(shown_status(*job, common));
                 if (shown != 0 || job->empty()) return shown;
                 return show_launch(*job, *profile, common);
               };

@@ -113,7 +113,7 @@ void add_validate(CommandLine& line) {
       {"validate", "Say everything that is wrong with job and resource files"}, [](Arguments& of) {
         auto options = std::make_shared<ValidateOptions>();
         of.arguments("FILE", options->files, "Files (YAML), of any kind");
-        of.repeated("--set", options->sets, "Change one key before checking: a.b=value");
+        of.settings(options->sets, "Change one key before checking: a.b=value");
         of.choice("--for", options->dialect, {"azure"}, "Also what Azure ML would refuse");
         return [options](const CommonOptions& common) { return validate_files(*options, common); };
       });

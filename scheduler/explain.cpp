@@ -36,6 +36,9 @@ std::string nodes_text(const NodeRange& range) {
 // Failed ranks of an attempt that get a line each; the others followed and are counted.
 constexpr std::size_t ranks_told = 4;
 
+// Of what ranks were seen to do while nothing moved, in the story in short.
+constexpr std::size_t stall_evidence_told = 2;
+
 class Explainer {
  public:
   explicit Explainer(std::vector<ExplainLine>& lines) : lines_(lines) {}
@@ -45,6 +48,21 @@ class Explainer {
     std::visit([&](const auto& side) { std::visit([&](const auto& one) { tell(one); }, side); },
                record.what);
   }
+  // After the last record.
+  void finish() {
+    tell_followers();
+    tell_stall_in_short();
+  }
+
+ private:
+  // What stands still, and what it was seen to do: of a run that hangs, or ended so.
+  void tell_stall_in_short() {
+    if (!stall_line_) return;
+    const std::size_t end = std::min(lines_.size(), *stall_line_ + 1 + stall_evidence_told);
+    for (std::size_t i = *stall_line_; i < end; ++i) {
+      if (i == *stall_line_ || lines_[i].text.starts_with("  evidence: ")) lines_[i].is_gist = true;
+    }
+  }
   // Said once nobody else can follow.
   void tell_followers() {
     if (failed_ranks_ > ranks_told) {
@@ -53,8 +71,6 @@ class Explainer {
     }
     failed_ranks_ = 0;
   }
-
- private:
   void say(std::string text, bool is_gist = false) {
     lines_.push_back({at_, std::move(text), is_gist});
   }
@@ -92,6 +108,8 @@ class Explainer {
   void tell(const FirstOutputSeen&) {}
   void tell(const StallSeen& record) {
     const bool is_over = record.stall == StallKind::over;
+    if (is_over) stall_line_.reset();
+    if (record.stall == StallKind::suspect) stall_line_ = lines_.size();
     say((is_over ? "" : std::string(word(record.stall)) + ": ") + record.sentence);
     if (record.stall == StallKind::hung) return;  // the end of the attempt tells the evidence
     for (const std::string& evidence : record.evidence) say("  evidence: " + evidence);
@@ -245,6 +263,8 @@ class Explainer {
   void tell(const AttemptEnded& record) {
     tell_followers();
     const AttemptCause& cause = record.cause;
+    if (cause.reason == StopReason::hung) tell_stall_in_short();
+    stall_line_.reset();
     std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence;
     if (cause.reason != StopReason::hung) text += after_step();  // that says its step itself
     if (!cause.succeeded) text += "; " + said_by_rules(cause);
@@ -286,6 +306,7 @@ class Explainer {
   std::optional<std::int64_t> step_;
   std::optional<AttemptId> stopping_;
   std::vector<std::string> told_;  // evidence of the newest suspicion
+  std::optional<std::size_t> stall_line_;  // where that stands, while it does
   std::size_t failed_ranks_ = 0;   // of this attempt, so far
   struct GivenUp {
     std::string reason;
@@ -305,7 +326,7 @@ std::vector<ExplainLine> explain(const std::vector<Record>& records, bool is_bri
   std::vector<ExplainLine> lines;
   Explainer explainer(lines);
   for (const Record& record : records) explainer.see(record);
-  explainer.tell_followers();
+  explainer.finish();
   if (is_brief) std::erase_if(lines, [](const ExplainLine& line) { return !line.is_gist; });
   return lines;
 }

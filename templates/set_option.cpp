@@ -66,6 +66,14 @@ std::string put(YamlNode& node, std::string_view path, YamlNode value, int depth
 
 }  // namespace
 
+std::string set_option_problem(const std::string& option) {
+  const std::string path = option.substr(0, option.find('='));
+  if (path.size() == option.size() || path.empty()) return "expected --set <path>=<value>";
+  const bool has_empty_part =
+      path.starts_with('.') || path.ends_with('.') || path.find("..") != std::string::npos;
+  return has_empty_part ? "cannot be set: the path has an empty part" : "";
+}
+
 void apply_set(YamlNode& root, const std::string& option, const std::string& base_directory,
                int order, FindingList& findings) {
   const std::size_t equals = option.find('=');
@@ -75,12 +83,8 @@ void apply_set(YamlNode& root, const std::string& option, const std::string& bas
   source->directory = base_directory;
   source->order = order;
   const Place place{source, 0, 0};
-  if (equals == std::string::npos || path.empty()) {
-    findings.add(Severity::error, place, path, "expected --set <path>=<value>");
-    return;
-  }
-  if (path.starts_with('.') || path.ends_with('.') || path.find("..") != std::string::npos) {
-    findings.add(Severity::error, place, path, "cannot be set: the path has an empty part");
+  if (const std::string problem = set_option_problem(option); !problem.empty()) {
+    findings.add(Severity::error, place, path, problem);
     return;
   }
   source->text = option.substr(equals + 1);

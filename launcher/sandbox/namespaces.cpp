@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "launcher/sandbox/files.h"
 #include "launcher/sandbox/interface.h"
@@ -50,17 +51,27 @@ void mount_memory(const fs::path& at, const char* mode) {
        "mount memory on " + at.string());
 }
 
-// An own /tmp that still shows the sandbox's folder when that lies below it.
+// A folder that lies below /tmp, in the /tmp that is being made; any other is there anyhow.
+std::optional<fs::path> show_in_tmp(const fs::path& folder, const fs::path& made) {
+  const std::string path = folder.string();
+  if (!path.starts_with("/tmp/")) return std::nullopt;
+  const fs::path inside = made / path.substr(std::strlen("/tmp/"));
+  must(make_folder(inside, 0755));
+  bind_over(folder, inside);
+  return inside;
+}
+
+// An own /tmp that still shows the sandbox's folder and, read-only, the programs' checkout.
 void mount_tmp(const HostSetting& setting) {
   const fs::path made = setting.place / "tmp";
   must(make_folder(made, 0755));
   mount_memory(made, "mode=1777");
-  const std::string path = setting.folder.string();
-  if (path.starts_with("/tmp/")) {
-    const fs::path inside = made / path.substr(std::strlen("/tmp/"));
-    must(make_folder(inside, 0755));
-    bind_over(setting.folder, inside);
+  if (const auto inside = show_in_tmp(setting.checkout, made)) {
+    constexpr unsigned long read_only = MS_BIND | MS_REMOUNT | MS_RDONLY;
+    must(::mount(nullptr, inside->c_str(), nullptr, read_only, nullptr),
+         "show " + setting.checkout.string() + " read-only");
   }
+  (void)show_in_tmp(setting.folder, made);
   must(::mount(made.c_str(), "/tmp", nullptr, MS_MOVE, nullptr), "move the host's /tmp in place");
 }
 

@@ -26,6 +26,7 @@ struct HostSetting {
   std::filesystem::path home_of_user;  // … here
   std::filesystem::path hosts_file;    // shown as /etc/hosts
   std::filesystem::path sshd;
+  std::filesystem::path checkout;  // shown read-only where it lies below the host's own /tmp
 };
 
 // The process id of its process 1 as this machine counts. It is a child of nobody here; what it and

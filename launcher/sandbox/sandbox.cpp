@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "launcher/os/own_program.h"
 #include "launcher/sandbox/account.h"
 #include "launcher/sandbox/disk.h"
 #include "launcher/sandbox/files.h"
@@ -105,6 +106,7 @@ HostSetting setting_of(const SandboxLayout& layout, const SandboxState& state,
   setting.home_of_user = account.home;
   setting.hosts_file = layout.hosts_file();
   setting.sshd = sshd_program();
+  setting.checkout = own_checkout();
   return setting;
 }
 
@@ -245,6 +247,16 @@ HostLink link_of(const SandboxLayout& layout, const std::string& host, bool runs
 
 fs::path default_sandbox(unsigned uid) {
   return fs::path(sandbox_root) / std::to_string(uid);
+}
+
+fs::path own_checkout() {
+  const fs::path program = own_program();
+  std::error_code ignored;
+  for (fs::path folder = program.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    if (fs::exists(folder / "CMakePresets.json", ignored)) return folder;
+  }
+  return program.parent_path();
 }
 
 const char* word(HostLink link) {

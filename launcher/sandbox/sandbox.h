@@ -1,6 +1,7 @@
 // A sandbox: a cluster of pretend hosts on this machine, for trying muster and for its tests. Every
 // host is a set of namespaces (network, mounts, host name, processes, shared memory) with an sshd
-// of its own on port 22, a /tmp of its own, and the file system of this machine otherwise.
+// of its own on port 22, a /tmp of its own (a checkout of muster below this machine's /tmp is shown
+// in it, read-only), and the file system of this machine otherwise.
 //
 //   up ──► on ──crash──► off ──boot──► on ──partition──► cut off ──heal──► on ──► down
 //
@@ -36,6 +37,9 @@ using Interrupted = std::function<bool()>;
 
 // Where a sandbox lies when nobody says: one for each user of this machine.
 std::filesystem::path default_sandbox(unsigned uid);
+
+// The source tree that this program was built in, else the program's folder: where its sisters lie.
+std::filesystem::path own_checkout();
 
 Status sandbox_up(const SandboxLayout& layout, const SandboxRequest& request,
                   const Interrupted& interrupted);

@@ -45,6 +45,26 @@ TEST_CASE("completion scripts name every verb and option and are well-formed") {
   if (have("fish")) CHECK(parses("fish", fish_completion(shape())));
 }
 
+TEST_CASE("zsh completion leaves variables alone that mean something to zsh") {
+  const std::string script = zsh_completion(shape());
+  for (const char* name : {"path", "words", "status", "options", "argv", "commands", "functions"}) {
+    INFO(name);
+    CHECK_THAT(script, !ContainsSubstring(std::string("local ") + name + "="));
+    CHECK_THAT(script, !ContainsSubstring(std::string(" ") + name + "='"));
+    CHECK_THAT(script, !ContainsSubstring(std::string(" ") + name + "=\""));
+    CHECK_THAT(script, !ContainsSubstring(std::string(" ") + name + "+="));
+  }
+  if (!have("zsh")) return;
+  Folder folder;
+  folder.append("script", script);
+  folder.append("try",
+                "autoload -U +X compinit && compinit -u -D\nsource \"$1/script\"\n"
+                "COMP_WORDS=(muster ru); COMP_CWORD=1; COMPREPLY=()\n"
+                "before=$PATH; _muster; [[ $PATH == $before ]]\n");
+  const std::string directory = folder.path().string();
+  CHECK(std::system(("zsh -f " + directory + "/try " + directory).c_str()) == 0);
+}
+
 TEST_CASE("bash completes verbs, verbs below a verb, and options") {
   if (!have("bash")) return;
   Folder folder;

@@ -69,3 +69,13 @@ TEST_CASE("a query chooses the part that is printed") {
 TEST_CASE("none prints nothing") {
   CHECK(text_of(sample(), OutputFormat::none).empty());
 }
+
+TEST_CASE("a queried part that has keys is a table with a header, other parts are bare values") {
+  CHECK(text_of(sample(), OutputFormat::table,
+                "attempts[].{attempt_number: number, on: nodes[0]}") ==
+        "ATTEMPT NUMBER  ON\n0               a\n1               -\n");
+  CHECK(text_of(sample(), OutputFormat::table, "{job: name}") == "JOB\ncalm_kite\n");
+  CHECK(text_of(sample(), OutputFormat::table, "name") == "calm_kite\n");
+  CHECK(text_of(sample(), OutputFormat::table, "attempts[].number") == "0\n1\n");
+  CHECK(text_of(sample(), OutputFormat::tsv, "attempts[].{n: number}") == "0\n1\n");
+}

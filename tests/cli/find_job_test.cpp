@@ -36,6 +36,26 @@ TEST_CASE("a job is found by its name or by a beginning that fits no other") {
   CHECK_THAT(answer(**store, ""), ContainsSubstring("there is no job"));
 }
 
+TEST_CASE("a job that is not there ends with 1, a store that cannot be read with 99") {
+  Folder home;
+  CHECK(without_job({home.path() / "none"}, Error{"x"}, {}) == 1);
+  REQUIRE(Store::open(home.path(), Store::Mode::read_write));
+  CHECK(without_job({home.path()}, Error{"x"}, {}) == 1);
+  Folder broken;
+  broken.append("muster.db", "this is no database at all, and long enough to be looked at\n");
+  CHECK(without_job({broken.path()}, Error{"x"}, {}) == 99);
+}
+
+TEST_CASE("of more jobs than fit a line five are named, and that there are more") {
+  Folder home;
+  auto store = Store::open(home.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  for (int i = 1; i <= 5; ++i) add_job(**store, "calm_" + std::to_string(i));
+  CHECK(answer(**store, "calm").ends_with("calm_5"));
+  add_job(**store, "calm_6");
+  CHECK(answer(**store, "calm").ends_with("calm_5, …"));
+}
+
 TEST_CASE("an empty state directory has no jobs and stays empty") {
   Folder home;
   const auto found = open_job({home.path() / "none"}, "x");

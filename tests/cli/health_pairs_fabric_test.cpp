@@ -70,7 +70,7 @@ PairsFabric looked_at(Tools& tools) {
   return fabric;
 }
 
-bool has(const std::string& text, const std::string& part) {
+bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("tools that are missing, cut off or say rubbish leave no routes, and w
     fabric.look(hosts(), {"mlx5_0"});
     const auto routes = fabric.routes(nodes_below(*fabric.leaves()));
     REQUIRE_FALSE(routes);
-    CHECK(has(routes.error().message, why));
+    CHECK(holds(routes.error().message, why));
     PairsResult result = with_verdict(LocaliseKind::path, {"n1", "n5"});
     fabric.explain(result);
     CHECK(result.verdicts.size() == 1);
@@ -122,11 +122,11 @@ TEST_CASE("a named link is told with both ends, and what the fabric's checks say
   PairsResult result = with_verdict(LocaliseKind::link, {slow_link});
   fabric.explain(result);
   const std::string text = pairs_text(result, {});
-  CHECK(has(text, "slow: link " + slow_link +
+  CHECK(holds(text, "slow: link " + slow_link +
                       "\n  leaf2 0x0000000000200001 port 5, 200 Gb/s to spine1 "
                       "0x0000000000200004 port 2, 200 Gb/s\n"));
-  CHECK(has(text, "  fabric check confirms: fab.errors: leaf2[5]: SymbolErrorCounter +4000"));
-  CHECK(has(text, "  n5 - n9 mlx5_0: 19.2 GB/s"));
+  CHECK(holds(text, "  fabric check confirms: fab.errors: leaf2[5]: SymbolErrorCounter +4000"));
+  CHECK(holds(text, "  n5 - n9 mlx5_0: 19.2 GB/s"));
   const Document out = pairs_document(result);
   CHECK(out["routes"] == true);
   const Document& link = out["verdicts"][0]["links"][0];
@@ -137,7 +137,7 @@ TEST_CASE("a named link is told with both ends, and what the fabric's checks say
   CHECK(link["ends"][1]["port"] == 2);
   CHECK(link["fabric_check"] == "confirms");
   CHECK(pairs_reports(result).front().device == "link " + slow_link);
-  CHECK(has(pairs_reports(result).front().evidence.front(), "leaf2 0x0000000000200001 port 5"));
+  CHECK(holds(pairs_reports(result).front().evidence.front(), "leaf2 0x0000000000200001 port 5"));
 }
 
 TEST_CASE("a check that says nothing against a link, and one that knows nothing, are told apart") {
@@ -145,7 +145,8 @@ TEST_CASE("a check that says nothing against a link, and one that knows nothing,
   PairsFabric fabric = looked_at(tools);
   PairsResult result = with_verdict(LocaliseKind::link, {slow_link});
   fabric.explain(result);
-  CHECK(has(pairs_text(result, {}), "fabric check: its width and counters say nothing against it"));
+  CHECK(holds(pairs_text(result, {}),
+              "fabric check: its width and counters say nothing against it"));
   CHECK(pairs_document(result)["verdicts"][0]["links"][0]["fabric_check"] == "nothing");
 
   tools.says[FabricTool::links] = said(replaced(
@@ -153,13 +154,13 @@ TEST_CASE("a check that says nothing against a link, and one that knows nothing,
       "\"                         leaf2\"      3    5[  ] ==( 1X"));
   PairsResult narrow = with_verdict(LocaliseKind::link, {slow_link});
   fabric.explain(narrow);
-  CHECK(has(pairs_text(narrow, {}), "fabric check confirms: fab.links: "));
+  CHECK(holds(pairs_text(narrow, {}), "fabric check confirms: fab.links: "));
 
   tools.says[FabricTool::errors] = failed("no answer");
   tools.says[FabricTool::links] = failed("no answer");
   PairsResult silent = with_verdict(LocaliseKind::link, {slow_link});
   fabric.explain(silent);
-  CHECK_FALSE(has(pairs_text(silent, {}), "fabric check"));
+  CHECK_FALSE(holds(pairs_text(silent, {}), "fabric check"));
   CHECK(pairs_document(silent)["verdicts"][0]["links"][0]["fabric_check"] == "unknown");
   CHECK(pairs_exit(silent) == HealthExit::drained);
 }
@@ -169,7 +170,7 @@ TEST_CASE("a named switch is told with its GUID") {
   PairsFabric fabric = looked_at(tools);
   PairsResult result = with_verdict(LocaliseKind::fabric_switch, {"spine1"});
   fabric.explain(result);
-  CHECK(has(pairs_text(result, {}), "slow: switch spine1\n  switch spine1 0x0000000000200004\n"));
+  CHECK(holds(pairs_text(result, {}), "slow: switch spine1\n  switch spine1 0x0000000000200004\n"));
   CHECK(pairs_document(result)["verdicts"][0]["switches"][0]["guid"] == "0x0000000000200004");
 }
 
@@ -186,8 +187,8 @@ TEST_CASE("no link is named when packets go other ways by then, or nobody can te
     fabric.explain(result);
     CHECK(result.verdicts.empty());
     CHECK(pairs_exit(result) == HealthExit::unclear);
-    CHECK(has(pairs_text(result, {}), "unclear: a link was slow: "));
-    CHECK(has(pairs_text(result, {}),
+    CHECK(holds(pairs_text(result, {}), "unclear: a link was slow: "));
+    CHECK(holds(pairs_text(result, {}),
               is_silent ? "dump_fts gave no answer" : "packets went other ways"));
     CHECK(pairs_document(result)["state"] == "unclear");
   }

@@ -18,14 +18,14 @@ JobSpec a_spec(int least, int count, int most) {
   return spec;
 }
 
-JobPlan plan_of(const JobSpec& spec, int nodes) {
+JobPlan plan_of(const JobSpec& spec, int nodes, const UnavailableNodes& unavailable = {}) {
   ComputeTarget target;
   target.name = "lab";
   for (int i = 1; i <= nodes; ++i) {
     target.nodes.emplace_back();
     target.nodes.back().id = NodeId{"n" + std::to_string(i)};
   }
-  auto plan = make_plan(spec, target);
+  auto plan = make_plan(spec, target, unavailable);
   REQUIRE(plan);
   return *plan;
 }
@@ -45,6 +45,18 @@ TEST_CASE("a job with between min and max nodes is planned for as many as there 
   spec.muster.exclude_nodes = {"n1", "n2"};
   CHECK(plan_of(spec, 4).placed == 2);
   CHECK(plan_of(spec, 3).placed == 2);  // it waits: a second one is not there
+}
+
+TEST_CASE("nodes that are drained or down are planned without, and named with the reason") {
+  const UnavailableNodes out{{NodeId{"n1"}, "n1 is drained: fan"}, {NodeId{"n9"}, "n9 is down"}};
+  const JobPlan plan = plan_of(a_spec(2, 2, 4), 3, out);
+  CHECK(plan.nodes == std::vector{NodeId{"n2"}, NodeId{"n3"}});
+  CHECK(plan.unavailable == std::vector{NodeId{"n1"}});
+  CHECK(plan.placed == 2);
+  const Document document = plan_document(plan, out);
+  CHECK(document["eligible_nodes"].dump() == R"(["n2","n3"])");
+  CHECK(document["unavailable_nodes"].dump() == R"([{"node":"n1","why":"n1 is drained: fan"}])");
+  CHECK(document["ranks"][0]["node"] == "n2");
 }
 
 TEST_CASE("how many ranks it has is known once its nodes are") {

@@ -82,3 +82,17 @@ TEST_CASE("what muster does for a node, or could not do, stands beside why it is
     CHECK_THAT(table_of_nodes({line}).text(0, false), !ContainsSubstring("failed"));
   }
 }
+
+TEST_CASE("the link of a node that muster reboots is down because of that, and up when it is up") {
+  NodeLine line = node("h01", std::nullopt);
+  line.link = "down: connection reset by peer";
+  line.remedy = "is rebooting";
+  line.remedy_since = from_ms(0);
+  CHECK_THAT(table_of_nodes({line}).text(0, false), ContainsSubstring("down: rebooting"));
+  CHECK_THAT(table_of_nodes({line}).text(0, false), !ContainsSubstring("connection reset"));
+  line.link = "up";
+  CHECK_THAT(table_of_nodes({line}).text(0, false), !ContainsSubstring("down"));
+  line.link = "down: connection reset by peer";
+  line.remedy.clear();
+  CHECK_THAT(table_of_nodes({line}).text(0, false), ContainsSubstring("connection reset"));
+}

@@ -83,3 +83,46 @@ TEST_CASE("a colour that one rank leaves on is turned off at the end") {
   reset.finish();
   CHECK(plain.text == "\x1b[31mred\x1b[0m\n");
 }
+
+namespace {
+
+std::string traceback(const std::string& exception) {
+  return "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n" +
+         exception + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("a traceback that 200 ranks have is shown once, with a count at the end") {
+  Written written;
+  OutputMerger merger({.prefix = true}, written.write());
+  merger.feed(RankId{0}, "begun\n");
+  for (int rank = 0; rank < 200; ++rank) merger.feed(RankId{rank}, traceback("ValueError: x"));
+  merger.feed(RankId{7}, traceback("ValueError: y") + "after\n");
+  merger.finish();
+  CHECK(written.text ==
+        "0: begun\n0: Traceback (most recent call last):\n"
+        "0:   File \"train.py\", line 3, in <module>\n0: ValueError: x\n"
+        "7: Traceback (most recent call last):\n"
+        "7:   File \"train.py\", line 3, in <module>\n7: ValueError: y\n7: after\n"
+        "0: (the traceback that ends with 'ValueError: x' came 199 more times, from 200 ranks in "
+        "all)\n");
+}
+
+TEST_CASE("a traceback that is cut short or very long is shown as it came") {
+  Written written;
+  OutputMerger merger({.prefix = true}, written.write());
+  merger.feed(RankId{0}, traceback("A") + traceback("A"));
+  merger.feed(RankId{1}, "Traceback (most recent call last):\n  File x\n");
+  merger.finish();
+  CHECK_THAT(written.text,
+             ContainsSubstring("1: Traceback (most recent call last):\n1:   File x\n"));
+  CHECK_THAT(written.text, ContainsSubstring("'A' came 1 more time)"));
+
+  Written lengthy;
+  OutputMerger other({.prefix = true}, lengthy.write());
+  std::string frames;
+  for (int i = 0; i < 1000; ++i) frames += "  frame\n";
+  other.feed(RankId{0}, "Traceback (most recent call last):\n" + frames);
+  CHECK(std::count(lengthy.text.begin(), lengthy.text.end(), '\n') == 1001);
+}

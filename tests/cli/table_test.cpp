@@ -69,3 +69,24 @@ TEST_CASE("control characters and line ends of a cell never reach the terminal")
   CHECK(lines_of(text).size() == 2);
   CHECK(text.find("\xEF\xBF\xBD") != std::string::npos);
 }
+
+TEST_CASE("at 60 columns a table of nine columns has no line that wraps and keeps what matters") {
+  Table table({"NAME", "STATE", "COMPUTE", "SUBMITTED", "RAN FOR", "TRIES", "STEP", "EXIT",
+               "REASON"});
+  table.add({"calm_kite_0123456789", "Running", "lab", "24m 51s ago", "24m 40s", "1", "120", "",
+             ""});
+  table.add({"brave_otter_987654321", "Failed", "lab", "2h 10m ago", "1h 2m", "14", "99", "",
+             "every rank ended with 1"});
+  for (int width = 30; width <= 120; ++width) {
+    const auto lines = lines_of(table.text(width, false));
+    REQUIRE(lines.size() == 3);
+    INFO(lines[0]);
+    for (const std::string& line : lines) CHECK(text_width(line) <= width);
+    CHECK_THAT(lines[0], ContainsSubstring("NAME"));
+    CHECK_THAT(lines[0], ContainsSubstring("REASON"));
+  }
+  const std::string head = lines_of(table.text(60, false)).front();
+  CHECK_THAT(head, !ContainsSubstring("EXIT"));     // empty in all rows
+  CHECK_THAT(head, ContainsSubstring("STATE"));
+  CHECK_THAT(lines_of(table.text(0, false)).front(), ContainsSubstring("EXIT"));
+}

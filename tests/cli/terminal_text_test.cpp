@@ -1,5 +1,7 @@
 #include "cli/terminal_text.h"
 
+#include <algorithm>
+
 #include "tests/catch.h"
 
 using namespace muster;
@@ -80,4 +82,19 @@ TEST_CASE("one line stays one line and reads in the order it is written in") {
                  "b\xE2\x81\xA6"
                  "c") == "a?b?c");
   CHECK(one_line("\xE2\x80\xA6") == "\xE2\x80\xA6");
+}
+
+TEST_CASE("a screenful neither scrolls nor wraps, and says what it leaves out") {
+  std::string text;
+  for (int i = 1; i <= 30; ++i) text += "line " + std::to_string(i) + "\n";
+  const std::string shown = screenful(text, 24, 60);
+  CHECK(std::count(shown.begin(), shown.end(), '\n') == 23);
+  CHECK(shown.starts_with("line 1\n"));
+  CHECK(shown.ends_with("line 22\n… 8 more lines\n"));
+  CHECK(screenful("a\nb\n", 24, 60) == "a\nb\n");
+  CHECK(screenful(std::string(70, 'x') + "\n", 24, 60) == std::string(59, 'x') + "…\n");
+  CHECK(screenful("\x1b[1mNAME\x1b[0m\n", 24, 3) == "\x1b[1mNAME\x1b[0m\n");
+  std::string full;
+  for (int i = 1; i <= 23; ++i) full += "x\n";
+  CHECK(screenful(full, 24, 60) == full);
 }

@@ -4,6 +4,7 @@
 #include "scheduler/describe.h"
 #include "scheduler/explain.h"
 #include "scheduler/job_state.h"
+#include "scheduler/record_subject.h"
 #include "scheduler/replay.h"
 #include "scheduler/summary.h"
 #include "tests/catch.h"
@@ -54,6 +55,42 @@ TEST_CASE("explain tells the gist of a failure in four lines, five with a fault 
   CHECK_THAT(lines[1], ContainsSubstring("attempt 1 placed on h01, h02"));
   CHECK_THAT(lines[2], ContainsSubstring("attempt 1 resumes from step 100"));
   CHECK_THAT(lines[3], ContainsSubstring("ended: Completed, exit code 0"));
+}
+
+TEST_CASE("explain in short tells of a run that stands still, until it moves again") {
+  const auto stall = [](StallKind kind, const std::string& sentence) {
+    StallSeen seen;
+    seen.job = JobId{"train"};
+    seen.stall = kind;
+    seen.sentence = sentence;
+    seen.evidence = {"rank 1 is stopped", "rank 0 waits", "rank 2 waits"};
+    return Record{from_ms(9000), Observation{seen}};
+  };
+  std::vector<Record> journal = a_story().journal;
+  const auto end = std::find_if(journal.begin(), journal.end(), [](const Record& record) {
+    return record_as<AttemptEnded>(record) != nullptr;
+  });
+  journal.erase(end, journal.end());
+  CHECK(explain_text(journal, true).empty());
+  journal.push_back(stall(StallKind::suspect, "no step for 12 s; rank 1 on h02 is stopped"));
+  const std::string text = joined(explain_text(journal, true));
+  CHECK_THAT(text, ContainsSubstring("no step for 12 s; rank 1 on h02 is stopped"));
+  CHECK_THAT(text, ContainsSubstring("evidence: rank 0 waits"));
+  CHECK_THAT(text, !ContainsSubstring("rank 2 waits"));
+
+  std::vector<Record> moved = journal;
+  moved.push_back(stall(StallKind::over, "goes on"));
+  CHECK(explain_text(moved, true).empty());
+
+  AttemptEnded hung;
+  hung.job = JobId{"train"};
+  hung.cause.reason = StopReason::hung;
+  hung.cause.sentence = "hung after step 120";
+  journal.push_back(Record{from_ms(9500), Decision{hung}});
+  CHECK_THAT(joined(explain_text(journal, true)), ContainsSubstring("evidence: rank 1 is stopped"));
+  hung.cause.reason = StopReason::rank_failed;
+  journal.back() = Record{from_ms(9500), Decision{hung}};
+  CHECK_THAT(joined(explain_text(journal, true)), !ContainsSubstring("rank 1 is stopped"));
 }
 
 TEST_CASE("explain names the first ranks that failed and counts those that followed") {
