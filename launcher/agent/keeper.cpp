@@ -188,7 +188,12 @@ std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessIn
 }
 
 Status ForkedKeeper::ensure(const std::vector<int>& pipes) {
-  if (pid_) return Done{};
+  if (pid_) {
+    // One that is stopped could not end anything: the next one follows as soon as it is reaped.
+    const auto keeper = read_process(*pid_);
+    if (keeper && keeper->state == 'T') ::kill(*pid_, SIGKILL);
+    return Done{};
+  }
   int line[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0) {
     return system_error("make a socket pair");

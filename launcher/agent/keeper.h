@@ -1,5 +1,6 @@
 // The process that outlives the agent: it holds the ranks' pipes and the lease. While there are
-// ranks there is one; one that was killed is replaced. Owned by the agent's main function.
+// ranks there is one; one that was killed or is stopped is replaced. Owned by the agent's main
+// function.
 //
 //   the agent dies        it ends what the agent left and moves the last output, unless another
 //                         agent has taken the lock
@@ -24,7 +25,7 @@ class Keeper {
  public:
   virtual ~Keeper() = default;
 
-  // Starts one where there is none; it holds the pipes from its first moment.
+  // Starts one where there is none that runs; it holds the pipes from its first moment.
   virtual Status ensure(const std::vector<int>& pipes) = 0;
   // Keeps what is in the ranks' pipes alive beyond the agent, until a pipe's name is gone. From the
   // call on, before the keeper has turned to it.

@@ -93,6 +93,16 @@ TEST_CASE("an agent that stood still for less than its lease keeps its ranks") {
   CHECK(is_running(standing.agent));
 }
 
+TEST_CASE("a keeper that stands still is replaced by one that does not") {
+  Standing standing;
+  REQUIRE(::kill(standing.keeper, SIGSTOP) == 0);
+  REQUIRE(eventually([&] { return !is_running(standing.keeper); }));
+  REQUIRE(eventually([&] { return standing.node.keeper_pid() > 0; }));
+  REQUIRE(::kill(standing.agent, SIGSTOP) == 0);
+  REQUIRE(eventually([&] { return !is_running(standing.agent); }));
+  CHECK(standing.is_still());
+}
+
 TEST_CASE("ranks see their lease run out while agent and keeper stand still, and end after it") {
   Standing standing;
   const auto environment = [&] {
