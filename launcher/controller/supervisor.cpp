@@ -258,10 +258,6 @@ Status wait_until_free(const std::filesystem::path& lock) {
 
 }  // namespace
 
-std::filesystem::path supervisor_lock(const Home& home) {
-  return home.root / "supervisor.lock";
-}
-
 int supervisor_main(const ControllerOptions& options) {
   const auto fail = [](const Error& why) {
     std::cerr << "muster: " << why.message << "\n";

@@ -14,7 +14,9 @@
 
 namespace muster {
 
-std::filesystem::path supervisor_lock(const Home& home);
+inline std::filesystem::path supervisor_lock(const Home& home) {
+  return home.root / "supervisor.lock";
+}
 
 // Returns in the process that was called: 0 when a controller serves, or will soon; else 99, said
 // in controller.log.
