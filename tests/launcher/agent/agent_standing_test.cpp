@@ -97,7 +97,10 @@ TEST_CASE("a keeper that stands still is replaced by one that does not") {
   Standing standing;
   REQUIRE(::kill(standing.keeper, SIGSTOP) == 0);
   REQUIRE(eventually([&] { return !is_running(standing.keeper); }));
-  REQUIRE(eventually([&] { return standing.node.keeper_pid() > 0; }));
+  REQUIRE(eventually([&] {  // the dead one is seen until it is reaped
+    const pid_t next = standing.node.keeper_pid();
+    return next > 0 && next != standing.keeper && is_running(next);
+  }));
   REQUIRE(::kill(standing.agent, SIGSTOP) == 0);
   REQUIRE(eventually([&] { return !is_running(standing.agent); }));
   CHECK(standing.is_still());
