@@ -186,6 +186,8 @@ std::vector<RestartRule> program_rules() {
       exits(says("usage", R"(^[^\s:]+( [\w-]+)*: error: )", user, stop,
                  "correct the arguments of the command"),
             2),
+      says("options-differ", "^muster-train: --\\S+ differs between ranks: ", user, stop,
+           "give all ranks the same options"),
       waits(says("licence",
                  "(?i)licen[cs]e checkout failed|Licensed number of users already reached|"
                  "FlexNet Licensing error|Failed to check ?out .{0,40}licen[cs]e",

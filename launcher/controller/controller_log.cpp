@@ -14,11 +14,17 @@ namespace {
 
 constexpr std::size_t log_limit_bytes = 4u << 20;
 
-// Each that a rotation makes too, whatever the mask is by then: it is the ranks'.
+// Each that a rotation makes too, whatever the mask is by then: it is the ranks'. A device is
+// everybody's and stays as it is: root who logs to /dev/null must not take it from the others.
 spdlog::file_event_handlers for_owner_alone() {
   spdlog::file_event_handlers handlers;
   handlers.after_open = [](const std::string&, std::FILE* file) {
-    if (::fchmod(::fileno(file), 0600) != 0) throw spdlog::spdlog_ex("cannot set mode 0600");
+    struct stat facts {};
+    const int descriptor = ::fileno(file);
+    if (::fstat(descriptor, &facts) != 0 ||
+        (S_ISREG(facts.st_mode) && ::fchmod(descriptor, 0600) != 0)) {
+      throw spdlog::spdlog_ex("cannot set mode 0600");
+    }
   };
   return handlers;
 }

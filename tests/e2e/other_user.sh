@@ -6,7 +6,8 @@
 [ "$(id -u)" -eq 0 ] || skip "needs root, to be another user"
 command -v setpriv >/dev/null && [ -x /usr/bin/python3 ] || skip "needs setpriv and python3"
 readonly other=65534
-as_other() { setpriv --reuid=$other --regid=$other --clear-groups "$@"; }
+readonly as_other=(setpriv --reuid=$other --regid=$other --clear-groups)
+as_other() { "${as_other[@]}" "$@"; }
 chmod 755 "$work"  # what protects a state directory is its own mode, not that of the folder above
 
 tries=0 succeeded=0
@@ -102,7 +103,7 @@ stranger "stop: end the run" abort
 stranger "stop: say that a rank is lost" lost
 stranger "stop: talk without end" endless
 stranger "stop: speak HTTP" http
-as_other /usr/bin/python3 "$work/stranger.py" "$port" flood 15 & flood=$!
+"${as_other[@]}" /usr/bin/python3 "$work/stranger.py" "$port" flood 15 & flood=$!
 try "stop: a signal to a rank" kill -9 "$rank"
 try "stop: a signal to the controller" kill -9 $(controller_pids)
 for pid in $(agent_pids); do try "stop: a signal to an agent" kill -9 "$pid"; done
@@ -142,7 +143,7 @@ train_file squatted "[ \$RANK = 1 ] || echo \$MASTER_PORT >$work/port; \
   until [ -e $work/taken ]; do sleep 0.05; done;"
 expect 0 "$MUSTER" submit "$work/squatted.yml" --name squatted
 until_true 60 test -s "$work/port"
-as_other /usr/bin/python3 -c "import socket,time
+"${as_other[@]}" /usr/bin/python3 -c "import socket,time
 s=socket.socket(); s.bind(('', $(cat "$work/port"))); s.listen(); print('taken', flush=True)
 time.sleep(600)" >"$work/squatter" & squatter=$!
 until_true 20 grep -qs taken "$work/squatter"

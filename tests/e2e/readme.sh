@@ -3,10 +3,11 @@
 . "$(dirname "$0")/harness.sh"
 readme="$source/README.md"
 
-for verb in $(grep -oE '^muster [a-z]+' "$readme" | cut -d' ' -f2 | sort -u); do
+awk '/^```/ {on = !on; next} on' "$readme" >"$work/commands"  # sentences may begin with muster too
+for verb in $(grep -oE '^muster [a-z]+' "$work/commands" | cut -d' ' -f2 | sort -u); do
   expect 0 "$MUSTER" "$verb" --help
 done
-for script in $(grep -oE '^scripts/[a-z-]+' "$readme" | sort -u); do
+for script in $(grep -oE '^scripts/[a-z-]+' "$work/commands" | sort -u); do
   [ -x "$source/$script" ] || fail "$script is not there"
 done
 

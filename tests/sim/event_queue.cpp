@@ -1,6 +1,7 @@
 #include "tests/sim/event_queue.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::sim {
 
@@ -18,6 +19,10 @@ bool EventQueue::run_next() {
   count_ += 1;
   event.call();
   return true;
+}
+
+void EventQueue::forget_all() {
+  while (!heap_.empty()) std::exchange(heap_, {}).clear();
 }
 
 }  // namespace muster::sim

@@ -17,6 +17,8 @@ class EventQueue {
 
   void after(Milliseconds delay, std::function<void()> call);
   bool run_next();  // false: nothing is planned
+  // Destroys what is planned, and what that plans, while what it refers to is still there.
+  void forget_all();
 
  private:
   struct Event {

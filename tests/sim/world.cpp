@@ -62,6 +62,7 @@ World::World(WorldSettings settings)
 
 World::~World() {
   controller_.reset();
+  events_.forget_all();
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
 }

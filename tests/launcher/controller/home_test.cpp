@@ -1,9 +1,11 @@
 #include "launcher/controller/home.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <map>
 
@@ -11,6 +13,7 @@
 #include "launcher/controller/own_home.h"
 #include "launcher/controller/restart_pause.h"
 #include "launcher/controller/store.h"
+#include "launcher/os/fd.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
 
@@ -123,6 +126,22 @@ TEST_CASE("the controller's log is for its owner's eyes, and so is the one after
   open_log(path, true);
   CHECK(mode_of(path) == 0600);
   CHECK(mode_of(scratch.path() / "controller.1.log") == 0600);
+}
+
+TEST_CASE("what is no file, such as /dev/null, keeps its mode as the controller's log") {
+  const Scratch scratch;
+  const fs::path path = scratch.path() / "pipe";
+  const mode_t usual = ::umask(0);
+  REQUIRE(::mkfifo(path.c_str(), 0666) == 0);
+  ::umask(usual);
+  const Fd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  REQUIRE(reader);
+  open_log(path, false);
+  log_info("told");
+  std::array<char, 256> heard{};
+  CHECK(::read(reader.get(), heard.data(), heard.size()) > 0);
+  open_log(path, true);
+  CHECK(mode_of(path) == 0666);
 }
 
 TEST_CASE("a controller that dies is started at once, one that dies again and again ever later") {
