@@ -370,7 +370,7 @@ void Controller::agent_said(const NodeId& node, const FromAgent& message,
   } else if (const auto* asked = std::get_if<RemoteStartAsked>(&message)) {
     relay_.remote_start(state_, node, *asked);
   } else if (const auto* over = std::get_if<RemoteStartEnded>(&message)) {
-    relay_.remote_start_ended(*over);
+    relay_.remote_start_ended(node, *over);
   }
 }
 

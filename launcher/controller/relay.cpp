@@ -139,9 +139,9 @@ void Relay::node_up(const NodeId& node) {
   }
 }
 
-void Relay::remote_start_ended(const RemoteStartEnded& ended) {
+void Relay::remote_start_ended(const NodeId& from, const RemoteStartEnded& ended) {
   const auto found = starts_.find(ended.ticket);
-  if (found == starts_.end()) return;
+  if (found == starts_.end() || found->second.target != from) return;
   RemoteStartEnded forwarded = ended;
   forwarded.ticket = found->second.ticket;
   pool_.send(found->second.asker, forwarded);

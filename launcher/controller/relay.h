@@ -27,7 +27,7 @@ class Relay {
 
   // Only of node 0 of an MPI job, where mpirun runs, and only its daemon, on another of its nodes.
   void remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked);
-  void remote_start_ended(const RemoteStartEnded& ended);
+  void remote_start_ended(const NodeId& from, const RemoteStartEnded& ended);
   void node_up(const NodeId& node);
   void node_down(const NodeId& node);
 

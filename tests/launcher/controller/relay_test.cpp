@@ -45,7 +45,11 @@ TEST_CASE("mpirun's daemon is started on the node that node 0 names, and its end
   REQUIRE(started.size() == 1);
   CHECK(started.front().command == "orted -mca ess \"env\"");
   CHECK(job.started(0).empty());
-  job.relay.remote_start_ended({started.front().ticket, ExitStatus{3, 0}, "over"});
+  for (const char* other : {"n1", "n3"}) {  // not theirs to say
+    job.relay.remote_start_ended({other}, {started.front().ticket, ExitStatus{9, 0}, "over"});
+    CHECK(job.wires[0]->take<RemoteStartEnded>().empty());
+  }
+  job.relay.remote_start_ended({"n2"}, {started.front().ticket, ExitStatus{3, 0}, "over"});
   const auto ended = job.wires[0]->take<RemoteStartEnded>();
   REQUIRE(ended.size() == 1);
   CHECK(ended.front().ticket == "7");
