@@ -53,7 +53,7 @@ void add_words(CLI::App& app, const std::string& names, Enum& value,
 // Told before anything is done, not after the job.
 std::string query_problem(const std::string& text) {
   const auto query = parse_query(text);
-  return query ? "" : muster::quoted(text) + ": " + query.error().message;
+  return query ? "" : quoted_text(text) + ": " + query.error().message;
 }
 
 // The one table of exit codes, as the end of the help text.
@@ -147,7 +147,7 @@ void Arguments::settings(std::vector<std::string>& values, const std::string& he
   }
   app_->get_option("--set")->check([](const std::string& text) {
     const std::string problem = set_option_problem(text);
-    return problem.empty() ? "" : muster::quoted(text) + ": " + problem;
+    return problem.empty() ? "" : quoted_text(text) + ": " + problem;
   });
 }
 
@@ -312,7 +312,7 @@ std::string misfit_text(const CLI::App& verb, const std::string& word) {
   const bool is_verb = !is_option && !verb_names(verb).empty();
   const char* what = is_option ? "unknown option " : is_verb ? "unknown verb " : "unexpected ";
   const std::string meant = did_you_mean(word, is_option ? option_names(verb) : verb_names(verb));
-  return what + muster::quoted(word) + (meant.empty() ? "" : "; " + meant);
+  return what + quoted_text(word) + (meant.empty() ? "" : "; " + meant);
 }
 
 std::string with_help(const CLI::App& app, const CLI::App& verb, const std::string& text) {

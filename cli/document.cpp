@@ -170,7 +170,7 @@ std::string nothing_found(const Document& document, const std::string& query) {
   if (sample.is_object()) {
     for (const auto& item : sample.items()) keys += (keys.empty() ? "" : ", ") + item.key();
   }
-  return "--query " + muster::quoted(query) + " gives nothing" +
+  return "--query " + quoted_text(query) + " gives nothing" +
          (keys.empty() ? ""
                        : std::string("; the ") +
                              (document.is_array() ? "items have " : "result has ") + keys);
@@ -186,7 +186,7 @@ Result<std::string> document_text(const Document& document, const CommonOptions&
   if (common.query.empty()) return text_in_form(document, common.output);
   const auto query = parse_query(common.query);
   if (!query)
-    return Error{"--query " + muster::quoted(common.query) + ": " + query.error().message};
+    return Error{"--query " + quoted_text(common.query) + ": " + query.error().message};
   const Document part = (*query)(document);
   if (part.is_null()) notice(nothing_found(document, common.query), common);
   return text_in_form(part, common.output);

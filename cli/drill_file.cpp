@@ -44,7 +44,7 @@ std::optional<NumberTest> read_number_test(const Value& value) {
   if (!text) return std::nullopt;
   const auto test = parse_number_test(*text);
   if (!test) {
-    value.error("expected a number or a comparison such as '>= 2', got " + muster::quoted(*text));
+    value.error("expected a number or a comparison such as '>= 2', got " + quoted_text(*text));
   }
   return test;
 }

@@ -61,7 +61,7 @@ std::optional<DrillCondition> read_state_test(const Value& value, std::string_vi
   for (const std::string& known : states) {
     if (known == state) return StateTest{state, equal};
   }
-  value.error("there is no state " + muster::quoted(state), value.suggest(state, states));
+  value.error("there is no state " + quoted_text(state), value.suggest(state, states));
   return std::nullopt;
 }
 
@@ -74,7 +74,7 @@ std::optional<int> signal_number(const Value& value) {
     if (name == known) return number;
     names.push_back(known);
   }
-  value.error("there is no signal " + muster::quoted(*text), value.suggest(name, names));
+  value.error("there is no signal " + quoted_text(*text), value.suggest(name, names));
   return std::nullopt;
 }
 
@@ -267,13 +267,13 @@ std::optional<DrillCondition> read_condition(const Value& value) {
   if (field == "output" && rest.empty()) return OutputBegun{};
   if (field != "step" && field != "attempt") {
     value.error("expected a condition on step, attempt, state, checkpoint, saving or output, got " +
-                    muster::quoted(*text),
+                    quoted_text(*text),
                 value.suggest(field, fields));
     return std::nullopt;
   }
   const auto test = parse_number_test(rest);
   if (!test || rest.find_first_of("=<>") == rest.npos) {
-    value.error("expected a comparison such as '" + field + " >= 2', got " + muster::quoted(*text));
+    value.error("expected a comparison such as '" + field + " >= 2', got " + quoted_text(*text));
     return std::nullopt;
   }
   if (field == "step") return StepTest{*test};
@@ -288,7 +288,7 @@ DrillPause read_pause(const Value& value) {
   const auto most = dots == std::string::npos ? least : parse_duration(text->substr(dots + 2));
   if (least && most && *least <= *most) return {*least, *most};
   value.error("expected a duration such as 3s, or two such as 1s..4s, got " +
-              muster::quoted(*text));
+              quoted_text(*text));
   return {};
 }
 

@@ -21,7 +21,7 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 Error unknown_job(const Store& store, const std::string& typed) {
-  std::string message = "there is no job " + muster::quoted(typed);
+  std::string message = "there is no job " + quoted_text(typed);
   JobFilter filter;
   filter.limit = names_compared;
   filter.include_archived = true;
@@ -48,7 +48,7 @@ Result<JobRow> find_job(const Store& store, const std::string& typed) {
     std::vector<std::string> shown(*names);
     const bool more = shown.size() > names_shown;
     shown.resize(std::min<std::size_t>(shown.size(), names_shown));
-    return Error{muster::quoted(typed) + " could be several jobs: " + joined(shown) +
+    return Error{quoted_text(typed) + " could be several jobs: " + joined(shown) +
                  (more ? ", …" : "")};
   }
   const auto row = store.job(JobId{names->front()});

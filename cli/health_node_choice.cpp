@@ -31,7 +31,7 @@ Error unknown_node(const std::string& name, const std::vector<std::string>& name
   const std::string meant = did_you_mean(name, names);
   const std::string other =
       verb.empty() ? "`muster nodes` lists them" : "did you mean `muster health " + verb + "`?";
-  return Error{"there is no node " + muster::quoted(name) + "; " + or_else(meant, other)};
+  return Error{"there is no node " + quoted_text(name) + "; " + or_else(meant, other)};
 }
 
 Status add_meant(const std::string& word, const std::vector<std::string>& names,
@@ -66,7 +66,7 @@ Result<std::vector<ComputeTarget>> candidates(const std::vector<ComputeTarget>& 
   }
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "there are " : ", ") + name;
-  return Error{"there is no compute target " + muster::quoted(wanted) + "; " +
+  return Error{"there is no compute target " + quoted_text(wanted) + "; " +
                or_else(did_you_mean(wanted, names), all)};
 }
 
@@ -90,7 +90,7 @@ Result<std::vector<ComputeTarget>> chosen_nodes(const std::vector<ComputeTarget>
     });
   }
   std::erase_if(*from, [](const ComputeTarget& each) { return each.nodes.empty(); });
-  if (from->empty()) return Error{"compute target " + muster::quoted(target) + " has no nodes"};
+  if (from->empty()) return Error{"compute target " + quoted_text(target) + " has no nodes"};
   return from;
 }
 

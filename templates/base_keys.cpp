@@ -26,12 +26,12 @@ void check_name(const Value& value) {
   if (!value.is_scalar()) return;
   const std::string& name = value.node().text;
   if (is_placeholder(name)) {
-    value.unresolved(quoted(name) + " is a placeholder; fill in the name");
+    value.unresolved(quoted_text(name) + " is a placeholder; fill in the name");
   } else if (!is_job_name(name)) {
     value.error(
         "expected letters, digits, '_' and '-', beginning with a letter or digit, at most "
         "255, got " +
-        quoted(name));
+        quoted_text(name));
   }
 }
 

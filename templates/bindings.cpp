@@ -62,7 +62,7 @@ class BindingCheck {
   }
 
  private:
-  static std::string shown(const std::string& target) { return quoted("${{" + target + "}}"); }
+  static std::string shown(const std::string& target) { return quoted_text("${{" + target + "}}"); }
 
   static void expect(const Binding& binding, const std::string& prefix,
                      const std::set<std::string>& known) {
@@ -80,7 +80,8 @@ class BindingCheck {
     if (found == names_.steps.end()) {
       std::vector<std::string> known;
       for (const auto& [name, shape] : names_.steps) known.push_back(name);
-      binding.where.error("there is no step " + quoted(step), binding.where.suggest(step, known));
+      binding.where.error("there is no step " + quoted_text(step),
+                          binding.where.suggest(step, known));
       return "";
     }
     const std::string part = dot == std::string::npos ? "" : rest.substr(dot + 1);

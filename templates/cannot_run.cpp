@@ -66,11 +66,11 @@ void check_environment(const EnvironmentSpec& environment, Refusals& out) {
   const std::string cure = "remove it or use 'environment: azureml:host'";
   if (!environment.image.empty()) {
     out.refuse("environment.image", "container images are not run yet: environment.image " +
-                                        quoted(environment.image) + "; " + cure);
+                                        quoted_text(environment.image) + "; " + cure);
   }
   if (!environment.build_path.empty()) {
     out.refuse("environment.build", "images are not built yet: environment.build " +
-                                        quoted(environment.build_path) + "; " + cure);
+                                        quoted_text(environment.build_path) + "; " + cure);
   }
   if (!environment.conda_file.empty()) {
     out.refuse("environment.conda_file",
@@ -78,7 +78,7 @@ void check_environment(const EnvironmentSpec& environment, Refusals& out) {
   }
   const std::string& reference = environment.reference;
   if (!reference.empty() && reference != host_environment) {
-    out.warn("environment", "the environment " + quoted(reference) +
+    out.warn("environment", "the environment " + quoted_text(reference) +
                                 " is not used: the ranks run in the host's own; 'azureml:host' "
                                 "says so");
   }
@@ -89,14 +89,14 @@ void check_data(const JobSpec& spec, Refusals& out) {
     const bool used_as_text = input.mode == InputMode::direct;
     if (!is_remote(input.path_kind) || used_as_text) continue;
     out.refuse("inputs." + name, std::string(what_is(input.path_kind)) + " not read yet: inputs." +
-                                     name + " " + quoted(input.path) +
+                                     name + " " + quoted_text(input.path) +
                                      "; use a local path, or 'mode: direct' to pass the text");
   }
   for (const auto& [name, output] : spec.outputs) {
     if (is_remote(output.path_kind) && output.mode != OutputMode::direct) {
       out.refuse("outputs." + name, std::string(what_is(output.path_kind)) +
                                         " not written yet: outputs." + name + " " +
-                                        quoted(output.path) + "; leave 'path' out");
+                                        quoted_text(output.path) + "; leave 'path' out");
     }
     if (!output.asset_name.empty()) {
       out.refuse("outputs." + name + ".name",
@@ -107,11 +107,12 @@ void check_data(const JobSpec& spec, Refusals& out) {
 
 void check_code(const JobSpec& spec, Refusals& out) {
   if (!spec.git_url.empty()) {
-    out.refuse("code", "code is not cloned from git yet: " + quoted(spec.git_url) +
+    out.refuse("code", "code is not cloned from git yet: " + quoted_text(spec.git_url) +
                            "; clone it and name the directory");
   }
   if (spec.code.starts_with("azureml:")) {
-    out.refuse("code", "code assets are not read yet: " + quoted(spec.code) + "; name a directory");
+    out.refuse("code",
+               "code assets are not read yet: " + quoted_text(spec.code) + "; name a directory");
   }
 }
 

@@ -27,7 +27,7 @@ std::string read_path(const Value& value) {
   const auto text = value.text();
   if (!text) return "";
   if (!is_placeable_path(*text)) {
-    value.error("expected a path that begins with / or ~/, got " + quoted(*text));
+    value.error("expected a path that begins with / or ~/, got " + quoted_text(*text));
   }
   return *text;
 }
@@ -41,7 +41,8 @@ void read_ports(const Value& value, ComputeTarget& target) {
                         ? std::nullopt
                         : whole_number(std::string_view(*text).substr(dash + 1));
   if (!low || !high || *low < 1024 || *high > 65535 || *low > *high) {
-    value.error("expected two ports from 1024 to 65535 such as 20000-29999, got " + quoted(*text));
+    value.error("expected two ports from 1024 to 65535 such as 20000-29999, got " +
+                quoted_text(*text));
     return;
   }
   target.port_min = static_cast<int>(*low);
@@ -60,7 +61,7 @@ bool is_plain_name(std::string_view name) {
 void read_plain(const Value& value, std::string& field) {
   const auto text = value.text();
   if (!text) return;
-  if (!is_plain_name(*text)) value.error("expected a name, got " + quoted(*text));
+  if (!is_plain_name(*text)) value.error("expected a name, got " + quoted_text(*text));
   field = *text;
 }
 
@@ -123,7 +124,7 @@ class NodeListReader {
     if (static_cast<int>(nodes_.size()) >= max_hosts) {
       where.error("more than " + std::to_string(max_hosts) + " nodes");
     } else if (!seen_.insert(node.id.value).second) {
-      where.error("the node " + quoted(node.id.value) + " is listed twice");
+      where.error("the node " + quoted_text(node.id.value) + " is listed twice");
     } else {
       nodes_.push_back(std::move(node));
     }
@@ -147,7 +148,7 @@ ComputeTarget read_target(const Value& value) {
   if (target.name == "local" || target.name == "local-cluster") {
     value.error("the name is built in; choose another");
   } else if (!is_plain_name(target.name)) {
-    value.error(quoted(target.name) + " is not a name");
+    value.error(quoted_text(target.name) + " is not a name");
   }
   MapReader map(value);
   NodeAddress defaults;
@@ -184,7 +185,7 @@ void check_default(const Value& value, ClusterFile& file) {
   std::vector<std::string> names;
   for (const ComputeTarget& target : known_targets(file)) names.push_back(target.name);
   if (std::find(names.begin(), names.end(), *name) == names.end()) {
-    value.error("there is no target " + quoted(*name), did_you_mean(*name, names));
+    value.error("there is no target " + quoted_text(*name), did_you_mean(*name, names));
   }
 }
 

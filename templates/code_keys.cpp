@@ -15,7 +15,7 @@ bool is_git_url(std::string_view text) {
 
 void read_code_text(const Value& value, const std::string& text, Reading& reading, JobSpec& spec) {
   if (is_placeholder(text)) {
-    value.unresolved(quoted(text) + " is a placeholder; name a directory");
+    value.unresolved(quoted_text(text) + " is a placeholder; name a directory");
     return;
   }
   if (is_git_url(text)) {
@@ -28,15 +28,15 @@ void read_code_text(const Value& value, const std::string& text, Reading& readin
     return;
   }
   if (!form || form->kind != PathKind::local) {
-    value.error("expected a directory, git+<url> or azureml:<asset>, got " + quoted(text));
+    value.error("expected a directory, git+<url> or azureml:<asset>, got " + quoted_text(text));
     return;
   }
   spec.code = Reading::local_path(value, form->path);
   if (!reading.options.files.kind_of) return;
   const OnDisk found = reading.options.files.kind_of(spec.code);
-  if (found == OnDisk::missing) value.error("there is no directory " + quoted(spec.code));
+  if (found == OnDisk::missing) value.error("there is no directory " + quoted_text(spec.code));
   if (found == OnDisk::file) {
-    value.error(quoted(spec.code) + " is a file; expected the directory it is in");
+    value.error(quoted_text(spec.code) + " is a file; expected the directory it is in");
   }
 }
 
@@ -125,7 +125,7 @@ ServiceSpec read_service(const Value& value) {
   service.nodes = nodes.text().value_or("");
   const auto index = whole_number(service.nodes);
   if (!service.nodes.empty() && folded(service.nodes) != "all" && (!index || *index < 0)) {
-    nodes.error("expected 'all' or the number of a node, got " + quoted(service.nodes));
+    nodes.error("expected 'all' or the number of a node, got " + quoted_text(service.nodes));
   }
   if (const auto directory = map.take("log_dir").text()) service.log_dir = *directory;
   const Value keys = map.take("ssh_public_keys");
@@ -159,7 +159,7 @@ void read_environment_variables(const Value& value, JobSpec& spec) {
   if (!value.is_map()) return;
   for (const Value& each : MapReader(value).entries()) {
     if (!is_variable_name(each.key())) {
-      each.error(quoted(each.key()) + " is not the name of an environment variable");
+      each.error(quoted_text(each.key()) + " is not the name of an environment variable");
     } else if (is_rank_variable(each.key())) {
       each.warning("hides the variable that muster sets on every rank");
     }

@@ -47,8 +47,8 @@ void check_nodes(const Value& root, const JobSpec& spec) {
              "expected at least " + bounds + std::to_string(muster.nodes_max));
   } else if (most && of_azure && most->text != of_azure->text) {
     Value(*most, "muster.nodes.max", root.findings())
-        .error("resources.max_instance_count says " + quoted(of_azure->text) + ", got " +
-                   quoted(most->text),
+        .error("resources.max_instance_count says " + quoted_text(of_azure->text) + ", got " +
+                   quoted_text(most->text),
                "keep one of the two");
   }
 }

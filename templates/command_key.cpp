@@ -100,7 +100,7 @@ class CommandExpander {
     }
     const bool wrong_name = severity == Severity::error;
     value_.findings().add(severity, place_inside(value_, name), value_.path(),
-                          value_.path() + ": " + quoted("${{" + name + "}}") + ": " + message,
+                          value_.path() + ": " + quoted_text("${{" + name + "}}") + ": " + message,
                           wrong_name ? suggestion(name) : "");
   }
 
@@ -117,8 +117,8 @@ std::optional<std::string> command_text(const Value& value) {
   std::vector<std::string> names;
   std::string whole = with_whole_braces(*text, names);
   if (!names.empty()) {
-    value.warning(quoted('{' + names.front() + '}') + " is read as " +
-                  quoted("${{" + names.front() + "}}") + ", as Azure ML does; write that");
+    value.warning(quoted_text('{' + names.front() + '}') + " is read as " +
+                  quoted_text("${{" + names.front() + "}}") + ", as Azure ML does; write that");
   }
   return whole;
 }

@@ -23,9 +23,10 @@ void check_component_name(const Value& value) {
   const auto name = value.text();
   if (!name) return;
   if (is_placeholder(*name)) {
-    value.unresolved(quoted(*name) + " is a placeholder; fill in the name");
+    value.unresolved(quoted_text(*name) + " is a placeholder; fill in the name");
   } else if (!is_azure_component_name(*name)) {
-    value.warning("Azure ML takes lower-case letters, digits and '_' only, got " + quoted(*name));
+    value.warning("Azure ML takes lower-case letters, digits and '_' only, got " +
+                  quoted_text(*name));
   }
 }
 
@@ -45,7 +46,7 @@ void check_optional_groups(const Value& command, const Value& inputs) {
     }
     if (!any) {
       command.warning("'$[[ ]]' without an optional input inside is an error when it runs: " +
-                      quoted(group));
+                      quoted_text(group));
     }
   }
 }
@@ -60,7 +61,8 @@ void check_component_command(const Value& command, const JobSpec& declared) {
   for (const auto& [name, output] : declared.outputs) known.insert("outputs." + name);
   for (const Expression& expression : find_expressions(*text).found) {
     if (known.count(expression.name)) continue;
-    command.error(quoted("${{" + expression.name + "}}") + " is neither an input nor an output",
+    command.error(quoted_text("${{" + expression.name + "}}") +
+                      " is neither an input nor an output",
                   command.suggest(expression.name, known));
   }
 }
@@ -117,7 +119,7 @@ ComponentShape read_component_map(const Value& value, Reading& reading) {
   } else if (word == "command" || word == "command_component" || word == "commandcomponent") {
     read_command_component(value, reading, shape);
   } else {
-    value.unresolved("a component of type " + quoted(word) + " is not offered");
+    value.unresolved("a component of type " + quoted_text(word) + " is not offered");
   }
   return shape;
 }
@@ -126,27 +128,27 @@ ComponentShape read_component_reference(const Value& value, Reading& reading) {
   const auto text = value.text();
   if (!text) return {};
   if (is_placeholder(*text)) {
-    value.unresolved(quoted(*text) + " is a placeholder; name a component");
+    value.unresolved(quoted_text(*text) + " is a placeholder; name a component");
     return {};
   }
   if (text->starts_with("azureml:")) {
     const bool named = is_asset_reference(*text) || text->starts_with("azureml://");
     if (named) {
-      value.unresolved("there is no component " + quoted(*text) + " in a catalogue here");
+      value.unresolved("there is no component " + quoted_text(*text) + " in a catalogue here");
     } else {
-      value.error("expected azureml:<name>[:<version>|@<label>], got " + quoted(*text));
+      value.error("expected azureml:<name>[:<version>|@<label>], got " + quoted_text(*text));
     }
     return {};
   }
   const auto form = path_form(*text);
   if (!form || form->kind != PathKind::local) {
-    value.error("expected a path or azureml:<name>, got " + quoted(*text));
+    value.error("expected a path or azureml:<name>, got " + quoted_text(*text));
     return {};
   }
   const auto file = reading.load(value, form->path);
   if (!file) return {};
   if (!file->is_map()) {
-    value.error(quoted(*text) + " does not hold a component");
+    value.error(quoted_text(*text) + " does not hold a component");
     return {};
   }
   return read_component_map(*file, reading);

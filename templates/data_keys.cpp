@@ -21,7 +21,8 @@ bool is_data_name(std::string_view name) {
 
 void check_data_name(const Value& value) {
   if (!is_data_name(value.key())) {
-    value.error(quoted(value.key()) + " is not a name; expected letters, digits, '_', '.' and '-'");
+    value.error(quoted_text(value.key()) +
+                " is not a name; expected letters, digits, '_', '.' and '-'");
   }
   for (const char* reserved :
        {"path", "ld_library_path", "user", "logname", "home", "pwd", "shell"}) {
@@ -115,29 +116,29 @@ void check_local(const Value& path, const Value& type, const std::string& text, 
   const OnDisk found = reading.options.files.kind_of(input.path);
   if (found == OnDisk::missing) {
     if (text.starts_with('/')) {
-      path.warning(quoted(input.path) + " is not on this machine; every node must have it");
+      path.warning(quoted_text(input.path) + " is not on this machine; every node must have it");
     } else {
-      path.error("there is no file or directory " + quoted(input.path));
+      path.error("there is no file or directory " + quoted_text(input.path));
     }
   } else if (found == OnDisk::file && !type.present()) {
     input.type = DataType::uri_file;
     path.note("a file; read as type uri_file");
   } else if (found == OnDisk::file && input.type == DataType::uri_folder) {
-    type.error(quoted(input.path) + " is a file; expected type uri_file");
+    type.error(quoted_text(input.path) + " is a file; expected type uri_file");
   } else if (found == OnDisk::directory && input.type == DataType::uri_file) {
-    type.error(quoted(input.path) + " is a directory; expected type uri_folder");
+    type.error(quoted_text(input.path) + " is a directory; expected type uri_folder");
   }
 }
 
 // Stores kind and path; relative local paths become absolute. False after a finding.
 bool read_path(const Value& path, const std::string& text, PathKind& kind, std::string& out) {
   if (is_placeholder(text)) {
-    path.unresolved(quoted(text) + " is a placeholder; name a path");
+    path.unresolved(quoted_text(text) + " is a placeholder; name a path");
     return false;
   }
   const auto form = path_form(text);
   if (!form || text.empty()) {
-    path.error("expected a path, a URL or azureml:<name>:<version>, got " + quoted(text));
+    path.error("expected a path, a URL or azureml:<name>:<version>, got " + quoted_text(text));
     return false;
   }
   kind = form->kind;
@@ -175,9 +176,9 @@ void read_input_mode(const Value& mode, InputSpec& input) {
   input.mode = *value;
   if (*value != InputMode::eval_mount && *value != InputMode::eval_download) return;
   if (input.type != DataType::mltable) {
-    mode.error("only type mltable has the mode " + quoted(mode.node().text));
+    mode.error("only type mltable has the mode " + quoted_text(mode.node().text));
   } else {
-    mode.unresolved("the mode " + quoted(mode.node().text) + " is not offered");
+    mode.unresolved("the mode " + quoted_text(mode.node().text) + " is not offered");
   }
 }
 
@@ -218,7 +219,7 @@ InputSpec read_input(const Value& value, DataContext context, Reading& reading) 
     input.literal = literal_text(value.node(), false);
     note_other_reading(value);
     if (is_placeholder(input.literal)) {
-      value.unresolved(quoted(input.literal) + " is a placeholder; fill in the value");
+      value.unresolved(quoted_text(input.literal) + " is a placeholder; fill in the value");
     }
     return input;
   }
@@ -236,7 +237,7 @@ std::string expanded_output_path(const Value& path, const std::string& text,
     if (name == "output_name") return output_name;
     if (name == "name") return spec.name.empty() ? "\x01name\x02" : spec.name;
     if (name == "default_datastore") return std::nullopt;
-    path.error("unknown expression " + quoted("${{" + name + "}}") + " in an output path",
+    path.error("unknown expression " + quoted_text("${{" + name + "}}") + " in an output path",
                did_you_mean(name, {"name", "output_name", "default_datastore"}));
     return std::nullopt;
   });

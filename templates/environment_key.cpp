@@ -11,7 +11,7 @@ std::string existing_path(const Value& value, Reading& reading, OnDisk wanted) {
   const auto text = value.text();
   if (!text) return "";
   if (is_placeholder(*text)) {
-    value.unresolved(quoted(*text) + " is a placeholder; name a path");
+    value.unresolved(quoted_text(*text) + " is a placeholder; name a path");
     return "";
   }
   const auto form = path_form(*text);
@@ -20,7 +20,7 @@ std::string existing_path(const Value& value, Reading& reading, OnDisk wanted) {
   const bool checked = static_cast<bool>(reading.options.files.kind_of);
   if (checked && reading.options.files.kind_of(path) != wanted) {
     value.error(std::string("there is no ") + (wanted == OnDisk::file ? "file " : "directory ") +
-                quoted(path));
+                quoted_text(path));
   }
   return path;
 }
@@ -42,7 +42,9 @@ void read_inline(const Value& value, Reading& reading, EnvironmentSpec& spec) {
   const Value image = map.take("image");
   if (const auto text = image.text()) {
     spec.image = *text;
-    if (is_placeholder(*text)) image.unresolved(quoted(*text) + " is a placeholder; name an image");
+    if (is_placeholder(*text)) {
+      image.unresolved(quoted_text(*text) + " is a placeholder; name an image");
+    }
   }
   const Value conda = map.take("conda_file");
   spec.conda_file =
@@ -65,12 +67,12 @@ void read_inline(const Value& value, Reading& reading, EnvironmentSpec& spec) {
 void read_reference(const Value& value, const std::string& text, Reading& reading,
                     EnvironmentSpec& spec) {
   if (is_placeholder(text)) {
-    value.unresolved(quoted(text) + " is a placeholder; name an environment");
+    value.unresolved(quoted_text(text) + " is a placeholder; name an environment");
     return;
   }
   if (text.starts_with("file:")) {
     const auto file = reading.load(value, text.substr(5));
-    if (file && !file->is_map()) value.error(quoted(text) + " does not hold an environment");
+    if (file && !file->is_map()) value.error(quoted_text(text) + " does not hold an environment");
     if (file && file->is_map()) read_inline(*file, reading, spec);
     return;
   }
@@ -81,7 +83,7 @@ void read_reference(const Value& value, const std::string& text, Reading& readin
   value.error(
       "expected azureml:<name>[:<version>|@<label>], file:<path> or a map with 'image', "
       "got " +
-          quoted(text),
+          quoted_text(text),
       is_asset_reference("azureml:" + text) ? "did you mean 'azureml:" + text + "'?" : "");
 }
 

@@ -127,10 +127,10 @@ FileKind kind_from_type(const Value& type, std::optional<FileKind> schema, const
     return kind;
   }
   if (is_unsupported(word)) {
-    type.unresolved(quoted(type.node().text) + " is not offered");
+    type.unresolved(quoted_text(type.node().text) + " is not offered");
     return FileKind::unsupported;
   }
-  type.error("unknown type " + quoted(type.node().text),
+  type.error("unknown type " + quoted_text(type.node().text),
              did_you_mean(type.node().text, type_names()));
   return FileKind::unsupported;
 }

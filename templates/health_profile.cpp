@@ -62,7 +62,7 @@ std::optional<std::string> name_text(const Value& value) {
   });
   if (is_plain && !text->empty() && text->size() <= longest_name) return text;
   value.error("expected at most " + std::to_string(longest_name) +
-              " letters, digits, '-', '_' and '.', got " + quoted(*text));
+              " letters, digits, '-', '_' and '.', got " + quoted_text(*text));
   return std::nullopt;
 }
 
@@ -94,7 +94,7 @@ std::vector<std::string> paths(const Value& value) {
   for (const Value& each : bounded_list(value)) {
     const auto text = pattern_text(each);
     if (!text) continue;
-    if (!text->starts_with('/')) each.error("expected an absolute path, got " + quoted(*text));
+    if (!text->starts_with('/')) each.error("expected an absolute path, got " + quoted_text(*text));
     out.push_back(*text);
   }
   return out;
@@ -274,7 +274,7 @@ class ProfileReader {
     for (const Value& each : bounded_list(value)) {
       const ProfileRule rule = read_rule(each);
       if (!rule.name.empty() && !taken.insert(rule.name).second) {
-        each.error("another rule has the name " + quoted(rule.name));
+        each.error("another rule has the name " + quoted_text(rule.name));
       }
       profile_.rules.push_back(rule);
     }
@@ -310,7 +310,7 @@ class ProfileReader {
       severity.error(
           "expected warn, drain, reset, reboot or rma, with `!` before one that stops "
           "the job and `>` before the next, got " +
-          quoted(rule.severity));
+          quoted_text(rule.severity));
     }
     map.finish();
     return rule;
@@ -349,7 +349,7 @@ class ProfileReader {
     });
     if (is_known) return;
     where.findings().add(Severity::error, place, where.path(),
-                         where.path() + ": there is no check " + quoted(name),
+                         where.path() + ": there is no check " + quoted_text(name),
                          where.suggest(name, checks_));
   }
 

@@ -12,7 +12,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 Error bad(std::string_view what, const std::string& why) {
-  return Error{"host list " + quoted(what) + ": " + why};
+  return Error{"host list " + quoted_text(what) + ": " + why};
 }
 
 std::optional<int> host_number(std::string_view digits) {
@@ -134,8 +134,8 @@ Result<std::vector<std::string>> expand_hosts(std::string_view text) {
     const Result<Names> names = expand_name(part);
     if (!names) return names.error();
     for (const std::string& name : *names) {
-      if (!is_host_name(name)) return bad(text, quoted(name) + " is not a host name");
-      if (!seen.insert(name).second) return bad(text, quoted(name) + " is listed twice");
+      if (!is_host_name(name)) return bad(text, quoted_text(name) + " is not a host name");
+      if (!seen.insert(name).second) return bad(text, quoted_text(name) + " is listed twice");
       out.push_back(name);
       if (out.size() > static_cast<std::size_t>(max_hosts))
         return bad(text, "more than 65536 hosts");

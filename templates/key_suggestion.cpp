@@ -98,10 +98,10 @@ bool fits(std::string_view synonym, const std::vector<std::string>& legal_here) 
 std::string suggest_key(std::string_view key, const std::vector<std::string>& legal_here) {
   const std::string_view synonym = look_up(synonyms, key);
   if (!synonym.empty() && fits(synonym, legal_here)) {
-    return "did you mean " + quoted(synonym) + "?";
+    return "did you mean " + quoted_text(synonym) + "?";
   }
   const std::string_view home = look_up(homes, key);
-  if (!home.empty()) return "it belongs under " + quoted(home);
+  if (!home.empty()) return "it belongs under " + quoted_text(home);
   return did_you_mean(key, legal_here);
 }
 

@@ -65,7 +65,7 @@ NhcOptions nhc_options(const std::vector<NhcWord>& words, std::string_view known
     }
     for (std::size_t i = 1; i < word.size(); ++i) {
       const std::size_t place = word[i] == ':' ? known.npos : known.find(word[i]);
-      if (place == known.npos) options.error = "unknown option " + quoted(word);
+      if (place == known.npos) options.error = "unknown option " + quoted_text(word);
       if (place == known.npos) return options;
       if (known.substr(place + 1, 1) != ":") {
         options.given[word[i]].emplace_back();
@@ -73,7 +73,7 @@ NhcOptions nhc_options(const std::vector<NhcWord>& words, std::string_view known
       }
       std::string argument = word.substr(i + 1);
       if (argument.empty() && at + 1 < words.size()) argument = plain_word(words, ++at);
-      if (argument.empty()) options.error = "expected an argument of " + quoted(word);
+      if (argument.empty()) options.error = "expected an argument of " + quoted_text(word);
       options.given[word[i]].push_back(argument);
       break;
     }

@@ -74,7 +74,7 @@ std::string NhcProfileBuilder::add(const NhcLine& line) {
   std::vector<std::string> names;
   for (const Row& row : rows()) names.emplace_back(row.check);
   const std::string hint = did_you_mean(check, names);
-  return "no check of muster's does what " + quoted(check) + " does" +
+  return "no check of muster's does what " + quoted_text(check) + " does" +
          (hint.empty() ? "" : "; " + hint);
 }
 
@@ -139,7 +139,7 @@ std::string NhcProfileBuilder::add_infiniband(const Words& words) {
     const bool is_port =
         !has_port || whole_number(std::string_view(port).substr(colon + 1)).value_or(0) > 0;
     if (!is_device_name(port.substr(0, colon)) || !is_port) {
-      return "expected a device such as mlx5_0:1, got " + quoted(words[1].text);
+      return "expected a device such as mlx5_0:1, got " + quoted_text(words[1].text);
     }
     if (!has_port) port += ":*";
   }

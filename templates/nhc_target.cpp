@@ -75,7 +75,7 @@ bool NhcTarget::Range::holds(std::string_view host) const {
 
 // The width is that of the longer end, and the ends may be the wrong way round, as NHC has it.
 Result<NhcTarget::Range> NhcTarget::parse_range(std::string_view text) {
-  const Error wrong{"expected a host or a range such as n[01-20], got " + quoted(text)};
+  const Error wrong{"expected a host or a range such as n[01-20], got " + quoted_text(text)};
   const std::size_t open = text.find('[');
   Range range;
   range.prefix = std::string(text.substr(0, open));
@@ -131,11 +131,11 @@ Result<NhcTarget> NhcTarget::parse(std::string_view text) {
   }
   const bool is_regex = is_between('/', '/');
   if (!is_regex && text.find("[:") != std::string_view::npos) {
-    return Error{"not a target: " + quoted(text) + ": classes such as [:digit:] are not read"};
+    return Error{"not a target: " + quoted_text(text) + ": classes such as [:digit:] are not read"};
   }
   auto pattern = Pattern::compile(is_regex ? std::string(text.substr(1, text.size() - 2))
                                            : glob_pattern(text));
-  if (!pattern) return Error{"not a target: " + quoted(text) + ": " + pattern.error().message};
+  if (!pattern) return Error{"not a target: " + quoted_text(text) + ": " + pattern.error().message};
   target.pattern_ = std::move(*pattern);
   return target;
 }

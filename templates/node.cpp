@@ -44,7 +44,7 @@ std::string describe(const YamlNode& node) {
     case YamlNode::Kind::null:
       return "nothing";
     case YamlNode::Kind::scalar:
-      return quoted(node.text);
+      return quoted_text(node.text);
     case YamlNode::Kind::list:
       return "a list";
     case YamlNode::Kind::map:

@@ -32,7 +32,7 @@ void read_component_step(const Value& step, MapReader& map, const Value& compone
   }
   for (const std::string& name : shape.required_inputs) {
     if (spec.inputs.count(name) == 0)
-      step.error("the component needs the input " + muster::quoted(name));
+      step.error("the component needs the input " + quoted_text(name));
   }
 }
 
@@ -121,10 +121,10 @@ ComponentShape read_step(const Value& shown, const BoundStep& step, Reading& rea
     }
   } else if (word == "spark" || word == "automl" || word == "parallel" || word == "import" ||
              word == "finetuning" || word == "data_transfer") {
-    type.unresolved("steps of type " + muster::quoted(word) + " are not offered");
+    type.unresolved("steps of type " + quoted_text(word) + " are not offered");
     return shape;
   } else {
-    type.error("unknown type " + muster::quoted(type.node().text),
+    type.error("unknown type " + quoted_text(type.node().text),
                did_you_mean(word, {"command", "sweep", "pipeline"}));
     return shape;
   }

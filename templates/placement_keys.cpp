@@ -32,7 +32,9 @@ std::string target_name(const Value& value, std::string name) {
     return "";
   }
   if (name.empty()) value.error("expected the name of a target");
-  if (is_placeholder(name)) value.unresolved(quoted(name) + " is a placeholder; name a target");
+  if (is_placeholder(name)) {
+    value.unresolved(quoted_text(name) + " is a placeholder; name a target");
+  }
   return name;
 }
 
@@ -72,7 +74,8 @@ void read_resources(const Value& value, JobSpec& spec) {
   if (const auto text = shm_size.text()) {
     spec.shm_size = *text;
     if (!is_memory_size(*text)) {
-      shm_size.error("expected a size above 0 such as 2g (b, k, m or g), got " + quoted(*text));
+      shm_size.error("expected a size above 0 such as 2g (b, k, m or g), got " +
+                     quoted_text(*text));
     }
   }
   if (const auto arguments = map.take("docker_args").text()) spec.docker_args = *arguments;

@@ -27,11 +27,11 @@ const YamlNode& Reading::keep(YamlNode node) {
 std::optional<Value> Reading::load(const Value& value, const std::string& text) {
   const std::string path = local_path(value, text);
   if (!options.files.read) {
-    value.unresolved("the file " + quoted(path) + " cannot be read here");
+    value.unresolved("the file " + quoted_text(path) + " cannot be read here");
     return std::nullopt;
   }
   if (sources_ >= max_files || bytes_ >= max_included_bytes) {
-    value.error("too many included files; does " + quoted(path) + " include itself?");
+    value.error("too many included files; does " + quoted_text(path) + " include itself?");
     return std::nullopt;
   }
   Result<std::string> content = options.files.read(path, max_file_bytes);

@@ -19,7 +19,7 @@ void require_texts(MapReader& map, std::initializer_list<const char*> keys) {
     const Value value = map.require(key);
     const auto text = value.text();
     if (text && is_placeholder(*text)) {
-      value.unresolved(quoted(*text) + " is a placeholder; fill it in");
+      value.unresolved(quoted_text(*text) + " is a placeholder; fill it in");
     }
   }
 }
@@ -148,13 +148,13 @@ void read_data_asset_file(const Value& root, Reading& reading) {
   if (!text) return;
   const auto form = path_form(*text);
   if (is_placeholder(*text)) {
-    path.unresolved(quoted(*text) + " is a placeholder; name a path");
+    path.unresolved(quoted_text(*text) + " is a placeholder; name a path");
   } else if (!form) {
-    path.error("expected a path, a URL or a datastore, got " + quoted(*text));
+    path.error("expected a path, a URL or a datastore, got " + quoted_text(*text));
   } else if (form->kind == PathKind::local && reading.options.files.kind_of) {
     const std::string local = Reading::local_path(path, form->path);
     if (reading.options.files.kind_of(local) == OnDisk::missing) {
-      path.error("there is no file or directory " + quoted(local));
+      path.error("there is no file or directory " + quoted_text(local));
     }
   }
 }

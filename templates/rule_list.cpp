@@ -64,7 +64,7 @@ std::optional<int> read_signal(const Value& value) {
     if (folded(name) == wanted) return number;
     names.push_back(name);
   }
-  value.error("expected a signal such as SIGTERM or its number, got " + quoted(*text),
+  value.error("expected a signal such as SIGTERM or its number, got " + quoted_text(*text),
               value.suggest(*text, names));
   return std::nullopt;
 }
@@ -82,7 +82,7 @@ std::string read_regex(const Value& value) {
   if (!text) return "";
   const auto pattern = Pattern::compile(*text);
   if (!pattern) {
-    value.error("not a regular expression: " + quoted(*text) + ": " + pattern.error().message);
+    value.error("not a regular expression: " + quoted_text(*text) + ": " + pattern.error().message);
   }
   return *text;
 }
@@ -110,9 +110,9 @@ std::string read_id(const Value& value, std::set<std::string>& taken) {
   });
   if (!plain || text->empty() || text->size() > longest_id) {
     value.error("expected at most " + std::to_string(longest_id) +
-                " small letters, digits and '-', got " + quoted(*text));
+                " small letters, digits and '-', got " + quoted_text(*text));
   } else if (!taken.insert(*text).second) {
-    value.error("another rule has the id " + quoted(*text));
+    value.error("another rule has the id " + quoted_text(*text));
   }
   return *text;
 }

@@ -46,7 +46,7 @@ std::string put(YamlNode& node, std::string_view path, YamlNode value, int depth
   std::string_view rest = dot == std::string_view::npos ? "" : path.substr(dot + 1);
   if (node.kind == YamlNode::Kind::list) {
     const auto index = list_index(head, node.items.size());
-    if (!index) return quoted(head) + " is not an item of the list";
+    if (!index) return quoted_text(head) + " is not an item of the list";
     return put(node.items[*index], rest, std::move(value), depth + 1);
   }
   if (node.find(path)) {  // a key that contains dots

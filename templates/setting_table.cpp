@@ -58,12 +58,12 @@ std::optional<std::string> path_text(const Value& value) {
   const auto text = value.text();
   if (!text) return std::nullopt;
   if (is_placeholder(*text)) {
-    value.unresolved(quoted(*text) + " is a placeholder; name a path");
+    value.unresolved(quoted_text(*text) + " is a placeholder; name a path");
     return std::nullopt;
   }
   const auto form = path_form(*text);
   if (!form || text->empty()) {
-    value.error("expected a path, got " + quoted(*text));
+    value.error("expected a path, got " + quoted_text(*text));
     return std::nullopt;
   }
   return form->kind == PathKind::local ? Reading::local_path(value, form->path) : form->path;
@@ -118,7 +118,7 @@ void read_every(const Value& value, JobSpec& spec) {
     const auto steps = whole_number(std::string_view(text).substr(0, text.size() - 5));
     good = steps && *steps > 0;
   }
-  if (!good) value.error("expected auto, <n>steps or a duration, got " + quoted(text));
+  if (!good) value.error("expected auto, <n>steps or a duration, got " + quoted_text(text));
   keep(value, spec, "checkpoint.every", good);
 }
 
@@ -202,7 +202,7 @@ std::vector<std::string> check_ids(const Value& value, const std::vector<std::st
     if (std::find(names.begin(), names.end(), *text) != names.end()) {
       out.push_back(*text);
     } else {
-      each.error(none + quoted(*text), each.suggest(*text, names));
+      each.error(none + quoted_text(*text), each.suggest(*text, names));
     }
   }
   return out;

@@ -77,7 +77,7 @@ class SettingsReader {
     if (added) {
       setting.read(value, spec_);
     } else {
-      value.error("already set by " + quoted(first->second) + "; keep one of the two");
+      value.error("already set by " + quoted_text(first->second) + "; keep one of the two");
     }
   }
 
@@ -94,7 +94,7 @@ class SettingsReader {
     FindingList quiet;
     std::optional<YamlNode> node = read_yaml(source, quiet);
     if (!node) {
-      text.error("expected JSON, got " + quoted(content));
+      text.error("expected JSON, got " + quoted_text(content));
       return text;
     }
     move_to(*node, text.node().place);
@@ -131,7 +131,7 @@ class SettingsReader {
     std::string found = shown ? nearest(path, all_paths()) : "";
     if (found.empty()) found = namesake(path);
     reading_.findings.add(Severity::error, value.key_place(), value.path(),
-                          "unknown setting " + quoted("muster." + path),
+                          "unknown setting " + quoted_text("muster." + path),
                           found.empty() ? "" : "did you mean 'muster." + found + "'?");
   }
 

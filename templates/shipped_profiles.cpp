@@ -86,7 +86,7 @@ std::string names_of(const std::vector<const ShippedProfile*>& profiles) {
 
 Result<const ShippedProfile*> only_one(const std::vector<const ShippedProfile*>& fitting,
                                        const NodeKind& node) {
-  const std::string kind = std::to_string(node.gpu_count) + " x " + quoted(node.gpu_name);
+  const std::string kind = std::to_string(node.gpu_count) + " x " + quoted_text(node.gpu_name);
   if (fitting.empty()) return Error{"no health profile is shipped for " + kind};
   if (fitting.size() == 1) return fitting.front();
   return Error{"several health profiles fit " + kind + "; name one of " + names_of(fitting)};
@@ -126,7 +126,7 @@ Result<const ShippedProfile*> choose_shipped_profile(const NodeKind& node) {
   if (!node.gpu_name.empty()) return choose_by_parts(node);
   if (node.sku.empty()) return Error{"no health profile is chosen: neither SKU nor GPUs are known"};
   const std::string hint = did_you_mean(node.sku, shipped_names());
-  return Error{"no health profile is shipped for " + quoted(node.sku) +
+  return Error{"no health profile is shipped for " + quoted_text(node.sku) +
                (hint.empty() ? "" : "; " + hint)};
 }
 
@@ -146,7 +146,7 @@ HealthProfile read_profile_value(const Value& value, const std::vector<std::stri
   if (value.is_scalar()) {
     const std::string name = value.text().value_or("");
     if (const ShippedProfile* found = find_shipped_profile(name)) return file_of(*found).profile;
-    value.error("there is no shipped health profile " + quoted(name),
+    value.error("there is no shipped health profile " + quoted_text(name),
                 did_you_mean(name, shipped_names()));
     return {};
   }

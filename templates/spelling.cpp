@@ -67,10 +67,10 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
   const std::string found = nearest(name, candidates);
-  return found.empty() ? "" : "did you mean " + quoted(found) + "?";
+  return found.empty() ? "" : "did you mean " + quoted_text(found) + "?";
 }
 
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   constexpr std::size_t longest = 60;
   if (text.size() <= longest) return '\'' + std::string(text) + '\'';
   std::size_t end = longest;

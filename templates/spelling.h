@@ -20,7 +20,7 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 // 'text' in single quotes, shortened to 60 characters.
-std::string quoted(std::string_view text);
+std::string quoted_text(std::string_view text);
 
 // Lower case, `-` as `_`: how names of a fixed set are compared.
 std::string folded(std::string_view word);

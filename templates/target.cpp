@@ -38,7 +38,8 @@ void check_placement(const JobFile& job, const ComputeTarget& target, const char
   if (unknown == names.end()) return;
   out.push_back(finding_about(
       job, Severity::unresolved, key,
-      std::string(key) + ": the target " + quoted(target.name) + " has no node " + quoted(*unknown),
+      std::string(key) + ": the target " + quoted_text(target.name) + " has no node " +
+          quoted_text(*unknown),
       did_you_mean(*unknown, {nodes.begin(), nodes.end()})));
 }
 
@@ -55,8 +56,8 @@ void check_size(const JobFile& job, const ComputeTarget& target, std::vector<Fin
                                 "'compute: local-cluster' is this host as several"));
     return;
   }
-  const std::string has = ": the target " + quoted(target.name) + " has " + std::to_string(nodes) +
-                          (nodes == 1 ? " node, got " : " nodes, got ");
+  const std::string has = ": the target " + quoted_text(target.name) + " has " +
+                          std::to_string(nodes) + (nodes == 1 ? " node, got " : " nodes, got ");
   if (least > nodes) {
     out.push_back(finding_about(job, Severity::error, key, key + has + std::to_string(least)));
   } else if (most > nodes) {
@@ -72,8 +73,8 @@ void check_spares(const JobFile& job, const ComputeTarget& target, std::vector<F
                    std::max(job.spec.instance_count, job.spec.muster.nodes_max);
   if (spares == 0 || spares <= left) return;
   out.push_back(finding_about(job, Severity::warning, "muster.nodes.spares",
-                              "muster.nodes.spares: the target " + quoted(target.name) + " has " +
-                                  std::to_string(std::max(0, left)) +
+                              "muster.nodes.spares: the target " + quoted_text(target.name) +
+                                  " has " + std::to_string(std::max(0, left)) +
                                   " beside the job's own nodes, got " + std::to_string(spares)));
 }
 
@@ -116,7 +117,7 @@ ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarge
   const ComputeTarget* target = find_target(known, name);
   if (!target) {
     out.findings.push_back(finding_about(job, Severity::unresolved, "compute",
-                                         "compute: there is no target " + quoted(name),
+                                         "compute: there is no target " + quoted_text(name),
                                          unknown_suggestion(known, name)));
     return out;
   }

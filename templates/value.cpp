@@ -174,7 +174,7 @@ bool note_other_reading(const Value& value) {
 
 void note_null_word(const Value& value) {
   if (!value.is_null() || value.node().text.empty()) return;
-  value.note(quoted(value.node().text) + " is no value, not text; quote it if text is meant");
+  value.note(quoted_text(value.node().text) + " is no value, not text; quote it if text is meant");
 }
 
 std::optional<bool> boolean_word(std::string_view text) {
@@ -242,7 +242,7 @@ Value MapReader::require(std::string_view key) {
   const std::string path =
       map_.path().empty() ? std::string(key) : map_.path() + '.' + std::string(key);
   where.findings().add(Severity::error, where.node().place, path,
-                       quoted(path) + (value.given() ? " has no value" : " is required"));
+                       quoted_text(path) + (value.given() ? " has no value" : " is required"));
   return value;
 }
 
@@ -263,8 +263,8 @@ std::vector<Value> MapReader::entries() const {
 void MapReader::finish(Severity severity) {
   for (const Value& each : entries()) {
     if (std::find(known_.begin(), known_.end(), each.key()) != known_.end()) continue;
-    std::string message = "unknown key " + quoted(each.key());
-    if (!map_.path().empty()) message += " in " + quoted(map_.path());
+    std::string message = "unknown key " + quoted_text(each.key());
+    if (!map_.path().empty()) message += " in " + quoted_text(map_.path());
     const bool shown = !map_.findings().full();
     map_.findings().add(severity, each.key_place(), each.path(), std::move(message),
                         shown ? suggest_key(each.key(), known_) : "");

@@ -121,7 +121,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void check_tag(const YAML::Mark& mark, const std::string& tag) const {
     if (is_known_tag(tag)) return;
-    throw Refused{place(mark), "the tag " + quoted(tag) + " is not supported"};
+    throw Refused{place(mark), "the tag " + quoted_text(tag) + " is not supported"};
   }
 
   // What stands for a null value where one is written; empty where there is none.
@@ -156,7 +156,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (key.empty()) return;
     findings_.add(Severity::warning, begin(), "",
                   "the value in " + quote + " goes on over several lines, and one of them begins "
-                      "with " + quoted(key + ':') + "; is a closing quote missing?");
+                      "with " + quoted_text(key + ':') + "; is a closing quote missing?");
   }
 
   void refuse_tab_before(const YAML::Mark& mark) const {
@@ -252,7 +252,7 @@ class TreeBuilder final : public YAML::EventHandler {
       // Only of a last line that is no `key:` at all does the parser say so.
       const bool no_colon = node.place.line == parent.key_place.line &&
                             node.place.column == parent.key_place.column;
-      if (no_colon) throw Refused{node.place, "no ':' after " + quoted(parent.key)};
+      if (no_colon) throw Refused{node.place, "no ':' after " + quoted_text(parent.key)};
       node.place = parent.key_place;
     }
     if (parent.key == "<<" && !parent.key_quoted) {
@@ -262,7 +262,7 @@ class TreeBuilder final : public YAML::EventHandler {
     const auto [first, added] = parent.keys.emplace(parent.key, parent.key_place);
     if (!added) {
       findings_.add(Severity::error, parent.key_place, parent.key,
-                    "duplicate key " + quoted(parent.key) + ", first at " +
+                    "duplicate key " + quoted_text(parent.key) + ", first at " +
                         std::to_string(first->second.line) + ':' +
                         std::to_string(first->second.column));
       return;

@@ -48,7 +48,7 @@ bool read_peer(std::string_view text, FabricPort& port, Fabric& fabric) {
   const auto guid = cursor.take_guid();
   if (!guid) return cursor.take("[") || cursor.take("\"");
   const auto number = take_lid_and_port(cursor);
-  const auto name = quoted(cursor.rest(), '"');
+  const auto name = quoted_text(cursor.rest(), '"');
   if (!number || !name) return false;
   port.peer = FabricEnd{*guid, *number};
   note_node(fabric, *guid, *name, FabricNodeKind::unknown);
@@ -64,7 +64,7 @@ bool read_port(std::string_view line, Fabric& fabric, std::map<std::uint64_t, in
   if (end == std::string_view::npos) return false;
   TextCursor cursor(line.substr(0, begin));
   const auto guid = cursor.take_guid();
-  const auto name = quoted(cursor.rest(), '"');
+  const auto name = quoted_text(cursor.rest(), '"');
   if (!guid || !name) return false;
   TextCursor numbers(cursor.rest().substr(cursor.rest().rfind('"') + 1));
   const auto number = take_lid_and_port(numbers);

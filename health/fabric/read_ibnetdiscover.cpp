@@ -46,7 +46,7 @@ void note_lid(Fabric& fabric, const ListedEnd& listed) {
 // "( 'n4 mlx5_0' - 'leaf2' )"
 std::optional<std::pair<std::string_view, std::string_view>> names_of(std::string_view text) {
   constexpr std::string_view between = "' - '";
-  const auto names = quoted(text, '\'');
+  const auto names = quoted_text(text, '\'');
   if (!names) return std::nullopt;
   const std::size_t at = names->find(between);
   if (at == std::string_view::npos) return std::nullopt;
@@ -74,7 +74,7 @@ bool read_listed(std::string_view line, Fabric& fabric) {
   port.lanes = lanes_of(cursor.take_word());
   port.lane_gbps = lane_gbps_named(cursor.take_word());
   if (cursor.take("- ")) return read_linked(cursor, *from, port, fabric);
-  const auto name = quoted(cursor.rest(), '\'');
+  const auto name = quoted_text(cursor.rest(), '\'');
   if (!name) return false;
   note_node(fabric, from->end.guid, *name, from->kind);
   note_port(fabric, from->end, {});  // what it says of an open port's width means nothing
@@ -114,7 +114,7 @@ bool read_declaration(std::string_view line, Declared& node, Fabric& fabric) {
   const auto port_count = cursor.take_number();
   FabricNodeKind kind_in_id = FabricNodeKind::unknown;
   const auto guid = take_id(cursor, kind_in_id);
-  const auto name = quoted(cursor.rest(), '"');
+  const auto name = quoted_text(cursor.rest(), '"');
   node = {};
   if (!kind || !port_count || !guid || !name) return false;
   node = {*kind, *guid, std::string(*name)};
@@ -142,7 +142,7 @@ bool read_cable(std::string_view line, const Declared& node, Fabric& fabric) {
   to.guid = to_guid.value_or(0);
   const auto to_port = take_bracket(cursor, to.guid);
   const std::string_view comment = trimmed(cursor.rest());
-  const auto name = quoted(comment, '"');
+  const auto name = quoted_text(comment, '"');
   if (node.guid == 0 || !from_port || !to_guid || !to_port || !name) return false;
   from.port = *from_port;
   to.port = *to_port;

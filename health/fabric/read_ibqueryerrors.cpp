@@ -27,7 +27,7 @@ bool read_counters(std::string_view text, std::map<std::string, std::uint64_t>& 
 
 // `Errors for 0x200002 "spine1"`, `Errors for "n2 mlx5_0"`: the name of the GUIDs that follow.
 bool read_header(std::string_view line, std::string& name) {
-  const auto found = quoted(line, '"');
+  const auto found = quoted_text(line, '"');
   name = found.value_or("");
   return found.has_value();
 }

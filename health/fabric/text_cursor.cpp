@@ -86,7 +86,7 @@ std::optional<std::uint64_t> TextCursor::take_guid() {
   return rest_.starts_with("0x") ? take_hex() : std::nullopt;
 }
 
-std::optional<std::string_view> quoted(std::string_view text, char quote) {
+std::optional<std::string_view> quoted_text(std::string_view text, char quote) {
   const std::size_t begin = text.find(quote);
   const std::size_t end = text.rfind(quote);
   if (begin == std::string_view::npos || begin == end) return std::nullopt;

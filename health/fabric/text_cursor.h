@@ -33,7 +33,7 @@ class TextCursor {
 };
 
 // What stands between the first and the last `quote`, without the blanks at its ends.
-std::optional<std::string_view> quoted(std::string_view text, char quote);
+std::optional<std::string_view> quoted_text(std::string_view text, char quote);
 // "4x", "4X": 4.
 std::optional<int> lanes_of(std::string_view width);
 std::optional<double> decimal_of(std::string_view text);
