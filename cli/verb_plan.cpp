@@ -15,6 +15,7 @@
 #include "scheduler/membership.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/model/names.h"
+#include "scheduler/sentences.h"
 
 namespace muster {
 
@@ -37,11 +38,10 @@ std::string node_ranks_text(const JobPlan& plan, int node_index) {
 
 std::string wanted_nodes(const JobPlan& plan) {
   const MusterSettings& muster = plan.spec.muster;
-  const std::string eligible = std::to_string(plan.nodes.size());
+  const std::size_t available = plan.nodes.size();
+  const std::string eligible = std::to_string(available + plan.unavailable.size());
   const std::string others =
-      plan.unavailable.empty()
-          ? ""
-          : "; " + std::to_string(plan.unavailable.size()) + " more not available now";
+      plan.unavailable.empty() ? "" : "; " + std::to_string(available) + " of these available now";
   if (!is_elastic(plan.spec)) {
     return std::to_string(plan.spec.instance_count) + " of " + eligible + " eligible nodes" +
            others;
@@ -96,7 +96,7 @@ void tell_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable,
   for (const NodeId& node : plan.unavailable) notice("warning: " + unavailable.at(node), common);
   const auto least = static_cast<std::size_t>(plan.spec.muster.nodes_min);
   if (plan.unavailable.empty() || plan.nodes.size() >= least) return;
-  notice("warning: the job would wait: it needs " + std::to_string(least) + " nodes, and " +
+  notice("warning: the job would wait: it needs " + count_text(least, "node") + ", and " +
              std::to_string(plan.nodes.size()) + " of " + plan.target.name + " can be had now",
          common);
 }

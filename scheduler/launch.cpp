@@ -40,6 +40,12 @@ void begin_launch(Turn& turn, const Job& job, const Attempt& attempt) {
     if (shortage) return fail(turn, job, attempt, node.id, " " + *shortage);
   }
   ResumePoint point = choose_resume_point(job, attempt);
+  if (job.resume_step.value_or(0) > 0 && point.from->directory.empty()) {
+    return fail(turn, job, attempt, attempt.nodes.front().id,
+                " has no sealed checkpoint of step " + std::to_string(*job.resume_step) +
+                    ": muster checkpoint list " + job.id.value + " shows which there are",
+                true);
+  }
   turn.decide(LaunchBegun{job.id, attempt.id, point.from, point.why, point.went_back,
                           processes_at_launch(turn.state, job.spec, attempt)});
 }

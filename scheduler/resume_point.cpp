@@ -56,11 +56,16 @@ std::string step_text(const CheckpointRef& checkpoint) {
   return "step " + std::to_string(checkpoint.step);
 }
 
+// Of no directory when no node has that step; step 0 is the beginning, which needs none.
 ResumePoint asked_step(const Job& job, const Attempt& attempt) {
   CheckpointRef from{*job.resume_step, ""};
   std::optional<CheckpointRef> known = gate_result(job, attempt).newest;
   keep_newer(known, job.newest_checkpoint);
-  if (known && known->step == from.step) from = *known;
+  std::optional<CheckpointRef> asked;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (node.checked) keep_newer(asked, node.checked->asked_checkpoint);
+  }
+  if (asked && asked->step == from.step) from = *asked;
   return {from, step_text(from) + " was asked for", known && known->step > from.step};
 }
 

@@ -65,6 +65,7 @@ bool AttemptStop::step_once(Clock::time_point now, const Find& find) {
       table_.signal(process, SIGTERM);
       table_.signal(process, SIGCONT);
     }
+    for (const ProcessInfo& rank : grace->signalled) table_.signal(rank, SIGKILL);
     if (left.empty()) phase_ = Killing{now + reap_limit, 1};
     else phase_ = Terminating{now + terminate_limit};
     return true;

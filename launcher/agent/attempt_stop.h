@@ -4,7 +4,8 @@
 //   Idle -> Grace -> Terminating -> Killing -> Proven
 //     Grace:        the ranks were signalled and may save; their workers are left alone. It is
 //                   extended while they save, up to its limit
-//     Terminating:  SIGTERM to everything that is left, unless that shall be killed at once
+//     Terminating:  SIGKILL to the ranks that are left, SIGTERM to everything else, unless that
+//                   shall be killed at once
 //     Killing:      SIGKILL until no process is found, or the kernel does not let them go
 //   kill_now goes to Killing from anywhere.
 #pragma once

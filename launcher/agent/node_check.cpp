@@ -57,9 +57,10 @@ CheckDone check_node(const CheckNode& request, const std::string& home,
   done.attempt = request.attempt;
   done.failures = judge_start_gate(
       facts, {request.expected_host, request.now_ms, request.skip, request.health.only});
-  CheckpointProbe checkpoints = probe_checkpoints(checkpoint_directory);
+  CheckpointProbe checkpoints = probe_checkpoints(checkpoint_directory, request.asked_step);
   done.newest_checkpoint = std::move(checkpoints.newest);
   done.newest_certified = std::move(checkpoints.newest_certified);
+  done.asked_checkpoint = std::move(checkpoints.asked);
   if (!checkpoints.trouble.empty()) done.failures.push_back(unseen_checkpoints(checkpoints));
   return done;
 }

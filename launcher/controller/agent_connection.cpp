@@ -169,8 +169,10 @@ void AgentConnection::ping() {
 
 void AgentConnection::beat() {
   if (timers_.now() - last_heard_ > silence_limit) {
-    drop({LinkFailureKind::lost, "node " + address_.id.value + " has been silent for " +
-                                     std::to_string(silence_limit.count()) + " s"});
+    drop({LinkFailureKind::lost,
+          "node " + address_.id.value + " has been silent for " +
+              std::to_string(silence_limit.count()) + " s",
+          true});
     return;
   }
   ping();

@@ -305,8 +305,13 @@ bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& nod
 }
 
 void AgentInbox::node_checked(const NodeId& node, const CheckDone& done) {
-  NodeChecked seen{done.job,      done.attempt,           node,
-                   done.failures, done.newest_checkpoint, done.newest_certified};
+  NodeChecked seen{done.job,
+                   done.attempt,
+                   node,
+                   done.failures,
+                   done.newest_checkpoint,
+                   done.newest_certified,
+                   done.asked_checkpoint};
   const Job* job = find_job(state_, done.job);
   const AgentConnection* agent = pool_.find(node);
   const bool is_unmeasured = agent != nullptr && !agent->welcome().measures;

@@ -60,6 +60,7 @@ struct Fold {
     if (ended.newest_checkpoint) row.checkpoint_step = ended.newest_checkpoint->step;
   }
   void operator()(const JobWaits& waits) const { row.reason = waits.reason; }
+  void operator()(const AnswersAwaited& awaited) const { row.reason = awaited.sentence; }
   void operator()(const RetryScheduled& retry) const { row.reason = retry.rule; }
   void operator()(const ResumeRequested&) const {
     row.ended_at.reset();
@@ -109,8 +110,9 @@ void JobRows::note(const Record& record, const State& state) {
   if (const auto job = state.jobs.find(id); job != state.jobs.end()) {
     row.order = job->second.order;
     if (!row.ended_at) row.state = job_state_name(state, job->second);
-    if (std::holds_alternative<Active>(job->second.phase)) row.reason.clear();
     const Attempt* attempt = active_attempt(job->second);
+    const bool awaits = attempt && phase_of<Gathering>(*attempt) && !job->second.awaited.empty();
+    if (attempt && !awaits) row.reason.clear();
     const bool may_move_nodes = std::holds_alternative<Decision>(record.what);
     if (attempt && may_move_nodes) row.nodes = joined(active_nodes(*attempt));
   }

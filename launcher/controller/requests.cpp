@@ -22,10 +22,14 @@ void refuse(const std::shared_ptr<Session>& session, const std::string& why, Exi
   session->finish();
 }
 
-std::string link_state_text(const LinkState& link) {
-  if (std::holds_alternative<Linked>(link)) return "up";
-  const auto* down = std::get_if<Unlinked>(&link);
-  return down == nullptr ? "not connected" : "down: " + down->failure.message;
+// An agent that no job needs ends, and so does its connection: the node is as good as before.
+std::string link_state_text(const Node& node) {
+  if (std::holds_alternative<Linked>(node.link)) return "up";
+  const auto* down = std::get_if<Unlinked>(&node.link);
+  const bool has_ended =
+      down == nullptr || (!node.owner && down->failure.kind == LinkFailureKind::lost &&
+                          !down->failure.is_silent);
+  return has_ended ? "not connected" : "down: " + down->failure.message;
 }
 
 // What muster itself holds against the node, and what the node says of itself.
@@ -263,7 +267,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
   for (const auto& [id, node] : desk_.state.nodes) {
     NodeLine line;
     line.node = id.value;
-    line.link = link_state_text(node.link);
+    line.link = link_state_text(node);
     if (const LinkUp* agent = linked_agent(desk_.state, id)) {
       line.host_name = agent->host_name;
       line.through = agent->through;

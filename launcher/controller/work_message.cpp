@@ -90,6 +90,7 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
     if (runs_mpirun(job.spec)) check.programs.push_back("mpirun");
   }
   check.checkpoint_path = checkpoint_path_of(job, home);
+  check.asked_step = job.resume_step;
   check.skip = checks_skipped(state, job, work.node);
   check.health = job_health_of(job.spec);
   check.with_health = job.spec.muster.health_start != HealthLevel::off;

@@ -97,6 +97,7 @@ struct CheckDone {
   std::vector<CheckFailure> failures;
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<CheckpointRef> newest_certified{};
+  std::optional<CheckpointRef> asked_checkpoint{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -105,6 +106,7 @@ struct CheckDone {
     visit("failures", self.failures);
     visit("newest_checkpoint", self.newest_checkpoint);
     visit("newest_certified", self.newest_certified);
+    visit("asked_checkpoint", self.asked_checkpoint);
   }
 };
 

@@ -95,6 +95,7 @@ struct CheckNode {
   bool measures = false;               // and, when all have passed, what the profile has floors for
   std::optional<Milliseconds> failed_ago{};  // the job, here: figures from before are not believed
   JobHealth health{};                  // for all checks until another job's come
+  std::optional<std::int64_t> asked_step{};  // whose checkpoint the job shall go back to
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -109,6 +110,7 @@ struct CheckNode {
     visit("measures", self.measures);
     visit("failed_ago", self.failed_ago);
     visit("health", self.health);
+    visit("asked_step", self.asked_step);
   }
 };
 

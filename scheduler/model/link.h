@@ -19,11 +19,13 @@ enum class LinkFailureKind {
 struct LinkFailure {
   LinkFailureKind kind = LinkFailureKind::lost;
   std::string message;  // a whole sentence that names host and cure
+  bool is_silent = false;  // lost without an end of the connection: the host may be dead
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("kind", self.kind);
     visit("message", self.message);
+    visit("is_silent", self.is_silent);
   }
 };
 

@@ -146,6 +146,7 @@ struct NodeChecked {
   std::vector<CheckFailure> failures;             // empty: healthy
   std::optional<CheckpointRef> newest_checkpoint;  // of this job on this node
   std::optional<CheckpointRef> newest_certified{};
+  std::optional<CheckpointRef> asked_checkpoint{};  // of the step that `resume --from` names
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -155,6 +156,7 @@ struct NodeChecked {
     visit("failures", self.failures);
     visit("newest_checkpoint", self.newest_checkpoint);
     visit("newest_certified", self.newest_certified);
+    visit("asked_checkpoint", self.asked_checkpoint);
   }
 };
 

@@ -53,6 +53,13 @@ same_weights late
 # Asked for by its user; anything else is no place to go back to.
 expect 2 "$MUSTER" resume odd --from sane
 has err "expected a step or \`certified\`, got sane"
+# A step is gone back to for real: its ranks go on after it, to the same end.
+expect 0 "$MUSTER" resume calm --from 70 --follow
+grep -h "^step \|step 7[0-9]/80" "$MUSTER_HOME"/jobs/calm/attempt-1/*.log >"$work/steps"
+grep -q "step 7[1-5]/80" "$work/steps" && ! grep -q "step [1-6]\?[0-9]/80" "$work/steps" ||
+  { cat "$work/steps"; fail "it did not go on after step 70"; }
+expect 92 "$MUSTER" resume calm --from 999 --follow
+has err "has no sealed checkpoint of step 999"
 expect 0 "$MUSTER" resume odd --from certified --follow
 expect 0 "$MUSTER" explain odd
 has out "asked to resume from a certified checkpoint"

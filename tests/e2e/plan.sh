@@ -52,7 +52,7 @@ grep -q 'u000' "$work/out" && fail "a placeholder"
 # A drained node counts as drained.
 expect 0 "$MUSTER" drain n1 --reason fan --cluster "$work/lab.yml"
 expect 0 "$MUSTER" plan "$work/full.yml" --cluster "$work/lab.yml"
-has out "1 of 1 eligible nodes; 1 more not available now"
+has out "1 of 2 eligible nodes; 1 of these available now"
 has err "n1 is drained: fan"
 expect 0 "$MUSTER" plan "$work/full.yml" --cluster "$work/lab.yml" -o json --query eligible_nodes
 has out n2

@@ -108,6 +108,7 @@ void Bench::obey(const NodeWork& work) {
   Observation answer = answer_to(state, work, on_disk[work.node]);
   if (auto* checked = std::get_if<NodeChecked>(&answer)) {
     checked->newest_certified = certified[work.node];
+    checked->asked_checkpoint = asked[work.node];
   }
   if (auto* clean = std::get_if<NodeClean>(&answer)) {
     clean->newest_certified = certified[work.node];

@@ -33,6 +33,7 @@ class Bench {
   Time now = from_ms(1'000'000);
   std::map<NodeId, std::optional<CheckpointRef>> on_disk;    // what checks and clean reports find
   std::map<NodeId, std::optional<CheckpointRef>> certified;  // and as the newest certified one
+  std::map<NodeId, std::optional<CheckpointRef>> asked;      // and of the step asked for
   std::map<int, int> gpus;  // of nodes that have some, when they are linked
 
   // Journals, applies and decides until nothing is left to decide.

@@ -1,5 +1,8 @@
 #include "scheduler/resume_point.h"
 
+#include <algorithm>
+
+#include "scheduler/model/exit_code.h"
 #include "scheduler/resume_request.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
@@ -121,9 +124,11 @@ TEST_CASE("a finished job is resumed under the next attempt number, from the ste
     CHECK(resumed_step(bench) == 200);
   }
   SECTION("from an older step, which makes the newer ones another history") {
+    bench.asked[NodeId{"h01"}] = sealed(150);
     bench.observe(*resume_request(bench.journal, 150));
     bench.obey();
     CHECK(resumed_step(bench) == 150);
+    CHECK(launch(bench).resume_from->directory == sealed(150).directory);
     CHECK(launch(bench).went_back);
     bench.progress(160, sealed(160, 2));
     set_disk(bench, 4, sealed(200, 1));
@@ -132,6 +137,33 @@ TEST_CASE("a finished job is resumed under the next attempt number, from the ste
     bench.observe(*resume_request(bench.journal, {}));
     bench.obey();
     CHECK(resumed_step(bench) == 160);
+  }
+}
+
+TEST_CASE("a step that no node has a checkpoint of is no place to go back to") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).restarts(0));
+  bench.progress(200, sealed(200));
+  bench.fail_and_retry(0, {1, 0});
+  const auto launches = std::count_if(bench.journal.begin(), bench.journal.end(), [](auto& record) {
+    return record_as<LaunchBegun>(record) != nullptr;
+  });
+  SECTION("the job ends and says so") {
+    bench.observe(*resume_request(bench.journal, 999));
+    bench.obey();
+    CHECK(!bench.is_live());
+    const auto* ended = bench.last<JobEnded>();
+    CHECK(ended->exit_code == static_cast<int>(ExitCode::launch));
+    CHECK_THAT(ended->reason, ContainsSubstring("h01 has no sealed checkpoint of step 999"));
+    CHECK(launches == std::count_if(bench.journal.begin(), bench.journal.end(), [](auto& record) {
+            return record_as<LaunchBegun>(record) != nullptr;
+          }));
+  }
+  SECTION("but step 0 is the beginning") {
+    bench.observe(*resume_request(bench.journal, 0));
+    bench.obey();
+    CHECK(resumed_step(bench) == 0);
+    CHECK(launch(bench).resume_from->directory.empty());
   }
 }
 

@@ -126,6 +126,7 @@ TEST_CASE("ranks have their grace; what is left has five seconds more, then none
   CHECK(stopped.table.sent.empty());
   stopped.pass(milliseconds{1});
   CHECK(stopped.table.sent_to(worker) == std::vector<int>{SIGTERM, SIGCONT});
+  CHECK_FALSE(stopped.table.is_alive_now(rank));
   CHECK_FALSE(stopped.stop.is_in_grace());
   stopped.pass(milliseconds{4999});
   CHECK(stopped.table.is_alive_now(worker));

@@ -33,9 +33,26 @@ TEST_CASE("the newest certified checkpoint is told beside the newest") {
   REQUIRE(probe.newest_certified);
   CHECK(probe.newest_certified->step == 20);
   CHECK(probe.newest_certified->directory == good.path());
-  const CheckDone done = check_node({}, folder.path(), "/usr/bin", folder.path());
+  CheckNode request;
+  request.asked_step = 20;
+  const CheckDone done = check_node(request, folder.path(), "/usr/bin", folder.path());
   CHECK(done.newest_checkpoint->step == 30);
   CHECK(done.newest_certified->step == 20);
+  REQUIRE(done.asked_checkpoint);
+  CHECK(done.asked_checkpoint->directory == good.path());
+}
+
+TEST_CASE("a step that is asked for is told as it was last saved, and only where it is") {
+  Folder folder;
+  ACheckpoint older{.root = folder.path(), .step = 10, .generation = 1};
+  older.commit();
+  ACheckpoint later{.root = folder.path(), .step = 10, .generation = 2};
+  later.commit();
+  CHECK_FALSE(probe_checkpoints(folder.path()).asked);
+  CHECK_FALSE(probe_checkpoints(folder.path(), 15).asked);
+  const auto asked = probe_checkpoints(folder.path(), 10).asked;
+  REQUIRE(asked);
+  CHECK(asked->directory == later.path());
 }
 
 TEST_CASE("a quarantined checkpoint is told neither as newest nor as certified") {

@@ -50,6 +50,19 @@ TEST_CASE("a row says between how many nodes a job may have, and which it has") 
   CHECK(fold.row().nodes == "n1,n2");
 }
 
+TEST_CASE("a row says which node holds up the start, until the nodes are there") {
+  Fold fold;
+  fold.see(Observation{a_submission()});
+  fold.see(Decision{AttemptPlaced{{"train"}, AttemptId{0}, {{"n1"}, {"n2"}}, "free", {}}});
+  CHECK(fold.row().reason.empty());
+  fold.see(Decision{AnswersAwaited{{"train"}, AttemptId{0}, {{"n2"}}, "n2 has not answered"}});
+  CHECK(fold.row().reason == "n2 has not answered");
+  fold.see(Observation{NodeChecked{{"train"}, AttemptId{0}, {"n1"}, {}, std::nullopt}});
+  CHECK(fold.row().reason == "n2 has not answered");
+  fold.see(Decision{StagingBegun{{"train"}, AttemptId{0}}});
+  CHECK(fold.row().reason.empty());
+}
+
 TEST_CASE("a node that takes another's place is in the row") {
   Fold fold;
   fold.see(Observation{a_submission()});
