@@ -30,7 +30,7 @@ constexpr NodeReaderLimits health_limits{Milliseconds{5'000}, Milliseconds{10'00
 // Of a hook that a job waits for.
 constexpr NodeReaderLimits quick_limits{Milliseconds{1'500}, Milliseconds{3'000},
                                         Milliseconds{3'000}, Milliseconds{200}};
-constexpr int looks_most = 3;
+constexpr int slurm_looks_most = 3;
 
 // Whatever hangs, the answer comes: the node is not proven to be sound.
 void answer_at_deadline() {
@@ -103,7 +103,7 @@ int health_hook(const HealthRunOptions& options, const CommonOptions& common) {
   auto prepared = prepare_look(options, wanted, common);
   if (const auto* no = std::get_if<LookRefused>(&prepared)) return no->exit_code;
   const auto& ready = std::get<PreparedLook>(prepared);
-  look_until_sure(*ready.look, options.quick ? 1 : looks_most);
+  look_until_sure(*ready.look, options.quick ? 1 : slurm_looks_most);
   keep_results(ready, options, common);
   return act(ready, name, options, common);
 }
@@ -157,7 +157,7 @@ int epilog_hook(const HealthRunOptions& options, const CommonOptions& common) {
   auto prepared = prepare_look(options, wanted, common);
   if (std::holds_alternative<LookRefused>(prepared)) return not_proven;
   const auto& ready = std::get<PreparedLook>(prepared);
-  look_until_sure(*ready.look, options.quick ? 1 : looks_most);
+  look_until_sure(*ready.look, options.quick ? 1 : slurm_looks_most);
   keep_results(ready, options, common);
   const NodeVerdict verdict = ready.look->verdict();
   if (verdict.is_drained()) complain(verdict.reason(), common);

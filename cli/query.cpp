@@ -14,8 +14,6 @@ namespace muster {
 
 namespace {
 
-using Value = QueryValue;
-
 // Both bound the depth of the calls that read and apply a query.
 constexpr std::size_t longest_bytes = 1000;
 constexpr int deepest = 50;
@@ -44,8 +42,8 @@ class QueryParser {
   Query either() {
     Query left = both();
     while (accept("||")) {
-      left = [left, right = both()](const Value& value) {
-        Value first = left(value);
+      left = [left, right = both()](const QueryValue& value) {
+        QueryValue first = left(value);
         return is_true(first) ? first : right(value);
       };
     }
@@ -55,8 +53,8 @@ class QueryParser {
   Query both() {
     Query left = comparison();
     while (accept("&&")) {
-      left = [left, right = comparison()](const Value& value) {
-        Value first = left(value);
+      left = [left, right = comparison()](const QueryValue& value) {
+        QueryValue first = left(value);
         return is_true(first) ? right(value) : first;
       };
     }
@@ -73,7 +71,9 @@ class QueryParser {
 
   Query one_comparison() {
     if (accept_operator("!")) {
-      return [inner = comparison()](const Value& value) -> Value { return !is_true(inner(value)); };
+      return [inner = comparison()](const QueryValue& value) -> QueryValue {
+        return !is_true(inner(value));
+      };
     }
     Query left = parts(first(), false);
     for (const char* sign : {"==", "!=", "<=", ">=", "<", ">"}) {
@@ -168,9 +168,9 @@ class QueryParser {
       items.push_back(either());
     } while (accept(","));
     expect("]");
-    return [items](const Value& value) {
-      if (value.is_null()) return Value();
-      Value out = Value::array();
+    return [items](const QueryValue& value) {
+      if (value.is_null()) return QueryValue();
+      QueryValue out = QueryValue::array();
       for (const Query& item : items) out.push_back(item(value));
       return out;
     };
@@ -185,9 +185,9 @@ class QueryParser {
       items.emplace_back(std::move(name), either());
     } while (accept(","));
     expect("}");
-    return [items](const Value& value) {
-      if (value.is_null()) return Value();
-      Value out = Value::object();
+    return [items](const QueryValue& value) {
+      if (value.is_null()) return QueryValue();
+      QueryValue out = QueryValue::object();
       for (const auto& [name, item] : items) out[name] = item(value);
       return out;
     };
@@ -215,14 +215,14 @@ class QueryParser {
     return fail(name + "() takes " + std::to_string(known->arguments) + " argument(s)");
   }
 
-  static Query constant(Value value) {
-    return [value = std::move(value)](const Value&) { return value; };
+  static Query constant(QueryValue value) {
+    return [value = std::move(value)](const QueryValue&) { return value; };
   }
 
   Query json_literal() {
     const std::string text = quoted('`');
-    Value value = Value::parse(text, nullptr, false);
-    return constant(value.is_discarded() ? Value(text) : std::move(value));
+    QueryValue value = QueryValue::parse(text, nullptr, false);
+    return constant(value.is_discarded() ? QueryValue(text) : std::move(value));
   }
 
   // Up to the same mark again; a backslash keeps a mark.

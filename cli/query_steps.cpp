@@ -7,54 +7,52 @@
 
 namespace muster {
 
-using Value = QueryValue;
-
-Value itself(const Value& value) {
+QueryValue itself(const QueryValue& value) {
   return value;
 }
 
-bool is_true(const Value& value) {
+bool is_true(const QueryValue& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_string() || value.is_structured()) return !value.empty() && value != "";
   return !value.is_null();
 }
 
 Query then(Query first, Query second) {
-  return [=](const Value& value) { return second(first(value)); };
+  return [=](const QueryValue& value) { return second(first(value)); };
 }
 
 Query field(std::string name) {
-  return [name = std::move(name)](const Value& value) {
+  return [name = std::move(name)](const QueryValue& value) {
     const auto found = value.find(name);
-    return found == value.end() ? Value() : *found;
+    return found == value.end() ? QueryValue() : *found;
   };
 }
 
 Query element(std::int64_t index) {
-  return [index](const Value& value) {
+  return [index](const QueryValue& value) {
     const auto size = static_cast<std::int64_t>(value.size());
     const std::int64_t at = index < 0 ? index + size : index;
-    if (!value.is_array() || at < 0 || at >= size) return Value();
+    if (!value.is_array() || at < 0 || at >= size) return QueryValue();
     return value[static_cast<std::size_t>(at)];
   };
 }
 
 Query each(Query list, Query part) {
-  return [=](const Value& value) {
-    const Value items = list(value);
-    if (!items.is_array()) return Value();
-    Value out = Value::array();
-    for (const Value& item : items) {
-      if (Value one = part(item); !one.is_null()) out.push_back(std::move(one));
+  return [=](const QueryValue& value) {
+    const QueryValue items = list(value);
+    if (!items.is_array()) return QueryValue();
+    QueryValue out = QueryValue::array();
+    for (const QueryValue& item : items) {
+      if (QueryValue one = part(item); !one.is_null()) out.push_back(std::move(one));
     }
     return out;
   };
 }
 
-Value flattened(const Value& value) {
+QueryValue flattened(const QueryValue& value) {
   if (!value.is_array()) return nullptr;
-  Value out = Value::array();
-  for (const Value& item : value) {
+  QueryValue out = QueryValue::array();
+  for (const QueryValue& item : value) {
     if (item.is_array())
       out.insert(out.end(), item.begin(), item.end());
     else
@@ -64,24 +62,24 @@ Value flattened(const Value& value) {
 }
 
 Query fitting(Query condition) {
-  return [condition](const Value& value) {
-    if (!value.is_array()) return Value();
-    Value out = Value::array();
+  return [condition](const QueryValue& value) {
+    if (!value.is_array()) return QueryValue();
+    QueryValue out = QueryValue::array();
     std::copy_if(value.begin(), value.end(), std::back_inserter(out),
-                 [&](const Value& item) { return is_true(condition(item)); });
+                 [&](const QueryValue& item) { return is_true(condition(item)); });
     return out;
   };
 }
 
 Query slice(std::optional<std::int64_t> begin, std::optional<std::int64_t> end) {
-  return [=](const Value& value) {
-    if (!value.is_array()) return Value();
+  return [=](const QueryValue& value) {
+    if (!value.is_array()) return QueryValue();
     const auto size = static_cast<std::int64_t>(value.size());
     const auto place = [size](std::int64_t at) {
       return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
     };
     const std::int64_t last = place(end.value_or(size));
-    Value out = Value::array();
+    QueryValue out = QueryValue::array();
     for (std::int64_t at = place(begin.value_or(0)); at < last; ++at) {
       out.push_back(value[static_cast<std::size_t>(at)]);
     }
@@ -90,9 +88,9 @@ Query slice(std::optional<std::int64_t> begin, std::optional<std::int64_t> end) 
 }
 
 Query compared(const std::string& sign, Query left, Query right) {
-  return [=](const Value& value) -> Value {
-    const Value a = left(value);
-    const Value b = right(value);
+  return [=](const QueryValue& value) -> QueryValue {
+    const QueryValue a = left(value);
+    const QueryValue b = right(value);
     if (sign == "==") return a == b;
     if (sign == "!=") return a != b;
     const bool ordered = (a.is_number() && b.is_number()) || (a.is_string() && b.is_string());
@@ -103,19 +101,20 @@ Query compared(const std::string& sign, Query left, Query right) {
 }
 
 Query call(QueryFunction function, std::vector<Query> parts) {
-  return [=](const Value& value) {
-    std::vector<Value> arguments;
+  return [=](const QueryValue& value) {
+    std::vector<QueryValue> arguments;
     for (const Query& part : parts) arguments.push_back(part(value));
     return function(arguments);
   };
 }
 
 Query sorted_by(Query list, Query key) {
-  return [=](const Value& value) {
-    Value items = list(value);
-    if (!items.is_array()) return Value();
-    std::stable_sort(items.begin(), items.end(),
-                     [&](const Value& a, const Value& b) { return query_less(key(a), key(b)); });
+  return [=](const QueryValue& value) {
+    QueryValue items = list(value);
+    if (!items.is_array()) return QueryValue();
+    std::stable_sort(items.begin(), items.end(), [&](const QueryValue& a, const QueryValue& b) {
+      return query_less(key(a), key(b));
+    });
     return items;
   };
 }
