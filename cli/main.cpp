@@ -35,6 +35,7 @@ void add_verbs(CommandLine& line) {
   add_job(line);
   add_sandbox(line);
   add_drill(line);
+  add_clean(line);
   add_completion(line);
   add_version(line);
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/build_id.h"
+#include "cli/cleaning.h"
 #include "cli/controller_client.h"
 #include "cli/exit_status.h"
 #include "cli/health_ready.h"
@@ -140,6 +141,9 @@ int controller_process(const std::vector<std::string>& words) {
           "--stop");
     }
   }
+  const auto keep = user_retention();
+  if (keep) options.retention = *keep;
+  else options.retention = {{}, {}, {}, {}, {}};  // what is meant is unknown: nothing is removed
   return is_detached ? supervisor_main(options) : controller_main(options);
 }
 

@@ -5,6 +5,7 @@
 
 #include "cli/document.h"
 #include "cli/find_job.h"
+#include "cli/job_summary.h"
 #include "cli/missing_program.h"
 #include "cli/terminal.h"
 #include "cli/terminal_text.h"
@@ -24,6 +25,9 @@ int explain_job(const std::string& typed, bool is_brief, const CommonOptions& co
   if (!records || !faults) {
     complain(records ? faults.error().message : records.error().message, common);
     return static_cast<int>(ExitCode::internal);
+  }
+  if (const std::string why = why_no_history(*found); !why.empty()) {
+    return complain(why, no_such_job, common);
   }
   records->insert(records->begin(), faults->begin(), faults->end());  // before what they led to
   std::stable_sort(records->begin(), records->end(),

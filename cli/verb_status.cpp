@@ -13,6 +13,7 @@
 #include "cli/follow.h"
 #include "cli/interrupt.h"
 #include "cli/job_report.h"
+#include "cli/job_summary.h"
 #include "cli/job_table.h"
 #include "cli/launch_profile_option.h"
 #include "cli/log_tail.h"
@@ -165,9 +166,13 @@ Shown shown_job(const std::string& typed, const CommonOptions& common) {
   if (!history) return {complain(history.error().message, internal_error, common)};
   serve_unfinished(home, *found->store, {found->row}, common);
   const std::string directory = home.job(found->id()).string();
+  const auto kept = kept_report(*found);
+  if (!kept) return {complain(kept.error().message, internal_error, common)};
+  if (*kept && !wants_table(common)) return {print_document(**kept, common)};
   if (!wants_table(common)) {
     return {print_document(report_document(found->row, *history, directory), common)};
   }
+  if (*kept) notice(why_no_history(*found), common);
   const Time now = wall_clock_now();
   const JobSummary job = summarize(history->records);
   return {0, facts(found->row, job, home, now) + attempts_text(job, now, common)};

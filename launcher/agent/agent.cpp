@@ -86,6 +86,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, AgentHost hos
       nobody_dead_at_(raw_time()),
       look_interval_(usual_look),
       lease_(host.clock.boot()),
+      cleaning_({run.home, run.path, own_program()}, tasks_, host.clock.boot()),
       health_(io,
               health_site(run, site_.environment, welcome_.boot_id,
                           [this] { boost::asio::post(io_, [this] { move_output(); }); }),
@@ -287,6 +288,7 @@ void Agent::tick() {
   health_.set_idle(!runs_ranks());
   health_.poll();
   if (!trash_.empty() && host_.clock.boot() >= sweep_at_) sweep();
+  cleaning_.poll(host_.clock.boot());
   for (const auto& [key, attempt] : attempts_) {
     attempt->output().move();
     attempt->move_output();
@@ -313,17 +315,18 @@ void Agent::step_attempts() {
   health_.set_idle(!runs_ranks());  // what it finds at once is told before the end is
   move_output();
   for (auto at = forget_when_clean_.begin(); at != forget_when_clean_.end();) {
-    LocalAttempt* forgotten = find(at->first.job, at->first.attempt);
-    if ((forgotten != nullptr && !forgotten->is_clean()) || staging_.is_busy(at->first)) {
+    LocalAttempt* forgotten = find(at->job, at->attempt);
+    if ((forgotten != nullptr && !forgotten->is_clean()) || staging_.is_busy(*at)) {
       ++at;
       continue;
     }
-    remove_files(layout_of(run_, at->first), at->second);
-    checkpoints_.erase(at->first);
-    growths_.erase(at->first);
-    attempts_.erase(at->first);
+    remove_files(layout_of(run_, *at));
+    checkpoints_.erase(*at);
+    growths_.erase(*at);
+    attempts_.erase(*at);
     at = forget_when_clean_.erase(at);
   }
+  forget_jobs();
   const bool all_clean = std::none_of(attempts_.begin(), attempts_.end(),
                                       [](const auto& item) { return item.second->is_stopping(); });
   if (leaving_ && all_clean) io_.stop();

@@ -31,6 +31,7 @@
 #include "launcher/agent/gate_measure.h"
 #include "launcher/agent/health_looks.h"
 #include "launcher/agent/health_watch.h"
+#include "launcher/agent/node_cleaning.h"
 #include "launcher/agent/notice_watch.h"
 #include "launcher/agent/oom_evidence.h"
 #include "launcher/agent/output_collection.h"
@@ -91,6 +92,7 @@ class Agent {
   void on(const LookAtRanks& request, std::string_view);
   void on(const OutputAck& ack, std::string_view);
   void on(const ForgetAttempt& request, std::string_view);
+  void on(const ForgetJob& request, std::string_view);
   void on(const ExecStart& request, std::string_view);
   void on(const ExecInput& input, std::string_view payload);
   void on(const ExecStop& request, std::string_view);
@@ -109,7 +111,9 @@ class Agent {
   void go_on_after_measurements();
   void end_measures_of_others(const JobId& job);
   void end_gates();
-  void remove_files(const AttemptLayout& layout, bool job_too);
+  void remove_files(const AttemptLayout& layout);
+  void discard(const std::string& path);
+  void forget_jobs();
   void sweep_soon();
   void sweep();
 
@@ -165,7 +169,8 @@ class Agent {
   std::map<AttemptKey, std::unique_ptr<LocalAttempt>> attempts_;
   std::map<AttemptKey, CheckpointWatch> checkpoints_;
   std::map<AttemptKey, CheckpointGrowth> growths_;
-  std::map<AttemptKey, bool> forget_when_clean_;  // true: the job's directory too
+  std::set<AttemptKey> forget_when_clean_;
+  std::map<JobId, bool> forget_when_over_;  // once no attempt of it is held; true: outputs too
   std::set<std::shared_ptr<PeerConnection>> strangers_;
   struct RemoteAsk {
     std::shared_ptr<PeerConnection> asker;
@@ -182,6 +187,7 @@ class Agent {
   AgentLease lease_;
   bool is_accepting_ = false;
   bool leaving_ = false;
+  NodeCleaning cleaning_;
   NoticeWatch notices_;
   HealthWatch health_;
   RemedyRuns remedies_;

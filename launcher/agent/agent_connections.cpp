@@ -5,6 +5,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/agent/agent_log.h"
 #include "launcher/agent/gpu_count.h"
+#include "launcher/agent/job_folders.h"
 #include "launcher/agent/mpi_launch.h"
 #include "launcher/wire/message_codec.h"
 #include "launcher/wire/mpi_daemon.h"
@@ -79,6 +80,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   }
   lease_.greeted(hello.lease, host_.clock.boot());
   grant_lease();
+  cleaning_.keep(hello.retention);
   line_.attach(peer);
   peer->set_handlers({[this](Frame frame) { controller_frame(std::move(frame)); },
                       [this] { move_output(); },
@@ -89,6 +91,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   welcome_.holds_attempts = !attempts_.empty();
   welcome_.held.clear();
   for (const auto& [key, attempt] : attempts_) welcome_.held.push_back({key.job, key.attempt});
+  welcome_.folders = jobs_with_folders(run_);
   welcome_.gpus = gpus_here(site_.environment);
   welcome_.boot_ms = boot_ms();
   welcome_.clock = clock_stamps(hello.sent_us);

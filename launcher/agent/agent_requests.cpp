@@ -7,6 +7,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/agent/agent_log.h"
 #include "launcher/agent/attempt_files.h"
+#include "launcher/agent/job_folders.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/agent/rank_look.h"
 #include "launcher/stage/remove_tree.h"
@@ -210,6 +211,7 @@ void Agent::on(const StageTrees& request, std::string_view) {
   if (known != nullptr && known->start_request()) {
     return line_.send(StageDone{request.job, request.attempt, {}});
   }
+  forget_when_over_.erase(request.job);  // it was resumed
   staging_.stage(request);
 }
 
@@ -250,6 +252,7 @@ void Agent::on(const StartRanks& request, std::string_view) {
   if (Status kept = keep_keeper(); !kept) {
     return line_.send(StartDone{request.job, request.attempt, kept.error().message});
   }
+  forget_when_over_.erase(request.job);
   health_.begin_job(request.health);
   health_.set_idle(false);
   looks_.end_wide();
@@ -323,29 +326,48 @@ void Agent::on(const ForgetAttempt& request, std::string_view) {
   checks_.erase(key);
   gate_.leave(key);
   if (LocalAttempt* known = find(request.job, request.attempt)) known->kill_now();
-  auto& job_too = forget_when_clean_[key];
-  job_too = job_too || request.job_too;
+  forget_when_clean_.insert(key);
   step_attempts();
   schedule_tick();
 }
 
-// Renamed at once, so that the name is free, and removed by a child: soon, or at once when the job
-// is over.
-void Agent::remove_files(const AttemptLayout& layout, bool job_too) {
-  const auto discard = [&](const std::string& path) {
-    if (!path_exists(path)) return;
-    std::string name =
-        run_.path + "/" + trash_prefix + welcome_.agent_id + "." + std::to_string(next_trash_++);
-    std::error_code failed;
-    std::filesystem::rename(path, name, failed);
-    trash_.push_back(failed ? path : std::move(name));
-  };
+void Agent::on(const ForgetJob& request, std::string_view) {
+  auto& outputs_too = forget_when_over_[request.job];
+  outputs_too = outputs_too || request.outputs_too;
+  forget_jobs();
+}
+
+// Its attempts are forgotten one by one, each when nothing of it is left.
+void Agent::forget_jobs() {
+  std::erase_if(forget_when_over_, [this](const auto& item) {
+    const auto& [job, outputs_too] = item;
+    const bool is_held = std::ranges::any_of(
+        attempts_, [&job](const auto& attempt) { return attempt.first.job == job; });
+    if (is_held || staging_.knows(job)) return false;
+    const AttemptLayout layout = layout_of(run_, {job, AttemptId{0}});
+    for (const std::string& part : disposable_parts(layout.job, outputs_too)) discard(part);
+    remove_if_empty(layout);
+    sweep_soon();
+    return true;
+  });
+}
+
+// Renamed at once, so that the name is free, and removed by a child soon.
+void Agent::discard(const std::string& path) {
+  if (!path_exists(path)) return;
+  std::string name =
+      run_.path + "/" + trash_prefix + welcome_.agent_id + "." + std::to_string(next_trash_++);
+  std::error_code failed;
+  std::filesystem::rename(path, name, failed);
+  trash_.push_back(failed ? path : std::move(name));
+}
+
+void Agent::remove_files(const AttemptLayout& layout) {
   discard(layout.spool);
   std::error_code not_empty;  // other attempts of the job are there
   std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
-  discard(job_too ? layout.job : layout.code);
+  discard(layout.code);
   sweep_soon();
-  if (job_too) sweep();
 }
 
 void Agent::sweep_soon() {

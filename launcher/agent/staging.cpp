@@ -1,5 +1,7 @@
 #include "launcher/agent/staging.h"
 
+#include <algorithm>
+
 #include "launcher/agent/attempt_files.h"
 #include "launcher/stage/blob_receiver.h"
 #include "launcher/stage/materialize.h"
@@ -158,6 +160,11 @@ void AttemptStaging::cancel(const AttemptKey& key) {
 bool AttemptStaging::is_busy(const AttemptKey& key) const {
   const auto found = entries_.find(key);
   return found != entries_.end() && found->second.is_looking;
+}
+
+bool AttemptStaging::knows(const JobId& job) const {
+  return std::ranges::any_of(entries_,
+                             [&job](const auto& item) { return item.first.job == job; });
 }
 
 void AttemptStaging::forget(const AttemptKey& key) {

@@ -43,6 +43,7 @@ class AttemptStaging {
   void cancel(const AttemptKey& key);
   // A child still writes below the job's directory.
   bool is_busy(const AttemptKey& key) const;
+  bool knows(const JobId& job) const;
 
  private:
   struct Entry {

@@ -57,6 +57,7 @@ void AgentConnection::connected(ConnectResult result) {
   hello.sent_us = timers_.raw_now().count();
   hello.notice_file = notice_file_;
   hello.health = told_health_ = health_;
+  hello.retention = launch_.retention;
   send(hello);
   beat();
 }

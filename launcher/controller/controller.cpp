@@ -29,6 +29,11 @@ constexpr int decide_rounds_limit = 10000;
 constexpr Milliseconds last_words_pause{10};
 constexpr std::chrono::seconds last_words_limit{1};
 
+// What the controller was started for comes first.
+constexpr Milliseconds first_cleaning{60'000};
+constexpr Milliseconds cleaning_pause{24 * 3'600'000};
+constexpr Milliseconds cleaning_limit{3'600'000};
+
 }  // namespace
 
 Controller::Controller(Timers& timers, ControllerSettings settings,
@@ -82,8 +87,10 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
       stalls_(
           timers, state_,
           {[this](Observation what) { observe(std::move(what)); },
-           [this](const NodeId& node, const LookAtRanks& request) { pool_.send(node, request); }}) {
-}
+           [this](const NodeId& node, const LookAtRanks& request) { pool_.send(node, request); }}),
+      folders_(timers, *journal_, pool_, [this](const JobId& job) {
+        return state_is_journal_ && find_job(state_, job) == nullptr;
+      }) {}
 
 Requests::Desk Controller::desk() {
   return {state_,
@@ -117,6 +124,7 @@ Status Controller::start() {
   hold_unclean_nodes();
   post_turn();
   watch_idleness();
+  clean_later(first_cleaning);
   return Done{};
 }
 
@@ -266,13 +274,26 @@ void Controller::forget(const Record& record) {
   note_nodes(record);
   if (const auto* ended = record_as<AttemptEnded>(record)) {
     for (const NodeId& node : attempt_nodes_[ended->job]) {
-      pool_.send(node, ForgetAttempt{ended->job, ended->attempt, false});
+      pool_.send(node, ForgetAttempt{ended->job, ended->attempt});
     }
   } else if (const auto* left = record_as<NodeReleased>(record)) {
-    pool_.send(left->node, ForgetAttempt{left->job, left->attempt, false});
+    pool_.send(left->node, ForgetAttempt{left->job, left->attempt});
   } else if (const auto* over = record_as<JobEnded>(record)) {
     sender_.job_over(over->job);
+    folders_.job_over(over->job);
   }
+}
+
+// In a process of its own, which may take its time.
+void Controller::clean_later(Milliseconds pause) {
+  if (settings_.clean_command.empty() || !process_.run) return;
+  cleaning_ = timers_.after(pause, [this] {
+    process_.run(settings_.clean_command, cleaning_limit, [](const CommandEnded& ended) {
+      if (!ended.error.empty()) log_warning("cannot clean the state directory: " + ended.error);
+      for (const std::string& line : ended.lines) log_info(line);
+    });
+    clean_later(cleaning_pause);
+  });
 }
 
 // Not before: a controller that died between Welcome and the journal leaves a node that is fenced
@@ -338,6 +359,7 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
   up.gpus = welcome.gpus;
   sender_.node_up(state_, node, logs_);
   inbox_of_agents_.clear_away(node, welcome);
+  folders_.node_up(node, welcome.folders);
   stalls_.node_up(node);
   relay_.node_up(node);
   health_.node_up(node);

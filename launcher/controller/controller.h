@@ -17,6 +17,7 @@
 #include "launcher/controller/home.h"
 #include "launcher/controller/job_rows.h"
 #include "launcher/controller/journal.h"
+#include "launcher/controller/node_folders.h"
 #include "launcher/controller/rank_logs.h"
 #include "launcher/controller/relay.h"
 #include "launcher/controller/remedy_desk.h"
@@ -35,6 +36,7 @@ struct ControllerSettings {
   // A controller without live jobs or clients ends itself: ten minutes keep agents warm between the
   // runs of somebody who is trying things. 0: never.
   Seconds idle_limit{600};
+  std::vector<std::string> clean_command{};  // runs now and then; empty: nothing is cleaned here
 };
 
 class Controller {
@@ -72,6 +74,7 @@ class Controller {
   void close_attempt(const Record& record);
   void note_nodes(const Record& record);
   void forget(const Record& record);
+  void clean_later(Milliseconds pause);
   void renew_lease(const Record& record);
   void ask_for_outputs_again();
   void hold_unclean_nodes();
@@ -100,6 +103,7 @@ class Controller {
   std::vector<Record> fresh_;  // of this turn, not yet performed
   std::unique_ptr<Alarm> wake_;
   std::unique_ptr<Alarm> idle_;
+  std::unique_ptr<Alarm> cleaning_;
   SteadyTime last_busy_;
   RankLogs logs_;
   Watchers watchers_;
@@ -110,6 +114,7 @@ class Controller {
   RemedyDesk remedies_;
   AgentInbox inbox_of_agents_;
   StallWatchers stalls_;
+  NodeFolders folders_;
   std::map<JobId, std::vector<NodeId>> attempt_nodes_;  // who may forget the attempt when it ends
 };
 

@@ -138,7 +138,9 @@ Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask
   settings.launch.build_id = options.build_id;
   settings.launch.controller_id = *id;
   settings.secret_key = *secret_key;
+  settings.launch.retention = options.retention;
   settings.idle_limit = Seconds{options.idle_limit_s};
+  settings.clean_command = {options.binary, "clean", "--only-show-errors"};
   AsioTimers timers(io);
   const auto reach = transport_settings_from_environment(options.home.root.string());
   auto transport = std::make_unique<FanOut>(timers, make_transport(io, reach), log_warning);

@@ -6,6 +6,7 @@
 
 #include "launcher/controller/home.h"
 #include "scheduler/model/clock.h"
+#include "scheduler/model/retention.h"
 
 namespace muster {
 
@@ -24,6 +25,7 @@ struct ControllerOptions {
   std::string build_id;  // of it
   int supervisor = -1;   // where to tell the supervisor; -1: in the foreground
   int idle_limit_s = 600;  // without live jobs and clients; 0: never ends by itself
+  RetentionLimits retention{};
 };
 
 // 0: ended by itself, was told to, or (in the foreground) another controller holds the lock; 99:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "launcher/controller/job_leavings.h"
 #include "launcher/controller/link_silence.h"
 #include "scheduler/breaker_name.h"
 #include "scheduler/fault_drain.h"
@@ -172,6 +173,9 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
   }
   if (!*row) {
     return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+  }
+  if (records->empty()) {
+    return refuse(session, records_removed(request.job).message, ExitCode::failure);
   }
   auto resume = resume_request(*records, request.from_step, request.from_certified);
   if (!resume) return refuse(session, resume.error().message, ExitCode::failure);

@@ -1,5 +1,6 @@
 #include "launcher/controller/store.h"
 
+#include "launcher/controller/job_leavings.h"
 #include "launcher/controller/sqlite.h"
 #include "launcher/controller/store_file.h"
 #include "launcher/controller/store_schema.h"
@@ -44,6 +45,8 @@ constexpr const char* last_without_fault =
     " FROM record newest, json_each(newest.payload, '$.faults') fault WHERE newest.seq IN ("
     " SELECT max(seq) FROM record WHERE job = '' AND kind = 'node_faults_seen'"
     " AND seq < (SELECT seq FROM since) GROUP BY node))";
+
+constexpr int summary_version = 14;  // since when there are summaries
 
 // A file that no controller has migrated yet is read with the meaning its version had.
 std::string columns_of(int version) {
@@ -139,6 +142,18 @@ Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& home, Mo
   return std::unique_ptr<Store>(new Store(std::move(sqlite)));
 }
 
+// Under the lock: its records may have been removed since somebody looked.
+Status Store::can_resume(const std::vector<Record>& records) const {
+  for (const Record& record : records) {
+    const auto* resume = record_as<ResumeRequested>(record);
+    if (resume == nullptr) continue;
+    const auto summary = summary_of(resume->job);
+    if (!summary) return summary.error();
+    if (*summary) return records_removed(resume->job);
+  }
+  return Done{};
+}
+
 Status Store::append(const std::vector<Record>& records, const std::vector<JobRow>& rows) {
   auto& connection = sqlite_->connection;
   if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun;
@@ -147,6 +162,10 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
     sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
     return failure;
   };
+  if (Status possible = can_resume(records); !possible) {
+    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+    return possible;
+  }
   Statement insert(connection,
                    "INSERT INTO record(at_ms, job, node, kind, payload) VALUES(?,?,?,?,?)");
   for (const Record& record : records) {
@@ -325,6 +344,79 @@ Status Store::set_archived(const JobId& job, bool archived) {
   if (!changed) return changed.error();
   if (*changed) return Done{};
   return Error{"job " + job.value + " has not ended or is unknown: only ended jobs are archived"};
+}
+
+Result<std::vector<JobRow>> Store::ended_before(Time then) const {
+  std::vector<JobRow> rows;
+  if (sqlite_->empty || sqlite_->version < summary_version) return rows;
+  Statement query(sqlite_->connection,
+                  "SELECT " + columns_of(sqlite_->version) +
+                      " FROM job WHERE ended_ms < ? AND unclean = 0"
+                      " AND NOT EXISTS (SELECT 1 FROM summary WHERE summary.job = job.name)"
+                      " ORDER BY ended_ms");
+  query.bind(to_ms(then));
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) rows.push_back(row_at(query));
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return rows;
+}
+
+Result<bool> Store::reduce(const JobId& job, Time ended_before, const std::string& summary) {
+  auto& connection = sqlite_->connection;
+  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun.error();
+  const auto give_up = [&connection]() -> Result<bool> {
+    Error failure = connection.failure("cannot write");
+    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+    return failure;
+  };
+  Statement insert(connection,
+                   "INSERT OR REPLACE INTO summary(job, payload) SELECT name, ? FROM job"
+                   " WHERE name = ? AND ended_ms < ? AND unclean = 0");
+  insert.bind(summary).bind(job.value).bind(to_ms(ended_before));
+  if (insert.step() != SQLITE_DONE) return give_up();
+  const bool has_ended = sqlite3_changes(connection.handle()) != 0;
+  Statement remove(connection,
+                   "DELETE FROM record WHERE job = ? AND job IN (SELECT job FROM summary)");
+  remove.bind(job.value);
+  if (has_ended && remove.step() != SQLITE_DONE) return give_up();
+  if (auto done = connection.run("COMMIT"); !done) return give_up();
+  return has_ended;
+}
+
+Result<std::optional<std::string>> Store::summary_of(const JobId& job) const {
+  if (sqlite_->empty || sqlite_->version < summary_version) return std::optional<std::string>{};
+  Statement query(sqlite_->connection, "SELECT payload FROM summary WHERE job = ?");
+  query.bind(job.value);
+  const int step = query.step();
+  if (step == SQLITE_ROW) return std::optional<std::string>{query.text(0)};
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return std::optional<std::string>{};
+}
+
+Status Store::forget_links(Time before) {
+  Statement remove(sqlite_->connection,
+                   "WITH since(seq) AS (SELECT ifnull(min(r.seq), 9223372036854775807)"
+                   " FROM job j JOIN record r ON r.job = j.name"
+                   " WHERE j.ended_ms IS NULL OR j.unclean = 1 OR j.ended_ms >= ?)"
+                   " DELETE FROM record WHERE job = '' AND kind IN ('link_up', 'link_down')"
+                   " AND at_ms < ? AND seq < (SELECT seq FROM since)"
+                   " AND seq NOT IN (SELECT max(seq) FROM record WHERE job = ''"
+                   " AND kind IN ('link_up', 'link_down') AND seq < (SELECT seq FROM since)"
+                   " GROUP BY node, kind)");
+  remove.bind(to_ms(before)).bind(to_ms(before));
+  if (remove.step() != SQLITE_DONE) return sqlite_->connection.failure("cannot write");
+  return Done{};
+}
+
+Result<bool> Store::while_ended(const JobId& job, Time before, const std::function<bool()>& act) {
+  auto& connection = sqlite_->connection;
+  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun.error();
+  const auto row = this->job(job);
+  const bool is_over = row && *row && (*row)->ended_at && *(*row)->ended_at < before;
+  const bool acted = is_over && !(*row)->unclean && act();
+  sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  if (!row) return row.error();
+  return acted;
 }
 
 Status Store::set_tags(const JobId& job, const std::string& tags) {

@@ -79,7 +79,11 @@ ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
     // The breaker of a check is one of a target's: its records name target and nodes.
     "",
     // Records say of a start that failed that it was the job's own doing.
-    ""};
+    "",
+    // What is left of a job whose records were removed.
+    R"sql(
+CREATE TABLE summary (job TEXT PRIMARY KEY, payload TEXT NOT NULL);
+)sql"};
 
 static_assert(std::size(migrations) == store_version);
 

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-inline constexpr int store_version = 13;
+inline constexpr int store_version = 14;
 
 // Creates or migrates, all steps in one transaction; refuses a file of a newer version, naming
 // both.

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <random>
 
+#include "launcher/stage/blob_sweep.h"
 #include "launcher/stage/file_facts.h"
 #include "launcher/stage/sparse_write.h"
 #include "launcher/stage/stage_error.h"
@@ -50,6 +52,16 @@ void remove_unfinished(const fs::path& directory) {
     const timespec& written = is_untouched(facts) ? facts.st_ctim : facts.st_mtim;
     if (written.tv_sec < limit_s) ::unlink(it->path().c_str());
   }
+}
+
+// A blob that is used is marked as such once a minute: sweep_blobs keeps it. False: it is gone.
+constexpr std::time_t use_marked_s = 60;
+
+bool mark_used(const fs::path& path, const struct stat& facts) {
+  if (facts.st_atim.tv_sec > ::time(nullptr) - use_marked_s) return true;
+  const std::array<timespec, 2> times{timespec{0, UTIME_NOW}, timespec{0, UTIME_OMIT}};
+  const int done = ::utimensat(AT_FDCWD, path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
+  return done == 0 || errno != ENOENT;
 }
 
 // Gives a finished file its name in the store.
@@ -150,6 +162,7 @@ Result<BlobStore> BlobStore::open(fs::path root) {
   ::mkdir(root.c_str(), 0700);  // code and data of jobs are the user's alone
   fs::create_directories(root / "tmp", code);
   if (code) return stage_error("create", root / "tmp", code.value());
+  put_back_swept(root);
   remove_unfinished(root / "tmp");
   return BlobStore(std::move(root));
 }
@@ -158,8 +171,10 @@ fs::path BlobStore::path_of(const std::string& hash) const { return blob_path(ro
 
 bool BlobStore::contains(const std::string& hash, std::int64_t size_bytes) const {
   struct stat facts {};
-  return is_content_hash(hash) && ::lstat(path_of(hash).c_str(), &facts) == 0 &&
-         facts.st_size == size_bytes && is_untouched(facts);
+  if (!is_content_hash(hash)) return false;
+  const fs::path path = path_of(hash);
+  return ::lstat(path.c_str(), &facts) == 0 && facts.st_size == size_bytes &&
+         is_untouched(facts) && mark_used(path, facts);
 }
 
 Result<StoredBlob> BlobStore::put_file(const fs::path& source) const {

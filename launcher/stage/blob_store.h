@@ -58,7 +58,7 @@ class BlobStore {
 
   const std::filesystem::path& root() const { return root_; }
   std::filesystem::path path_of(const std::string& hash) const;
-  // There, whole and untouched, with this size.
+  // There, whole and untouched, with this size; from here on it counts as used.
   bool contains(const std::string& hash, std::int64_t size_bytes) const;
 
   // Copies the file's bytes (a reflink where the file system can). What is stored is what was

@@ -30,7 +30,7 @@ inline FileFacts facts_of(const struct stat& facts) {
 inline constexpr std::time_t untouched_time = 1'000'000'000;
 
 inline bool mark_untouched(const Fd& file) {
-  const std::array<timespec, 2> times{timespec{untouched_time, 0}, timespec{untouched_time, 0}};
+  const std::array<timespec, 2> times{timespec{0, UTIME_NOW}, timespec{untouched_time, 0}};
   return ::futimens(file.get(), times.data()) == 0;
 }
 

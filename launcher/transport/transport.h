@@ -18,6 +18,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
 #include "scheduler/model/outcome.h"
+#include "scheduler/model/retention.h"
 
 namespace muster {
 
@@ -34,6 +35,7 @@ struct AgentLaunch {
   AgentService service = AgentService::attach;
   std::string target{};       // the compute target the node is of; empty: a node by itself
   ConnectSettings connect{};  // the target's limits on reaching its nodes
+  RetentionLimits retention{};      // what the agent removes of muster's own
 };
 
 // Time spent in each phase of reaching a node, in order; phases that did not happen are absent.

@@ -58,6 +58,7 @@ struct Welcome {
   std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
   std::optional<ClockStamps> clock{};
   bool measures = false;  // knows MeasureNode and CheckNode::measures; agents before did not
+  std::vector<JobId> folders{};  // jobs of which more than checkpoints is there; not all if many
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
@@ -75,6 +76,7 @@ struct Welcome {
     visit("boot_ms", self.boot_ms);
     visit("clock", self.clock);
     visit("measures", self.measures);
+    visit("folders", self.folders);
   }
 };
 

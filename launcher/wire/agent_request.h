@@ -11,6 +11,7 @@
 
 #include "launcher/wire/tree.h"
 #include "scheduler/model/record.h"
+#include "scheduler/model/retention.h"
 
 namespace muster {
 
@@ -25,9 +26,11 @@ struct Hello {
   std::optional<std::int64_t> sent_us;  // controller's raw_time(), echoed
   std::string notice_file{};            // ComputeTarget::notice_file
   std::optional<HealthProfile> health{};  // ComputeTarget::health
+  RetentionLimits retention{};
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
+    visit("retention", self.retention);
     visit("version", self.version);
     visit("controller_id", self.controller_id);
     visit("node", self.node);
@@ -318,18 +321,30 @@ struct OutputAck {
   }
 };
 
-// Nothing about this attempt is wanted any more; `job_too`: its whole directory may go.
+// Nothing about this attempt is wanted any more.
 struct ForgetAttempt {
   static constexpr const char* kind = "forget_attempt";
   JobId job;
   AttemptId attempt;
-  bool job_too = false;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
     visit("job", self.job);
     visit("attempt", self.attempt);
-    visit("job_too", self.job_too);
+  }
+};
+
+// The job has ended: what of its directory can be brought again may go. `outputs_too`: what its
+// ranks wrote as well, for the controller has it. Checkpoints stay in any case.
+struct ForgetJob {
+  static constexpr const char* kind = "forget_job";
+  JobId job;
+  bool outputs_too = false;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("outputs_too", self.outputs_too);
   }
 };
 
@@ -503,6 +518,6 @@ using ToAgent =
     std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
                  StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
                  ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks, SetMembers,
-                 FaultsMended, WatchHealth, LookAtHealth, MeasureNode, RunRemedy>;
+                 FaultsMended, WatchHealth, LookAtHealth, MeasureNode, RunRemedy, ForgetJob>;
 
 }  // namespace muster

@@ -168,7 +168,8 @@ TEST_CASE("a killed agent takes its ranks along and the next one delivers their 
   CHECK(client.output(0).starts_with(std::to_string(rank) + "\n"));
   client.send(a_stop());
   CHECK(client.await<AttemptClean>());
-  client.send(ForgetAttempt{JobId{"job"}, AttemptId{}, true});
+  client.send(ForgetAttempt{JobId{"job"}, AttemptId{}});
+  client.send(ForgetJob{JobId{"job"}, true});
   CHECK(eventually([&] { return ::access(node.job_directory("job").c_str(), F_OK) != 0; }));
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("an agent that is told to end says so and lets its ranks save first") 
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   CHECK(client.output(0) == "ready\nsaved\n");
   CHECK(client.ended()[0].status.code == 3);
-  client.send(ForgetAttempt{JobId{"job"}, AttemptId{}, true});
+  client.send(ForgetAttempt{JobId{"job"}, AttemptId{}});
   CHECK(eventually([&] { return !is_running(agent); }));
 }
 

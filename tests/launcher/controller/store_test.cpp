@@ -403,5 +403,96 @@ TEST_CASE("of a batch that cannot be stored whole nothing is stored, and the nex
   CHECK(*store->job({"good"}));
 }
 
+JobRow an_ended_row(const std::string& name, std::int64_t ended_ms) {
+  JobRow row = a_row(name, 1);
+  row.state = "Completed";
+  row.ended_at = from_ms(ended_ms);
+  row.exit_code = 0;
+  return row;
+}
+
+TEST_CASE("the records of a job that ended long ago give way to a summary, all or none") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  JobRow unclean = an_ended_row("unclean", 10);
+  unclean.unclean = true;
+  REQUIRE(store->append(
+      {submitted("old"), submitted("new"), submitted("live"), submitted("unclean")},
+      {an_ended_row("old", 10), an_ended_row("new", 1000), a_row("live", 5), unclean}));
+  const auto old = store->ended_before(from_ms(100));
+  REQUIRE(old);
+  REQUIRE(old->size() == 1);
+  CHECK(old->front().name == "old");
+
+  for (const char* kept : {"new", "live", "unclean"}) {
+    CHECK_FALSE(*store->reduce({kept}, from_ms(100), "{}"));
+    CHECK(store->records_of({kept})->size() == 1);
+    CHECK_FALSE(*store->summary_of({kept}));
+  }
+  CHECK(*store->reduce({"old"}, from_ms(100), R"({"version":1})"));
+  CHECK(store->records_of({"old"})->empty());
+  CHECK(*store->summary_of({"old"}) == R"({"version":1})");
+  CHECK((*store->job({"old"}))->exit_code == 0);
+  CHECK(store->ended_before(from_ms(100))->empty());
+}
+
+TEST_CASE("a job whose records were removed since somebody looked is not resumed") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  REQUIRE(store->append({submitted("old"), submitted("other")},
+                        {an_ended_row("old", 10), an_ended_row("other", 10)}));
+  REQUIRE(*store->reduce({"old"}, from_ms(100), "{}"));
+  const auto resume = [&](const std::string& name) {
+    ResumeRequested requested;
+    requested.job = JobId{name};
+    return store->append({{from_ms(200), Observation{requested}}}, {a_row(name, 1)});
+  };
+  const Status refused = resume("old");
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("its records were removed"));
+  CHECK(store->records_of({"old"})->empty());
+  CHECK((*store->job({"old"}))->ended_at);
+  CHECK(resume("other"));
+}
+
+TEST_CASE("what is done to an ended job is not done to one that was resumed meanwhile") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  REQUIRE(store->append(
+      {}, {an_ended_row("old", 10), an_ended_row("new", 1000), a_row("live", 5)}));
+  int acted = 0;
+  const auto act = [&] { return ++acted > 0; };
+  CHECK(*store->while_ended({"old"}, from_ms(100), act));
+  for (const char* kept : {"new", "live", "unknown"}) {
+    CHECK_FALSE(*store->while_ended({kept}, from_ms(100), act));
+  }
+  CHECK(acted == 1);
+  CHECK(store->append({submitted("next")}, {a_row("next", 1)}));
+}
+
+TEST_CASE("of how nodes were reached long ago the newest is kept, and all since a live job came") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  REQUIRE(store->append({link_up("h01", "one"), link_up("h01", "two"), link_up("h02", "one")}, {}));
+  CHECK(store->forget_links(from_ms(100)));
+  const auto known = store->load_live();
+  REQUIRE(known);
+  CHECK(known->size() == 2);
+  REQUIRE(store->append({submitted("live")}, {a_row("live", 5)}));
+  REQUIRE(store->append({link_up("h01", "three"), link_up("h01", "four")}, {}));
+  CHECK(store->forget_links(from_ms(100)));
+  CHECK(store->load_live()->size() == 5);
+}
+
+TEST_CASE("how nodes were reached stays as long as a job of that time may be resumed") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  REQUIRE(store->append({submitted("late")}, {an_ended_row("late", 1000)}));
+  REQUIRE(store->append({link_up("h01", "one"), link_up("h01", "two")}, {}));
+  CHECK(store->forget_links(from_ms(100)));
+  REQUIRE(store->append({}, {a_row("late", 5)}));
+  CHECK(store->load_live()->size() == 3);
+}
+
 }  // namespace
 }  // namespace muster

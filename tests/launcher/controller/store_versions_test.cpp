@@ -195,7 +195,7 @@ TEST_CASE("a store of version 6 becomes a current one and its fixed job goes on 
 TEST_CASE("a store of version 9 becomes a current one and what its nodes had goes on") {
   Scratch scratch;
   REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
-  Database(scratch).run(R"sql(PRAGMA user_version=9;
+  Database(scratch).run(R"sql(DROP TABLE summary; PRAGMA user_version=9;
 INSERT INTO record(at_ms, job, node, kind, payload) VALUES
  (5, '', 'h01', 'node_faults_seen', '{"node":"h01","settled":true,"faults":[{"id":"6f",
   "check":"gpu.xid","device":"gpu3","serial":"165","class":"node","code":"32","remedy":"warn",
@@ -223,7 +223,7 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
 TEST_CASE("a store of version 10 becomes a current one, and what is reset then is remembered") {
   Scratch scratch;
   REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
-  Database(scratch).run(R"sql(PRAGMA user_version=10;
+  Database(scratch).run(R"sql(DROP TABLE summary; PRAGMA user_version=10;
 INSERT INTO record(at_ms, job, node, kind, payload) VALUES
  (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:gpu.xid:gpu3 6a","fault":
   {"id":"6a","check":"gpu.xid","device":"gpu3","serial":"165","class":"node","code":"95",
@@ -268,7 +268,7 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
 TEST_CASE("a store of version 11 becomes a current one, and what a check drains no more is kept") {
   Scratch scratch;
   REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
-  Database(scratch).run(R"sql(PRAGMA user_version=11;
+  Database(scratch).run(R"sql(DROP TABLE summary; PRAGMA user_version=11;
 INSERT INTO record(at_ms, job, node, kind, payload) VALUES
  (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:ib.phys:p 6a","fault":
   {"id":"6a","check":"ib.phys","device":"p","serial":"165","class":"node","remedy":"drain",
@@ -370,6 +370,31 @@ TEST_CASE("a store that a killed controller was about to make is made by the nex
   std::ofstream(scratch.path() / "muster.db.new-journal") << "half";
   CHECK(Store::open(scratch.path(), Store::Mode::read_write));
   CHECK(Store::open(scratch.path(), Store::Mode::read_only));
+}
+
+TEST_CASE("a store from before summaries is read as it is, and migrated keeps all its records") {
+  Scratch scratch;
+  write_version_1(scratch);
+  REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
+  Database before(scratch);
+  before.run("DROP TABLE summary; PRAGMA user_version=13");
+  const std::string records = before.text(all_records);
+  const auto reader = Store::open(scratch.path(), Store::Mode::read_only);
+  REQUIRE(reader);
+  CHECK_FALSE(*(*reader)->summary_of({"finished"}));
+  CHECK((*reader)->ended_before(from_ms(4'000'000'000'000))->empty());
+
+  const auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  Database after(scratch);
+  CHECK(after.text("PRAGMA user_version") == current_version());
+  CHECK(after.text(all_records) == records);
+  const auto ended = (*store)->ended_before(from_ms(4'000'000'000'000));
+  REQUIRE(ended);
+  REQUIRE_FALSE(ended->empty());
+  const JobId oldest{ended->front().name};
+  CHECK(*(*store)->reduce(oldest, from_ms(4'000'000'000'000), "{}"));
+  CHECK((*store)->records_of(oldest)->empty());
 }
 
 }  // namespace

@@ -47,6 +47,15 @@ TEST_CASE("a message and its payload survive the wire byte for byte") {
   CHECK(start.members == a_start().members);
 }
 
+TEST_CASE("what is kept for ever is so beyond the wire, too") {
+  Hello hello;
+  hello.retention.blobs.reset();
+  hello.retention.journal = days(7);
+  const auto received = decode_to_agent(only_frame(encode(ToAgent{hello})));
+  REQUIRE(received);
+  CHECK(std::get<Hello>(received->message).retention == hello.retention);
+}
+
 TEST_CASE("who takes part in an elastic attempt survives the wire, and what became of it") {
   const SetMembers change{{"job"}, {3}, 7, "{\"epoch\":7}\n"};
   auto asked = decode_to_agent(only_frame(encode(ToAgent{change})));

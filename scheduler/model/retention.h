@@ -1,0 +1,50 @@
+// How long muster keeps what nobody has asked it to remove. Read from the user's retention.yml; an
+// agent is told in the greeting. A checkpoint is never removed, whatever is set here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "scheduler/model/clock.h"
+
+namespace muster {
+
+constexpr Milliseconds days(int count) {
+  return Milliseconds{count * 24LL * 3'600'000};
+}
+
+struct RetentionLimits {
+  using Keep = std::optional<Milliseconds>;  // absent: for ever
+
+  // Records of a job that has ended: then a summary is left, and the job can be resumed no more.
+  Keep journal{days(90)};
+  // Logs and outputs of a job that has ended, on the machine of the state directory.
+  Keep job_folders{};
+  // Files that no job needs and nobody has used: here, and on nodes, where they save a transfer.
+  Keep blobs{days(3)};
+  // Builds of muster on nodes that nobody has started.
+  Keep binaries{days(3)};
+  // Folders on nodes of agents whose controller has not come back.
+  Keep run_folders{days(30)};
+
+  friend bool operator==(const RetentionLimits&, const RetentionLimits&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("journal", self.journal);
+    visit("job_folders", self.job_folders);
+    visit("blobs", self.blobs);
+    visit("binaries", self.binaries);
+    visit("run_folders", self.run_folders);
+  }
+};
+
+// What of muster's own was removed, or would be.
+struct Removed {
+  std::string what;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+};
+
+}  // namespace muster
