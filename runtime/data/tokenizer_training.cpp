@@ -174,7 +174,7 @@ Tokenizer train_tokenizer(const WordCounts& words, std::size_t vocabulary) {
     pairs.merge(pair, found->second);
   }
   parts.end_of_document = static_cast<std::uint32_t>(parts.tokens.size());
-  parts.special = {parts.end_of_document};
+  parts.special.assign(1, parts.end_of_document);
   parts.tokens.emplace_back(usual_end_of_document);
   return std::move(Tokenizer::make(std::move(parts)).value());
 }

@@ -70,7 +70,8 @@ SourceHashes BackgroundSave::copy(const TrainingState& state,
   const std::uint64_t count = owned_.size();
   const PlaneSpans sources{state.own(state.weights), state.own(state.exp_avg),
                            state.own(state.exp_avg_sq)};
-  SourceHashes hashes{0, {{}}};
+  SourceHashes hashes;
+  hashes.owned.emplace();
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {
     for (std::uint64_t at = 0; at < count; at += copy_elements) {
       const auto part = sources[plane].subspan(at, std::min(copy_elements, count - at));

@@ -36,10 +36,7 @@ class Product {
       sum.append_sum(1.0f);
       attributes.set_post_ops(sum);
     }
-    const auto description =
-        bias ? dnnl::matmul::desc(a_.get_desc(), b_.get_desc(), bias_.get_desc(), c_.get_desc())
-             : dnnl::matmul::desc(a_.get_desc(), b_.get_desc(), c_.get_desc());
-    primitive_ = dnnl::matmul({description, attributes, engine()});
+    primitive_ = dnnl::matmul(described(bias, attributes));
     arguments_ = {{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}};
     if (bias) arguments_.emplace(DNNL_ARG_BIAS, bias_);
   }
@@ -59,6 +56,20 @@ class Product {
                                    bool transposed, std::size_t stride) {
     const Dims strides = transposed ? Dims{1, size_of(stride)} : Dims{size_of(stride), 1};
     return {{size_of(rows), size_of(columns)}, type, strides};
+  }
+
+  dnnl::matmul::primitive_desc described(bool bias, const dnnl::primitive_attr& attributes) const {
+    using Matmul = dnnl::matmul;
+    const auto a = a_.get_desc(), b = b_.get_desc(), c = c_.get_desc();
+#if DNNL_VERSION_MAJOR >= 3
+    using Description = Matmul::primitive_desc;
+    return bias ? Description(engine(), a, b, bias_.get_desc(), c, attributes)
+                : Description(engine(), a, b, c, attributes);
+#else
+    const auto description =
+        bias ? Matmul::desc(a, b, bias_.get_desc(), c) : Matmul::desc(a, b, c);
+    return Matmul::primitive_desc(description, attributes, engine());
+#endif
   }
 
   dnnl::stream stream_;
