@@ -163,6 +163,7 @@ Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
   if (path_exists(layout_.mpi_shared_memory)) {
     add_missing(file.environment,
                 {{"OMPI_MCA_btl_vader_backing_directory", layout_.mpi_shared_memory},
+                 {"OMPI_MCA_btl_sm_backing_directory", layout_.mpi_shared_memory},
                  {"OMPI_MCA_osc_sm_backing_directory", layout_.mpi_shared_memory},
                  {"OMPI_MCA_osc_rdma_backing_directory", layout_.mpi_shared_memory}});
   }
@@ -182,6 +183,9 @@ Status LocalAttempt::launch_mpi() {
                                 *start_->mpi);
   request.environment = mpi_environment(
       layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
+  for (const auto& [name, value] : mpirun_settings(start_->mpi->one_machine)) {
+    request.environment[name] = value;
+  }
   request.directory = layout_.code;
   request.group = group_path();
   request.output = request.errors = output->get();

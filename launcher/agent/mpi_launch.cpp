@@ -59,27 +59,33 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& host_nam
   }
   std::vector<std::string> argv{"mpirun"};
   if (::geteuid() == 0) argv.push_back("--allow-run-as-root");
-  const auto set = [&argv](const char* name, const std::string& value) {
-    argv.insert(argv.end(), {"--mca", name, value});
-  };
-  set("plm", "rsh");
-  // The daemons are told this too and look for it: a name in PATH, since paths differ by node.
-  set("plm_rsh_agent", mpi_remote_shell);
-  set("plm_rsh_no_tree_spawn", "1");        // only node 0's agent may be asked
-  set("orte_leave_session_attached", "1");  // the daemons stay children of their agents
-  set("if_base_do_not_resolve", "1");       // names are nodes, whatever a resolver thinks of them
-  if (mpi.one_machine) {
-    // Other networks of a machine come and go, those of containers for instance, and a connection
-    // through one that has gone stands still for ever.
-    set("oob_tcp_if_include", "lo");
-    set("btl_tcp_if_include", "lo");
-  }
-  argv.insert(argv.end(), {"-np", std::to_string(ranks), "--host", hosts, "--map-by", "slot",
-                           "--oversubscribe", "--bind-to", "none"});
+  // The daemons stay children of their agents.
+  argv.insert(argv.end(), {"--leave-session-attached", "-np", std::to_string(ranks), "--host",
+                           hosts, "--map-by", "slot", "--oversubscribe", "--bind-to", "none"});
   // Each node has its own path of muster, so the shell there looks it up.
   argv.insert(argv.end(),
               {"sh", "-c", std::string("exec \"$") + program_name + "\" agent mpi-rank"});
   return argv;
+}
+
+Environment mpirun_settings(bool one_machine) {
+  // Only node 0's agent may be asked, so nothing is spawned as a tree. The daemons are told the
+  // remote shell too and look for it: a name in PATH, since paths differ by node.
+  Environment settings{{"OMPI_MCA_plm", "rsh"},
+                       {"OMPI_MCA_plm_rsh_agent", mpi_remote_shell},
+                       {"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},
+                       {"OMPI_MCA_if_base_do_not_resolve", "1"},
+                       {"PRTE_MCA_plm", "ssh"},
+                       {"PRTE_MCA_plm_ssh_agent", mpi_remote_shell_of_prte},
+                       {"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
+                       {"PRTE_MCA_prte_do_not_resolve", "1"}};
+  if (one_machine) {
+    // Other networks of a machine come and go, those of containers for instance, and a connection
+    // through one that has gone stands still for ever. PRRTE's own takes lo where it has no other.
+    settings["OMPI_MCA_oob_tcp_if_include"] = "lo";
+    settings["OMPI_MCA_btl_tcp_if_include"] = "lo";
+  }
+  return settings;
 }
 
 Environment mpi_environment(const AttemptLayout& layout, const std::string& program,

@@ -27,6 +27,11 @@ std::vector<std::string> mpi_host_names(const std::vector<std::string>& hosts,
 std::vector<std::string> mpirun_command(const std::vector<std::string>& host_names,
                                         const MpiLaunch& mpi);
 
+// Of mpirun alone, which tells its daemons. Versions 4 and 5 of Open MPI give their parts other
+// names; each takes its own (OMPI_MCA_…, PRTE_MCA_…) and is silent about the other's, which it
+// would not be on a command line. Names are nodes, whatever a resolver thinks of them.
+Environment mpirun_settings(bool one_machine);
+
 // Of mpirun and its daemons on one node: the attempt's own (`base`), with a PATH that leads to
 // `program` as `muster`.
 Environment mpi_environment(const AttemptLayout& layout, const std::string& program,

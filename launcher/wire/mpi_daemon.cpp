@@ -29,6 +29,15 @@ bool is_directory(std::string_view text) {
          text.find("..") == std::string_view::npos;
 }
 
+bool are_directories(std::string_view list) {
+  for (std::size_t colon = 0; colon != std::string_view::npos;) {
+    colon = list.find(':');
+    if (!is_directory(list.substr(0, colon))) return false;
+    list.remove_prefix(colon == std::string_view::npos ? list.size() : colon + 1);
+  }
+  return true;
+}
+
 // The words of the daemon's own part: bare, or in double quotes as a whole.
 Result<std::vector<std::string>> words_of(std::string_view text) {
   std::vector<std::string> words;
@@ -63,13 +72,13 @@ std::string_view without_blanks(std::string_view text) {
 
 constexpr std::array searched_names{"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"};
 
-// "NAME=DIR:$NAME", "NAME=DIR:${NAME:-}" or "OPAL_PREFIX=DIR"; the name, or nothing.
+// "NAME=DIRS:$NAME", "NAME=DIRS:${NAME:-}" or "OPAL_PREFIX=DIR"; the name, or nothing.
 std::optional<std::string> take_assignment(std::string_view text, MpiDaemon& daemon) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) return std::nullopt;
   const std::string name(text.substr(0, equals));
   std::string_view value = text.substr(equals + 1);
-  if (name == "OPAL_PREFIX") {
+  if (name == "OPAL_PREFIX" || name == "PRTE_PREFIX") {
     daemon.settings[name] = value;
     return is_directory(value) ? std::optional(name) : std::nullopt;
   }
@@ -80,7 +89,7 @@ std::optional<std::string> take_assignment(std::string_view text, MpiDaemon& dae
     if (!value.ends_with(rest)) continue;
     value.remove_suffix(rest.size());
     daemon.in_front[name] = value;
-    return is_directory(value) ? std::optional(name) : std::nullopt;
+    return are_directories(value) ? std::optional(name) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -88,6 +97,7 @@ std::optional<std::string> take_assignment(std::string_view text, MpiDaemon& dae
 // Parameters that name what is loaded or run. mpirun's own remote shell is always passed on.
 bool is_dangerous(const std::string& name, const std::string& value) {
   if (name == "plm_rsh_agent") return value != mpi_remote_shell;
+  if (name == "plm_ssh_agent") return value != mpi_remote_shell_of_prte;
   for (const char* part : {"_agent", "component_path", "param_files", "_script", "_command"}) {
     if (name.find(part) != std::string::npos) return true;
   }
@@ -100,14 +110,21 @@ bool is_name(const std::string& text) {
   });
 }
 
+constexpr std::array switches{"--tree-spawn", "--daemonize", "--leave-session-attached",
+                              "--allow-run-as-root"};
+constexpr std::array setters{"-mca", "--mca", "--prtemca", "--pmixmca"};
+
 Status check_options(const std::vector<std::string>& argv) {
+  const auto is_one_of = [](const auto& options, const std::string& word) {
+    return std::find(options.begin(), options.end(), word) != options.end();
+  };
   for (std::size_t at = 1; at < argv.size(); ++at) {
-    if (argv[at] == "--tree-spawn" || argv[at] == "--daemonize") continue;
-    if (argv[at] != "-mca" && argv[at] != "--mca") {
+    if (is_one_of(switches, argv[at])) continue;
+    if (!is_one_of(setters, argv[at])) {
       return Error{"'" + argv[at] + "' is no option that mpirun gives to its daemon"};
     }
     if (at + 2 >= argv.size() || !is_name(argv[at + 1])) {
-      return Error{"-mca needs a name and a value"};
+      return Error{argv[at] + " needs a name and a value"};
     }
     if (is_dangerous(argv[at + 1], argv[at + 2])) {
       return Error{"the parameter " + argv[at + 1] + " = '" + argv[at + 2] +
@@ -119,11 +136,12 @@ Status check_options(const std::vector<std::string>& argv) {
 }
 
 bool is_daemon(const std::string& program) {
-  return program == "orted" || (is_directory(program) && program.ends_with("/orted"));
+  const std::string name = program.substr(program.rfind('/') + 1);
+  return (name == "orted" || name == "prted") && (name == program || is_directory(program));
 }
 
 Error refused(const std::string& why) {
-  return Error{"only mpirun's daemon (orted) is started on another node: " + why};
+  return Error{"only mpirun's daemon (orted, prted) is started on another node: " + why};
 }
 
 }  // namespace

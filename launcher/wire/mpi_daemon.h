@@ -4,6 +4,8 @@
 //
 //   [OPAL_PREFIX=DIR ; export OPAL_PREFIX;] [PATH=DIR:$PATH ; export PATH ; and so on]
 //   [DIR/]orted {-mca NAME VALUE | --tree-spawn | …}
+//
+// Open MPI 5 has prted, PRTE_PREFIX and --prtemca in the place of orted, OPAL_PREFIX and -mca.
 #pragma once
 
 #include <map>
@@ -16,9 +18,11 @@ namespace muster {
 
 // What mpirun, and its daemons, call in place of ssh.
 inline constexpr const char* mpi_remote_shell = "muster agent mpi-start";
+// PRRTE 3 loses the last of several words.
+inline constexpr const char* mpi_remote_shell_of_prte = "muster agent mpi-start --";
 
 struct MpiDaemon {
-  std::vector<std::string> argv;               // the first is "orted" or a path that ends so
+  std::vector<std::string> argv;               // the first is orted or prted, or a path to it
   std::map<std::string, std::string> settings;  // variables that it is given
   std::map<std::string, std::string> in_front;  // a directory in front of what a variable holds
 };

@@ -297,8 +297,16 @@ TEST_CASE("mpirun is told how many ranks each node has") {
   CHECK_THAT(said({{"h01", "h02"}, 2, {}}), ContainsSubstring(" -np 4 --host h01:2,h02:2 "));
   CHECK_THAT(said({{"h01", "h02"}, 2, {3, 1}}), ContainsSubstring(" -np 4 --host h01:3,h02:1 "));
   CHECK_THAT(said({{"h01", "h02"}, 1, {4, 1}}), ContainsSubstring(" -np 5 --host h01:4,h02:1 "));
-  CHECK_THAT(said({{"h01", "h02"}, 1, {}}), !ContainsSubstring("_if_include"));
-  CHECK_THAT(said({{"h01", "h02"}, 1, {}, true}), ContainsSubstring(" btl_tcp_if_include lo "));
+}
+
+TEST_CASE("mpirun of each version is told to ask the agent for its daemons") {
+  const Environment settings = mpirun_settings(false);
+  CHECK(settings.at("OMPI_MCA_plm_rsh_agent") == "muster agent mpi-start");
+  CHECK(settings.at("PRTE_MCA_plm_ssh_agent").starts_with("muster agent mpi-start "));
+  CHECK(settings.at("OMPI_MCA_plm") == "rsh");
+  CHECK(settings.at("PRTE_MCA_plm") == "ssh");
+  CHECK(settings.count("OMPI_MCA_btl_tcp_if_include") == 0);
+  CHECK(mpirun_settings(true).at("OMPI_MCA_btl_tcp_if_include") == "lo");
 }
 
 TEST_CASE("whole lines of metrics are read once") {

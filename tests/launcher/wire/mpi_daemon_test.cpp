@@ -19,6 +19,16 @@ const std::string paths =
     "export LD_LIBRARY_PATH ; DYLD_LIBRARY_PATH=/usr/lib:${DYLD_LIBRARY_PATH:-} ; export "
     "DYLD_LIBRARY_PATH ;   /usr/bin/orted -mca ess \"env\"";
 
+// Of Open MPI 5.0.7, where the order of the parameters is any.
+const std::string of_prte =
+    "PRTE_PREFIX=/usr;export PRTE_PREFIX;LD_LIBRARY_PATH=/usr/lib:/usr/lib/x86_64-linux-gnu/pmix2/"
+    "lib:$LD_LIBRARY_PATH;export LD_LIBRARY_PATH;DYLD_LIBRARY_PATH=/usr/lib:$DYLD_LIBRARY_PATH;"
+    "export DYLD_LIBRARY_PATH;/usr/bin/prted --leave-session-attached --allow-run-as-root "
+    "--prtemca ess \"env\" --prtemca ess_base_nspace \"prterun-vm-1817@0\" --prtemca "
+    "ess_base_vpid 1 --prtemca prte_hnp_uri \"prterun-vm-1817@0.0;tcp://192.0.2.2,10.81.96.1:55533:"
+    "24,22;tcp6://[fd00::2]:40679:64,24\" --prtemca plm_ssh_agent \"muster agent mpi-start --\" "
+    "--prtemca PREFIXES \"errmgr,ess,filem\" --prtemca plm \"ssh\"";
+
 std::string why_not(const std::string& command) {
   const auto daemon = read_mpi_daemon(command);
   return daemon ? "" : daemon.error().message;
@@ -47,6 +57,15 @@ TEST_CASE("the paths that mpirun sets before its daemon are taken with it") {
   CHECK(moved->settings.at("OPAL_PREFIX") == "/opt/hpcx/ompi");
 }
 
+TEST_CASE("the daemon of Open MPI 5 is known by its own names") {
+  const auto daemon = read_mpi_daemon(of_prte);
+  REQUIRE(daemon);
+  CHECK(daemon->argv.front() == "/usr/bin/prted");
+  CHECK(daemon->argv[3] == "--prtemca");
+  CHECK(daemon->settings.at("PRTE_PREFIX") == "/usr");
+  CHECK(daemon->in_front.at("LD_LIBRARY_PATH") == "/usr/lib:/usr/lib/x86_64-linux-gnu/pmix2/lib");
+}
+
 TEST_CASE("no other command passes for mpirun's daemon") {
   for (const std::string command :
        {"", "true", "sh -c id", "orted; id", "orted -mca ess env; id", "orted && id", "orted | id",
@@ -57,9 +76,11 @@ TEST_CASE("no other command passes for mpirun's daemon") {
         "PATH=/x:$PATH ; export LD_PRELOAD ; orted", "LD_PRELOAD=/x ; export LD_PRELOAD ; orted",
         "PATH=$(id):$PATH ; export PATH ; orted", "PATH=/x ; export PATH ; orted",
         "OPAL_PREFIX=x ; export OPAL_PREFIX; orted", "orted -mca ess \"env", "orted -mca ess",
-        "orted -mca", "orted --hnp x", "orted -mca ess \"env\"x", "orted \\id"}) {
+        "orted -mca", "orted --hnp x", "xprted", "bin/prted", "/tmp/../prted",
+        "LD_LIBRARY_PATH=/x:y:$LD_LIBRARY_PATH;export LD_LIBRARY_PATH;prted",
+        "orted -mca ess \"env\"x", "orted \\id"}) {
     INFO(command);
-    CHECK_THAT(why_not(command), ContainsSubstring("only mpirun's daemon (orted)"));
+    CHECK_THAT(why_not(command), ContainsSubstring("only mpirun's daemon (orted, prted)"));
   }
   CHECK(why_not("orted --tree-spawn -mca ess env") == "");
   CHECK_THAT(why_not("orted -mca ess " + std::string(130'000, 'x')), ContainsSubstring("too long"));
@@ -68,6 +89,7 @@ TEST_CASE("no other command passes for mpirun's daemon") {
 TEST_CASE("no parameter of the daemon names what is loaded or run") {
   for (const std::string parameter :
        {"plm_rsh_agent /tmp/x", "plm_rsh_agent \"sh -c id\"", "orte_launch_agent /tmp/x",
+        "plm_ssh_agent /tmp/x", "prte_launch_agent /tmp/x",
         "orte_fork_agent /tmp/x", "mca_base_component_path /tmp/x", "mca_component_path /tmp/x",
         "mca_base_param_files /tmp/x", "a-b 1"}) {
     INFO(parameter);
