@@ -61,7 +61,7 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& host_nam
   if (::geteuid() == 0) argv.push_back("--allow-run-as-root");
   // The daemons stay children of their agents.
   argv.insert(argv.end(), {"--leave-session-attached", "-np", std::to_string(ranks), "--host",
-                           hosts, "--map-by", "slot", "--oversubscribe", "--bind-to", "none"});
+                           hosts, "--map-by", "slot", "--bind-to", "none"});
   // Each node has its own path of muster, so the shell there looks it up.
   argv.insert(argv.end(),
               {"sh", "-c", std::string("exec \"$") + program_name + "\" agent mpi-rank"});

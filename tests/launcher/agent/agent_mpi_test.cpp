@@ -12,7 +12,10 @@ using namespace muster;
 namespace {
 
 bool has_mpirun() {
-  return std::system("command -v mpirun orted >/dev/null 2>&1") == 0;
+  const auto is_there = [](const std::string& program) {
+    return std::system(("command -v " + program + " >/dev/null 2>&1").c_str()) == 0;
+  };
+  return is_there("mpirun") && (is_there("orted") || is_there("prted"));
 }
 
 // Two pretend nodes under one controller, whose messages are handed from one to the other.
