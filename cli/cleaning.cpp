@@ -282,7 +282,7 @@ class StateCleaning {
 Result<RetentionLimits> user_retention() {
   const std::string path = settings_path().string();
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) return RetentionLimits{};
+  if (!fs::exists(path, ignored)) return usual_retention;
   const auto text = read_input(path, settings_most_bytes);
   if (!text) return text.error();
   RetentionFile file = read_retention_file(path, *text);

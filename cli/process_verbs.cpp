@@ -142,8 +142,7 @@ int controller_process(const std::vector<std::string>& words) {
     }
   }
   const auto keep = user_retention();
-  if (keep) options.retention = *keep;
-  else options.retention = {{}, {}, {}, {}, {}};  // what is meant is unknown: nothing is removed
+  if (keep) options.retention = *keep;  // else nobody knows what is meant: nothing is removed
   return is_detached ? supervisor_main(options) : controller_main(options);
 }
 

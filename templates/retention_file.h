@@ -14,7 +14,7 @@
 namespace muster {
 
 struct RetentionFile {
-  RetentionLimits keep;
+  RetentionLimits keep = usual_retention;
   std::vector<Finding> findings;
 };
 

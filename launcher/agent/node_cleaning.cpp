@@ -151,11 +151,11 @@ NodeCleaning::NodeCleaning(NodeHome node, ChildTasks& tasks, BootTime now)
 }
 
 void NodeCleaning::poll(BootTime now) {
-  if (!retention_ || now < due_) return;
+  if (now < due_) return;
   due_ = now + pause_between;
   mark_used();
   tasks_.run(
-      [node = node_, keep = *retention_](const ChildTasks::Tell&) {
+      [node = node_, keep = retention_](const ChildTasks::Tell&) {
         std::string text;
         const Time wall = from_ms(std::chrono::duration_cast<Milliseconds>(
                                       std::chrono::system_clock::now().time_since_epoch())

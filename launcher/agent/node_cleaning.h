@@ -38,7 +38,7 @@ class NodeCleaning {
 
   NodeHome node_;
   ChildTasks& tasks_;
-  std::optional<RetentionLimits> retention_;  // as the controller says; until then all stays
+  RetentionLimits retention_{};  // as the controller says; until then all stays
   BootTime due_;
 };
 

@@ -35,7 +35,7 @@ struct AgentLaunch {
   AgentService service = AgentService::attach;
   std::string target{};       // the compute target the node is of; empty: a node by itself
   ConnectSettings connect{};  // the target's limits on reaching its nodes
-  RetentionLimits retention{};      // what the agent removes of muster's own
+  RetentionLimits retention{};  // what the agent removes of muster's own
 };
 
 // Time spent in each phase of reaching a node, in order; phases that did not happen are absent.

@@ -18,15 +18,15 @@ struct RetentionLimits {
   using Keep = std::optional<Milliseconds>;  // absent: for ever
 
   // Records of a job that has ended: then a summary is left, and the job can be resumed no more.
-  Keep journal{days(90)};
+  Keep journal{};
   // Logs and outputs of a job that has ended, on the machine of the state directory.
   Keep job_folders{};
   // Files that no job needs and nobody has used: here, and on nodes, where they save a transfer.
-  Keep blobs{days(3)};
+  Keep blobs{};
   // Builds of muster on nodes that nobody has started.
-  Keep binaries{days(3)};
+  Keep binaries{};
   // Folders on nodes of agents whose controller has not come back.
-  Keep run_folders{days(30)};
+  Keep run_folders{};
 
   friend bool operator==(const RetentionLimits&, const RetentionLimits&) = default;
 
@@ -39,6 +39,9 @@ struct RetentionLimits {
     visit("run_folders", self.run_folders);
   }
 };
+
+inline constexpr RetentionLimits usual_retention{
+    .journal = days(90), .blobs = days(3), .binaries = days(3), .run_folders = days(30)};
 
 // What of muster's own was removed, or would be.
 struct Removed {

@@ -74,7 +74,8 @@ class StateDirectory {
   }
   bool has_blob(const std::string& hash) const { return fs::exists(blobs_->path_of(hash)); }
 
-  std::vector<Removed> clean(bool dry_run = false, const RetentionLimits& keep = {}) const {
+  std::vector<Removed> clean(bool dry_run = false,
+                             const RetentionLimits& keep = usual_retention) const {
     auto removed = clean_state_directory({home(), keep, now, dry_run});
     INFO((removed ? "" : removed.error().message));
     REQUIRE(removed);
@@ -131,7 +132,7 @@ TEST_CASE("no file of a job goes while a list of what jobs need cannot be read")
   state.job("live", {});
   const std::string nobodys = state.blob("of a job that is gone");
   std::ofstream(state.home().trees(JobId{"live"})) << "{";
-  const auto cleaned = clean_state_directory({state.home(), {}, now, false});
+  const auto cleaned = clean_state_directory({state.home(), usual_retention, now, false});
   CHECK_FALSE(cleaned);
   CHECK(state.has_blob(nobodys));
 }
@@ -166,7 +167,7 @@ TEST_CASE("logs and outputs go only where the settings say so, and checkpoints n
   state.clean();
   for (const char* name : {"live", "late", "over", "saved"}) CHECK(has(name, "outputs"));
 
-  RetentionLimits keep;
+  RetentionLimits keep = usual_retention;
   keep.job_folders = days(30);
   CHECK(state.clean(true, keep).size() == 1);
   CHECK(has("late", "outputs"));
@@ -229,7 +230,7 @@ TEST_CASE("a cleaning that was killed is carried on by the next") {
   state.job("over", old(100));
   const fs::path jobs = state.home().root / "jobs";
   fs::create_directories(jobs / ".trash-over/outputs");
-  RetentionLimits keep;
+  RetentionLimits keep = usual_retention;
   keep.job_folders = days(30);
   state.clean(true, keep);
   CHECK(fs::exists(jobs / ".trash-over"));

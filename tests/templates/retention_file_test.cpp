@@ -20,7 +20,7 @@ TEST_CASE("the shipped retention.yml holds the defaults") {
   text << file.rdbuf();
   const RetentionFile read = read_retention_file("retention.yml", text.str());
   CHECK(printed(read.findings) == "");
-  CHECK(read.keep == RetentionLimits{});
+  CHECK(read.keep == usual_retention);
 }
 
 TEST_CASE("what is given in retention.yml replaces the default, and never keeps for ever") {
@@ -29,7 +29,7 @@ TEST_CASE("what is given in retention.yml replaces the default, and never keeps 
   CHECK(printed(read.findings) == "");
   CHECK(!read.keep.journal);
   CHECK(read.keep.job_folders == days(180));
-  CHECK(read.keep.blobs == RetentionLimits{}.blobs);
+  CHECK(read.keep.blobs == usual_retention.blobs);
 }
 
 TEST_CASE("a retention.yml that cannot be meant is an error") {

@@ -1,5 +1,6 @@
 // What an agent does with attempts: starts each once, stops and forgets them, tells how it went.
 #include <filesystem>
+#include <fstream>
 
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
@@ -158,7 +159,8 @@ TEST_CASE("the files of an attempt stay as long as one of its processes lives") 
   const pid_t rank = host.start();
   host.processes.processes.at(rank).is_unkillable = true;
   REQUIRE(is_there(spool_of(host) + "/start.frame"));
-  host.client->send(ForgetAttempt{JobId{"job"}, AttemptId{}, true});
+  host.client->send(ForgetAttempt{JobId{"job"}, AttemptId{}});
+  host.client->send(ForgetJob{JobId{"job"}, true});
   host.turn();
   CHECK(host.processes.sent_to(rank) == std::vector<int>{SIGSTOP, SIGKILL});
   host.pass(seconds{50});
@@ -178,10 +180,28 @@ TEST_CASE("an attempt is forgotten without its job's directory unless the job is
   host.hello();
   host.exits(host.start(), 0);
   host.turn();
-  host.client->send(ForgetAttempt{JobId{"job"}, AttemptId{}, false});
+  host.client->send(ForgetAttempt{JobId{"job"}, AttemptId{}});
   REQUIRE(host.turn_until(*host.client, [&] { return !is_there(spool_of(host)); }));
   CHECK(is_there(job_of(host) + "/outputs"));
   CHECK_FALSE(is_there(job_of(host) + "/code-0"));
+}
+
+TEST_CASE("what the ranks of a job that is over wrote goes only when it is safe elsewhere") {
+  FakeHost host;
+  host.hello();
+  host.exits(host.start(), 0);
+  host.turn();
+  std::ofstream(job_of(host) + "/outputs/model") << "weights";
+  host.client->send(ForgetJob{JobId{"job"}, false});
+  host.pass(milliseconds{25});
+  CHECK(is_there(job_of(host) + "/code-0"));  // its attempt is not forgotten yet
+  host.client->send(ForgetAttempt{JobId{"job"}, AttemptId{}});
+  REQUIRE(host.turn_until(*host.client, [&] { return !is_there(job_of(host) + "/logs"); }));
+  CHECK(is_there(job_of(host) + "/outputs/model"));
+  CHECK(host.hello().folders == std::vector<JobId>{{"job"}});
+  host.client->send(ForgetJob{JobId{"job"}, true});
+  REQUIRE(host.turn_until(*host.client, [&] { return !is_there(job_of(host)); }));
+  CHECK(host.hello().folders.empty());
 }
 
 TEST_CASE("what an agent that died has left is not started again, and its output is kept") {

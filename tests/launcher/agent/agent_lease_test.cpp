@@ -180,7 +180,7 @@ TEST_CASE("an agent retires when it holds no attempt, and only then") {
   host.turn();
   CHECK_FALSE(host.is_gone());
   CHECK(host.processes.is_alive_now(rank));
-  host.client->send(ForgetAttempt{JobId{"job"}, AttemptId{}, true});
+  host.client->send(ForgetAttempt{JobId{"job"}, AttemptId{}});
   host.turn();
   CHECK_FALSE(host.processes.is_alive_now(rank));
   host.pass(milliseconds{25});

@@ -42,7 +42,8 @@ struct CleanedHome {
   }
   bool has(const std::string& name) const { return fs::exists(path / name); }
 
-  std::vector<Removed> clean(bool dry_run = false, const RetentionLimits& keep = {}) const {
+  std::vector<Removed> clean(bool dry_run = false,
+                             const RetentionLimits& keep = usual_retention) const {
     const Time now = from_ms(::time(nullptr) * 1000LL);
     return clean_node_home({path, path / "run/me/n1", path / "bin/muster-own"}, keep, now, dry_run);
   }
@@ -105,11 +106,12 @@ TEST_CASE("a build that runs is kept by whatever name the home is reached") {
   const fs::path other_name = home.path.string() + ".link";
   fs::create_directory_symlink(home.path, other_name);
   const Time now = from_ms(::time(nullptr) * 1000LL);
-  CHECK(clean_node_home({other_name, other_name / "run/me/n1", ""}, {}, now, false).empty());
+  const NodeHome node{other_name, other_name / "run/me/n1", ""};
+  CHECK(clean_node_home(node, usual_retention, now, false).empty());
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   CHECK(home.has("bin/muster-running"));
-  CHECK(clean_node_home({other_name, other_name / "run/me/n1", ""}, {}, now, false).size() == 1);
+  CHECK(clean_node_home(node, usual_retention, now, false).size() == 1);
   fs::remove(other_name);
 }
 
@@ -181,7 +183,7 @@ TEST_CASE("what the settings keep for ever is not removed") {
   CleanedHome home;
   home.file("bin/muster-old", 900);
   home.file("run/gone/n1/agent.lock", 900);
-  CHECK(home.clean(false, {{}, {}, {}, {}, {}}).empty());
+  CHECK(home.clean(false, {}).empty());
   CHECK(home.has("bin/muster-old"));
   CHECK(home.has("run/gone/n1"));
 }

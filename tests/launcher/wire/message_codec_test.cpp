@@ -49,8 +49,8 @@ TEST_CASE("a message and its payload survive the wire byte for byte") {
 
 TEST_CASE("what is kept for ever is so beyond the wire, too") {
   Hello hello;
+  hello.retention = usual_retention;
   hello.retention.blobs.reset();
-  hello.retention.journal = days(7);
   const auto received = decode_to_agent(only_frame(encode(ToAgent{hello})));
   REQUIRE(received);
   CHECK(std::get<Hello>(received->message).retention == hello.retention);
