@@ -136,7 +136,7 @@ void Following::cancel() {
 
 void Following::interrupted() {
   const bool person = ::isatty(STDIN_FILENO) == 1 && is_terminal(Stream::err);
-  if (!request_.may_cancel || !person) {
+  if (!request_.may_cancel || !person || watch_.is_terminated()) {
     detach_ = true;
     return;
   }
@@ -155,7 +155,7 @@ void Following::interrupted() {
 Followed Following::detached() {
   display_.finish();
   const std::string come_back = "job " + request_.job.value +
-                                " goes on; come back with: muster logs -f " + request_.job.value;
+                                " continues; come back with: muster logs -f " + request_.job.value;
   notice(request_.on_detach.empty() ? come_back : request_.on_detach, common_);
   return {std::nullopt, interrupted_exit_code};
 }

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// What the process returns after Ctrl-C: the job goes on.
+// What the process returns after Ctrl-C or SIGTERM: the job continues.
 inline constexpr int interrupted_exit_code = 130;
 
 struct FollowRequest {
@@ -20,7 +20,8 @@ struct FollowRequest {
   LogSelection logs;
   Stream ranks_to = Stream::out;
   bool several_ranks = false;
-  // Ctrl-C on a terminal asks whether to detach or cancel; otherwise it detaches at once.
+  // Ctrl-C on a terminal asks whether to detach or cancel; otherwise it detaches at once, as
+  // SIGTERM always does.
   bool may_cancel = false;
   bool shows_events = true;
   std::string on_detach;  // instead of how to come back to the output

@@ -11,25 +11,38 @@ namespace muster {
 namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
+volatile std::sig_atomic_t terminations = 0;
 
-void count_interrupt(int) {
-  interrupts = interrupts + 1;
+void count_signal(int number) {
+  interrupts = 1;
+  if (number == SIGTERM) terminations = 1;
+}
+
+// Ignored from outside (`nohup`, `command &`): stays so.
+void count(int number, struct sigaction& before) {
+  struct sigaction counting {};
+  counting.sa_handler = count_signal;
+  ::sigaction(number, &counting, &before);
+  if (before.sa_handler == SIG_IGN) ::sigaction(number, &before, nullptr);
 }
 
 }  // namespace
 
 // No SA_RESTART: a wait or a read in progress returns, so that the count is looked at.
 InterruptWatch::InterruptWatch() {
-  struct sigaction counting {};
-  counting.sa_handler = count_interrupt;
   interrupts = 0;
-  ::sigaction(SIGINT, &counting, &before_);
-  // Ignored from outside (`nohup`, `command &`): stays so.
-  if (before_.sa_handler == SIG_IGN) ::sigaction(SIGINT, &before_, nullptr);
+  terminations = 0;
+  count(SIGINT, before_);
+  count(SIGTERM, before_termination_);
 }
 
 InterruptWatch::~InterruptWatch() {
   ::sigaction(SIGINT, &before_, nullptr);
+  ::sigaction(SIGTERM, &before_termination_, nullptr);
+}
+
+bool InterruptWatch::is_terminated() const {
+  return terminations != 0;
 }
 
 bool InterruptWatch::take() {

@@ -140,6 +140,8 @@ Submitted hand_over(const Home& home, const JobSpec& spec, const CheckedJob& job
     return refused("the controller gave an unexpected answer", internal_error, common);
   }
   if (!yes->note.empty()) notice(yes->note, common);
+  tell_if_output_fails("job " + yes->job.value + " was queued; come back with: muster logs -f " +
+                       yes->job.value);
   return Submitted{yes->job, spec, 0};
 }
 

@@ -19,6 +19,9 @@ namespace muster {
 
 namespace {
 
+// Empty: nothing is left behind.
+std::string left_behind;
+
 int descriptor(Stream stream) {
   return stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO;
 }
@@ -33,7 +36,8 @@ void give_up_writing(Stream stream, int error) {
   if (error == EPIPE || error == EIO) ::_exit(exit_code_of_signal(SIGPIPE));
   if (stream == Stream::err) return;
   const std::string text =
-      std::string("muster: cannot write to standard output: ") + std::strerror(error) + "\n";
+      std::string("muster: cannot write to standard output: ") + std::strerror(error) +
+      (left_behind.empty() ? "" : "; " + left_behind) + "\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(static_cast<int>(ExitCode::internal));
 }
@@ -94,6 +98,10 @@ void write_all(Stream stream, std::string_view bytes) {
       return give_up_writing(stream, errno);
     }
   }
+}
+
+void tell_if_output_fails(std::string sentence) {
+  left_behind = std::move(sentence);
 }
 
 std::string inked(std::string_view text, Ink ink, bool color) {

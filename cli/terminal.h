@@ -1,5 +1,5 @@
 // What is known about the streams of this process: whether a person sees them, how wide they are,
-// whether colour is wanted; and the one way to write to them. Any thread; no state.
+// whether colour is wanted; and the one way to write to them. Any thread.
 #pragma once
 
 #include <string>
@@ -30,6 +30,9 @@ bool can_redraw(Stream stream);
 // would. Any other failure of stdout is told on stderr and ends it with 99: a result must not be
 // lost in silence. Any other failure of stderr changes nothing: there is nowhere to tell it.
 void write_all(Stream stream, std::string_view bytes);
+
+// What is told besides when stdout fails: of what this process has begun and does not end with it.
+void tell_if_output_fails(std::string sentence);
 
 // `text` in a colour when `color`; the names are ours, the codes ANSI's.
 enum class Ink { plain, red, yellow, green, blue, dim, bold };

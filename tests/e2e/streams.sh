@@ -20,6 +20,20 @@ for verb in version list "status say" "explain say" "logs say" "list -o json" \
   if grep -qiE "broken pipe|cannot write" "$work/err"; then fail "noise: $verb"; fi
 done
 
+# The job is queued all the same, and continues when nobody looks at it any more: both say so.
+"$MUSTER" submit "$work/say.yml" --name unread >/dev/full 2>"$work/err"
+[ $? -eq 99 ] || fail "submit"
+has err "job unread was queued; come back with: muster logs -f unread"
+expect 0 "$MUSTER" logs -f unread
+job_file wait.yml <<'YAML'
+command: echo begun; sleep 300
+YAML
+"$MUSTER" run "$work/wait.yml" --name left >"$work/out" 2>"$work/err" &
+until_true 60 grep -qs begun "$work/out"
+kill -TERM $!; wait $!; [ $? -eq 130 ] || fail "SIGTERM"
+has err "job left continues; come back with: muster logs -f left"
+expect 0 "$MUSTER" cancel left
+
 # Messages that cannot be written change nothing, and no file of ours takes the place of a stream.
 expect 2 sh -c '"$MUSTER" init nothing-like-this 2>/dev/full'
 expect 0 sh -c '"$MUSTER" run "$0" 2>/dev/full' "$work/say.yml"
