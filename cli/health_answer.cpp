@@ -151,6 +151,8 @@ void read_document(const std::string& text, NodeAnswer& answer) {
     require(finding.is_object(), "a finding is no object");
     answer.reports.push_back(read_report(finding, answer.node));
   }
+  const bool is_unexplained = answer.fitness == NodeFitness::unclear && answer.why.empty();
+  if (is_unexplained && answer.reports.empty()) answer.why = "nothing was checked";
 }
 
 FindingReport unknown_report(const std::string& node, const std::string& check,

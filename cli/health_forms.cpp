@@ -22,7 +22,8 @@ std::string misused_query(const CommonOptions& common) {
 int tell_health(const HealthForms& forms, HealthExit code, bool all, const CommonOptions& common) {
   if (common.output == OutputFormat::nagios) {
     const PluginAnswer answer =
-        nagios_answer(forms.for_monitors, HostNames::left_out, forms.first_readings);
+        nagios_answer(forms.for_monitors, HostNames::left_out, forms.first_readings,
+                      monitor_code(code, forms.when_named));
     write_all(Stream::out, answer.line + "\n");
     return answer.exit_code;
   }

@@ -19,6 +19,7 @@ struct HealthForms {
   std::function<std::string()> lines;
   std::function<Document()> document;
   int first_readings = 0;  // counters that are judged from the next run on
+  MonitorCode when_named = MonitorCode::critical;  // to Nagios, with exit code 1
 };
 
 // Empty, or what is wrong with the options.

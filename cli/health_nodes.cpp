@@ -264,10 +264,10 @@ int keep_metrics(const std::vector<NodeAnswer>& answers, const HealthRunOptions&
 
 int tell(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options,
          const CommonOptions& common) {
-  const int code = static_cast<int>(health_exit(answers));
+  const HealthExit code = health_exit(answers);
   const auto reports = reports_of(answers);
   if (common.output == OutputFormat::nagios) {
-    const PluginAnswer plugin = nagios_answer(reports, HostNames::told);
+    const PluginAnswer plugin = nagios_answer(reports, HostNames::told, 0, monitor_code(code));
     write_all(Stream::out, plugin.line + "\n");
     return plugin.exit_code;
   }
@@ -289,7 +289,7 @@ int tell(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options
     const int printed = print_document(document, common);
     if (printed != 0) return printed;
   }
-  return code;
+  return static_cast<int>(code);
 }
 
 }  // namespace

@@ -293,10 +293,11 @@ int tell(const PairsResult& result, const HealthPairsOptions& options,
     const bool has_both = !report.host.empty() && !report.device.empty();
     report.device = report.host + (has_both ? " " : "") + report.device;
   }
-  const HealthForms forms{result.at, std::move(for_monitors),
-                          [&](const HealthTextForm& form) { return pairs_text(result, form); },
-                          [&] { return report_lines(pairs_reports(result)); },
-                          [&] { return pairs_document(result); }};
+  HealthForms forms{result.at, std::move(for_monitors),
+                    [&](const HealthTextForm& form) { return pairs_text(result, form); },
+                    [&] { return report_lines(pairs_reports(result)); },
+                    [&] { return pairs_document(result); }};
+  forms.when_named = MonitorCode::warning;  // it drains nothing
   const int written = write_prometheus_file(options.prometheus_file, forms, common);
   const int code = tell_health(forms, pairs_exit(result), options.all, common);
   return written != 0 ? written : code;

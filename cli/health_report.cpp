@@ -115,14 +115,15 @@ std::string verdict_text(const HealthLook& look, bool color) {
   if (!verdict.unconfirmed.empty()) {
     text += "failed, not often enough to be believed: " + names_of(verdict.unconfirmed) + "\n";
   }
-  const HealthExit exit = health_exit(verdict);
+  const HealthExit exit = health_exit(look);
   const std::string host = one_line(look.run.host);
   if (exit == HealthExit::drained) {
     return printable(text) + inked(host + " takes no job", Ink::red, color) + ": " +
            one_line(verdict.reason()) + "\n";
   }
   if (exit == HealthExit::unclear) {
-    return printable(text) + inked(host + " is unclear", Ink::yellow, color) + "\n";
+    return printable(text) + inked(host + " is unclear", Ink::yellow, color) +
+           (look.nothing_checked ? ": nothing was checked\n" : "\n");
   }
   return printable(text) + inked("nothing keeps jobs from " + host, Ink::green, color) + "\n";
 }
@@ -159,6 +160,17 @@ HealthExit health_exit(const NodeVerdict& verdict) {
   if (verdict.is_drained()) return HealthExit::drained;
   const bool is_open = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
   return is_open ? HealthExit::unclear : HealthExit::healthy;
+}
+
+HealthExit health_exit(const HealthLook& look) {
+  const HealthExit exit = health_exit(look.verdict);
+  return exit == HealthExit::healthy && look.nothing_checked ? HealthExit::unclear : exit;
+}
+
+MonitorCode monitor_code(HealthExit exit, MonitorCode named) {
+  return exit == HealthExit::drained   ? named
+         : exit == HealthExit::unclear ? MonitorCode::unknown
+                                       : MonitorCode::ok;
 }
 
 Document report_document(const FindingReport& report) {
@@ -241,6 +253,7 @@ Document health_document(const HealthLook& look) {
   out["looks"] = look.looks;
   out["took_ms"] = look.took.count();
   out["verdict"] = verdict_document(look.verdict);
+  out["verdict"]["state"] = state_word(health_exit(look));
   out["hung"] = Document::array();
   for (const HungSource& hung : look.hung) {
     out["hung"].push_back(Document{{"source", hung.source}, {"why", hung.why}});

@@ -42,12 +42,17 @@ struct HealthLook {
   std::vector<HungSource> hung;
   bool beside_ranks = false;  // ranks run there: checks that would disturb them were left out
   NodeVersions versions;
+  bool nothing_checked = false;  // of what was asked for there is nothing here
 };
 
 // What `muster health` ends with in the forms for people and programs.
 enum class HealthExit { healthy = 0, drained = 1, unclear = 3 };
 inline constexpr int unclear_health = static_cast<int>(HealthExit::unclear);
 HealthExit health_exit(const NodeVerdict& verdict);
+// Unclear too when nothing was checked: nothing speaks for the host.
+HealthExit health_exit(const HealthLook& look);
+// What a monitor is told for it; `named`: for exit code 1.
+MonitorCode monitor_code(HealthExit exit, MonitorCode named = MonitorCode::critical);
 
 struct HealthTextForm {
   bool all = false;  // passes too

@@ -154,7 +154,7 @@ int run_health(const HealthRunOptions& options, const CommonOptions& common) {
   const int kept = keep_results(ready, options, common);
   const HealthLook look = ready.look->result();
   tell_hung(look, common);
-  const int code = tell_health(forms_of(look), health_exit(look.verdict), options.all, common);
+  const int code = tell_health(forms_of(look), health_exit(look), options.all, common);
   return kept != 0 ? kept : code;
 }
 

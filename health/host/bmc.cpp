@@ -9,7 +9,6 @@
 #include "health/catalogue.h"
 #include "health/host/bmc_text.h"
 #include "health/host/judged_check.h"
-#include "health/verdict/check_rules.h"
 
 namespace muster {
 
@@ -237,10 +236,6 @@ void judge_sensors(const SourceFiles& first, const SourceFiles* again, JudgedChe
     judged.pass(std::to_string(read.sensors.size()) + " sensors, none critical");
 }
 
-bool is_asked_for(const HealthProfile& profile) {
-  return is_required(profile, check_id) || profile.checks.contains(std::string(check_id));
-}
-
 }  // namespace
 
 std::vector<std::string> bmc_sources() {
@@ -257,7 +252,7 @@ std::optional<HealthFinding> judge_bmc(const SourceFiles& first, const SourceFil
                                        const HealthProfile& profile) {
   const FileReading& log = first.reading(log_source);
   if (log.is_missing) {
-    if (!is_asked_for(profile)) return std::nullopt;
+    if (!is_named_by(profile, check_id)) return std::nullopt;
     HealthFinding finding = make_finding(check_id, "", CheckStatus::unknown);
     finding.fault_class = FaultClass::setup;
     finding.expected = "nothing critical";

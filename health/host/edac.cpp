@@ -58,6 +58,13 @@ void judge_controller(JudgedCheck& judged, const EdacCounts& before, const EdacC
   judge_corrected(judged, before, now, allowed);
 }
 
+std::string why_unknown(const EdacSample& now, const HealthProfile& profile) {
+  if (!now.error.empty()) return std::string(controllers) + ": " + now.error;
+  if (now.boot_id.empty()) return "the boot id could not be read";
+  const bool is_missed = now.by_controller.empty() && is_named_by(profile, "host.edac");
+  return is_missed ? std::string(controllers) + ": the kernel knows no memory controller" : "";
+}
+
 }  // namespace
 
 EdacSample edac_sample_of(const SourceFiles& files, Time at) {
@@ -65,7 +72,8 @@ EdacSample edac_sample_of(const SourceFiles& files, Time at) {
   sample.boot_id = files.text("/proc/sys/kernel/random/boot_id").value_or("");
   sample.at = at;
   const FileReading& listing = files.reading(controllers);
-  sample.error = listing.error;
+  // No driver for its memory controllers, as on most virtual machines: there are none to judge.
+  if (!listing.is_missing) sample.error = listing.error;
   for (const std::string& name : files.names_below(controllers)) {
     const std::string folder = std::string(controllers) + "/" + name;
     sample.by_controller[name] = {count_of(files, folder + "/ue_count"),
@@ -77,10 +85,9 @@ EdacSample edac_sample_of(const SourceFiles& files, Time at) {
 std::vector<HealthFinding> judge_edac(const EdacSample& before, const EdacSample& now,
                                       const HealthProfile& profile) {
   std::vector<HealthFinding> findings;
-  if (!now.error.empty() || now.boot_id.empty()) {
+  if (const std::string why = why_unknown(now, profile); !why.empty()) {
     JudgedCheck judged("host.edac");
-    judged.unknown(now.error.empty() ? "the boot id could not be read"
-                                     : std::string(controllers) + ": " + now.error);
+    judged.unknown(why);
     judged.add_to(findings);
   }
   if (before.boot_id != now.boot_id || now.at < before.at) return findings;

@@ -43,7 +43,8 @@ struct EdacSample {
 
 EdacSample edac_sample_of(const SourceFiles& files, Time at);
 
-// One finding for each controller. `before` should be the oldest sample of the latest day:
+// One finding for each controller; none where the kernel knows of no controller, unless the profile
+// requires or names the check. `before` should be the oldest sample of the latest day:
 // corrected errors count by the day. A controller of which there is no earlier sample since the
 // node started, or whose counters fell, is not judged: the sample is where the next one starts
 // from.

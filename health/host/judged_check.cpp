@@ -1,6 +1,7 @@
 #include "health/host/judged_check.h"
 
 #include "health/catalogue.h"
+#include "health/verdict/check_rules.h"
 
 namespace muster {
 
@@ -12,6 +13,10 @@ void join(std::string& list, const std::string& next) {
 }
 
 }  // namespace
+
+bool is_named_by(const HealthProfile& profile, std::string_view check) {
+  return is_required(profile, check) || profile.checks.contains(std::string(check));
+}
 
 void JudgedCheck::pass(std::string value) {
   join(passed_, value);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "health/finding.h"
+#include "health/profile.h"
 #include "health/source_files.h"
 
 namespace muster {
@@ -41,5 +42,8 @@ class JudgedCheck {
   std::vector<std::string> unknown_;
   std::vector<std::string> evidence_;
 };
+
+// Required by the profile, or set there: what it would read is missed where it is not there.
+bool is_named_by(const HealthProfile& profile, std::string_view check);
 
 }  // namespace muster

@@ -75,10 +75,14 @@ std::string totals_of(const std::vector<FindingReport>& reports) {
 }  // namespace
 
 PluginAnswer nagios_answer(const std::vector<FindingReport>& reports, HostNames hosts,
-                           int first_readings) {
+                           int first_readings, std::optional<MonitorCode> verdict) {
   const bool is_nothing = reports.empty() && first_readings == 0;
-  MonitorCode worst = is_nothing ? MonitorCode::unknown : MonitorCode::ok;
-  for (const FindingReport& report : reports) worst = worst_code(worst, report.code);
+  MonitorCode worst = is_nothing ? MonitorCode::unknown : verdict.value_or(MonitorCode::ok);
+  for (const FindingReport& report : reports) {
+    const bool counts = !verdict || (verdict == MonitorCode::ok &&
+                                     report.code != MonitorCode::unknown);
+    if (counts) worst = worst_code(worst, report.code);
+  }
   std::string told = list_of(worst_first(reports), hosts);
   if (told.empty()) told = all_well_text(reports.size(), first_readings);
   return {"MUSTER " + std::string(code_words.at(index_of(worst))) + " - " + told + " | " +

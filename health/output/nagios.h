@@ -1,6 +1,7 @@
 // Findings as the answer of a Nagios plugin: one line and an exit code.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,12 @@ struct PluginAnswer {
   int exit_code = 3;
 };
 
-// Nothing was checked: unknown. Counters that a first run has nothing to compare with yet
-// (`first_readings`) were looked at, and nothing is wrong with them.
+// Nothing was checked: unknown. `verdict`: what the whole has been found to be; then checks that
+// are unknown are told, and only warnings make it worse than ok. Without one the worst counts.
+// Counters that a first run has nothing to compare with yet (`first_readings`) were looked at, and
+// nothing is wrong with them.
 PluginAnswer nagios_answer(const std::vector<FindingReport>& reports,
-                           HostNames hosts = HostNames::left_out, int first_readings = 0);
+                           HostNames hosts = HostNames::left_out, int first_readings = 0,
+                           std::optional<MonitorCode> verdict = std::nullopt);
 
 }  // namespace muster

@@ -64,8 +64,8 @@ TEST_CASE("passes are counted, failures and unknowns are shown with their eviden
 }
 
 TEST_CASE("the last line says what becomes of the host, and so does the exit code") {
-  HealthLook look = look_of({});
-  CHECK(health_exit(look.verdict) == HealthExit::healthy);
+  HealthLook look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass)});
+  CHECK(health_exit(look) == HealthExit::healthy);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("nothing keeps jobs from n17\n"));
   look.verdict.unconfirmed = {{"ib.state", "mlx5_3:1"}};
   CHECK(health_exit(look.verdict) == HealthExit::unclear);
@@ -90,6 +90,15 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
                                "profile over hgx-h100 (README, \"Health checks\")\n"));
   look.verdict.would_drain.clear();
   CHECK(health_text(look, {}).find("to make it drain") == std::string::npos);
+}
+
+TEST_CASE("a host of which nothing was checked is unclear") {
+  HealthLook look = look_of({});
+  CHECK(health_exit(look) == HealthExit::healthy);
+  look.nothing_checked = true;
+  CHECK(health_exit(look) == HealthExit::unclear);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is unclear: nothing was checked\n"));
+  CHECK(health_document(look)["verdict"]["state"] == "unclear");
 }
 
 TEST_CASE("what hangs is named") {

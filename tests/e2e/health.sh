@@ -28,6 +28,8 @@ health=("$MUSTER" health --root "$root" --profile "$work/site.yml" --check "ib.s
 expect 0 "${health[@]}"
 has out "1 check passed, 0 failed, 0 unknown"
 has out "nothing keeps jobs from n17"
+expect 3 "$MUSTER" health --root "$root" --profile "$work/site.yml" --check host.edac
+has out "n17 is unclear: nothing was checked"
 expect 0 "$MUSTER" health run --root "$root" --profile "$work/site.yml" --check ib.state --all
 has out "4: ACTIVE"
 echo "1: DOWN" >"$port/state"

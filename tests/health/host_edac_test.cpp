@@ -71,9 +71,22 @@ TEST_CASE("counts that cannot be read are unknown, and do not hide an error") {
   now.by_controller["mc0"].uncorrected = 1;
   CHECK(judged(sample(0, 0), now)[0].status == CheckStatus::fail);
 
-  const EdacSample none = edac_sample_of(SourceFiles{}, Time(1h));
-  const auto findings = judged({}, none);
+  SourceFiles hung;
+  hung.add("/sys/devices/system/edac/mc", FileReading{{}, "no answer within 5 s"});
+  const auto findings = judged({}, edac_sample_of(hung, Time(1h)));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].status == CheckStatus::unknown);
-  CHECK_THAT(findings[0].evidence.at(0), ContainsSubstring("No such file"));
+  CHECK_THAT(findings[0].evidence.at(0), ContainsSubstring("no answer within 5 s"));
+}
+
+TEST_CASE("where the kernel knows no memory controller there is nothing to judge") {
+  EdacSample none = edac_sample_of(SourceFiles{}, Time(1h));
+  none.boot_id = "b1";
+  CHECK(judged({}, none).empty());
+  HealthProfile profile;
+  profile.required = {"host.*"};
+  REQUIRE(judge_edac({}, none, profile).size() == 1);
+  CHECK(judge_edac({}, none, profile)[0].status == CheckStatus::unknown);
+  CHECK_THAT(judge_edac({}, none, profile)[0].evidence.at(0),
+             ContainsSubstring("knows no memory controller"));
 }

@@ -222,6 +222,20 @@ TEST_CASE("a plugin's exit code is that of the worst") {
   CHECK(nagios_answer({warning, unknown, ok}).exit_code == 3);
 }
 
+TEST_CASE("a plugin agrees with the verdict, and tells what is unknown all the same") {
+  const auto answer = [](std::vector<FindingReport> reports, MonitorCode verdict) {
+    return nagios_answer(reports, HostNames::left_out, 0, verdict);
+  };
+  const auto warning = a_report("a", "", MonitorCode::warning);
+  const auto unknown = a_report("b", "", MonitorCode::unknown);
+  CHECK_THAT(answer({unknown}, MonitorCode::ok).line, StartsWith("MUSTER OK - b unknown"));
+  CHECK(answer({unknown, warning}, MonitorCode::ok).exit_code == 1);
+  CHECK(answer({unknown, warning}, MonitorCode::unknown).exit_code == 3);
+  CHECK(answer({a_report("a", "", MonitorCode::critical)}, MonitorCode::unknown).exit_code == 3);
+  CHECK(answer({unknown}, MonitorCode::critical).exit_code == 2);
+  CHECK(answer({}, MonitorCode::ok).exit_code == 3);
+}
+
 TEST_CASE("a plugin whose counters have nothing to be compared with yet says so, and all is well") {
   const auto answer = [](std::vector<FindingReport> reports, int first_readings) {
     return nagios_answer(reports, HostNames::left_out, first_readings);
