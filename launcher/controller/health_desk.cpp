@@ -300,7 +300,8 @@ std::string HealthDesk::what_it_waits_for(const Look& look) const {
   if (pool_.up(look.node) != nullptr) return "answers of other nodes were not read";
   const Node* known = find_node(state_, look.node);
   const Unlinked* down = known == nullptr ? nullptr : std::get_if<Unlinked>(&known->link);
-  return down == nullptr ? "it is being connected" : down->failure.message;
+  return down == nullptr ? "it is being connected"
+                         : "the latest attempt to reach it failed: " + down->failure.message;
 }
 
 void HealthDesk::answer(Looks::iterator at, const std::string& error, bool is_void) {
