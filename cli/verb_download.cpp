@@ -60,6 +60,15 @@ Status copy_tree(const fs::path& from, const fs::path& to, Copied& copied) {
   return Done{};
 }
 
+bool has_files(const fs::path& folder) {
+  std::error_code failure;
+  for (fs::recursive_directory_iterator entry(folder, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    if (entry->is_symlink(failure) || !entry->is_directory(failure)) return true;
+  }
+  return false;
+}
+
 // What is wanted, below the job's directory.
 Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOptions& options) {
   std::vector<fs::path> parts;
@@ -76,7 +85,7 @@ Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOp
   for (fs::directory_iterator entry(job, failure), end; !failure && entry != end;
        entry.increment(failure)) {
     const std::string name = entry->path().filename().string();
-    if (!entry->is_directory(failure)) continue;
+    if (!entry->is_directory(failure) || !has_files(entry->path())) continue;
     if (options.all || name == "outputs" || name == "logs") parts.emplace_back(name);
   }
   return parts;
@@ -106,7 +115,10 @@ int download_job(const DownloadOptions& options, const CommonOptions& common) {
                           common);
   }
   if (copied.files == 0)
-    notice("job " + found->row.name + " has no outputs here yet", common);
+    notice("job " + found->row.name +
+               (found->row.ended_at ? " left no outputs; --all copies its logs, too"
+                                    : " has no outputs here yet"),
+           common);
   else
     write_all(Stream::out, std::to_string(copied.files) + " files, " + bytes_text(copied.bytes) +
                                " in " + to.string() + "\n");
