@@ -76,6 +76,14 @@ Result<Account> take_account(const std::string& name, const SandboxLayout& layou
   return *account;
 }
 
+bool has_accounts(const SandboxLayout& layout) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(accounts, ignored)) {
+    if (fs::exists(entry.path() / layout.prefix(), ignored)) return true;
+  }
+  return false;
+}
+
 void release_accounts(const SandboxLayout& layout) {
   std::error_code ignored;
   std::vector<fs::path> known;

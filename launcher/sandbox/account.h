@@ -23,6 +23,7 @@ std::optional<Account> find_account(const std::string& name);
 
 Result<Account> take_account(const std::string& name, const SandboxLayout& layout);
 
+bool has_accounts(const SandboxLayout& layout);
 // Every account that this sandbox took.
 void release_accounts(const SandboxLayout& layout);
 

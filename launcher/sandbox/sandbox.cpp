@@ -50,10 +50,14 @@ Status claim_folder(const SandboxLayout& layout, Owner owner) {
   return Error{folder.string() + " belongs to somebody else; choose another folder with --dir"};
 }
 
+Error no_sandbox(const SandboxLayout& layout) {
+  return Error{"there is no sandbox in " + layout.folder().string()};
+}
+
 Result<SandboxState> state_of(const SandboxLayout& layout) {
   auto state = read_state(layout);
   if (!state) return state.error();
-  if (!*state) return Error{"there is no sandbox in " + layout.folder().string()};
+  if (!*state) return no_sandbox(layout);
   return std::move(**state);
 }
 
@@ -219,6 +223,13 @@ Status take_down(const SandboxLayout& layout) {
   return Done{};
 }
 
+// Its folder may be gone and the rest not.
+bool is_nothing_left(const SandboxLayout& layout) {
+  const auto state = read_state(layout);
+  return state && !*state && !has_bridge(layout) && hosts_with_network(layout).empty() &&
+         !has_accounts(layout);
+}
+
 bool is_in_use(const SandboxLayout& layout) {
   const auto state = read_state(layout);
   return state && *state && (*state)->is_up && has_bridge(layout);
@@ -295,10 +306,12 @@ Status sandbox_up(const SandboxLayout& layout, const SandboxRequest& request,
 }
 
 Status sandbox_down(const SandboxLayout& layout) {
-  if (!fs::exists(layout.folder())) return take_down(layout);
-  if (!fs::is_directory(layout.folder())) {
+  const bool has_folder = fs::exists(layout.folder());
+  if (has_folder && !fs::is_directory(layout.folder())) {
     return Error{layout.folder().string() + " is no sandbox: it is no directory"};
   }
+  if (is_nothing_left(layout)) return no_sandbox(layout);
+  if (!has_folder) return take_down(layout);
   const auto lock = take_lock(layout.folder());
   if (!lock) return lock.error();
   auto down = take_down(layout);

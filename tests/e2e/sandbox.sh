@@ -55,6 +55,7 @@ until_true 10 [ -e "$cluster_dir/sandbox.json" ]
 kill -9 "$builder"
 wait "$builder" 2>/dev/null
 expect 0 "$MUSTER" sandbox down --dir "$cluster_dir"
-expect 0 "$MUSTER" sandbox down --dir "$cluster_dir"
+expect 1 "$MUSTER" sandbox down --dir "$cluster_dir"
+has err "there is no sandbox in $cluster_dir"
 [ ! -e "$cluster_dir" ] || fail "left behind: $(ls "$cluster_dir")"
 if getent passwd sandboxe2e >"$work/out"; then cat "$work/out"; fail "the account is left"; fi
