@@ -103,6 +103,9 @@ Status check_node_name(const std::string& node, const Home& home, const CommonOp
 }
 
 int set_drain(const DrainOptions& options, bool drained, const CommonOptions& common) {
+  if (drained && options.reason.find_first_not_of(" \t\n") == std::string::npos) {
+    return complain("--reason: it is empty; say why, for whoever asks later", usage_error, common);
+  }
   const Home home = Home::from_environment();
   if (const auto known = check_node_name(options.node, home, common); !known) {
     return complain(known.error().message, 2, common);

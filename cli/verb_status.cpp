@@ -3,6 +3,7 @@
 // unfinished jobs one is started (unserved.h).
 #include <poll.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -65,9 +66,12 @@ Shown show_overview(const CommonOptions& common) {
   return {print_document(out, common)};
 }
 
+constexpr int key_columns = 12;
+
 std::string line(const std::string& key, const std::string& value) {
   if (value.empty()) return "";
-  return key + std::string(key.size() < 12 ? 12 - key.size() : 1, ' ') + one_line(value) + "\n";
+  const int gap = std::max(1, key_columns - static_cast<int>(key.size()));
+  return key + std::string(static_cast<std::size_t>(gap), ' ') + one_line(value) + "\n";
 }
 
 std::string moment(const std::optional<Time>& time, Time now) {
@@ -80,7 +84,8 @@ std::string progress(const JobRow& row, const Home& home) {
   const auto file = home.metrics(JobId{row.name}, AttemptId{row.attempts - 1});
   ProgressNumbers numbers;
   read_metrics_line(last_lines_of_file(file, 1), numbers);
-  return numbers.step ? progress_line("", numbers, std::nullopt, 80) : "";
+  const int width = terminal_width(Stream::out) - key_columns;
+  return numbers.step ? progress_line("", numbers, std::nullopt, width) : "";
 }
 
 // What is wrong with the pace of a running attempt.
@@ -107,7 +112,7 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
   if (row.display_name != row.name) text += line("display name", row.display_name);
   text += line("state",
                row.state + (row.exit_code ? ", exit code " + std::to_string(*row.exit_code) : ""));
-  text += line(row.ended_at ? "reason" : "waits for", row.reason);
+  text += line("reason", row.reason);
   text += line("compute", row.compute);
   if (is_elastic_row(row)) text += line("nodes", node_range_text(row));
   text += line("experiment", row.experiment);
