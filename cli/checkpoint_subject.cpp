@@ -38,6 +38,16 @@ TypedSubject split(const std::string& typed) {
   return {typed.substr(0, at), step};
 }
 
+// A step that a person went back to is known before its directory is.
+std::string last_directory(const JobSummary& job) {
+  if (job.checkpoint && !job.checkpoint->directory.empty()) return job.checkpoint->directory;
+  for (auto attempt = job.attempts.rbegin(); attempt != job.attempts.rend(); ++attempt) {
+    const auto& newest = attempt->newest_checkpoint;
+    if (newest && !newest->directory.empty()) return newest->directory;
+  }
+  return "";
+}
+
 Result<std::string> root_of_job(const Home& home, const std::string& typed) {
   const auto found = open_job(home, typed);
   if (!found) return found.error();
@@ -45,8 +55,9 @@ Result<std::string> root_of_job(const Home& home, const std::string& typed) {
   if (!history) return history.error();
   const JobSummary summary = summarize(history->records);
   const std::string job = "job " + found->row.name;
-  if (!summary.checkpoint) return Error{job + " has sealed no checkpoint yet"};
-  const std::string root = fs::path(summary.checkpoint->directory).parent_path().string();
+  const std::string newest = last_directory(summary);
+  if (newest.empty()) return Error{job + " has sealed no checkpoint yet"};
+  const std::string root = fs::path(newest).parent_path().string();
   if (is_directory(root)) return root;
   std::string nodes;
   if (!summary.attempts.empty()) {

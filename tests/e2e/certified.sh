@@ -64,3 +64,11 @@ expect 0 "$MUSTER" resume odd --from certified --follow
 expect 0 "$MUSTER" explain odd
 has out "asked to resume from a certified checkpoint"
 has out "newest certified checkpoint: it was asked for"
+
+# A step that there is no checkpoint of has no directory; those of the job are listed all the same.
+expect 0 "$MUSTER" checkpoint list odd -o tsv --query '[].name'
+cp "$work/out" "$work/listed"
+expect 0 "$MUSTER" resume odd --from 999
+expect 0 "$MUSTER" checkpoint list odd -o tsv --query '[].name'
+cmp "$work/out" "$work/listed" || fail "another list"
+expect 0 "$MUSTER" cancel odd
