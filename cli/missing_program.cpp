@@ -31,6 +31,10 @@ std::string program_in(const std::string& line) {
   return "";
 }
 
+bool is_relative_path(const std::string& program) {
+  return program.find('/') != program.npos && program.front() != '/';
+}
+
 std::string nodes_text(const std::set<NodeId>& nodes) {
   constexpr std::size_t most = 4;
   std::string text;
@@ -63,7 +67,9 @@ std::string find_here(const std::string& program) {
 
 std::string missing_program_text(const std::vector<Record>& records, const FindHere& find) {
   std::map<std::string, std::set<NodeId>> missing;
+  bool has_code = false;
   for (const Record& record : records) {
+    if (const auto* job = record_as<JobSubmitted>(record)) has_code = !job->spec.code.empty();
     if (record_as<AttemptPlaced>(record) != nullptr) missing.clear();
     const auto* exited = record_as<RankExited>(record);
     const bool not_started = exited && (exited->status.code == 127 || exited->status.code == 126);
@@ -74,6 +80,10 @@ std::string missing_program_text(const std::vector<Record>& records, const FindH
     }
   }
   for (const auto& [program, nodes] : missing) {
+    if (!has_code && is_relative_path(program)) {
+      return program + " is not there on " + nodes_text(nodes) +
+             ": without `code` no file of yours gets there; set `code: .` in the job file";
+    }
     const std::string here = find(program);
     if (here.empty()) continue;
     return program + " is not there on " + nodes_text(nodes) + "; it is here" +

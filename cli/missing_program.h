@@ -16,7 +16,8 @@ using FindHere = std::function<std::string(const std::string& program)>;
 std::string find_here(const std::string& program);
 
 // "/venv/bin/python is not there on h01; it is here: put it on a shared folder or into `code`", of
-// the newest attempt that ended; empty: nothing of the kind.
+// the newest attempt that ended; of a relative path in a job without `code`: how it gets there;
+// empty: nothing of the kind.
 std::string missing_program_text(const std::vector<Record>& records, const FindHere& find);
 
 }  // namespace muster

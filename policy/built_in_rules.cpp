@@ -279,7 +279,8 @@ std::vector<RestartRule> end_rules() {
                  "make the program executable (chmod +x) and name its interpreter"),
             126),
       exits(says("not-found", "", user, stop,
-                 "install the program on the nodes, or write its whole path"),
+                 "install the program on the nodes, or write its whole path; files beside the job "
+                 "file get there with `code: .`"),
             127),
       dies("segfault", 11, user, backoff,
            "look at a core file; suspect a node that fails again and again"),

@@ -1,5 +1,7 @@
 #include "templates/command_job.h"
 
+#include <sstream>
+
 #include "templates/spelling.h"
 
 namespace muster {
@@ -17,6 +19,23 @@ bool calls(std::string_view command, std::string_view program) {
     at = end;
   }
   return false;
+}
+
+// The program, an option and a script: `./train.sh`, `python -u train.py`.
+constexpr int words_looked_at = 3;
+
+// A file beside the job file that the command names is on no node without `code`.
+void check_own_files(const Value& command, const Reading& reading, const JobSpec& spec) {
+  if (!spec.code.empty() || !spec.git_url.empty() || !reading.options.files.kind_of) return;
+  std::istringstream words(spec.command);
+  std::string word;
+  for (int i = 0; i < words_looked_at && words >> word; ++i) {
+    const std::string path = Reading::local_path(command, word);
+    const bool is_own = word.front() != '/' && reading.options.files.kind_of(path) == OnDisk::file;
+    if (!is_own) continue;
+    command.warning(quoted_text(word) + " gets to the nodes only with 'code: .'");
+    return;
+  }
 }
 
 // A setting where the file says it, in the map or among the properties.
@@ -100,6 +119,7 @@ void read_command_job(const Value& root, Reading& reading, JobSpec& spec) {
   read_outputs(job.take("outputs"), spec);
   read_settings(job.take("muster"), job.take("properties"), reading, spec);
   read_command(command, nullptr, spec);
+  check_own_files(command, reading, spec);
   check_nodes(root, spec);
   check_processes(distribution, command, spec);
   job.finish();

@@ -61,6 +61,27 @@ void read_ray(MapReader& map, JobSpec& spec) {
   record("worker_node_additional_args", map.take("worker_node_additional_args").text());
 }
 
+// A key that only other types have.
+void refuse_keys_of_others(DistributionType type, MapReader& map) {
+  const auto refuse = [&](const char* key, const char* types) {
+    const Value value = map.take(key);
+    if (value.given())
+      value.error("does not fit this type; it goes with type " + std::string(types));
+  };
+  const bool is_counted = type == DistributionType::pytorch || type == DistributionType::mpi;
+  if (!is_counted) {
+    refuse("process_count_per_instance", "pytorch or mpi");
+    refuse("process_count", "pytorch or mpi");
+  }
+  if (type == DistributionType::ray) refuse("worker_count", "tensorflow");
+  if (type != DistributionType::tensorflow) refuse("parameter_server_count", "tensorflow");
+  if (type == DistributionType::ray) return;
+  for (const char* key : {"address", "port", "dashboard_port", "include_dashboard",
+                          "head_node_additional_args", "worker_node_additional_args"}) {
+    refuse(key, "ray");
+  }
+}
+
 }  // namespace
 
 void read_distribution(const Value& value, JobSpec& spec) {
@@ -87,6 +108,7 @@ void read_distribution(const Value& value, JobSpec& spec) {
     case DistributionType::none:
       break;
   }
+  refuse_keys_of_others(*type, map);
   map.finish();
 }
 

@@ -95,13 +95,14 @@ bool fits(std::string_view synonym, const std::vector<std::string>& legal_here) 
 
 }  // namespace
 
-std::string suggest_key(std::string_view key, const std::vector<std::string>& legal_here) {
+std::string suggest_key(std::string_view key, const std::vector<std::string>& legal_here,
+                        std::string_view here) {
   const std::string_view synonym = look_up(synonyms, key);
   if (!synonym.empty() && fits(synonym, legal_here)) {
     return "did you mean " + quoted_text(synonym) + "?";
   }
   const std::string_view home = look_up(homes, key);
-  if (!home.empty()) return "it belongs under " + quoted_text(home);
+  if (!home.empty() && !here.ends_with(home)) return "it belongs under " + quoted_text(home);
   return did_you_mean(key, legal_here);
 }
 

@@ -267,7 +267,7 @@ void MapReader::finish(Severity severity) {
     if (!map_.path().empty()) message += " in " + quoted_text(map_.path());
     const bool shown = !map_.findings().full();
     map_.findings().add(severity, each.key_place(), each.path(), std::move(message),
-                        shown ? suggest_key(each.key(), known_) : "");
+                        shown ? suggest_key(each.key(), known_, map_.path()) : "");
   }
 }
 

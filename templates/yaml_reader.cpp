@@ -29,6 +29,15 @@ bool is_known_tag(const std::string& tag) {
   return tag.empty() || tag == "?" || tag == "!" || tag.starts_with("tag:yaml.org,2002:");
 }
 
+std::string_view line_at(std::string_view text, int line) {
+  for (int at = 0; at < line; ++at) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
 // Builds the tree from the parser's events. Depth is limited here, so nothing below recurses far.
 class TreeBuilder final : public YAML::EventHandler {
  public:
@@ -81,6 +90,17 @@ class TreeBuilder final : public YAML::EventHandler {
     open(mark, tag, anchor, YamlNode::Kind::map);
   }
   void OnMapEnd() override { close(); }
+
+  // The innermost '{' or '[' that is open where the parser gave up.
+  std::optional<Place> open_bracket() const {
+    for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
+      const Place& place = frame->node.place;
+      const std::string_view line = line_at(text_, place.line - 1);
+      const auto column = static_cast<std::size_t>(place.column - 1);
+      if (column < line.size() && (line[column] == '{' || line[column] == '[')) return place;
+    }
+    return std::nullopt;
+  }
 
  private:
   struct Frame {
@@ -298,13 +318,19 @@ std::string plain_words(const YAML::ParserException& error, std::string_view lin
   return "not valid YAML: " + error.msg;
 }
 
-std::string_view line_at(std::string_view text, int line) {
-  for (int at = 0; at < line; ++at) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  return text.substr(0, text.find('\n'));
+bool is_never_closed(const YAML::ParserException& error) {
+  return error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW ||
+         error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
+}
+
+// `where`: the parser gave up there; below the text when it went on to its end.
+std::string never_closed(const Place& bracket, std::string_view text, const YAML::Mark& where) {
+  const bool is_map = line_at(text, bracket.line - 1)[bracket.column - 1] == '{';
+  const std::string opens = std::string("the '") + (is_map ? '{' : '[') + "' that opens here";
+  if (where.line >= std::count(text.begin(), text.end(), '\n')) return opens + " is never closed";
+  return opens + " has no ',' or '" + (is_map ? '}' : ']') + "' at line " +
+         std::to_string(where.line + 1) + ", column " + std::to_string(where.column + 1) +
+         ", where one is due";
 }
 
 }  // namespace
@@ -331,6 +357,8 @@ std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
   } catch (const Refused& refused) {
     return refuse(refused.place, refused.message);
   } catch (const YAML::ParserException& error) {
+    const auto bracket = is_never_closed(error) ? builder.open_bracket() : std::nullopt;
+    if (bracket) return refuse(*bracket, never_closed(*bracket, text, error.mark));
     const bool placed = error.mark.line >= 0;
     const Place place{source, placed ? error.mark.line + 1 : 0, error.mark.column + 1};
     return refuse(place, plain_words(error, line_at(text, error.mark.line)));

@@ -38,6 +38,17 @@ TEST_CASE("a program that is here and not on the nodes is named with the nodes a
              ContainsSubstring("/venv/bin/python is not there on h01"));
 }
 
+TEST_CASE("a relative path in a job without code is told how its file gets to the nodes") {
+  const Record failed = ended("h01", 127, "bash: line 1: ./train.sh: No such file or directory");
+  JobSubmitted job;
+  const auto submitted = [&] { return Record{from_ms(0), Observation{job}}; };
+  CHECK(said({submitted(), failed}) ==
+        "./train.sh is not there on h01: without `code` no file of yours gets there; set "
+        "`code: .` in the job file");
+  job.spec.code = "/home/ml/src";
+  CHECK(said({submitted(), failed}) == "");
+}
+
 TEST_CASE("a program that is nowhere, or a rank that failed otherwise, is not blamed on a node") {
   CHECK(said({ended("h01", 127, "bash: line 1: nonsense: command not found")}) == "");
   CHECK(said({ended("h01", 1, "cat: /venv/bin/python: No such file or directory")}) == "");

@@ -36,6 +36,20 @@ TEST_CASE("a minimal command job has no findings and every default") {
   CHECK(cannot_run_yet(job).empty());
 }
 
+TEST_CASE("a file beside the job file that no node gets is warned of") {
+  const auto said = [](const std::string& command, const std::string& more = "") {
+    return findings_of("command: " + command + "\nenvironment: azureml:host\ncompute: local\n" +
+                           more,
+                       in_project({{"/project/train.sh", ""}, {"/project/src/", ""}}));
+  };
+  CHECK_THAT(said("./train.sh --lr 1"), ContainsSubstring("warning: command: './train.sh' gets to "
+                                                          "the nodes only with 'code: .'"));
+  CHECK_THAT(said("bash -e train.sh"), ContainsSubstring("'train.sh' gets to the nodes"));
+  CHECK(said("./train.sh", "code: ./src\n") == "");
+  CHECK(said("/project/train.sh") == "");
+  CHECK(said("./other.sh") == "");
+}
+
 TEST_CASE("an unknown key is an error with the line, a caret and a suggestion") {
   CHECK(findings_of(job_head + "resources:\n  instance_cout: 2\n") ==
         "job.yml:5:3: error: unknown key 'instance_cout' in 'resources'; "

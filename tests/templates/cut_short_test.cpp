@@ -31,6 +31,19 @@ TEST_CASE("a quote that is never closed is an error at the quote, not another jo
   }
 }
 
+TEST_CASE("a bracket that is never closed is an error at the bracket") {
+  const auto said = [](const std::string& text) { return printed(read_job(text).findings); };
+  for (const char* end : {"", "\n", "\n\n\n"}) {
+    CHECK_THAT(said(std::string("command: x\nresources: {instance_count: 2") + end),
+               ContainsSubstring("job.yml:2:12: error: the '{' that opens here is never closed\n"));
+  }
+  CHECK_THAT(said("command: x\nlimits: {a: [1, 2\n"),
+             ContainsSubstring("job.yml:2:13: error: the '[' that opens here is never closed\n"));
+  CHECK_THAT(said("resources: {instance_count: 2\ncommand: x\nname: y\n"),
+             ContainsSubstring("job.yml:1:12: error: the '{' that opens here has no ',' or '}' at "
+                               "line 2, column"));
+}
+
 TEST_CASE("an open quote is found behind a tag, an anchor, in lists and in keys") {
   const std::string open = "that opens here is never closed";
   CHECK_THAT(cut_findings("command: x\nname: !!str \"a\ncompute: b\n"),

@@ -46,6 +46,18 @@ TEST_CASE("tensorflow has a worker on each node unless told, and at most a serve
              ContainsSubstring("expected at most one on each node (4), got 5"));
 }
 
+TEST_CASE("a key of another type is refused by naming the types that have it") {
+  const JobFile file = job_with("type: tensorflow, process_count_per_instance: 2, port: 1");
+  CHECK_THAT(printed(file.findings),
+             ContainsSubstring("error: distribution.process_count_per_instance: does not fit this "
+                               "type; it goes with type pytorch or mpi"));
+  CHECK_THAT(printed(file.findings), ContainsSubstring("it goes with type ray"));
+  CHECK(printed(file.findings).find("belongs under") == std::string::npos);
+  const JobFile sweep = read_job("command: x\ncompute: lab\nlimits: {max_total_trials: 3}\n");
+  CHECK_THAT(printed(sweep.findings), ContainsSubstring("unknown key 'max_total_trials'"));
+  CHECK_THAT(printed(sweep.findings), !ContainsSubstring("it belongs under 'limits'"));
+}
+
 TEST_CASE("what ray is told is recorded as it stands") {
   const JobFile ray = job_with("type: ray, port: 6379, dashboard_port: 8265, address: h:1, "
                                "include_dashboard: no, head_node_additional_args: --a");
