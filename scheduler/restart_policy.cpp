@@ -140,11 +140,11 @@ Budget budget_of(const Job& job, bool reschedule) {
   return budget;
 }
 
-// Which restart of its budget this one would be: "restart 2 of 3 in 1 h".
+// Which restart of its budget this one would be: "restart 2 of 3 (per 1 h)".
 std::string budget_text(const Budget& budget) {
   std::string text = std::string(budget.name) + " " + std::to_string(budget.used + 1);
   if (!budget.unlimited) text += " of " + std::to_string(budget.attempts);
-  return text + " in " + duration_text(budget.interval);
+  return text + " (per " + duration_text(budget.interval) + ")";
 }
 
 ExitCode exhausted_code(FailureClass failure_class) {
@@ -304,7 +304,7 @@ RetryScheduled retry(const Job& job, const Verdict& verdict) {
   retry.rule = said(past.cause, verdict.action);
   if (retry.charged) {
     retry.rule +=
-        "; " + budget_text(budget_of(job, retry.reschedule)) + ", after " + duration_text(delay);
+        "; " + budget_text(budget_of(job, retry.reschedule)) + " after " + duration_text(delay);
   }
   for (const NodeId& node : retry.avoid) {
     retry.rule += (retry.exclude ? ", never again on " : ", not on ") + node.value;

@@ -30,7 +30,8 @@ TEST_CASE("a user failure restarts in place, on the same nodes in the same order
   CHECK(bench.is_in<Running>());
   CHECK(bench.nodes() == std::vector<std::string>{"h01", "h02"});
   CHECK(!bench.last<RetryScheduled>()->reschedule);
-  CHECK_THAT(bench.last<RetryScheduled>()->rule, ContainsSubstring("restart 1 of 3 in 1 h"));
+  CHECK_THAT(bench.last<RetryScheduled>()->rule,
+             ContainsSubstring("restart 1 of 3 (per 1 h) after "));
   CHECK(bench.last<AttemptPlaced>()->why == "the same nodes as before");
 }
 
