@@ -34,10 +34,14 @@ const std::map<std::string, ColorChoice> color_words{{"auto", ColorChoice::autom
                                                      {"never", ColorChoice::never}};
 
 template <class Enum>
-void add_words(CLI::App& app, const std::string& names, Enum& value,
+void add_words(CLI::App& app, OfferedByOption& offered, const std::string& names, Enum& value,
                const std::map<std::string, Enum>& words, const std::string& help) {
   std::string list;
-  for (const auto& [name, unused] : words) list += (list.empty() ? "" : ", ") + name;
+  Offered known;
+  for (const auto& [name, unused] : words) {
+    list += (list.empty() ? "" : ", ") + name;
+    known.words.push_back(name);
+  }
   const auto set = [&value, &words, list, names](const std::string& text) {
     const auto found = words.find(folded(text));
     if (found == words.end()) {
@@ -45,9 +49,11 @@ void add_words(CLI::App& app, const std::string& names, Enum& value,
     }
     value = found->second;
   };
-  app.add_option_function<std::string>(names, set, help + ": " + list)
-      ->type_name("WORD")
-      ->group("Shared options");
+  const CLI::Option* option =
+      app.add_option_function<std::string>(names, set, help + ": " + list)
+          ->type_name("WORD")
+          ->group("Shared options");
+  offered[option] = std::move(known);
 }
 
 // Told before anything is done, not after the job.
@@ -71,7 +77,7 @@ std::string footer() {
     text += "  " + number + std::string(5 - number.size(), ' ') + exit_code_meaning(code) + "\n";
   }
   return text +
-         "  130  interrupted by Ctrl-C: the job goes on\n"
+         "  130  interrupted by Ctrl-C or SIGTERM: the job continues\n"
          "State lies in $MUSTER_HOME (default ~/.local/state/muster).";
 }
 
@@ -161,7 +167,9 @@ void Arguments::choice(const std::string& names, std::string& value,
     }
     return "'" + text + "' is none of: " + list;
   };
-  app_->add_option(names, value, help + ": " + list)->type_name("WORD")->check(known);
+  (*offered_)[app_->add_option(names, value, help + ": " + list)
+                  ->type_name("WORD")
+                  ->check(known)] = {words};
 }
 
 void Arguments::ignored(const std::string& names, const std::string& help) {
@@ -190,6 +198,10 @@ void Arguments::optional_arguments(const std::string& name, std::vector<std::str
   app_->add_option(name, values, help)->type_name("");
 }
 
+void Arguments::offer(const std::string& name, Offered offered) {
+  (*offered_)[app_->get_option(name)] = std::move(offered);
+}
+
 void Arguments::require(const std::string& name) {
   app_->get_option(name)->required();
 }
@@ -199,6 +211,7 @@ struct CommandLine::Parser {
                "muster"};
   CommonOptions common;
   std::map<const CLI::App*, Action> actions;
+  OfferedByOption offered;
 
   CLI::App* add(CLI::App& parent, const VerbTexts& texts) {
     CLI::App* verb = parent.add_subcommand(texts.name, texts.summary);
@@ -210,14 +223,14 @@ struct CommandLine::Parser {
   void add_shared(CLI::App& verb, const VerbTexts& texts) {
     if (!texts.own_output_option) {
       const auto& words = texts.monitor_outputs ? monitor_output_words : output_words;
-      add_words(verb, "-o,--output", common.output, words, "Form of the result");
+      add_words(verb, offered, "-o,--output", common.output, words, "Form of the result");
       verb.add_option("--query", common.query,
                       "Only this part of the result, as JMESPath: attempts[0].cause")
           ->type_name("TEXT")
           ->check(query_problem)
           ->group("Shared options");
     }
-    add_words(verb, "--color", common.color, color_words, "Colour of messages");
+    add_words(verb, offered, "--color", common.color, color_words, "Colour of messages");
     verb.add_option("--cluster", common.cluster_files, "Cluster file (again for more)")
         ->type_name("FILE")
         ->expected(1)
@@ -243,7 +256,7 @@ CommandLine::~CommandLine() = default;
 
 void CommandLine::verb(const VerbTexts& texts, const Declare& declare) {
   CLI::App* verb = parser_->add(parser_->app, texts);
-  Arguments arguments(*verb);
+  Arguments arguments(*verb, parser_->offered);
   parser_->actions[verb] = declare(arguments);
   parser_->add_shared(*verb, texts);
 }
@@ -255,7 +268,7 @@ void CommandLine::group(const VerbTexts& texts) {
 void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
                           const Declare& declare) {
   CLI::App* verb = parser_->add(*parser_->app.get_subcommand(group), texts);
-  Arguments arguments(*verb);
+  Arguments arguments(*verb, parser_->offered);
   parser_->actions[verb] = declare(arguments);
   if (texts.azure_scope) {
     arguments.ignored("-g,--resource-group", "Azure resource group");
@@ -291,11 +304,17 @@ std::string misplaced_option(const CLI::App& app, const CLI::App& verb) {
   return "";
 }
 
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : names_of(*option)) names.push_back(name);
   }
   return names;
 }
@@ -339,7 +358,16 @@ std::string unknown_verb(const CLI::App& app) {
   return with_help(app, *verb, misfit_text(*verb, misfits.front()));
 }
 
-VerbShape shape_of(const CLI::App& app) {
+void add_offered(const CLI::Option& option, const Offered& offered, VerbShape& shape) {
+  if (option.get_positional()) {
+    shape.words.insert(shape.words.end(), offered.words.begin(), offered.words.end());
+    shape.unfinished_jobs |= offered.unfinished_jobs;
+    return;
+  }
+  for (const std::string& name : names_of(option)) shape.option_words[name] = offered.words;
+}
+
+VerbShape shape_of(const CLI::App& app, const OfferedByOption& offered) {
   VerbShape shape;
   shape.name = app.get_name();
   shape.options = option_names(app);
@@ -347,9 +375,12 @@ VerbShape shape_of(const CLI::App& app) {
     const std::string argument = option->get_name(true);
     shape.takes_files |= argument.starts_with("FILE") || argument.starts_with("DIR");
     shape.takes_jobs |= argument.starts_with("JOB") || argument.starts_with("DIR|JOB");
+    shape.takes_nodes |= argument.starts_with("NODE");
+    const auto found = offered.find(option);
+    if (found != offered.end()) add_offered(*option, found->second, shape);
   }
   for (const CLI::App* verb : app.get_subcommands({})) {
-    if (!verb->get_group().empty()) shape.verbs.push_back(shape_of(*verb));
+    if (!verb->get_group().empty()) shape.verbs.push_back(shape_of(*verb, offered));
   }
   return shape;
 }
@@ -401,7 +432,7 @@ const CommonOptions& CommandLine::common() const {
 }
 
 VerbShape CommandLine::shape() const {
-  return shape_of(parser_->app);
+  return shape_of(parser_->app, parser_->offered);
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,11 +24,18 @@ namespace muster {
 // What a verb does once its arguments are known; returns the exit code.
 using Action = std::function<int(const CommonOptions&)>;
 
+// What the completion scripts offer for a value.
+struct Offered {
+  std::vector<std::string> words;
+  bool unfinished_jobs = false;  // of a JOB: no others
+};
+using OfferedByOption = std::map<const CLI::Option*, Offered>;
+
 // Declares the arguments of one verb. The referenced values must outlive parsing: verbs keep them
 // in a shared_ptr that their action holds.
 class Arguments {
  public:
-  explicit Arguments(CLI::App& app) : app_(&app) {}
+  Arguments(CLI::App& app, OfferedByOption& offered) : app_(&app), offered_(&offered) {}
 
   void flag(const std::string& names, bool& value, const std::string& help);
   // `--name` or `--name=TEXT`: "true", or the text.
@@ -60,11 +68,15 @@ class Arguments {
   void optional_arguments(const std::string& name, std::vector<std::string>& values,
                           const std::string& help);
 
+  // Of an argument that came before.
+  void offer(const std::string& name, Offered offered);
+
   // The options that came before must be given.
   void require(const std::string& name);
 
  private:
   CLI::App* app_;
+  OfferedByOption* offered_;
 };
 
 struct VerbTexts {
@@ -81,8 +93,12 @@ struct VerbTexts {
 struct VerbShape {
   std::string name;
   std::vector<std::string> options;
-  bool takes_files = false;  // FILE arguments
-  bool takes_jobs = false;   // JOB arguments
+  std::map<std::string, std::vector<std::string>> option_words;  // by the option
+  std::vector<std::string> words;                                // of its arguments
+  bool takes_files = false;                                      // FILE arguments
+  bool takes_jobs = false;                                       // JOB arguments
+  bool unfinished_jobs = false;                                  // no others
+  bool takes_nodes = false;                                      // NODE arguments
   std::vector<VerbShape> verbs;
 };
 

@@ -36,6 +36,7 @@ void add_verbs(CommandLine& line) {
   add_sandbox(line);
   add_drill(line);
   add_clean(line);
+  add_controller(line);
   add_completion(line);
   add_version(line);
 }
@@ -56,9 +57,7 @@ int run_verb(const std::vector<std::string>& words) {
 
 int start(std::vector<std::string> words) {
   const std::string first = words.empty() ? "" : words.front();
-  const std::vector<std::string> rest(words.begin() + (words.empty() ? 0 : 1), words.end());
-  if (first == "agent") return agent_process(rest);
-  if (first == "controller") return controller_process(rest);
+  if (first == "agent") return agent_process({words.begin() + 1, words.end()});
   if (first == "--version") words.front() = "version";
   return run_verb(words);
 }

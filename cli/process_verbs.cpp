@@ -2,6 +2,9 @@
 
 #include <charconv>
 #include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
 
 #include "cli/build_id.h"
 #include "cli/cleaning.h"
@@ -9,6 +12,7 @@
 #include "cli/exit_status.h"
 #include "cli/health_ready.h"
 #include "cli/terminal.h"
+#include "cli/verbs.h"
 #include "health/active/probe.h"
 #include "health/reader/node_reader.h"
 #include "launcher/agent/agent_main.h"
@@ -97,6 +101,33 @@ int stop_controller(const Home& home) {
   return 0;
 }
 
+struct ControllerVerb {
+  bool stop = false;
+  bool is_detached = false;
+  std::optional<Milliseconds> idle_limit;
+  std::optional<std::int64_t> supervisor;  // a descriptor of its own
+};
+
+int run_controller(const ControllerVerb& verb) {
+  ControllerOptions options;
+  options.home = Home::from_environment();
+  options.binary = own_program();
+  options.build_id = own_build_id();
+  if (verb.stop) return stop_controller(options.home);
+  if (verb.supervisor) {
+    if (*verb.supervisor <= 2 || *verb.supervisor > std::numeric_limits<int>::max()) {
+      return wrong_use("--supervised is for muster itself");
+    }
+    options.supervisor = static_cast<int>(*verb.supervisor);
+  }
+  if (verb.idle_limit) {
+    options.idle_limit_s = static_cast<int>(verb.idle_limit->count() / 1000);
+  }
+  const auto keep = user_retention();
+  if (keep) options.retention = *keep;  // else nobody knows what is meant: nothing is removed
+  return verb.is_detached ? supervisor_main(options) : controller_main(options);
+}
+
 }  // namespace
 
 int agent_process(const std::vector<std::string>& words) {
@@ -118,32 +149,17 @@ int agent_process(const std::vector<std::string>& words) {
   return verb == "serve" ? agent_serve(options) : agent_attach(options);
 }
 
-int controller_process(const std::vector<std::string>& words) {
-  ControllerOptions options;
-  options.home = Home::from_environment();
-  options.binary = own_program();
-  options.build_id = own_build_id();
-  if (words == std::vector<std::string>{"--stop"}) return stop_controller(options.home);
-  bool is_detached = false;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool has_value = i + 1 < words.size();
-    if (words[i] == "--detached") {
-      is_detached = true;
-    } else if (words[i] == "--supervised" && has_value &&
-               read_number(words[i + 1], options.supervisor) && options.supervisor > 2) {
-      ++i;
-    } else if (words[i] == "--idle-limit" && has_value &&
-               read_number(words[i + 1], options.idle_limit_s) && options.idle_limit_s >= 0) {
-      ++i;
-    } else {
-      return wrong_use(
-          "use: muster controller [--detached] [--idle-limit SECONDS], or: muster controller "
-          "--stop");
-    }
-  }
-  const auto keep = user_retention();
-  if (keep) options.retention = *keep;  // else nobody knows what is meant: nothing is removed
-  return is_detached ? supervisor_main(options) : controller_main(options);
+void add_controller(CommandLine& line) {
+  line.verb({"controller", "The process that owns queue and jobs; started when it is needed"},
+            [](Arguments& of) {
+              auto options = std::make_shared<ControllerVerb>();
+              of.flag("--stop", options->stop, "End it, and its supervisor, in order");
+              of.flag("--detached", options->is_detached, "In the background, with a supervisor");
+              of.option("--idle-limit", options->idle_limit,
+                        "Ends when nothing has needed it for so long (default 10m; 0: never)");
+              of.option("--supervised", options->supervisor, "For muster itself");
+              return [options](const CommonOptions&) { return run_controller(*options); };
+            });
 }
 
 }  // namespace muster

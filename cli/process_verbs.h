@@ -1,5 +1,5 @@
-// `muster agent …` and `muster controller …`: processes that muster starts itself. Their arguments
-// come from muster, so they are read without the grammar for people.
+// `muster agent …`: processes that muster starts itself. Their arguments come from muster, so they
+// are read without the grammar for people.
 #pragma once
 
 #include <string>
@@ -9,7 +9,5 @@ namespace muster {
 
 // What follows `muster agent`. Returns the exit code of the process.
 int agent_process(const std::vector<std::string>& words);
-// What follows `muster controller`.
-int controller_process(const std::vector<std::string>& words);
 
 }  // namespace muster

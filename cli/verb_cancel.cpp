@@ -48,6 +48,7 @@ void add_cancel(CommandLine& line) {
     auto options = std::make_shared<CancelOptions>();
     auto wait = std::make_shared<bool>();
     of.argument("JOB", options->job, "Job name, or the beginning of one");
+    of.offer("JOB", {.words = {}, .unfinished_jobs = true});
     of.option("--grace", options->grace, "Time between the stop signal and SIGKILL");
     of.flag("--wait", *wait, "Wait for the proof (the default)");
     of.flag("--no-wait", options->no_wait, "Return when the job has been told to stop");

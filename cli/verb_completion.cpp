@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/completion_script.h"
+#include "cli/job_check.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
@@ -23,13 +24,29 @@ int print_script(const std::string& shell, const VerbShape& shape, const CommonO
   return 0;
 }
 
+// From the cluster files alone: a key that is pressed starts no controller.
+int print_nodes(const CommonOptions& common) {
+  const auto known = find_targets(common);
+  if (!known) return complain(known.error().message, 2, common);
+  std::string text;
+  for (const ComputeTarget& target : known->targets) {
+    for (const NodeAddress& node : target.nodes) text += node.id.value + "\n";
+  }
+  write_all(Stream::out, text);
+  return 0;
+}
+
 }  // namespace
 
 void add_completion(CommandLine& line) {
   line.verb({"completion", "Print the completion script of a shell"}, [&line](Arguments& of) {
     auto shell = std::make_shared<std::string>();
-    of.argument("SHELL", *shell, "bash, zsh or fish");
-    return [shell, &line](const CommonOptions& common) {
+    auto nodes = std::make_shared<bool>();
+    of.optional_argument("SHELL", *shell, "bash, zsh or fish");
+    of.offer("SHELL", {{"bash", "zsh", "fish"}});
+    of.flag("--nodes", *nodes, "Print the nodes of the cluster files, as the scripts want them");
+    return [shell, nodes, &line](const CommonOptions& common) {
+      if (*nodes) return print_nodes(common);
       return print_script(*shell, line.shape(), common);
     };
   });

@@ -101,10 +101,23 @@ class ExecSession {
   bool input_open_ = true;
 };
 
+// Why there is no rank to be beside; empty: there may be one.
+std::string not_yet(const JobRow& row) {
+  for (const char* state : {"NotStarted", "Queued", "Preparing", "Provisioning"}) {
+    if (row.state != state) continue;
+    return "job " + row.name + " is not running yet: it is " + state +
+           (row.reason.empty() ? "" : ": " + row.reason);
+  }
+  return "";
+}
+
 int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
+  if (const std::string why = not_yet(found->row); !why.empty()) {
+    return complain(why, static_cast<int>(ExitCode::launch), common);
+  }
   auto client = ensure_controller(home, common);
   if (!client) {
     complain(client.error().message, common);
@@ -122,6 +135,7 @@ void add_exec(CommandLine& line) {
             [](Arguments& of) {
               auto options = std::make_shared<ExecOptions>();
               of.argument("JOB", options->job, "Job name, or the beginning of one");
+              of.offer("JOB", {.words = {}, .unfinished_jobs = true});
               of.arguments("COMMAND", options->command, "Program and its arguments, after --");
               of.option("--rank", options->rank, "Beside this rank (default 0)");
               return

@@ -53,7 +53,7 @@ void add_explain(CommandLine& line) {
     auto is_brief = std::make_shared<bool>(false);
     of.argument("JOB", *job, "Job name, or the beginning of one");
     of.flag("--brief", *is_brief,
-            "Five lines a failure: what broke, how it ended, where and from which step it went on");
+            "A few lines a failure: what broke, how it ended, and from where the job went on");
     return [job, is_brief](const CommonOptions& common) {
       return explain_job(*job, *is_brief, common);
     };

@@ -27,10 +27,14 @@ int list_starters(const CommonOptions& common) {
   return 0;
 }
 
-int unknown_starter(const std::string& name, const CommonOptions& common) {
+std::vector<std::string> starter_names() {
   std::vector<std::string> names;
   for (const Starter& starter : starters()) names.emplace_back(starter.name);
-  const std::string meant = did_you_mean(name, names);
+  return names;
+}
+
+int unknown_starter(const std::string& name, const CommonOptions& common) {
+  const std::string meant = did_you_mean(name, starter_names());
   complain("there is no template '" + name + "'; " +
                (meant.empty() ? "`muster init` lists them" : meant),
            common);
@@ -61,6 +65,7 @@ void add_init(CommandLine& line) {
             [](Arguments& of) {
               auto options = std::make_shared<InitOptions>();
               of.optional_argument("TEMPLATE", options->name, "Which; without one they are listed");
+              of.offer("TEMPLATE", {starter_names()});
               of.option("-o,--output", options->file, "Write this file instead of printing");
               return [options](const CommonOptions& common) { return init(*options, common); };
             });

@@ -34,6 +34,7 @@ void add_job(CommandLine& line);
 void add_sandbox(CommandLine& line);
 void add_drill(CommandLine& line);
 void add_clean(CommandLine& line);
+void add_controller(CommandLine& line);
 void add_completion(CommandLine& line);
 void add_version(CommandLine& line);
 

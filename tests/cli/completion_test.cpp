@@ -17,6 +17,11 @@ VerbShape shape() {
   add_checkpoint(line);
   add_health(line);
   add_job(line);
+  add_list(line);
+  add_cancel(line);
+  add_drain(line);
+  add_init(line);
+  add_completion(line);
   return line.shape();
 }
 
@@ -81,7 +86,19 @@ TEST_CASE("bash completes verbs, verbs below a verb, and options") {
                 "[[ $(try muster health imp) == import-nhc ]] || exit 7\n"
                 "[[ $(try muster health --prom) == --prometheus-file ]] || exit 8\n"
                 "[[ $(try muster health --all --prom) == --prometheus-file ]] || exit 9\n"
-                "[[ $(try muster checkpoint verify --al) == --all ]] || exit 6\n");
+                "[[ $(try muster checkpoint verify --al) == --all ]] || exit 6\n"
+                "[[ $(try muster list -o j) == json ]] || exit 10\n"
+                "[[ $(try muster list --status F) == 'Finalizing Failed' ]] || exit 11\n"
+                "[[ $(try muster completion '') == 'bash zsh fish' ]] || exit 12\n"
+                "[[ $(try muster init py) == pytorch ]] || exit 13\n"
+                "[[ $(try muster --cl) == --cluster ]] || exit 14\n"
+                "[[ $(try muster health -o n) == 'nagios none' ]] || exit 15\n"
+                "muster() { case \"$*\" in *ended_at*) echo goes ;; list*) echo over ;;\n"
+                "  'completion --nodes') echo h01; echo h02 ;; esac; }\n"
+                "[[ $(try muster cancel '') == goes ]] || exit 16\n"
+                "[[ $(try muster logs '') == over ]] || exit 17\n"
+                "[[ $(try muster drain h0) == 'h01 h02' ]] || exit 18\n"
+                "[[ $(try muster health h) == 'h01 h02' ]] || exit 19\n");
   const std::string directory = folder.path().string();
   CHECK(std::system(("bash " + directory + "/try " + directory).c_str()) == 0);
 }

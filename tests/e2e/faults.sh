@@ -97,6 +97,10 @@ has err "has ranks 0 to 0, not 7"
 expect 1 "$MUSTER" download killed --output-name ..
 has err "has no output"
 
+expect 0 "$MUSTER" download killed -p "$work/none"
+has err "job killed left no outputs"
+[ ! -e "$work/none" ] || fail "folders of nothing"
+
 # Results are fetched again over those that are there, links among them.
 job_file outputs.yml <<'YAML'
 command: mkdir outputs/a; echo 1 > outputs/a/file; ln -s file outputs/a/link
@@ -122,6 +126,15 @@ has err "there is no program 'no-such-program'"
 [ "$(grep -c . "$work/err")" -eq 1 ] || fail "more than one message"
 head -c 20000000 /dev/zero | "$MUSTER" exec long -- sh -c 'exit 7' 2>"$work/err"
 [ "${PIPESTATUS[1]}" -eq 7 ] || { cat "$work/err"; fail "exec did not end with 7"; }
+# Who waits for its node has no rank yet, and says what for.
+expect 0 "$MUSTER" submit "$work/long.yml" --name behind
+waits() { "$MUSTER" status behind | grep -q "^reason .*waits for 1 of 1 node"; }
+until_true 20 waits
+expect 92 "$MUSTER" exec behind -- true
+has err "job behind is not running yet: it is Queued: waits for 1 of 1 node"
+expect 0 "$MUSTER" cancel behind
+expect 2 "$MUSTER" drain local --reason " "
+has err "say why"
 expect 0 "$MUSTER" job update -n long --set tags.team=vision
 expect 0 "$MUSTER" cancel long
 [ "$("$MUSTER" status long --query tags.team)" = vision ] || fail "the tag is gone"
