@@ -7,6 +7,8 @@ awk '/^```/ {on = !on; next} on' "$readme" >"$work/commands"  # sentences may be
 for verb in $(grep -oE '^muster [a-z]+' "$work/commands" | cut -d' ' -f2 | sort -u); do
   expect 0 "$MUSTER" "$verb" --help
 done
+expect 0 "$MUSTER" --help
+has out "  controller "
 for script in $(grep -oE '^scripts/[a-z-]+' "$work/commands" | sort -u); do
   [ -x "$source/$script" ] || fail "$script is not there"
 done
@@ -17,6 +19,7 @@ awk -v out="$work/block" '/^```yaml/ {n++; on = 1; next} /^```/ {on = 0} on {pri
 mv "$work/block1" "$work/job.yml"
 mkdir "$work/src"
 expect 0 "$MUSTER" validate --cluster "$work/block2" "$work/job.yml"
+if grep -q "is not used" "$work/err"; then cat "$work/err"; fail "an example with a warning"; fi
 
 # The next one is what a target says of remedies, the last a health profile.
 printf 'compute:\n  lab:\n    nodes: n[01-04]\n' >"$work/lab.yml"
