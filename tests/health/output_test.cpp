@@ -228,7 +228,7 @@ TEST_CASE("a plugin agrees with the verdict, and tells what is unknown all the s
   };
   const auto warning = a_report("a", "", MonitorCode::warning);
   const auto unknown = a_report("b", "", MonitorCode::unknown);
-  CHECK_THAT(answer({unknown}, MonitorCode::ok).line, StartsWith("MUSTER OK - b unknown"));
+  CHECK(answer({unknown}, MonitorCode::ok).line.starts_with("MUSTER OK - b unknown"));
   CHECK(answer({unknown, warning}, MonitorCode::ok).exit_code == 1);
   CHECK(answer({unknown, warning}, MonitorCode::unknown).exit_code == 3);
   CHECK(answer({a_report("a", "", MonitorCode::critical)}, MonitorCode::unknown).exit_code == 3);
