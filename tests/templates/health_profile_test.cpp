@@ -194,7 +194,7 @@ TEST_CASE("a text that is no profile is a finding") {
   CHECK_THAT(complaints("- a\n"), ContainsSubstring("expected a map, got a list"));
   CHECK_THAT(complaints("gpu: {count: 8}\n"), ContainsSubstring("'profile' is required"));
   CHECK_THAT(complaints("profile: a/b\n"), ContainsSubstring("profile: expected at most 64"));
-  CHECK_THAT(complaints("profile: x\ngpu: {count: 8\n"), ContainsSubstring("not valid YAML"));
+  CHECK_THAT(complaints("profile: x\ngpu: {count: 8\n"), ContainsSubstring("is never closed"));
   CHECK_THAT(complaints("profile: x\nprofile: y\n"), ContainsSubstring("duplicate key"));
   CHECK_THAT(complaints("a: b\n---\nc: d\n"), ContainsSubstring("second YAML document"));
   CHECK_THAT(complaints(std::string("profile: x\0", 11)), ContainsSubstring("NUL byte"));
