@@ -71,4 +71,3 @@ cp "$work/out" "$work/listed"
 expect 0 "$MUSTER" resume odd --from 999
 expect 0 "$MUSTER" checkpoint list odd -o tsv --query '[].name'
 cmp "$work/out" "$work/listed" || fail "another list"
-expect 0 "$MUSTER" cancel odd

@@ -129,8 +129,8 @@ TEST_CASE("a keeper that is killed is replaced while there are ranks") {
   REQUIRE(client.await<StartDone>());
   REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
   const pid_t orphan = pid_in(client.output(0));
-  const pid_t first = node.keeper_pid();
-  REQUIRE(first > 0);
+  pid_t first = 0;
+  REQUIRE(eventually([&] { return (first = node.keeper_pid()) > 0; }));
   ::kill(first, SIGKILL);
   REQUIRE(eventually([&] { return node.keeper_pid() > 0 && node.keeper_pid() != first; }));
   REQUIRE(is_running(orphan));
@@ -167,8 +167,8 @@ TEST_CASE("a keeper whose home was removed ends what the agent left, and makes n
   REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
   const pid_t rank = pid_in(client.output(0));
   const pid_t agent = node.agent_pid();
-  const pid_t keeper = node.keeper_pid();
-  REQUIRE(keeper > 0);
+  pid_t keeper = 0;
+  REQUIRE(eventually([&] { return (keeper = node.keeper_pid()) > 0; }));
   REQUIRE(::kill(agent, SIGSTOP) == 0);  // it would write into its home
   std::filesystem::remove_all(node.home());
   ::kill(agent, SIGKILL);
