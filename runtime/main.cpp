@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <thread>
 
 #include "runtime/communicator/allreduce_probe.h"
 #include "runtime/communicator/mesh.h"
@@ -77,8 +78,9 @@ int train(const TrainOptions& options, Communicator& ranks,
   try {
     return run_training(options, agreed_variables(ranks), ranks, [&] { before_steps.reset(); });
   } catch (const StartError& error) {
-    if (ranks.rank() == 0)
-      std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
+    // A launcher takes the first that ends for the cause: that is the one that says why.
+    if (ranks.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
+    else std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
     return exit_cannot_start;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr,
