@@ -1,5 +1,7 @@
 // The agent's pure parts and those that only need a directory.
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "health/host_facts.h"
 #include "health/start_gate.h"
@@ -169,6 +172,24 @@ TEST_CASE("a pipe whose reader and writers are all gone keeps its bytes while so
   REQUIRE(next);
   REQUIRE(next->take_in_to(next->end()));
   CHECK(next->take_chunk() == "said");
+}
+
+TEST_CASE("a pipe that is removed is nobody's any more, and its spool has what it held") {
+  Directory directory;
+  auto spool = a_spool(directory);
+  const std::string path = spool.pipe()->path();
+  say(spool, "said");
+  REQUIRE(spool.take_in_to(spool.end()));
+  CHECK(std::filesystem::exists(path));
+  spool.remove_pipe();
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK_FALSE(spool.pipe());
+  CHECK(spool.end() == 4);
+  CHECK(spool.take_chunk() == "said");
+  spool.remove_pipe();
+  auto next = Spool::open(directory.path, RankId{3});
+  REQUIRE(next);
+  CHECK_FALSE(next->pipe());
 }
 
 TEST_CASE("what finds no room on the disk stays in the pipe") {
@@ -344,6 +365,56 @@ TEST_CASE("a pipe in the place of a port's lock holds nobody up") {
   CHECK(held->ports.size() == 1);
 }
 
+// A port at which somebody listens; nothing: this machine has no such addresses.
+std::optional<std::pair<Fd, int>> a_taken_port(int family) {
+  Fd listener(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int only = 1;
+  if (family == AF_INET6) {
+    ::setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+  }
+  sockaddr_storage address{};
+  address.ss_family = static_cast<sa_family_t>(family);
+  socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) return {};
+  if (::listen(listener.get(), 1) != 0) return {};
+  REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const auto port = family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                                       : reinterpret_cast<sockaddr_in*>(&address)->sin_port;
+  return std::pair(std::move(listener), static_cast<int>(ntohs(port)));
+}
+
+TEST_CASE("a port at which somebody listens is not given, by whichever protocol") {
+  Directory directory;
+  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
+  for (const int family : {AF_INET, AF_INET6}) {
+    auto taken = a_taken_port(family);
+    if (!taken) continue;
+    const int port = taken->second;
+    const auto refused = reserve_ports(1, port, port, 0, locks);
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error().message, ContainsSubstring("only 0 of 1 ports wanted are free in " +
+                                                          std::to_string(port) + "-"));
+    taken->first.reset();
+    CHECK(reserve_ports(1, port, port, 0, locks));
+  }
+}
+
+TEST_CASE("ports are looked for round the range from the first choice, within what there is") {
+  Directory directory;
+  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
+  const auto held = reserve_ports(3, 21990, 21992, 2, locks);
+  REQUIRE(held);
+  CHECK(held->ports == std::vector<int>{21992, 21990, 21991});
+  CHECK(held->locks.size() == 3);
+  CHECK(reserve_ports(0, 21990, 21992, 0, locks)->ports.empty());
+  for (const auto& [count, least, most] :
+       {std::tuple{-1, 21990, 21999}, {1, 0, 10}, {1, 65530, 65536}, {1, 21999, 21990}}) {
+    const auto refused = reserve_ports(count, least, most, 0, locks);
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error().message, ContainsSubstring("cannot reserve"));
+  }
+}
+
 TEST_CASE("reserved ports are not given again until they are let go") {
   Directory directory;
   const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
@@ -481,6 +552,19 @@ TEST_CASE("a notice names its time as seconds or as a time of day, in whatever i
   CHECK(time_left("2026-03-01T12:02:00+02:00", fresh, now) == Milliseconds{120'000});
   CHECK(time_left(R"({"action": "terminate", "time": "2026-03-01T10:00:30.5Z"})", fresh, now) ==
         Milliseconds{30'000});
-  CHECK(time_left("2026-02-30T10:02:00Z", fresh, now) == std::nullopt);
+  CHECK(time_left("2026-03-01T10:02:03", fresh, now) == Milliseconds{123'000});  // UTC
+  CHECK(time_left("at 2026-03-02 11:00:00.25Z!", fresh, now) == Milliseconds{90'000'000});
+  CHECK(time_left("2026-03-01T05:02:00-05:00", fresh, now) == Milliseconds{120'000});
+  CHECK(time_left("2026-03-01T15:32:00+0530", fresh, now) == Milliseconds{120'000});
+  CHECK(time_left("2026-03-01T09:59:00Z", fresh, now) == Milliseconds{0});
+  CHECK(time_left("2027-03-01T09:59:00Z", fresh, now) == Milliseconds{7LL * 24 * 3600 * 1000});
+  CHECK(time_left("2026-03-01T10:59:60Z", fresh, now) == Milliseconds{3'600'000});
+  for (const char* none :
+       {"2026-02-30T10:02:00Z", "2026-03-01T24:00:00Z", "2026-03-01T10:60:00Z",
+        "2026-03-01T10:00:61Z", "2026-03-01X10:00:00Z", "2026-03-01T10.00:00Z", "2026-03-01T10:02",
+        "2026-03-01T1 :02:00Z", "2026/03/01T10:02:00Z", "2026-03-01T-1:02:00Z"}) {
+    INFO(none);
+    CHECK(time_left(none, fresh, now) == std::nullopt);
+  }
   CHECK(time_left("99999999999999999999", fresh, now) == std::nullopt);
 }
