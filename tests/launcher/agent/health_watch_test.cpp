@@ -32,7 +32,7 @@ struct WatchedHost {
     profile.name = "memory";
     profile.host.mem_kb = 1'000'000;
     profile.host.disks.clear();
-    profile.checks["host.mem"].samples = 2;
+    profile.checks["host.mem"] = {CheckMode::enforce, 2, {}};
     return profile;
   }
   // In the kernel's log, where it is followed.
