@@ -233,5 +233,5 @@ TEST_CASE("a board that is being asked is left at once when ranks come") {
     const auto fields = process_fields(std::to_string(tool));
     return fields.empty() || fields.front() == "Z";
   };
-  CHECK(host.until(is_gone, 4s, false));
+  CHECK(host.until(is_gone, 2s, false));  // it gets three seconds by itself
 }
