@@ -287,6 +287,20 @@ TEST_CASE("the exit log keeps all of how a rank ended") {
   CHECK(read.boot == "1b2c-boot");
 }
 
+TEST_CASE("a record of an older agent tells how a rank ended, not when; what is torn tells nothing") {
+  Directory directory;
+  const std::string path = exit_log_path(directory.path);
+  append(path, "ended 1 7 0 55 1\nended 2 0\nnonsense\n\nended 3 0 9 55 0\n");
+  const auto lines = ExitLogReader(path).read_new();
+  REQUIRE(lines.size() == 2);
+  const auto& first = std::get<RankExit>(lines[0]);
+  CHECK(first.status.code == 7);
+  CHECK(first.asked_to_stop);
+  CHECK_FALSE(first.with_mpirun);
+  CHECK(first.boot.empty());
+  CHECK_FALSE(std::get<RankExit>(lines[1]).asked_to_stop);
+}
+
 TEST_CASE("what a wrapper must start survives its file byte for byte") {
   Directory directory;
   const MpiRankFile rank{"/code",
@@ -301,6 +315,32 @@ TEST_CASE("what a wrapper must start survives its file byte for byte") {
   CHECK(read->argv == rank.argv);
   CHECK(read->environment == rank.environment);
   CHECK(read->exit_log_path == "/exits");
+}
+
+TEST_CASE("a wrapper's file that is not whole is none") {
+  Directory directory;
+  const std::string path = directory.path + "/launch-0";
+  CHECK_FALSE(read_mpi_rank_file(path));
+  const auto with = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    return read_mpi_rank_file(path).has_value();
+  };
+  CHECK_FALSE(with(std::string("/code\0/out\0", 11)));
+  CHECK_FALSE(with(std::string("/code\0/out\0/exits\0" "0\0", 20)));
+  CHECK_FALSE(with(std::string("/code\0/out\0/exits\0" "2\0bash\0", 25)));
+  CHECK(with(std::string("/code\0/out\0/exits\0" "1\0bash\0", 25)));
+}
+
+TEST_CASE("processes of mpirun find their node's muster first, and its scratch space") {
+  AttemptLayout layout;
+  layout.spool = "/spool";
+  layout.mpi_scratch = "/scratch";
+  const Environment environment = mpi_environment(layout, "/bin/muster", {{"PATH", "/bin"}});
+  CHECK(environment.at("PATH") == "/scratch:/bin");
+  CHECK(environment.at("TMPDIR") == "/scratch");
+  CHECK(environment.at(attempt_directory_name) == "/spool");
+  CHECK(environment.at(program_name) == "/bin/muster");
+  CHECK(mpi_environment(layout, "/bin/muster", {}).at("PATH") == "/scratch");
 }
 
 TEST_CASE("mpirun is told names that no node shares with this machine") {
@@ -339,6 +379,21 @@ TEST_CASE("whole lines of metrics are read once") {
   append(path, "2}\n");
   CHECK(read_new_lines(path, offset, 1000) == std::vector<std::string>{"{\"b\":2}"});
   CHECK(read_new_lines(path, offset, 1000).empty());
+}
+
+TEST_CASE("metrics are read as far as there is room, and what has no end is passed over") {
+  Directory directory;
+  const std::string path = directory.path + "/m";
+  std::int64_t offset = 0;
+  CHECK(read_new_lines(path, offset, 10).empty());  // there is none yet
+  append(path, "one\n\ntwo\n" + std::string(25, 'x') + "\nlast\n");
+  using Lines = std::vector<std::string>;
+  CHECK(read_new_lines(path, offset, 10) == Lines{"one", "two"});
+  CHECK(offset == 9);
+  for (int i = 0; i < 2; ++i) CHECK(read_new_lines(path, offset, 10).empty());
+  CHECK(offset == 29);
+  CHECK(read_new_lines(path, offset, 10) == Lines{"xxxxx"});
+  CHECK(read_new_lines(path, offset, 10) == Lines{"last"});
 }
 
 TEST_CASE("signals are known by each of their names") {
@@ -495,6 +550,39 @@ TEST_CASE("a home or run directory that another user may write to is refused") {
     REQUIRE(::chown((home + part).c_str(), 0, 0) == 0);
   }
   CHECK(why_not(home) == "");
+}
+
+TEST_CASE("a home is named as a shell would, below the user's own where nothing is said") {
+  Directory directory;
+  const char* usual = std::getenv("HOME");
+  const std::string before = usual == nullptr ? "" : usual;
+  ::setenv("HOME", directory.path.c_str(), 1);
+  const auto home_of = [](const std::string& home) {
+    const auto opened = open_run_directory(home, "c", NodeId{"n"});
+    return opened ? opened->home : opened.error().message;
+  };
+  CHECK(home_of("") == directory.path + "/.muster");
+  CHECK(home_of("~") == directory.path);
+  CHECK(home_of("~/deep/er") == directory.path + "/deep/er");
+  CHECK(home_of(directory.path + "/x") == directory.path + "/x");
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path);
+  CHECK(home_of("relative") == std::filesystem::current_path().string() + "/relative");
+  std::filesystem::current_path(here);
+  if (usual == nullptr) ::unsetenv("HOME");
+  else ::setenv("HOME", before.c_str(), 1);
+  const auto opened = open_run_directory(directory.path, "c", NodeId{"n"});
+  REQUIRE(opened);
+  CHECK(opened->path == directory.path + "/run/c/n");
+  CHECK(opened->socket_path() == directory.path + "/run/c/n/agent.sock");
+  for (const auto& [controller, node] :
+       {std::pair{"", "n"}, {"c", ""}, {"a/b", "n"}, {"c", ".."}, {".", "n"}}) {
+    CHECK_FALSE(open_run_directory(directory.path, controller, NodeId{node}));
+  }
+  CHECK(is_plain_name("..."));
+  CHECK(is_plain_name(std::string(255, 'x')));
+  CHECK_FALSE(is_plain_name(std::string(256, 'x')));
+  CHECK_FALSE(is_plain_name(std::string("a\0b", 3)));
 }
 
 TEST_CASE("the names of scratch directories in /tmp cannot be guessed, and stay the same") {
