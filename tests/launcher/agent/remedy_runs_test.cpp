@@ -177,7 +177,10 @@ TEST_CASE("goes on from process to process", "[.child]") {
   const char* folder = std::getenv("MUSTER_TEST_HOPS");
   if (folder == nullptr) return;
   const std::string trace = std::string(folder) + "/trace";
-  if (::fork() != 0) ::raise(SIGKILL);
+  for (int i = 0; i < 8; ++i) {
+    if (::fork() == 0) break;
+    if (i == 7) ::raise(SIGKILL);
+  }
   for (int hops = 0; hops < 100'000; ++hops) {
     const Fd file(::open(trace.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
     if (::write(file.get(), "x", 1) != 1 || ::fork() != 0) ::_exit(0);
@@ -186,19 +189,21 @@ TEST_CASE("goes on from process to process", "[.child]") {
 }
 
 TEST_CASE("what goes from process to process is ended with the group of the remedy that began it") {
-  Remedies one;
-  RunRemedy request = Remedies::a_request("r1", "");
-  request.argv = {own_program(), "goes on from process to process"};
-  one.runs.ask(request, std::nullopt, {{"MUSTER_TEST_HOPS", one.folder.path()}});
-  const auto hops = [&] {
-    std::error_code none;
-    const auto size = std::filesystem::file_size(one.folder.below("/trace"), none);
-    return none ? std::uintmax_t{0} : size;
-  };
-  REQUIRE(Remedies::soon([&] { return hops() > 5; }));
-  one.reap();
-  const auto seen = hops();
-  std::this_thread::sleep_for(milliseconds{100});
-  CHECK(hops() == seen);
-  CHECK(one.ends_with_polls());
+  for (int round = 0; round < 5; ++round) {  // one may be met by chance
+    Remedies one;
+    RunRemedy request = Remedies::a_request("r1", "");
+    request.argv = {own_program(), "goes on from process to process"};
+    one.runs.ask(request, std::nullopt, {{"MUSTER_TEST_HOPS", one.folder.path()}});
+    const auto hops = [&] {
+      std::error_code none;
+      const auto size = std::filesystem::file_size(one.folder.below("/trace"), none);
+      return none ? std::uintmax_t{0} : size;
+    };
+    REQUIRE(Remedies::soon([&] { return hops() > 50; }));
+    one.reap();
+    const auto seen = hops();
+    std::this_thread::sleep_for(milliseconds{50});
+    CHECK(hops() == seen);
+    CHECK(one.ends_with_polls());
+  }
 }
