@@ -9,8 +9,8 @@
 
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "launcher/agent/rank_look.h"
@@ -100,7 +100,9 @@ struct Calling {
   // What the kernel shows of it; empty: nothing here.
   std::string shown(const char* file) const {
     std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
-    return {std::istreambuf_iterator<char>(in), {}};
+    std::ostringstream text;
+    text << in.rdbuf();  // an iterator would throw
+    return text.str();
   }
   pid_t pid = 0;
 };

@@ -529,6 +529,24 @@ TEST_CASE("another user who locks every port keeps nobody from having one") {
   CHECK_FALSE(reserve_ports(10, 21990, 21999, 0, locks));  // one is this user's
 }
 
+TEST_CASE("ports whose files another user has made are given once all the same") {
+  Directory directory;
+  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
+  REQUIRE(reserve_ports(10, 21990, 21999, 0, locks));  // and let go
+  for (int port = 21990; port < 22000; ++port) {
+    if (give_away(locks.shared + "/" + std::to_string(port))) continue;
+    skip_test("only root can make files another user's");
+    return;
+  }
+  auto held = reserve_ports(10, 21990, 21999, 0, locks);
+  REQUIRE(held);
+  CHECK(held->ports.size() == 10);
+  CHECK(held->remark.empty());
+  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
+  *held = {};
+  CHECK(reserve_ports(10, 21990, 21999, 0, locks));
+}
+
 TEST_CASE("a home or run directory that another user may write to is refused") {
   Directory directory;
   const auto why_not = [&](const std::string& home) {
