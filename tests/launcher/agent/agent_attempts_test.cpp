@@ -249,7 +249,7 @@ TEST_CASE("what an agent that died has left and is alive is killed by the next o
   CHECK(host.await<AttemptClean>());
 }
 
-TEST_CASE("an orphan without a mark is the attempt's in whose session it is, beside other attempts") {
+TEST_CASE("an orphan without a mark is the attempt's in whose session it is, beside others") {
   FakeHost host;
   host.hello();
   host.start(a_start("true", 1, "other"));
@@ -338,7 +338,7 @@ TEST_CASE("members change forward only, and only of an elastic attempt that runs
 TEST_CASE("a blob of which a part came over a lost line is asked for anew over the next one") {
   FakeHost host;
   // Staging has no clock of its own.
-  host.clock.passed = std::chrono::duration_cast<milliseconds>(boot_time()) - std::chrono::hours{100};
+  host.clock.passed += std::chrono::duration_cast<milliseconds>(boot_time() - host.clock.boot());
   host.serve();
   host.hello();
   const TreeEntry file{TreeEntry::Kind::file, "a.bin", 0644, 10, content_hash_of("0123456789"), {}};

@@ -1,7 +1,5 @@
 // The agent's pure parts and those that only need a directory.
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <tuple>
 
 #include "health/host_facts.h"
 #include "health/start_gate.h"
@@ -21,7 +18,6 @@
 #include "launcher/agent/node_check.h"
 #include "launcher/agent/notice_watch.h"
 #include "launcher/agent/output_pipe.h"
-#include "launcher/agent/port_reservation.h"
 #include "launcher/agent/process_scan.h"
 #include "launcher/agent/progress_watch.h"
 #include "launcher/agent/rank_environment.h"
@@ -31,7 +27,6 @@
 #include "launcher/agent/spool.h"
 #include "launcher/wire/utf8_lines.h"
 #include "tests/catch.h"
-#include "tests/skip.h"
 
 using namespace muster;
 
@@ -287,7 +282,7 @@ TEST_CASE("the exit log keeps all of how a rank ended") {
   CHECK(read.boot == "1b2c-boot");
 }
 
-TEST_CASE("a record of an older agent tells how a rank ended, not when; what is torn tells nothing") {
+TEST_CASE("a record of an older agent tells how a rank ended, not when; a torn one nothing") {
   Directory directory;
   const std::string path = exit_log_path(directory.path);
   append(path, "ended 1 7 0 55 1\nended 2 0\nnonsense\n\nended 3 0 9 55 0\n");
@@ -407,144 +402,6 @@ TEST_CASE("a variable is found in an environment block only as a whole") {
   const std::string block("AB=1\0A=2\0A=3", 12);
   CHECK(environment_entry(block, "A") == "2");
   CHECK_FALSE(environment_entry(block, "B"));
-}
-
-TEST_CASE("a pipe in the place of a port's lock holds nobody up") {
-  Directory directory;
-  const std::string shared = directory.path + "/ports";
-  REQUIRE(::mkdir(shared.c_str(), 0700) == 0);
-  REQUIRE(::chmod(shared.c_str(), 01777) == 0);
-  REQUIRE(::mkfifo((shared + "/21990").c_str(), 0644) == 0);
-  auto held = reserve_ports(1, 21990, 21999, 0, {directory.path + "/own", shared});
-  REQUIRE(held);
-  CHECK(held->ports.size() == 1);
-}
-
-// A port at which somebody listens; nothing: this machine has no such addresses.
-std::optional<std::pair<Fd, int>> a_taken_port(int family) {
-  Fd listener(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int only = 1;
-  if (family == AF_INET6) {
-    ::setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
-  }
-  sockaddr_storage address{};
-  address.ss_family = static_cast<sa_family_t>(family);
-  socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) return {};
-  if (::listen(listener.get(), 1) != 0) return {};
-  REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  const auto port = family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
-                                       : reinterpret_cast<sockaddr_in*>(&address)->sin_port;
-  return std::pair(std::move(listener), static_cast<int>(ntohs(port)));
-}
-
-TEST_CASE("a port at which somebody listens is not given, by whichever protocol") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  for (const int family : {AF_INET, AF_INET6}) {
-    auto taken = a_taken_port(family);
-    if (!taken) continue;
-    const int port = taken->second;
-    const auto refused = reserve_ports(1, port, port, 0, locks);
-    REQUIRE_FALSE(refused);
-    CHECK_THAT(refused.error().message, ContainsSubstring("only 0 of 1 ports wanted are free in " +
-                                                          std::to_string(port) + "-"));
-    taken->first.reset();
-    CHECK(reserve_ports(1, port, port, 0, locks));
-  }
-}
-
-TEST_CASE("ports are looked for round the range from the first choice, within what there is") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  const auto held = reserve_ports(3, 21990, 21992, 2, locks);
-  REQUIRE(held);
-  CHECK(held->ports == std::vector<int>{21992, 21990, 21991});
-  CHECK(held->locks.size() == 3);
-  CHECK(reserve_ports(0, 21990, 21992, 0, locks)->ports.empty());
-  for (const auto& [count, least, most] :
-       {std::tuple{-1, 21990, 21999}, {1, 0, 10}, {1, 65530, 65536}, {1, 21999, 21990}}) {
-    const auto refused = reserve_ports(count, least, most, 0, locks);
-    REQUIRE_FALSE(refused);
-    CHECK_THAT(refused.error().message, ContainsSubstring("cannot reserve"));
-  }
-}
-
-TEST_CASE("reserved ports are not given again until they are let go") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  auto first = reserve_ports(2, 21990, 21999, 7, locks);
-  REQUIRE(first);
-  auto second = reserve_ports(2, 21990, 21999, 7, locks);
-  REQUIRE(second);
-  CHECK(first->ports != second->ports);
-  const auto ports = first->ports;
-  *first = {};
-  auto third = reserve_ports(2, 21990, 21999, 7, locks);
-  REQUIRE(third);
-  CHECK(third->ports == ports);
-}
-
-// What is in `shared` belongs to another user from here on; only root can do that.
-bool give_away(const std::string& path) {
-  return ::geteuid() == 0 && ::lchown(path.c_str(), 65534, 65534) == 0;
-}
-
-TEST_CASE("a file or folder of another user in the place of the port locks stops nobody") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  SECTION("a file") { append(locks.shared, "x"); }
-  SECTION("a folder that only its owner may write to") {
-    REQUIRE(::mkdir(locks.shared.c_str(), 0755) == 0);
-  }
-  SECTION("a link") { REQUIRE(::symlink("/nonexistent", locks.shared.c_str()) == 0); }
-  give_away(locks.shared);
-  const auto held = reserve_ports(2, 21990, 21999, 0, locks);
-  REQUIRE(held);
-  CHECK(held->ports.size() == 2);
-  CHECK_THAT(held->remark, ContainsSubstring(locks.shared + " is "));
-  CHECK_THAT(held->remark, ContainsSubstring("mode 0"));
-  CHECK_THAT(held->remark, ContainsSubstring("held in " + locks.own + " instead"));
-  const auto more = reserve_ports(8, 21990, 21999, 0, locks);  // not those again
-  REQUIRE(more);
-  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
-}
-
-TEST_CASE("another user who locks every port keeps nobody from having one") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  auto hoarded = reserve_ports(10, 21990, 21999, 0, locks);
-  REQUIRE(hoarded);
-  CHECK(hoarded->remark.empty());
-  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
-  for (const int port : hoarded->ports) {
-    if (!give_away(locks.shared + "/" + std::to_string(port))) {
-      skip_test("only root can make files another user's");
-      return;
-    }
-  }
-  const auto held = reserve_ports(1, 21990, 21999, 0, locks);
-  REQUIRE(held);
-  CHECK_THAT(held->remark, ContainsSubstring("files of other users lock ports"));
-  CHECK_FALSE(reserve_ports(10, 21990, 21999, 0, locks));  // one is this user's
-}
-
-TEST_CASE("ports whose files another user has made are given once all the same") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  REQUIRE(reserve_ports(10, 21990, 21999, 0, locks));  // and let go
-  for (int port = 21990; port < 22000; ++port) {
-    if (give_away(locks.shared + "/" + std::to_string(port))) continue;
-    skip_test("only root can make files another user's");
-    return;
-  }
-  auto held = reserve_ports(10, 21990, 21999, 0, locks);
-  REQUIRE(held);
-  CHECK(held->ports.size() == 10);
-  CHECK(held->remark.empty());
-  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
-  *held = {};
-  CHECK(reserve_ports(10, 21990, 21999, 0, locks));
 }
 
 TEST_CASE("a home or run directory that another user may write to is refused") {

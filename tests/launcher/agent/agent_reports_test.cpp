@@ -186,7 +186,7 @@ TEST_CASE("a rank that is gone with mpirun has no grace, whatever is left of it"
   CHECK(host.processes.sent_to(rank) == std::vector<int>{SIGTERM, SIGCONT});
 }
 
-TEST_CASE("the end of mpirun's daemon is told with its words, and ends the ranks that it had begun") {
+TEST_CASE("the end of mpirun's daemon is told with its words, and ends the ranks that it began") {
   FakeHost host;
   host.hello();
   AnMpiJob job(host, 1);
@@ -306,7 +306,7 @@ TEST_CASE("a notice that the host goes is told once, and when it is taken back")
   CHECK(over->over);
 }
 
-TEST_CASE("outputs that were on their way over a lost line are not sent on, but anew when asked for") {
+TEST_CASE("outputs on their way over a lost line are not sent on, but anew when asked for") {
   FakeHost host;
   host.hello();
   host.start();

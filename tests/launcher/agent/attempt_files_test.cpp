@@ -43,7 +43,7 @@ unsigned mode_of_file(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("what the code has as outputs and logs moves to where it lasts, and is found there as before") {
+TEST_CASE("what the code has as outputs and logs moves to where it lasts, and is found as before") {
   AttemptOnDisk disk;
   disk.folder.write("/" + disk.below(disk.layout.code) + "/outputs/old", "from the snapshot");
   disk.folder.write("/" + disk.below(disk.layout.code) + "/outputs/both", "from the snapshot");
@@ -69,7 +69,7 @@ TEST_CASE("directories that cannot be made are an error that names them") {
   CHECK_THAT(made.error().message, ContainsSubstring("create the directory " + disk.layout.job));
 }
 
-TEST_CASE("a rank finds its directories: outputs that are folders, the folders of those that are files") {
+TEST_CASE("a rank finds its directories: those of outputs too, be they folders or files") {
   AttemptOnDisk disk;
   StartRanks start;
   start.outputs["model"];
@@ -126,7 +126,7 @@ TEST_CASE("the attempts of a run directory are those that have a spool there") {
                                          {JobId{"b"}, AttemptId{1}}}));
 }
 
-TEST_CASE("a control group that an earlier agent noted is known while it is there, with all below it") {
+TEST_CASE("a control group that an agent noted is known while it is there, with all below it") {
   const FakeRoot folder;
   const std::string spool = folder.path() + "/spool", group = folder.path() + "/group";
   folder.write("/spool/other", "");
@@ -149,7 +149,7 @@ TEST_CASE("a control group that an earlier agent noted is known while it is ther
   CHECK_FALSE(AttemptGroup::noted(spool));
 }
 
-TEST_CASE("bytes that are written below a directory show, in new files and old, and none of links") {
+TEST_CASE("bytes that are written below a directory show, in new files and old, not in links") {
   const FakeRoot folder;
   CHECK(written_below(folder.path() + "/absent").bytes == 0);
   folder.write("/a/one", "12345");

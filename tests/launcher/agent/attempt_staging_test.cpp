@@ -60,7 +60,7 @@ struct StagingNode {
 
 }  // namespace
 
-TEST_CASE("a tree is built where nothing of its job was yet, once, and from what was sent in parts") {
+TEST_CASE("a tree is built where nothing of its job was, once, from what was sent in parts") {
   StagingNode node;
   CHECK_FALSE(node.staging->knows(JobId{"job"}));
   node.request.trees.push_back({"code", {StagingNode::a_file("run.sh", staged_bytes)}, true});
@@ -96,7 +96,7 @@ TEST_CASE("what came of a blob before the line was lost counts for nothing over 
   CHECK(node.end() == "");
 }
 
-TEST_CASE("blobs that do not come fail what waits for them, for as long as somebody could send any") {
+TEST_CASE("blobs that do not come fail what waits for them, while somebody could send any") {
   StagingNode node;
   node.ask();
   const BootTime now = boot_time();

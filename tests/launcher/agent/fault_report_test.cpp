@@ -61,7 +61,7 @@ TEST_CASE("a finding is a sentence with what was found, where, and what was expe
   CHECK(sentence_of(a_failure("host.mem", "", std::string(900, '7'))).size() == 300);
 }
 
-TEST_CASE("of all faults the worst are told first, each with its call, and what is not enforced so") {
+TEST_CASE("faults are told worst first, each with its call and whether it is enforced") {
   HealthFinding memory = a_failure("gpu.ecc_dbe", "gpu2", "1");
   memory.serial = "1234";
   memory.severity = {Remedy::reboot, Remedy::rma, true};

@@ -94,7 +94,7 @@ using Checks = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a node without a profile and without devices is read by nobody until a driver is there") {
+TEST_CASE("a node without profile and devices is read by nobody until a driver is there") {
   const FakeRoot files;
   WatchedHost host(files);
   host.begin();

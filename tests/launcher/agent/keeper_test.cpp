@@ -77,7 +77,7 @@ std::vector<int> numbers_of(const std::vector<Fd>& pipes) {
 
 }  // namespace
 
-TEST_CASE("a keeper holds all pipes that it is given, however many at once, until it is dismissed") {
+TEST_CASE("a keeper holds all pipes that it is given, however many, until it is dismissed") {
   KeptRun one;
   {
     const auto first = one.pipes(1, 3);

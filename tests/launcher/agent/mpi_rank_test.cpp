@@ -90,7 +90,7 @@ TEST_CASE("a rank behind mpirun has what is set for it, and what mpirun says of 
         "here\nm3 .\nOMPI_COMM_WORLD_RANK=3\nOMPI_SET=by mpirun\nPMIX_MORE=a=b\n");
 }
 
-TEST_CASE("a rank behind mpirun leaves a record of its begin and its end, and mpirun sees the same") {
+TEST_CASE("a rank behind mpirun leaves a record of its begin and end, and mpirun sees the same") {
   Wrapped wrapped("echo $$; exit 7");
   const RawTime before = raw_time();
   wrapped.start();

@@ -99,7 +99,7 @@ TEST_CASE("what is written arrives in order, and it is told when all has gone") 
   CHECK_FALSE(one.is_over);
 }
 
-TEST_CASE("a connection that is closed once all is written loses nothing of it, and hears no more") {
+TEST_CASE("a connection that closes once all is written loses nothing of it, and hears no more") {
   JoinedPeer one;
   const std::string large(3 << 20, 'x');
   one.peer->write(large);

@@ -70,7 +70,7 @@ TEST_CASE("a program is found in the first directory of the list that has one, o
   CHECK_FALSE(find_program(a + "/none", list));
 }
 
-TEST_CASE("what the kernel cannot pass on to any program is named, the longest that it can is not") {
+TEST_CASE("what the kernel cannot pass on is named, the longest that it can is not") {
   constexpr std::size_t most = 128 << 10;  // with its end
   CHECK(lasting_hindrance({"p", std::string(most - 1, 'x')}, {}).empty());
   CHECK_THAT(lasting_hindrance({"p", std::string(most, 'x')}, {}),
@@ -85,7 +85,7 @@ TEST_CASE("what the kernel cannot pass on to any program is named, the longest t
   CHECK(lasting_hindrance({"p"}, many).empty());
 }
 
-TEST_CASE("a process has what it is given: environment, directory, output, and a session of its own") {
+TEST_CASE("a process has what it is given: environment, directory, output, and its own session") {
   Spawned one("pwd; echo $COLOUR$HOME. >&2; cat; exit 3");
   const auto [said, status] = one.run();
   CHECK(said == one.folder.path() + "\n|blue.\n");
