@@ -18,7 +18,8 @@ constexpr NodeReaderLimits limits{milliseconds(5'000), milliseconds(5'000), mill
 
 }  // namespace
 
-BoardLook::BoardLook(std::vector<std::string> helper) : helper_(std::move(helper)) {}
+BoardLook::BoardLook(std::vector<std::string> helper, std::chrono::milliseconds quiet)
+    : helper_(std::move(helper)), quiet_(quiet) {}
 
 BoardLook::~BoardLook() {
   reader_.reset();  // asks for the dead
@@ -42,7 +43,7 @@ void BoardLook::end_reader() {
 
 bool BoardLook::is_due(const std::function<bool()>& has_fault) {
   const BootTime now = boot_time();
-  if (run_ || now - quiet_since_ < quiet_time) return false;
+  if (run_ || now - quiet_since_ < quiet_) return false;
   if (is_owed_) return true;
   if (now - looked_at_ < again_after) return false;
   looked_at_ = now;

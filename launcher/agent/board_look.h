@@ -31,7 +31,7 @@ class BoardLook {
   static constexpr std::chrono::minutes again_after{10};
 
   // `helper`: argv of the reading helper.
-  explicit BoardLook(std::vector<std::string> helper);
+  explicit BoardLook(std::vector<std::string> helper, std::chrono::milliseconds quiet = quiet_time);
   ~BoardLook();
   BoardLook(const BoardLook&) = delete;
   BoardLook& operator=(const BoardLook&) = delete;
@@ -56,6 +56,7 @@ class BoardLook {
   void end_reader();
 
   std::vector<std::string> helper_;
+  std::chrono::milliseconds quiet_;
   std::unique_ptr<NodeReader> reader_;
   std::unique_ptr<CheckRun> run_;
   bool is_reading_ = false;

@@ -48,7 +48,10 @@ bool has_devices(const std::string& root) {
 }  // namespace
 
 HealthWatch::HealthWatch(boost::asio::io_context& io, Site site, Tell tell)
-    : site_(std::move(site)), tell_(std::move(tell)), timer_(io), board_(site_.helper) {}
+    : site_(std::move(site)),
+      tell_(std::move(tell)),
+      timer_(io),
+      board_(site_.helper, site_.board_quiet) {}
 
 HealthWatch::~HealthWatch() {
   reader_.reset();  // asks for the dead

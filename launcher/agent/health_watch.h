@@ -47,6 +47,8 @@ class HealthWatch {
     // The node is being measured: what uses its GPUs then, and some seconds after, is nothing that
     // a job left.
     std::function<bool()> is_measured{};
+    // How long nobody must want the node before its board is asked.
+    std::chrono::milliseconds board_quiet = BoardLook::quiet_time;
   };
   using Tell = std::function<void(const FaultsTold&)>;
   using Gated = std::function<void(std::vector<CheckFailure>)>;

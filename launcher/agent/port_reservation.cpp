@@ -43,8 +43,8 @@ bool can_bind(int port) {
 }
 
 struct PortLock {
-  Fd file;                      // locked; none: it is taken
-  bool is_of_another = false;   // whose file is in the way
+  Fd file;                     // locked; none: it is taken
+  bool is_of_another = false;  // whose file it is
 };
 
 PortLock try_lock(const std::string& directory, int port) {
@@ -56,9 +56,10 @@ PortLock try_lock(const std::string& directory, int port) {
   if (!file) {
     file = Fd(::open(path.c_str(), flags | O_CREAT, 0644));
   }
-  if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return {std::move(file)};
   struct stat facts {};
-  return {{}, ::lstat(path.c_str(), &facts) == 0 && facts.st_uid != ::geteuid()};
+  const bool is_of_another = ::lstat(path.c_str(), &facts) == 0 && facts.st_uid != ::geteuid();
+  if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return {std::move(file), is_of_another};
+  return {{}, is_of_another};
 }
 
 // Empty: everybody may put files there and nobody can remove others'.
@@ -82,15 +83,22 @@ std::vector<int> ports_from(int port_min, int port_max, unsigned first_choice) {
   return ports;
 }
 
-// Adds what can be had of `ports`; returns those that another user's files keep back.
+// Adds what can be had of `ports`; returns those that another user's files keep back. Whoever locks
+// such a file may be this user: a lock in `own` as well tells that.
 std::vector<int> take_ports(const std::vector<int>& ports, const std::string& directory,
-                            std::size_t count, PortReservation& held) {
+                            std::size_t count, PortReservation& held,
+                            const std::string& own = {}) {
   std::vector<int> kept_back;
   for (const int port : ports) {
     if (held.ports.size() == count) break;
     PortLock lock = try_lock(directory, port);
-    if (lock.is_of_another) kept_back.push_back(port);
+    if (!lock.file && lock.is_of_another) kept_back.push_back(port);
     if (!lock.file || !can_bind(port)) continue;
+    if (lock.is_of_another && !own.empty() && open_private_directory(own)) {
+      Fd second = try_lock(own, port).file;
+      if (!second) continue;
+      held.locks.push_back(std::move(second));
+    }
     held.ports.push_back(port);
     held.locks.push_back(std::move(lock.file));
   }
@@ -110,7 +118,7 @@ Result<PortReservation> reserve_ports(int count, int port_min, int port_max, uns
   std::vector<int> left = ports_from(port_min, port_max, first_choice);
   held.remark = fault_of_shared(directories.shared);
   if (held.remark.empty()) {
-    left = take_ports(left, directories.shared, wanted, held);
+    left = take_ports(left, directories.shared, wanted, held, directories.own);
     if (held.ports.size() == wanted) return held;
     if (!left.empty()) held.remark = "files of other users lock ports in " + directories.shared;
   }

@@ -27,8 +27,8 @@ std::uint64_t number_in(const std::string& path) {
 }
 
 // Columns 1 and 9 after the name: bytes received and sent.
-std::uint64_t interface_bytes() {
-  std::ifstream file("/proc/net/dev");
+std::uint64_t interface_bytes(const std::string& root) {
+  std::ifstream file(root + "/proc/net/dev");
   std::uint64_t sum = 0;
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(':');
@@ -43,11 +43,11 @@ std::uint64_t interface_bytes() {
 }
 
 // The counters of InfiniBand count words of four bytes.
-std::uint64_t infiniband_bytes() {
-  const std::string root = "/sys/class/infiniband";
+std::uint64_t infiniband_bytes(const std::string& root) {
+  const std::string devices = root + "/sys/class/infiniband";
   std::uint64_t words = 0;
-  for (const std::string& device : names_in(root)) {
-    const std::string ports = root + "/" + device + "/ports";
+  for (const std::string& device : names_in(devices)) {
+    const std::string ports = devices + "/" + device + "/ports";
     for (const std::string& port : names_in(ports)) {
       const std::string counters = ports + "/" + port + "/counters/port_";
       words += number_in(counters + "xmit_data") + number_in(counters + "rcv_data");
@@ -78,8 +78,8 @@ std::uint64_t io_bytes(pid_t pid) {
   return sum;
 }
 
-std::uint64_t network_bytes() {
-  return interface_bytes() + infiniband_bytes();
+std::uint64_t network_bytes(const std::string& root) {
+  return interface_bytes(root) + infiniband_bytes(root);
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace muster {
@@ -15,7 +16,8 @@ std::vector<pid_t> process_tree(pid_t root, std::size_t limit);
 // What went through its files, pipes and page faults since it was started.
 std::uint64_t io_bytes(pid_t pid);
 
-// What went through all network interfaces of the node, InfiniBand ports included.
-std::uint64_t network_bytes();
+// What went through all network interfaces of the node, InfiniBand ports included. `root`: below it
+// are /proc and /sys.
+std::uint64_t network_bytes(const std::string& root = "");
 
 }  // namespace muster

@@ -1,16 +1,22 @@
 // Real processes, looked at with a clock that the test moves.
 #include "launcher/agent/activity_watch.h"
 
+#include <fcntl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
+#include <memory>
+#include <sstream>
 #include <thread>
 
 #include "launcher/agent/rank_look.h"
 #include "launcher/agent/rank_vitals.h"
 #include "launcher/agent/spawn.h"
+#include "launcher/os/fd.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -31,6 +37,72 @@ struct Program {
   ~Program() {
     for (const pid_t one : process_tree(pid, 10)) ::kill(one, SIGKILL);
     ::waitpid(pid, nullptr, 0);
+  }
+  pid_t pid = 0;
+};
+
+// Writes as many bytes as it is told, and says so.
+class Writer {
+ public:
+  Writer() {
+    int down[2], up[2];
+    REQUIRE(::pipe2(down, O_CLOEXEC) == 0);
+    REQUIRE(::pipe2(up, O_CLOEXEC) == 0);
+    pid = ::fork();
+    if (pid == 0) {
+      ::close(down[1]);
+      const int nowhere = ::open("/dev/null", O_WRONLY);
+      for (int bytes = 0; ::read(down[0], &bytes, sizeof bytes) == sizeof bytes;) {
+        const std::string text(static_cast<std::size_t>(bytes), 'x');
+        if (::write(nowhere, text.data(), text.size()) != bytes) ::_exit(1);
+        if (::write(up[1], "+", 1) != 1) ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    to_ = Fd(down[1]);
+    from_ = Fd(up[0]);
+    ::close(down[0]);
+    ::close(up[1]);
+  }
+  ~Writer() {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  Writer(const Writer&) = delete;
+  void write(int bytes) const {
+    char word = 0;
+    REQUIRE(::write(to_.get(), &bytes, sizeof bytes) == sizeof bytes);
+    REQUIRE(::read(from_.get(), &word, 1) == 1);
+  }
+  pid_t pid = 0;
+
+ private:
+  Fd to_;
+  Fd from_;
+};
+
+// Stays in one system call.
+struct Calling {
+  explicit Calling(long number) {
+    pid = ::fork();
+    if (pid != 0) return;
+    sigset_t none;
+    ::sigemptyset(&none);
+    if (number == SYS_rt_sigsuspend) ::sigsuspend(&none);
+    if (number == SYS_ppoll) ::syscall(number, nullptr, 0, nullptr, nullptr, 0);
+    ::syscall(number, nullptr, 0, -1);
+    ::_exit(0);
+  }
+  ~Calling() {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  // What the kernel shows of it; empty: nothing here.
+  std::string shown(const char* file) const {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
+    std::ostringstream text;
+    text << in.rdbuf();  // an iterator would throw
+    return text.str();
   }
   pid_t pid = 0;
 };
@@ -167,6 +239,21 @@ TEST_CASE("a rank that writes moves data") {
   }));
 }
 
+TEST_CASE("data moves when it is enough over four seconds, however little at a time") {
+  for (const int bytes : {100'000, 50'000}) {
+    const Writer writer;
+    Watch watch(writer.pid);
+    CHECK(!watch.after(tick));
+    for (int i = 0; i < 3; ++i) {
+      writer.write(bytes);
+      CHECK(!watch.after(tick));
+    }
+    const auto news = watch.after(std::chrono::seconds{3});
+    CHECK(news.has_value() == (3 * bytes >= 256 << 10));
+    if (news) CHECK(news->doing == Doing::moving);
+  }
+}
+
 TEST_CASE("output and steps count as work") {
   const Program program(sleeping);
   Watch watch(program.pid);
@@ -201,14 +288,43 @@ TEST_CASE("a closer look tells state, place and use of each process, stopped one
   ::kill(stopped.pid, SIGSTOP);
   REQUIRE(is_in_state(stopped.pid, 'T'));
   const pid_t child = child_of(sleeper.pid);
-  const auto looks = look_at_ranks({{RankId{0}, {stopped.pid}},
-                                    {RankId{1}, {sleeper.pid, child}},
-                                    {RankId{2}, {}}},
-                                   "/nonexistent");
-  REQUIRE(looks.size() == 3);
+  struct Call {
+    long number;
+    std::string name;
+  };
+  const std::vector<Call> calls{
+#ifdef SYS_poll
+      {SYS_poll, "poll"},
+#endif
+      {SYS_ppoll, "ppoll"},
+      {SYS_rt_sigsuspend, std::to_string(SYS_rt_sigsuspend)}};
+  std::vector<std::unique_ptr<Calling>> callers;
+  std::vector<RankProcesses> ranks{{RankId{0}, {stopped.pid}},
+                                   {RankId{1}, {sleeper.pid, child}},
+                                   {RankId{2}, {}}};
+  for (const Call& call : calls) {
+    callers.push_back(std::make_unique<Calling>(call.number));
+    REQUIRE(is_in_state(callers.back()->pid, 'S'));
+    ranks.push_back({RankId{static_cast<int>(ranks.size())}, {callers.back()->pid}});
+  }
+  const auto looks = look_at_ranks(ranks, "/nonexistent");
+  REQUIRE(looks.size() == ranks.size());
   CHECK_THAT(looks[0].lines.front(), ContainsSubstring("(sleep) is stopped by a signal (T)"));
   CHECK_THAT(looks[0].lines.front(), ContainsSubstring("used 0.00 s of a processor in 1 s"));
-  CHECK(looks[1].lines.size() >= 3);
+  CHECK(looks[1].lines.size() >= 2);
   CHECK_THAT(looks[1].lines.front(), ContainsSubstring("is asleep (S)"));
   CHECK_THAT(looks[0].lines.back(), ContainsSubstring("network moved"));
+  CHECK(looks[2].lines.empty());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::vector<std::string>& lines = looks[3 + i].lines;
+    REQUIRE_FALSE(lines.empty());
+    if (callers[i]->shown("syscall").starts_with(std::to_string(calls[i].number) + " ")) {
+      CHECK(lines.front().ends_with(", system call " + calls[i].name));
+    }
+    const bool has_stack = callers[i]->shown("stack").find("] ") != std::string::npos;
+    REQUIRE(lines.size() == std::size_t{has_stack ? 2u : 1u});
+    const std::string place = "in the kernel " + std::to_string(callers[i]->pid) + " (";
+    if (has_stack) CHECK(lines[1].starts_with(place));
+    if (has_stack) CHECK_FALSE(lines[1].ends_with(": "));
+  }
 }

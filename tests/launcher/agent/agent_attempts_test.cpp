@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "launcher/stage/content_hash.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
 
@@ -46,6 +47,19 @@ TEST_CASE("a rank is started with its marks, its lease and its pipe, and once") 
   REQUIRE(again);
   CHECK(again->error == "");
   CHECK(host.processes.started.size() == 2);
+}
+
+TEST_CASE("a rank's command has the paths of its inputs and outputs, which are there") {
+  FakeHost host;
+  host.hello();
+  StartRanks start = a_start("train \x01inputs.text\x02 \x01outputs.model\x02");
+  start.inputs["text"].path_kind = PathKind::local;
+  start.inputs["text"].path = "/data/text";
+  start.outputs["model"];
+  host.start(start);
+  const std::string model = job_of(host) + "/outputs/model";
+  CHECK(host.processes.started[0].argv[2] == "train /data/text " + model);
+  CHECK(is_there(model));
 }
 
 TEST_CASE("what cannot be started is told, and not tried again in the same attempt") {
@@ -223,6 +237,53 @@ TEST_CASE("what an agent that died has left is not started again, and its output
   CHECK(host.client->output(0) == "kept\n");
 }
 
+TEST_CASE("what an agent that died has left and is alive is killed by the next one") {
+  FakeHost host;
+  host.hello();
+  const pid_t rank = host.start();
+  host.processes.processes.at(rank).info.parent = 1;
+  host.serve();
+  CHECK(host.processes.sent_to(rank) == std::vector<int>{SIGSTOP, SIGKILL});
+  host.hello();
+  host.client->send(a_stop());
+  CHECK(host.await<AttemptClean>());
+}
+
+TEST_CASE("an orphan without a mark is the attempt's in whose session it is, beside others") {
+  FakeHost host;
+  host.hello();
+  host.start(a_start("true", 1, "other"));
+  StartRanks start = a_start("true", 1);
+  SECTION("a rank's") {}
+  SECTION("mpirun's") { start.mpi = MpiLaunch{{"h1", "h2"}, 1}; }
+  SECTION("that of a daemon of mpirun") {
+    start.mpi = MpiLaunch{{"h1", "h2"}, 1};
+    start.node_index = 1;
+  }
+  host.client->send(start);
+  REQUIRE(host.await<StartDone>());
+  if (start.node_index == 1) {
+    host.client->send(RemoteStart{"t", JobId{"job"}, AttemptId{}, "orted -mca ess \"env\""});
+    host.turn();
+  }
+  REQUIRE(host.processes.started.size() == 2);
+  const pid_t leader = host.processes.processes.rbegin()->first;
+  FakeProcesses::Process& left = host.processes.add(::getpid());
+  left.info.session = leader;
+  const pid_t orphan = left.info.pid;
+  const pid_t stranger = host.processes.add(::getpid()).info.pid;
+  host.client->send(a_stop(milliseconds{0}, "other"));
+  REQUIRE(host.await<AttemptClean>());
+  CHECK(host.processes.is_alive_now(orphan));
+  host.client->send(a_start("true", 1, "another"));
+  REQUIRE(host.await<StartDone>());
+  host.client->send(a_stop(milliseconds{0}));
+  REQUIRE(host.await<AttemptClean>());
+  CHECK_FALSE(host.processes.is_alive_now(leader));
+  CHECK_FALSE(host.processes.is_alive_now(orphan));
+  CHECK(host.processes.is_alive_now(stranger));
+}
+
 TEST_CASE("of two attempts the one that is stopped takes nothing of the other") {
   FakeHost host;
   host.hello();
@@ -272,4 +333,42 @@ TEST_CASE("members change forward only, and only of an elastic attempt that runs
   const auto nowhere = host.await<MembersSet>();
   REQUIRE(nowhere);
   CHECK(nowhere->error == "the attempt does not run on node n1");
+}
+
+TEST_CASE("a blob of which a part came over a lost line is asked for anew over the next one") {
+  FakeHost host;
+  // Staging has no clock of its own.
+  host.clock.passed += std::chrono::duration_cast<milliseconds>(boot_time() - host.clock.boot());
+  host.serve();
+  host.hello();
+  const TreeEntry file{TreeEntry::Kind::file, "a.bin", 0644, 10, content_hash_of("0123456789"), {}};
+  const StageTrees request{JobId{"job"}, AttemptId{}, {{"inputs/data", {file}, false}}};
+  host.client->send(request);
+  REQUIRE(host.await<WantBlobs>());
+  host.client->send(BlobData{file.hash, 0, false}, "01234");
+  host.turn();
+  host.hello();
+  host.client->send(BlobData{file.hash, 5, true}, "56789");
+  host.client->send(request);
+  std::optional<WantBlobs> wanted;
+  std::optional<StageDone> done;
+  REQUIRE(host.turn_until(*host.client, [&] {
+    wanted = host.client->await<WantBlobs>(milliseconds{0});
+    done = host.client->await<StageDone>(milliseconds{0});
+    return wanted || done;
+  }));
+  CHECK(wanted);
+  CHECK_FALSE(done);
+}
+
+TEST_CASE("a request that has nothing to wait for is answered before the next one") {
+  FakeHost host;
+  host.hello();
+  host.start();
+  host.client->send(RunRemedy{"r1", RemedyStep::reset, "gpu3", {"/bin/true"}, seconds{9}});
+  host.client->send(Ping{7, std::nullopt});
+  REQUIRE(host.await<Pong>());
+  const auto refused = host.client->await<RemedyRun>(milliseconds{0});
+  REQUIRE(refused);
+  CHECK(refused->error == "ranks run on node n1");
 }

@@ -82,7 +82,10 @@ void AgentClient::take_output(const RankOutput& piece, const std::string& payloa
 
 void AgentClient::handle(FromAgent message, std::string payload) {
   if (const auto* piece = std::get_if<RankOutput>(&message)) return take_output(*piece, payload);
-  if (const auto* ended = std::get_if<RankEnded>(&message)) ended_[ended->rank.value] = *ended;
+  if (const auto* ended = std::get_if<RankEnded>(&message)) {
+    ended_[ended->rank.value] = *ended;
+    bytes_before_end_.emplace(ended->rank.value, sizes_[ended->rank.value]);
+  }
   if (const auto* seen = std::get_if<Progress>(&message)) progress_.push_back(*seen);
   if (const auto* data = std::get_if<FileData>(&message)) {
     std::string& file = files_[data->entry.path];

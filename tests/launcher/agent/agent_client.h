@@ -41,6 +41,8 @@ class AgentClient {
 
   std::string& output(std::int64_t rank) { return outputs_[rank]; }
   std::map<std::int64_t, RankEnded>& ended() { return ended_; }
+  // How much of the rank's output had come when its end was told first.
+  std::int64_t bytes_before_end(std::int64_t rank) const { return bytes_before_end_.at(rank); }
   std::vector<Progress>& progress() { return progress_; }
   std::map<std::string, std::string>& files() { return files_; }
   std::map<std::string, std::string>& exec_output() { return exec_output_; }
@@ -77,6 +79,7 @@ class AgentClient {
   std::map<std::int64_t, std::string> outputs_;
   std::map<std::int64_t, std::int64_t> sizes_;
   std::map<std::int64_t, RankEnded> ended_;
+  std::map<std::int64_t, std::int64_t> bytes_before_end_;
   std::vector<Progress> progress_;
   std::map<std::string, std::string> files_;
   std::map<std::string, std::string> exec_output_;  // id, or id + "!" for stderr

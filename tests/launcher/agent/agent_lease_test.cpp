@@ -87,6 +87,17 @@ TEST_CASE("an agent without a controller ends after the first lease") {
   CHECK(host.is_gone());
 }
 
+TEST_CASE("an agent that nothing happens to looks at its lease by itself") {
+  FakeHost host;
+  host.clock.passed += seconds{61};
+  CHECK(eventually(
+      [&] {
+        if (!host.is_gone()) host.io->poll();
+        return host.is_gone();
+      },
+      seconds{5}));
+}
+
 TEST_CASE("no rank starts where there is no keeper") {
   FakeHost host;
   host.hello();

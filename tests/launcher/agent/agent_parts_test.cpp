@@ -18,7 +18,6 @@
 #include "launcher/agent/node_check.h"
 #include "launcher/agent/notice_watch.h"
 #include "launcher/agent/output_pipe.h"
-#include "launcher/agent/port_reservation.h"
 #include "launcher/agent/process_scan.h"
 #include "launcher/agent/progress_watch.h"
 #include "launcher/agent/rank_environment.h"
@@ -28,7 +27,6 @@
 #include "launcher/agent/spool.h"
 #include "launcher/wire/utf8_lines.h"
 #include "tests/catch.h"
-#include "tests/skip.h"
 
 using namespace muster;
 
@@ -171,6 +169,24 @@ TEST_CASE("a pipe whose reader and writers are all gone keeps its bytes while so
   CHECK(next->take_chunk() == "said");
 }
 
+TEST_CASE("a pipe that is removed is nobody's any more, and its spool has what it held") {
+  Directory directory;
+  auto spool = a_spool(directory);
+  const std::string path = spool.pipe()->path();
+  say(spool, "said");
+  REQUIRE(spool.take_in_to(spool.end()));
+  CHECK(std::filesystem::exists(path));
+  spool.remove_pipe();
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK_FALSE(spool.pipe());
+  CHECK(spool.end() == 4);
+  CHECK(spool.take_chunk() == "said");
+  spool.remove_pipe();
+  auto next = Spool::open(directory.path, RankId{3});
+  REQUIRE(next);
+  CHECK_FALSE(next->pipe());
+}
+
 TEST_CASE("what finds no room on the disk stays in the pipe") {
   Directory directory;
   auto pipe = OutputPipe::open(directory.path + "/p");
@@ -266,6 +282,20 @@ TEST_CASE("the exit log keeps all of how a rank ended") {
   CHECK(read.boot == "1b2c-boot");
 }
 
+TEST_CASE("a record of an older agent tells how a rank ended, not when; a torn one nothing") {
+  Directory directory;
+  const std::string path = exit_log_path(directory.path);
+  append(path, "ended 1 7 0 55 1\nended 2 0\nnonsense\n\nended 3 0 9 55 0\n");
+  const auto lines = ExitLogReader(path).read_new();
+  REQUIRE(lines.size() == 2);
+  const auto& first = std::get<RankExit>(lines[0]);
+  CHECK(first.status.code == 7);
+  CHECK(first.asked_to_stop);
+  CHECK_FALSE(first.with_mpirun);
+  CHECK(first.boot.empty());
+  CHECK_FALSE(std::get<RankExit>(lines[1]).asked_to_stop);
+}
+
 TEST_CASE("what a wrapper must start survives its file byte for byte") {
   Directory directory;
   const MpiRankFile rank{"/code",
@@ -280,6 +310,32 @@ TEST_CASE("what a wrapper must start survives its file byte for byte") {
   CHECK(read->argv == rank.argv);
   CHECK(read->environment == rank.environment);
   CHECK(read->exit_log_path == "/exits");
+}
+
+TEST_CASE("a wrapper's file that is not whole is none") {
+  Directory directory;
+  const std::string path = directory.path + "/launch-0";
+  CHECK_FALSE(read_mpi_rank_file(path));
+  const auto with = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    return read_mpi_rank_file(path).has_value();
+  };
+  CHECK_FALSE(with(std::string("/code\0/out\0", 11)));
+  CHECK_FALSE(with(std::string("/code\0/out\0/exits\0" "0\0", 20)));
+  CHECK_FALSE(with(std::string("/code\0/out\0/exits\0" "2\0bash\0", 25)));
+  CHECK(with(std::string("/code\0/out\0/exits\0" "1\0bash\0", 25)));
+}
+
+TEST_CASE("processes of mpirun find their node's muster first, and its scratch space") {
+  AttemptLayout layout;
+  layout.spool = "/spool";
+  layout.mpi_scratch = "/scratch";
+  const Environment environment = mpi_environment(layout, "/bin/muster", {{"PATH", "/bin"}});
+  CHECK(environment.at("PATH") == "/scratch:/bin");
+  CHECK(environment.at("TMPDIR") == "/scratch");
+  CHECK(environment.at(attempt_directory_name) == "/spool");
+  CHECK(environment.at(program_name) == "/bin/muster");
+  CHECK(mpi_environment(layout, "/bin/muster", {}).at("PATH") == "/scratch");
 }
 
 TEST_CASE("mpirun is told names that no node shares with this machine") {
@@ -320,6 +376,21 @@ TEST_CASE("whole lines of metrics are read once") {
   CHECK(read_new_lines(path, offset, 1000).empty());
 }
 
+TEST_CASE("metrics are read as far as there is room, and what has no end is passed over") {
+  Directory directory;
+  const std::string path = directory.path + "/m";
+  std::int64_t offset = 0;
+  CHECK(read_new_lines(path, offset, 10).empty());  // there is none yet
+  append(path, "one\n\ntwo\n" + std::string(25, 'x') + "\nlast\n");
+  using Lines = std::vector<std::string>;
+  CHECK(read_new_lines(path, offset, 10) == Lines{"one", "two"});
+  CHECK(offset == 9);
+  for (int i = 0; i < 2; ++i) CHECK(read_new_lines(path, offset, 10).empty());
+  CHECK(offset == 29);
+  CHECK(read_new_lines(path, offset, 10) == Lines{"xxxxx"});
+  CHECK(read_new_lines(path, offset, 10) == Lines{"last"});
+}
+
 TEST_CASE("signals are known by each of their names") {
   CHECK(signal_number("SIGUSR1") == SIGUSR1);
   CHECK(signal_number("TERM") == SIGTERM);
@@ -331,76 +402,6 @@ TEST_CASE("a variable is found in an environment block only as a whole") {
   const std::string block("AB=1\0A=2\0A=3", 12);
   CHECK(environment_entry(block, "A") == "2");
   CHECK_FALSE(environment_entry(block, "B"));
-}
-
-TEST_CASE("a pipe in the place of a port's lock holds nobody up") {
-  Directory directory;
-  const std::string shared = directory.path + "/ports";
-  REQUIRE(::mkdir(shared.c_str(), 0700) == 0);
-  REQUIRE(::chmod(shared.c_str(), 01777) == 0);
-  REQUIRE(::mkfifo((shared + "/21990").c_str(), 0644) == 0);
-  auto held = reserve_ports(1, 21990, 21999, 0, {directory.path + "/own", shared});
-  REQUIRE(held);
-  CHECK(held->ports.size() == 1);
-}
-
-TEST_CASE("reserved ports are not given again until they are let go") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  auto first = reserve_ports(2, 21990, 21999, 7, locks);
-  REQUIRE(first);
-  auto second = reserve_ports(2, 21990, 21999, 7, locks);
-  REQUIRE(second);
-  CHECK(first->ports != second->ports);
-  const auto ports = first->ports;
-  *first = {};
-  auto third = reserve_ports(2, 21990, 21999, 7, locks);
-  REQUIRE(third);
-  CHECK(third->ports == ports);
-}
-
-// What is in `shared` belongs to another user from here on; only root can do that.
-bool give_away(const std::string& path) {
-  return ::geteuid() == 0 && ::lchown(path.c_str(), 65534, 65534) == 0;
-}
-
-TEST_CASE("a file or folder of another user in the place of the port locks stops nobody") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  SECTION("a file") { append(locks.shared, "x"); }
-  SECTION("a folder that only its owner may write to") {
-    REQUIRE(::mkdir(locks.shared.c_str(), 0755) == 0);
-  }
-  SECTION("a link") { REQUIRE(::symlink("/nonexistent", locks.shared.c_str()) == 0); }
-  give_away(locks.shared);
-  const auto held = reserve_ports(2, 21990, 21999, 0, locks);
-  REQUIRE(held);
-  CHECK(held->ports.size() == 2);
-  CHECK_THAT(held->remark, ContainsSubstring(locks.shared + " is "));
-  CHECK_THAT(held->remark, ContainsSubstring("mode 0"));
-  CHECK_THAT(held->remark, ContainsSubstring("held in " + locks.own + " instead"));
-  const auto more = reserve_ports(8, 21990, 21999, 0, locks);  // not those again
-  REQUIRE(more);
-  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
-}
-
-TEST_CASE("another user who locks every port keeps nobody from having one") {
-  Directory directory;
-  const PortDirectories locks{directory.path + "/own", directory.path + "/ports"};
-  auto hoarded = reserve_ports(10, 21990, 21999, 0, locks);
-  REQUIRE(hoarded);
-  CHECK(hoarded->remark.empty());
-  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
-  for (const int port : hoarded->ports) {
-    if (!give_away(locks.shared + "/" + std::to_string(port))) {
-      skip_test("only root can make files another user's");
-      return;
-    }
-  }
-  const auto held = reserve_ports(1, 21990, 21999, 0, locks);
-  REQUIRE(held);
-  CHECK_THAT(held->remark, ContainsSubstring("files of other users lock ports"));
-  CHECK_FALSE(reserve_ports(10, 21990, 21999, 0, locks));  // one is this user's
 }
 
 TEST_CASE("a home or run directory that another user may write to is refused") {
@@ -424,6 +425,39 @@ TEST_CASE("a home or run directory that another user may write to is refused") {
     REQUIRE(::chown((home + part).c_str(), 0, 0) == 0);
   }
   CHECK(why_not(home) == "");
+}
+
+TEST_CASE("a home is named as a shell would, below the user's own where nothing is said") {
+  Directory directory;
+  const char* usual = std::getenv("HOME");
+  const std::string before = usual == nullptr ? "" : usual;
+  ::setenv("HOME", directory.path.c_str(), 1);
+  const auto home_of = [](const std::string& home) {
+    const auto opened = open_run_directory(home, "c", NodeId{"n"});
+    return opened ? opened->home : opened.error().message;
+  };
+  CHECK(home_of("") == directory.path + "/.muster");
+  CHECK(home_of("~") == directory.path);
+  CHECK(home_of("~/deep/er") == directory.path + "/deep/er");
+  CHECK(home_of(directory.path + "/x") == directory.path + "/x");
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path);
+  CHECK(home_of("relative") == std::filesystem::current_path().string() + "/relative");
+  std::filesystem::current_path(here);
+  if (usual == nullptr) ::unsetenv("HOME");
+  else ::setenv("HOME", before.c_str(), 1);
+  const auto opened = open_run_directory(directory.path, "c", NodeId{"n"});
+  REQUIRE(opened);
+  CHECK(opened->path == directory.path + "/run/c/n");
+  CHECK(opened->socket_path() == directory.path + "/run/c/n/agent.sock");
+  for (const auto& [controller, node] :
+       {std::pair{"", "n"}, {"c", ""}, {"a/b", "n"}, {"c", ".."}, {".", "n"}}) {
+    CHECK_FALSE(open_run_directory(directory.path, controller, NodeId{node}));
+  }
+  CHECK(is_plain_name("..."));
+  CHECK(is_plain_name(std::string(255, 'x')));
+  CHECK_FALSE(is_plain_name(std::string(256, 'x')));
+  CHECK_FALSE(is_plain_name(std::string("a\0b", 3)));
 }
 
 TEST_CASE("the names of scratch directories in /tmp cannot be guessed, and stay the same") {
@@ -481,6 +515,19 @@ TEST_CASE("a notice names its time as seconds or as a time of day, in whatever i
   CHECK(time_left("2026-03-01T12:02:00+02:00", fresh, now) == Milliseconds{120'000});
   CHECK(time_left(R"({"action": "terminate", "time": "2026-03-01T10:00:30.5Z"})", fresh, now) ==
         Milliseconds{30'000});
-  CHECK(time_left("2026-02-30T10:02:00Z", fresh, now) == std::nullopt);
+  CHECK(time_left("2026-03-01T10:02:03", fresh, now) == Milliseconds{123'000});  // UTC
+  CHECK(time_left("at 2026-03-02 11:00:00.25Z!", fresh, now) == Milliseconds{90'000'000});
+  CHECK(time_left("2026-03-01T05:02:00-05:00", fresh, now) == Milliseconds{120'000});
+  CHECK(time_left("2026-03-01T15:32:00+0530", fresh, now) == Milliseconds{120'000});
+  CHECK(time_left("2026-03-01T09:59:00Z", fresh, now) == Milliseconds{0});
+  CHECK(time_left("2027-03-01T09:59:00Z", fresh, now) == Milliseconds{7LL * 24 * 3600 * 1000});
+  CHECK(time_left("2026-03-01T10:59:60Z", fresh, now) == Milliseconds{3'600'000});
+  for (const char* none :
+       {"2026-02-30T10:02:00Z", "2026-03-01T24:00:00Z", "2026-03-01T10:60:00Z",
+        "2026-03-01T10:00:61Z", "2026-03-01X10:00:00Z", "2026-03-01T10.00:00Z", "2026-03-01T10:02",
+        "2026-03-01T1 :02:00Z", "2026/03/01T10:02:00Z", "2026-03-01T-1:02:00Z"}) {
+    INFO(none);
+    CHECK(time_left(none, fresh, now) == std::nullopt);
+  }
   CHECK(time_left("99999999999999999999", fresh, now) == std::nullopt);
 }

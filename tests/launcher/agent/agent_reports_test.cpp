@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "launcher/agent/exit_log.h"
 #include "launcher/agent/leftovers.h"
 #include "runtime/protocol/membership.h"
 #include "tests/catch.h"
@@ -26,6 +27,37 @@ StartRanks an_mpi_job() {
   return start;
 }
 
+// Of two ranks, on the node of mpirun (0) or another.
+class AnMpiJob {
+ public:
+  AnMpiJob(FakeHost& host, int node_index) : host_(host) {
+    StartRanks start = an_mpi_job();
+    start.node_index = node_index;
+    host.client->send(start);
+    const auto done = host.await<StartDone>();
+    REQUIRE(done);
+    REQUIRE(done->error == "");
+    if (node_index == 0) mpirun_ = host.processes.processes.rbegin()->first;
+  }
+  pid_t mpirun() const { return mpirun_; }
+  std::string directory() const { return host_.run->path + "/attempts/job/0"; }
+  std::string exits() const { return exit_log_path(directory()); }
+  // As the wrapper does; the agent has read of it.
+  pid_t rank_begins(int rank) {
+    ProcessSigns signs;
+    signs.environment = "MUSTER_TOKEN=" + host_.run->controller + ".n1.job.0" + '\0' +
+                        "MUSTER_AGENT_SOCKET=" + host_.run->socket_path() + '\0';
+    const pid_t pid = host_.processes.add(mpirun_ == 0 ? 1 : mpirun_, signs).info.pid;
+    append_exit_log(exits(), RankStart{RankId{rank}, pid});
+    host_.pass(milliseconds{25});
+    return pid;
+  }
+
+ private:
+  FakeHost& host_;
+  pid_t mpirun_ = 0;
+};
+
 std::string members(std::uint64_t epoch) {
   return format_membership({epoch, {{0, "10.0.0.1", 4567, "n1"}}});
 }
@@ -39,8 +71,11 @@ TEST_CASE("the end of a rank is told after all that it has written") {
   const std::string words(60'000, 'w');
   for (int i = 0; i < 4; ++i) host.say(words);
   host.exits(rank, 9);
-  REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
+  REQUIRE(host.await<RankEnded>());
   CHECK(host.client->output(0).size() == 4 * words.size());
+  CHECK(host.client->bytes_before_end(0) == static_cast<std::int64_t>(4 * words.size()));
+  host.pass(milliseconds{500});
+  CHECK(host.is_silent_about<RankEnded>());  // once
 }
 
 TEST_CASE("how a rank ended is told by the agent after the one that saw it") {
@@ -111,6 +146,73 @@ TEST_CASE("ranks that leave no record end with mpirun, and it is said so") {
     CHECK(host.client->ended()[0].status.code == 1);
   }
   CHECK(host.client->ended()[0].evidence.with_mpirun);
+}
+
+TEST_CASE("ranks under mpirun that ended before they were told to did so by themselves") {
+  FakeHost host;
+  host.hello();
+  AnMpiJob job(host, 0);
+  const pid_t first = job.rank_begins(0);
+  const pid_t second = job.rank_begins(1);
+  host.processes.end(first, 3 << 8);
+  append_exit_log(job.exits(), RankExit{RankId{0}, {3, 0}});
+  host.processes.processes.at(second).ignores_term = true;
+  host.client->send(a_stop(seconds{10}));
+  host.turn();
+  host.processes.end(second, 0);
+  append_exit_log(job.exits(), RankExit{RankId{1}, {0, 0}});
+  host.pass(milliseconds{25});
+  REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().size() == 2; }));
+  CHECK(host.client->ended()[0].status.code == 3);
+  CHECK_FALSE(host.client->ended()[0].asked_to_stop);
+  CHECK_FALSE(host.client->ended()[0].evidence.with_mpirun);
+  CHECK(host.client->ended()[1].asked_to_stop);
+}
+
+TEST_CASE("a rank that is gone with mpirun has no grace, whatever is left of it") {
+  FakeHost host;
+  host.hello();
+  AnMpiJob job(host, 0);
+  const pid_t rank = job.rank_begins(0);
+  host.processes.processes.at(rank).ignores_term = true;
+  host.exits(job.mpirun(), 7);
+  REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().size() == 2; }));
+  CHECK(host.client->ended()[0].status.signal == SIGKILL);  // it left no record
+  CHECK(host.client->ended()[1].status.code == 7);          // it never began
+  StopAttempt stop = a_stop(seconds{30});
+  stop.signal = "SIGUSR1";
+  host.client->send(stop);
+  host.turn();
+  CHECK(host.processes.sent_to(rank) == std::vector<int>{SIGTERM, SIGCONT});
+}
+
+TEST_CASE("the end of mpirun's daemon is told with its words, and ends the ranks that it began") {
+  FakeHost host;
+  host.hello();
+  AnMpiJob job(host, 1);
+  job.rank_begins(0);
+  host.client->send(RemoteStart{"t1", JobId{"job"}, AttemptId{}, "orted -mca ess \"env\""});
+  host.turn();
+  REQUIRE(host.processes.started.size() == 1);
+  const pid_t daemon = host.processes.processes.rbegin()->first;
+  std::ofstream(job.directory() + "/mpi-daemon.log") << "no route\nto host\n";
+  const int code = GENERATE(0, 4);
+  host.exits(daemon, code);
+  const auto ended = host.await<RemoteStartEnded>();
+  REQUIRE(ended);
+  CHECK(ended->ticket == "t1");
+  CHECK(ended->status.code == code);
+  CHECK(ended->error == (code == 0 ? "" : "no route\nto host\n"));
+  REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
+  CHECK(host.client->ended()[0].status.signal == SIGKILL);
+  CHECK(host.client->ended()[0].evidence.with_mpirun);
+  CHECK_FALSE(host.client->ended().contains(1));  // another daemon may begin it
+  host.client->send(RemoteStart{"t2", JobId{"job"}, AttemptId{}, "orted -mca ess \"env\""});
+  const auto again = host.await<RemoteStartEnded>();
+  REQUIRE(again);
+  CHECK(again->ticket == "t2");
+  CHECK(again->status.code == code);
+  CHECK(host.processes.started.size() == 1);
 }
 
 TEST_CASE("an elastic attempt needs a port for each rank and a membership that can be read") {
@@ -202,6 +304,24 @@ TEST_CASE("a notice that the host goes is told once, and when it is taken back")
   const auto over = host.await<NoticeSeen>();
   REQUIRE(over);
   CHECK(over->over);
+}
+
+TEST_CASE("outputs on their way over a lost line are not sent on, but anew when asked for") {
+  FakeHost host;
+  host.hello();
+  host.start();
+  const std::string bytes(8 << 20, 'w');
+  std::ofstream(host.home + "/jobs/" + host.run->controller + "/n1/job/outputs/model") << bytes;
+  host.client->send(CollectOutputs{JobId{"job"}, AttemptId{}});
+  for (int i = 0; i < 20; ++i) host.io->poll();  // as much as there is room for
+  host.hello();
+  host.pass(milliseconds{500});
+  CHECK(host.client->files().empty());
+  CHECK(host.client->fault.empty());
+  CHECK(host.is_silent_about<CollectDone>());
+  host.client->send(CollectOutputs{JobId{"job"}, AttemptId{}});
+  REQUIRE(host.await<CollectDone>());
+  CHECK((host.client->files().at("outputs/model") == bytes));
 }
 
 TEST_CASE("outputs and logs of an attempt are sent, its code is not") {

@@ -101,3 +101,32 @@ TEST_CASE("a job that comes ends the question at once, and it stays owed") {
   CHECK_FALSE(agent.is_due());  // the node is not left alone yet
   CHECK(Agent::until([&] { return is_gone(pid); }));
 }
+
+TEST_CASE("a board that is owed a question is asked once the node was left alone, and not before") {
+  BoardLook look({helper_program()}, 50ms);
+  const auto none = [] { return false; };
+  look.owe();
+  look.stop();  // a job's last word
+  CHECK_FALSE(look.is_due(none));
+  CHECK(Agent::until([&] { return look.is_due(none); }));
+}
+
+TEST_CASE("a board that is asked is not owed any more, unless a job ends the question") {
+  Agent agent(hangs);
+  BoardLook look({helper_program()}, 0ms);
+  look.owe();
+  CheckSituation situation;
+  situation.phase = Phase::on_failure;
+  situation.groups = static_cast<SourceGroups>(SourceGroup::board);
+  look.begin(agent.monitor, situation);
+  look.poll({});
+  CHECK_FALSE(look.is_due([] { return true; }));
+  CHECK(look.sessions().size() == 1);
+  look.stop();
+  CHECK_FALSE(look.is_looking());
+  CHECK(look.is_due([] { return false; }));
+  CHECK(Agent::until([&] {
+    look.poll({});
+    return look.sessions().empty();
+  }));
+}

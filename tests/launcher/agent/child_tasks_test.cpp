@@ -1,7 +1,9 @@
 // When a child has answered, whoever else holds its pipe.
 #include "launcher/agent/child_tasks.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,4 +62,36 @@ TEST_CASE("a child has answered when it is over, though what it started is not")
                ::_exit(1);
              }),
              ContainsSubstring("killed"));
+}
+
+TEST_CASE("a child has the signals of a process that nobody prepared, whatever its agent does") {
+  const auto usual = ::signal(SIGUSR1, SIG_IGN);
+  sigset_t blocked, before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGUSR2);
+  ::sigprocmask(SIG_BLOCK, &blocked, &before);
+  const std::string said = answer_of([](const ChildTasks::Tell&) {
+    sigset_t now;
+    ::sigprocmask(SIG_BLOCK, nullptr, &now);
+    const bool is_blocked = ::sigismember(&now, SIGUSR2) == 1;
+    const bool is_ignored = ::signal(SIGUSR1, SIG_DFL) == SIG_IGN;
+    return std::string(is_blocked ? "blocked " : "") + (is_ignored ? "ignored" : "as usual");
+  });
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  ::signal(SIGUSR1, usual);
+  CHECK(said == "as usual");
+}
+
+TEST_CASE("a child has no descriptor of its agent's, and bears a name of its own") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const int mine = ends[1];
+  const std::string said = answer_of([mine](const ChildTasks::Tell&) {
+    char name[16] = "";
+    ::prctl(PR_GET_NAME, name);
+    return std::string(name) + (::fcntl(mine, F_GETFD) < 0 ? "" : " has it");
+  });
+  ::close(ends[0]);
+  ::close(ends[1]);
+  CHECK(said == "muster-task");
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "launcher/agent/agent.h"
+#include "launcher/agent/attempt_files.h"
 #include "launcher/agent/attempt_layout.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
@@ -184,6 +185,9 @@ class FakeHost {
   }
   ~FakeHost() {
     agent.reset();
+    for (const AttemptKey& key : attempts_below(spools_root(*run))) {
+      remove_mpi_scratch(layout_of(*run, key));
+    }
     std::filesystem::remove_all(home);
   }
   FakeHost(const FakeHost&) = delete;

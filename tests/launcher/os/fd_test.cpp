@@ -43,6 +43,23 @@ TEST_CASE("a released descriptor stays open and the owner is empty") {
   CHECK(is_open(other.get()));
 }
 
+TEST_CASE("descriptor 0 is closed as any other") {
+  const int usual_input = ::fcntl(0, F_DUPFD_CLOEXEC, 3);
+  ::close(0);
+  Fd owner(open_null());
+  const int number = owner.get();
+  owner.reset();
+  const bool is_closed = !is_open(0);
+  if (usual_input >= 0) {
+    ::dup2(usual_input, 0);
+    ::close(usual_input);
+  }
+  CHECK(number == 0);
+  CHECK(is_closed);
+  CHECK_FALSE(owner);
+  owner.reset();  // of nothing
+}
+
 TEST_CASE("closing keeps the errno of the call that failed before") {
   Fd owner(open_null());
   errno = ENOSPC;

@@ -115,4 +115,43 @@ TEST_CASE("a relay that is asked for another node after it was lost says so") {
   CHECK(std::get<LinkFailure>(*second).kind == LinkFailureKind::lost);
 }
 
+TEST_CASE("a relay hears that a link is given up, unless it has said itself that it is over") {
+  Asked one;
+  auto link = std::move(one.connect().link);
+  const auto hang_ups = [&] {
+    return std::count_if(one.wire->sent.begin(), one.wire->sent.end(), [](const auto& each) {
+      return std::holds_alternative<RelayHangUp>(each.message);
+    });
+  };
+  CHECK(one.client->nodes() == 1);
+  CHECK_FALSE(one.client->is_idle());
+  SECTION("given up") {
+    link.reset();
+    REQUIRE(hang_ups() == 1);
+    CHECK(std::get<RelayHangUp>(one.wire->sent.back().message).ticket == 1);
+  }
+  SECTION("over before") {
+    one.say(RelayClosed{1, {LinkFailureKind::lost, "gone"}});
+    link.reset();
+    CHECK(hang_ups() == 0);
+  }
+  SECTION("the relay is lost before") {
+    one.wire->handlers.on_closed({LinkFailureKind::lost, "cut"});
+    link.reset();
+    CHECK(hang_ups() == 0);
+  }
+  CHECK(one.client->nodes() == 0);
+  CHECK(one.client->is_idle());
+}
+
+TEST_CASE("a link outlives its relay's client and says nothing any more") {
+  Asked one;
+  auto link = std::move(one.connect().link);
+  one.client.reset();
+  const auto before = one.wire->sent.size();
+  link->write("to nobody");
+  link.reset();
+  CHECK(one.wire->sent.size() == before);
+}
+
 }  // namespace muster
