@@ -53,9 +53,9 @@ Result<int> version_to_read(Connection& connection, const std::string& path, int
 }
 
 Status check_no_jobs_beside(const fs::path& home) {
-  std::error_code absent;
+  std::error_code absent;  // then it is the end as well
   const fs::directory_iterator first(home / "jobs", absent);
-  if (absent || first == fs::directory_iterator()) return Done{};
+  if (first == fs::directory_iterator()) return Done{};
   return Error{"the job store " + store_path(home) + " is empty, and there are jobs in " +
                (home / "jobs").string() +
                ": put a copy of it back, or move that folder away to begin without them"};

@@ -47,9 +47,9 @@ std::string_view class_name(std::string_view text) {
   return text.substr(2, end - 3);
 }
 
-// One member of a set, which may be escaped; moves `at` past it. False: the pattern ends.
+// The member of a set at `at`, which may be escaped; moves past it. False: the pattern ends.
 bool read_member(std::string_view pattern, std::size_t& at, unsigned char& member) {
-  if (at < pattern.size() && pattern[at] == '\\') ++at;
+  if (pattern[at] == '\\') ++at;
   if (at >= pattern.size()) return false;
   member = byte(pattern[at++]);
   return true;

@@ -159,10 +159,7 @@ void Child::abandon() {
 
 // Without holding up the caller.
 void Child::reap_killed() {
-  if (::waitpid(pid_, nullptr, WNOHANG) != 0) {
-    pid_ = 0;
-    return;
-  }
+  if (::waitpid(pid_, nullptr, WNOHANG) != 0) return;
   reap_timer_.expires_after(killed_interval);
   reap_timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
     if (!error) self->reap_killed();

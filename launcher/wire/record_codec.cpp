@@ -67,16 +67,6 @@ std::string encode_spec(const JobSpec& spec) {
   return text_of(json, 2) + "\n";
 }
 
-Result<JobSpec> decode_spec(std::string_view text) {
-  try {
-    JobSpec spec;
-    read_json(Json::parse(text), spec);
-    return spec;
-  } catch (const std::exception& failure) {
-    return Error{std::string("the stored job cannot be read: ") + failure.what()};
-  }
-}
-
 std::string encode_tags(const std::map<std::string, std::string>& tags) {
   Json json;
   write_json(json, tags);

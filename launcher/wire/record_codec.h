@@ -23,7 +23,6 @@ struct RecordText {
 RecordText encode_record(const Record& record);
 Result<Record> decode_record(std::string_view kind, std::string_view payload, Time at);
 std::string encode_spec(const JobSpec& spec);  // indented JSON: jobs/<job>/spec.json
-Result<JobSpec> decode_spec(std::string_view text);
 
 std::string encode_tags(const std::map<std::string, std::string>& tags);  // a JSON object
 

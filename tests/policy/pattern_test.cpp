@@ -1,4 +1,10 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
 
 #include "policy/pattern.h"
 #include "tests/catch.h"
@@ -20,6 +26,21 @@ std::string problem(const std::string& text) {
   return compiled.error().message;
 }
 
+// What is written to standard error meanwhile.
+template <class Act>
+std::string complained_in(Act act) {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) == 0);
+  const int before = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+  ::dup2(ends[1], STDERR_FILENO);
+  act();
+  ::dup2(before, STDERR_FILENO);
+  std::array<char, 4096> text{};
+  const ssize_t size = ::read(ends[0], text.data(), text.size());
+  for (const int each : {before, ends[0], ends[1]}) ::close(each);
+  return size <= 0 ? "" : std::string(text.data(), static_cast<std::size_t>(size));
+}
+
 }  // namespace
 
 TEST_CASE("a pattern is found anywhere in a line, and its anchors are the line's ends") {
@@ -38,6 +59,23 @@ TEST_CASE("a text that is no pattern is refused with the part that is wrong") {
   CHECK_THAT(problem(""), ContainsSubstring("empty"));
   CHECK_THAT(problem(std::string(513, 'a')), ContainsSubstring("512"));
   CHECK_THAT(problem("\xff"), ContainsSubstring("UTF-8"));
+}
+
+TEST_CASE("what is wrong with a pattern is returned, and told to nobody else") {
+  CHECK(complained_in([] { ::dprintf(STDERR_FILENO, "aloud"); }) == "aloud");
+  for (const char* text : {"a(b", "[z-a]", "\xff", "((a{100}){100}){100}"}) {
+    CHECK(complained_in([text] { CHECK_FALSE(Pattern::compile(text)); }) == "");
+    CHECK(complained_in([text] { PatternSet({text, "b"}); }) == "");
+  }
+}
+
+TEST_CASE("a set is as large as all rules together, beyond what one pattern may be") {
+  std::vector<std::string> many;
+  for (int i = 0; i < 100; ++i) many.push_back("(?i)error " + std::to_string(i) + "\\b.{0,20}x");
+  const PatternSet set(many);
+  const auto marked = set.may_be_in({"Error 17: x"});
+  CHECK(std::count(marked.begin(), marked.end(), true) == 1);
+  CHECK(marked.at(17));
 }
 
 TEST_CASE("a pattern that would grow beyond its memory is refused") {

@@ -99,6 +99,32 @@ TEST_CASE("a rule that only logs is named and lets the next one decide") {
   CHECK(verdict.rule->id == "cuda-oom");
 }
 
+TEST_CASE("all rules that only log are named, before the one that decides and not after it") {
+  MusterSettings settings;
+  settings.rules = {rule_for("memory"), rule_for("no such"), rule_for("out"), rule_for("CUDA"),
+                    rule_for("of")};
+  for (const std::size_t logs : {0u, 1u, 2u, 4u}) settings.rules[logs].enforce = false;
+  settings.rules[3].delay = Seconds{7};
+  settings.rules[3].advice = "look";
+  const RuleVerdict verdict = judge_exit(settings, says("CUDA out of memory"));
+  CHECK(verdict.only_logged == std::vector<std::string>{"1", "3"});
+  REQUIRE(verdict.rule);
+  CHECK(verdict.rule->id == "4");
+  CHECK(verdict.rule->action == Reaction::retry);
+  CHECK(verdict.rule->delay == Seconds{7});
+  CHECK(verdict.rule->advice == "look");
+}
+
+TEST_CASE("what a stopped rank ended with fits no rule, what it had said does") {
+  MusterSettings settings;
+  settings.rules = {on_codes({1, 1}), rule_for("no tokens")};
+  settings.rules.emplace_back().signals = {15};
+  KnownExit stopped{{0, 15}, {"no tokens"}, true};
+  CHECK(decides(settings, stopped) == "2");
+  stopped.last_lines = {"step 17"};
+  CHECK(decides(settings, stopped) == "");
+}
+
 TEST_CASE("a rule without a condition or with a broken pattern never holds") {
   MusterSettings settings;
   settings.rules = {RestartRule{}, rule_for("(")};
@@ -128,4 +154,8 @@ TEST_CASE("a condition is put into words") {
   rule.exit_codes = {{3, 3}, {40, 49}};
   rule.xids = {{79, 79}};
   CHECK(condition_text(rule) == "exit_code 3 or 40-49, xid 79, stderr_regex 'x y'");
+  RestartRule by_signal;
+  CHECK(condition_text(by_signal) == "");
+  by_signal.signals = {9, 15};
+  CHECK(condition_text(by_signal) == "signal 9 or 15");
 }

@@ -175,6 +175,33 @@ TEST_CASE("ranks of one attempt get one secret, from any controller of the state
   CHECK(secret != attempt_secret("key", other, {0}));
 }
 
+TEST_CASE("ranks are told which nodes their attempt has, how they are reached and their cores") {
+  Agents agents;
+  JobSubmitted submitted = a_job("j", "a");
+  submitted.spec.distribution = {DistributionType::pytorch, 1, 0, 0};
+  agents.know(Observation{submitted});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}, {"n2"}, {"n3"}}, ""}});
+  agents.know(Observation{LinkUp{{"n1"}, "boot", "agent", "host-1", ""}});
+  agents.know(Observation{LinkUp{{"n2"}, "boot", "agent", "host-2", "10.0.0.2"}});
+  std::get<Active>(agents.state.jobs.at({"j"}).phase).attempt.nodes[0].ports =
+      PortsReserved{{"j"}, {0}, {"n1"}, {4001}, ""};
+  for (const auto& [node, cores] : {std::pair{"n1", 96}, std::pair{"n2", 48}}) {
+    agents.pool.want(address_of(node, node), target_with(Milliseconds{60000}), "");
+    Welcome welcome;
+    welcome.cores = cores;
+    agents.transport.answer(agents.transport.asked.size() - 1)->say(welcome);
+  }
+  WorkMessages messages(agents.state, from_ms(1), agents.pool, agents.home);
+  const auto start = std::get<StartRanks>(messages.message({{"j"}, {0}, {"n2"}, 1, StartWork{}}));
+  CHECK(start.environment.at("CCP_NODES") == "3 host-1 96 10.0.0.2 48 n3 1");
+  CHECK(start.environment.at("MASTER_ADDR") == "host-1");
+  CHECK(start.environment.at("MASTER_PORT") == "4001");
+  CHECK(start.environment.at("NODE_RANK") == "1");
+  CHECK(start.node_index == 1);
+  REQUIRE(start.ranks.size() == 1);
+  CHECK(start.ranks[0].rank == RankId{1});
+}
+
 TEST_CASE("after a failure the gate measures, and believes no figures from before it") {
   Agents agents;
   JobSubmitted submitted = a_job("j", "a");
@@ -294,6 +321,26 @@ TEST_CASE("output of an attempt that is over is taken while the kernel holds its
   REQUIRE(agents.state.nodes.at({"n1"}).unclean);
   wire->say(output_of("j", 0), "last words");
   CHECK(wire->take<OutputAck>().size() == 1);
+}
+
+TEST_CASE("the end of a rank that the attempt does not have is not believed") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  const auto wire = agents.connect(address_of("n1", "a"));
+  const auto ends = [&](const char* job, std::int64_t attempt, std::int64_t rank) {
+    RankEnded ended;
+    ended.job = {job};
+    ended.attempt = {attempt};
+    ended.rank = {rank};
+    wire->say(ended);
+    return !std::exchange(agents.observed, {}).empty();
+  };
+  CHECK_FALSE(ends("unknown", 0, 0));
+  CHECK_FALSE(ends("j", 1, 0));
+  CHECK_FALSE(ends("j", 0, -1));
+  CHECK_FALSE(ends("j", 0, 1));
+  CHECK(ends("j", 0, 0));
 }
 
 TEST_CASE("reports about attempts that are not the node's do not reach the journal") {

@@ -75,6 +75,38 @@ TEST_CASE("an answer from before the question is no exchange") {
   CHECK_FALSE(clock.at(0));
 }
 
+TEST_CASE("an exchange that took no time is one, and what it says is exact but for a rounding") {
+  ClockOffset clock;
+  clock.add({1000, 1500, 1500, 1000});
+  REQUIRE(clock.at(1500));
+  CHECK(clock.at(1500)->least == 499);
+  CHECK(clock.at(1500)->most == 501);
+}
+
+TEST_CASE("of exchanges that can be true together none is forgotten, however little they share") {
+  const RemoteClock remote{0};
+  ClockOffset clock;
+  clock.add(remote.exchange(0, 100, 100));
+  // Both say at most what they share: 102, with what 1 us of drift adds to the first.
+  clock.add({1000, 1301, 1301, 1200});
+  const auto offset = clock.at(1301);
+  REQUIRE(offset);
+  CHECK(offset->most <= 102);
+  CHECK(clock.to_controller({100, 100}));  // no jump
+  clock.add({2000, 2400, 2400, 2100});
+  CHECK_FALSE(clock.to_controller({100, 100}));  // from before what cannot be true with it
+  CHECK(clock.at(2400)->least >= 298);
+}
+
+TEST_CASE("an exchange is remembered for a minute") {
+  ClockOffset clock;
+  clock.add(RemoteClock{0}.exchange(0, 1, 1));
+  clock.add(RemoteClock{0}.exchange(60 * second_us - 100'000 + 2, 50'000, 50'000));
+  CHECK(clock.at(0)->most <= 3);
+  clock.add(RemoteClock{0}.exchange(60 * second_us - 100'000 + 3, 50'000, 50'000));
+  CHECK(clock.at(0)->most > 50'000);
+}
+
 TEST_CASE("after a jump of a clock only what came later is known") {
   ClockOffset clock;
   clock.add(RemoteClock{0}.exchange(0, 100, 100));

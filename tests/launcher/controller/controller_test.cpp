@@ -59,5 +59,89 @@ TEST_CASE("outputs that had come to a controller that died are asked for by the 
   CHECK(errors == std::vector<std::string>{"", "the controller was restarted"});
 }
 
+// A job of n1 that has ended there while processes of it live on; `last`: what was journaled then.
+void leave_processes(RunningController& muster, const std::vector<Record>& last = {}) {
+  const JobId job{"j"};
+  const AttemptId attempt{0};
+  const NodeId node{"n1"};
+  std::vector<Record> records = {
+      {from_ms(1), Observation{a_job("j", "first")}},
+      {from_ms(2), Decision{AttemptPlaced{job, attempt, {node}, ""}}},
+      {from_ms(3), Decision{StagingBegun{job, attempt}}},
+      {from_ms(4), Decision{LaunchBegun{job, attempt, {}, "", false}}},
+      {from_ms(5), Decision{StopBegun{job, attempt, StopReason::canceled, "", {}, {}}}},
+      {from_ms(6), Observation{NodeClean{job, attempt, node, {}, {"python (pid 7)"}}}},
+      {from_ms(7), Decision{AttemptEnded{job, attempt, {}, {}}}},
+      {from_ms(8), Decision{JobEnded{job, JobEndState::canceled, 130, "canceled"}}}};
+  records.insert(records.end(), last.begin(), last.end());
+  JobRow row;
+  row.name = "j";
+  row.state = "Canceled";
+  row.ended_at = from_ms(8);
+  row.attempts = 1;
+  row.unclean = true;
+  REQUIRE(muster.store(Store::Mode::read_write)->append(records, {row}));
+}
+
+TEST_CASE("a node that holds processes of a job that is gone is reached as that job reached it") {
+  RunningController muster;
+  leave_processes(muster);
+  muster.start();
+  REQUIRE(muster.transport->asked.size() == 1);
+  CHECK(muster.transport->asked[0].address.id == NodeId{"n1"});
+  CHECK(muster.transport->asked[0].address.host == "first");
+  // And told once more to end them.
+  const auto wire = muster.transport->answer(0);
+  wire->say(Welcome{});
+  std::vector<StopAttempt> stops;
+  muster.run_until([&] {
+    for (const StopAttempt& stop : wire->take<StopAttempt>()) stops.push_back(stop);
+    return !stops.empty();
+  });
+  CHECK(stops[0].job == JobId{"j"});
+}
+
+TEST_CASE("of the ways to reach a node that a job was given the latest counts") {
+  RunningController muster;
+  ResumeRequested resume;
+  resume.job = {"j"};
+  resume.spec = a_job("j", "later").spec;
+  resume.target = a_job("j", "later").target;
+  leave_processes(muster, {{from_ms(9), Observation{resume}},
+                           {from_ms(10), Decision{JobEnded{{"j"}, JobEndState::failed, 1, ""}}}});
+  muster.start();
+  REQUIRE_FALSE(muster.transport->asked.empty());
+  CHECK(muster.transport->asked.back().address.host == "later");
+}
+
+TEST_CASE("nodes of an attempt that has ended are told to forget it, and then the job") {
+  RunningController muster;
+  muster.start();
+  REQUIRE(muster.submit("j"));
+  muster.run_until([&] { return !muster.transport->asked.empty(); });
+  const auto wire = muster.transport->answer(0);
+  Welcome welcome;
+  welcome.agent_id = "agent";
+  welcome.boot_id = "boot";
+  wire->say(welcome);
+  muster.run_until([&] { return !wire->take<CheckNode>().empty(); });
+  muster.controller->observe(CancelRequested{{"j"}, {}});
+  std::vector<std::string> told;
+  muster.run_until([&] {
+    for (auto frame = wire->written.next(); frame && *frame; frame = wire->written.next()) {
+      const auto message = decode_to_agent(std::move(**frame));
+      REQUIRE(message);
+      if (const auto* forget = std::get_if<ForgetAttempt>(&message->message)) {
+        told.push_back(forget->job.value + " " + std::to_string(forget->attempt.value));
+      }
+      if (const auto* forget = std::get_if<ForgetJob>(&message->message)) {
+        told.push_back("all of " + forget->job.value);
+      }
+    }
+    return told.size() >= 2;
+  });
+  CHECK(told == std::vector<std::string>{"j 0", "all of j"});
+}
+
 }  // namespace
 }  // namespace muster

@@ -17,6 +17,8 @@ struct FakeWire {
   Link::Handlers handlers;
   FrameReader written;
   bool is_closed = false;  // by the controller
+  bool reads = true;       // else what is written waits, until the test takes it off
+  std::size_t queued_bytes = 0;
 
   void say(const FromAgent& message, std::string_view payload = {}) {
     const std::string frame = encode(message, payload);
@@ -42,8 +44,9 @@ class FakeLink : public Link {
   void start(Handlers handlers) override { wire_->handlers = std::move(handlers); }
   void write(std::string bytes) override {
     wire_->written.feed(std::as_bytes(std::span(bytes.data(), bytes.size())));
+    if (!wire_->reads) wire_->queued_bytes += bytes.size();
   }
-  std::size_t queued_bytes() const override { return 0; }
+  std::size_t queued_bytes() const override { return wire_->queued_bytes; }
 
  private:
   std::shared_ptr<FakeWire> wire_;
@@ -60,10 +63,11 @@ class FakeTransport : public Transport {
                std::function<void(ConnectResult)> done) override {
     asked.push_back({node, std::move(done)});
   }
-  // The try with this number reaches its agent.
-  std::shared_ptr<FakeWire> answer(std::size_t number) {
+  // The try with this number reaches its agent; `how`: besides its link.
+  std::shared_ptr<FakeWire> answer(std::size_t number, Connected how = {}) {
     auto wire = std::make_shared<FakeWire>();
-    asked.at(number).done(Connected{std::make_unique<FakeLink>(wire), {}});
+    how.link = std::make_unique<FakeLink>(wire);
+    asked.at(number).done(std::move(how));
     return wire;
   }
 

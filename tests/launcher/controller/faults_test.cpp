@@ -86,6 +86,51 @@ TEST_CASE("faults are journaled with whose the node was, once however often they
   CHECK(seen.faults.front().check == "gpu.xid");
 }
 
+TEST_CASE("of a fault so much is kept as helps anybody, and of so many as a node can have") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  const Time now = agents.timers.wall_now();
+  const std::string much(1000, 'x');
+  NodeFault fault = a_fault("gpu.xid", now);
+  fault.device = fault.serial = fault.code = fault.what = much;
+  fault.evidence = {much, "b", "c", "d", "e"};
+  std::vector<NodeFault> faults(70, fault);
+  for (std::size_t i = 0; i < faults.size(); ++i) faults[i].id = std::to_string(i) + much;
+  wire->say(told(faults, now));
+  REQUIRE(agents.observed.size() == 1);
+  const auto& seen = std::get<NodeFaultsSeen>(agents.observed.front());
+  REQUIRE(seen.faults.size() == 64);
+  const NodeFault& kept = seen.faults.front();
+  CHECK(kept.check == "gpu.xid");
+  for (const std::string& text : {kept.id, kept.device, kept.serial, kept.code, kept.what}) {
+    CHECK(text.size() == 400);
+  }
+  const std::vector<std::string> evidence{std::string(400, 'x'), "b", "c"};
+  CHECK(kept.evidence == evidence);
+}
+
+TEST_CASE("what a person calls sound is mended up to that moment, and no fault of after it") {
+  Agents agents;
+  const auto wire = agents.connect(address_of("n1", "a"));
+  const Time now = agents.timers.wall_now();
+  const Time sound = now - Seconds{5};
+  agents.know(Observation{NodeFaultsSeen{{"n1"},
+                                         {a_fault("before", sound - Milliseconds{1}),
+                                          a_fault("just", sound),
+                                          a_fault("after", sound + Milliseconds{1})},
+                                         true}});
+  SECTION("nobody has said so") {}
+  SECTION("somebody has") { agents.state.nodes.at({"n1"}).sound_since = sound; }
+  // Their times are those that are known, to within what clocks are off.
+  wire->say(told({a_fault("before", sound), a_fault("just", sound), a_fault("after", sound)}, now));
+  const auto mended = wire->take<FaultsMended>();
+  std::vector<std::string> ids;
+  if (!mended.empty()) ids = mended.front().ids;
+  const bool has_said = agents.state.nodes.at({"n1"}).sound_since.has_value();
+  const std::vector<std::string> up_to_it{"id of before", "id of just"};
+  CHECK(ids == (has_said ? up_to_it : std::vector<std::string>{}));
+}
+
 TEST_CASE("an agent is told what was mended when the undrain is in the journal, and not before") {
   Agents agents;
   const auto wire = agents.connect(address_of("n1", "a"));

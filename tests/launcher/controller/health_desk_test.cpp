@@ -3,19 +3,17 @@
 #include "launcher/controller/health_desk.h"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/local/connect_pair.hpp>
 #include <csignal>
 #include <set>
 
 #include "launcher/controller/asio_timers.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/agents.h"
+#include "tests/launcher/controller/paired_client.h"
 
 using namespace muster;
 
 namespace {
-
-using Socket = boost::asio::local::stream_protocol::socket;
 
 struct Answer {
   NodeLooked looked;
@@ -48,20 +46,8 @@ struct Desk {
                   [this](const ComputeTarget& target, const NodeAddress& node) {
                     pool.await(node, target, "");
                   }};
-  Socket client{io};
-  std::shared_ptr<Session> session;
-  FrameReader reader;
-  bool is_over = false;
-
-  Desk() {
-    Socket server(io);
-    boost::asio::local::connect_pair(client, server);
-    client.non_blocking(true);
-    session = std::make_shared<Session>(
-        std::move(server), [](const std::shared_ptr<Session>&, ToController, std::string) {},
-        [this](const std::shared_ptr<Session>& gone) { desk.client_gone(gone); });
-    session->start();
-  }
+  PairedClient client{
+      io, [this](const std::shared_ptr<Session>& gone) { desk.client_gone(gone); }};
 
   void ask(const std::vector<std::string>& nodes, Milliseconds timeout = Milliseconds{60'000}) {
     LookAtNodes request;
@@ -70,7 +56,7 @@ struct Desk {
     meant.profile = "profile: site\n";
     for (const std::string& node : nodes) meant.target.nodes.push_back(address_of(node, node));
     request.nodes.push_back(meant);
-    desk.look(session, request);
+    desk.look(client.session, request);
   }
   static MeasureNodes measurement(const std::vector<std::string>& nodes) {
     MeasureNodes request;
@@ -96,26 +82,9 @@ struct Desk {
     return wire;
   }
   // What the client has got by now.
-  std::vector<Received<FromController>> messages() {
-    io.poll();
-    std::vector<Received<FromController>> all;
-    std::array<std::byte, 65536> buffer;
-    boost::system::error_code error;
-    while (const std::size_t count = client.read_some(boost::asio::buffer(buffer), error)) {
-      reader.feed(std::span(buffer).first(count));
-      io.poll();
-    }
-    is_over = error == boost::asio::error::eof;
-    for (auto frame = reader.next(); frame && *frame; frame = reader.next()) {
-      auto received = decode_from_controller(std::move(**frame));
-      REQUIRE(received);
-      all.push_back(std::move(*received));
-    }
-    return all;
-  }
   std::vector<Answer> answers() {
     std::vector<Answer> all;
-    for (auto& one : messages()) {
+    for (auto& one : client.messages()) {
       all.push_back({std::get<NodeLooked>(one.message), std::move(one.payload)});
     }
     return all;
@@ -161,14 +130,14 @@ TEST_CASE("a node that is not connected is reached, asked, and its words are han
   CHECK(first[0].looked.node == NodeId{"h1"});
   CHECK(first[0].looked.error.empty());
   CHECK(first[0].payload == "{\"a\":1}");
-  CHECK_FALSE(desk.is_over);
+  CHECK_FALSE(desk.client.is_over());
   desk.transport.asked[1].done(LinkFailure{LinkFailureKind::unreachable, "no route to h2"});
   const auto second = desk.answers();
   REQUIRE(second.size() == 1);
   CHECK(second[0].looked.error == "no route to h2");
   CHECK_FALSE(second[0].looked.is_reached);
   CHECK(first[0].looked.is_reached);
-  CHECK(desk.is_over);
+  CHECK(desk.client.is_over());
 }
 
 TEST_CASE(
@@ -203,7 +172,7 @@ TEST_CASE("a program that ends otherwise, a lost link and silence are told with 
   CHECK(errors["h1"] == "the checks ended with 90: muster: the profile is wrong");
   CHECK(errors["h2"] == "the link broke");
   CHECK(errors["h3"] == "no answer within 1 s: it is being connected");
-  CHECK(desk.is_over);
+  CHECK(desk.client.is_over());
 }
 
 TEST_CASE("a node that a job holds is not connected for this, and is said to be held") {
@@ -275,7 +244,7 @@ TEST_CASE("an idle node is measured, and what it says is handed on") {
   Desk desk;
   MeasureNodes request = Desk::measurement({"h1"});
   request.words = {"--only", "cpu"};
-  desk.desk.measure(desk.session, request);
+  desk.desk.measure(desk.client.session, request);
   const auto wire = desk.reach(0);
   const auto asked = desk.asked_of<MeasureNode>(*wire);
   CHECK_FALSE(asked.is_probe);
@@ -287,12 +256,12 @@ TEST_CASE("an idle node is measured, and what it says is handed on") {
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].looked.error.empty());
   CHECK(answers[0].payload == "{}");
-  CHECK(desk.is_over);
+  CHECK(desk.client.is_over());
 }
 
 TEST_CASE("a node that is not idle gives its own reason, an agent that refuses another one") {
   Desk desk;
-  desk.desk.measure(desk.session, Desk::measurement({"h1", "h2"}));
+  desk.desk.measure(desk.client.session, Desk::measurement({"h1", "h2"}));
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
   const std::string id = desk.asked_of<MeasureNode>(*one).id;
@@ -312,7 +281,7 @@ TEST_CASE("a node that is not idle gives its own reason, an agent that refuses a
 
 TEST_CASE("a measurement that could not be started is told apart from one that failed") {
   Desk desk;
-  desk.desk.measure(desk.session, Desk::probes({"h1", "h2", "h3"}));
+  desk.desk.measure(desk.client.session, Desk::probes({"h1", "h2", "h3"}));
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
   one->say(ended_with(desk.asked_of<MeasureNode>(*one).id, 127));
@@ -333,19 +302,19 @@ TEST_CASE("a node that a job holds is neither reached nor measured") {
   Desk desk;
   desk.hold("h1");
   desk.hold("h2");
-  desk.desk.measure(desk.session, Desk::measurement({"h1", "h2"}));
+  desk.desk.measure(desk.client.session, Desk::measurement({"h1", "h2"}));
   CHECK(desk.transport.asked.empty());
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 2);
   CHECK(answers[0].looked.error == "job job holds it");
   CHECK(answers[0].looked.is_reached);
   CHECK(answers[0].looked.is_void);
-  CHECK(desk.is_over);
+  CHECK(desk.client.is_over());
 }
 
 TEST_CASE("a job that got the node before it was reached keeps it from being measured") {
   Desk desk;
-  desk.desk.measure(desk.session, Desk::measurement({"h1"}));
+  desk.desk.measure(desk.client.session, Desk::measurement({"h1"}));
   desk.hold("h1");
   const auto wire = desk.reach(0);
   CHECK(wire->take<MeasureNode>().empty());
@@ -356,19 +325,19 @@ TEST_CASE("a job that got the node before it was reached keeps it from being mea
 
 TEST_CASE("an agent of before there were measurements is not asked for one, and that is said") {
   Desk desk;
-  desk.desk.measure(desk.session, Desk::measurement({"h1"}));
+  desk.desk.measure(desk.client.session, Desk::measurement({"h1"}));
   const auto wire = desk.reach(0, false);
   CHECK(wire->take<MeasureNode>().empty());
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].looked.error == "its agent is of an older muster, which does not measure");
   CHECK(answers[0].looked.is_void);
-  CHECK(desk.is_over);
+  CHECK(desk.client.is_over());
 }
 
 TEST_CASE("a measurement that a beginning job ended is not begun again") {
   Desk desk;
-  desk.desk.measure(desk.session, Desk::measurement({"h1"}));
+  desk.desk.measure(desk.client.session, Desk::measurement({"h1"}));
   const auto wire = desk.reach(0);
   const std::string id = desk.asked_of<MeasureNode>(*wire).id;
   desk.hold("h1");
@@ -382,7 +351,7 @@ TEST_CASE("a measurement that a beginning job ended is not begun again") {
 
 TEST_CASE("a probe that was killed, or ended while a job had its node, says nothing of the node") {
   Desk desk;
-  desk.desk.measure(desk.session, Desk::probes({"h1", "h2", "h3", "h4"}));
+  desk.desk.measure(desk.client.session, Desk::probes({"h1", "h2", "h3", "h4"}));
   std::vector<std::shared_ptr<FakeWire>> wires;
   for (std::size_t i = 0; i < 4; ++i) wires.push_back(desk.reach(i));
   const auto end = [&](std::size_t i, int code, int signal) {
@@ -404,7 +373,7 @@ TEST_CASE("probes have the words and the token of their run, and are told apart 
   Desk desk;
   MeasureNodes request = Desk::probes({"h1", "h2"});
   request.probes.push_back({NodeId{"h1"}, {"tcp-connect", "h2"}, Milliseconds{60'000}});
-  desk.desk.measure(desk.session, request);
+  desk.desk.measure(desk.client.session, request);
   REQUIRE(desk.transport.asked.size() == 2);
   const auto one = desk.reach(0);
   desk.reach(1);
@@ -420,14 +389,14 @@ TEST_CASE("probes have the words and the token of their run, and are told apart 
   REQUIRE(answers.size() == 1);
   CHECK(answers[0].looked.place == 2);
   CHECK(answers[0].payload == "tcp_gbps - 9\n");
-  CHECK_FALSE(desk.is_over);
+  CHECK_FALSE(desk.client.is_over());
 }
 
 TEST_CASE("what a probe said before it was killed or failed is handed on with the reason") {
   Desk desk;
   MeasureNodes request = Desk::probes({"h1", "h2"});
   request.probes[0].limit = Milliseconds{30};
-  desk.desk.measure(desk.session, request);
+  desk.desk.measure(desk.client.session, request);
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
   const std::string late = desk.asked_of<MeasureNode>(*one).id;
@@ -453,7 +422,7 @@ TEST_CASE("a probe's limit counts from its start, not from when its node was loo
   Desk desk;
   MeasureNodes request = Desk::probes({"h1"});
   request.timeout = Milliseconds{30};
-  desk.desk.measure(desk.session, request);
+  desk.desk.measure(desk.client.session, request);
   const auto wire = desk.reach(0);
   const std::string id = desk.asked_of<MeasureNode>(*wire).id;
   desk.io.run_for(std::chrono::milliseconds(60));
@@ -466,9 +435,9 @@ TEST_CASE("probes of nodes that are not meant are refused as a whole") {
   Desk desk;
   MeasureNodes request = Desk::probes({"h1"});
   request.probes.push_back({NodeId{"h9"}, {"cpu"}, Milliseconds{60'000}});
-  desk.desk.measure(desk.session, request);
+  desk.desk.measure(desk.client.session, request);
   CHECK(desk.transport.asked.empty());
-  const auto said = desk.messages();
+  const auto said = desk.client.messages();
   REQUIRE(said.size() == 1);
   CHECK(std::get<Refused>(said[0].message).message == "a probe of h9, not meant");
 }
@@ -506,11 +475,11 @@ TEST_CASE("answers that are larger together than a client's queue all come to on
     wire->say(ended_with(asked.id, 0));
   }
   std::size_t whole = 0;
-  for (int turn = 0; turn < 400 && !desk.is_over; ++turn) {
+  for (int turn = 0; turn < 400 && !desk.client.is_over(); ++turn) {
     for (const Answer& answer : desk.answers()) whole += answer.payload == much ? 1 : 0;
   }
   CHECK(whole == nodes.size());
-  CHECK(desk.is_over);
+  CHECK(desk.client.is_over());
 }
 
 TEST_CASE("while much waits for a client that does not read, no more nodes are asked for it") {
@@ -535,11 +504,11 @@ TEST_CASE("while much waits for a client that does not read, no more nodes are a
   CHECK(asked < nodes.size());
   CHECK(asked > 20);
   std::size_t whole = 0;
-  for (int turn = 0; turn < 400 && !desk.is_over; ++turn) {
+  for (int turn = 0; turn < 400 && !desk.client.is_over(); ++turn) {
     for (const Answer& answer : desk.answers()) whole += answer.payload == much ? 1 : 0;
     for (const auto& wire : wires) answer_what_is_asked(*wire);
   }
   CHECK(asked == nodes.size());
   CHECK(whole == nodes.size());
-  CHECK(desk.is_over);
+  CHECK(desk.client.is_over());
 }

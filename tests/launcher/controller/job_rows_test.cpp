@@ -16,10 +16,10 @@ class Fold {
     rows_.note(record, state_);
   }
   const JobRow& row() {
-    const JobRow* found = rows_.find({"train"});
-    REQUIRE(found);
-    return *found;
+    REQUIRE(has_row());
+    return *rows_.find({"train"});
   }
+  bool has_row() const { return rows_.find({"train"}) != nullptr; }
 
  private:
   State state_;
@@ -69,6 +69,33 @@ TEST_CASE("a node that takes another's place is in the row") {
   fold.see(Decision{AttemptPlaced{{"train"}, AttemptId{0}, {{"n1"}, {"n2"}}, "free", {}}});
   fold.see(Decision{NodeReplaced{{"train"}, AttemptId{0}, {"n2"}, {"n3"}, "ill"}});
   CHECK(fold.row().nodes == "n1,n3");
+}
+
+TEST_CASE("a row has the job's tags as JSON, also where there are none") {
+  Fold fold;
+  JobSubmitted submitted = a_submission();
+  submitted.spec.tags = {{"team", "vision"}};
+  fold.see(Observation{submitted});
+  CHECK(fold.row().tags == R"({"team":"vision"})");
+  Fold other;
+  other.see(Observation{a_submission()});
+  CHECK(other.row().tags == "{}");
+}
+
+TEST_CASE("only a job that has not ended has a row here; a resumed one has it again") {
+  Fold fold;
+  CHECK_FALSE(fold.has_row());
+  fold.see(Observation{a_submission()});
+  CHECK(fold.has_row());
+  fold.see(Decision{JobEnded{{"train"}, JobEndState::canceled, 130, "canceled"}});
+  CHECK_FALSE(fold.has_row());
+  ResumeRequested resume;
+  resume.job = {"train"};
+  resume.spec = a_submission().spec;
+  resume.target = a_submission().target;
+  fold.see(Observation{resume});
+  CHECK(fold.row().reason.empty());
+  CHECK_FALSE(fold.row().exit_code);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "launcher/controller/relay.h"
 
 #include "tests/launcher/controller/agents.h"
+#include "tests/launcher/controller/paired_client.h"
 
 namespace muster {
 namespace {
@@ -34,6 +35,36 @@ struct MpiJob {
   Agents agents;
   Relay relay{agents.pool};
   std::vector<std::shared_ptr<FakeWire>> wires;
+};
+
+// A job with a rank on each of n1 and n2, of which n1 is connected, and a client.
+struct ExecDesk {
+  ExecDesk() {
+    JobSubmitted job = a_job("j", "a");
+    job.spec.distribution = {DistributionType::pytorch, 1, 0, 0};
+    agents.know(Observation{job});
+    agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}, {"n2"}}, ""}});
+    agents.know(Observation{a_job("waits", "a")});
+    wire = agents.connect(address_of("n1", "a"));
+  }
+  void ask(std::optional<RankId> rank, const std::string& job = "j") {
+    relay.exec(agents.state, client.session, {{job}, rank, {"ls", "-l"}});
+  }
+  // What the client is told in place of an answer; empty: nothing.
+  std::string refused() {
+    const auto all = client.take<Refused>();
+    return all.empty() ? "" : all.front().message;
+  }
+  // The id of the one command that n1 is asked to begin.
+  std::string begun() {
+    const auto asked = wire->take<ExecStart>();
+    REQUIRE(asked.size() == 1);
+    return asked.front().id;
+  }
+  Agents agents;
+  Relay relay{agents.pool};
+  PairedClient client{agents.io, [this](const auto& gone) { relay.client_gone(gone); }};
+  std::shared_ptr<FakeWire> wire;
 };
 
 }  // namespace
@@ -87,6 +118,122 @@ TEST_CASE("the controller passes on no command but mpirun's daemon") {
     job.ask("n1", "n2", command);
     CHECK_THAT(job.refused(0), ContainsSubstring("only mpirun's daemon"));
     CHECK(job.started(1).empty());
+  }
+}
+
+TEST_CASE("a daemon whose node was away is asked for again when it is back, until it has ended") {
+  MpiJob job;
+  job.ask("n1", "n2");
+  const auto first = job.started(1);
+  REQUIRE(first.size() == 1);
+  job.relay.node_up({"n3"});
+  CHECK(job.started(2).empty());
+  job.relay.node_up({"n2"});
+  const auto again = job.started(1);
+  REQUIRE(again.size() == 1);
+  CHECK(again[0].ticket == first[0].ticket);
+  job.relay.remote_start_ended({"n2"}, {first[0].ticket, ExitStatus{0, 0}, ""});
+  job.relay.node_up({"n2"});
+  CHECK(job.started(1).empty());
+}
+
+TEST_CASE("a command goes to the node of its rank, by default of rank 0, and to no other") {
+  ExecDesk desk;
+  desk.ask(std::nullopt);
+  const auto asked = desk.wire->take<ExecStart>();
+  REQUIRE(asked.size() == 1);
+  CHECK(asked[0].job == JobId{"j"});
+  CHECK(asked[0].attempt == AttemptId{0});
+  CHECK(asked[0].rank == RankId{0});
+  CHECK(asked[0].argv == std::vector<std::string>{"ls", "-l"});
+  const auto accepted = desk.client.take<Accepted>();
+  REQUIRE(accepted.size() == 1);
+  CHECK(accepted[0].note == "n1");
+  CHECK_FALSE(desk.client.is_over());
+  const auto other = desk.agents.connect(address_of("n2", "b"));
+  desk.ask(RankId{1});
+  CHECK(other->take<ExecStart>().at(0).rank == RankId{1});
+  CHECK(desk.wire->take<ExecStart>().empty());
+}
+
+TEST_CASE("a command for a rank that is not there, or cannot be reached, is refused") {
+  ExecDesk desk;
+  SECTION("a job that nobody knows") {
+    desk.ask(RankId{0}, "unknown");
+    CHECK_THAT(desk.refused(), ContainsSubstring("job unknown is not running"));
+  }
+  SECTION("a job that has no ranks yet") {
+    desk.ask(RankId{0}, "waits");
+    CHECK_THAT(desk.refused(), ContainsSubstring("job waits is not running"));
+  }
+  SECTION("more than it has") {
+    desk.ask(RankId{2});
+    CHECK(desk.refused() == "job j has ranks 0 to 1, not 2");
+  }
+  SECTION("less than any") {
+    desk.ask(RankId{-1});
+    CHECK(desk.refused() == "job j has ranks 0 to 1, not -1");
+  }
+  SECTION("a node that is not connected") {
+    desk.ask(RankId{1});
+    CHECK(desk.refused() == "node n2 is not connected");
+  }
+  SECTION("a node that has left") {
+    auto& phase = desk.agents.state.jobs.at({"j"}).phase;
+    std::get<Active>(phase).attempt.nodes[0].released = true;
+    desk.ask(RankId{0});
+    CHECK(desk.refused() == "rank 0 of job j runs no more: it left with node n1");
+  }
+  CHECK(desk.client.is_over());
+  CHECK(desk.wire->take<ExecStart>().empty());
+}
+
+TEST_CASE("bytes of a command go both ways, between its client and its node alone") {
+  ExecDesk desk;
+  desk.ask(RankId{0});
+  const std::string id = desk.begun();
+  desk.client.messages();
+  PairedClient stranger(desk.agents.io);
+  desk.relay.input(stranger.session, "not ours");
+  CHECK(desk.wire->take<ExecInput>().empty());
+  desk.relay.input(desk.client.session, "yes\n");
+  CHECK(desk.wire->take<ExecInput>().at(0).id == id);
+
+  desk.relay.output({"n2"}, {id, false}, "forged");
+  desk.relay.output({"n1"}, {"e99", false}, "of another");
+  desk.relay.output({"n1"}, {id, true}, "some words");
+  const auto said = desk.client.messages();
+  REQUIRE(said.size() == 1);
+  CHECK(std::get<ExecOutput>(said[0].message).is_stderr);
+  CHECK(said[0].payload == "some words");
+
+  desk.relay.ended({"n2"}, {id, ExitStatus{9, 0}, ""});
+  CHECK(desk.client.take<ExecEnded>().empty());
+  desk.relay.ended({"n1"}, {id, ExitStatus{3, 0}, ""});
+  const auto ended = desk.client.take<ExecEnded>();
+  REQUIRE(ended.size() == 1);
+  CHECK(ended[0].status.code == 3);
+  CHECK(desk.client.is_over());
+}
+
+TEST_CASE("a side of a command that goes away ends it for the other side") {
+  ExecDesk desk;
+  desk.ask(RankId{0});
+  const std::string id = desk.begun();
+  SECTION("the client") {
+    desk.client.close();
+    desk.agents.io.poll();
+    const auto stopped = desk.wire->take<ExecStop>();
+    REQUIRE(stopped.size() == 1);
+    CHECK(stopped[0].id == id);
+  }
+  SECTION("the node") {
+    desk.relay.node_down({"n2"});
+    CHECK(desk.refused().empty());
+    desk.relay.node_down({"n1"});
+    CHECK(desk.refused() == "the connection to node n1 was lost");
+    CHECK(desk.client.is_over());
+    CHECK(desk.wire->take<ExecStop>().empty());
   }
 }
 

@@ -204,6 +204,20 @@ TEST_CASE("a controller says its build and how many jobs it has, and ends when i
   served.run_until([&served] { return served.ends_asked == 1; });
 }
 
+TEST_CASE("requests that come together are answered in order, and none after the last answer") {
+  Served served;
+  Client client(served);
+  client.send_bytes(encode(ToController{submission("j")}) + encode(ToController{submission("k")}));
+  CHECK(client.expect<Accepted>().job.value == "j");
+  CHECK(client.expect<Accepted>().job.value == "k");
+  CHECK_FALSE(client.next());
+  Client late(served);
+  late.send_bytes(encode(ToController{AskVersion{}}) + encode(ToController{submission("late")}));
+  CHECK(late.expect<VersionAnswer>().live_jobs == 2);
+  CHECK_FALSE(late.next());
+  CHECK_FALSE(row_of(served, "late"));
+}
+
 TEST_CASE("a client that talks nonsense is refused or dropped, and the next one is served") {
   Served served;
   {

@@ -1,5 +1,5 @@
-// The controller's loop with the real store, a disk that fails when told to, and agents that never
-// answer.
+// The controller's loop with the real store, a disk that fails when told to, and agents that answer
+// what the test says.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -41,6 +41,7 @@ struct RunningController {
   boost::asio::io_context io;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> lives{io.get_executor()};
   AsioTimers timers{io};
+  FakeTransport* transport = nullptr;  // the controller's
   std::unique_ptr<Controller> controller;
 
   std::unique_ptr<Store> store(Store::Mode mode) const {
@@ -50,10 +51,12 @@ struct RunningController {
     ControllerSettings settings;
     settings.home = Home{scratch.path()};
     settings.idle_limit = Seconds{0};
+    auto fake = std::make_unique<FakeTransport>();
+    transport = fake.get();
     controller = std::make_unique<Controller>(
         timers, settings,
         std::make_unique<FailingJournal>(store(Store::Mode::read_write), disk_fails),
-        std::make_unique<FakeTransport>(),
+        std::move(fake),
         Controller::Process{[] { return false; }, [this] { ++ends_asked; }});
     REQUIRE(controller->start());
     io.poll();

@@ -1,8 +1,7 @@
 #include "launcher/controller/stall_watchers.h"
 
-#include <map>
-
 #include "tests/catch.h"
+#include "tests/launcher/controller/hand_timers.h"
 
 using namespace muster;
 
@@ -10,43 +9,6 @@ namespace {
 
 const JobId job{"train"};
 const NodeId h1{"h1"}, h2{"h2"};
-
-// Time that the test moves.
-class HandTimers : public Timers {
- public:
-  SteadyTime now() const override { return SteadyTime{at_}; }
-  Time wall_now() const override { return from_ms(at_.count()); }
-  RawTime raw_now() const override { return RawTime{at_.count() * 1000}; }
-  std::unique_ptr<Alarm> after(Milliseconds delay, std::function<void()> call) override {
-    const auto key = std::pair{at_ + delay, next_++};
-    due_[key] = std::move(call);
-    return std::make_unique<Entry>(*this, key);
-  }
-  void post(std::function<void()> call) override { call(); }
-  bool is_idle() const { return due_.empty(); }
-  void pass(Milliseconds duration) {
-    const Milliseconds end = at_ + duration;
-    while (!due_.empty() && due_.begin()->first.first <= end) {
-      at_ = due_.begin()->first.first;
-      const auto call = std::move(due_.begin()->second);
-      due_.erase(due_.begin());
-      call();
-    }
-    at_ = end;
-  }
-
- private:
-  using Key = std::pair<Milliseconds, int>;
-  struct Entry : Alarm {
-    Entry(HandTimers& of, Key which) : timers(of), key(which) {}
-    ~Entry() override { timers.due_.erase(key); }
-    HandTimers& timers;
-    Key key;
-  };
-  Milliseconds at_{1'000'000};
-  int next_ = 0;
-  std::map<Key, std::function<void()>> due_;
-};
 
 // Two nodes with two ranks each, which step once a second.
 struct Cluster {
@@ -77,7 +39,7 @@ struct Cluster {
     stalls.node_up(h2);
     stalls.follow();
   }
-  void say(const NodeId& node, const FromAgent& message) { stalls.take(node, message); }
+  bool say(const NodeId& node, const FromAgent& message) { return stalls.take(node, message); }
   void run(int steps) {
     for (int i = 0; i < steps; ++i) {
       timers.pass(Seconds{1});
@@ -127,6 +89,61 @@ TEST_CASE("a node speaks of its own ranks only") {
   cluster.stop(99, h1);
   cluster.run(5);
   CHECK(cluster.told.empty());
+}
+
+TEST_CASE("what is said of a job or an attempt that is not, or has no ranks yet, is nobody's") {
+  Cluster cluster;
+  cluster.run(20);
+  for (const auto& [about, attempt] : {std::pair{JobId{"unknown"}, 0}, std::pair{job, 7}}) {
+    cluster.say(h2, RankActivity{about, {attempt}, {{RankId{2}, Doing::stopped, 500, "7"}}, true});
+    cluster.say(h2, Progress{about, {attempt}, RankId{2}, 99, {}, {}});
+  }
+  std::get<Active>(cluster.state.jobs[job].phase).attempt.launched = false;
+  cluster.stalls.attempt_over(job);
+  cluster.stop(2, h2);
+  cluster.timers.pass(Seconds{60});
+  CHECK(cluster.told.empty());
+}
+
+TEST_CASE("what ranks do is for the watch alone, of what else they say others hear as well") {
+  Cluster cluster;
+  CHECK(cluster.say(h1, RankActivity{job, {}, {}, {}}));
+  CHECK(cluster.say(h1, RanksLookedAt{job, {}, {}}));
+  CHECK_FALSE(cluster.say(h1, Progress{job, {}, RankId{0}, 1, {}, {}}));
+  CHECK_FALSE(cluster.say(h1, RankOutput{job, {}, RankId{0}, 0}));
+  RankEnded ended;
+  ended.job = job;
+  CHECK_FALSE(cluster.say(h1, ended));
+  CHECK_FALSE(cluster.say(h1, Welcome{}));
+}
+
+TEST_CASE("where output is what is waited for, that of the ranks themselves counts") {
+  HangSettings by_output;
+  by_output.watch = HangWatch::output;
+  by_output.timeout = by_output.first_step = Seconds{30};
+  const auto told_while_printing = [&by_output](const NodeId& node) {
+    Cluster cluster(by_output);
+    cluster.run(20);
+    for (int i = 0; i < 120; ++i) {
+      cluster.timers.pass(Seconds{1});
+      cluster.say(node, RankOutput{job, {}, RankId{2}, 0});
+    }
+    return cluster.told.size();
+  };
+  CHECK(told_while_printing(h2) == 0);
+  CHECK(told_while_printing(h1) > 0);  // not its rank
+}
+
+TEST_CASE("a rank that has ended holds up nobody") {
+  Cluster cluster;
+  cluster.run(20);
+  RankEnded ended;
+  ended.job = job;
+  ended.rank = RankId{2};
+  cluster.say(h2, ended);
+  cluster.stop(2, h2);
+  cluster.timers.pass(Seconds{3});
+  for (const StallSeen& seen : cluster.told) CHECK(seen.rank != RankId{2});
 }
 
 TEST_CASE("of ranks that wait to be members nothing is expected, nor that their node is heard") {

@@ -295,6 +295,55 @@ TEST_CASE("jobs are filtered and come newest first") {
   CHECK(store->jobs(filter)->size() == 1);
 }
 
+TEST_CASE("of all that jobs are asked for by, each leaves out the others") {
+  Scratch scratch;
+  auto store = open_store(scratch, Store::Mode::read_write);
+  JobRow odd = a_row("odd", 20);
+  odd.state = "Completed";
+  odd.experiment = "sweep";
+  odd.user = "ann";
+  odd.compute = "farm";
+  odd.nodes = "h07";
+  odd.tags = R"({"team":"speech","rush":"yes"})";
+  odd.ended_at = from_ms(30);
+  REQUIRE(store->append({}, {a_row("a", 10), odd, a_row("b", 15)}));
+  const auto names = [&](const JobFilter& filter) {
+    std::string all;
+    const auto rows = store->jobs(filter);
+    REQUIRE(rows);
+    for (const JobRow& row : *rows) all += row.name + " ";
+    return all;
+  };
+  const auto with = [](auto member, const auto& value) {
+    JobFilter filter;
+    filter.*member = value;
+    return filter;
+  };
+  using Text = std::string;
+  CHECK(names({}) == "odd b a ");
+  CHECK(names(with(&JobFilter::state, Text("completed"))) == "odd ");
+  CHECK(names(with(&JobFilter::experiment, Text("Sweep"))) == "odd ");
+  CHECK(names(with(&JobFilter::user, Text("ann"))) == "odd ");
+  CHECK(names(with(&JobFilter::compute, Text("farm"))) == "odd ");
+  CHECK(names(with(&JobFilter::node, Text("h02"))) == "b a ");
+  CHECK(names(with(&JobFilter::node, Text("h0"))).empty());
+  CHECK(names(with(&JobFilter::tag, Text("rush"))) == "odd ");
+  CHECK(names(with(&JobFilter::tag, Text("team"))) == "odd b a ");
+  CHECK(names(with(&JobFilter::tag, Text("team=speech"))) == "odd ");
+  CHECK(names(with(&JobFilter::tag, Text("rush=no"))).empty());
+  CHECK(names(with(&JobFilter::since, from_ms(15))) == "odd b ");
+  CHECK(names(with(&JobFilter::limit, 2)) == "odd b ");
+  JobFilter both = with(&JobFilter::tag, Text("team=vision"));
+  both.node = "h01";
+  both.state = "Running";
+  CHECK(names(both) == "b a ");
+
+  REQUIRE(store->set_archived({"odd"}, true));
+  CHECK(names({}) == "b a ");
+  CHECK(names(with(&JobFilter::archived, true)) == "odd ");
+  CHECK(names(with(&JobFilter::include_archived, true)) == "odd b a ");
+}
+
 TEST_CASE("a prefix finds its jobs without wildcards") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);

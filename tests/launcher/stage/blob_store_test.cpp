@@ -29,6 +29,19 @@ TEST_CASE("a blob lies under the SHA-256 of its bytes and cannot be written to")
   CHECK(unfinished(folder).empty());
 }
 
+TEST_CASE("a store is made with the folders around it, and is its owner's alone") {
+  Folder folder;
+  REQUIRE(BlobStore::open(folder / "home/muster/blobs"));
+  CHECK(folder.list() ==
+        std::set<std::string>{"home/", "home/muster/", "home/muster/blobs/",
+                              "home/muster/blobs/tmp/"});
+  CHECK(folder.mode("home/muster/blobs") == 0700);
+  folder.write("file", "in the way");
+  const auto refused = BlobStore::open(folder / "file/blobs");
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("cannot create '"));
+}
+
 TEST_CASE("a file of any size is stored whole") {
   Folder folder;
   const BlobStore store = store_in(folder);

@@ -186,6 +186,47 @@ TEST_CASE("a file of one node and a directory of another both survive") {
   CHECK(sink.problems().size() == 2);
 }
 
+TEST_CASE("directories come with their modes, are the owner's, and count among what is in place") {
+  Folder folder;
+  FileSink sink = sink_in(folder);
+  REQUIRE(sink.accept(0, a_directory("outputs"), 0, "", true));
+  REQUIRE(sink.accept(0, a_directory("outputs/closed", 0), 0, "", true));
+  REQUIRE(sink.accept(0, a_directory("outputs/closed/deep", 0750), 0, "", true));
+  REQUIRE(sink.accept(0, a_directory("outputs/odd", 04777), 0, "", true));
+  REQUIRE(send(sink, 0, "outputs/closed/deep/f", "x"));
+  REQUIRE(sink.accept(0, a_link("outputs/l", "odd"), 0, "", true));
+  REQUIRE(sink.finish());
+  CHECK(folder.mode("job/outputs/closed") == 0700);
+  CHECK(folder.mode("job/outputs/closed/deep") == 0750);
+  CHECK(folder.mode("job/outputs/odd") == 0777);
+  CHECK(folder.read("job/outputs/closed/deep/f") == "x");
+  const SettledFiles expected{{"outputs", "directory"},
+                              {"outputs/closed", "directory"},
+                              {"outputs/closed/deep", "directory"},
+                              {"outputs/closed/deep/f", "file " + content_hash_of("x")},
+                              {"outputs/l", "link to odd"},
+                              {"outputs/odd", "directory"}};
+  CHECK(sink.settled() == expected);
+  CHECK(sink.problems().empty());
+}
+
+TEST_CASE("a directory that cannot be made is an error, and the rest is in place all the same") {
+  Folder folder;
+  folder.directory("outside");
+  folder.link("job/outputs/d", (folder / "outside").string());
+  FileSink sink = sink_in(folder);
+  REQUIRE(sink.accept(1, a_directory("outputs/d"), 0, "", true));
+  REQUIRE(send(sink, 1, "outputs/d/f", "of node 1"));
+  folder.link("job/outputs/e.node1", (folder / "outside").string());
+  folder.write("job/outputs/e", "a file");
+  REQUIRE(sink.accept(1, a_directory("outputs/e"), 0, "", true));
+  REQUIRE(send(sink, 1, "outputs/z", "fine"));
+  CHECK_FALSE(sink.finish());
+  CHECK(folder.read("job/outputs/d.node1/f") == "of node 1");  // beside the link
+  CHECK(folder.read("job/outputs/z") == "fine");
+  CHECK(folder.list("outside").empty());
+}
+
 TEST_CASE("what a crashed collection left is cleared away") {
   Folder folder;
   folder.write("job/.incoming/17", "left");

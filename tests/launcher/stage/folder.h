@@ -1,4 +1,5 @@
-// A temporary directory of a test: files by short calls, gone at the end.
+// A temporary directory of a test: files by short calls, gone at the end. And a user who may not do
+// everything.
 #pragma once
 
 #include <sys/stat.h>
@@ -65,6 +66,25 @@ class Folder {
 
  private:
   std::filesystem::path path_;
+};
+
+// Root may read and remove everything; this scope may not.
+class AsNobody {
+ public:
+  explicit AsNobody(const Folder& folder) {
+    if (::geteuid() != 0) return;
+    (void)::chown(folder.path().c_str(), nobody, nobody);
+    changed_ = ::seteuid(nobody) == 0;
+  }
+  ~AsNobody() {
+    if (changed_) (void)::seteuid(0);
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+
+ private:
+  static constexpr uid_t nobody = 65534;
+  bool changed_ = false;
 };
 
 }  // namespace muster

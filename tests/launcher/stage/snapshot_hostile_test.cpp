@@ -16,23 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 using Paths = std::vector<std::string>;
 
-// Root may read everything; this scope may not.
-class AsNobody {
- public:
-  explicit AsNobody(const Folder& folder) {
-    if (::geteuid() != 0) return;
-    (void)::chown(folder.path().c_str(), nobody, nobody);
-    changed_ = ::seteuid(nobody) == 0;
-  }
-  ~AsNobody() {
-    if (changed_) (void)::seteuid(0);
-  }
-
- private:
-  static constexpr uid_t nobody = 65534;
-  bool changed_ = false;
-};
-
 }  // namespace
 
 TEST_CASE("links inside the tree stay links, dangling and circular ones too") {

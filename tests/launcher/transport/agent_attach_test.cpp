@@ -21,6 +21,8 @@ struct FakeHost {
   std::string agent_says = "MUSTER-ATTACHED\n";
   int copies = 0;
   std::string copied = {};
+  std::vector<std::string> push_says = {"MUSTER-PUSHED\n"};
+  std::string push_complains = {};
 };
 
 class FakeProcess final : public RemoteProcess {
@@ -39,7 +41,8 @@ class FakeProcess final : public RemoteProcess {
     later([this] {
       ++host_.copies;
       host_.has_muster = !host_.copies_vanish;
-      print("MUSTER-PUSHED\n");
+      for (const std::string& part : host_.push_says) print(part);
+      if (auto handlers = handlers_) handlers->on_stderr(host_.push_complains);
       exit(0);
     });
   }
@@ -149,6 +152,26 @@ TEST_CASE("a missing binary is copied once and then run") {
   CHECK(std::holds_alternative<Attached>(scene.attach(host)));
   CHECK(host.copies == 1);
   CHECK(host.copied == read_text(scene.launch.binary));
+}
+
+TEST_CASE("a copy is known to be in place whatever start files print before that, and how much") {
+  Scene scene;
+  FakeHost host{scene.io, ""};
+  host.push_says = {"Welcome!\n"};
+  for (int i = 0; i < 30; ++i) host.push_says.push_back(std::string(4096, 'y'));
+  host.push_says.insert(host.push_says.end(), {"\nMUSTER-PU", "SHED\n", "bye\n"});
+  CHECK(std::holds_alternative<Attached>(scene.attach(host)));
+  CHECK(host.copies == 1);
+}
+
+TEST_CASE("a copy that does not say that it is in place has failed, with the node's reason") {
+  Scene scene;
+  FakeHost host{scene.io, ""};
+  host.push_says = {"MUSTER-PUSHE\n"};
+  host.push_complains = "cat: write error: No space left on device\n";
+  const auto result = scene.attach(host);
+  CHECK_THAT(failure_of(result), ContainsSubstring("No space left on device"));
+  CHECK(std::get<LinkFailure>(result).kind == LinkFailureKind::disk_full);
 }
 
 TEST_CASE("a binary that is missing again after the copy is an error, not a loop") {

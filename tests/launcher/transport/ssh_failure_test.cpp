@@ -161,7 +161,15 @@ TEST_CASE("an ssh agent that says nothing holds up its own login for seconds, an
 TEST_CASE("a host is pinned at first sight and a changed key is never connected to") {
   if (!TestCluster::permitted()) return;
   OneHost one;
-  CHECK(message_of(one.connect()) == "connected");
+  const auto first = one.connect();
+  REQUIRE(message_of(first) == "connected");
+  CHECK_THAT(std::get<Connected>(first).first_contact,
+             ContainsSubstring("first contact with") && ContainsSubstring("SHA256:"));
+  const auto second = one.connect();
+  REQUIRE(message_of(second) == "connected");
+  CHECK(std::get<Connected>(second).first_contact.empty());
+  CHECK_THAT(std::get<Connected>(second).methods,
+             ContainsSubstring("ssh-ed25519") && ContainsSubstring("-ctr hmac-"));
   const SshSettings settings = one.cluster.settings();
   CHECK_THAT(read_text(settings.own_known_hosts), ContainsSubstring(one.node.host));
   one.cluster.verb("crash", 0);

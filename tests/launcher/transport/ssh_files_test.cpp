@@ -152,6 +152,46 @@ TEST_CASE("hashed entries of the user's file count, and changes to it are seen")
   CHECK(trusted(keys.check("n1", 22, key_b)));
 }
 
+TEST_CASE("a known_hosts file is read again when its time or its size has changed, and only then") {
+  namespace fs = std::filesystem;
+  Keys keys;
+  keys.user_says(line_for("n1", key_a));
+  const auto written = fs::last_write_time(keys.user);
+  KnownHostsFile file(keys.user);
+  CHECK(file.lines_about("n1").size() == 1);
+  const auto lines_after = [&](const std::string& text, fs::file_time_type time) {
+    keys.user_says(text);
+    fs::last_write_time(keys.user, time);
+    return file.lines_about("n1").size();
+  };
+  const std::string twice = line_for("n1", key_a) + line_for("n1", key_b);
+  CHECK(lines_after(twice, written) == 2);  // within one tick of the clock
+  const std::string none = line_for("n2", key_a) + line_for("n2", key_b);
+  REQUIRE(none.size() == twice.size());
+  CHECK(lines_after(none, written) == 2);
+  CHECK(lines_after(none, written + std::chrono::seconds(1)) == 0);
+  fs::remove(keys.user);
+  CHECK(file.lines_about("n2").empty());
+  CHECK(lines_after(twice, written) == 2);
+}
+
+TEST_CASE("lines that are appended count at once, beside those that somebody else wrote") {
+  Keys keys;
+  KnownHostsFile file(keys.own);
+  CHECK(file.lines_about("n1").empty());
+  REQUIRE(file.append("n1 ssh-ed25519 one"));
+  REQUIRE(file.append("n1 ssh-ed25519 two"));
+  REQUIRE(KnownHostsFile(keys.own).append("n1 ssh-ed25519 strange"));
+  REQUIRE(file.append("n1 ssh-ed25519 three"));
+  const auto lines = file.lines_about("n1");
+  REQUIRE(lines.size() == 4);
+  const char* expected[] = {"one", "two", "strange", "three"};
+  for (int i = 0; i < 4; ++i) {
+    CHECK(lines[static_cast<std::size_t>(i)].key == expected[i]);
+    CHECK(lines[static_cast<std::size_t>(i)].number == i + 1);
+  }
+}
+
 TEST_CASE("patterns, exceptions, revoked keys and authorities are read as ssh reads them") {
   Keys keys;
   keys.user_says(line_for("*.cluster,!bad.cluster", key_a) + line_for("n?", key_a) +
@@ -298,6 +338,38 @@ TEST_CASE("the ssh configuration fills in what the cluster file leaves open") {
   node.identity_file = "/k";
   CHECK(with_ssh_config(node, config).user == "other");
   CHECK(with_ssh_config(node, config).identity_file == "/k");
+}
+
+TEST_CASE("whoever came first enters first, and with it the limits that it brought") {
+  boost::asio::io_context io;
+  const auto gate = std::make_shared<HandshakeGate>(io);
+  std::string order;
+  std::vector<HandshakeGate::Pass> inside;
+  const auto enter = [&](const std::string& address, HandshakeGate::Limits limits, char name) {
+    gate->enter(address, limits, [&order, &inside, name](HandshakeGate::Pass pass) {
+      order += name;
+      inside.push_back(std::move(pass));
+    });
+  };
+  const auto leave = [&] {
+    inside.erase(inside.begin());
+    io.restart();
+    io.poll();
+  };
+  enter("x", {2, 1}, '1');
+  CHECK(order.empty());  // never from inside the call
+  enter("x", {2, 1}, '2');
+  enter("y", {1, 1}, '3');  // of a target that wants nobody beside it
+  enter("z", {2, 1}, '4');
+  enter("x", {2, 1}, '5');
+  io.poll();
+  CHECK(order == "14");
+  leave();
+  CHECK(order == "142");
+  leave();
+  CHECK(order == "142");
+  leave();
+  CHECK(order == "14235");  // the second beside the first, which it does not mind
 }
 
 TEST_CASE("the gate keeps to both limits and lets others pass a full address") {

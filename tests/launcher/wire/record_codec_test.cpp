@@ -233,6 +233,58 @@ TEST_CASE("every record of an attempt that changes its nodes has a kind that is 
   }
 }
 
+TEST_CASE("a job as people see it is JSON with a line for each setting") {
+  JobSpec spec;
+  spec.name = "brave_otter";
+  spec.command = "echo \xff";
+  const std::string text = encode_spec(spec);
+  CHECK_THAT(text, ContainsSubstring("\n  \"name\": \"brave_otter\""));
+  CHECK_THAT(text, ContainsSubstring("\n  \"command\": \"echo \xef\xbf\xbd\""));
+  CHECK(text.starts_with("{\n"));
+  CHECK(text.ends_with("\n}\n"));
+}
+
+TEST_CASE("tags are one JSON object, of whatever text") {
+  CHECK(encode_tags({}) == "{}");
+  CHECK(encode_tags({{"team", "vision"}, {"a \"b\"", ""}}) ==
+        R"({"a \"b\"":"","team":"vision"})");
+  CHECK_THAT(encode_tags({{"k", "\xff"}}), ContainsSubstring("\"k\""));
+}
+
+TEST_CASE("what an older muster kept as text of a job's settings leaves its other settings alone") {
+  const auto spec = [](const char* kind, const std::string& muster) {
+    const auto record = decode_record(kind, R"({"job":"a","spec":{"muster":)" + muster + "}}",
+                                      from_ms(1));
+    REQUIRE(record);
+    const auto& seen = std::get<Observation>(record->what);
+    if (const auto* submitted = std::get_if<JobSubmitted>(&seen)) return submitted->spec.muster;
+    return std::get<ResumeRequested>(seen).spec.muster;
+  };
+  for (const char* kind : {"job_submitted", "resume_requested"}) {
+    const auto old = spec(kind, R"({"other":{"hang.timeout":"1h","hang.first_step":"2h",)"
+                                R"("hang.watch":"output","health.run":"false"}})");
+    CHECK(old.hang.off);
+    CHECK(old.other == std::map<std::string, std::string>{{"health.run", "false"}});
+    CHECK_FALSE(spec(kind, R"({"other":{"hang.timeout":"auto"}})").hang.off);
+    CHECK_FALSE(spec(kind, "{}").hang.off);
+    CHECK(spec(kind, R"({"rules":[{"signal":9}]})").rules.at(0).signals == std::vector<int>{9});
+  }
+  CHECK_FALSE(decode_record("job_submitted", R"({"job":"a","spec":{"muster":{"other":7}}})",
+                            from_ms(1)));
+}
+
+TEST_CASE("an unknown field is named by its path, an absent value is none") {
+  const auto problem = [](const std::string& payload) {
+    const auto record = decode_record("node_faults_seen", payload, from_ms(1));
+    return record ? "" : record.error().message;
+  };
+  CHECK(problem(R"({"node":"h","moon":null})") == "");
+  CHECK_THAT(problem(R"({"node":"h","moon":0})"), ContainsSubstring("'moon'"));
+  CHECK_THAT(problem(R"({"node":"h","faults":[{"id":"a"},{"id":"b","moon":{"x":1}}]})"),
+             ContainsSubstring("'faults.1.moon'"));
+  CHECK(problem(R"({"node":"h","faults":[{"id":"a"},{"id":"b"}]})") == "");
+}
+
 TEST_CASE("last words that are not UTF-8 are kept readable") {
   RankExited exited;
   exited.job = {"a"};

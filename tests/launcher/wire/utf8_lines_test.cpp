@@ -22,6 +22,12 @@ TEST_CASE("every byte that is no UTF-8 is replaced, and what follows is kept") {
   CHECK(to_utf8("\xed\xa0\x80") == replaced + replaced + replaced);  // half of a pair
   CHECK(to_utf8("\xf4\x90\x80\x80") == replaced + replaced + replaced + replaced);
   CHECK(to_utf8("\xe2\x82") == replaced + replaced);              // cut off
+  // Also where what follows in memory would go on with it.
+  CHECK(to_utf8(std::string_view("\xc3\xa4", 1)) == replaced);
+  CHECK(to_utf8(std::string_view("\xe2\x82\xac", 2)) == replaced + replaced);
+  CHECK(to_utf8(std::string_view("\xf0\x9f\x98\x80", 3)) == replaced + replaced + replaced);
+  CHECK(to_utf8("\xf8\x88\x80\x80\x80").size() == 5 * replaced.size());  // too long a form
+  CHECK(to_utf8("\xf0\x8f\xbf\xbf").size() == 4 * replaced.size());
   CHECK(to_utf8("\xe2(\xa1") == replaced + "(" + replaced);
   CHECK(to_utf8("\x80ok") == replaced + "ok");
 }
