@@ -89,7 +89,7 @@ TEST_CASE("a node that is busy or has a job takes no part, and it takes three") 
   CHECK_THAT(five.err, ContainsSubstring("kite"));
   CHECK_THAT(five.err, ContainsSubstring("measures pairs of 3 nodes"));
   CHECK(five.code == 3);
-  const SaidByVerb two = site.type("health pairs h1 h2 h5");
+  const SaidByVerb two = site.type("health pairs h1 h2 h5 --idle-only");
   CHECK(two.code == 3);
   CHECK_THAT(two.err, ContainsSubstring("2 of 3 nodes can be measured: it takes 3"));
 }

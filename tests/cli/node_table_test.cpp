@@ -101,7 +101,8 @@ TEST_CASE("a node's link says for how long nothing was heard of it, and by which
   const auto link_of = [](const NodeLine& line) {
     const std::string text = table_of_nodes({line}).text(0, false);
     const std::size_t begin = text.find("h01   ") + 6;
-    return text.substr(begin, text.find("  host-h01") - begin);
+    const std::size_t end = text.find_last_not_of(' ', text.find("host-h01") - 1);
+    return text.substr(begin, end + 1 - begin);
   };
   NodeLine line = node("h01", std::nullopt);
   CHECK(link_of(line) == "up");

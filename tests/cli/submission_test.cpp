@@ -112,15 +112,17 @@ TEST_CASE("of a job that the controller does not take nothing is left") {
   }
 }
 
-TEST_CASE("code that is not there is told, and the job is not handed over") {
+TEST_CASE("code that cannot be copied is told, and the job is not handed over") {
   const CommandSite site;
   std::vector<Submit> taken;
   FakeController controller(site.home(), FakeController::any_number, taking_jobs(&taken));
-  const std::string file = site.add("job.yml", echo_job + "code: ./absent\n");
+  const std::string file = site.add("job.yml", echo_job + "code: ./src\n");
+  site.add("src/main.py", "");
+  site.add("home/blobs", "a file where the folder of copies should be");
   const SaidByVerb said = site.type("submit --name kite " + file);
   CHECK(said.code == 99);
   CHECK(said.out.empty());
-  CHECK_THAT(said.err, ContainsSubstring(site.path("absent")));
+  CHECK_THAT(said.err, ContainsSubstring(site.path("home/blobs")));
   CHECK(taken.empty());
   CHECK_FALSE(has_directory(site, "kite"));
 }
