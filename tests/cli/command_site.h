@@ -93,9 +93,10 @@ class CommandSite {
     words.insert(words.end(), more.begin(), more.end());
     CommandLine verbs;
     for (const auto add_verb :
-         {add_run, add_submit, add_plan, add_validate, add_init, add_list, add_status, add_explain,
-          add_logs, add_cancel, add_resume, add_exec, add_download, add_nodes, add_drain,
-          add_health, add_policy, add_checkpoint, add_job, add_clean, add_version}) {
+         {add_run,      add_submit,  add_plan,   add_validate, add_init,   add_list,
+          add_status,   add_explain, add_logs,   add_cancel,   add_resume, add_exec,
+          add_download, add_nodes,   add_drain,  add_health,   add_policy, add_checkpoint,
+          add_job,      add_clean,   add_version}) {
       add_verb(verbs);
     }
     const ParsedLine parsed = verbs.parse(words);

@@ -228,9 +228,9 @@ std::vector<std::string> devices_measured(HealthProfile profile) {
   profile.floors["ib_write_bw_gbps"] = 380;
   MeasureWanted wanted;
   wanted.force = true;
-  wanted.program = {"/bin/sh", "-c",
-                    "for word; do case $word in mlx5*) echo ib_write_bw_gbps $word 390;; esac; done",
-                    "x"};
+  wanted.program = {
+      "/bin/sh", "-c",
+      "for word; do case $word in mlx5*) echo ib_write_bw_gbps $word 390;; esac; done", "x"};
   const auto measured = measure_node(sources, profile, wanted, quiet());
   std::vector<std::string> devices;
   for (const PerformanceSample& one : std::get<ProbeFigures>(measured).samples) {

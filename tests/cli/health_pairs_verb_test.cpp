@@ -42,7 +42,8 @@ std::map<std::string, NodeReadiness> three_alike(const NodeReadiness& one) {
 std::string announced(const NodeReadiness& each, const std::string& options) {
   const CommandSite site;
   const std::string leaves = site.add("leaves", "h1 a\nh2 a\nh3 a\n");
-  FakeController controller(site.home(), FakeController::any_number, nodes_that_say(three_alike(each)));
+  FakeController controller(site.home(), FakeController::any_number,
+                            nodes_that_say(three_alike(each)));
   const SaidByVerb said =
       site.type("health pairs h[1-3] --no-routes --leaves " + leaves + " " + options);
   const std::size_t begin = said.err.find("measures pairs");

@@ -50,7 +50,8 @@ const std::string enforcing = "profile: site\nchecks: {host.versions: {mode: enf
 TEST_CASE("the profile that was named judges what nodes are compared by, theirs does not") {
   const CommandSite site;
   std::vector<ToController> asked;
-  FakeController controller(site.home(), FakeController::any_number, answering(three_kernels(), &asked));
+  FakeController controller(site.home(), FakeController::any_number,
+                            answering(three_kernels(), &asked));
   const std::string profile = site.add("site.yml", enforcing);
   const SaidByVerb named = site.type("health h[1-3] -o json --profile " + profile);
   CHECK(named.code == 3);

@@ -97,7 +97,8 @@ TEST_CASE("the link of a node that muster reboots is down because of that, and u
   CHECK_THAT(table_of_nodes({line}).text(0, false), ContainsSubstring("connection reset"));
 }
 
-TEST_CASE("a node's link says for how long nothing was heard of it, and by which way it is reached") {
+TEST_CASE(
+    "a node's link says for how long nothing was heard of it, and by which way it is reached") {
   const auto link_of = [](const NodeLine& line) {
     const std::string text = table_of_nodes({line}).text(0, false);
     const std::size_t begin = text.find("h01   ") + 6;

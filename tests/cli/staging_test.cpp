@@ -51,7 +51,8 @@ TEST_CASE("an input is copied only where a node cannot see it") {
 }
 
 TEST_CASE("code may be written to and leaves out what it ignores; an input is copied whole") {
-  const auto sources = sources_of(spec_with(InputMode::download), target_of(TransportKind::ssh, ""));
+  const auto sources =
+      sources_of(spec_with(InputMode::download), target_of(TransportKind::ssh, ""));
   REQUIRE(sources.size() == 2);
   CHECK(sources[0].source == "/project/code");
   CHECK(sources[0].writable);

@@ -67,9 +67,9 @@ TEST_CASE("a job's name is letters, digits, '_' and '-', the first of them no si
     CHECK(site.type("submit " + file + " --name=" + name).code == 0);
   }
   CHECK(taken.size() == 4);
-  for (const std::string& name : {std::string("_a"), std::string("-a"), std::string("a/b"),
-                                  std::string("a.b"), std::string("../a"), std::string("é"),
-                                  std::string("a b"), std::string(256, 'a')}) {
+  for (const std::string& name :
+       {std::string("_a"), std::string("-a"), std::string("a/b"), std::string("a.b"),
+        std::string("../a"), std::string("é"), std::string("a b"), std::string(256, 'a')}) {
     CAPTURE(name);
     const SaidByVerb said = site.type("submit " + file, {"--name=" + name});
     CHECK(said.code == 90);
@@ -103,7 +103,8 @@ TEST_CASE("of a job that the controller does not take nothing is left") {
   };
   for (const Row& row : rows) {
     const CommandSite site;
-    FakeController controller(site.home(), FakeController::any_number, taking_jobs(nullptr, row.answer));
+    FakeController controller(site.home(), FakeController::any_number,
+                              taking_jobs(nullptr, row.answer));
     const SaidByVerb said = site.type("submit --name kite " + site.add("job.yml", echo_job));
     CHECK(said.code == row.code);
     CHECK(said.out.empty());

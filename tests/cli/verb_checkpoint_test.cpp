@@ -20,7 +20,8 @@ std::string two_checkpoints(const CommandSite& site) {
 TEST_CASE("a checkpoint is pinned and let go by its step or its directory, and that is said") {
   const CommandSite site;
   const std::string root = two_checkpoints(site);
-  const SaidByVerb pinned = site.type("checkpoint pin " + root + "@200 --reason", {"for the paper"});
+  const SaidByVerb pinned =
+      site.type("checkpoint pin " + root + "@200 --reason", {"for the paper"});
   CHECK(pinned.code == 0);
   CHECK(pinned.out.empty());
   CHECK(pinned.err == std::string("muster: ") + step_200 + " is pinned: nothing deletes it\n");

@@ -52,7 +52,8 @@ const char* const two_targets_file =
 
 TEST_CASE("nodes shows each once: those in use, and those of cluster files, by their number") {
   const CommandSite site(two_targets_file);
-  FakeController controller(site.home(), FakeController::any_number, knowing(three_nodes(), Refused{}));
+  FakeController controller(site.home(), FakeController::any_number,
+                            knowing(three_nodes(), Refused{}));
   const SaidByVerb said = site.type("nodes -o json");
   CHECK(said.code == 0);
   CHECK(said.err.empty());
@@ -90,12 +91,13 @@ TEST_CASE("a cluster file that is not there is no empty cluster") {
 
 TEST_CASE("a controller that cannot answer is told, with 99") {
   const CommandSite site;
-  FakeController controller(site.home(), FakeController::any_number, [](const ToController& request) {
-    if (std::holds_alternative<AskVersion>(request)) {
-      return encode(FromController(VersionAnswer{own_build_id(), 7, 0}));
-    }
-    return encode(FromController(Accepted{JobId{"kite"}, ""}));
-  });
+  FakeController controller(site.home(), FakeController::any_number,
+                            [](const ToController& request) {
+                              if (std::holds_alternative<AskVersion>(request)) {
+                                return encode(FromController(VersionAnswer{own_build_id(), 7, 0}));
+                              }
+                              return encode(FromController(Accepted{JobId{"kite"}, ""}));
+                            });
   const SaidByVerb said = site.type("nodes");
   CHECK(said.code == 99);
   CHECK_THAT(said.err, ContainsSubstring("unexpected answer"));
@@ -138,8 +140,7 @@ TEST_CASE("a node is drained and taken back by name, and only one that there is"
   // h3 is known by the cluster file alone.
   const SaidByVerb back = site.type("undrain h3 -o json");
   CHECK_THAT(back.err, ContainsSubstring("h3 takes jobs again"));
-  CHECK(back.document() ==
-        Document{{"name", "h3"}, {"drained", false}, {"drain_reason", ""}});
+  CHECK(back.document() == Document{{"name", "h3"}, {"drained", false}, {"drain_reason", ""}});
   REQUIRE(asked.size() == 2);
   CHECK_FALSE(std::get<SetDrain>(asked[1]).drained);
   const SaidByVerb unknown = site.type("drain h4 --reason fan");

@@ -108,8 +108,7 @@ TEST_CASE("status says of a job that has ended what is known, a line each, and n
   CHECK(lines_of(said.out, "compute") == Lines{"compute     lab"});
   CHECK(lines_of(said.out, "step") == Lines{"step        45"});
   CHECK(lines_of(said.out, "checkpoint") == Lines{"checkpoint  step 40 in /ckpt/s40-g1"});
-  CHECK(lines_of(said.out, "directory") ==
-        Lines{"directory   " + site.home().job(kite).string()});
+  CHECK(lines_of(said.out, "directory") == Lines{"directory   " + site.home().job(kite).string()});
   REQUIRE(lines_of(said.out, "submitted").size() == 1);
   CHECK(lines_of(said.out, "submitted")[0].starts_with("submitted   1970-01-01 00:00:01 ("));
   CHECK(lines_of(said.out, "submitted")[0].ends_with(" by ada"));

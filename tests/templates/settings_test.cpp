@@ -213,8 +213,7 @@ TEST_CASE("a master port is above the system's, and not the one that Azure's var
                                              "AZ_BATCH_MASTER_NODE names; choose another"));
   CHECK_THAT(said("1023"), ContainsSubstring("expected 1024 or more"));
   CHECK_THAT(said("65536"), ContainsSubstring("expected at most 65535"));
-  CHECK_FALSE(
-      read_job(settings_head + "muster: {master_port: auto}\n").spec.muster.master_port);
+  CHECK_FALSE(read_job(settings_head + "muster: {master_port: auto}\n").spec.muster.master_port);
 }
 
 TEST_CASE("settings that are not acted on are warned about, never ignored in silence") {

@@ -23,8 +23,8 @@ TEST_CASE("this machine is a target with one node, both called local") {
   REQUIRE(local.nodes.size() == 1);
   CHECK(local.nodes[0].id.value == "local");
   CHECK(local.nodes[0].transport == TransportKind::local);
-  const auto known = known_targets(read_cluster_file(
-      "c.yml", "compute: {lab: {nodes: a}, far: {nodes: b}}", in_project()));
+  const auto known = known_targets(
+      read_cluster_file("c.yml", "compute: {lab: {nodes: a}, far: {nodes: b}}", in_project()));
   std::vector<std::string> names;
   for (const ComputeTarget& target : known) names.push_back(target.name);
   CHECK(names == std::vector<std::string>{"local", "local-cluster", "lab", "far"});

@@ -60,7 +60,8 @@ TEST_CASE("paths are sorted by what holds them") {
   CHECK(kind("azureml:a b") == PathKind::none);
   CHECK(kind("azureml://elsewhere/x") == PathKind::none);
   // A name of our own before `://`, or none: no service of anybody.
-  for (const char* local : {"x", "a/b:c", "://x", "./s3://x", "a.b://x", "$HOME/a://x", "a b://x"}) {
+  for (const char* local :
+       {"x", "a/b:c", "://x", "./s3://x", "a.b://x", "$HOME/a://x", "a b://x"}) {
     CAPTURE(local);
     CHECK(kind(local) == PathKind::local);
   }
