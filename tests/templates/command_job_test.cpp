@@ -264,7 +264,7 @@ TEST_CASE("a --set option changes the tree before the checks and is named in fin
   CHECK_THAT(findings_of(job_head, options), ContainsSubstring("'command' has no value"));
   options.sets = {"inputs={n: [}"};
   CHECK_THAT(findings_of(job_head, options), ContainsSubstring("--set inputs:1:"));
-  options.sets = {std::string("name=a\x01b")};
+  options.sets = {"name=a\x01"};
   CHECK_THAT(findings_of(job_head, options),
              ContainsSubstring("--set name: error: the value contains a control character"));
 
@@ -306,7 +306,7 @@ TEST_CASE("an environment is an asset of some workspace, a file, or what is wron
     CHECK_THAT(finding_of(good), !ContainsSubstring("error"));
   }
   for (const char* wrong : {"/environments/torch", "torch/environments/1", "azureml:/torch",
-                            "xazureml:/a/environments/b", "azureml:"}) {
+                            "xazureml:/a/environments/b", "'azureml:'"}) {
     CAPTURE(wrong);
     CHECK_THAT(finding_of(wrong),
                ContainsSubstring("environment: expected azureml:<name>[:<version>|@<label>]"));
