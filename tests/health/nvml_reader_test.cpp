@@ -77,8 +77,7 @@ TEST_CASE("all that a library has to tell of a GPU is asked for") {
     std::vector<std::string> not_asked;
     for (std::string line; std::getline(lines, line);) {
       std::string key = line.substr(0, line.find(' '));
-      const bool is_of_all = key.starts_with("gpu*.");
-      if (!is_of_all) continue;
+      if (!key.starts_with("gpu*.") || key == "gpu*.events") continue;  // those are waited for
       key.replace(3, 1, "2");
       const std::size_t links = key.find(".*");
       if (links != key.npos) key.replace(links + 1, 1, "3");
