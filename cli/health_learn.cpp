@@ -2,7 +2,6 @@
 
 #include "cli/exit_status.h"
 #include "cli/health_measure.h"
-#include "cli/health_sources.h"
 #include "cli/job_check.h"
 #include "cli/new_file.h"
 #include "cli/terminal.h"
@@ -72,8 +71,9 @@ int learn_floors(HealthSources& sources, const HealthLearnOptions& options, Lear
 
 }  // namespace
 
-int learn_health(const HealthLearnOptions& options, const CommonOptions& common) {
-  HealthSources sources(own_sources(options.root));
+int learn_health(const HealthSourcesOptions& where, const HealthLearnOptions& options,
+                 const CommonOptions& common) {
+  HealthSources sources(where);
   const std::string name = options.name.empty() ? profile_name(sources.host()) : options.name;
   NodeReadings readings = sources.read(learning_request());
   LearnedNode node = facts_of(readings, name);

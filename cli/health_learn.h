@@ -4,19 +4,20 @@
 #include <string>
 
 #include "cli/common_options.h"
+#include "cli/health_sources.h"
 
 namespace muster {
 
 struct HealthLearnOptions {
-  std::string name;  // empty: after the host
-  std::string file;  // empty: stdout
-  std::string root;
+  std::string name;      // empty: after the host
+  std::string file;      // empty: stdout
   bool measure = false;  // floors too
   std::string disk;      // a directory; empty: no disk is written
   bool force = false;    // measure idle or not
 };
 
 // What is left out of the profile, and so is not judged, is said.
-int learn_health(const HealthLearnOptions& options, const CommonOptions& common);
+int learn_health(const HealthSourcesOptions& where, const HealthLearnOptions& options,
+                 const CommonOptions& common);
 
 }  // namespace muster

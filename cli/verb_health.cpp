@@ -102,13 +102,16 @@ void add_learn_and_record(CommandLine& line) {
   learn.own_output_option = true;
   line.verb_of(health_group, learn, [](Arguments& of) {
     auto options = std::make_shared<HealthLearnOptions>();
+    auto root = std::make_shared<std::string>();
     of.option("--name", options->name, "Of the profile, default learned-HOST");
     of.option("-o,--output", options->file, "Write this file instead of printing");
-    of.folder("--root", options->root, root_help);
+    of.folder("--root", *root, root_help);
     of.flag("--measure", options->measure, "Floors too: load this idle host for some minutes");
     of.option("--disk", options->disk, "With --measure: the disk of this DIR too");
     of.flag("--force", options->force, "With --measure: although the host is not idle");
-    return [options](const CommonOptions& common) { return learn_health(*options, common); };
+    return [options, root](const CommonOptions& common) {
+      return learn_health(own_sources(*root), *options, common);
+    };
   });
   VerbTexts record = texts_of("record", "Save what the checks read, to be looked at elsewhere");
   record.footer =

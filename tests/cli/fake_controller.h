@@ -1,4 +1,5 @@
-// A controller that is only a socket: answers each connection with what the test scripted.
+// A controller that is only a socket: answers each connection with what the test scripted, and at
+// most so many of them.
 #pragma once
 
 #include <sys/socket.h>
@@ -22,6 +23,8 @@ class FakeController {
   // Bytes to send back for a request; the connection closes after them.
   using Answer = std::function<std::string(const ToController&)>;
 
+  static constexpr int any_number = 1'000'000;
+
   FakeController(const Home& home, int connections, Answer answer)
       : answer_(std::move(answer)),
         supervisor_(std::move(**take_lock_file(supervisor_lock(home)))) {
@@ -32,10 +35,15 @@ class FakeController {
     check(::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0, "bind");
     check(::listen(listener_, 8) == 0, "listen");
     thread_ = std::thread([this, connections] {
-      for (int i = 0; i < connections; ++i) serve(::accept(listener_, nullptr, nullptr));
+      for (int i = 0; i < connections; ++i) {
+        const int fd = ::accept(listener_, nullptr, nullptr);
+        if (fd < 0) break;
+        serve(fd);
+      }
     });
   }
   ~FakeController() {
+    ::shutdown(listener_, SHUT_RDWR);  // nobody comes any more
     thread_.join();
     ::close(listener_);
   }

@@ -213,6 +213,46 @@ TEST_CASE("the probes that a profile has a floor for are run, and those that wer
   CHECK(std::get<ProbeFigures>(measure_node(sources, {}, wanted, quiet())).samples.empty());
 }
 
+namespace {
+
+// By which InfiniBand devices a node is measured: logins come to it by the first one, the second is
+// an Ethernet port, the third a part of another that a guest has.
+std::vector<std::string> devices_measured(HealthProfile profile) {
+  const std::string device = "/sys/class/infiniband/mlx5_ib";
+  RecordedNode node;
+  node.node.set("/proc/net/route", "ib0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\n");
+  node.node.set(device + "1/ports/1/link_layer", "Ethernet\n");
+  node.node.set(device + "2/device/physfn/vendor", "0x15b3\n");
+  node.write();
+  HealthSources sources(node.options());
+  profile.floors["ib_write_bw_gbps"] = 380;
+  MeasureWanted wanted;
+  wanted.force = true;
+  wanted.program = {
+      "/bin/sh", "-c",
+      "for word; do case $word in mlx5*) echo ib_write_bw_gbps $word 390;; esac; done", "x"};
+  const auto measured = measure_node(sources, profile, wanted, quiet());
+  std::vector<std::string> devices;
+  for (const PerformanceSample& one : std::get<ProbeFigures>(measured).samples) {
+    devices.push_back(one.device.substr(one.device.find("ib") + 2));
+  }
+  return devices;
+}
+
+}  // namespace
+
+TEST_CASE("InfiniBand is measured with each device that jobs use") {
+  using Devices = std::vector<std::string>;
+  HealthProfile profile;
+  profile.exclude.push_back({"perf.*", "mlx5_ib3", "a spare"});
+  CHECK(devices_measured(profile) == Devices{"4", "5", "6", "7"});
+  profile.exclude.clear();
+  CHECK(devices_measured(profile) == Devices{"3", "4", "5", "6", "7"});
+  // The profile decides which, and also takes one that logins share when it is named.
+  profile.ib.ports = {"mlx5_ib0:1", "mlx5_ib[4-5]:1"};
+  CHECK(devices_measured(profile) == Devices{"0", "4", "5"});
+}
+
 TEST_CASE("a host with a rank of a job is refused, unless it is forced") {
   RecordedNode node;
   node.write();

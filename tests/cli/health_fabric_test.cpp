@@ -136,8 +136,42 @@ TEST_CASE("one look at a link that is down is not believed") {
   const FabricResult result = fabric.run(1);
   CHECK(fabric_exit(result) == HealthExit::unclear);
   CHECK_THAT(fabric_text(result, {}), ContainsSubstring("the fabric is unclear"));
+  CHECK_THAT(fabric_text(result, {}),
+             ContainsSubstring("failed, not often enough to be believed: fab.links n2 mlx5_0:1\n"));
   fabric.says[FabricTool::links] = said(linked);
   CHECK(fabric_exit(fabric.run()) == HealthExit::healthy);
+}
+
+TEST_CASE("a look leaves nothing open where all is well, or where what is drained is sure") {
+  FakeFabric fabric;
+  fabric.enforce("fab.links");
+  const auto is_open_after = [&](int looks) {
+    FabricLook look(fabric.options(), {});
+    for (int i = 0; i < looks; ++i) look.look();
+    return look.is_open();
+  };
+  CHECK_FALSE(is_open_after(1));
+  fabric.n2_is_down();
+  CHECK(is_open_after(1));
+  CHECK(is_open_after(2));
+  CHECK_FALSE(is_open_after(3));
+  // A fault that is only observed keeps nobody waiting, nor does a tool that is silent.
+  FakeFabric observing;
+  observing.n2_is_down();
+  CHECK(observing.run().look.looks == 1);
+  FakeFabric silent;
+  silent.profile.required = {"fab.links"};
+  silent.says[FabricTool::links] = failed("iblinkinfo ended with 1");
+  CHECK(silent.run().look.looks == 1);
+}
+
+TEST_CASE("what the profile requires of a host and nothing tells of is asked for by its name") {
+  FakeFabric fabric;
+  fabric.run();
+  fabric.profile.required = {"fab.errors"};
+  fabric.says[FabricTool::errors] = failed("ibqueryerrors ended with 1");
+  const std::string text = fabric_text(fabric.run(), {});
+  CHECK_THAT(text, ContainsSubstring("required, no pass: fab.errors\n"));
 }
 
 TEST_CASE("counters that grew between two runs are told, those that stood are not") {

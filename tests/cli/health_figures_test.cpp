@@ -106,8 +106,16 @@ TEST_CASE("a node with a job is not measured, which is no pass") {
   const NodeAnswer answer =
       not_measured("n1", "lab", "not started: job j4 holds it", {"perf.cpu"}, measured_at);
   CHECK(health_exit({answer}) == HealthExit::unclear);
+  CHECK(answer.node == "n1");
+  CHECK(answer.target == "lab");
+  CHECK(answer.fitness == NodeFitness::unclear);
+  CHECK(answer.phase == "not measured");
+  CHECK(nodes_document({answer})["nodes"][0]["target"] == "lab");
   REQUIRE(answer.reports.size() == 1);
   CHECK(answer.reports[0].code == MonitorCode::unknown);
+  CHECK(answer.reports[0].check == "perf.cpu");
+  CHECK(answer.reports[0].host == "n1");
+  CHECK(answer.reports[0].evidence == std::vector<std::string>{answer.why});
   const std::string text = nodes_text({answer}, {});
   CHECK_THAT(text, ContainsSubstring("not started: job j4 holds it"));
   CHECK_THAT(text, ContainsSubstring("1 unclear (n1)"));

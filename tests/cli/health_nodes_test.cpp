@@ -10,6 +10,7 @@
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "tests/catch.h"
+#include "tests/cli/looked_node.h"
 
 using namespace muster;
 
@@ -24,39 +25,6 @@ HealthFinding finding(const char* check, const char* device, CheckStatus status,
   one.evidence = std::move(evidence);
   return one;
 }
-
-// A look on a node, as its program writes it.
-struct Looked {
-  HealthLook look;
-
-  explicit Looked(const std::vector<HealthFinding>& findings = {}, const char* kernel = "6.1") {
-    HealthProfile profile;
-    profile.required = {"ib.state"};
-    const CheckRules rules = rules_of(profile);
-    look.run = {from_ms(1'800'000'000'000), "host-name", "6f", {}, utc_text};
-    look.profile = "h100";
-    look.phase = "on-demand";
-    for (const HealthFinding& one : findings) {
-      look.reports.push_back(report_of(one, 0.2, look.run, rules, {}));
-    }
-    look.versions["host.versions"]["kernel"] = kernel;
-  }
-  Looked& drained_by(const HealthFinding& of) {
-    StandingFault fault;
-    fault.finding = of;
-    fault.severity = of.severity;
-    fault.id = "6f01ab22";
-    look.verdict.drains.push_back(fault);
-    return *this;
-  }
-  Looked& beside_ranks() {
-    look.beside_ranks = true;
-    look.phase = "periodic";
-    return *this;
-  }
-  std::string text() const { return document_line(health_document(look)); }
-  NodeAnswer of(const char* node) const { return read_answer(node, "cluster", text(), asked_at); }
-};
 
 const HealthFinding down = finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"raw"});
 const HealthFinding active = finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE");

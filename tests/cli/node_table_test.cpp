@@ -96,3 +96,23 @@ TEST_CASE("the link of a node that muster reboots is down because of that, and u
   line.remedy.clear();
   CHECK_THAT(table_of_nodes({line}).text(0, false), ContainsSubstring("connection reset"));
 }
+
+TEST_CASE(
+    "a node's link says for how long nothing was heard of it, and by which way it is reached") {
+  const auto link_of = [](const NodeLine& line) {
+    const std::string text = table_of_nodes({line}).text(0, false);
+    const std::size_t begin = text.find("h01   ") + 6;
+    const std::size_t end = text.find_last_not_of(' ', text.find("host-h01") - 1);
+    return text.substr(begin, end + 1 - begin);
+  };
+  NodeLine line = node("h01", std::nullopt);
+  CHECK(link_of(line) == "up");
+  line.through = NodeId{"h02"};
+  CHECK(link_of(line) == "up through h02");
+  line.silent = Milliseconds{42'900};
+  CHECK(link_of(line) == "no word for 42 s");
+  line.lost_at = Milliseconds{60'000};
+  CHECK(link_of(line) == "no word for 42 s; declared lost at 60 s");
+  line.link = "down: it is dead";
+  CHECK(link_of(line) == "no word for 42 s; declared lost at 60 s (it is dead)");
+}

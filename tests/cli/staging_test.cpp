@@ -49,3 +49,22 @@ TEST_CASE("an input is copied only where a node cannot see it") {
   CHECK(places(spec_with(InputMode::download), local) == Places{"code", "inputs/data"});
   CHECK(places(spec_with(InputMode::direct), remote) == Places{"code"});
 }
+
+TEST_CASE("code may be written to and leaves out what it ignores; an input is copied whole") {
+  const auto sources =
+      sources_of(spec_with(InputMode::download), target_of(TransportKind::ssh, ""));
+  REQUIRE(sources.size() == 2);
+  CHECK(sources[0].source == "/project/code");
+  CHECK(sources[0].writable);
+  CHECK(sources[0].honour_ignore_files);
+  CHECK(sources[1].source == "/data/set");
+  CHECK_FALSE(sources[1].writable);
+  CHECK_FALSE(sources[1].honour_ignore_files);
+}
+
+TEST_CASE("what is no file here is not copied: a job without code, an input of a service") {
+  JobSpec spec = spec_with(InputMode::download);
+  spec.code.clear();
+  spec.inputs["data"].path_kind = PathKind::asset;
+  CHECK(places(spec, target_of(TransportKind::ssh, "")).empty());
+}

@@ -1,5 +1,6 @@
 // Both halves of the TCP probe, in processes of their own on this host.
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "health/active/probe.h"
 #include "health/active/probe_door.h"
 #include "health/active/probe_socket.h"
 #include "health/active/tcp_probe.h"
@@ -229,6 +231,36 @@ TEST_CASE("that nobody came is no error of accepting") {
   const auto nobody = accept_from(*listener, in(10ms));
   REQUIRE(nobody);
   CHECK_FALSE(nobody->is_open());
+}
+
+TEST_CASE(
+    "the connecting half asks for as many streams as it is told, and for its share of the time") {
+  struct Row {
+    std::vector<std::string> words;
+    const char* asks;
+  };
+  for (const Row& row : std::vector<Row>{{{"--streams", "3", "--seconds", "5"}, "begin 3 2000"},
+                                         {{}, "begin 8 4000"}}) {
+    const auto listener = listen_on("127.0.0.1", 0);
+    REQUIRE(listener);
+    const pid_t client = ::fork();
+    REQUIRE(client >= 0);
+    if (client == 0) {
+      ::dup2(::open("/dev/null", O_WRONLY), STDOUT_FILENO);
+      ::setenv(probe_token_variable, token, 1);
+      std::vector<std::string> words{"tcp-connect", "127.0.0.1", "--port",
+                                     std::to_string(port_of(*listener))};
+      words.insert(words.end(), row.words.begin(), row.words.end());
+      ::_exit(run_probe(words));
+    }
+    auto guest = accept_from(*listener, in(10s));
+    REQUIRE(guest);
+    const auto asked = guest->receive_line(in(10s));
+    REQUIRE(asked);
+    CHECK(*asked == std::string("muster-probe 1 ") + token + " " + row.asks);
+    ::kill(client, SIGKILL);
+    ::waitpid(client, nullptr, 0);
+  }
 }
 
 TEST_CASE("the connecting half waits for one that begins to serve later") {

@@ -148,6 +148,26 @@ TEST_CASE("parts of the sources tell ports as well") {
   }
 }
 
+TEST_CASE("devices and ports are told by what both the states and the counters begin with") {
+  const auto devices = infiniband_device_sources();
+  const auto states = infiniband_state_sources();
+  const auto counters = infiniband_counter_sources();
+  const auto has = [](std::span<const std::string_view> part, std::string_view source) {
+    return std::ranges::find(part, source) != part.end();
+  };
+  for (const std::string_view source : infiniband_sources()) {
+    INFO(source);
+    CHECK(has(devices, source) == (has(states, source) && has(counters, source)));
+    const bool is_counter = source.find("counters/") != source.npos;
+    if (is_counter) CHECK((has(counters, source) && !has(states, source)));
+  }
+  for (const std::string_view source : infiniband_link_sources()) {
+    INFO(source);
+    CHECK((has(states, source) && !has(devices, source)));
+  }
+  CHECK(devices.size() < states.size());
+}
+
 namespace {
 
 SourceFiles links_of(const FakeInfiniband& node) {

@@ -69,6 +69,26 @@ TEST_CASE("the reader asks a node of eight GPUs everything") {
   CHECK(readings.find("gpu2.topo.2") == nullptr);
 }
 
+TEST_CASE("all that a library has to tell of a GPU is asked for") {
+  for (const char* name : {"nvml-h100-8.txt", "nvml-a100-8.txt"}) {
+    const std::string script = health_data(name);
+    const GpuReadings readings = FakeNvml(script).read({true, true, true});
+    std::istringstream lines(script);
+    std::vector<std::string> not_asked;
+    for (std::string line; std::getline(lines, line);) {
+      std::string key = line.substr(0, line.find(' '));
+      if (!key.starts_with("gpu*.") || key == "gpu*.events") continue;  // those are waited for
+      key.replace(3, 1, "2");
+      const std::size_t links = key.find(".*");
+      if (links != key.npos) key.replace(links + 1, 1, "3");
+      const GpuReading* reading = readings.find(key);
+      if (reading == nullptr || reading->rc != 0) not_asked.push_back(key);
+    }
+    CAPTURE(name);
+    CHECK(not_asked == std::vector<std::string>{});
+  }
+}
+
 TEST_CASE("a recorded host replays as itself") {
   for (const char* name : {"nvml-h100-8.txt", "nvml-a100-8.txt"}) {
     const FakeNvml fake(health_data(name));

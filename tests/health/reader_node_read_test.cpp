@@ -111,7 +111,24 @@ TEST_CASE("a helper that died says how, and where") {
   read.helper_ended("the helper died of signal 11");
   CHECK(read.readings().gpus->stopped() == "the helper died of signal 11 in nvmlInit");
   CHECK(read.readings().files.text("/b") == "2");
+  CHECK(read.readings().files.all().size() == 2);  // a call of the driver is no file
   CHECK_FALSE(read.command());
+}
+
+TEST_CASE("a helper that died at no file or call costs none") {
+  NodeRead read(a_request({"/a", "/b"}, true));
+  read_file(read, "/a", "1");
+  read.helper_ended("the helper died of signal 9");
+  CHECK(read.readings().files.all().size() == 1);
+  CHECK(read.command()->request.sources == Paths{"/a", "/b"});
+  read.take(FilesOver{});
+  read.helper_ended("the helper died of signal 9");
+  CHECK(read.command()->request.gpus);  // none of its calls had begun
+  read.take(FilesOver{});
+  read.take(GpuCallBegins{"nvmlInit"});
+  read.take(GpuIsRead{"init", {0, "ok"}});
+  read.helper_ended("the helper died of signal 11");
+  CHECK(read.readings().gpus->stopped() == "the helper died of signal 11");
 }
 
 TEST_CASE("the order of what a helper says is not left to it") {

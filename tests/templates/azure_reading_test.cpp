@@ -86,6 +86,23 @@ TEST_CASE("a value that Azure ML reads as another one keeps its text, with a not
   }
 }
 
+TEST_CASE("a word that YAML 1.1 takes for a boolean reaches the command as Azure ML writes it") {
+  for (const auto& [text, passed] : std::map<std::string, std::string>{{"no", "False"},
+                                                                       {"on", "True"},
+                                                                       {"Yes", "True"},
+                                                                       {"off", "False"},
+                                                                       {"true", "True"},
+                                                                       {"y", "y"},
+                                                                       {"n", "n"},
+                                                                       {"'no'", "no"},
+                                                                       {"nope", "nope"}}) {
+    INFO(text);
+    const JobFile job =
+        read_job("command: x ${{inputs.a}}\n" + lab_head + "inputs: {a: " + text + "}\n");
+    CHECK(job.spec.command == "x " + passed);
+  }
+}
+
 TEST_CASE("a value that is the same in Azure ML has no note") {
   for (const char* same : {"text", "1", "0", "-5", "0.1", "1.0", "3e-4", "1e5", "10.0.0.1", "1:2:x",
                            "00:11:22", "2024-13", "0x", "_1", "08", "1.2e3", "v1.10", "", "-",

@@ -258,6 +258,15 @@ TEST_CASE("a --set option changes the tree before the checks and is named in fin
   CHECK(spec.muster.nodes_spares == 2);
   CHECK(spec.inputs.at("n").literal == "5");
   CHECK(spec.timeout == Seconds{3600});
+  options.sets = {"resources.instance_type=[a, b]"};
+  CHECK(spec_of(job_head, options).instance_types == std::vector<std::string>{"a", "b"});
+  options.sets = {"command=null"};
+  CHECK_THAT(findings_of(job_head, options), ContainsSubstring("'command' has no value"));
+  options.sets = {"inputs={n: [}"};
+  CHECK_THAT(findings_of(job_head, options), ContainsSubstring("--set inputs:1:"));
+  options.sets = {"name=a\x01"};
+  CHECK_THAT(findings_of(job_head, options),
+             ContainsSubstring("--set name: error: the value contains a control character"));
 
   options.sets = {"resources.instance_count=none", "command.below=x", "nothing", "=x", "a..b=x"};
   CHECK(findings_of(job_head, options) ==
@@ -267,6 +276,59 @@ TEST_CASE("a --set option changes the tree before the checks and is named in fin
         "--set nothing: error: expected --set <path>=<value>\n"
         "--set : error: expected --set <path>=<value>\n"
         "--set a..b: error: cannot be set: the path has an empty part\n");
+}
+
+TEST_CASE("a finding about a value that stands in no line has no line, and shows none") {
+  ReadOptions options = in_project();
+  options.sets = {"resources.instance_count=none"};
+  const JobFile job = read_job(job_head, options);
+  REQUIRE(job.findings.size() == 1);
+  CHECK(job.findings[0].file == "--set resources.instance_count");
+  CHECK(job.findings[0].line == 0);
+  CHECK(job.findings[0].column == 0);
+  CHECK(job.findings[0].source_line.empty());
+  const JobFile wrong = read_job(job_head + "tags: {é: [é]}\n");
+  REQUIRE(wrong.findings.size() == 1);
+  CHECK(wrong.findings[0].line == 4);
+  CHECK(wrong.findings[0].column == 11);  // characters, not bytes
+  CHECK(wrong.findings[0].source_line == "tags: {é: [é]}");
+}
+
+TEST_CASE("an environment is an asset of some workspace, a file, or what is wrong with it") {
+  const auto finding_of = [](const std::string& environment) {
+    return findings_of("command: x\ncompute: local\nenvironment: " + environment + "\n");
+  };
+  for (const char* good :
+       {"azureml:host", "azureml:torch:1", "azureml:torch@latest",
+        "azureml://registries/azureml/environments/torch/versions/1",
+        "azureml:/subscriptions/s/resourceGroups/g/environments/torch/versions/1"}) {
+    CAPTURE(good);
+    CHECK_THAT(finding_of(good), !ContainsSubstring("error"));
+  }
+  for (const char* wrong : {"/environments/torch", "torch/environments/1", "azureml:/torch",
+                            "xazureml:/a/environments/b", "'azureml:'"}) {
+    CAPTURE(wrong);
+    CHECK_THAT(finding_of(wrong),
+               ContainsSubstring("environment: expected azureml:<name>[:<version>|@<label>]"));
+  }
+  CHECK_THAT(finding_of("torch"), ContainsSubstring("did you mean 'azureml:torch'?"));
+  CHECK_THAT(finding_of("<your-environment>"), ContainsSubstring("is a placeholder"));
+}
+
+TEST_CASE("several nodes without 'distribution' are warned of, one node is not") {
+  const std::string warning = "nodes runs one process that gets node variables only";
+  CHECK_THAT(findings_of(job_head + "resources: {instance_count: 2}\n"),
+             ContainsSubstring("without 'distribution' each of the 2 " + warning));
+  for (const char* silent : {"", "resources: {instance_count: 1}\n",
+                             "resources: {instance_count: 2}\ndistribution: {type: pytorch}\n"}) {
+    CAPTURE(silent);
+    CHECK_THAT(findings_of(job_head + silent), !ContainsSubstring(warning));
+  }
+  const std::string mpi = "distribution: {type: mpi, process_count_per_instance: 1}\n";
+  const std::string second = "'mpirun' starts the processes a second time";
+  CHECK_THAT(findings_of("command: mpirun x\nenvironment: azureml:host\ncompute: local\n" + mpi),
+             ContainsSubstring(second));
+  CHECK_THAT(findings_of(job_head + mpi), !ContainsSubstring(second));
 }
 
 TEST_CASE("a missing environment or compute is said, and is no error") {

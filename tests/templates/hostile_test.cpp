@@ -44,6 +44,13 @@ std::string findings_in_time(const std::string& text) {
 
 constexpr int megabyte = 1 << 20;
 
+TEST_CASE("brackets that are closed again may be any number") {
+  const std::string rest = "'\nenvironment: azureml:host\ncompute: local\n";
+  CHECK(printed(read_job("command: '" + repeated("[a] {b} ", 1200) + rest).findings) == "");
+  CHECK_THAT(printed(read_job("command: '" + repeated("[", 1001) + rest).findings),
+             ContainsSubstring("brackets are nested too deeply"));
+}
+
 TEST_CASE("a file beyond the size limit is refused before it is parsed") {
   CHECK(findings_in_time("command: " + std::string(max_file_bytes, 'x')) ==
         "job.yml: error: the file is larger than 1 MiB\n");

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "templates/health_profile.h"
+#include "templates/nhc_arguments.h"
 #include "templates/nhc_target.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
@@ -257,6 +258,40 @@ TEST_CASE("a floor for a number of GPUs that has none is skipped at its line") {
   CHECK_THAT(import.skipped[0].text, ContainsSubstring("check_nccl_allreduce 100"));
 }
 
+TEST_CASE("options of a check are read as getopts reads them") {
+  const auto read = [](const std::vector<std::string>& texts) {
+    std::vector<NhcWord> words;
+    for (const std::string& text : texts) words.push_back({text, text.starts_with('$')});
+    return nhc_options(words, "0rE:f:o:");
+  };
+  using Texts = std::vector<std::string>;
+  using Given = std::map<char, Texts>;
+  const NhcOptions apart = read({"-0", "-f", "5", "-o", "a", "-o", "b", "x", "-r"});
+  CHECK(apart.error.empty());
+  CHECK(apart.given == Given{{'0', {""}}, {'f', {"5"}}, {'o', {"a", "b"}}});
+  CHECK(apart.rest == Texts{"x", "-r"});
+  const NhcOptions together = read({"-0rf5", "--", "-x"});
+  CHECK(together.error.empty());
+  CHECK(together.given == Given{{'0', {""}}, {'r', {""}}, {'f', {"5"}}});
+  CHECK(together.rest == Texts{"-x"});
+  CHECK(read({"-", "-r"}).rest == Texts{"-", "-r"});
+  CHECK(read({}).given.empty());
+  CHECK_THAT(read({"-q"}).error, ContainsSubstring("unknown option '-q'"));
+  CHECK_THAT(read({"-r:"}).error, ContainsSubstring("unknown option '-r:'"));
+  CHECK_THAT(read({"-r", "-f"}).error, ContainsSubstring("expected an argument of '-f'"));
+  CHECK_THAT(read({"-f", "$x"}).error, ContainsSubstring("expected an argument of '-f'"));
+}
+
+TEST_CASE("a count of NVMe devices is a whole number, or the line is skipped") {
+  CHECK(import_nhc_conf("* || check_nvme_count 0\n").fragments.at(0).profile.host.nvmes == 0);
+  for (const char* wrong : {"", "x", "-1", "1.5", "$N"}) {
+    CAPTURE(wrong);
+    const NhcImport import = import_nhc_conf(std::string("* || check_nvme_count ") + wrong + "\n");
+    REQUIRE(import.skipped.size() == 1);
+    CHECK_THAT(import.skipped[0].why, ContainsSubstring("expected the number of NVMe devices"));
+  }
+}
+
 TEST_CASE("targets are globs, regular expressions, ranges and their opposite") {
   CHECK(holds("*", "n1"));
   CHECK(holds("n?", "n1"));
@@ -280,6 +315,11 @@ TEST_CASE("targets are globs, regular expressions, ranges and their opposite") {
   CHECK_FALSE(holds("{n[01-20],m03}", "n21"));
   CHECK_FALSE(holds("{n[01-20],m03}", "m3"));
   CHECK_FALSE(holds("{n[01-20],m03}", "n0x"));
+  for (const char* host : {"a1", "b", "c3"}) CHECK(holds("{a[1-2],b,c[3-4]}", host));
+  for (const char* wrong : {"{a,}", "{,a}", "{a,b[}", "{a[1-2,b}", "{}"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(NhcTarget::parse(wrong));
+  }
   CHECK(holds("{n[20-01].site}", "n07.site"));
   CHECK_FALSE(holds("!{n[01-20]}", "n07"));
   CHECK_FALSE(holds("{n[1-20]}", "n7"));  // the width is that of the longer end

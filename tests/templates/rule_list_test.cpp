@@ -96,6 +96,7 @@ TEST_CASE("mistakes in a rule are errors that say what to write") {
   says("{when: {exit_code: 3}, acton: retry}", "did you mean 'action'?");
   says("{when: {exit_code: 3}, action: retri}", "did you mean 'retry'?");
   says("{when: {}, action: retry}", "expected at least one of exit_code");
+  says("{when: 3, action: retry}", "muster.rules[0].when: expected a map");
   says("{action: retry}", "'muster.rules[0].when' is required");
   says("{when: {exit_code: 3}}", "expected 'class' or 'action'");
   says("{when: {exit_code: 3}, action: stop, delay: 1m}", "'delay' needs");

@@ -201,6 +201,21 @@ TEST_CASE("a setting in both places is an error at the second") {
                                "'muster.priority'; keep one of the two"));
 }
 
+TEST_CASE("a master port is above the system's, and not the one that Azure's variable names") {
+  const auto said = [](const std::string& port) {
+    return printed(read_job(settings_head + "muster: {master_port: " + port + "}\n").findings);
+  };
+  for (const char* good : {"1024", "5999", "6001", "65535", "auto"}) {
+    CAPTURE(good);
+    CHECK(said(good) == "");
+  }
+  CHECK_THAT(said("6000"), ContainsSubstring("error: muster.master_port: 6000 is the port that "
+                                             "AZ_BATCH_MASTER_NODE names; choose another"));
+  CHECK_THAT(said("1023"), ContainsSubstring("expected 1024 or more"));
+  CHECK_THAT(said("65536"), ContainsSubstring("expected at most 65535"));
+  CHECK_FALSE(read_job(settings_head + "muster: {master_port: auto}\n").spec.muster.master_port);
+}
+
 TEST_CASE("settings that are not acted on are warned about, never ignored in silence") {
   const JobFile job = read_job(settings_head + "muster: {checkpoint: {every: 1h}}\n");
   CHECK(printed(job.findings) == "");

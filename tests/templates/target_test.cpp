@@ -17,6 +17,19 @@ std::string findings_for(const std::string& text, const std::string& default_tar
 
 const std::string target_head = "command: x\nenvironment: azureml:host\n";
 
+TEST_CASE("this machine is a target with one node, both called local") {
+  const ComputeTarget local = local_target();
+  CHECK(local.name == "local");
+  REQUIRE(local.nodes.size() == 1);
+  CHECK(local.nodes[0].id.value == "local");
+  CHECK(local.nodes[0].transport == TransportKind::local);
+  const auto known = known_targets(
+      read_cluster_file("c.yml", "compute: {lab: {nodes: a}, far: {nodes: b}}", in_project()));
+  std::vector<std::string> names;
+  for (const ComputeTarget& target : known) names.push_back(target.name);
+  CHECK(names == std::vector<std::string>{"local", "local-cluster", "lab", "far"});
+}
+
 TEST_CASE("a job runs on the target it names, on the default, or on this host") {
   CHECK(findings_for(target_head + "compute: azureml:lab") == "runs on lab");
   CHECK(findings_for(target_head, "lab") == "runs on lab");

@@ -58,6 +58,13 @@ TEST_CASE("paths are sorted by what holds them") {
   CHECK(kind("azureml://registries/r/data/d/versions/1") == PathKind::registry);
   CHECK(kind("s3://bucket/x") == PathKind::none);
   CHECK(kind("azureml:a b") == PathKind::none);
+  CHECK(kind("azureml://elsewhere/x") == PathKind::none);
+  // A name of our own before `://`, or none: no service of anybody.
+  for (const char* local :
+       {"x", "a/b:c", "://x", "./s3://x", "a.b://x", "$HOME/a://x", "a b://x"}) {
+    CAPTURE(local);
+    CHECK(kind(local) == PathKind::local);
+  }
   CHECK(absolute_path("../x/./y/", "/a/b") == "/a/x/y");
   CHECK(absolute_path("/", "/a") == "/");
   CHECK(absolute_path("../../../..", "/a") == "/");
@@ -69,6 +76,13 @@ TEST_CASE("near misses are within two edits, and one letter has none") {
   CHECK(nearest("ab", {"ba", "cd"}) == "ba");
   CHECK(nearest("a", {"b"}) == "");
   CHECK(nearest("inputs.k", {"inputs.m", "inputs.k2"}) == "");
+  CHECK(nearest("commando", {"commands", "command"}) == "commands");  // the first of equals
+  CHECK(nearest("comand", {"demand", "command"}) == "command");       // the nearest of all
+  std::vector<std::string> many(999, "other");
+  many.push_back("command");
+  CHECK(nearest("comand", many) == "command");
+  many.insert(many.begin(), "other");
+  CHECK(nearest("comand", many) == "");  // a thousand are compared
   CHECK(edit_distance("kitten", "sitting", 5) == 3);
   CHECK(edit_distance("abc", "acb", 2) == 1);
   CHECK(edit_distance("abc", "xyzw", 2) == 3);
@@ -82,6 +96,17 @@ TEST_CASE("expressions may have blanks and are replaced once") {
   };
   CHECK(expand("x ${{ a }} ${{c}} $[[y]]", value) == "x ${{b}} ${{c}} $[[y]]");
   CHECK(find_expressions("${{a} ${{").unclosed);
+  const Expressions two = find_expressions("x ${{ \t a.b }}${{}} }} $[[");
+  CHECK_FALSE(two.unclosed);
+  REQUIRE(two.found.size() == 2);
+  CHECK(two.found[0].name == "a.b");
+  CHECK(two.found[0].begin == 2);
+  CHECK(two.found[0].end == 14);
+  CHECK(two.found[1].name.empty());
+  CHECK(two.found[1].begin == 14);
+  CHECK(find_expressions("${{a}} ${{b").found.size() == 1);
+  CHECK(find_expressions("${{a}} ${{b").unclosed);
+  CHECK(find_expressions("a }} {{b}}").found.empty());
   CHECK(optional_groups("a $[[--x ${{inputs.x}}]] $[[b]]") ==
         std::vector<std::string>{"--x ${{inputs.x}}", "b"});
 }

@@ -1,0 +1,96 @@
+#include "cli/interrupt.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "tests/catch.h"
+#include "tests/cli/command_site.h"
+
+using namespace muster;
+
+namespace {
+
+// What is chosen by who types this and then nothing more.
+InterruptChoice chosen_by(const std::string& typed) {
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  REQUIRE(::write(pipe[1], typed.data(), typed.size()) == static_cast<ssize_t>(typed.size()));
+  ::close(pipe[1]);
+  const int saved = ::dup(STDIN_FILENO);
+  ::dup2(pipe[0], STDIN_FILENO);
+  ::close(pipe[0]);
+  InterruptChoice choice{};
+  const CommandSite site;
+  const SaidByVerb said = site.caught([&] {
+    InterruptWatch watch;
+    choice = ask_what_was_meant(watch);
+    return 0;
+  });
+  ::dup2(saved, STDIN_FILENO);
+  ::close(saved);
+  CHECK_THAT(said.err, ContainsSubstring("[d]etach"));
+  return choice;
+}
+
+}  // namespace
+
+TEST_CASE("an interrupt is told once, and a termination for good") {
+  InterruptWatch watch;
+  CHECK_FALSE(watch.take());
+  ::raise(SIGINT);
+  CHECK(watch.take());
+  CHECK_FALSE(watch.take());
+  CHECK_FALSE(watch.is_terminated());
+  ::raise(SIGTERM);
+  CHECK(watch.is_terminated());
+  CHECK(watch.take());
+  CHECK_FALSE(watch.take());
+  CHECK(watch.is_terminated());
+}
+
+TEST_CASE("a watch knows nothing of what came before it") {
+  {
+    const InterruptWatch earlier;
+    ::raise(SIGINT);
+    ::raise(SIGTERM);
+  }
+  InterruptWatch watch;
+  CHECK_FALSE(watch.take());
+  CHECK_FALSE(watch.is_terminated());
+}
+
+TEST_CASE("after a watch signals do what they did before, and one that is ignored stays so") {
+  const auto handler_of = [](int number) {
+    struct sigaction now {};
+    ::sigaction(number, nullptr, &now);
+    return now.sa_handler;
+  };
+  const auto before = ::signal(SIGINT, SIG_IGN);
+  {
+    InterruptWatch watch;
+    ::raise(SIGINT);
+    CHECK_FALSE(watch.take());
+    CHECK(handler_of(SIGINT) == SIG_IGN);
+  }
+  ::signal(SIGINT, before);
+  const auto usual = handler_of(SIGTERM);
+  {
+    const InterruptWatch watch;
+    CHECK(handler_of(SIGTERM) != usual);
+    CHECK(handler_of(SIGINT) != before);
+  }
+  CHECK(handler_of(SIGTERM) == usual);
+  CHECK(handler_of(SIGINT) == before);
+}
+
+TEST_CASE("Ctrl-C means what is typed then: detach, cancel, or go on") {
+  CHECK(chosen_by("d\n") == InterruptChoice::detach);
+  CHECK(chosen_by("Detach\n") == InterruptChoice::detach);
+  CHECK(chosen_by("c\n") == InterruptChoice::cancel);
+  CHECK(chosen_by("Cd\n") == InterruptChoice::cancel);
+  CHECK(chosen_by("\n") == InterruptChoice::go_on);
+  CHECK(chosen_by("xd\n") == InterruptChoice::go_on);
+  CHECK(chosen_by("") == InterruptChoice::detach);
+  CHECK(chosen_by("c") == InterruptChoice::detach);
+}
