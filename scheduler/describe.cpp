@@ -93,6 +93,7 @@ class Text {
 
 void put_phase(Text& text, const std::string& at, const AttemptPhase& phase) {
   text.line(at + ".phase", static_cast<int>(phase.index()));
+  if (const auto* staging = std::get_if<Staging>(&phase)) text.line(at + ".since", staging->since);
   if (const auto* reserving = std::get_if<Reserving>(&phase)) {
     text.line(at + ".since", reserving->since);
   }
@@ -126,6 +127,7 @@ void put_membership(Text& text, const std::string& at, const AttemptNode& node) 
 void put_node(Text& text, const std::string& at, const AttemptNode& node) {
   text.line(at + ".id", node.id);
   text.line(at + ".checked", node.checked);
+  text.line(at + ".staging_seen", node.staging_seen);
   text.line(at + ".staged", node.staged);
   text.line(at + ".ports", node.ports);
   text.line(at + ".started", node.started);
@@ -265,6 +267,7 @@ void put_known_node(Text& text, const Node& node) {
     text.line(at + ".sought_since", unlinked->sought_since);
   }
   text.line(at + ".drained", node.drained ? "yes " + node.drain_reason : std::string("no"));
+  text.line(at + ".move_at", node.move_at);
   text.line(at + ".owner", node.owner);
   text.line(at + ".evidence", node.evidence);
   text.line(at + ".sound_since", node.sound_since);
@@ -276,6 +279,7 @@ void put_known_node(Text& text, const Node& node) {
     text.line(at + ".fault_drain", node.fault_drain->reason);
     text.line(at + ".fault_drain.since", node.fault_drain->since);
     text.line(at + ".fault_drain.fault", node.fault_drain->fault);
+    text.line(at + ".fault_drain.rebooted", node.fault_drain->rebooted);
   }
   if (node.remedy) {
     text.line(at + ".remedy", node.remedy->what);
@@ -316,6 +320,7 @@ std::string describe(const State& state) {
   for (const auto& [target, breaker] : state.breakers) {
     text.line(target + ".breaker", breaker.reason);
     text.line(target + ".breaker.open_since", breaker.open_since);
+    text.line(target + ".breaker.is_check", breaker.is_check);
     text.line(target + ".breaker.reset_at", breaker.reset_at);
   }
   for (const RemedyTaken& taken : state.remedies) {

@@ -127,9 +127,9 @@ std::optional<WireMessage> read_payload(std::size_t wanted, std::string_view pay
   return std::nullopt;
 }
 
-std::string described(const FrameHeader& frame, bool any_length) {
+std::string described(const FrameHeader& frame, bool tells_bytes) {
   return operation_name(frame.operation) + " number " + std::to_string(frame.sequence) +
-         (any_length ? "" : " of " + std::to_string(frame.bytes) + " bytes");
+         (tells_bytes ? " of " + std::to_string(frame.bytes) + " bytes" : "");
 }
 
 }  // namespace
@@ -205,16 +205,16 @@ std::string frame_fault(const FrameHeader& expected, const FrameHeader& got, std
            " of epoch " + std::to_string(expected.epoch);
   }
   const bool is_too_long = any_length && got.bytes > text_limit_bytes;
-  if (got.operation == expected.operation && got.sequence == expected.sequence && !is_too_long &&
-      (any_length || got.bytes == expected.bytes)) {
-    return "";
-  }
+  const bool is_same_operation =
+      got.operation == expected.operation && got.sequence == expected.sequence;
+  if (is_same_operation && !is_too_long && (any_length || got.bytes == expected.bytes)) return "";
   if (is_too_long) {
     return ranks + " sends " + std::to_string(got.bytes) + " bytes to rank " +
            std::to_string(mine) + ": more than a text may have";
   }
-  std::pair higher{from, described(got, any_length)};
-  std::pair lower{mine, described(expected, any_length)};
+  // A rank that waits for a text knows no length: then the other one tells none either.
+  std::pair higher{from, described(got, is_same_operation)};
+  std::pair lower{mine, described(expected, is_same_operation)};
   if (higher < lower) std::swap(higher, lower);
   return "rank " + std::to_string(higher.first) + " is in " + higher.second + ", rank " +
          std::to_string(lower.first) + " in " + lower.second +

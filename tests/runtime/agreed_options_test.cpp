@@ -2,6 +2,7 @@
 
 #include "runtime/train/agreed_options.h"
 
+#include "runtime/train/sharing_options.h"
 #include "runtime/train/start_error.h"
 #include "tests/catch.h"
 #include "tests/runtime/thread_communicator.h"
@@ -106,4 +107,17 @@ TEST_CASE("all ranks hear the same complaint") {
     CHECK(one == "--seed differs between ranks: 1 on rank 0, rank 1; 9 on rank 2: give all ranks "
                  "the same options");
   }
+}
+
+TEST_CASE("the least that is sent at a time may be as much as the most, not more") {
+  const auto alone = make_single_communicator();
+  const auto check = [&](std::uint64_t least, std::uint64_t most) {
+    TrainOptions options;
+    options.buckets = {least, most};
+    check_sharing_options(options, *alone);
+  };
+  CHECK_NOTHROW(check(1023, 1024));
+  CHECK_NOTHROW(check(1024, 1024));
+  CHECK_THROWS_WITH(check(1025, 1024),
+                    "--bucket-bytes: 1025 is more than the 1024 of --bucket-limit-bytes");
 }

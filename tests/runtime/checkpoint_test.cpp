@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/reader.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cmath>
@@ -42,6 +43,43 @@ TEST_CASE("what was saved by any number of ranks is read back by any other, bit 
       }
     }
   }
+}
+
+TEST_CASE("values outside the flat space are refused, those at its edges are read") {
+  Folder folder;
+  const ACheckpoint saved{.root = folder.path()};
+  const Manifest manifest = saved.commit();
+  const std::uint64_t numel = manifest.flat.numel;
+  CheckpointReader reader(saved.path(), manifest);
+  std::vector<float> two(2);
+  CHECK(reader.read(0, 0, two).ok());
+  CHECK(reader.read(flat_planes - 1, numel - 2, two).ok());
+  CHECK(reader.read(0, numel, std::span<float>()).ok());
+  const std::pair<std::size_t, std::uint64_t> outside[] = {
+      {flat_planes, 0}, {flat_planes + 4, 0}, {0, numel - 1}, {0, numel}, {2, numel + 1000}};
+  for (const auto& [plane, first] : outside) {
+    CAPTURE(plane, first);
+    CHECK_THAT(reader.read(plane, first, two).reason(),
+               ContainsSubstring("values outside the flat space"));
+  }
+}
+
+TEST_CASE("parameters stand in their order, each at a multiple of the alignment, and the end too") {
+  FlatSpace space;
+  CHECK(space.add("one", {1}, true) == 0);
+  CHECK(space.numel == 1024);
+  CHECK(space.add("full", {32, 32}, false) == 1);
+  CHECK(space.numel == 2048);
+  CHECK(space.add("more", {1025}, true) == 2);
+  CHECK(space.numel == 4096);
+  CHECK(space.params[0] == FlatParameter{"one", 0, {1}, true});
+  CHECK(space.params[1] == FlatParameter{"full", 1024, {32, 32}, false});
+  CHECK(space.params[2] == FlatParameter{"more", 2048, {1025}, true});
+  // Whole blocks, as even as they can be, in the order of the ranks.
+  CHECK(owned_elements(space, 0, 3) == ElementRange{0, 1024});
+  CHECK(owned_elements(space, 1, 3) == ElementRange{1024, 2048});
+  CHECK(owned_elements(space, 2, 3) == ElementRange{2048, 4096});
+  CHECK(owned_elements(space, 0, 5) == ElementRange{0, 0});
 }
 
 TEST_CASE("the state hash does not depend on how many ranks saved the state") {
@@ -92,6 +130,20 @@ TEST_CASE("a shard larger than a chunk has a checksum for each chunk") {
   CHECK(is_near(record.value().vitals[0].l2, std::sqrt(squares)));
 }
 
+TEST_CASE("the vitals of a large shard are those of its values at their places in the flat space") {
+  Folder folder;
+  const ElementRange range{4096, 4096 + 720 * 1024};  // the last plane lies in two chunks
+  const std::vector<float> values = narrow(normal_values(range.size(), 7));
+  const auto record =
+      write_shard(folder.path(), {"id", 1, 1, 1}, {"h", 0, 1}, range, {values, values, values});
+  REQUIRE(record.ok());
+  for (std::size_t plane = 0; plane < flat_planes; ++plane) {
+    const PlaneVitals& vitals = record.value().vitals[plane];
+    CHECK(vitals.hash == plane_hash(plane, range.lo, values));
+    CHECK(vitals.absmax == plane_vitals(plane, range.lo, values).absmax);
+  }
+}
+
 TEST_CASE("a manifest survives writing and reading with everything in it") {
   Folder folder;
   const Manifest before = ACheckpoint{.root = folder.path()}.manifest_with_shards();
@@ -110,6 +162,8 @@ TEST_CASE("a manifest survives writing and reading with everything in it") {
   CHECK(after.train.sampler.data_crc32c == 0xdeadbeef);
   CHECK(after.lineage == before.lineage);
   CHECK(after.shards[1].vitals == before.shards[1].vitals);
+  // People read on which nodes it ran.
+  CHECK_THAT(format_manifest(before), ContainsSubstring("\"host\":\"h2\""));
 }
 
 TEST_CASE("a manifest of a later version, or with needs that are not known, is refused") {
@@ -128,6 +182,15 @@ TEST_CASE("a manifest of a later version, or with needs that are not known, is r
   CHECK_THAT(with("\"file\":\"shard", "\"file\":\"../shard").reason(),
              ContainsSubstring("not a plain file name"));
   CHECK_THAT(with("\"lo\":0", "\"lo\":1024").reason(), ContainsSubstring("does not match"));
+  CHECK(with("\"shape\":[40,50]", "\"shape\":[40,50]").ok());
+  for (const char* odd : {"[40.5,50]", "[\"40\",50]", "[-40,50]", "[true,2000]", "[[40]]"}) {
+    CHECK(with("\"shape\":[40,50]", "\"shape\":" + std::string(odd)).reason() ==
+          "one: shape holds something else than numbers");
+  }
+  for (const char* odd : {"[0,50]", "[281474976710657]", "[16777216,16777217]"}) {
+    CHECK(with("\"shape\":[40,50]", "\"shape\":" + std::string(odd)).reason() ==
+          "one: shape is empty or too large");
+  }
   CHECK(with(",\"best_loss\"", ",\"an_older_one_has_none\"").value().train.best_loss == 0);
 }
 
@@ -205,6 +268,28 @@ TEST_CASE("on a full disk the old file stays, and nothing is left of the new one
   CHECK_FALSE(fs::exists(folder / "x.tmp"));
   REQUIRE(replace_durably(folder.path(), "x", "new one"));
   CHECK(content_of(folder / "x") == "new one");
+}
+
+TEST_CASE("files are written and read all the same by a process without standard input") {
+  Folder folder;
+  const int before = ::dup(STDIN_FILENO);
+  ::close(STDIN_FILENO);
+  const auto replaced = replace_durably(folder.path(), "x", "text");
+  const auto appended = append_line_durably(folder.path(), "log", "line\n");
+  const auto synced = sync_checkpoint_directory(folder.path());
+  const auto locked = CheckpointLock::take(folder.path(), "lock").ok();
+  const auto read = read_checkpoint_text(folder / "x", 100);
+  if (before >= 0) {
+    ::dup2(before, STDIN_FILENO);
+    ::close(before);
+  }
+  CHECK(replaced.ok());
+  CHECK(appended.ok());
+  CHECK(synced.ok());
+  CHECK(locked);
+  REQUIRE(read.ok());
+  CHECK(read.value() == "text");
+  CHECK(content_of(folder / "log") == "line\n");
 }
 
 TEST_CASE("a pipe in the place of a file is refused, not waited for") {

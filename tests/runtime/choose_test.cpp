@@ -152,6 +152,16 @@ TEST_CASE("retention keeps the checkpoints with the best recent loss, however ma
         std::vector<std::string>{"s000000040-g1", "s000000010-g1"});
 }
 
+TEST_CASE("of checkpoints with equal losses the newest are the best") {
+  Folder folder;
+  for (const std::uint64_t step : {10, 20, 30, 40, 50}) {
+    ACheckpoint{.root = folder.path(), .step = step, .loss_ema = step < 40 ? 2.0 : 3.0}.commit();
+  }
+  const auto gone = collect_checkpoints(folder.path(), {2, 1, 50});
+  REQUIRE(gone.ok());
+  CHECK(gone.value() == std::vector<std::string>{"s000000010-g1"});
+}
+
 TEST_CASE("a directory without a manifest is an orphan from before the latest save, not of it") {
   Folder folder;
   ACheckpoint{.root = folder.path(), .step = 30, .generation = 2, .lineage = {{2, 0}}}.commit();

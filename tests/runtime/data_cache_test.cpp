@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <thread>
 
 #include "runtime/data/shard_cache.h"
@@ -228,4 +229,61 @@ TEST_CASE("a directory that cannot be made costs a warning, not the run") {
   const CachingReader reader(folder / "set", folder / "file/cache");
   CHECK(reader.warnings.size() == 1);
   CHECK(reader.reads_rightly());
+}
+
+// Its word is in the lock file of the copy.
+TEST_CASE("a copy that another process found good since the start is believed, no older word is") {
+  Folder folder;
+  ADataset{folder / "set", 300, 300}.write();
+  { const CachingReader reader(folder / "set", folder / "cache"); }
+  const std::string copy = copies_in(folder / "cache").at(0);
+  const std::string lock = fs::path(copy).replace_extension(".lock");
+  struct stat facts {};
+  REQUIRE(::stat(copy.c_str(), &facts) == 0);
+  const std::string inode = std::to_string(facts.st_ino);
+  const std::string other = std::to_string(facts.st_ino + 1);
+  const std::string now = "9999999999999999999";
+  bool is_believed = false;
+  std::string word;
+  SECTION("since the start") {
+    word = inode + " " + now + "\n";
+    is_believed = true;
+  }
+  SECTION("before") {
+    word = inode + " 1000\n";
+  }
+  SECTION("of another file") {
+    word = other + " " + now + "\n";
+  }
+  SECTION("half a word") {
+    word = inode + "\n";
+  }
+  SECTION("no word") {}
+  put(lock, word);
+  damage(copy, 1200);  // since then: who believes does not see it
+  const CachingReader reader(folder / "set", folder / "cache");
+  CHECK(reader.cache->copies() == 1);
+  CHECK(reader.warnings.empty() == is_believed);
+  CHECK(reader.reads_rightly() == !is_believed);
+}
+
+TEST_CASE("who finds a copy good leaves word of it, of which file and when") {
+  Folder folder;
+  ADataset{folder / "set", 300, 300}.write();
+  using std::chrono::system_clock;
+  const auto ns = [] {
+    return static_cast<unsigned long long>(system_clock::now().time_since_epoch() /
+                                           std::chrono::nanoseconds(1));
+  };
+  const auto before = ns();
+  { const CachingReader reader(folder / "set", folder / "cache"); }
+  const std::string copy = copies_in(folder / "cache").at(0);
+  struct stat facts {};
+  REQUIRE(::stat(copy.c_str(), &facts) == 0);
+  std::istringstream word(content_of(fs::path(copy).replace_extension(".lock")));
+  unsigned long long inode = 0, at_ns = 0;
+  REQUIRE(word >> inode >> at_ns);
+  CHECK(inode == facts.st_ino);
+  CHECK(at_ns >= before);
+  CHECK(at_ns <= ns());
 }

@@ -1,5 +1,11 @@
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <set>
 
 #include "runtime/data/sampler.h"
@@ -231,11 +237,65 @@ TEST_CASE("the shares of the ranks are all chunks, each once") {
   }
 }
 
-TEST_CASE("files of the node itself are another node's only by its name") {
+namespace {
+
+// What this program is told of the file system of a path: its type, or nothing.
+std::function<std::optional<std::uint32_t>(const std::string& path)> told_file_system;
+
+bool are_of_one_storage(const TokenDataset& dataset) {
+  CHECK(name_of_files(dataset, "a") == name_of_files(dataset, "a"));
+  return name_of_files(dataset, "a") == name_of_files(dataset, "b");
+}
+
+}  // namespace
+
+extern "C" int statfs(const char* path, struct statfs* facts) noexcept {
+  const auto result = static_cast<int>(::syscall(SYS_statfs, path, facts));
+  if (!told_file_system) return result;
+  const auto told = told_file_system(path);
+  if (told) facts->f_type = static_cast<decltype(facts->f_type)>(*told);
+  return told ? result : -1;
+}
+
+TEST_CASE("files are those of another node where they lie on a file system that nodes share") {
   Folder folder;
   ADataset{folder / "set"}.write();
   const TokenDataset dataset = found_at(folder / "set");
-  CHECK(name_of_files(dataset, "a") == name_of_files(dataset, "a"));
+  REQUIRE(dataset.shards.size() > 2);
+  std::optional<std::uint32_t> type;
+  told_file_system = [&](const std::string&) { return type; };
+  CHECK_FALSE(are_of_one_storage(dataset));  // not known
+  // NFS, SMB 2, CIFS, Lustre, Ceph, GPFS, BeeGFS.
+  for (const std::uint32_t shared :
+       {0x6969u, 0xFE534D42u, 0xFF534D42u, 0x0BD00BD0u, 0x00C36400u, 0x47504653u, 0x19830326u}) {
+    type = shared;
+    CHECK(are_of_one_storage(dataset));
+  }
+  // ext4, XFS, tmpfs.
+  for (const std::uint32_t own : {0xEF53u, 0x58465342u, 0x01021994u}) {
+    type = own;
+    CHECK_FALSE(are_of_one_storage(dataset));
+  }
+  for (const DatasetShard& odd : {dataset.shards.front(), dataset.shards.back()}) {
+    told_file_system = [path = odd.path](const std::string& asked) {
+      return asked == path ? 0xEF53u : 0x6969u;
+    };
+    CHECK_FALSE(are_of_one_storage(dataset));
+  }
+  told_file_system = nullptr;
+}
+
+TEST_CASE("files that were written anew have another name, on the same node too") {
+  Folder folder;
+  ADataset{folder / "set"}.write();
+  const TokenDataset dataset = found_at(folder / "set");
+  const std::string before = name_of_files(dataset, "a");
+  const std::string path = dataset.shards[1].path;
+  const std::string content = content_of(path);
+  put(path, content + "x");
+  CHECK(name_of_files(dataset, "a") != before);
+  std::filesystem::remove(path);
+  CHECK(name_of_files(dataset, "a") != before);
   CHECK(name_of_files(dataset, "a") != name_of_files(dataset, "b"));
 }
 

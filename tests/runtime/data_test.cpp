@@ -59,6 +59,29 @@ TEST_CASE("a sample is context + 1 consecutive bytes, and all bytes are targets 
   CHECK(Sampler(too_short, 9, 1).windows() == 0);
 }
 
+TEST_CASE("what a source is told to expect for a sample is what is copied for it") {
+  struct Asked final : TokenSource {
+    using Stretch = std::pair<std::uint64_t, std::uint64_t>;
+    std::uint64_t size() const override { return 41; }
+    void expect(std::uint64_t at, std::uint64_t count) const override {
+      expected.push_back({at, count});
+    }
+    void copy(std::uint64_t at, std::span<std::uint32_t> tokens) const override {
+      copied.push_back({at, tokens.size()});
+    }
+    mutable std::vector<Stretch> expected, copied;
+  };
+  const Asked source;
+  const Sampler sampler(source, 8, 3);
+  std::vector<std::uint32_t> tokens(9);
+  for (std::uint64_t sample = 0; sample < 12; ++sample) {
+    sampler.expect(sample);
+    sampler.copy(sample, tokens);
+  }
+  CHECK(source.expected.size() == 12);
+  CHECK(source.expected == source.copied);
+}
+
 TEST_CASE("text is found recursively in sorted order, without hidden entries and binaries") {
   Folder folder;
   put(folder / "b/two.txt", "two");

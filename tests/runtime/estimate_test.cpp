@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "runtime/estimate/estimate_command.h"
 #include "runtime/estimate/model_names.h"
@@ -14,8 +16,6 @@
 using namespace muster;
 
 namespace {
-
-constexpr double gib = 1024.0 * 1024 * 1024;
 
 EstimateQuestion asked(std::vector<const char*> words) {
   words.insert(words.begin(), "estimate");
@@ -29,6 +29,29 @@ const StageEstimate& stage_of(const Estimate& estimate, ZeroStage stage, bool re
     if (row.stage == stage && row.recomputes == recomputes) return row;
   }
   throw std::logic_error("no such stage");
+}
+
+// The lines of a text, each cut where two blanks or more are.
+std::vector<std::vector<std::string>> cells_of(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::vector<std::string>& cells = rows.emplace_back();
+    for (std::size_t at = 0; at < line.size();) {
+      const std::size_t end = std::min(line.find("  ", at), line.size());
+      cells.push_back(line.substr(at, end - at));
+      at = std::min(line.find_first_not_of(' ', end), line.size());
+    }
+  }
+  return rows;
+}
+
+// From its heading on.
+std::string table_of(const Estimate& estimate) {
+  const std::string text = estimate_text(estimate);
+  const std::size_t begin = text.find("ZERO ");
+  REQUIRE(begin != std::string::npos);
+  return text.substr(begin, text.find("\n\n", begin) + 1 - begin);
 }
 
 }  // namespace
@@ -228,4 +251,136 @@ TEST_CASE("the words of a run are enough for its memory") {
   CHECK(std::get<RunMemory>(small).bytes < std::get<RunMemory>(large).bytes);
   CHECK(std::get<RunMemory>(large).bytes > 4 * 4 * 2 * 12 * 1024 * 1024);
   CHECK(std::holds_alternative<std::string>(run_memory({"--width", "x"}, {}, std::nullopt)));
+}
+
+TEST_CASE("a table tells the memory of all stages, and what fits where there is a limit") {
+  const bool is_limited = GENERATE(false, true);
+  std::vector<const char*> words{"--model", "gpt2-1558m", "--ranks", "2", "--micro-batch", "8"};
+  if (is_limited) words.insert(words.end(), {"--memory-gib", "40"});
+  const Estimate estimate = make_estimate(asked(words));
+  const std::string table = table_of(estimate);
+  const auto rows = cells_of(table);
+  REQUIRE(rows.size() == 1 + estimate.stages.size());
+  std::vector<std::string> heading{"ZERO",    "WEIGHTS", "GRADIENTS", "OPTIMIZER", "ACTIVATIONS",
+                                   "BUFFERS", "PROGRAM", "SNAPSHOT",  "TOTAL"};
+  if (is_limited) heading.push_back("FITS");
+  CHECK(rows[0] == heading);
+  std::set<std::string> verdicts;
+  for (std::size_t i = 0; i < estimate.stages.size(); ++i) {
+    const StageEstimate& stage = estimate.stages[i];
+    const auto& row = rows[i + 1];
+    REQUIRE(row.size() == heading.size());
+    const std::string name = std::to_string(static_cast<int>(stage.stage));
+    CHECK(row[0] == name + (stage.recomputes ? " recomputed" : ""));
+    const std::uint64_t bytes[] = {stage.memory.weights,     stage.memory.gradients,
+                                   stage.memory.optimizer,   stage.memory.activations,
+                                   stage.memory.buffers,     stage.memory.program,
+                                   stage.memory.snapshot,
+                                   device_bytes(stage.memory, RankKind::processor)};
+    for (std::size_t column = 0; column < std::size(bytes); ++column) {
+      CAPTURE(row[0], heading[column + 1]);
+      CHECK(std::stod(row[column + 1]) ==
+            Approx(static_cast<double>(bytes[column]) / gib).epsilon(0.005).margin(0.0006));
+    }
+    if (is_limited) CHECK(row.back() == (*stage.fits ? "yes" : "no"));
+    if (is_limited) verdicts.insert(row.back());
+  }
+  CHECK(verdicts.size() == (is_limited ? 2 : 0));
+  // All lines are as long as the first.
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) CHECK(line.size() == table.find('\n'));
+}
+
+TEST_CASE("the text says whether it fits, and what of it does not") {
+  Estimate estimate =
+      make_estimate(asked({"--model", "gpt2-124m", "--ranks", "1", "--micro-batch", "1", "--sku",
+                           "NC24ads_A100_v4"}));
+  const RankMemory& memory = estimate.asked.memory;
+  const auto text_with = [&](std::uint64_t device, std::optional<std::uint64_t> host) {
+    estimate.question.limit = MemoryLimit{device, host};
+    estimate.asked.fits = fits(memory, *estimate.question.limit, RankKind::gpu);
+    return estimate_text(estimate);
+  };
+  const std::uint64_t needed = device_bytes(memory, RankKind::gpu);
+  CHECK_THAT(text_with(needed, memory.snapshot), ContainsSubstring("GiB: fits\n"));
+  CHECK_THAT(text_with(needed, {}), ContainsSubstring("GiB: fits\n"));
+  const std::string small = text_with(needed - 1, memory.snapshot);
+  CHECK_THAT(small, ContainsSubstring("GiB: does not fit\n"));
+  CHECK_THAT(small, ContainsSubstring("none of the usual changes makes it fit\n"));
+  CHECK_THAT(small, !ContainsSubstring("of the host"));
+  const std::string host = text_with(needed, memory.snapshot - 1);
+  CHECK_THAT(host, ContainsSubstring("GiB: does not fit\n"));
+  CHECK_THAT(host, ContainsSubstring("the snapshot of a checkpoint takes"));
+  CHECK_THAT(host, ContainsSubstring("GiB of the host\n"));
+  estimate.question.limit.reset();
+  CHECK_THAT(estimate_text(estimate), !ContainsSubstring("fit\n"));
+  // On a processor the snapshot is in what the device holds.
+  CHECK(fits(memory, {device_bytes(memory, RankKind::processor), 0}, RankKind::processor));
+  CHECK_FALSE(fits(memory, {needed, 0}, RankKind::gpu));
+}
+
+TEST_CASE("the text begins with the model, and with what it runs on") {
+  const auto text = [](std::vector<const char*> words) {
+    return estimate_text(make_estimate(asked(std::move(words))));
+  };
+  const std::string gpus = text({"--model", "GPT2-124M", "--ranks", "16", "--micro-batch", "2",
+                                 "--sku", "Standard_ND96amsr_A100_v4"});
+  CHECK_THAT(gpus, ContainsSubstring(": 12 layers of 768, 12 heads, context 1024, vocabulary"));
+  CHECK_THAT(gpus, ContainsSubstring("16 ranks on 2 ND96amsr_A100_v4, 2 sequences per forward"));
+  CHECK_THAT(gpus, ContainsSubstring("on a rank, bf16\n"));
+  CHECK_THAT(gpus, ContainsSubstring("(of GPUs in general"));
+  CHECK_THAT(gpus, ContainsSubstring("HOST SNAPSHOT"));
+  CHECK_THAT(gpus, ContainsSubstring("communication: "));
+  CHECK_THAT(gpus, ContainsSubstring("step, communication hidden: "));
+  CHECK_THAT(gpus, ContainsSubstring("step, nothing hidden: "));
+  CHECK_THAT(gpus, !ContainsSubstring("HFU"));
+  const std::string one = text({"--ranks", "1"});
+  CHECK_THAT(one, ContainsSubstring("1 ranks on 1 machine, "));
+  CHECK_THAT(one, ContainsSubstring("on a rank, fp32\n"));
+  CHECK_THAT(one, !ContainsSubstring("GPUs in general"));
+  CHECK_THAT(one, !ContainsSubstring("HOST SNAPSHOT"));
+  CHECK_THAT(one, !ContainsSubstring("communication"));
+  CHECK_THAT(one, ContainsSubstring("step time: not known without a peak"));
+  CHECK_THAT(text({"--ranks", "1", "--precision", "bf16"}), ContainsSubstring("rank, bf16\n"));
+  const std::string again = text({"--ranks", "1", "--peak-tflops", "1", "--recompute"});
+  CHECK_THAT(again, ContainsSubstring("per rank and step, recomputation included, at"));
+  CHECK_THAT(again, ContainsSubstring(", HFU "));
+}
+
+TEST_CASE("names of models and sizes are found however they are written, and no others") {
+  CHECK(named_shape("gpt2-1558m")->width == 1600);
+  CHECK(named_shape("GPT2-1558M")->layers == 48);
+  CHECK(named_shape("175B")->heads == 96);
+  for (const char* name : {"", "gpt2", "gpt2-1558", "gpt2-1558mm", "175b "}) {
+    CHECK_FALSE(named_shape(name));
+  }
+  CHECK(find_sku("hc44RS")->name == std::string_view("HC44rs"));
+  CHECK(find_sku("STANDARD_HC44rs")->name == std::string_view("HC44rs"));
+  for (const char* name : {"", "Standard_", "HC44r", "HC44rss", "Standard_Standard_HC44rs"}) {
+    CHECK_FALSE(find_sku(name));
+  }
+  for (const char* name : {"gpt2-124m", "gpt2-774m", "gpt3-xl", "2t"}) {
+    CHECK_THAT(names_of_shapes(), ContainsSubstring(name));
+    CHECK(named_shape(name));
+  }
+  CHECK_THAT(names_of_skus(), ContainsSubstring("ND40rs_v2, ND96asr_v4, "));
+}
+
+TEST_CASE("a smaller micro-batch that would make it fit divides the batch") {
+  const auto smaller = [](const char* batch, std::uint64_t fitting) {
+    EstimateQuestion question =
+        asked({"--batch", batch, "--micro-batch", batch, "--zero", "3", "--recompute"});
+    question.layout.ranks = 1;
+    TrainOptions small = question.options;
+    small.micro_batch = fitting;
+    const RankMemory memory = rank_memory(small, question.layout);
+    const MemoryLimit limit{device_bytes(memory, RankKind::processor), {}};
+    const auto changes = cheapest_changes(question.options, question.layout, limit, {});
+    return changes.empty() ? "none" : changes.front().what;
+  };
+  CHECK(smaller("8", 4) == "--micro-batch 4");
+  CHECK(smaller("9", 3) == "--micro-batch 3");
+  CHECK(smaller("10", 5) == "--micro-batch 5");
+  CHECK(smaller("10", 2) == "--micro-batch 2");
+  CHECK(smaller("7", 1) == "--micro-batch 1");
 }

@@ -3,6 +3,7 @@
 #include "runtime/train/guard.h"
 
 #include "runtime/checkpoint/choose.h"
+#include "runtime/train/step_guard.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
 #include "tests/runtime/folder.h"
@@ -109,4 +110,31 @@ TEST_CASE("a gradient that is not finite both times is the data's or the setting
     options.steps = 40;
   });
   CHECK(run.go() == "4");
+}
+
+TEST_CASE("a bit flips in the step that was asked for, on that rank, in the first attempt") {
+  struct Row {
+    std::uint64_t rank, attempt, done;  // steps that are done
+    bool flips;
+  };
+  TrainOptions options;
+  options.flip_at_step = 31;
+  options.fail_rank = 1;
+  options.replica_check_every = 0;
+  options.flip_gradient = GENERATE(true, false);
+  const auto alone = make_single_communicator();
+  for (const Row& row : {Row{1, 0, 30, true}, Row{1, 0, 29, false}, Row{1, 0, 31, false},
+                         Row{1, 0, 32, false}, Row{0, 0, 30, false}, Row{1, 1, 30, false}}) {
+    CAPTURE(row.rank, row.attempt, row.done, options.flip_gradient);
+    TrainingState state;
+    state.step = row.done;
+    state.weights.assign(4, 1.5f);
+    StepGuard guard(options, row.rank, row.attempt, *alone);
+    StepWishes wishes;
+    CHECK_FALSE(guard.before_step(state));
+    guard.watch(state, wishes);
+    CHECK(wishes.flip_gradient == (row.flips && options.flip_gradient));
+    CHECK((state.weights[0] != 1.5f) == (row.flips && !options.flip_gradient));
+    CHECK(state.weights[1] == 1.5f);
+  }
 }

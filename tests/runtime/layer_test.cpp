@@ -112,6 +112,11 @@ TEMPLATE_TEST_CASE("matrix products agree with three loops for every transpositi
   }
 }
 
+TEST_CASE("a processor that multiplies pairs of bf16 has matrix products in bf16 as well") {
+  if (!has_pair_product()) return skip_test("the CPU has no avx512_bf16");
+  CHECK(has_bf16_gemm());
+}
+
 TEMPLATE_TEST_CASE("linear agrees with its fp64 twin, forward and backward", "", float, Bf16) {
   NEEDS_PRODUCTS_OF(TestType)
   const LinearShape shape{37, 24, 53, GENERATE(false, true)};

@@ -5,8 +5,6 @@
 #include <numeric>
 
 #include "runtime/layer/gemm/gemm.h"
-#include "runtime/optimizer/adamw.h"
-#include "runtime/optimizer/learning_rate.h"
 #include "tests/catch.h"
 #include "tests/runtime/random_values.h"
 #include "tests/skip.h"
@@ -204,44 +202,4 @@ TEST_CASE("bf16 products keep the gradient of the fp32 model to two percent") {
     const std::vector<double> expected(part(exact).begin(), part(exact).end());
     CHECK(relative_l2(part(rounded), expected) < 2e-2);
   }
-}
-
-TEST_CASE("AdamW agrees with its fp64 twin over twenty steps") {
-  auto p = normal_values(1000, 1), m = std::vector<double>(1000), v = std::vector<double>(1000);
-  auto fp = narrow(p), fm = narrow(m), fv = narrow(v);
-  for (std::uint64_t t = 1; t <= 20; ++t) {
-    const auto gradient = normal_values(1000, 100 + t);
-    const AdamwStep step{1e-2, 0.1, 0.5, t};
-    adamw({}, step, narrow(gradient), fp, fm, fv);
-    adamw_reference({}, step, gradient, p, m, v);
-  }
-  CHECK(relative_l2(fp, p) < 1e-5);
-  CHECK(relative_l2(fm, m) < 1e-5);
-  CHECK(relative_l2(fv, v) < 1e-5);
-}
-
-TEST_CASE("AdamW leaves padding at zero") {
-  std::vector<float> p(1024, 0.0f), m(1024, 0.0f), v(1024, 0.0f);
-  adamw({}, {1e-2, 0.1, 1, 1}, std::vector<float>(1024, 0.0f), p, m, v);
-  CHECK(p == std::vector<float>(1024, 0.0f));
-}
-
-TEST_CASE(
-    "the learning rate warms up, stays or falls to a tenth, and ignores the length of the run") {
-  const LearningRate constant{1e-3, 10, 0};
-  CHECK(is_near(constant.at(1), 1e-4));
-  CHECK(is_near(constant.at(10), 1e-3));
-  CHECK(is_near(constant.at(100000), 1e-3));
-  const LearningRate cosine{1e-3, 0, 100};
-  CHECK(cosine.at(1) < 1e-3);
-  CHECK(is_near(cosine.at(50), 0.55e-3));
-  CHECK(is_near(cosine.at(100), 1e-4));
-  CHECK(is_near(cosine.at(5000), 1e-4));
-  const LearningRate both{1e-3, 20, 100};
-  CHECK(is_near(both.at(10), 0.5e-3));
-  CHECK(is_near(both.at(20), 1e-3));
-  CHECK(is_near(both.at(45), 1e-3 * (0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2)));
-  CHECK(is_near(both.at(70), 0.55e-3));
-  CHECK(is_near(both.at(95), 1e-3 * (0.1 + 0.9 * (1 - std::sqrt(0.5)) / 2)));
-  CHECK(is_near(both.at(120), 1e-4));
 }

@@ -172,26 +172,6 @@ TEST_CASE("a profile that cannot be written is refused before the first step, on
   CHECK_THAT(run.go(), ContainsSubstring("--profile: cannot write /proc/none/trace.json"));
 }
 
-TEST_CASE("a trace keeps what fits its limit, and counts what does not") {
-  Trace trace(2);
-  for (int i = 0; i < 5; ++i) trace.add({i, i + 1, SpanKind::forward, 0, 0});
-  CHECK(trace.entries().size() == 2);
-  CHECK(trace.dropped() == 3);
-  { const TraceSpan none(&trace, SpanKind::step); }  // it is off
-  CHECK(trace.dropped() == 3);
-}
-
-TEST_CASE("spans of ranks with other clocks stand where they were on the clock of rank 0") {
-  const RankTrace ranks[] = {
-      {"a", {{5'000'000, 5'001'000, SpanKind::forward, 0, 0}}, 0, 0, 0},
-      {"b", {{9'000'500, 9'002'500, SpanKind::forward, 0, 0}}, 0, 4'000'000, 10}};
-  auto events = events_by_rank(nlohmann::json::parse(format_trace(ranks)));
-  CHECK(events.at(0).at(0).begin_ns == 0);
-  CHECK(events.at(0).at(0).end_ns == 1000);
-  CHECK(events.at(1).at(0).begin_ns == 500);
-  CHECK(events.at(1).at(0).end_ns == 2500);
-}
-
 TEST_CASE("of the answers about a clock the quickest counts") {
   // The other clock is 1000 ahead; a round trip takes 10 + 10, once 10 + 490.
   const ClockAnswer answers[] = {{0, 1010, 500}, {600, 1610, 620}, {700, 1740, 800}};

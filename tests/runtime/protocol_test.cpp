@@ -6,6 +6,7 @@
 #include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/heartbeat.h"
+#include "runtime/protocol/keyed_hash.h"
 #include "runtime/protocol/metrics.h"
 #include "tests/runtime/folder.h"
 
@@ -100,6 +101,69 @@ TEST_CASE("the epoch of a rank is MUSTER_EPOCH, or one more than its attempt") {
   CHECK(error.empty());
   CHECK_FALSE(read({{"MUSTER_EPOCH", "two"}}, error).epoch);
   CHECK(error == "MUSTER_EPOCH: expected a number from 0, got \"two\"");
+}
+
+TEST_CASE("a rank finds in its environment what its launcher put there, each under its name") {
+  const std::pair<const char*, std::string RankVariables::*> texts[] = {
+      {"MUSTER_JOB", &RankVariables::job},
+      {"MASTER_ADDR", &RankVariables::master_address},
+      {"MUSTER_RENDEZVOUS_SECRET", &RankVariables::rendezvous_secret},
+      {"MUSTER_MEMBERS", &RankVariables::members_path},
+      {"MUSTER_CHECKPOINT_DIR", &RankVariables::checkpoint_dir},
+      {"MUSTER_RESUME_FROM", &RankVariables::resume_from},
+      {"MUSTER_HEARTBEAT", &RankVariables::heartbeat_path},
+      {"MUSTER_METRICS", &RankVariables::metrics_path}};
+  const std::pair<const char*, std::optional<std::uint64_t> RankVariables::*> numbers[] = {
+      {"MUSTER_ATTEMPT", &RankVariables::attempt},
+      {"MUSTER_EPOCH", &RankVariables::epoch},
+      {"WORLD_SIZE", &RankVariables::world_size},
+      {"RANK", &RankVariables::rank},
+      {"MASTER_PORT", &RankVariables::master_port},
+      {"MUSTER_MEMBER_PORT", &RankVariables::member_port}};
+  std::map<std::string, std::string> all;
+  std::uint64_t count = 0;
+  for (const auto& [name, field] : texts) all[name] = "text " + std::to_string(++count);
+  for (const auto& [name, field] : numbers) all[name] = std::to_string(++count);
+  std::string error;
+  const RankVariables found = read(all, error), none = read({}, error);
+  CHECK(error.empty());
+  count = 0;
+  for (const auto& [name, field] : texts) {
+    INFO(name);
+    CHECK(found.*field == "text " + std::to_string(++count));
+    CHECK((none.*field).empty());
+  }
+  for (const auto& [name, field] : numbers) {
+    INFO(name);
+    CHECK(found.*field == ++count);
+    CHECK_FALSE(none.*field);
+  }
+}
+
+TEST_CASE("a variable that is no number is told with its name and value, and counts as not set") {
+  for (const char* odd : {"-1", "+1", "1.5", "1 ", " 1", "0x1", "one", "18446744073709551616"}) {
+    std::string error;
+    CHECK_FALSE(read({{"RANK", odd}}, error).rank);
+    CHECK(error == "RANK: expected a number from 0, got \"" + std::string(odd) + "\"");
+  }
+  std::string error;
+  CHECK(read({{"RANK", "18446744073709551615"}}, error).rank == 18446744073709551615u);
+  CHECK(read({{"RANK", "0"}}, error).rank == 0u);
+  CHECK(error.empty());
+}
+
+TEST_CASE("a keyed hash is HMAC-SHA256, and secrets are equal when every byte is") {
+  // RFC 4231, cases 1 and 2.
+  CHECK(hex_text(keyed_hash(std::string(20, '\x0b'), "Hi There")) ==
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  CHECK(hex_text(keyed_hash("Jefe", "what do ya want for nothing?")) ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(equal_secrets("", ""));
+  CHECK(equal_secrets("secret", "secret"));
+  for (const char* other : {"", "secre", "secret2", "Secret", "secreT", "terces"}) {
+    CHECK_FALSE(equal_secrets("secret", other));
+    CHECK_FALSE(equal_secrets(other, "secret"));
+  }
 }
 
 TEST_CASE("a metrics line is one JSON object, with null for what is not a number") {

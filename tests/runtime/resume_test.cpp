@@ -244,3 +244,87 @@ TEST_CASE("metrics of a resumed run begin on a line of their own") {
   CHECK_THAT(content_of(folder / "out/metrics.jsonl"),
              ContainsSubstring("\"lo\n{\"step\":1,\"total_steps\":12"));
 }
+
+namespace {
+
+// A checkpoint beside the run that wants to go on from it; both alike until a test changes one.
+struct ResumeQuestion {
+  TrainOptions options = ARun::tiny();
+  BatchPlan plan = make_batch_plan(options, 2);
+  FlatSpace space = a_flat_space();
+  SamplerState data{"windows-feistel-philox", 0, 0, 1000, 0xdeadbeef};
+  Manifest manifest;
+  std::string remarks;
+
+  ResumeQuestion() {
+    manifest.flat = space;
+    manifest.train.config = result_options(options);
+    manifest.train.leaves = plan.leaves;
+    manifest.train.micro_batch = plan.micro_batch;
+    manifest.train.sampler = data;
+  }
+  std::string conflict() {
+    return resume_conflict({options, plan, space, data}, manifest, remarks);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an option that makes another run of it is not resumed with, another rate is remarked") {
+  CHECK(ResumeQuestion().conflict().empty());
+  for (const auto& [option, value] : result_options(ARun::tiny())) {
+    ResumeQuestion question;
+    question.manifest.train.config[option] = "another";
+    const std::string conflict = question.conflict();
+    const std::string difference =
+        "--" + option + " is " + value + ", the checkpoint was made with another";
+    CAPTURE(option);
+    const bool goes_on = option == "lr" || option == "warmup" || option == "decay-steps" ||
+                         option == "weight-decay" || option == "clip" || option == "threads" ||
+                         option == "precision";
+    CHECK(conflict == (goes_on ? "" : difference));
+    CHECK(question.remarks ==
+          (goes_on ? difference + "; training goes on with " + value + "\n" : ""));
+  }
+  ResumeQuestion older;
+  older.manifest.train.config.erase("clip");
+  CHECK(older.conflict().empty());
+  CHECK_THAT(older.remarks, ContainsSubstring("the checkpoint was made with unknown"));
+}
+
+TEST_CASE("another model, another text, or other leaves where bits count, are not resumed from") {
+  ResumeQuestion question;
+  SECTION("parameters") {
+    question.space.add("more", {1}, true);
+    CHECK(question.conflict() == "the model of the checkpoint has other parameters");
+  }
+  SECTION("the text") {
+    SamplerState& then = question.manifest.train.sampler;
+    SECTION("kind") { then.kind = "lines"; }
+    SECTION("length") { then.data_bytes += 1; }
+    SECTION("content") { then.data_crc32c += 1; }
+    CHECK_THAT(question.conflict(), ContainsSubstring("the text is not the one") &&
+                                        ContainsSubstring("(1000 bytes now, "));
+  }
+  SECTION("how far it had come says nothing of the text") {
+    question.manifest.train.sampler.cursor = 77;
+    question.manifest.train.sampler.epoch = 3;
+    CHECK(question.conflict().empty());
+  }
+  SECTION("leaves and micro-batches") {
+    TrainState& train = question.manifest.train;
+    SECTION("more leaves") { train.leaves += 1; }
+    SECTION("larger micro-batches") { train.micro_batch += 1; }
+    const std::string made = "the checkpoint was made with " + std::to_string(train.leaves) +
+                             " leaves and micro-batches of " + std::to_string(train.micro_batch);
+    question.options.deterministic = true;
+    CHECK_THAT(question.conflict(),
+               ContainsSubstring("--deterministic: " + made) &&
+                   ContainsSubstring("continue with --leaves " + std::to_string(train.leaves) +
+                                     " --micro-batch " + std::to_string(train.micro_batch)));
+    CHECK(question.remarks.empty());
+    question.options.deterministic = false;
+    CHECK(question.conflict().empty());
+    CHECK_THAT(question.remarks, ContainsSubstring(made));
+  }
+}

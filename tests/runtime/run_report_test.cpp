@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runtime/layer/gemm/gemm.h"
 #include "runtime/report/flops.h"
+#include "runtime/train/run_peak.h"
 #include "runtime/train/run_report.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
@@ -107,4 +109,26 @@ TEST_CASE("a measured peak says so, and without recomputation there is no HFU") 
     CHECK(number(line, "mfu_a") > 0);
     CHECK(number(line, "mfu_a") < 1);
   }
+}
+
+TEST_CASE("the peak of a run is that of all its ranks, by what they compute with") {
+  TrainOptions options;
+  options.threads = 1;
+  const auto alone = make_single_communicator();
+  const auto origin = [&](Precision precision) {
+    options.model.precision = precision;
+    const PeakRate peak = run_peak(options, *alone);
+    CHECK(peak.flops > 1e8);
+    return peak.origin;
+  };
+  CHECK(origin(Precision::fp32) == "measured by an FMA loop");
+  if (has_bf16_gemm()) CHECK(origin(Precision::bf16) == "measured by a bf16 matrix product");
+  std::vector<double> flops(3);
+  ThreadWorld(3).run([&](Communicator& ranks) {
+    TrainOptions given;
+    given.peak_tflops = static_cast<double>(ranks.rank()) + 0.5;
+    const PeakRate peak = run_peak(given, ranks);
+    flops[ranks.rank()] = peak.origin == "given" ? peak.flops : 0;
+  });
+  CHECK(flops == std::vector<double>(3, 4.5e12));
 }

@@ -79,7 +79,7 @@ std::vector<Field> fields_of(const std::string& message) {
   return fields;
 }
 
-struct Event {
+struct FileEvent {
   double wall_time = 0;
   std::uint64_t step = 0;
   std::string version;
@@ -87,7 +87,7 @@ struct Event {
   std::map<std::string, float> scalars;
 };
 
-void read_value(const std::string& message, Event& event) {
+void read_value(const std::string& message, FileEvent& event) {
   std::string tag;
   float number = 0;
   for (const Field& field : fields_of(message)) {
@@ -97,8 +97,8 @@ void read_value(const std::string& message, Event& event) {
   event.scalars[tag] = number;
 }
 
-Event read_event(const std::string& message) {
-  Event event;
+FileEvent read_event(const std::string& message) {
+  FileEvent event;
   for (const Field& field : fields_of(message)) {
     if (field.number == 1) std::memcpy(&event.wall_time, &field.bits, 8);
     if (field.number == 2) event.step = field.bits;
@@ -111,8 +111,8 @@ Event read_event(const std::string& message) {
   return event;
 }
 
-std::vector<Event> read_events(const std::string& file) {
-  std::vector<Event> events;
+std::vector<FileEvent> read_events(const std::string& file) {
+  std::vector<FileEvent> events;
   for (std::size_t at = 0; at < file.size();) {
     std::uint64_t length = 0;
     std::uint32_t length_crc = 0, payload_crc = 0;

@@ -249,6 +249,10 @@ TEST_CASE("two ranks in different operations say the same of it, whoever sees it
                            "ranks do not take the same steps; start all with the same options";
   CHECK(frame_fault(gather, all, 0, 1, true) == said);
   CHECK(frame_fault(all, gather, 1, 0, true) == said);
+  gather.bytes = 5;
+  all.bytes = 16;
+  CHECK(frame_fault(gather, all, 0, 1, true) == said);
+  CHECK(frame_fault(all, gather, 1, 0, false) == said);
   CHECK(frame_fault(all, all, 1, 0, false).empty());
 }
 

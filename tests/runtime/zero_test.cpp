@@ -12,6 +12,7 @@
 #include "runtime/zero/bucket.h"
 #include "runtime/zero/gradient_memory.h"
 #include "runtime/zero/rank_blocks.h"
+#include "runtime/zero/traced_blocks.h"
 #include "runtime/zero/weight_memory.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
@@ -313,4 +314,181 @@ TEST_CASE("transfers under way end in any order that they are waited for") {
                          std::accumulate(all.begin(), all.end(), 0.0f);
   });
   CHECK(sums == std::vector<float>(3, 12.0f));
+}
+
+namespace {
+
+// Rank 0 of two whose transfers end when somebody waits for them. Nothing is sent.
+class SlowRanks final : public Communicator {
+ public:
+  std::size_t rank() const override { return 0; }
+  std::size_t size() const override { return 2; }
+  std::unique_ptr<Transfer> start_all_to_all(std::span<const float>, std::span<const ElementRange>,
+                                             std::span<float>,
+                                             std::span<const ElementRange>) override {
+    return std::make_unique<Waiting>(*this);
+  }
+  std::unique_ptr<Transfer> start_all_gather(std::span<float>,
+                                             std::span<const ElementRange>) override {
+    return std::make_unique<Waiting>(*this);
+  }
+  std::vector<std::string> gather_texts(std::string_view) override { return {"", ""}; }
+  void broadcast(std::span<char>, std::size_t) override {}
+  void abort(int) override {}
+
+  int started = 0;
+  int waited = 0;
+  int under_way = 0;  // started and not let go
+
+ private:
+  struct Waiting final : Transfer {
+    explicit Waiting(SlowRanks& among) : ranks(among) { ++ranks.started, ++ranks.under_way; }
+    ~Waiting() override { --ranks.under_way; }
+    bool done() override { return is_done; }
+    void wait() override {
+      ranks.waited += is_done ? 0 : 1;
+      is_done = true;
+    }
+    SlowRanks& ranks;
+    bool is_done = false;
+  };
+};
+
+// Two blocks of 1024 elements each, of which either rank owns one.
+struct HalfOfTwo {
+  FlatSpace space{2048, 1024, {}};
+  Division division = make_division(space, 2, 0, 2);
+  std::vector<float> values = std::vector<float>(2048, 1.0f);
+  SlowRanks ranks;
+  double spent_s = 0;
+};
+
+}  // namespace
+
+TEST_CASE("gradients are waited for up to the piece that is asked for, and no further") {
+  HalfOfTwo half;
+  GradientReduction reduction(half.division, half.ranks, 3, half.spent_s);
+  std::vector<float> results(2048);
+  float* node = half.values.data();
+  const auto start = [&](std::uint64_t at) {
+    return reduction.start({at, at + 256}, std::vector<float*>{node + at}, results.data() + at);
+  };
+  CHECK(start(0) == 1);
+  CHECK(start(256) == 2);
+  CHECK(start(512) == 3);
+  reduction.progress();
+  CHECK(half.ranks.waited == 0);
+  reduction.finish(1);
+  CHECK(half.ranks.waited == 1);
+  reduction.finish(1);
+  CHECK(half.ranks.waited == 1);
+  CHECK(start(768) == 4);
+  CHECK(half.ranks.waited == 1);
+  CHECK(start(1024) == 5);  // one more than may be under way
+  CHECK(half.ranks.waited == 2);
+  reduction.finish_all();
+  CHECK(half.ranks.waited == 5);
+  CHECK(half.ranks.under_way == 0);
+}
+
+TEST_CASE("weights that were waited for at the end of a step are under way no more") {
+  HalfOfTwo half;
+  const std::vector<ElementRange> blocks{{0, 1024}, {1024, 2048}};
+  for (const bool shares : {true, false}) {
+    WholeWeights weights(blocks, half.division, half.ranks, shares, half.spent_s);
+    for (int step = 1; step <= 2; ++step) {
+      half.ranks.started = half.ranks.waited = 0;
+      weights.begin_step(half.values);
+      for (const ElementRange& block : blocks) weights.updated(block);
+      weights.progress();
+      CHECK(half.ranks.waited == 0);
+      weights.finish();
+      CHECK(half.ranks.started == (shares ? 2 : 0));
+      CHECK(half.ranks.waited == half.ranks.started);
+      CHECK(half.ranks.under_way == 0);
+    }
+  }
+}
+
+TEST_CASE("a gathered layer is waited for once, and the next one is under way meanwhile") {
+  FlatSpace space{6 * 1024, 1024, {}};
+  const Division division = make_division(space, 2, 0, 2);
+  std::vector<ElementRange> blocks;
+  for (std::uint64_t at = 0; at < space.numel; at += 1024) blocks.push_back({at, at + 1024});
+  std::vector<float> own(3 * 1024, 1.0f);
+  SlowRanks ranks;
+  double spent_s = 0;
+  ShardedWeights weights(blocks, {0, 1 << 20}, division, ranks, spent_s);
+  for (int step = 1; step <= 2; ++step) {
+    ranks.started = ranks.waited = 0;
+    weights.begin_step(own);
+    CHECK(ranks.started == 3);  // both ends and the first layer
+    weights.take(0);
+    CHECK(ranks.waited == 1);
+    weights.take(0);
+    CHECK(ranks.waited == 1);
+    for (std::size_t block = 1; block <= 4; ++block) {
+      weights.take(block);
+      CHECK(ranks.started == static_cast<int>(std::min<std::size_t>(3 + block, 6)));
+      CHECK(ranks.waited == static_cast<int>(1 + block));
+    }
+    weights.take(5);
+    weights.finish();
+    CHECK(ranks.waited == ranks.started);
+    CHECK(ranks.under_way == 0);
+  }
+}
+
+namespace {
+
+// What a pass over the blocks writes into a trace, one word a span.
+std::vector<std::string> spans_of_pass(std::size_t blocks, bool is_on) {
+  struct Names {
+    SpanKind kind;
+    const char* name;
+  };
+  static constexpr Names names[] = {{SpanKind::forward, "forward"},
+                                    {SpanKind::layer_forward, "layer_forward"},
+                                    {SpanKind::head_forward, "head_forward"},
+                                    {SpanKind::backward, "backward"},
+                                    {SpanKind::head_backward, "head_backward"},
+                                    {SpanKind::layer_backward, "layer_backward"},
+                                    {SpanKind::embeddings_backward, "embeddings_backward"}};
+  std::vector<ElementRange> ranges;
+  for (std::size_t i = 0; i < blocks; ++i) ranges.push_back({i, i + 1});
+  std::vector<float> weights(blocks), gradient(blocks);
+  WholeBlockStore store(ranges, weights, gradient);
+  Trace trace(100);
+  trace.turn(is_on);
+  TracedBlocks traced(store, trace, blocks);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    CHECK(traced.weights(i).data() == &weights[i]);
+    if (i + 1 < blocks) traced.weights_done(i);
+  }
+  for (std::size_t i = blocks; i-- > 0;) {
+    if (i + 1 < blocks && i > 0) traced.weights(i);
+    CHECK(traced.gradient(i).data() == &gradient[i]);
+    if (i > 0) traced.weights_done(i);
+    traced.gradient_done(i);
+  }
+  std::vector<std::string> spans;
+  for (const TraceEntry& entry : trace.entries()) {
+    CHECK(entry.begin_ns > 0);
+    CHECK(entry.begin_ns <= entry.end_ns);
+    const auto known = std::ranges::find(names, entry.kind, &Names::kind);
+    REQUIRE(known != std::end(names));
+    spans.push_back(known->name + (entry.number == 0 ? "" : " " + std::to_string(entry.number)));
+  }
+  return spans;
+}
+
+}  // namespace
+
+TEST_CASE("a pass is traced layer by layer, up and down again, where a trace is on") {
+  CHECK(spans_of_pass(5, true) ==
+        std::vector<std::string>{"layer_forward", "layer_forward 1", "layer_forward 2",
+                                 "head_forward", "forward", "head_backward", "layer_backward 2",
+                                 "layer_backward 1", "layer_backward", "embeddings_backward",
+                                 "backward"});
+  CHECK(spans_of_pass(5, false).empty());
 }

@@ -2,6 +2,8 @@
 // a lying agent.
 #include "scheduler/apply.h"
 
+#include <limits>
+
 #include "scheduler/describe.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
@@ -92,4 +94,18 @@ TEST_CASE("a rank does not end before it could start, and a node that was not to
   CHECK(!changes(gathering(), Observation{exit}));
   CHECK(changes(running(), Observation{exit}));
   CHECK(!changes(running(), Observation{NodeClean{train, first_attempt, h01, {}, {}}}));
+}
+
+TEST_CASE("the end of a rank that there is not, or that runs elsewhere, changes nothing") {
+  const auto exit_of = [](std::int64_t rank, const NodeId& node) {
+    return Observation{RankExited{train, first_attempt, node, RankId{rank}, {1, 0}, false, 0, {}}};
+  };
+  CHECK(changes(running(), exit_of(0, h01)));
+  CHECK(changes(running(), exit_of(1, h02)));
+  CHECK(!changes(running(), exit_of(1, h01)));
+  CHECK(!changes(running(), exit_of(2, h02)));
+  for (const NodeId& node : {h01, h02}) {
+    CHECK(!changes(running(), exit_of(-1, node)));
+    CHECK(!changes(running(), exit_of(std::numeric_limits<std::int64_t>::min(), node)));
+  }
 }

@@ -73,7 +73,36 @@ TEST_CASE("progress is a step beyond the one resumed from, or a newer checkpoint
   bench.progress(100, sealed(100));
   bench.fail_and_retry(0, {1, 0});
   CHECK(cause(bench).made_progress);
-  bench.progress(100);
+  SECTION("neither") {
+    bench.progress(100, sealed(100));
+    bench.fail_and_retry(0, {1, 0});
+    CHECK(!cause(bench).made_progress);
+  }
+  SECTION("a step alone") {
+    bench.progress(101);
+    bench.fail_and_retry(0, {1, 0});
+    CHECK(cause(bench).made_progress);
+  }
+  SECTION("a checkpoint alone") {
+    bench.progress(0, sealed(101, 2));
+    bench.fail_and_retry(0, {1, 0});
+    CHECK(cause(bench).made_progress);
+  }
+}
+
+TEST_CASE("in an attempt that began anew any checkpoint and any step are progress") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  bool expected = true;
+  SECTION("a checkpoint before the first step") {
+    bench.progress(0, sealed(0));
+  }
+  SECTION("a step") {
+    bench.progress(1);
+  }
+  SECTION("nothing") {
+    expected = false;
+  }
   bench.fail_and_retry(0, {1, 0});
-  CHECK(!cause(bench).made_progress);
+  CHECK(cause(bench).made_progress == expected);
 }

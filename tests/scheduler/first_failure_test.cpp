@@ -177,6 +177,18 @@ TEST_CASE("a node that was lost is told from when it was last heard") {
   CHECK(cause.sentence == "h02 was lost 1000 ms (±4.0 ms) before any other; 1 followed");
 }
 
+TEST_CASE("a node that came back without its ranks is told by what became of it") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  const int boot = GENERATE(1, 2);
+  bench.unlink(2);
+  bench.link(2, 2, boot);
+  bench.obey();
+  REQUIRE(bench.last<AttemptEnded>());
+  CHECK(bench.last<AttemptEnded>()->cause.sentence ==
+        (boot == 2 ? "h02 rebooted" : "h02 lost its ranks: its agent started anew"));
+}
+
 TEST_CASE("a link that came back with the same agent was no loss") {
   Bench bench;
   bench.start(a_job().on_nodes(2));

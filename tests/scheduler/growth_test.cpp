@@ -101,6 +101,26 @@ TEST_CASE(
   CHECK(bench.violations().empty());
 }
 
+TEST_CASE("a node that is let go at the gate is nobody's at once, also after a crash in between") {
+  Bench bench;
+  bench.submit(two_to_four());
+  bench.link_all(4);
+  State state = bench.state;
+  const NodeId h02{"h02"};
+  apply(state, {bench.now, Observation{NodeChecked{
+                               {"train"}, bench.attempt().id, h02, {{"gpu_count", "none"}}, {}}}});
+  REQUIRE(state.nodes.at(h02).owner);
+  const std::vector<Decision> decided = decide(state, bench.now);
+  REQUIRE(std::holds_alternative<NodeLeaves>(decided.front()));
+  State crashed = state;
+  for (const Decision& decision : decided) apply(state, {bench.now, decision});
+  CHECK_FALSE(state.nodes.at(h02).owner);
+  apply(crashed, {bench.now, decided.front()});
+  CHECK(crashed.nodes.at(h02).owner);
+  for (const Decision& decision : decide(crashed, bench.now)) apply(crashed, {bench.now, decision});
+  CHECK_FALSE(crashed.nodes.at(h02).owner);
+}
+
 TEST_CASE("a node that fails its gate is replaced rather than let go") {
   Bench bench;
   bench.submit(a_job().elastic(1, 3));

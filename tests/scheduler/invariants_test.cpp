@@ -50,6 +50,30 @@ TEST_CASE("I1: a node with two attempts is seen") {
   CHECK_THAT(first(violations(broken)), ContainsSubstring("I1"));
 }
 
+TEST_CASE("I1: a node that is used and not owned, or owned and not used, is seen") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  const auto broken = [&](auto change) {
+    State state = bench.state;
+    change(state);
+    return first(violations(state));
+  };
+  const NodeId h01{"h01"}, h03{"h03"};
+  CHECK_THAT(broken([&](State& state) { state.nodes[h01].owner.reset(); }),
+             ContainsSubstring("I1: h01 is used but not owned by train"));
+  CHECK_THAT(broken([&](State& state) { state.nodes[h01].owner = JobId{"other"}; }),
+             ContainsSubstring("I1: h01 is used but not owned by train"));
+  CHECK_THAT(broken([&](State& state) { state.nodes[h03].owner = JobId{"train"}; }),
+             ContainsSubstring("I1: h03 is owned by train, which does not use it"));
+  CHECK_THAT(broken([&](State& state) { state.nodes[h03].owner = JobId{"gone"}; }),
+             ContainsSubstring("I1: h03 is owned by gone, which does not use it"));
+  // Of processes that do not die the owner may be over.
+  CHECK(broken([&](State& state) {
+          state.nodes[h03].owner = JobId{"gone"};
+          state.nodes[h03].unclean.emplace();
+        }) == "nothing");
+}
+
 TEST_CASE("I2: an attempt that starts before the last one is quiet is seen") {
   CHECK_THAT(first(violations(without<NodeClean>(a_run_with_a_restart()))),
              ContainsSubstring("I2"));
@@ -140,8 +164,33 @@ TEST_CASE("I12: a state whose members are not what its nodes say is seen") {
              ContainsSubstring("never were"));
   CHECK_THAT(broken([](Attempt& one) { one.nodes[1].leaves.emplace(); }),
              ContainsSubstring("goes, and is a member"));
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].taken_late = true; }),
+             ContainsSubstring("is a member without ranks"));
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].member = false; }), ContainsSubstring("I12"));
+  CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{3}; }),
+             ContainsSubstring("is no member"));
+  CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{-1}; }),
+             ContainsSubstring("is no member"));
   CHECK_THAT(broken([](Attempt& one) { one.ranks[2].node_index = 0; }),
              ContainsSubstring("out of order"));
+}
+
+TEST_CASE("I12: a node of a fixed job that comes or goes is seen") {
+  Bench bench;
+  bench.start(a_job().on_nodes(2));
+  const auto broken = [&](auto change) {
+    State state = bench.state;
+    change(std::get<Active>(state.jobs.at(JobId{"train"}).phase).attempt.nodes.at(1));
+    std::string all;
+    for (const std::string& one : violations(state)) all += one + "\n";
+    return all;
+  };
+  CHECK(broken([](AttemptNode&) {}).empty());
+  const std::string told = "h02 of train comes or goes, but the job is not elastic";
+  CHECK_THAT(broken([](AttemptNode& node) { node.taken_late = true; }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.member = true; }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.leaves.emplace(); }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.released = true; }), ContainsSubstring(told));
 }
 
 TEST_CASE("I12: a fixed job whose nodes change is seen") {

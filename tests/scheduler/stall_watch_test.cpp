@@ -401,3 +401,113 @@ TEST_CASE("a watch that takes over from another says when its stall is over") {
   CHECK(told->stall == StallKind::over);
   CHECK(t >= 60'000);
 }
+
+TEST_CASE("who lags is a straggler only where most ranks tell their steps") {
+  const int telling = GENERATE(3, 4, 5, 8);
+  CAPTURE(telling);
+  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(8, NodeId{"h"}), false},
+                   Milliseconds{0});
+  std::optional<StallSeen> told;
+  for (int step = 0; step < 300 && !told; ++step) {
+    for (int rank = 0; rank < telling; ++rank) {
+      watch.stepped(RankId{rank}, rank == 1 ? step / 2 : step, Milliseconds{step * 1000});
+    }
+    told = watch.look(Milliseconds{step * 1000});
+  }
+  REQUIRE(told.has_value() == (telling > 4));
+  if (told) CHECK(told->rank == RankId{1});
+}
+
+namespace {
+
+// Two ranks on two nodes that fall silent after 40 steps.
+struct SilentRun {
+  StallWatch watch{{JobId{"j"}, AttemptId{0}, {}, {NodeId{"h1"}, NodeId{"h2"}}, false},
+                   Milliseconds{0}};
+  Milliseconds now{0};
+
+  SilentRun() {
+    for (int step = 0; step < 40; ++step, now += Seconds{1}) {
+      for (int rank = 0; rank < 2; ++rank) watch.stepped(RankId{rank}, step, now);
+    }
+    for (int rank = 0; rank < 2; ++rank) watch.does({RankId{rank}, Doing::quiet, 0, ""}, now);
+  }
+  // How long it takes until it is called hung.
+  Milliseconds hangs_after() {
+    const Milliseconds begun = now;
+    for (; now - begun < Seconds{3600}; now += Milliseconds{500}) {
+      const auto told = watch.look(now);
+      if (told && told->stall == StallKind::hung) break;
+    }
+    return now - begun;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("while the network of any node moves, ranks that do nothing are not taken for dead") {
+  SilentRun run;
+  const NodeId h1{"h1"}, h2{"h2"};
+  bool is_dead = true;
+  SECTION("nothing is told of networks") {}
+  SECTION("one moves") {
+    run.watch.network(h1, true, run.now);
+    is_dead = false;
+  }
+  SECTION("one has moved and stands still again") {
+    run.watch.network(h1, true, run.now);
+    run.watch.network(h1, false, run.now);
+  }
+  SECTION("one stands still, the other moves") {
+    run.watch.network(h1, true, run.now);
+    run.watch.network(h2, true, run.now);
+    run.watch.network(h1, false, run.now);
+    is_dead = false;
+  }
+  const Milliseconds taken = run.hangs_after();
+  CHECK((taken <= Seconds{120}) == is_dead);
+  CHECK((taken >= Seconds{1000}) == !is_dead);
+}
+
+TEST_CASE("looked at closely are the suspect, then those that got least far, four at most") {
+  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(6, NodeId{"h"}), false},
+                   Milliseconds{0});
+  const auto ids = [](std::initializer_list<int> numbers) {
+    std::vector<RankId> ranks;
+    for (const int number : numbers) ranks.push_back(RankId{number});
+    return ranks;
+  };
+  Milliseconds now{0};
+  const auto look_until_told = [&] {
+    std::optional<StallSeen> told;
+    for (const Milliseconds end = now + Seconds{30}; !told && now < end; now += Seconds{1}) {
+      told = watch.look(now);
+    }
+    REQUIRE(told);
+    REQUIRE(told->stall == StallKind::suspect);
+  };
+  for (int step = 0; step < 40; ++step, now += Seconds{1}) {
+    for (int rank = 0; rank < 6; ++rank) {
+      watch.stepped(RankId{rank}, rank == 2 ? std::min(step, 38) : step, now);
+    }
+  }
+  CHECK(watch.suspects().empty());
+  SECTION("a rank that is stopped") {
+    watch.does({RankId{3}, Doing::stopped, 0, ""}, now);
+    look_until_told();
+    CHECK(watch.suspects() == ids({3, 2, 0, 1}));
+  }
+  SECTION("a rank that has ended is not looked at") {
+    watch.ended(RankId{2}, now);
+    watch.ended(RankId{0}, now);
+    watch.does({RankId{3}, Doing::stopped, 0, ""}, now);
+    look_until_told();
+    CHECK(watch.suspects() == ids({3, 1, 4, 5}));
+  }
+  SECTION("nobody that can be named") {
+    watch.stepped(RankId{2}, 39, now);
+    for (int rank = 0; rank < 6; ++rank) watch.does({RankId{rank}, Doing::quiet, 0, ""}, now);
+    look_until_told();
+    CHECK(watch.suspects() == ids({0, 1, 2, 3}));
+  }
+}
