@@ -4,9 +4,14 @@
 #include <cstdio>
 
 #include "templates/value.h"
+#include "templates/yaml_1_1.h"
 
 namespace muster {
 namespace {
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+}
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
@@ -16,7 +21,7 @@ std::string in_quotes(std::string_view text) {
       out += "\\n";
     } else if (byte == '\t') {
       out += "\\t";
-    } else if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F) {
+    } else if (is_control(byte)) {
       char code[8];
       std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(byte));
       out += code;
@@ -36,8 +41,8 @@ bool is_plain(std::string_view text) {
 }
 
 bool means_something_else(std::string_view text) {
-  return boolean_word(text) || real_number(text) || text == "null" || text == "Null" ||
-         text == "NULL";
+  return boolean_word(text) || real_number(text) || other_in_azure(text) || text == "null" ||
+         text == "Null" || text == "NULL";
 }
 
 std::string scalar_text(const YamlNode& node) {
@@ -52,7 +57,7 @@ bool fits_block(const YamlNode& node) {
     return false;
   }
   const bool odd = std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
+    return is_control(c) && c != '\n' && c != '\t';
   });
   const bool many_ends = text.size() > 1 && text.ends_with("\n\n");
   return !odd && !many_ends && text != "\n";
@@ -101,8 +106,17 @@ std::string write(const YamlNode& node, const std::string& indent) {
 }  // namespace
 
 std::string write_yaml(const YamlNode& node) {
-  if (node.kind == YamlNode::Kind::list || node.kind == YamlNode::Kind::map) return write(node, "");
-  return node.kind == YamlNode::Kind::null ? "" : scalar_text(node) + '\n';
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "";
+    case YamlNode::Kind::scalar:
+      return scalar_text(node) + '\n';
+    case YamlNode::Kind::list:
+      return node.items.empty() ? "[]\n" : write(node, "");
+    case YamlNode::Kind::map:
+      return node.entries.empty() ? "{}\n" : write(node, "");
+  }
+  return "";
 }
 
 std::string write_json(const YamlNode& node) {
