@@ -1,4 +1,5 @@
-// The real supervisor, with a controller that does as a script says.
+// The real supervisor through the lives of its controllers, which do as a script says; and who ends
+// it.
 #include "launcher/controller/supervisor.h"
 
 #include <fcntl.h>
@@ -25,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool eventually(const std::function<bool()>& holds) {
+bool comes_true(const std::function<bool()>& holds) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!holds()) {
     if (std::chrono::steady_clock::now() > limit) return false;
@@ -34,18 +35,18 @@ bool eventually(const std::function<bool()>& holds) {
   return true;
 }
 
-int exit_code_of(pid_t child) {
+int code_of(pid_t child) {
   int status = 0;
   if (::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
   return WEXITSTATUS(status);
 }
 
-struct Supervised {
-  explicit Supervised(const std::vector<std::string>& script) {
+struct ScriptedLives {
+  explicit ScriptedLives(const std::vector<std::string>& script) {
     std::ofstream file(home.root / "script");
     for (const std::string& word : script) file << word << "\n";
   }
-  ~Supervised() {
+  ~ScriptedLives() {
     // The supervisor first, so that it starts no other.
     if (is_supervised()) ::kill(supervisor(), SIGKILL);
     for (const pid_t life : lives()) ::kill(life, SIGKILL);
@@ -59,7 +60,7 @@ struct Supervised {
       ::execl(MUSTER_SUPERVISED_PROGRAM, "supervised", nullptr);
       ::_exit(5);
     }
-    return exit_code_of(child);
+    return code_of(child);
   }
 
   std::vector<pid_t> lives() const {
@@ -80,7 +81,7 @@ struct Supervised {
     const std::size_t before = lives().size();
     fs::remove(home.socket());
     ::kill(lives().back(), SIGKILL);
-    REQUIRE(eventually([&] { return !is_locked(home.lock()) || lives().size() > before; }));
+    REQUIRE(comes_true([&] { return !is_locked(home.lock()) || lives().size() > before; }));
   }
 
   Scratch folder;
@@ -88,7 +89,7 @@ struct Supervised {
 };
 
 TEST_CASE("who starts a controller is told when it serves; who ends it waits until it is gone") {
-  const Supervised world({"serve"});
+  const ScriptedLives world({"serve"});
   CHECK(world.start() == 0);
   CHECK(world.is_served());
   REQUIRE(world.lives().size() == 1);
@@ -111,52 +112,30 @@ TEST_CASE("who starts a controller is told when it serves; who ends it waits unt
   CHECK_FALSE(*again);
 }
 
-TEST_CASE("a start that fails is told to who wants it, and not tried again") {
-  const Supervised world({"3", "serve"});
-  CHECK(world.start() == 99);
-  CHECK(eventually([&] { return !world.is_supervised(); }));
-  CHECK(world.lives().size() == 1);
-}
-
-TEST_CASE("where the lock of a supervisor cannot be made, the log says why") {
-  const Supervised world({"serve"});
-  fs::create_directory(supervisor_lock(world.home));
-  CHECK(world.start() == 99);
-  CHECK(world.lives().empty());
-  CHECK(world.logged("cannot write " + supervisor_lock(world.home).string() + ": Is a directory"));
-}
-
 TEST_CASE("a controller that is killed is started again, one that ends in order is not") {
-  const Supervised world({"serve"});
+  const ScriptedLives world({"serve"});
   REQUIRE(world.start() == 0);
   world.kill_controller();
-  CHECK(eventually([&] { return world.lives().size() == 2 && world.is_served(); }));
+  CHECK(comes_true([&] { return world.lives().size() == 2 && world.is_served(); }));
   CHECK(world.logged("the controller was killed by signal 9; it is started again in 250 ms"));
   ::kill(world.lives().back(), SIGTERM);
-  CHECK(eventually([&] { return !world.is_supervised(); }));
+  CHECK(comes_true([&] { return !world.is_supervised(); }));
   CHECK(world.lives().size() == 2);
 }
 
 TEST_CASE("a controller that cannot start again is tried until its supervisor is told to end") {
-  const Supervised world({"serve", "3"});
+  const ScriptedLives world({"serve", "3"});
   REQUIRE(world.start() == 0);
   world.kill_controller();
-  CHECK(eventually([&] { return world.logged("ended with 3; it is started again in 500 ms"); }));
+  CHECK(comes_true([&] { return world.logged("ended with 3; it is started again in 500 ms"); }));
   CHECK(stop_supervised(world.home));
   CHECK(world.lives().size() == 2);  // it did not wait for the next
-}
-
-TEST_CASE("a controller that finds another one is no failed start: its supervisor waits its turn") {
-  const Supervised world({"75", "serve"});
-  CHECK(world.start() == 0);
-  CHECK(eventually([&] { return world.is_served(); }));
-  CHECK(world.lives().size() == 2);
 }
 
 TEST_CASE("a supervisor waits for a controller that it did not start, and goes on if that dies") {
   const bool has_died = GENERATE(true, false);  // one that ends in order removes its socket
   CAPTURE(has_died);
-  const Supervised world({"serve"});
+  const ScriptedLives world({"serve"});
   auto other = take_lock_file(world.home.lock());
   REQUIRE(other);
   std::ofstream(world.home.socket()).close();
@@ -164,18 +143,18 @@ TEST_CASE("a supervisor waits for a controller that it did not start, and goes o
   CHECK(world.lives().empty());
   if (!has_died) fs::remove(world.home.socket());
   other->reset();
-  if (has_died) CHECK(eventually([&] { return world.lives().size() == 1 && world.is_served(); }));
-  else CHECK(eventually([&] { return !world.is_supervised(); }));
+  if (has_died) CHECK(comes_true([&] { return world.lives().size() == 1 && world.is_served(); }));
+  else CHECK(comes_true([&] { return !world.is_supervised(); }));
   CHECK(world.lives().size() == (has_died ? 1 : 0));
 }
 
 TEST_CASE("no controller is started for a state directory that is gone") {
-  const Supervised world({"serve"});
+  const ScriptedLives world({"serve"});
   REQUIRE(world.start() == 0);
   const Fd lock(::open(supervisor_lock(world.home).c_str(), O_RDONLY | O_CLOEXEC));
   fs::remove(supervisor_lock(world.home));
   world.kill_controller();
-  CHECK(eventually([&] { return ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0; }));
+  CHECK(comes_true([&] { return ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0; }));
   CHECK(world.lives().size() == 1);
 }
 
