@@ -1,72 +1,48 @@
-// The lease of a rank as its agent grants it and others see it.
+// What a rank does when its lease is over.
+#include "runtime/train/lease_watch.h"
+
 #include "runtime/protocol/lease.h"
-
-#include <sys/stat.h>
-
-#include <fstream>
-#include <iterator>
-
+#include "runtime/train/save_parts.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"
 
 using namespace muster;
 using namespace muster::test;
 
-TEST_CASE("a lease is seen as its agent grants it, and by nobody renewed after it") {
-  auto granted = Lease::create();
-  REQUIRE(granted);
-  const auto seen = Lease::open(granted->path());
-  REQUIRE(seen);
-  CHECK(seen->until() == BootTime{0});
-  granted->grant(BootTime{123'456'789'012});
-  CHECK(seen->until() == BootTime{123'456'789'012});
-  std::ifstream file(granted->path(), std::ios::binary);
-  std::string bytes(16, '\0');
-  file.read(bytes.data(), 16);
-  CHECK(bytes.substr(0, 8) == "MUSTRLS1");
-  CHECK(bytes.substr(8) == std::string("\x14\x1a\x99\xbe\x1c\0\0\0", 8));
-  granted.reset();
-  CHECK(seen->until() == BootTime{123'456'789'012});
+namespace {
+
+// Of this test's process; none is held after it.
+struct HeldLease {
+  HeldLease() { REQUIRE(hold_lease(lease.path())); }
+  ~HeldLease() { hold_lease(""); }
+  Lease lease = std::move(*Lease::create());
+};
+
+}  // namespace
+
+TEST_CASE("a rank without a lease is never over it") {
+  CHECK_FALSE(lease_is_over());
+  CHECK_FALSE(hold_lease("/nonexistent"));
+  CHECK_FALSE(lease_is_over());
 }
 
-TEST_CASE("what is no lease is not taken for one") {
+TEST_CASE("no checkpoint is committed after the end of the lease") {
+  HeldLease held;
   Folder folder;
-  CHECK_FALSE(Lease::open(folder / "none"));
-  std::ofstream(folder / "other") << "MUSTRLS2 and some more bytes";
-  CHECK_FALSE(Lease::open(folder / "other"));
-  for (const char* text : {"", "MUSTRLS1", "MUSTRLS1 7 byte"}) {
-    std::ofstream(folder / "short") << text;
-    CHECK_FALSE(Lease::open(folder / "short"));
-  }
-  CHECK_FALSE(Lease::open(folder.path()));
-  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK_FALSE(Lease::open(folder / "pipe"));  // nor waits for who writes to it
-}
-
-TEST_CASE("a lease that is moved keeps what it has, and is let go once") {
-  auto granted = Lease::create();
-  REQUIRE(granted);
-  const auto open_files = [] {
-    const std::filesystem::directory_iterator files("/proc/self/fd");
-    return std::distance(begin(files), end(files));
+  SaveContext context;
+  context.root = folder / "ckpt";
+  bool is_durable = false;
+  const auto commit = [&] {
+    return commit_and_collect(context, Manifest{}, [&] { is_durable = true; });
   };
-  const auto before = open_files();
-  {
-    auto seen = Lease::open(granted->path());
-    REQUIRE(seen);
-    CHECK(seen->path() != granted->path());
-    Lease moved = std::move(*seen);
-    seen.reset();
-    granted->grant(BootTime{7});
-    CHECK(moved.until() == BootTime{7});
-    auto other = Lease::create();
-    REQUIRE(other);
-    moved = std::move(*other);
-    other.reset();
-    CHECK(moved.until() == BootTime{0});
-    CHECK(open_files() == before + 1);
-  }
-  CHECK(open_files() == before);
-  CHECK_FALSE(Lease::open("/proc/self/mem"));
-  CHECK(open_files() == before);
+  held.lease.grant(boot_time() - std::chrono::milliseconds{1});
+  CHECK(lease_is_over());
+  const auto late = commit();
+  REQUIRE_FALSE(late);
+  CHECK_THAT(late.reason(), ContainsSubstring("the lease of this process is over"));
+  held.lease.grant(boot_time() + std::chrono::hours{1});
+  CHECK_FALSE(lease_is_over());
+  const auto in_time = commit();  // there is no checkpoint, and that is told
+  CHECK(in_time.reason().find("lease") == std::string::npos);
+  CHECK_FALSE(is_durable);
 }
