@@ -13,10 +13,10 @@ struct Shown {
   std::string take() { return std::exchange(text, ""); }
 };
 
-const std::string begun = "Traceback (most recent call last):";
+const std::string traceback_begins = "Traceback (most recent call last):";
 
 void feed_one(RepeatedTraceback& tracebacks, Shown& shown, int rank, const std::string& exception) {
-  for (const std::string& line : {begun, std::string("  File x"), exception}) {
+  for (const std::string& line : {traceback_begins, std::string("  File x"), exception}) {
     tracebacks.feed(RankId{rank}, line, shown.emit);
   }
 }
@@ -24,7 +24,7 @@ void feed_one(RepeatedTraceback& tracebacks, Shown& shown, int rank, const std::
 TEST_CASE("a traceback is held until its exception has come, lines of other ranks are not") {
   Shown shown;
   RepeatedTraceback tracebacks;
-  tracebacks.feed(RankId{0}, "[rank0]: " + begun, shown.emit);
+  tracebacks.feed(RankId{0}, "[rank0]: " + traceback_begins, shown.emit);
   tracebacks.feed(RankId{1}, "epoch 1", shown.emit);
   for (const char* frame : {"  File x", "\tby a tab", ""}) {
     tracebacks.feed(RankId{0}, frame, shown.emit);
@@ -32,7 +32,7 @@ TEST_CASE("a traceback is held until its exception has come, lines of other rank
   CHECK(shown.take() == "1: epoch 1\n");
   tracebacks.feed(RankId{0}, "ValueError: x", shown.emit);
   CHECK(shown.take() ==
-        "0: [rank0]: " + begun + "\n0:   File x\n0: \tby a tab\n0: \n0: ValueError: x\n");
+        "0: [rank0]: " + traceback_begins + "\n0:   File x\n0: \tby a tab\n0: \n0: ValueError: x\n");
   tracebacks.feed(RankId{0}, "  indented, and of no traceback", shown.emit);
   CHECK(shown.take() == "0:   indented, and of no traceback\n");
   tracebacks.finish(shown.emit);
@@ -42,14 +42,14 @@ TEST_CASE("a traceback is held until its exception has come, lines of other rank
 TEST_CASE("a traceback that another one interrupts is shown, and the other one is held") {
   Shown shown;
   RepeatedTraceback tracebacks;
-  tracebacks.feed(RankId{0}, begun, shown.emit);
+  tracebacks.feed(RankId{0}, traceback_begins, shown.emit);
   tracebacks.feed(RankId{0}, "  File a", shown.emit);
-  tracebacks.feed(RankId{0}, begun, shown.emit);
-  CHECK(shown.take() == "0: " + begun + "\n0:   File a\n");
+  tracebacks.feed(RankId{0}, traceback_begins, shown.emit);
+  CHECK(shown.take() == "0: " + traceback_begins + "\n0:   File a\n");
   tracebacks.feed(RankId{0}, "  File b", shown.emit);
   CHECK(shown.text.empty());
   tracebacks.finish(shown.emit);
-  CHECK(shown.take() == "0: " + begun + "\n0:   File b\n");
+  CHECK(shown.take() == "0: " + traceback_begins + "\n0:   File b\n");
   tracebacks.finish(shown.emit);
   CHECK(shown.text.empty());
 }
@@ -79,13 +79,13 @@ TEST_CASE("of a hundred tracebacks each is known again, more are shown whenever 
   feed_one(tracebacks, shown, 1, "99");
   CHECK(shown.text.empty());
   feed_one(tracebacks, shown, 1, "100");
-  CHECK(shown.take() == "1: " + begun + "\n1:   File x\n1: 100\n");
+  CHECK(shown.take() == "1: " + traceback_begins + "\n1:   File x\n1: 100\n");
 }
 
 TEST_CASE("a traceback of 200 lines is shown before its exception comes") {
   Shown shown;
   RepeatedTraceback tracebacks;
-  tracebacks.feed(RankId{0}, begun, shown.emit);
+  tracebacks.feed(RankId{0}, traceback_begins, shown.emit);
   for (int i = 0; i < 198; ++i) tracebacks.feed(RankId{0}, "  frame", shown.emit);
   CHECK(shown.text.empty());
   tracebacks.feed(RankId{0}, "  frame", shown.emit);
