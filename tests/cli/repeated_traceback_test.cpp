@@ -32,7 +32,8 @@ TEST_CASE("a traceback is held until its exception has come, lines of other rank
   CHECK(shown.take() == "1: epoch 1\n");
   tracebacks.feed(RankId{0}, "ValueError: x", shown.emit);
   CHECK(shown.take() ==
-        "0: [rank0]: " + traceback_begins + "\n0:   File x\n0: \tby a tab\n0: \n0: ValueError: x\n");
+        "0: [rank0]: " + traceback_begins +
+            "\n0:   File x\n0: \tby a tab\n0: \n0: ValueError: x\n");
   tracebacks.feed(RankId{0}, "  indented, and of no traceback", shown.emit);
   CHECK(shown.take() == "0:   indented, and of no traceback\n");
   tracebacks.finish(shown.emit);

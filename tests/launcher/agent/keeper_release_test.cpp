@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Names = std::set<std::string>;
+using PipeNames = std::set<std::string>;
 
 // An agent's home, and the pipes of its ranks in it.
 struct PipesOfRanks {
@@ -35,8 +35,8 @@ struct PipesOfRanks {
     return Fd(::open((home / name).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   }
   // Those that the process has open, once they are these.
-  Names await(pid_t process, const Names& wanted) const {
-    Names open;
+  PipeNames await(pid_t process, const PipeNames& wanted) const {
+    PipeNames open;
     for (int i = 0; i < 1000 && (i == 0 || open != wanted); ++i) {
       if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds{5});
       open = open_in(process);
@@ -47,8 +47,8 @@ struct PipesOfRanks {
   fs::path home;
 
  private:
-  Names open_in(pid_t process) const {
-    Names names;
+  PipeNames open_in(pid_t process) const {
+    PipeNames names;
     std::error_code failed;
     const std::string files = "/proc/" + std::to_string(process) + "/fd";
     for (const auto& file : fs::directory_iterator(files, failed)) {
@@ -76,13 +76,13 @@ TEST_CASE("a keeper lets go of pipes whose names are gone, and of nothing else")
   REQUIRE(keeper.ensure({a.get(), b.get()}));
   const pid_t pid = keeper.pid().value();
   keeper.hold({c.get()});
-  CHECK(ranks.await(pid, {"a", "b", "c"}) == Names{"a", "b", "c"});
+  CHECK(ranks.await(pid, {"a", "b", "c"}) == PipeNames{"a", "b", "c"});
 
   fs::remove(ranks.home / "pipe-a");
   fs::remove(ranks.home / "pipe-c");
   const Fd d = ranks.add("pipe-d");
   keeper.hold({d.get()});
-  CHECK(ranks.await(pid, {"b", "d"}) == Names{"b", "d"});
+  CHECK(ranks.await(pid, {"b", "d"}) == PipeNames{"b", "d"});
   keeper.dismiss();
   CHECK(::waitpid(pid, nullptr, 0) == pid);
   CHECK(keeper.reaped(pid));
