@@ -2,15 +2,28 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "templates/value.h"
-#include "templates/yaml_1_1.h"
 
 namespace muster {
 namespace {
 
 bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+}
+
+// What ends a line for readers of YAML 1.1 only: U+0085, U+2028 and U+2029.
+struct LineEnd {
+  std::string_view bytes;
+  std::string_view code;
+};
+constexpr LineEnd other_line_ends[] = {
+    {"\xC2\x85", "\\u0085"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}};
+
+bool has_other_line_ends(std::string_view text) {
+  return std::any_of(std::begin(other_line_ends), std::end(other_line_ends),
+                     [&](const LineEnd& end) { return text.find(end.bytes) != text.npos; });
 }
 
 std::string in_quotes(std::string_view text) {
@@ -29,6 +42,11 @@ std::string in_quotes(std::string_view text) {
       out += byte;
     }
   }
+  for (const LineEnd& end : other_line_ends) {
+    for (std::size_t at = 0; (at = out.find(end.bytes, at)) != out.npos;) {
+      out.replace(at, end.bytes.size(), end.code);
+    }
+  }
   return out + '"';
 }
 
@@ -40,9 +58,11 @@ bool is_plain(std::string_view text) {
   });
 }
 
+// In any version of YAML a number or a date that is plain begins with a digit.
 bool means_something_else(std::string_view text) {
-  return boolean_word(text) || real_number(text) || other_in_azure(text) || text == "null" ||
-         text == "Null" || text == "NULL";
+  const bool has_digit_first = text.front() >= '0' && text.front() <= '9';
+  return has_digit_first || boolean_word(text) || text == "null" || text == "Null" ||
+         text == "NULL";
 }
 
 std::string scalar_text(const YamlNode& node) {
@@ -60,7 +80,7 @@ bool fits_block(const YamlNode& node) {
     return is_control(c) && c != '\n' && c != '\t';
   });
   const bool many_ends = text.size() > 1 && text.ends_with("\n\n");
-  return !odd && !many_ends && text != "\n";
+  return !odd && !many_ends && text != "\n" && !has_other_line_ends(text);
 }
 
 std::string block(const std::string& text, const std::string& indent) {

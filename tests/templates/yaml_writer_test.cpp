@@ -42,7 +42,8 @@ TEST_CASE("text is read back as it was, as a value, in a list and as a key") {
         "blank line \n \nbetween", "\ttab\nand line", "a\tb\n", "- no list", "no: map", "a #b",
         "\"", "'", "\\", "a\"b\n", "{", "]", "&a", "*a", "!a", "%", "@", "|", ">", "?", "~", ".5",
         "-", "---", "...", "a:", ":a", "\x7f", "line\n\x7f", "\x1b[0m", "line\nand \x03", "a\rb\n",
-        "\xC3\xA9\n\xE2\x82\xAC"}) {
+        "\xC3\xA9\n\xE2\x82\xAC", "\xC2\x85",
+        "a\xE2\x80\xA8" "b\n"}) {
     const std::string in_json = write_json(text(value));
     INFO(in_json);
     CHECK(read_again(text(value)) == in_json);
@@ -55,13 +56,18 @@ TEST_CASE("text is read back as it was, as a value, in a list and as a key") {
 TEST_CASE("text that looks like something else is in quotes, and what is no text is not") {
   // With what the reader of Azure ML takes for numbers and dates.
   for (const char* word : {"true", "no", "On", "1", "1e5", "null", "Null", "NULL", "0x1f", "0b11",
-                           "1_000", "017", "2024-01-05"}) {
+                           "1_000", "017", "2024-01-05", "0x_"}) {
     INFO(word);
     CHECK(write_yaml(text(word)) == '"' + std::string(word) + "\"\n");
     CHECK(write_yaml(scalar_node(word, {}, false)) == std::string(word) + "\n");
   }
   CHECK(write_yaml(map({{"1", text("a")}, {"$schema", text("b")}, {"$x", text("c")}})) ==
         "\"1\": a\n$schema: b\n\"$x\": c\n");
+}
+
+TEST_CASE("what ends a line for another reader of YAML is in quotes, by its number") {
+  CHECK(write_yaml(text("a\nb\xC2\x85\xE2\x80\xA8\xE2\x80\xA9\xE2\x80\xAA")) ==
+        "\"a\\nb\\u0085\\u2028\\u2029\xE2\x80\xAA\"\n");
 }
 
 TEST_CASE("a tree without values keeps its form at every depth") {
