@@ -2,11 +2,29 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "templates/value.h"
 
 namespace muster {
 namespace {
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+}
+
+// What ends a line for readers of YAML 1.1 only: U+0085, U+2028 and U+2029.
+struct LineEnd {
+  std::string_view bytes;
+  std::string_view code;
+};
+constexpr LineEnd other_line_ends[] = {
+    {"\xC2\x85", "\\u0085"}, {"\xE2\x80\xA8", "\\u2028"}, {"\xE2\x80\xA9", "\\u2029"}};
+
+bool has_other_line_ends(std::string_view text) {
+  return std::any_of(std::begin(other_line_ends), std::end(other_line_ends),
+                     [&](const LineEnd& end) { return text.find(end.bytes) != text.npos; });
+}
 
 std::string in_quotes(std::string_view text) {
   std::string out = "\"";
@@ -16,12 +34,17 @@ std::string in_quotes(std::string_view text) {
       out += "\\n";
     } else if (byte == '\t') {
       out += "\\t";
-    } else if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F) {
+    } else if (is_control(byte)) {
       char code[8];
       std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(byte));
       out += code;
     } else {
       out += byte;
+    }
+  }
+  for (const LineEnd& end : other_line_ends) {
+    for (std::size_t at = 0; (at = out.find(end.bytes, at)) != out.npos;) {
+      out.replace(at, end.bytes.size(), end.code);
     }
   }
   return out + '"';
@@ -35,8 +58,10 @@ bool is_plain(std::string_view text) {
   });
 }
 
+// In any version of YAML a number or a date that is plain begins with a digit.
 bool means_something_else(std::string_view text) {
-  return boolean_word(text) || real_number(text) || text == "null" || text == "Null" ||
+  const bool has_digit_first = text.front() >= '0' && text.front() <= '9';
+  return has_digit_first || boolean_word(text) || text == "null" || text == "Null" ||
          text == "NULL";
 }
 
@@ -52,10 +77,10 @@ bool fits_block(const YamlNode& node) {
     return false;
   }
   const bool odd = std::any_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
+    return is_control(c) && c != '\n' && c != '\t';
   });
   const bool many_ends = text.size() > 1 && text.ends_with("\n\n");
-  return !odd && !many_ends && text != "\n";
+  return !odd && !many_ends && text != "\n" && !has_other_line_ends(text);
 }
 
 std::string block(const std::string& text, const std::string& indent) {
@@ -101,8 +126,17 @@ std::string write(const YamlNode& node, const std::string& indent) {
 }  // namespace
 
 std::string write_yaml(const YamlNode& node) {
-  if (node.kind == YamlNode::Kind::list || node.kind == YamlNode::Kind::map) return write(node, "");
-  return node.kind == YamlNode::Kind::null ? "" : scalar_text(node) + '\n';
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "";
+    case YamlNode::Kind::scalar:
+      return scalar_text(node) + '\n';
+    case YamlNode::Kind::list:
+      return node.items.empty() ? "[]\n" : write(node, "");
+    case YamlNode::Kind::map:
+      return node.entries.empty() ? "{}\n" : write(node, "");
+  }
+  return "";
 }
 
 std::string write_json(const YamlNode& node) {

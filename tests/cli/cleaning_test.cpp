@@ -240,5 +240,88 @@ TEST_CASE("a cleaning that was killed is carried on by the next") {
   CHECK_FALSE(fs::exists(jobs / "over"));
 }
 
+TEST_CASE("an old job that may not be done with keeps what it has") {
+  StateDirectory state;
+  const std::string code = state.job("unclean", old(100));
+  JobRow row = **state.store().job({"unclean"});
+  row.unclean = true;
+  auto store = Store::open(state.home().root, Store::Mode::read_write);
+  REQUIRE(store);
+  REQUIRE((*store)->append({}, {row}));
+  fs::create_directories(state.home().outputs(JobId{"unclean"}));
+  RetentionLimits keep = usual_retention;
+  keep.job_folders = days(30);
+  state.clean(false, keep);
+  CHECK(fs::exists(state.home().outputs(JobId{"unclean"})));
+
+  state.job("odd", old(100));
+  std::ofstream(state.home().trees(JobId{"odd"})) << "{";
+  keep.blobs.reset();
+  state.clean(false, keep);
+  CHECK(state.store().records_of({"odd"})->size() == 2);
+}
+
+TEST_CASE("what is cleaned is told with the bytes that it had on the disk") {
+  StateDirectory state;
+  state.job("over", old(60));
+  const fs::path log = state.home().attempt(JobId{"over"}, AttemptId{0}) / "rank-0.log";
+  fs::create_directories(log.parent_path());
+  std::ofstream(log) << std::string(300'000, 'x');
+  fs::create_directory_symlink("/usr", log.parent_path() / "elsewhere");
+  RetentionLimits keep;
+  keep.job_folders = days(30);
+  for (const bool dry_run : {true, false}) {
+    const auto removed = state.clean(dry_run, keep);
+    REQUIRE(removed.size() == 1);
+    CHECK(removed[0].count == 1);
+    CHECK(removed[0].bytes >= 300'000);
+    CHECK(removed[0].bytes < 400'000);
+  }
+  CHECK_FALSE(fs::exists(log));
+  CHECK(fs::exists("/usr"));
+}
+
+TEST_CASE("a directory without a store is none to clean, nor does it become one") {
+  const Folder folder;
+  fs::create_directories(folder.path() / "jobs/.trash-a");
+  const auto cleaned = clean_state_directory({{folder.path()}, usual_retention, now, false});
+  REQUIRE(cleaned);
+  CHECK(cleaned->empty());
+  CHECK(fs::exists(folder.path() / "jobs/.trash-a"));
+  CHECK_FALSE(fs::exists(folder.path() / "muster.db"));
+}
+
+TEST_CASE("how long things are kept is read where the user's settings are") {
+  const Folder folder;
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::optional<std::string>() : std::optional<std::string>(value);
+  };
+  const auto config = variable("XDG_CONFIG_HOME");
+  const auto home = variable("HOME");
+  ::setenv("XDG_CONFIG_HOME", folder.path().c_str(), 1);
+  const auto without = user_retention();
+  folder.append("muster/retention.yml", "journal: 10d\n");
+  const auto given = user_retention();
+  folder.append("muster/retention.yml", "blob: 3d\n");
+  const auto wrong = user_retention();
+  ::unsetenv("XDG_CONFIG_HOME");
+  ::setenv("HOME", folder.path().c_str(), 1);
+  folder.append(".config/muster/retention.yml", "journal: 11d\n");
+  const auto at_home = user_retention();
+  if (config) ::setenv("XDG_CONFIG_HOME", config->c_str(), 1);
+  if (home) ::setenv("HOME", home->c_str(), 1);
+  else ::unsetenv("HOME");
+
+  REQUIRE(without);
+  CHECK(*without == usual_retention);
+  REQUIRE(given);
+  CHECK(given->journal == days(10));
+  REQUIRE_FALSE(wrong);
+  CHECK_THAT(wrong.error().message, ContainsSubstring("did you mean 'blobs'"));
+  REQUIRE(at_home);
+  CHECK(at_home->journal == days(11));
+}
+
 }  // namespace
 }  // namespace muster

@@ -60,3 +60,23 @@ TEST_CASE("what looks like a secret is masked, also where the command repeats it
     CHECK_THAT(text, ContainsSubstring(plain));
   }
 }
+
+TEST_CASE("a spec without secrets has none in its command, and keeps what only looks near") {
+  JobSpec spec;
+  spec.command =
+      "run abc hunter2hunter2 https://ada:pw1@h/x https://h/ada@b ftp://u@h 'h?token=t1'";
+  spec.environment_variables = {{"MY-Key.x", "hunter2hunter2"}, {"PIN_PAT", "abc"}, {"KEYS", "v"}};
+  spec.inputs["token"].is_literal = true;
+  spec.inputs["token"].literal = "literal";
+  spec.inputs["password"].literal = "a path";  // no literal: where the data lies
+  spec.tags = {{"db.passwd", "tag"}, {"keyboard", "qwerty"}};
+  const JobSpec shown = without_secrets(spec);
+  CHECK(shown.command == "run abc *** https://***@h/x https://h/ada@b ftp://***@h 'h?token=***'");
+  CHECK(shown.environment_variables.at("MY-Key.x") == "***");
+  CHECK(shown.environment_variables.at("PIN_PAT") == "***");
+  CHECK(shown.environment_variables.at("KEYS") == "v");
+  CHECK(shown.inputs.at("token").literal == "***");
+  CHECK(shown.inputs.at("password").literal == "a path");
+  CHECK(shown.tags.at("db.passwd") == "***");
+  CHECK(shown.tags.at("keyboard") == "qwerty");
+}

@@ -38,6 +38,8 @@ class Trainer {
                     {"PATH", std::getenv("PATH")},
                     // Open MPI itself leaks at exit.
                     {"ASAN_OPTIONS", "detect_leaks=0"}};
+    // scripts/mutate chooses a fault by it, of this program and of those that it starts.
+    if (const char* fault = std::getenv("MUSTER_FAULT")) with("MUSTER_FAULT", fault);
   }
 
   Trainer& with(const std::string& name, const std::string& value) {

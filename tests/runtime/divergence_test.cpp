@@ -142,3 +142,34 @@ TEST_CASE("a run that is resumed in the middle of bad steps counts those before"
   CHECK(run.go() == std::to_string(exit_diverged));
   CHECK(search_checkpoints(folder / "ckpt").newest()->step == 25);
 }
+
+TEST_CASE("what is later than the last good step is quarantined, a checkpoint of it is not") {
+  Folder folder;
+  const ARun run = ARun{folder / "out"}.with([&](TrainOptions& options) {
+    options.checkpoint_dir = folder / "ckpt";
+    options.checkpoint_every = 3;
+    options.keep = 10;
+  });
+  REQUIRE(run.go() == "0");
+  const auto usable = [&] {
+    std::vector<std::uint64_t> steps;
+    for (const auto& one : search_checkpoints(folder / "ckpt").usable) steps.push_back(one.step);
+    return steps;
+  };
+  REQUIRE(usable() == std::vector<std::uint64_t>{12, 9, 6, 3});
+  const auto alone = make_single_communicator();
+  const auto diverged_after = [&](std::uint64_t good_step) {
+    return end_diverged({"the loss rose", good_step}, {folder / "ckpt", 0}, *alone);
+  };
+  CHECK(diverged_after(9) == exit_diverged);
+  CHECK(usable() == std::vector<std::uint64_t>{9, 6, 3});
+  diverged_after(5);
+  CHECK(usable() == std::vector<std::uint64_t>{3});
+  for (const RejectedCheckpoint& rejected : search_checkpoints(folder / "ckpt").rejected) {
+    REQUIRE(rejected.quarantine);
+    CHECK(rejected.quarantine->reason == "loss");
+  }
+  diverged_after(2);
+  CHECK(usable().empty());
+  CHECK(end_diverged({"the loss rose", 2}, {"", 0}, *alone) == exit_diverged);
+}

@@ -162,3 +162,10 @@ TEST_CASE("an elastic run goes on from a checkpoint, also with a rank that joins
   }
   CHECK(job.final_weights() == job.undisturbed_weights());
 }
+
+TEST_CASE("without a peer timeout a process waits for its members as long as it takes") {
+  ElasticJob job(5, {"--peer-timeout", "0"});
+  job.start(0);
+  job.members({0});
+  job.wait_for_all({0});
+}

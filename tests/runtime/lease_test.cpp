@@ -1,9 +1,7 @@
-// The lease of a rank: what its agent grants, and what a rank does when it is over.
-#include "runtime/protocol/lease.h"
-
-#include <fstream>
-
+// What a rank does when its lease is over.
 #include "runtime/train/lease_watch.h"
+
+#include "runtime/protocol/lease.h"
 #include "runtime/train/save_parts.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"
@@ -21,32 +19,6 @@ struct HeldLease {
 };
 
 }  // namespace
-
-TEST_CASE("a lease is seen as its agent grants it, and by nobody renewed after it") {
-  auto granted = Lease::create();
-  REQUIRE(granted);
-  const auto seen = Lease::open(granted->path());
-  REQUIRE(seen);
-  CHECK(seen->until() == BootTime{0});
-  granted->grant(BootTime{123'456'789'012});
-  CHECK(seen->until() == BootTime{123'456'789'012});
-  std::ifstream file(granted->path(), std::ios::binary);
-  std::string bytes(16, '\0');
-  file.read(bytes.data(), 16);
-  CHECK(bytes.substr(0, 8) == "MUSTRLS1");
-  CHECK(bytes.substr(8) == std::string("\x14\x1a\x99\xbe\x1c\0\0\0", 8));
-  granted.reset();
-  CHECK(seen->until() == BootTime{123'456'789'012});
-}
-
-TEST_CASE("what is no lease is not taken for one") {
-  Folder folder;
-  CHECK_FALSE(Lease::open(folder / "none"));
-  std::ofstream(folder / "other") << "MUSTRLS2 and some more bytes";
-  CHECK_FALSE(Lease::open(folder / "other"));
-  std::ofstream(folder / "short") << "MUSTRLS1";
-  CHECK_FALSE(Lease::open(folder / "short"));
-}
 
 TEST_CASE("a rank without a lease is never over it") {
   CHECK_FALSE(lease_is_over());

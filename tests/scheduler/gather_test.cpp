@@ -261,6 +261,10 @@ TEST_CASE("what was known of a node before it was asked is no reason to take ano
   CHECK(bench.nodes("new") == Names{"h01"});
   REQUIRE(bench.last<AnswersAwaited>());
   CHECK_THAT(bench.last<AnswersAwaited>()->sentence, ContainsSubstring("h01 cannot be reached"));
+  bench.link(2);
+  CHECK(bench.nodes("new") == Names{"h01"});
+  bench.unlink(1, LinkFailureKind::unreachable);  // asked, and not there
+  CHECK(bench.nodes("new") == Names{"h02"});
 }
 
 TEST_CASE("with a large target only some further nodes are asked, not all of them") {

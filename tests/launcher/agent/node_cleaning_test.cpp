@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -231,6 +233,55 @@ TEST_CASE("of a job's folder all but checkpoints may go, and outputs when they a
   CHECK(jobs_with_folders(run).size() == 1);
   remove_if_empty(layout);
   CHECK_FALSE(fs::exists(layout.job));
+}
+
+TEST_CASE("an agent marks what it uses, and cleans its home a minute later and every six hours") {
+  using std::chrono::hours;
+  using std::chrono::seconds;
+  CleanedHome home;
+  const std::string lock = home.file("run/me/n1/agent.lock", 40);
+  const std::string own = home.file("bin/muster-own", 1);  // not what runs here, but for its name
+  const auto age_s = [](const fs::path& path) {
+    struct stat facts {};
+    REQUIRE(::stat(path.c_str(), &facts) == 0);
+    return ::time(nullptr) - facts.st_mtim.tv_sec;
+  };
+  boost::asio::io_context io;
+  ChildTasks tasks(io);
+  const BootTime begun = boot_time();
+  NodeCleaning cleaning({home.path, home.path / "run/me/n1", own}, tasks, begun);
+  CHECK(age_s(lock) < 60);
+  cleaning.keep(usual_retention);
+  const auto cleans = [&](BootTime now) {
+    home.file("bin/muster-old", 9);
+    cleaning.poll(now);
+    const pid_t child = ::waitpid(-1, nullptr, 0);  // none at all where nothing is to be done
+    if (child > 0) tasks.reaped(child);
+    io.run_for(std::chrono::milliseconds(200));
+    io.restart();
+    return !home.has("bin/muster-old");
+  };
+  CHECK_FALSE(cleans(begun + seconds(59)));
+  CHECK(cleans(begun + seconds(60)));
+  CHECK_FALSE(cleans(begun + hours(6)));
+  home.file("run/me/n1/agent.lock", 40);
+  CHECK(cleans(begun + hours(6) + seconds(60)));
+  CHECK(age_s(lock) < 60);
+  CHECK(age_s(own) > 3600);
+}
+
+TEST_CASE("an agent that knows no limits removes nothing") {
+  CleanedHome home;
+  home.file("bin/muster-old", 900);
+  boost::asio::io_context io;
+  ChildTasks tasks(io);
+  NodeCleaning cleaning({home.path, home.path / "run/me/n1", ""}, tasks, BootTime{0});
+  cleaning.poll(BootTime{0} + std::chrono::hours(1));
+  const pid_t child = ::waitpid(-1, nullptr, 0);
+  CHECK(child > 0);
+  tasks.reaped(child);
+  io.run_for(std::chrono::milliseconds(200));
+  CHECK(home.has("bin/muster-old"));
 }
 
 }  // namespace muster

@@ -77,4 +77,28 @@ TEST_CASE("a blob that a killed sweep had taken out is put back") {
   CHECK(store_in(folder).contains(hash, 4));
 }
 
+TEST_CASE("a blob that somebody begins to use while a sweep looks at it stays where it is") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  const std::string found = put(store, "found", 4 * day_s);
+  const std::string linked = put(store, "linked", 4 * day_s);
+  const std::string left = put(store, "left", 4 * day_s);
+  const auto somebody_comes = [&](const std::string& hash) {
+    if (hash == found) CHECK(store.contains(found, 5));
+    if (hash == linked) {
+      REQUIRE(::link(store.path_of(linked).c_str(), (folder / "input").c_str()) == 0);
+    }
+    return false;
+  };
+  const auto removed =
+      sweep_blobs(store.root(), {somebody_comes, ::time(nullptr) - 3 * day_s, false});
+  REQUIRE(removed);
+  CHECK(removed->count == 1);
+  CHECK(removed->bytes == 4);
+  CHECK(is_there(store, found));
+  CHECK(is_there(store, linked));
+  CHECK_FALSE(is_there(store, left));
+  CHECK(std::filesystem::is_empty(store.root() / "tmp"));
+}
+
 }  // namespace muster

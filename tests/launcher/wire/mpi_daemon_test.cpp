@@ -100,3 +100,21 @@ TEST_CASE("no parameter of the daemon names what is loaded or run") {
   }
   CHECK(why_not("orted -mca plm_rsh_agent \"muster agent mpi-start\"") == "");
 }
+
+TEST_CASE("a parameter is refused when a part of its name says that it loads or runs something") {
+  for (const std::string name :
+       {"x_agent", "x_agent_y", "x_component_path", "x_param_files", "x_script", "x_script_y",
+        "x_command", "plm_ssh_agent"}) {
+    INFO(name);
+    CHECK_THAT(why_not("orted -mca ess env --prtemca " + name + " /tmp/x"),
+               ContainsSubstring("the parameter " + name));
+  }
+  for (const std::string harmless : {"plm_rsh_no_tree_spawn 1", "x_path /tmp/x",
+                                     "plm_ssh_agent \"muster agent mpi-start --\""}) {
+    INFO(harmless);
+    CHECK(why_not("orted -mca " + harmless) == "");
+  }
+  // The shell of one Open MPI is none of the other's.
+  CHECK_FALSE(why_not("orted -mca plm_rsh_agent \"muster agent mpi-start --\"") == "");
+  CHECK_FALSE(why_not("orted -mca plm_ssh_agent \"muster agent mpi-start\"") == "");
+}
