@@ -259,3 +259,15 @@ TEST_CASE("a run of which only its own records are left can be tried as well") {
   REQUIRE(steps.size() == 1);
   CHECK(!steps[0].differs);
 }
+
+TEST_CASE("the end of an attempt that was not stopped, as no controller records it, is no step") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1));
+  AttemptEnded ended;
+  ended.job = JobId{"train"};
+  ended.attempt = bench.attempt().id;
+  ended.cause.first_rank = RankId{0};
+  std::vector<Record> journal = bench.journal;
+  journal.push_back({bench.now, Decision{ended}});
+  CHECK(replay_policy(journal, with_rules({})).empty());
+}
