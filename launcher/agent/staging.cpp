@@ -17,8 +17,6 @@ FromAgent build_trees(const StageTrees& request, const BlobStore& store,
   StageDone done{request.job, request.attempt, {}};
   const auto missing = missing_blobs(request.trees, store);
   if (!missing.empty()) return WantBlobs{request.job, request.attempt, missing};
-  std::error_code failed;
-  std::filesystem::create_directories(layout.job, failed);
   for (Tree tree : request.trees) {
     const auto placing = [&](const std::string& path) { tell(tree.place + "/" + path); };
     if (tree.place == "code") tree.place = std::filesystem::path(layout.code).filename().string();
