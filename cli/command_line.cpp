@@ -141,7 +141,7 @@ void Arguments::repeated(const std::string& names, std::vector<std::string>& val
 
 void Arguments::several(const std::string& names, std::vector<std::string>& values,
                         const std::string& help) {
-  app_->add_option(names, values, help)->type_name("TEXT ...");
+  app_->add_option(names, values, help)->type_name("TEXT");
 }
 
 void Arguments::settings(std::vector<std::string>& values, const std::string& help,

@@ -11,6 +11,22 @@ using namespace muster;
 
 namespace {
 
+// Who runs the tests may have signals ignored (`nohup`, `command &`).
+class UsualSignals {
+ public:
+  UsualSignals() : interrupt_(::signal(SIGINT, SIG_DFL)), term_(::signal(SIGTERM, SIG_DFL)) {}
+  ~UsualSignals() {
+    ::signal(SIGINT, interrupt_);
+    ::signal(SIGTERM, term_);
+  }
+  UsualSignals(const UsualSignals&) = delete;
+  UsualSignals& operator=(const UsualSignals&) = delete;
+
+ private:
+  void (*interrupt_)(int);
+  void (*term_)(int);
+};
+
 // What is chosen by who types this and then nothing more.
 InterruptChoice chosen_by(const std::string& typed) {
   std::array<int, 2> pipe{};
@@ -36,6 +52,7 @@ InterruptChoice chosen_by(const std::string& typed) {
 }  // namespace
 
 TEST_CASE("an interrupt is told once, and a termination for good") {
+  const UsualSignals usual;
   InterruptWatch watch;
   CHECK_FALSE(watch.take());
   ::raise(SIGINT);
@@ -50,6 +67,7 @@ TEST_CASE("an interrupt is told once, and a termination for good") {
 }
 
 TEST_CASE("a watch knows nothing of what came before it") {
+  const UsualSignals usual;
   {
     const InterruptWatch earlier;
     ::raise(SIGINT);
@@ -66,22 +84,23 @@ TEST_CASE("after a watch signals do what they did before, and one that is ignore
     ::sigaction(number, nullptr, &now);
     return now.sa_handler;
   };
-  const auto before = ::signal(SIGINT, SIG_IGN);
-  {
-    InterruptWatch watch;
-    ::raise(SIGINT);
-    CHECK_FALSE(watch.take());
-    CHECK(handler_of(SIGINT) == SIG_IGN);
-  }
-  ::signal(SIGINT, before);
-  const auto usual = handler_of(SIGTERM);
+  const UsualSignals usual;
   {
     const InterruptWatch watch;
-    CHECK(handler_of(SIGTERM) != usual);
-    CHECK(handler_of(SIGINT) != before);
+    CHECK(handler_of(SIGINT) != SIG_DFL);
+    CHECK(handler_of(SIGTERM) != SIG_DFL);
   }
-  CHECK(handler_of(SIGTERM) == usual);
-  CHECK(handler_of(SIGINT) == before);
+  CHECK(handler_of(SIGINT) == SIG_DFL);
+  CHECK(handler_of(SIGTERM) == SIG_DFL);
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGTERM, SIG_IGN);
+  InterruptWatch watch;
+  ::raise(SIGINT);
+  ::raise(SIGTERM);
+  CHECK_FALSE(watch.take());
+  CHECK_FALSE(watch.is_terminated());
+  CHECK(handler_of(SIGINT) == SIG_IGN);
+  CHECK(handler_of(SIGTERM) == SIG_IGN);
 }
 
 TEST_CASE("Ctrl-C means what is typed then: detach, cancel, or go on") {
