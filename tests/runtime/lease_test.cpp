@@ -1,6 +1,7 @@
 // The lease of a rank: what its agent grants, and what a rank does when it is over.
 #include "runtime/protocol/lease.h"
 
+#include <chrono>
 #include <fstream>
 
 #include "runtime/train/lease_watch.h"
@@ -51,6 +52,15 @@ TEST_CASE("what is no lease is not taken for one") {
 TEST_CASE("a rank without a lease is never over it") {
   CHECK_FALSE(lease_is_over());
   CHECK_FALSE(hold_lease("/nonexistent"));
+  CHECK_FALSE(lease_is_over());
+}
+
+TEST_CASE("who watches the lease of a process ends with it at once, as long as the lease lasts") {
+  HeldLease held;
+  held.lease.grant(boot_time() + std::chrono::hours{1});
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) EndWithLease watch;
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds{20});
   CHECK_FALSE(lease_is_over());
 }
 
