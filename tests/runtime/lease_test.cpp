@@ -1,6 +1,8 @@
 // What a rank does when its lease is over.
 #include "runtime/train/lease_watch.h"
 
+#include <chrono>
+
 #include "runtime/protocol/lease.h"
 #include "runtime/train/save_parts.h"
 #include "tests/catch.h"
@@ -23,6 +25,15 @@ struct HeldLease {
 TEST_CASE("a rank without a lease is never over it") {
   CHECK_FALSE(lease_is_over());
   CHECK_FALSE(hold_lease("/nonexistent"));
+  CHECK_FALSE(lease_is_over());
+}
+
+TEST_CASE("who watches the lease of a process ends with it at once, as long as the lease lasts") {
+  HeldLease held;
+  held.lease.grant(boot_time() + std::chrono::hours{1});
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i) EndWithLease watch;
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds{20});
   CHECK_FALSE(lease_is_over());
 }
 
