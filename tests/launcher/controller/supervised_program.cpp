@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -70,7 +69,7 @@ int one_life(const Home& home, int line, const std::string& idle_limit) {
       << std::to_string(::getpid()) + " " + idle_limit + "\n";
   const std::string word = script[std::min(life, script.size() - 1)];
   if (word == "serve") return is_undisturbed() ? serve(home, line) : 3;
-  return std::atoi(word.c_str());
+  return std::stoi(word);
 }
 
 }  // namespace
@@ -80,7 +79,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 5 && words[0] == "controller" && words[1] == "--supervised" &&
       words[3] == "--idle-limit") {
-    return one_life(home, std::atoi(words[2].c_str()), words[4]);
+    return one_life(home, std::stoi(words[2]), words[4]);
   }
   ControllerOptions options;
   options.home = home;
