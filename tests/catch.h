@@ -2,6 +2,7 @@
 #pragma once
 #ifdef MUSTER_CATCH_V3
 #include <catch2/catch_all.hpp>
+using Catch::Approx;
 using Catch::Matchers::ContainsSubstring;
 #else
 #include <catch2/catch.hpp>
