@@ -1,4 +1,6 @@
 // `health pairs` up to its first round: who takes part, over what, and how long that takes.
+#include <nlohmann/json.hpp>
+
 #include "cli/build_id.h"
 #include "cli/health_ready.h"
 #include "tests/catch.h"

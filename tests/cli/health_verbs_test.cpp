@@ -1,5 +1,7 @@
 // The verbs of `health` as a user types them: nodes asked through a controller that is only a
 // socket, and a profile learned from a recorded node.
+#include <nlohmann/json.hpp>
+
 #include "cli/build_id.h"
 #include "cli/health_learn.h"
 #include "health/check_names.h"

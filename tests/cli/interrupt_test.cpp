@@ -1,5 +1,7 @@
 #include "cli/interrupt.h"
 
+#include <nlohmann/json.hpp>
+
 #include <unistd.h>
 
 #include <array>

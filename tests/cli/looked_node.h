@@ -1,7 +1,6 @@
 // What a node says when its health was asked, as its own program writes it.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

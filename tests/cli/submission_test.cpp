@@ -1,5 +1,7 @@
 // Submitting a job: which names it may have, what the controller is handed, and what is left of a
 // job that it does not take.
+#include <nlohmann/json.hpp>
+
 #include "cli/build_id.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"

@@ -1,6 +1,8 @@
 // What is known of a terminal, and what a person sees on it while a job is followed.
 #include "cli/terminal.h"
 
+#include <nlohmann/json.hpp>
+
 #include "cli/follow_display.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"

@@ -1,4 +1,6 @@
 // What an operator decides about a checkpoint: done, and said.
+#include <nlohmann/json.hpp>
+
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 

@@ -1,4 +1,6 @@
 // `nodes`, `drain` and `undrain`: what they ask a controller, and what they say of its answers.
+#include <nlohmann/json.hpp>
+
 #include "cli/build_id.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"

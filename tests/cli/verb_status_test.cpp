@@ -1,4 +1,6 @@
 // What `status` says of one job, line by line.
+#include <nlohmann/json.hpp>
+
 #include "scheduler/model/record.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
