@@ -38,8 +38,10 @@ class Trainer {
                     {"PATH", std::getenv("PATH")},
                     // Open MPI itself leaks at exit.
                     {"ASAN_OPTIONS", "detect_leaks=0"}};
-    // scripts/mutate chooses a fault by it, of this program and of those that it starts.
-    if (const char* fault = std::getenv("MUSTER_FAULT")) with("MUSTER_FAULT", fault);
+    // scripts/mutate chooses a fault by them, of this program and of those that it starts.
+    for (const char* name : {"MUSTER_FAULT", "MUSTER_FAULTS_MET"}) {
+      if (const char* value = std::getenv(name)) with(name, value);
+    }
   }
 
   Trainer& with(const std::string& name, const std::string& value) {
