@@ -312,8 +312,9 @@ TEST_CASE("the text says whether it fits, and what of it does not") {
   CHECK_THAT(host, ContainsSubstring("GiB: does not fit\n"));
   CHECK_THAT(host, ContainsSubstring("the snapshot of a checkpoint takes"));
   CHECK_THAT(host, ContainsSubstring("GiB of the host\n"));
-  estimate.question.limit.reset();
-  CHECK_THAT(estimate_text(estimate), !ContainsSubstring("fit\n"));
+  const Estimate unlimited = make_estimate(asked({"--model", "gpt2-124m", "--ranks", "1"}));
+  REQUIRE_FALSE(unlimited.question.limit);
+  CHECK_THAT(estimate_text(unlimited), !ContainsSubstring("fit\n"));
   // On a processor the snapshot is in what the device holds.
   CHECK(fits(memory, {device_bytes(memory, RankKind::processor), 0}, RankKind::processor));
   CHECK_FALSE(fits(memory, {needed, 0}, RankKind::gpu));
