@@ -1,6 +1,7 @@
 #include "cli/cleaning.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,13 +29,20 @@ constexpr std::size_t settings_most_bytes = 64 << 10;
 // A submission of a hundred gigabytes of code takes hours.
 constexpr Milliseconds abandoned_after = days(1);
 
+// Never below the current directory, which may be anybody's.
 fs::path settings_path() {
-  const auto variable = [](const char* name) {
+  const auto absolute = [](const char* name) {
     const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
+    return fs::path(value != nullptr && *value == '/' ? value : "");
   };
-  const std::string config = variable("XDG_CONFIG_HOME");
-  const fs::path root = config.empty() ? fs::path(variable("HOME")) / ".config" : fs::path(config);
+  fs::path root = absolute("XDG_CONFIG_HOME");
+  if (root.empty()) {
+    fs::path home = absolute("HOME");
+    if (const passwd* entry = home.empty() ? ::getpwuid(::geteuid()) : nullptr) {
+      home = entry->pw_dir;
+    }
+    root = "/" / home / ".config";
+  }
   return root / "muster" / "retention.yml";
 }
 
@@ -77,6 +85,7 @@ class StateCleaning {
                             &StateCleaning::job_folders, &StateCleaning::blobs}) {
       if (Status done = (this->*step)(); !done) return done.error();
     }
+    if (!left_) return left_.error();
     return std::move(removed_);
   }
 
@@ -141,12 +150,13 @@ class StateCleaning {
     if (parts.empty()) return Done{};
     const std::int64_t bytes = bytes_of(parts);
     if (!wanted_.dry_run) {
-      const auto aside = store_->while_ended(JobId{name}, before, [&] {
-        for (const fs::path& part : parts) set_aside(part, trash_of(name));
+      Status gone = Done{};
+      const auto is_ended = store_->while_ended(JobId{name}, before, [&] {
+        gone = take_away(parts, trash_of(name));
         return true;
       });
-      if (!aside) return aside.error();
-      if (!*aside || !remove_tree(trash_of(name))) return Done{};
+      if (!is_ended) return is_ended.error();
+      if (!*is_ended || !is_gone(gone)) return Done{};
       if (*reduced) remove_if_empty(home_.job(JobId{name}));
     }
     count(removed, bytes);
@@ -186,10 +196,23 @@ class StateCleaning {
     return home_.root / "jobs" / (trash_mark + name);
   }
 
-  // At once, so that nothing is half there when a cleaning is killed.
-  static void set_aside(const fs::path& part, const fs::path& trash) {
+  // At once, so that nothing is half there when a cleaning is killed; where there can be no such
+  // folder (a full disk, the longest of names) one by one.
+  static Status take_away(const std::vector<fs::path>& parts, const fs::path& trash) {
+    std::error_code unknown;
     ::mkdir(trash.c_str(), 0700);
-    ::rename(part.c_str(), (trash / part.filename()).c_str());
+    const bool has_trash = fs::is_directory(fs::symlink_status(trash, unknown));
+    for (const fs::path& part : parts) {
+      if (has_trash && ::rename(part.c_str(), (trash / part.filename()).c_str()) == 0) continue;
+      if (Status gone = remove_tree(part); !gone) return gone;
+    }
+    return has_trash ? remove_tree(trash) : Status(Done{});
+  }
+
+  // Keeps the first of what could not be removed; the rest is cleaned nevertheless.
+  bool is_gone(const Status& gone) {
+    if (!gone && left_) left_ = gone;
+    return static_cast<bool>(gone);
   }
 
   // Of submissions that were killed, and of a cleaning that was.
@@ -197,7 +220,7 @@ class StateCleaning {
     Removed removed{"folders of interrupted submissions", 0, 0};
     for (const std::string& name : folder_names(true)) {
       if (name.starts_with(trash_mark)) {
-        if (!wanted_.dry_run) static_cast<void>(remove_tree(home_.job(JobId{name})));
+        if (!wanted_.dry_run) static_cast<void>(is_gone(remove_tree(home_.job(JobId{name}))));
         continue;
       }
       const Fd lock = lock_of_abandoned(home_.job(JobId{name}));
@@ -206,8 +229,7 @@ class StateCleaning {
       if (!lock || *row) continue;
       const fs::path folder = home_.job(JobId{name});
       const std::int64_t bytes = bytes_of({folder});
-      if (!wanted_.dry_run) set_aside(folder, trash_of(name));
-      if (wanted_.dry_run || remove_tree(trash_of(name))) count(removed, bytes);
+      if (wanted_.dry_run || is_gone(take_away({folder}, trash_of(name)))) count(removed, bytes);
     }
     add(std::move(removed));
     return Done{};
@@ -275,14 +297,15 @@ class StateCleaning {
   std::unique_ptr<Store> store_;
   std::set<std::string> reduced_;  // in this run: with `dry_run` the store does not know
   std::vector<Removed> removed_;
+  Status left_ = Done{};
 };
 
 }  // namespace
 
 Result<RetentionLimits> user_retention() {
   const std::string path = settings_path().string();
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return usual_retention;
+  std::error_code unknown;  // a link that leads nowhere is no absent file
+  if (fs::symlink_status(path, unknown).type() == fs::file_type::not_found) return usual_retention;
   const auto text = read_input(path, settings_most_bytes);
   if (!text) return text.error();
   RetentionFile file = read_retention_file(path, *text);

@@ -240,6 +240,28 @@ TEST_CASE("a cleaning that was killed is carried on by the next") {
   CHECK_FALSE(fs::exists(jobs / "over"));
 }
 
+TEST_CASE("what cannot be set aside is removed in its place, and only what is gone counts") {
+  StateDirectory state;
+  const Folder elsewhere;
+  RetentionLimits keep = usual_retention;
+  keep.job_folders = days(30);
+  const std::string longest(255, 'n');  // no room for a mark before it
+  for (const std::string& name : {longest, std::string("file"), std::string("link")}) {
+    state.job(name, old(60));
+    fs::create_directories(state.home().outputs(JobId{name}));
+  }
+  std::ofstream(state.home().job(JobId{".trash-file"})) << "in the way";
+  fs::create_directory_symlink(elsewhere.path(), state.home().job(JobId{".trash-link"}));
+  const auto removed = state.clean(false, keep);
+  REQUIRE(removed.size() == 1);
+  CHECK(removed[0].count == 3);
+  for (const std::string& name : {longest, std::string("file"), std::string("link")}) {
+    CHECK_FALSE(fs::exists(state.home().outputs(JobId{name})));
+  }
+  CHECK(fs::is_empty(elsewhere.path()));
+  CHECK(state.clean(false, keep).empty());
+}
+
 TEST_CASE("an old job that may not be done with keeps what it has") {
   StateDirectory state;
   const std::string code = state.job("unclean", old(100));
@@ -309,6 +331,24 @@ TEST_CASE("how long things are kept is read where the user's settings are") {
   ::setenv("HOME", folder.path().c_str(), 1);
   folder.append(".config/muster/retention.yml", "journal: 11d\n");
   const auto at_home = user_retention();
+  // Settings are those of the user, not of whoever owns the current directory.
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  folder.append("muster/retention.yml", "");
+  for (const char* relative : {"", ".", "muster/.."}) {
+    ::setenv("XDG_CONFIG_HOME", relative, 1);
+    const auto kept = user_retention();
+    CHECK((kept && kept->journal == days(11)));
+  }
+  ::setenv("HOME", ".", 1);
+  const auto elsewhere = user_retention();
+  CHECK_FALSE((elsewhere && elsewhere->journal == days(11)));
+  fs::current_path(before);
+  ::setenv("XDG_CONFIG_HOME", folder.path().c_str(), 1);
+  fs::remove(folder.path() / "muster/retention.yml");
+  fs::create_symlink("/nonexistent/retention.yml", folder.path() / "muster/retention.yml");
+  CHECK_FALSE(user_retention());
+  ::unsetenv("XDG_CONFIG_HOME");
   if (config) ::setenv("XDG_CONFIG_HOME", config->c_str(), 1);
   if (home) ::setenv("HOME", home->c_str(), 1);
   else ::unsetenv("HOME");

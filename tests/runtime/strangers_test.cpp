@@ -191,6 +191,8 @@ TEST_CASE("ranks that have a secret meet elsewhere when a stranger has their por
       name.sin_addr.s_addr = htonl(INADDR_ANY);
       REQUIRE(::bind(taken.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
     }
+    // Before there is a thread: what is forked beside one may wait for its locks for ever.
+    world.start(count_all);
     std::atomic<bool> is_over = false;
     std::thread answering([&] {
       std::vector<Descriptor> kept;
@@ -205,7 +207,6 @@ TEST_CASE("ranks that have a secret meet elsewhere when a stranger has their por
         kept.push_back(std::move(caller->socket));
       }
     });
-    world.start(count_all);
     for (std::size_t rank = 0; rank < 3; ++rank) CHECK(world.result(rank) == "3 together");
     is_over = true;
     answering.join();
