@@ -156,7 +156,7 @@ class StateCleaning {
         return true;
       });
       if (!is_ended) return is_ended.error();
-      if (!*is_ended || !is_gone(gone)) return Done{};
+      if (!*is_ended || !is_gone(gone) || !is_gone(remove_trash(name))) return Done{};
       if (*reduced) remove_if_empty(home_.job(JobId{name}));
     }
     count(removed, bytes);
@@ -199,14 +199,23 @@ class StateCleaning {
   // At once, so that nothing is half there when a cleaning is killed; where there can be no such
   // folder (a full disk, the longest of names) one by one.
   static Status take_away(const std::vector<fs::path>& parts, const fs::path& trash) {
-    std::error_code unknown;
     ::mkdir(trash.c_str(), 0700);
-    const bool has_trash = fs::is_directory(fs::symlink_status(trash, unknown));
+    const bool has_trash = is_real_directory(trash);
     for (const fs::path& part : parts) {
       if (has_trash && ::rename(part.c_str(), (trash / part.filename()).c_str()) == 0) continue;
       if (Status gone = remove_tree(part); !gone) return gone;
     }
-    return has_trash ? remove_tree(trash) : Status(Done{});
+    return Done{};
+  }
+
+  // What was set aside: it takes long, and so is no part of what the store waits for.
+  Status remove_trash(const std::string& name) const {
+    return is_real_directory(trash_of(name)) ? remove_tree(trash_of(name)) : Status(Done{});
+  }
+
+  static bool is_real_directory(const fs::path& path) {
+    std::error_code unknown;
+    return fs::is_directory(fs::symlink_status(path, unknown));
   }
 
   // Keeps the first of what could not be removed; the rest is cleaned nevertheless.
@@ -229,7 +238,9 @@ class StateCleaning {
       if (!lock || *row) continue;
       const fs::path folder = home_.job(JobId{name});
       const std::int64_t bytes = bytes_of({folder});
-      if (wanted_.dry_run || is_gone(take_away({folder}, trash_of(name)))) count(removed, bytes);
+      const bool is_removed = wanted_.dry_run || (is_gone(take_away({folder}, trash_of(name))) &&
+                                                  is_gone(remove_trash(name)));
+      if (is_removed) count(removed, bytes);
     }
     add(std::move(removed));
     return Done{};
