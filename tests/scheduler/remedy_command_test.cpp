@@ -55,6 +55,11 @@ TEST_CASE("each placeholder stands for what the fault or its node is called") {
   CHECK(remedy_argv(words, NodeId{"h03"}, fault_of("gpu12")) ==
         std::vector<std::string>{"smi", "h03-bmc", "1212", "gpu12/165", "xgpu.xidx",
                                  "{} {a b} {gpu"});
+  CHECK(remedy_argv({"reset", "{node}", "-i", "{gpu}", "{device}/{serial}", "{finding}", "{}",
+                     "${gpu", "{a b}"},
+                    NodeId{"h03"}, fault_of("gpu3")) ==
+        std::vector<std::string>{"reset", "h03", "-i", "3", "gpu3/165", "gpu.xid", "{}", "${gpu",
+                                 "{a b}"});
   CHECK_FALSE(argv_for("{gpus}", fault_of("gpu12")));
   CHECK(unfit_placeholder({"{node}", "{} {gpu}{gpus}"}, NodeId{"h03"}, fault_of("gpu1")) == "gpus");
   CHECK_FALSE(unfit_placeholder(words, NodeId{"h03"}, fault_of("gpu12")));
@@ -68,7 +73,8 @@ TEST_CASE("a GPU goes by its number, or by its address where it has none") {
   for (const char* device :
        {"", "gpu", "gpux", "gpu3x", "gpu-1", "gpu3 ", "mlx5_0", "0000", "0000:3b:00", "0000:00.0",
         ":3b:00.0", "0000::00.0", "0000:3b:.0", "0000:3b:00.", "0000:3b:00.8", "0000:3b:00.0.0",
-        "0000:3b.0:00", "g000:3b:00.0", "0000:3g:00.0", "0000:3b:0g.0", "0000:3b:00.0;x"}) {
+        "0000:3b.0:00", "g000:3b:00.0", "0000:3g:00.0", "0000:3b:0g.0", "0000:3b:00.0;x",
+        "0000:3b", "3b.0", "0000:3b:00.9", "a:b:c.x", "gpu3;x"}) {
     CAPTURE(device);
     CHECK(gpu_named_by(device) == "none");
   }
@@ -88,8 +94,21 @@ TEST_CASE("a value that could be taken for an option, or is odd, makes no comman
     CHECK(with_serial(plain) == std::vector<std::string>{"smi", plain});
   }
   for (const char* odd : {"", "-", "-rf", "a b", "a;b", "$(x)", "a\nb", "a/b", "'", "\xff", "{gpu}",
-                          "a@b", "a[", "a`", "a{"}) {
+                          "a@b", "a[", "a`", "a{", "../x"}) {
     CAPTURE(odd);
     CHECK_FALSE(with_serial(odd));
   }
+  CHECK(argv_for("{device}", fault_of("mlx5_0:1")));
+  CHECK_FALSE(remedy_argv({"smi", "{node}"}, NodeId{"-x"}, fault_of("gpu3")));
+}
+
+TEST_CASE("the first placeholder without a fit value is told by its name") {
+  const NodeId node{"h03"};
+  const std::vector<std::string> gpu{"smi", "-i", "{gpu}"};
+  NodeFault nameless = fault_of("mlx5_0");
+  CHECK(unfit_placeholder(gpu, node, nameless) == "gpu");
+  nameless.serial.clear();
+  CHECK(unfit_placeholder({"{node}", "{} {a b} {serial}{gpu}"}, node, nameless) == "serial");
+  CHECK_FALSE(unfit_placeholder(gpu, node, fault_of("gpu3")));
+  CHECK_FALSE(unfit_placeholder({"{}", "{gpu"}, node, fault_of("")));
 }

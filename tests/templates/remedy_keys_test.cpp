@@ -123,45 +123,5 @@ TEST_CASE("any line is words or an error, and no word is longer than the line") 
   }
 }
 
-TEST_CASE("placeholders are put into words, and stay inside them") {
-  const Words words{"reset",     "{node}", "-i",    "{gpu}", "{device}/{serial}",
-                    "{finding}", "{}",     "${gpu", "{a b}"};
-  CHECK(remedy_argv(words, NodeId{"h03"}, fault_on("gpu3")) ==
-        Words{"reset", "h03", "-i", "3", "gpu3/165", "gpu.xid", "{}", "${gpu", "{a b}"});
-}
-
-TEST_CASE("a GPU that has no number goes by its address") {
-  const Words words{"smi", "-i", "{gpu}"};
-  CHECK(remedy_argv(words, NodeId{"h03"}, fault_on("0000:3b:00.0")) ==
-        Words{"smi", "-i", "0000:3b:00.0"});
-  NodeFault other = fault_on("0000:3b:00.0");
-  other.check = "ib.pcie";
-  CHECK_FALSE(remedy_argv(words, NodeId{"h03"}, other));
-}
-
-TEST_CASE("a value that is missing or odd makes no command") {
-  const Words gpu{"smi", "-i", "{gpu}"}, device{"smi", "{device}"}, serial{"smi", "{serial}"};
-  const NodeId node{"h03"};
-  for (const char* odd : {"0000:3b:00", "0000:3b", "3b.0", ":3b:00.0", "0000:3b:00.9", "a:b:c.x"}) {
-    CAPTURE(odd);
-    CHECK_FALSE(remedy_argv(gpu, node, fault_on(odd)));
-  }
-  CHECK_FALSE(remedy_argv(gpu, node, fault_on("")));
-  CHECK_FALSE(remedy_argv(gpu, node, fault_on("gpu")));
-  CHECK_FALSE(remedy_argv(gpu, node, fault_on("gpu3;x")));
-  CHECK_FALSE(remedy_argv(gpu, node, fault_on("mlx5_0")));
-  CHECK(remedy_argv(device, node, fault_on("mlx5_0:1")));
-  for (const char* odd : {"", "-rf", "a b", "a;b", "$(x)", "a\nb", "../x", "'", "{gpu}", "\xff"}) {
-    CAPTURE(odd);
-    CHECK_FALSE(remedy_argv(serial, node, fault_on("gpu3", odd)));
-  }
-  CHECK_FALSE(remedy_argv({"smi", "{node}"}, NodeId{"-x"}, fault_on("gpu3")));
-  CHECK(unfit_placeholder(gpu, node, fault_on("mlx5_0")) == "gpu");
-  CHECK(unfit_placeholder({"{node}", "{} {a b} {serial}{gpu}"}, node, fault_on("mlx5_0", "")) ==
-        "serial");
-  CHECK_FALSE(unfit_placeholder(gpu, node, fault_on("gpu3")));
-  CHECK_FALSE(unfit_placeholder({"{}", "{gpu"}, node, fault_on("")));
-}
-
 }  // namespace
 }  // namespace muster
