@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,7 @@ constexpr int room_pause_ms = 500;
 // have to fit into the time that the controller waits beyond the lease (lease_margin, 5 s).
 constexpr std::chrono::seconds agents_turn{1};
 constexpr int lease_look_ms = 250;
+constexpr int standby_look_ms = 500;
 
 // In one message; the kernel takes at most 253 descriptors.
 constexpr std::size_t pipes_at_once = 128;
@@ -103,20 +105,69 @@ bool has_no_name(const Fd& pipe) {
   return ::fstat(pipe.get(), &facts) == 0 && facts.st_nlink == 0;
 }
 
-// The pipes that a dead agent leaves. One that stands still beyond its lease is ended first.
-std::vector<Fd> hold_pipes_until_death(int line, const Lease& lease, const ProcessInfo& agent) {
-  HostProcesses table;
+// What a keeper and its standby have in common.
+struct KeeperWatch {
+  const RunDirectory& run;
+  const Lease& lease;
+  ProcessInfo agent;
+  int line;  // to the agent; heard by the keeper alone
   std::vector<Fd> pipes;
-  for (bool is_ended = false;;) {
+};
+
+std::vector<int> numbers_of(const std::vector<Fd>& pipes) {
+  std::vector<int> numbers;
+  for (const Fd& pipe : pipes) numbers.push_back(pipe.get());
+  return numbers;
+}
+
+[[noreturn]] void keep_on(KeeperWatch& watch);
+
+// Until the keeper is dead; then in its place.
+[[noreturn]] void stand_by(KeeperWatch& watch, const ProcessInfo& keeper, int line) {
+  HostProcesses table;
+  while (true) {
     pollfd heard{line, POLLIN, 0};
-    if (::poll(&heard, 1, is_ended ? -1 : lease_look_ms) > 0) {
-      const auto word = hear(line, pipes);
-      if (!word) return pipes;
-      if (*word == leave_word) ::_exit(0);
-      std::erase_if(pipes, has_no_name);
-    } else if (!is_ended && boot_time() > lease.until() + agents_turn) {
+    if (::poll(&heard, 1, standby_look_ms) > 0) {
+      const auto word = hear(line, watch.pipes);
+      if (word == leave_word) ::_exit(0);
+      if (!word) break;
+      std::erase_if(watch.pipes, has_no_name);
+    } else if (const auto now = table.find(keeper.pid); now && now->state == 'T') {
+      table.signal(keeper, SIGKILL);
+    }
+  }
+  ::close(line);
+  keep_on(watch);
+}
+
+// The agent is dead when this returns. One that stands still beyond its lease is ended first.
+void await_death(KeeperWatch& watch, PipeHolder& standby) {
+  HostProcesses table;
+  for (bool is_ended = false;;) {
+    // It inherits the pipes. While there is none it is tried again with the next look.
+    static_cast<void>(standby.ensure({}, [&](const ProcessInfo& keeper, int line) {
+      stand_by(watch, keeper, line);
+    }));
+    pollfd heard[] = {{watch.line, POLLIN, 0}, {standby.pid() ? standby.line() : -1, 0, 0}};
+    ::poll(heard, std::size(heard), lease_look_ms);
+    if (heard[1].revents != 0) {
+      const pid_t dead = *standby.pid();
+      if (::waitpid(dead, nullptr, 0) == dead) standby.reaped(dead);
+    }
+    if (heard[0].revents != 0) {
+      std::vector<Fd> more;
+      const auto word = hear(watch.line, more);
+      if (!word) return;
+      if (*word == leave_word) {
+        standby.dismiss();
+        ::_exit(0);
+      }
+      standby.hold(numbers_of(more));
+      std::move(more.begin(), more.end(), std::back_inserter(watch.pipes));
+      std::erase_if(watch.pipes, has_no_name);
+    } else if (!is_ended && boot_time() > watch.lease.until() + agents_turn) {
       is_ended = true;  // or ends as soon as the kernel lets go of it
-      end_standing_agent(table, agent, ::getpid());
+      end_standing_agent(table, watch.agent, {::getpid(), standby.pid().value_or(0)});
       log_line("the keeper ended the agent, which stood still beyond its lease, and its ranks");
     }
   }
@@ -152,8 +203,23 @@ bool end_and_move(const RunDirectory& agents) {
   return move_last_output(*run) || !are_dead;
 }
 
+void keep_on(KeeperWatch& watch) {
+  PipeHolder standby;
+  await_death(watch, standby);
+  // Children of the dead agent that had not exec'd yet hold its lock and socket for a moment
+  // longer.
+  ::poll(nullptr, 0, last_children_ms);
+  const auto deadline = SteadyClock::now() + room_limit;
+  bool is_done = false;
+  while (!(is_done = end_and_move(watch.run)) && SteadyClock::now() < deadline) {
+    ::poll(nullptr, 0, room_pause_ms);
+  }
+  standby.dismiss();
+  ::_exit(is_done ? 0 : 1);
+}
+
 // In the forked child, which has the agent's descriptors: its sockets and its lock must go.
-[[noreturn]] void keep(const RunDirectory& agents, const Lease& lease, const ProcessInfo& agent,
+[[noreturn]] void keep(const RunDirectory& run, const Lease& lease, const ProcessInfo& agent,
                        int agents_line) {
   ::setsid();
   reset_signals();
@@ -161,67 +227,70 @@ bool end_and_move(const RunDirectory& agents) {
   ::prctl(PR_SET_NAME, "muster-keeper");
   const int line = ::dup2(agents_line, STDERR_FILENO + 1);
   close_descriptors_from(STDERR_FILENO + 2);
-  const std::vector<Fd> pipes = hold_pipes_until_death(line, lease, agent);
-  // Children of the dead agent that had not exec'd yet hold its lock and socket for a moment
-  // longer.
-  ::poll(nullptr, 0, last_children_ms);
-  const auto deadline = SteadyClock::now() + room_limit;
-  while (!end_and_move(agents)) {
-    if (SteadyClock::now() > deadline) ::_exit(1);
-    ::poll(nullptr, 0, room_pause_ms);
-  }
-  ::_exit(0);
+  KeeperWatch watch{run, lease, agent, line, {}};
+  keep_on(watch);
 }
 
 }  // namespace
 
 std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessInfo& agent,
-                                            pid_t keeper) {
+                                            const std::set<pid_t>& keepers) {
   table.signal(agent, SIGSTOP);  // it starts nothing more, and tells nobody of a rank that failed
   auto survivors = kill_until_gone(table, [&] {
     auto found = find_descendants(table, agent.pid);
-    std::erase_if(found, [&](const ProcessInfo& process) { return process.pid == keeper; });
+    std::erase_if(found,
+                  [&](const ProcessInfo& process) { return keepers.contains(process.pid); });
     return found;
   });
   table.signal(agent, SIGKILL);
   return survivors;
 }
 
-Status ForkedKeeper::ensure(const std::vector<int>& pipes) {
+Status PipeHolder::ensure(const std::vector<int>& pipes, const Main& main) {
   if (pid_) {
-    // One that is stopped could not end anything: the next one follows as soon as it is reaped.
-    const auto keeper = read_process(*pid_);
-    if (keeper && keeper->state == 'T') ::kill(*pid_, SIGKILL);
+    const auto holder = read_process(*pid_);
+    if (holder && holder->state == 'T') ::kill(*pid_, SIGKILL);
     return Done{};
   }
-  int line[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) != 0) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return system_error("make a socket pair");
   }
-  const Fd keepers_end(line[0]);
-  line_ = Fd(line[1]);
-  tell_to_hold(line_.get(), pipes);  // what is on its way is held too
-  const auto agent = read_process(::getpid());
-  if (!agent) return system_error("read /proc");
+  const Fd holders_end(ends[0]);
+  Fd line(ends[1]);
+  tell_to_hold(line.get(), pipes);  // what is on its way is held too
+  const auto parent = read_process(::getpid());
+  if (!parent) return system_error("read /proc");
   const pid_t child = ::fork();
-  if (child == 0) keep(run_, lease_, *agent, keepers_end.get());
+  if (child == 0) {
+    line.reset();
+    line_.reset();
+    main(*parent, holders_end.get());
+  }
   if (child < 0) return system_error("start the keeper");
   pid_ = child;
+  if (line_) tell(line_.get(), leave_word, {});  // who stood by for one that is dead
+  line_ = std::move(line);
   return Done{};
 }
 
-void ForkedKeeper::hold(const std::vector<int>& pipes) {
+void PipeHolder::hold(const std::vector<int>& pipes) {
   if (pid_) tell_to_hold(line_.get(), pipes);
 }
 
-bool ForkedKeeper::reaped(pid_t pid) {
+bool PipeHolder::reaped(pid_t pid) {
   if (pid_ != pid) return false;
   pid_.reset();
   return true;
 }
 
-void ForkedKeeper::dismiss() {
-  if (pid_) tell(line_.get(), leave_word, {});
+void PipeHolder::dismiss() {
+  if (line_) tell(line_.get(), leave_word, {});
+}
+
+Status ForkedKeeper::ensure(const std::vector<int>& pipes) {
+  return holder_.ensure(
+      pipes, [&](const ProcessInfo& agent, int line) { keep(run_, lease_, agent, line); });
 }
 
 }  // namespace muster

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # An agent that stands still (stopped, or held in the kernel by a file system) ends with its ranks
 # when its lease is over, by its keeper's hand: the next attempt begins on another node, and no
-# writer of the earlier one is left. Where the keeper stands still too, nobody can end the ranks:
-# muster-train's see themselves that their lease is over.
+# writer of the earlier one is left, also when the keeper is killed meanwhile. Where keeper and
+# standby stand still too, nobody can end the ranks: muster-train's see themselves that their lease
+# is over.
 . "$(dirname "$0")/harness.sh"
 
 cat >"$work/cluster.yml" <<'YAML'
@@ -24,6 +25,7 @@ agent_of() {  # agent_of JOB: the agent that runs its ranks
   done
 }
 keeper_of() { pgrep -P "$1" -x muster-keeper; }
+keepers_of() { keeper_of "$1"; pgrep -P "$(keeper_of "$1")" -x muster-keeper; }
 is_alive() { grep -qs '^State:.[^ZX]' "/proc/$1/status"; }
 is_gone() { ! is_alive "$1"; }
 writes_as() { grep -qs "^$1" "$marks"; }
@@ -49,10 +51,18 @@ until_true 10 writes_as "1 orphan"
 [ "$(sed 's/ .*//' "$marks" | uniq | tr '\n' ' ')" = "0 1 " ] ||
   fail "two attempts wrote at once: $(uniq -c "$marks" | tail -n 20)"
 is_alive "$agent" && fail "the agent that stood still is there yet"
+agent=$(agent_of marks)
+kill -STOP "$agent"
+kill -KILL "$(keeper_of "$agent")"
+until_true 60 writes_as "2 rank"
+until_true 10 writes_as "2 orphan"
+[ "$(sed 's/ .*//' "$marks" | uniq | tr '\n' ' ')" = "0 1 2 " ] ||
+  fail "two attempts wrote at once: $(uniq -c "$marks" | tail -n 20)"
+is_alive "$agent" && fail "the agent whose keeper was killed is there yet"
 expect 0 "$MUSTER" cancel marks --wait
 no_process_of marks || fail "left behind: $(job_pids marks)"
 
-# Agent and keeper stand still, and go on when the next attempt runs.
+# Agent, keeper and standby stand still, and go on when the next attempt runs.
 train=${MUSTER_TRAIN:-$(dirname "$MUSTER")/muster-train}
 [ -x "$train" ] || { echo ok; exit 0; }
 job_file train.yml <<YAML
@@ -66,13 +76,15 @@ YAML
 expect 0 "$MUSTER" submit "$work/train.yml" --cluster "$work/cluster.yml" --name train
 has_saved() { compgen -G "$work/ckpt/s*-g$1/manifest.json" >/dev/null; }
 until_true 60 has_saved 1
-agent=$(agent_of train); keeper=$(keeper_of "$agent")
+agent=$(agent_of train)
+mapfile -t keepers < <(keepers_of "$agent")
+[ "${#keepers[@]}" -eq 2 ] || fail "keepers: ${keepers[*]}"
 rank=$(job_pids train | head -n 1)
-kill -STOP "$agent" "$keeper"
+kill -STOP "$agent" "${keepers[1]}" "${keepers[0]}"
 until_true 60 has_saved 2
 is_alive "$rank" && fail "the old rank trains on"
 last=$(ls "$work/ckpt" | grep -c -- '-g1$')
-kill -CONT "$agent" "$keeper"
+kill -CONT "$agent" "${keepers[@]}"
 until_true 20 is_gone "$agent"
 [ "$(ls "$work/ckpt" | grep -c -- '-g1$')" -le "$last" ] || fail "an old checkpoint came late"
 expect 0 "$MUSTER" cancel train --wait

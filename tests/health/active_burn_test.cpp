@@ -401,7 +401,7 @@ TEST_CASE("throttling, lowered clocks and an Xid under full load are told") {
                     "4," + std::to_string(100 + ticks) + ",6000000,-;" + xid_text + "\n");
       });
   ::unsetenv(nvml_library_variable);
-  const PerformanceSample& throttled = sample(burnt, "burn_throttle_events", "cpu");
+  const PerformanceSample throttled = sample(burnt, "burn_throttle_events", "cpu");
   CHECK(throttled.value.value_or(0) > 0);
   CHECK_THAT(throttled.note, ContainsSubstring("cpu 0 core"));
   CHECK(sample(burnt, "burn_xids", "driver").value.value_or(0) > 0);

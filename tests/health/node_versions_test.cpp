@@ -55,7 +55,7 @@ TEST_CASE("a version that one node has alone fails there, and passes on the othe
   const auto findings = judge_versions(
       {{"a", with_kernel("6.1")}, {"b", with_kernel("5.15")}, {"c", with_kernel("6.1")}});
   CHECK(only_one(findings, "a").status == CheckStatus::pass);
-  const HealthFinding& odd = only_one(findings, "b");
+  const HealthFinding odd = only_one(findings, "b");
   CHECK(odd.check == "host.versions");
   CHECK(odd.status == CheckStatus::fail);
   CHECK(odd.value == "kernel 5.15");

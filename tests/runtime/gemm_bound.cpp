@@ -149,11 +149,19 @@ dnnl::matmul::primitive_desc matmul_of(const dnnl::memory::desc& a, const dnnl::
 #endif
 }
 
+Type type_of(const dnnl::memory::desc& as) {
+#if DNNL_VERSION_MAJOR >= 3
+  return as.get_data_type();
+#else
+  return as.data_type();
+#endif
+}
+
 dnnl::memory filled(const dnnl::memory::desc& as, std::int64_t count, const dnnl::engine& engine,
                     dnnl::stream& stream) {
   auto values = random_values(count);
   const dnnl::memory::desc flat({count}, Type::f32, Tag::a);
-  const dnnl::memory::desc same({count}, as.data_type(), Tag::a);
+  const dnnl::memory::desc same({count}, type_of(as), Tag::a);
   dnnl::memory from(flat, engine, values.data());
   dnnl::memory to(as, engine);
   dnnl::memory whole(same, engine, to.get_data_handle());

@@ -137,7 +137,7 @@ TEST_CASE("an agent that stands still is stopped, its ranks are killed, and only
   const pid_t worker = table.add(rank).info.pid;
   table.processes.at(worker).forks_left = 2;
   const pid_t stranger = table.add(1).info.pid;
-  CHECK(end_standing_agent(table, agent, keeper).empty());
+  CHECK(end_standing_agent(table, agent, {keeper}).empty());
   REQUIRE(table.sent.size() >= 6);
   CHECK(table.sent.front() == FakeProcesses::Sent{agent.pid, SIGSTOP});
   CHECK(table.sent.back() == FakeProcesses::Sent{agent.pid, SIGKILL});

@@ -182,6 +182,38 @@ TEST_CASE("an agent killed while a rank writes loses and repeats no byte") {
   CHECK(static_cast<std::int64_t>(text.size()) >= written_bytes(count));
 }
 
+TEST_CASE("the last output of a rank outlives its agent and its keeper") {
+  const bool is_agent_first = GENERATE(false, true);
+  CAPTURE(is_agent_first);
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const std::string mark = node.home() + "/mark";
+  {
+    AgentClient client = connected(node);
+    client.acknowledges = false;
+    start(client, "echo first; until [ -e " + mark + "-go ]; do sleep 0.01; done; "
+                  "echo second; echo third; touch " + mark + "-done");
+    REQUIRE(client.wait([&] { return client.output(0) == "first\n"; }));
+    const pid_t agent = node.agent_pid();
+    const pid_t keeper = node.keeper_pid();
+    REQUIRE(keeper > 0);
+    ::kill(agent, SIGSTOP);  // it moves nothing any more
+    std::ofstream(mark + "-go").close();
+    REQUIRE(eventually([&] { return std::filesystem::exists(mark + "-done"); }));
+    if (is_agent_first) ::kill(agent, SIGKILL);
+    ::kill(keeper, SIGKILL);
+    if (!is_agent_first) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{50});  // nothing is waited for
+      ::kill(agent, SIGKILL);
+    }
+    REQUIRE(eventually([&] { return !is_running(agent) && !is_running(keeper); }));
+  }
+  REQUIRE(node.serve() == 0);
+  AgentClient client = connected(node);
+  clean(client);
+  CHECK(client.output(0) == "first\nsecond\nthird\n");
+}
+
 TEST_CASE("a rank's end is told although a process it left holds its output open") {
   const char* left = GENERATE("exec sleep 1000", "while :; do echo noise; done");
   TestNode node;

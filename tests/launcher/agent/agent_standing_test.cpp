@@ -38,9 +38,16 @@ struct Standing {
     agent = node.agent_pid();
     keeper = node.keeper_pid();
     REQUIRE(keeper > 0);
+    REQUIRE(eventually([&] { return (standby = child_of(keeper)) > 0; }));
   }
   ~Standing() {
-    for (const pid_t pid : {agent, keeper}) ::kill(pid, SIGCONT);
+    for (const pid_t pid : {agent, keeper, standby}) ::kill(pid, SIGCONT);
+  }
+  pid_t child_of(pid_t parent) const {
+    for (const ProcessInfo& process : scan_processes()) {
+      if (process.parent == parent) return process.pid;
+    }
+    return 0;
   }
   std::uintmax_t size() const {
     std::error_code none;
@@ -57,6 +64,7 @@ struct Standing {
   std::optional<AgentClient> client;
   pid_t agent = 0;
   pid_t keeper = 0;
+  pid_t standby = 0;
 };
 
 }  // namespace
@@ -106,7 +114,18 @@ TEST_CASE("a keeper that stands still is replaced by one that does not") {
   CHECK(standing.is_still());
 }
 
-TEST_CASE("ranks see their lease run out while agent and keeper stand still, and end after it") {
+TEST_CASE("ranks end with their lease although agent and keeper stand still or are dead") {
+  const int how = GENERATE(SIGKILL, SIGSTOP);
+  CAPTURE(how);
+  Standing standing;
+  REQUIRE(::kill(standing.agent, SIGSTOP) == 0);
+  REQUIRE(::kill(standing.keeper, how) == 0);
+  REQUIRE(eventually([&] { return !is_running(standing.agent); }));
+  CHECK(standing.is_still());
+  REQUIRE(eventually([&] { return !is_running(standing.standby); }));
+}
+
+TEST_CASE("ranks see their lease run out while all that ends them stands still, and end after it") {
   Standing standing;
   const auto environment = [&] {
     for (const ProcessInfo& process : scan_processes()) {
@@ -123,6 +142,8 @@ TEST_CASE("ranks see their lease run out while agent and keeper stand still, and
   REQUIRE(lease);
   CHECK(lease->until() > boot_time());
   REQUIRE(::kill(standing.agent, SIGSTOP) == 0);
+  // The standby first: it would go on in place of a keeper that is stopped.
+  REQUIRE(::kill(standing.standby, SIGSTOP) == 0);
   REQUIRE(::kill(standing.keeper, SIGSTOP) == 0);
   REQUIRE(eventually([&] { return boot_time() > lease->until() + std::chrono::seconds{2}; }));
   CHECK_FALSE(standing.is_still());  // they may write, and cannot be stopped by anybody here

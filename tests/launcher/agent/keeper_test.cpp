@@ -31,6 +31,7 @@ struct KeptRun {
     keeper.emplace(*run, *lease);
   }
   ~KeptRun() {
+    keeper->dismiss();
     if (const auto pid = keeper->pid()) {
       ::kill(*pid, SIGKILL);
       ::waitpid(*pid, nullptr, 0);
@@ -52,6 +53,27 @@ struct KeptRun {
     const Fd pipe(::open(path(number).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     char byte = 0;
     return ::read(pipe.get(), &byte, 1) == 1 && byte == 'x';
+  }
+  // Another one than `before`; 0: there is none.
+  pid_t standby_of(pid_t of, pid_t before = 0) const {
+    for (int i = 0; i < 1000; ++i) {
+      for (const ProcessInfo& process : scan_processes()) {
+        const bool is_other = process.pid != before && !process.is_dead();
+        if (is_other && process.parent == of && process.name == "muster-keeper") {
+          return process.pid;
+        }
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+    return 0;
+  }
+  bool ends(pid_t pid) const {
+    for (int i = 0; i < 1000; ++i) {
+      const auto process = read_process(pid);
+      if (!process || process->is_dead()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+    return false;
   }
   // -1: it goes on.
   int status_of(pid_t pid) const {
@@ -143,4 +165,71 @@ TEST_CASE("a keeper is known by its name, and a signal that ends its agent does 
   const int status = one.status_of(pid);
   CHECK(WIFEXITED(status));
   CHECK(one.keeper->reaped(pid));
+}
+
+TEST_CASE("what a keeper holds is held by its standby too, and by the standby of that") {
+  const int how = GENERATE(SIGKILL, SIGSTOP);
+  CAPTURE(how);
+  KeptRun one;
+  pid_t keeper = 0;
+  pid_t standby = 0;
+  {
+    const auto first = one.pipes(1, 3);
+    REQUIRE(one.keeper->ensure(numbers_of(first)));
+    keeper = one.keeper->pid().value();
+    REQUIRE((standby = one.standby_of(keeper)) > 0);
+    const auto more = one.pipes(4, 150);
+    one.keeper->hold(numbers_of(more));
+    // Told one after the other: the keeper has passed these on when it holds the last one.
+    const auto last = one.pipes(151, 151);
+    one.keeper->hold(numbers_of(last));
+    const std::string held = "/proc/" + std::to_string(standby) + "/fd";
+    for (int i = 0; i < 1000; ++i) {
+      const auto begin = std::filesystem::directory_iterator(held);
+      if (std::distance(begin, std::filesystem::directory_iterator()) > 151) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+  }
+  // Nobody starts another keeper: this agent stands still.
+  REQUIRE(::kill(keeper, how) == 0);
+  REQUIRE(one.ends(keeper));
+  const pid_t next = one.standby_of(standby);
+  REQUIRE(next > 0);
+  REQUIRE(::kill(standby, SIGKILL) == 0);
+  REQUIRE(one.ends(standby));
+  REQUIRE(one.standby_of(next) > 0);
+  for (int i = 1; i <= 151; ++i) {
+    INFO(i);
+    CHECK(one.is_held(i));
+  }
+  // The agent goes on: one pair is left, and leaves with it.
+  REQUIRE(one.status_of(keeper) != -1);
+  REQUIRE(one.keeper->reaped(keeper));
+  REQUIRE(one.keeper->ensure({}));
+  CHECK(one.ends(next));
+  const pid_t second = one.standby_of(one.keeper->pid().value());
+  REQUIRE(second > 0);
+  one.keeper->dismiss();
+  CHECK(one.ends(second));
+  CHECK(one.ends(one.keeper->pid().value()));
+}
+
+TEST_CASE("a standby that is killed or stopped is replaced") {
+  const int how = GENERATE(SIGKILL, SIGSTOP);
+  CAPTURE(how);
+  KeptRun one;
+  {
+    const auto pipes = one.pipes(1, 3);
+    REQUIRE(one.keeper->ensure(numbers_of(pipes)));
+  }
+  const pid_t keeper = one.keeper->pid().value();
+  const pid_t first = one.standby_of(keeper);
+  REQUIRE(first > 0);
+  REQUIRE(::kill(first, how) == 0);
+  CHECK(one.ends(first));
+  const pid_t second = one.standby_of(keeper, first);
+  CHECK(second > 0);
+  REQUIRE(::kill(keeper, SIGKILL) == 0);
+  REQUIRE(one.standby_of(second) > 0);
+  for (int i = 1; i <= 3; ++i) CHECK(one.is_held(i));
 }

@@ -64,7 +64,8 @@ pid_t TestNode::agent_pid() const {
 pid_t TestNode::keeper_pid() const {
   const pid_t agent = agent_pid();
   for (const ProcessInfo& process : scan_processes()) {
-    if (process.parent == agent && process.name == "muster-keeper") return process.pid;
+    const bool is_keeper = process.name == "muster-keeper" && process.session == process.pid;
+    if (is_keeper && process.parent == agent) return process.pid;
   }
   return 0;
 }

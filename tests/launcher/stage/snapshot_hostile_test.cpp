@@ -141,7 +141,7 @@ TEST_CASE("what is stored is what was hashed while the file keeps changing") {
   });
   for (int i = 0; i < 20; ++i) {
     const Snapshot taken = snapshot_of(folder / "code", store);
-    const TreeEntry& busy = entry_of(taken.tree, "busy");
+    const TreeEntry busy = entry_of(taken.tree, "busy");
     CHECK(store.contains(busy.hash, busy.size_bytes));
     CHECK(content_hash_of(*store.read(busy.hash, 0, 8 << 20)) == busy.hash);
   }
