@@ -13,6 +13,7 @@
 #include "cli/input_file.h"
 #include "cli/job_summary.h"
 #include "launcher/controller/job_leavings.h"
+#include "launcher/controller/own_home.h"
 #include "launcher/os/fd.h"
 #include "launcher/stage/blob_sweep.h"
 #include "launcher/stage/remove_tree.h"
@@ -328,6 +329,8 @@ Result<RetentionLimits> user_retention() {
 
 Result<std::vector<Removed>> clean_state_directory(const Cleaning& cleaning) {
   std::error_code ignored;
+  if (!fs::exists(cleaning.home.root, ignored)) return std::vector<Removed>{};
+  if (Status ours = check_home(cleaning.home); !ours) return ours.error();
   if (!fs::exists(cleaning.home.root / "muster.db", ignored)) return std::vector<Removed>{};
   const auto mode = cleaning.dry_run ? Store::Mode::read_only : Store::Mode::annotate;
   auto store = Store::open(cleaning.home.root, mode);

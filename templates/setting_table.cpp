@@ -27,6 +27,14 @@ void store_seconds(Seconds& field, const Value& value) {
   }
 }
 
+// Longer than nothing.
+std::optional<Milliseconds> real_time(const Value& value) {
+  const auto duration = value.duration();
+  if (!duration || duration->count() > 0) return duration;
+  value.error("expected a duration of at least 1ms, got " + value.node().text);
+  return std::nullopt;
+}
+
 bool is_word(const Value& value, const char* word) {
   return value.is_scalar() && folded(value.node().text) == word;
 }
@@ -246,9 +254,9 @@ std::vector<Setting> health_settings() {
        [](V v, S s) {
          s.muster.hang.off = is_word(v, "off") || is_word(v, "false");
          const bool learned = s.muster.hang.off || is_word(v, "auto");
-         s.muster.hang.timeout = learned ? std::nullopt : v.duration();
+         s.muster.hang.timeout = learned ? std::nullopt : real_time(v);
        }},
-      {"hang.first_step", scalar, [](V v, S s) { store(s.muster.hang.first_step, v.duration()); }},
+      {"hang.first_step", scalar, [](V v, S s) { store(s.muster.hang.first_step, real_time(v)); }},
       {"hang.watch", scalar,
        [](V v, S s) {
          store(s.muster.hang.watch, v.choice<HangWatch>({{"heartbeat", HangWatch::heartbeat},

@@ -1,5 +1,6 @@
 #include "launcher/controller/sqlite.h"
 
+#include <cerrno>
 #include <utility>
 
 namespace muster {
@@ -49,7 +50,13 @@ Error Connection::failure(std::string_view what) const {
   std::string message = std::string(what) + " the job store " + path_ + ": ";
   message += handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_);
   const int code = handle_ == nullptr ? SQLITE_NOMEM : sqlite3_errcode(handle_);
-  if (code == SQLITE_FULL) message += " (free some space or set MUSTER_HOME elsewhere)";
+  // A file beside the store that finds no room is an error of input and output to SQLite.
+  const int cause = handle_ == nullptr ? 0 : sqlite3_system_errno(handle_);
+  const bool is_without_room = code == SQLITE_IOERR && (cause == ENOSPC || cause == EDQUOT);
+  if (is_without_room) message += ": the disk is full";
+  if (code == SQLITE_FULL || is_without_room) {
+    message += " (free some space or set MUSTER_HOME elsewhere)";
+  }
   if (code == SQLITE_READONLY || code == SQLITE_CANTOPEN) {
     message += " (set MUSTER_HOME to a directory you can write)";
   }

@@ -117,8 +117,11 @@ Result<int> read_store_file(Connection& connection, const fs::path& home, bool m
   const std::string path = store_path(home);
   const auto is_there = exists(path);
   if (!is_there) return is_there.error();
-  if (!*is_there && !may_annotate) return 0;
+  const auto has_home = exists(home.string());
+  if (!has_home) return has_home.error();
+  if (!*has_home && !may_annotate) return 0;
   if (auto ours = check_home(Home{home}); !ours) return ours.error();
+  if (!*is_there && !may_annotate) return 0;
   const auto version = version_to_read(
       connection, path, may_annotate ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
   if (!version || *version != 0) return version;

@@ -37,6 +37,8 @@ constexpr char start_failed = 'F';
 constexpr Milliseconds orphan_interval{250};
 // The controller's last words take a second, and a stopped one may be busy with its journal.
 constexpr std::chrono::seconds stop_limit{30};
+// Between taking its lock and saying so a supervisor makes two system calls.
+constexpr std::chrono::seconds name_limit{1};
 
 std::string errno_text() {
   return std::strerror(errno);
@@ -244,9 +246,42 @@ int serve_as_daemon(const ControllerOptions& options, Fd starter) {
   return is_served ? 0 : start_did_fail;
 }
 
-Status wait_until_free(const std::filesystem::path& lock) {
+// The process that the file names, if it has the file open: before its holder has written, it names
+// an earlier one, whose number may be anybody's by now. 0: nobody is known yet.
+pid_t holder_of(const std::filesystem::path& lock) {
+  const std::string text = text_of_file(lock);
+  pid_t pid = 0;
+  std::from_chars(text.data(), text.data() + text.size(), pid);
+  std::error_code failed;
+  const std::filesystem::path open_files = "/proc/" + std::to_string(pid) + "/fd";
+  for (std::filesystem::directory_iterator file(open_files, failed), end; !failed && file != end;
+       file.increment(failed)) {
+    std::error_code unknown;
+    if (std::filesystem::equivalent(file->path(), lock, unknown)) return pid;
+  }
+  return 0;
+}
+
+// Whoever holds the lock is told to end.
+Status end_supervisor(const std::filesystem::path& lock, pid_t& told) {
+  const pid_t pid = holder_of(lock);
+  if (pid == 0 || pid == told) return Done{};
+  told = pid;
+  if (::kill(pid, SIGTERM) == 0 || errno == ESRCH) return Done{};
+  return Error{"cannot end the supervisor, process " + std::to_string(pid) + ": " + errno_text()};
+}
+
+Status wait_until_free(const std::filesystem::path& lock, bool is_of_supervisor) {
   const auto begun = Clock::now();
+  pid_t told = 0;
   while (is_locked(lock)) {
+    if (is_of_supervisor) {
+      if (Status done = end_supervisor(lock, told); !done) return done;
+      if (told == 0 && Clock::now() - begun > name_limit) {
+        return Error{"cannot end the supervisor: who holds " + lock.string() +
+                     " is not written in it"};
+      }
+    }
     if (Clock::now() - begun > stop_limit) {
       return Error{"it did not end within " + std::to_string(stop_limit.count()) + " s: its lock " +
                    lock.string() + " is held"};
@@ -271,17 +306,9 @@ int supervisor_main(const ControllerOptions& options) {
 }
 
 Result<bool> stop_supervised(const Home& home) {
-  const auto lock = supervisor_lock(home);
-  const bool is_supervised = is_locked(lock);
-  const std::string text = text_of_file(lock);
-  pid_t pid = 0;
-  std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (is_supervised && (pid <= 0 || (::kill(pid, SIGTERM) != 0 && errno != ESRCH))) {
-    return Error{"cannot end the supervisor, process " + std::to_string(pid) + ": " + errno_text()};
-  }
-  for (const auto& each : {lock, home.lock()}) {
-    if (auto free = wait_until_free(each); !free) return free.error();
-  }
+  const bool is_supervised = is_locked(supervisor_lock(home));
+  if (auto free = wait_until_free(supervisor_lock(home), true); !free) return free.error();
+  if (auto free = wait_until_free(home.lock(), false); !free) return free.error();
   return is_supervised;
 }
 

@@ -311,6 +311,10 @@ TEST_CASE("a directory without a store is none to clean, nor does it become one"
   CHECK(cleaned->empty());
   CHECK(fs::exists(folder.path() / "jobs/.trash-a"));
   CHECK_FALSE(fs::exists(folder.path() / "muster.db"));
+  fs::permissions(folder.path(), fs::perms::all);
+  const auto refused = clean_state_directory({{folder.path()}, usual_retention, now, false});
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("may be written to by others"));
 }
 
 TEST_CASE("how long things are kept is read where the user's settings are") {

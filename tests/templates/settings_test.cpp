@@ -180,7 +180,11 @@ TEST_CASE("muster.hang.timeout is a time, learned, or off") {
   CHECK(hang("off").off);
   CHECK(hang("'off'").off);
   CHECK(hang("90s").timeout == Milliseconds{90'000});
-  CHECK(has_errors(read_job(settings_head + "muster: {hang.timeout: soon}\n").findings));
+  for (const char* wrong : {"hang.timeout: soon", "hang.timeout: 0", "hang.timeout: 0.4ms",
+                            "hang.first_step: 0s"}) {
+    INFO(wrong);
+    CHECK(has_errors(read_job(settings_head + "muster: {" + wrong + "}\n").findings));
+  }
   CHECK(has_errors(
       read_job(settings_head + "muster: {hang: {timeout: auto, watch: output}}\n").findings));
 }

@@ -53,6 +53,9 @@ TEST_CASE("a home that is no directory is an error, an absent one is an empty st
   CHECK_THAT(refused.error().message, ContainsSubstring("file/muster.db: Not a directory"));
   CHECK_THAT(refused.error().message, ContainsSubstring("MUSTER_HOME"));
   CHECK(Store::open(scratch.path() / "absent", Store::Mode::read_only));
+  CHECK(Store::open(scratch.path(), Store::Mode::read_only));
+  std::filesystem::permissions(scratch.path(), std::filesystem::perms::all);
+  CHECK_FALSE(Store::open(scratch.path(), Store::Mode::read_only));
 }
 
 TEST_CASE("records and rows are there after the store is opened again") {

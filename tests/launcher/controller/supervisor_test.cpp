@@ -12,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "launcher/os/lock_file.h"
 #include "launcher/os/whole_file.h"
@@ -140,6 +141,31 @@ TEST_CASE("the lock of a supervisor names its process and nothing else") {
   const pid_t pid = std::stoi(text);
   CHECK(text == std::to_string(pid) + "\n");
   CHECK(::kill(pid, 0) == 0);
+}
+
+TEST_CASE("a process that an old lock file names is not told to end in place of the supervisor") {
+  const Supervised one("serves");
+  CHECK(one.call() == 0);
+  const std::string right = text_of_file(supervisor_lock(one.home));
+  const pid_t other = ::fork();
+  if (other == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  std::ofstream(supervisor_lock(one.home)) << other << "\n";
+  std::thread writer([&] {  // as the holder does a moment later
+    ::usleep(300'000);
+    std::ofstream(supervisor_lock(one.home)) << right;
+  });
+  const auto stopped = stop_supervised(one.home);
+  writer.join();
+  REQUIRE(stopped);
+  CHECK(*stopped);
+  CHECK_FALSE(one.is_supervised());
+  CHECK(one.log() == "life serves\ntold to end\n");
+  CHECK(::waitpid(other, nullptr, WNOHANG) == 0);  // runs on
+  ::kill(other, SIGKILL);
+  CHECK(::waitpid(other, nullptr, 0) == other);
 }
 
 TEST_CASE("a first start that fails is told, and not tried again") {
