@@ -185,7 +185,8 @@ TEST_CASE("where it is not known who supervises, that is an error, and nobody ge
     std::ofstream(supervisor_lock(home)) << text;
     const auto stopped = stop_supervised(home);
     REQUIRE_FALSE(stopped);
-    CHECK_THAT(stopped.error().message, ContainsSubstring("who holds " + supervisor_lock(home).string()));
+    CHECK_THAT(stopped.error().message,
+               ContainsSubstring("who holds " + supervisor_lock(home).string()));
   }
 }
 
