@@ -35,6 +35,7 @@ class Trainer {
                     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
                     {"OMP_NUM_THREADS", "1"},
                     {"TMPDIR", "/tmp"},
+                    {"HOME", folder.path()},  // mpirun of Open MPI 5 does not start without one
                     {"PATH", std::getenv("PATH")},
                     // Open MPI itself leaks at exit.
                     {"ASAN_OPTIONS", "detect_leaks=0"}};
