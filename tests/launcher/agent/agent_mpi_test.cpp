@@ -36,6 +36,7 @@ struct MpiPair {
       StartRanks start = a_start(command, 0);
       start.node_index = index;
       start.mpi = MpiLaunch{{"local-0", "local-1"}, 2};
+      start.mpi->one_machine = true;
       for (int local = 0; local < 2; ++local) {
         const int rank = index * 2 + local;
         start.ranks.push_back({RankId{rank}, local, {{"MINE", "m" + std::to_string(rank)}}});
