@@ -84,6 +84,9 @@ Environment mpirun_settings(bool one_machine) {
     // through one that has gone stands still for ever. PRRTE's own takes lo where it has no other.
     settings["OMPI_MCA_oob_tcp_if_include"] = "lo";
     settings["OMPI_MCA_btl_tcp_if_include"] = "lo";
+    // Open MPI 5 tells nodes apart by the machine's name: ranks do not agree on who is on theirs,
+    // and what goes node by node waits for ever.
+    settings["OMPI_MCA_coll"] = "^han";
   }
   return settings;
 }
