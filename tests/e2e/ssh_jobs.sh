@@ -33,7 +33,7 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   grep -o 'loss [0-9.]*' "$work/out" | tail -n 1 >"$work/loss-muster"
   mkdir "$work/hand"; cp "$source/configs/pytorch_ddp.py" "$work/hand"
   for rank in 0 1 2 3; do
-    (cd "$work/hand" && RANK=$rank LOCAL_RANK=0 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 \
+    (cd "$work/hand" && USE_LIBUV=0 RANK=$rank LOCAL_RANK=0 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 \
       MASTER_PORT=29411 OMP_NUM_THREADS=1 /usr/bin/python3 pytorch_ddp.py --steps 30 \
       --learning-rate 0.02 >"$work/hand/$rank.log" 2>&1) &
     hands="${hands:-} $!"
