@@ -44,7 +44,6 @@ KeyFile parse_key_file(std::string path, std::string_view text) {
   }
   key.has_passphrase = contains("ENCRYPTED");
   if (contains("BEGIN RSA PRIVATE KEY")) key.kind = KeyKind::rsa;
-  if (contains("BEGIN EC PRIVATE KEY")) key.kind = KeyKind::ecdsa;
   return key;
 }
 

@@ -1,5 +1,5 @@
-// What kind of private key a file holds: enough to say beforehand whether libssh2 can log in with
-// it. Pure parsing of the OpenSSH and PEM formats, plus two readers.
+// What kind of private key a file holds: enough to say beforehand whether we can sign with it. Pure
+// parsing of the OpenSSH and PEM formats, plus two readers. In PEM only RSA keys are known.
 #pragma once
 
 #include <string>
