@@ -99,7 +99,8 @@ TEST_CASE("key files of every kind that sshd and we share open the door") {
   if (!TestCluster::permitted()) return;
   OneHost one;
   int made = 0;
-  for (const char* options : {"-t ed25519", "-t ecdsa -b 256", "-t ecdsa -b 384", "-t ecdsa -b 521"}) {
+  for (const char* options :
+       {"-t ed25519", "-t ecdsa -b 256", "-t ecdsa -b 384", "-t ecdsa -b 521"}) {
     CAPTURE(options);
     one.node.identity_file = (one.folder.path() / ("key" + std::to_string(made++))).string();
     run_here({"sh", "-c",
