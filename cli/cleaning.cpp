@@ -209,7 +209,7 @@ class StateCleaning {
     return Done{};
   }
 
-  // What was set aside: it takes long, and so is no part of what the store waits for.
+  // What was moved there: it takes long, and so is no part of what the store waits for.
   Status remove_trash(const std::string& name) const {
     return is_real_directory(trash_of(name)) ? remove_tree(trash_of(name)) : Status(Done{});
   }

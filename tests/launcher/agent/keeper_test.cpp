@@ -17,6 +17,15 @@ using namespace muster;
 
 namespace {
 
+template <class Holds>
+bool comes_true(Holds holds) {
+  for (int i = 0; i < 1000; ++i) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  return false;
+}
+
 struct KeptRun {
   KeptRun() {
     char pattern[] = "/tmp/muster-keeper.XXXXXX";
@@ -56,33 +65,28 @@ struct KeptRun {
   }
   // Another one than `before`; 0: there is none.
   pid_t standby_of(pid_t of, pid_t before = 0) const {
-    for (int i = 0; i < 1000; ++i) {
+    pid_t found = 0;
+    comes_true([&] {
       for (const ProcessInfo& process : scan_processes()) {
         const bool is_other = process.pid != before && !process.is_dead();
         if (is_other && process.parent == of && process.name == "muster-keeper") {
-          return process.pid;
+          found = process.pid;
         }
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
-    return 0;
+      return found > 0;
+    });
+    return found;
   }
   bool ends(pid_t pid) const {
-    for (int i = 0; i < 1000; ++i) {
+    return comes_true([&] {
       const auto process = read_process(pid);
-      if (!process || process->is_dead()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
-    return false;
+      return !process || process->is_dead();
+    });
   }
   // -1: it goes on.
   int status_of(pid_t pid) const {
-    for (int i = 0; i < 1000; ++i) {
-      int status = 0;
-      if (::waitpid(pid, &status, WNOHANG) == pid) return status;
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
-    return -1;
+    int status = -1;
+    return comes_true([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }) ? status : -1;
   }
 
   std::string home;
@@ -156,10 +160,7 @@ TEST_CASE("a keeper is known by its name, and a signal that ends its agent does 
     const auto process = read_process(pid);
     return process && process->name == "muster-keeper" && process->session == pid;
   };
-  for (int i = 0; i < 1000 && !is_named(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  REQUIRE(is_named());
+  REQUIRE(comes_true(is_named));
   ::kill(pid, SIGTERM);
   one.keeper->dismiss();
   const int status = one.status_of(pid);
@@ -184,11 +185,10 @@ TEST_CASE("what a keeper holds is held by its standby too, and by the standby of
     const auto last = one.pipes(151, 151);
     one.keeper->hold(numbers_of(last));
     const std::string held = "/proc/" + std::to_string(standby) + "/fd";
-    for (int i = 0; i < 1000; ++i) {
+    REQUIRE(comes_true([&] {
       const auto begin = std::filesystem::directory_iterator(held);
-      if (std::distance(begin, std::filesystem::directory_iterator()) > 151) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
+      return std::distance(begin, std::filesystem::directory_iterator()) > 151;
+    }));
   }
   // Nobody starts another keeper: this agent stands still.
   REQUIRE(::kill(keeper, how) == 0);
