@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "scheduler/candidates.h"
 #include "scheduler/limits.h"
 #include "scheduler/lookup.h"
+#include "scheduler/membership.h"
 #include "scheduler/sentences.h"
 
 namespace muster {
@@ -45,6 +45,24 @@ std::string absence_text(const State& state, const NodeId& id) {
                           " and may only be slow";
 }
 
+// Where a node was asked before, its time has passed already.
+Time asked_at(const Job& job, const AttemptNode& node) {
+  const bool was_asked = job.asked && job.past.empty() && job.abandoned == 0 &&
+                         job.asked->nodes.contains(node.id);
+  return was_asked ? job.asked->at : node.joined_at;
+}
+
+bool has_answered(const State& state, const Job& job, const NodeId& id) {
+  if (linked_agent(state, id)) return true;
+  const Unlinked* link = unlinked(state, id);
+  return job.asked && link && link->sought_since && link->failed_at >= job.asked->at;
+}
+
+bool has_choice(const Job& job) {
+  return job.past.empty() && !is_one_machine(job.target) &&
+         job.target.nodes.size() > node_range(job.spec).least;
+}
+
 std::string what_goes_on(const State& state, const Job& job, std::size_t absent) {
   const std::string waits = "; waits " + duration_text(link_limit) + " for an answer";
   if (is_one_machine(job.target)) return waits;
@@ -57,6 +75,41 @@ std::string what_goes_on(const State& state, const Job& job, std::size_t absent)
 }
 
 }  // namespace
+
+bool awaits_hosts(Turn& turn, const Job& job, const std::vector<Candidate>& candidates,
+                  const std::vector<NodeId>& picks) {
+  const bool are_there = std::all_of(picks.begin(), picks.end(), [&](const NodeId& id) {
+    return has_answered(turn.state, job, id);
+  });
+  if (are_there || !has_choice(job)) return false;
+  if (job.asked) return !turn.moment.reached(job.asked->at + first_word);
+  HostsAsked asked{job.id, picks};
+  for (const NodeId& id : choose_spares(candidates, asked_besides_least, picks, {})) {
+    asked.nodes.push_back(id);
+  }
+  turn.decide(std::move(asked));
+  return true;
+}
+
+bool asks_hosts(const Job& job) {
+  return job.asked && job.past.empty() && !active_attempt(job);
+}
+
+bool is_silent(const State& state, const Job& job, const NodeId& node, Time now) {
+  return job.asked && now >= job.asked->at + first_word && !has_answered(state, job, node);
+}
+
+std::string absent_text(const State& state, const Job& job, const std::vector<NodeId>& nodes,
+                        Time now) {
+  std::vector<std::string> parts;
+  if (!job.asked || job.abandoned > 0) return {};
+  for (const NodeId& id : job.asked->nodes) {
+    if (linked_agent(state, id) || std::count(nodes.begin(), nodes.end(), id) > 0) continue;
+    const bool has_failed = has_answered(state, job, id);
+    if (has_failed || is_silent(state, job, id, now)) parts.push_back(absence_text(state, id));
+  }
+  return list_text(parts);
+}
 
 std::vector<Unfit> certain_absences(const State& state, const Attempt& attempt) {
   std::vector<Unfit> absent;
@@ -73,7 +126,7 @@ void tell_absences(Turn& turn, const Job& job, const Attempt& attempt) {
   std::vector<std::string> parts;
   for (const AttemptNode& node : attempt.nodes) {
     if (linked_agent(turn.state, node.id) || job.awaited.contains(node.id)) continue;
-    if (!turn.moment.reached(node.joined_at + first_word)) continue;
+    if (!turn.moment.reached(asked_at(job, node) + first_word)) continue;
     awaited.nodes.push_back(node.id);
     parts.push_back(absence_text(turn.state, node.id));
   }

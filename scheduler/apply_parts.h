@@ -38,6 +38,7 @@ void apply_one(State& state, Time at, const NodeReplaced& record);
 void apply_one(State& state, Time at, const SpareDropped& record);
 void apply_one(State& state, Time at, const SpareAdded& record);
 void apply_one(State& state, Time at, const PlacementAbandoned& record);
+void apply_one(State& state, Time at, const HostsAsked& record);
 void apply_one(State& state, Time at, const AnswersAwaited& record);
 void apply_one(State& state, Time at, const AttemptEnded& record);
 

@@ -175,6 +175,11 @@ void apply_one(State& state, Time at, const PlacementAbandoned& record) {
   job.phase = Queued{record.reason, record.retry_at};
 }
 
+void apply_one(State& state, Time at, const HostsAsked& record) {
+  Job* job = find_job(state, record.job);
+  if (job) job->asked = AskedHosts{at, {record.nodes.begin(), record.nodes.end()}};
+}
+
 void apply_one(State& state, Time, const AnswersAwaited& record) {
   if (!gathering(state, record.job, record.attempt)) return;
   find_job(state, record.job)->awaited.insert(record.nodes.begin(), record.nodes.end());

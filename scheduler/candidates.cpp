@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/absence.h"
 #include "scheduler/gpu_fit.h"
 #include "scheduler/lookup.h"
 #include "scheduler/node_standing.h"
@@ -59,12 +60,13 @@ bool is_kept_from(const Turn& turn, const Job& job, const NodeId& id) {
   return !gives_way;
 }
 
-Reluctance reluctance_of(const Job& job, const NodeId& id, const Node* node, Time now) {
-  if (has(job.avoid, id)) return Reluctance::avoided;
+Reluctance reluctance_of(const State& state, const Job& job, const Node* node, Time now) {
   if (!node) return Reluctance::none;
+  if (has(job.avoid, node->id)) return Reluctance::avoided;
   const bool suspect = is_suspect(*node, now);
   if (!std::holds_alternative<Unlinked>(node->link)) {
-    return suspect ? Reluctance::suspect : Reluctance::none;
+    if (suspect) return Reluctance::suspect;
+    return is_silent(state, job, node->id, now) ? Reluctance::silent : Reluctance::none;
   }
   return suspect ? Reluctance::suspect_and_down : Reluctance::link_down;
 }
@@ -90,7 +92,7 @@ Candidate judge(Turn& turn, const Job& job, const NodeId& id) {
   if (turn.given.count(id) || is_kept_from(turn, job, id)) {
     return {id, Busy{}, id.value + " is kept for a job ahead of it"};
   }
-  return {id, Usable{reluctance_of(job, id, node, turn.moment.now())}, ""};
+  return {id, Usable{reluctance_of(turn.state, job, node, turn.moment.now())}, ""};
 }
 
 struct Pick {

@@ -10,7 +10,7 @@
 namespace muster {
 
 // In the order of preference.
-enum class Reluctance { none, suspect, link_down, suspect_and_down, avoided };
+enum class Reluctance { none, silent, suspect, link_down, suspect_and_down, avoided };
 
 struct Usable {
   Reluctance reluctance = Reluctance::none;

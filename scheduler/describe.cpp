@@ -240,6 +240,10 @@ void put_job(Text& text, const Job& job) {
   text.line(at + ".abandoned", job.abandoned);
   text.line(at + ".abandoned_for", job.abandoned_for);
   text.line(at + ".abandoned_alike", job.abandoned_alike);
+  if (job.asked) {
+    text.line(at + ".asked.at", job.asked->at);
+    text.line(at + ".asked.nodes", job.asked->nodes);
+  }
   text.line(at + ".awaited", job.awaited);
   text.line(at + ".avoid", job.avoid);
   text.line(at + ".excluded", job.excluded);

@@ -196,6 +196,7 @@ class Explainer {
                                        std::to_string(given_up_.tries) + " tries in " +
                                        duration_text(at_ - given_up_.since);
   }
+  void tell(const HostsAsked&) {}
   void tell(const AnswersAwaited& record) { say(record.sentence); }
   void tell(const StagingBegun& record) {
     given_up_ = {};

@@ -16,8 +16,8 @@ inline constexpr Milliseconds link_limit{20'000};
 // Whoever waits for a node hears within this time that it does not answer.
 inline constexpr Milliseconds first_word{2'000};
 
-// Other nodes that are asked then, besides two for each that does not answer: not the whole target,
-// for each gets an agent.
+// Other nodes that are asked, besides those that are wanted and two for each that does not answer:
+// not the whole target, for each gets an agent.
 inline constexpr std::size_t asked_besides_least = 8;
 
 // With a spare at hand, waiting for a lost node soon costs more than moving on: ten heartbeats.

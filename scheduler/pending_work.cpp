@@ -188,6 +188,7 @@ std::set<NodeId> nodes_to_connect(const State& state) {
   for (const auto& [id, job] : state.jobs) {
     add_growth_of(state, job, wanted);
     wanted.merge(asked_besides(state, job));
+    if (asks_hosts(job)) wanted.insert(job.asked->nodes.begin(), job.asked->nodes.end());
   }
   return wanted;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "scheduler/absence.h"
 #include "scheduler/candidates.h"
 #include "scheduler/lookup.h"
 #include "scheduler/membership.h"
@@ -96,8 +97,13 @@ void keep(Turn& turn, const Job& job, const std::vector<Candidate>& nodes) {
   }
 }
 
-std::string why_these(const Job& job, const std::vector<NodeId>& nodes) {
-  if (job.past.empty()) return "first free nodes of " + job.target.name;
+std::string why_these(const State& state, const Job& job, const std::vector<NodeId>& nodes,
+                      Time now) {
+  if (job.past.empty()) {
+    const std::string absent = absent_text(state, job, nodes, now);
+    const std::string first = "first free nodes of " + job.target.name;
+    return absent.empty() ? first : first + " that answer; " + absent;
+  }
   const Previous before = previous_of(job);
   if (before.nodes == nodes) return "the same nodes as before";
   std::vector<std::string> parts;
@@ -128,14 +134,23 @@ std::size_t placed_count(const Job& job, const Supply& supply) {
   return std::clamp(well, supply.wanted, node_range(job.spec).most);
 }
 
-void place(Turn& turn, const Job& job, const Supply& supply) {
+// False: answers of hosts are awaited first.
+bool place(Turn& turn, const Job& job, const Supply& supply) {
   const Previous previous = previous_of(job);
   auto nodes = choose_nodes(supply.nodes, placed_count(job, supply), previous);
   const std::size_t wanted = spares_wanted(job);
   auto spares = choose_spares(supply.nodes, wanted, nodes, previous);
-  const std::string why = why_these(job, nodes) + too_few_text(spares.size(), wanted);
+  std::vector<NodeId> picks = nodes;
+  picks.insert(picks.end(), spares.begin(), spares.end());
+  if (awaits_hosts(turn, job, supply.nodes, picks)) {
+    for (const NodeId& id : picks) turn.kept.emplace(id, job.id);
+    return false;
+  }
+  const std::string why =
+      why_these(turn.state, job, nodes, turn.moment.now()) + too_few_text(spares.size(), wanted);
   turn.decide(
       AttemptPlaced{job.id, AttemptId{job.next_attempt}, std::move(nodes), why, std::move(spares)});
+  return true;
 }
 
 void say_waits(Turn& turn, const Job& job, const std::string& reason) {
@@ -198,8 +213,7 @@ bool serve(Turn& turn, const Job& job) {
     wait(turn, job, supply);
     return false;
   }
-  place(turn, job, supply);
-  return true;
+  return place(turn, job, supply);
 }
 
 }  // namespace

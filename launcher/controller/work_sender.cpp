@@ -5,6 +5,7 @@
 #include "launcher/controller/work_message.h"
 #include "launcher/stage/trees_file.h"
 #include "launcher/wire/message_codec.h"
+#include "scheduler/absence.h"
 #include "scheduler/fault_breaker.h"
 #include "scheduler/lookup.h"
 #include "scheduler/rank_map.h"
@@ -117,7 +118,8 @@ const Job* WorkSender::holder_of(const State& state, const Node& node) {
     const Attempt* attempt = active_attempt(job);
     const bool is_elastic = attempt != nullptr && attempt->has_members();
     const bool gathers = attempt != nullptr && phase_of<Gathering>(*attempt) != nullptr;
-    const bool may_want = is_elastic || gathers || node.fault_drain || node.remedy;
+    const bool asks = asks_hosts(job) && job.asked->nodes.contains(node.id);
+    const bool may_want = is_elastic || gathers || asks || node.fault_drain || node.remedy;
     if (may_want && address_of(job, node.id) != nullptr) return &job;
   }
   return nullptr;

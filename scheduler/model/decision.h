@@ -165,6 +165,19 @@ struct PlacementAbandoned {
   }
 };
 
+// Before a job is placed where it has a choice: these are asked at once whether they are there.
+struct HostsAsked {
+  static constexpr const char* kind = "hosts_asked";
+  JobId job;
+  std::vector<NodeId> nodes;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("job", self.job);
+    visit("nodes", self.nodes);
+  }
+};
+
 // Nodes of the gang do not answer; whoever waits is told long before they are given up.
 struct AnswersAwaited {
   static constexpr const char* kind = "answers_awaited";
@@ -451,6 +464,7 @@ using Decision =
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
                  RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
                  BreakerOpened, NodeTaken, JoinBegun, MembersChanged, NodeLeaves, NodeReleased,
-                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver, AnswersAwaited>;
+                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver, AnswersAwaited,
+                 HostsAsked>;
 
 }  // namespace muster

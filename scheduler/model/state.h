@@ -180,6 +180,12 @@ struct Backoff {
 };
 using JobPhase = std::variant<Queued, Active, Backoff>;
 
+// What it asked before it was placed, and when.
+struct AskedHosts {
+  Time at;
+  std::set<NodeId> nodes;
+};
+
 struct Job {
   JobId id;
   std::int64_t order = 0;  // submission order: FIFO inside one priority
@@ -202,6 +208,7 @@ struct Job {
   int abandoned = 0;                 // placements given back in a row
   std::string abandoned_for;         // why the latest one was
   int abandoned_alike = 0;           // as many in a row for that reason
+  std::optional<AskedHosts> asked;   // before its first placement
   std::set<NodeId> awaited;          // it was told that these do not answer
   std::vector<NodeId> avoid;         // by the latest retry: used only without alternative
   std::set<NodeId> excluded;         // never used again

@@ -9,6 +9,7 @@
 #include "scheduler/apply.h"
 #include "scheduler/decide.h"
 #include "scheduler/invariants.h"
+#include "scheduler/limits.h"
 #include "scheduler/lookup.h"
 #include "scheduler/record_audit.h"
 #include "scheduler/record_subject.h"
@@ -41,7 +42,8 @@ class Bench {
   void settle();
   void pass(Milliseconds duration);  // moves the clock, waking where `next_wake` says
 
-  void submit(const JobSubmitted& job) { observe(job); }
+  // Where hosts are asked first, the time for their answers passes.
+  void submit(const JobSubmitted& job);
   void link(int node, int agent = 1, int boot = 1);
   void link_all(int nodes);
   void unlink(int node, LinkFailureKind kind = LinkFailureKind::lost);

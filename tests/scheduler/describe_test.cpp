@@ -86,6 +86,7 @@ TEST_CASE("a state's description tells every fact of a job") {
       {"abandoned", [](auto& of, auto& v) { of.job.abandoned = v.number; }},
       {"abandoned_for", [](auto& of, auto& v) { of.job.abandoned_for = v.word; }},
       {"abandoned_alike", [](auto& of, auto& v) { of.job.abandoned_alike = v.number; }},
+      {"asked", [](auto& of, auto& v) { of.job.asked = {v.time, {v.node}}; }},
       {"awaited", [](auto& of, auto& v) { of.job.awaited = {v.node}; }},
       {"avoid", [](auto& of, auto& v) { of.job.avoid = {v.node}; }},
       {"excluded", [](auto& of, auto& v) { of.job.excluded = {v.node}; }},

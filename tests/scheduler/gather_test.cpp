@@ -9,7 +9,7 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("a linked node that is not checked owes its check, an unlinked one nothing") {
   Bench bench;
-  bench.submit(a_job().on_nodes(2));
+  bench.submit(a_job().on_nodes(2).of_cluster(2));
   CHECK(pending_work(bench.state).empty());
   CHECK(nodes_to_connect(bench.state).size() == 2);
   bench.link(1);
@@ -205,9 +205,8 @@ TEST_CASE("late checks of an abandoned placement do not count") {
 
 TEST_CASE("a node that gives no answer is told within 2 s, and keeps its place as it may be slow") {
   Bench bench;
-  bench.submit(a_job().on_nodes(2));
+  bench.observe(a_job().on_nodes(2));
   bench.link(2);
-  bench.link(3);
   bench.pass(Milliseconds{1999});
   CHECK(!bench.last<AnswersAwaited>());
   bench.pass(Milliseconds{1});
@@ -229,7 +228,6 @@ TEST_CASE("a node that cannot be reached gives way at once to one that answers")
   Bench bench;
   bench.submit(a_job().on_nodes(2));
   bench.link(2);
-  CHECK(nodes_to_connect(bench.state).size() == 2);
   bench.unlink(1, LinkFailureKind::unreachable);
   CHECK(bench.nodes() == Names{"h01", "h02"});
   CHECK(nodes_to_connect(bench.state).size() == 4);
@@ -271,7 +269,66 @@ TEST_CASE("with a large target only some further nodes are asked, not all of the
   Bench bench;
   bench.submit(a_job().on_nodes(2).of_cluster(40));
   bench.unlink(1, LinkFailureKind::unreachable);
-  CHECK(nodes_to_connect(bench.state).size() == 12);
+  CHECK(nodes_to_connect(bench.state).size() == 14);
+}
+
+TEST_CASE("hosts are asked all at once before a job is placed, and those that answer are taken") {
+  Bench bench;
+  bench.observe(a_job().on_nodes(2).of_cluster(40));
+  CHECK(!bench.last<AttemptPlaced>());
+  CHECK(nodes_to_connect(bench.state).size() == 10);
+  bench.link(2);
+  SECTION("one that refuses is passed over at once") {
+    bench.unlink(1, LinkFailureKind::refused_key);
+    bench.link(3);
+    CHECK(bench.nodes() == Names{"h02", "h03"});
+    CHECK_THAT(bench.last<AttemptPlaced>()->why,
+               ContainsSubstring("first free nodes of lab that answer; h01 "));
+    CHECK_THAT(bench.last<AttemptPlaced>()->why, !ContainsSubstring("h04"));
+  }
+  SECTION("one that cannot be reached is too") {
+    bench.link(3);
+    bench.unlink(1, LinkFailureKind::unreachable);
+    CHECK(bench.nodes() == Names{"h02", "h03"});
+  }
+  SECTION("one that is silent is passed over after 2 s, and that is told") {
+    bench.link(3);
+    bench.pass(Milliseconds{1999});
+    CHECK(!bench.last<AttemptPlaced>());
+    bench.pass(Milliseconds{1});
+    CHECK(bench.nodes() == Names{"h02", "h03"});
+    CHECK_THAT(bench.last<AttemptPlaced>()->why,
+               ContainsSubstring("h01 has not answered for 2 s and may only be slow"));
+  }
+  SECTION("the first of the target are taken where all answer") {
+    bench.link(3);
+    bench.link(1);
+    CHECK(bench.nodes() == Names{"h01", "h02"});
+    CHECK(bench.last<AttemptPlaced>()->why == "first free nodes of lab");
+    CHECK(nodes_to_connect(bench.state).size() == 2);
+  }
+  CHECK(bench.count<HostsAsked>() == 1);
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("nobody is asked before where there is no choice, or where the best are there already") {
+  Bench bench;
+  SECTION("no choice") { bench.observe(a_job().on_nodes(2).of_cluster(2)); }
+  SECTION("there already") {
+    bench.link_all(2);
+    bench.observe(a_job().on_nodes(2).of_cluster(40));
+  }
+  CHECK(bench.nodes() == Names{"h01", "h02"});
+  CHECK(bench.count<HostsAsked>() == 0);
+}
+
+TEST_CASE("hosts that are asked for one job are not given to the next meanwhile") {
+  Bench bench;
+  bench.observe(a_job("one").on_nodes(1).of_cluster(3));
+  bench.observe(a_job("two").on_nodes(1).of_cluster(3));
+  bench.link_all(3);
+  CHECK(bench.nodes("one") == Names{"h01"});
+  CHECK(bench.nodes("two") == Names{"h02"});
 }
 
 TEST_CASE("a job ends when the nodes that can ever serve are too few, whatever the others say") {

@@ -38,7 +38,7 @@ void check_seed(std::uint64_t seed) {
 
 TEST_CASE("the simulated worlds have elastic jobs that grow, shrink and fail to") {
   std::map<std::string, int> kinds;
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     World world(seed);
     world.run();
     for (const Record& record : world.journal()) kinds[kind_of(record)] += 1;
