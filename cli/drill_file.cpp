@@ -7,8 +7,8 @@
 #include "scheduler/model/names.h"
 #include "templates/duration.h"
 #include "templates/parse.h"
-#include "templates/path_form.h"
-#include "templates/value.h"
+#include "templates/yaml/path_form.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "scheduler/model/clock.h"
-#include "templates/finding.h"
-#include "templates/job_file.h"
+#include "templates/parse_file.h"
+#include "templates/yaml/finding.h"
 
 namespace muster {
 

@@ -2,8 +2,8 @@
 
 #include <csignal>
 
-#include "cli/controller_client.h"
-#include "cli/ensure_controller.h"
+#include "cli/client/connection.h"
+#include "cli/client/start.h"
 #include "launcher/sandbox/network.h"
 #include "launcher/sandbox/sandbox.h"
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/common_options.h"
 #include "cli/drill_file.h"
 #include "cli/drill_player.h"
 #include "cli/drill_processes.h"
-#include "launcher/controller/home.h"
+#include "cli/terminal/common_options.h"
+#include "launcher/controller/store/home.h"
 #include "launcher/sandbox/layout.h"
 #include "launcher/wire/client_message.h"
 #include "scheduler/model/result.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/drill_file.h"
-#include "templates/value.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "launcher/os/whole_file.h"
+#include "launcher/os/read_file.h"
 #include "runtime/protocol/environment.h"
 
 namespace muster {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/process_scan.h"
-#include "launcher/controller/home.h"
+#include "launcher/agent/node/process_scan.h"
+#include "launcher/controller/store/home.h"
 #include "scheduler/model/ids.h"
 
 namespace muster {

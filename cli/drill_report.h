@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/common_options.h"
-#include "cli/document.h"
 #include "cli/drill_verdict.h"
+#include "cli/terminal/common_options.h"
+#include "cli/terminal/document.h"
 #include "scheduler/model/clock.h"
 
 namespace muster {

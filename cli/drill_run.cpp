@@ -7,22 +7,22 @@
 #include <filesystem>
 #include <random>
 
+#include "cli/client/interrupt.h"
+#include "cli/client/start.h"
 #include "cli/drill_hands.h"
 #include "cli/drill_processes.h"
 #include "cli/drill_sight.h"
-#include "cli/ensure_controller.h"
-#include "cli/exit_status.h"
-#include "cli/find_job.h"
-#include "cli/interrupt.h"
-#include "cli/missing_program.h"
-#include "cli/submission.h"
-#include "cli/terminal.h"
-#include "cli/terminal_text.h"
+#include "cli/job/find.h"
+#include "cli/job/missing_program.h"
+#include "cli/job/submission.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/exit_status.h"
+#include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
-#include "scheduler/explain.h"
-#include "scheduler/summary.h"
+#include "scheduler/explain/explain.h"
+#include "scheduler/explain/summary.h"
 
 namespace muster {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "cli/common_options.h"
 #include "cli/drill_file.h"
 #include "cli/drill_report.h"
+#include "cli/terminal/common_options.h"
 #include "scheduler/model/result.h"
 
 namespace muster {

@@ -6,11 +6,11 @@
 #include <memory>
 #include <optional>
 
-#include "cli/common_options.h"
-#include "cli/controller_client.h"
+#include "cli/client/connection.h"
 #include "cli/drill_player.h"
-#include "launcher/controller/home.h"
-#include "launcher/controller/store.h"
+#include "cli/terminal/common_options.h"
+#include "launcher/controller/store/home.h"
+#include "launcher/controller/store/store.h"
 
 namespace muster {
 

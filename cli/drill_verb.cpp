@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/drill_run.h"
-#include "cli/input_file.h"
-#include "cli/job_check.h"
-#include "cli/terminal.h"
-#include "cli/verbs.h"
+#include "cli/grammar/verbs.h"
+#include "cli/job/check.h"
+#include "cli/terminal/files.h"
+#include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"
-#include "templates/yaml_reader.h"
+#include "templates/yaml/reader.h"
 
 namespace muster {
 

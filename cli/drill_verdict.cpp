@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "launcher/os/whole_file.h"
+#include "launcher/os/read_file.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/drill_file.h"
-#include "launcher/controller/home.h"
+#include "launcher/controller/store/home.h"
 #include "scheduler/model/ids.h"
 
 namespace muster {

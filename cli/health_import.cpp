@@ -1,11 +1,11 @@
 #include "cli/health_import.h"
 
-#include "cli/input_file.h"
-#include "cli/terminal.h"
-#include "cli/terminal_text.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/files.h"
+#include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"
-#include "templates/health_profile.h"
 #include "templates/nhc_conf.h"
+#include "templates/profile/reader.h"
 
 namespace muster {
 

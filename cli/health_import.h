@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/common_options.h"
+#include "cli/terminal/common_options.h"
 
 namespace muster {
 

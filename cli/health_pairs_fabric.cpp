@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "health/fabric/fabric_judges.h"
 #include "health/fabric/fabric_subject.h"
+#include "health/fabric/judges.h"
 
 namespace muster {
 

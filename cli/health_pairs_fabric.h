@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/health_leaves.h"
-#include "cli/health_pairs_report.h"
-#include "health/fabric/fabric_readers.h"
-#include "health/fabric/fabric_tools.h"
-#include "health/localise/node_routes.h"
-#include "health/profile.h"
+#include "cli/health/cluster/health_pairs_report.h"
+#include "cli/health/cluster/leaf_file.h"
+#include "health/fabric/readers.h"
+#include "health/fabric/tools.h"
+#include "health/fault_isolation/pair.h"
+#include "health/model/profile.h"
 
 namespace muster {
 

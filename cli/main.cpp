@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/grammar/verbs.h"
 #include "cli/process_verbs.h"
-#include "cli/terminal.h"
-#include "cli/verbs.h"
+#include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {

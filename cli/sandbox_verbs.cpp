@@ -9,13 +9,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/document.h"
-#include "cli/exit_status.h"
-#include "cli/interrupt.h"
-#include "cli/table.h"
-#include "cli/terminal.h"
-#include "cli/verbs.h"
-#include "launcher/os/whole_file.h"
+#include "cli/client/interrupt.h"
+#include "cli/grammar/verbs.h"
+#include "cli/terminal/document.h"
+#include "cli/terminal/exit_status.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+#include "launcher/os/read_file.h"
 #include "launcher/sandbox/account.h"
 #include "launcher/sandbox/pretend_gpus.h"
 #include "launcher/sandbox/requirements.h"

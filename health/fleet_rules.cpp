@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "health/catalogue.h"
-#include "health/fleet.h"
+#include "health/compare/majority.h"
+#include "health/model/check.h"
 #include "health/number_text.h"
 #include "health/profile_rules.h"
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "health/finding.h"
-#include "health/performance.h"
-#include "health/profile.h"
+#include "health/model/finding.h"
+#include "health/model/performance.h"
+#include "health/model/profile.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "health/catalogue.h"
+#include "health/model/check.h"
 #include "health/number_text.h"
 #include "health/profile_rules.h"
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "health/finding.h"
-#include "health/profile.h"
+#include "health/model/finding.h"
+#include "health/model/profile.h"
 
 namespace muster {
 

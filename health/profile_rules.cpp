@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "health/catalogue.h"
+#include "health/model/check.h"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "health/finding.h"
-#include "health/profile_floor.h"
+#include "health/model/finding.h"
+#include "health/model/profile_floor.h"
 #include "scheduler/model/health_profile.h"
 
 namespace muster {

@@ -13,20 +13,20 @@
 #include <thread>
 
 #include "runtime/communicator/allreduce_probe.h"
-#include "runtime/communicator/mesh.h"
-#include "runtime/communicator/mesh_environment.h"
+#include "runtime/communicator/mesh/mesh.h"
+#include "runtime/communicator/mesh/mesh_environment.h"
 #include "runtime/communicator/mpi.h"
-#include "runtime/data/tokenize_command.h"
+#include "runtime/communicator/rank_vote.h"
 #include "runtime/estimate/estimate_command.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/start_error.h"
 #include "runtime/report/terminal_text.h"
-#include "runtime/train/elastic_run.h"
-#include "runtime/train/lease_watch.h"
-#include "runtime/train/options.h"
-#include "runtime/train/rank_vote.h"
+#include "runtime/tokenize/tokenize_command.h"
+#include "runtime/train/elastic/run.h"
 #include "runtime/train/run.h"
-#include "runtime/train/start_error.h"
-#include "runtime/train/stop_request.h"
+#include "runtime/train/step/lease_watch.h"
+#include "runtime/train/step/options.h"
+#include "runtime/train/step/stop_request.h"
 
 namespace muster {
 namespace {

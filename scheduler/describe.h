@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "scheduler/model/state.h"
+#include "scheduler/state/state.h"
 
 namespace muster {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "scheduler/lookup.h"
-#include "scheduler/membership.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
 
 namespace muster {
 

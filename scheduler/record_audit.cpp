@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "scheduler/apply.h"
-#include "scheduler/gpu_fit.h"
-#include "scheduler/lookup.h"
-#include "scheduler/node_standing.h"
-#include "scheduler/record_subject.h"
+#include "scheduler/apply/apply.h"
+#include "scheduler/model/record_subject.h"
+#include "scheduler/node/status.h"
+#include "scheduler/state/gpu_fit.h"
+#include "scheduler/state/lookup.h"
 
 namespace muster {
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/model/state.h"
+#include "scheduler/state/state.h"
 
 namespace muster {
 

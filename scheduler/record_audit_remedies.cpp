@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "scheduler/lookup.h"
+#include "scheduler/node/remediation_run.h"
 #include "scheduler/record_audit.h"
-#include "scheduler/remedy_runs.h"
+#include "scheduler/state/lookup.h"
 
 namespace muster {
 

@@ -2,8 +2,8 @@
 
 #include <deque>
 
-#include "scheduler/apply.h"
-#include "scheduler/decide.h"
+#include "scheduler/apply/apply.h"
+#include "scheduler/decide/decide.h"
 #include "scheduler/describe.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/model/state.h"
+#include "scheduler/state/state.h"
 
 namespace muster {
 

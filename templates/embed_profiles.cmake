@@ -7,7 +7,7 @@ foreach(path IN LISTS paths)
   file(READ ${path} text)
   string(APPEND rows "      {\"${name}\", R\"yaml(${text})yaml\"},\n")
 endforeach()
-file(WRITE ${OUTPUT} "#include \"templates/shipped_profiles.h\"
+file(WRITE ${OUTPUT} "#include \"templates/profile/shipped.h\"
 
 namespace muster {
 

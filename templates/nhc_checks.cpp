@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "health/profile_floor.h"
+#include "health/model/profile_floor.h"
 #include "templates/nhc_arguments.h"
 #include "templates/spelling.h"
-#include "templates/value.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "health/profile.h"
+#include "health/model/profile.h"
 #include "templates/nhc_line.h"
 
 namespace muster {

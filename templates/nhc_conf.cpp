@@ -5,8 +5,8 @@
 
 #include "templates/nhc_checks.h"
 #include "templates/nhc_target.h"
-#include "templates/yaml_reader.h"
-#include "templates/yaml_text.h"
+#include "templates/yaml/reader.h"
+#include "templates/yaml/yaml_text.h"
 
 namespace muster {
 namespace {

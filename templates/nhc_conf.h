@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "health/profile.h"
+#include "health/model/profile.h"
 
 namespace muster {
 

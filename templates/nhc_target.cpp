@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "templates/spelling.h"
-#include "templates/value.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 namespace {

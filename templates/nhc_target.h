@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "policy/pattern.h"
 #include "scheduler/model/result.h"
+#include "scheduler/restart/pattern.h"
 
 namespace muster {
 

@@ -1,9 +1,9 @@
 #include "templates/parse.h"
 
-#include "templates/path_form.h"
-#include "templates/set_option.h"
-#include "templates/yaml_reader.h"
-#include "templates/yaml_text.h"
+#include "templates/yaml/path_form.h"
+#include "templates/yaml/reader.h"
+#include "templates/yaml/set_option.h"
+#include "templates/yaml/yaml_text.h"
 
 namespace muster {
 namespace {

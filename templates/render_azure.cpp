@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "templates/setting_table.h"
-#include "templates/yaml_writer.h"
+#include "templates/settings/setting_table.h"
+#include "templates/yaml/writer.h"
 
 namespace muster {
 namespace {

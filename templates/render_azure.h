@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "templates/job_file.h"
+#include "templates/parse_file.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "health/active/probe_door.h"
-#include "health/active/probe_line.h"
+#include "health/benchmark/tools/probe_line.h"
 
 namespace muster {
 

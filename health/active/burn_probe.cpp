@@ -9,11 +9,11 @@
 #include "health/active/clock_watch.h"
 #include "health/active/gpu_burn.h"
 #include "health/active/processor_products.h"
-#include "health/active/sample_line.h"
 #include "health/active/throttle_watch.h"
 #include "health/active/xid_tally.h"
-#include "health/read_files.h"
-#include "health/reader/kernel_log.h"
+#include "health/benchmark/tools/sample_line.h"
+#include "health/read/files.h"
+#include "health/read/kernel_log.h"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "health/gpu/readings.h"
+#include "health/model/gpu_readings.h"
 
 namespace muster {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "health/model/performance.h"
 #include "health/nvml/clock_reader.h"
-#include "health/performance.h"
 
 namespace muster {
 

@@ -2,8 +2,8 @@
 
 #include "health/active/burn_probe.h"
 #include "health/active/gpu_program.h"
-#include "health/active/probe_line.h"
-#include "health/active/samples.h"
+#include "health/benchmark/samples.h"
+#include "health/benchmark/tools/probe_line.h"
 
 namespace muster {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "health/active/tool_process.h"
-#include "health/performance.h"
+#include "health/model/performance.h"
+#include "health/read/tool_process.h"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "health/active/probe.h"
+#include "health/benchmark/command.h"
 
 int main(int argc, char** argv) {
   return muster::run_probe({argv + 1, argv + argc});

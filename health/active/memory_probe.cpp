@@ -8,8 +8,8 @@
 
 #include "health/active/cache_size.h"
 #include "health/active/timed_passes.h"
-#include "health/host_facts.h"
-#include "health/read_files.h"
+#include "health/checks/host/facts.h"
+#include "health/read/files.h"
 
 #if defined(__x86_64__)
 #include <emmintrin.h>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "health/performance.h"
+#include "health/model/performance.h"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "health/source_files.h"
+#include "health/model/source_files.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "health/active/processor_list.h"
-#include "health/read_files.h"
+#include "health/read/files.h"
 
 namespace muster {
 

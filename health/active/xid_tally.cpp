@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "health/kernel/xid.h"
+#include "health/checks/kernel/xid.h"
 
 namespace muster {
 

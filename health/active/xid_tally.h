@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "health/kernel/kmsg.h"
+#include "health/read/kmsg.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "health/fabric/fabric.h"
-#include "health/fabric/fabric_judges.h"
+#include "health/fabric/judges.h"
 #include "health/fabric/line_feed.h"
 
 namespace muster {

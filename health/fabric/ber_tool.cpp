@@ -9,7 +9,7 @@
 #include <system_error>
 #include <vector>
 
-#include "health/active/tool_process.h"
+#include "health/read/tool_process.h"
 #include "health/trimmed.h"
 
 namespace muster {

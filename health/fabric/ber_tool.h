@@ -7,7 +7,7 @@
 #include <functional>
 #include <optional>
 
-#include "health/active/infiniband_probe.h"
+#include "health/benchmark/tools/infiniband.h"
 #include "health/fabric/ber.h"
 
 namespace muster {

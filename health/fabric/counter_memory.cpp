@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "health/fabric/fabric_judges.h"
+#include "health/fabric/judges.h"
 
 namespace muster {
 

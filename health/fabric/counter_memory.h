@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "health/fabric/fabric_readers.h"
+#include "health/fabric/readers.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "health/fabric/fabric.h"
-#include "health/fabric/fabric_judges.h"
+#include "health/fabric/judges.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "health/fabric/fabric.h"
-#include "health/source_files.h"
+#include "health/model/source_files.h"
 
 namespace muster {
 

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <map>
 
-#include "health/catalogue.h"
 #include "health/fabric/ber.h"
 #include "health/fabric/fabric_subject.h"
 #include "health/mentions.h"
+#include "health/model/check.h"
 
 namespace muster {
 

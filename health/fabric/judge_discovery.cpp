@@ -1,7 +1,7 @@
 #include <set>
 
-#include "health/catalogue.h"
 #include "health/fabric/fabric_subject.h"
+#include "health/model/check.h"
 
 namespace muster {
 

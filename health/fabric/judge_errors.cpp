@@ -3,8 +3,8 @@
 #include <limits>
 #include <set>
 
-#include "health/catalogue.h"
 #include "health/fabric/fabric_subject.h"
+#include "health/model/check.h"
 
 namespace muster {
 

@@ -2,9 +2,9 @@
 #include <array>
 #include <cstdio>
 
-#include "health/catalogue.h"
 #include "health/fabric/fabric_subject.h"
 #include "health/fabric/ufm_events.h"
+#include "health/model/check.h"
 
 namespace muster {
 

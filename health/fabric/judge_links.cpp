@@ -1,8 +1,8 @@
 #include <set>
 
-#include "health/catalogue.h"
 #include "health/fabric/fabric_subject.h"
 #include "health/fabric/text_cursor.h"
+#include "health/model/check.h"
 
 namespace muster {
 

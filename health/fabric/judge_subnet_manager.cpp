@@ -1,5 +1,5 @@
-#include "health/catalogue.h"
-#include "health/fabric/fabric_judges.h"
+#include "health/fabric/judges.h"
+#include "health/model/check.h"
 
 namespace muster {
 

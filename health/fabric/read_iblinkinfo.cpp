@@ -1,6 +1,6 @@
 #include <array>
 
-#include "health/fabric/fabric_readers.h"
+#include "health/fabric/readers.h"
 #include "health/fabric/text_cursor.h"
 
 namespace muster {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "health/fabric/fabric_readers.h"
+#include "health/fabric/readers.h"
 #include "health/fabric/text_cursor.h"
 
 namespace muster {

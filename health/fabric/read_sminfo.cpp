@@ -1,4 +1,4 @@
-#include "health/fabric/fabric_readers.h"
+#include "health/fabric/readers.h"
 #include "health/fabric/text_cursor.h"
 
 namespace muster {

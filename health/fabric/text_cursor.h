@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "health/fabric/fabric.h"
-#include "health/source_files.h"
+#include "health/model/source_files.h"
 #include "health/trimmed.h"
 
 namespace muster {

@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "health/fabric/fabric.h"
-#include "health/fabric/fabric_judges.h"
+#include "health/fabric/judges.h"
 #include "health/fabric/line_feed.h"
 
 namespace muster {

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "health/catalogue.h"
 #include "health/host/bmc_text.h"
-#include "health/host/judged_check.h"
+#include "health/model/check.h"
+#include "health/model/judged_check.h"
 
 namespace muster {
 

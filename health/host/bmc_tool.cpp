@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "health/active/tool_process.h"
 #include "health/host/bmc_text.h"
-#include "health/probe_calls.h"
+#include "health/read/probe_calls.h"
+#include "health/read/tool_process.h"
 #include "health/trimmed.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string_view>
 
-#include "health/source_files.h"
+#include "health/model/source_files.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "health/localise/baseline.h"
+#include "health/fault_isolation/baseline.h"
 
 namespace muster {
 

@@ -1,7 +1,7 @@
 // Which pairs across leaves the next round tests.
 #include <algorithm>
 
-#include "health/localise/localisation.h"
+#include "health/fault_isolation/search.h"
 
 namespace muster {
 

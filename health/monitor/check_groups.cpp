@@ -4,12 +4,12 @@
 #include <array>
 #include <span>
 
-#include "health/gpu/device_nodes.h"
-#include "health/gpu/sources.h"
-#include "health/host/host_checks.h"
-#include "health/host/processes.h"
-#include "health/infiniband/counter_checks.h"
-#include "health/infiniband/sources.h"
+#include "health/checks/gpu/device_nodes.h"
+#include "health/checks/gpu/sources.h"
+#include "health/checks/host/host_checks.h"
+#include "health/checks/host/processes.h"
+#include "health/checks/infiniband/counter_checks.h"
+#include "health/checks/infiniband/sources.h"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "health/catalogue.h"
-#include "health/profile.h"
+#include "health/model/check.h"
+#include "health/model/profile.h"
 
 namespace muster {
 

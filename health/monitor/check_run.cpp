@@ -4,13 +4,13 @@
 #include <charconv>
 #include <utility>
 
-#include "health/append_findings.h"
-#include "health/gpu/sources.h"
+#include "health/checks/gpu/sources.h"
+#include "health/checks/host/processes.h"
 #include "health/host/bmc.h"
-#include "health/host/processes.h"
+#include "health/model/append_findings.h"
 #include "health/monitor/node_monitor.h"
 #include "health/node_rules.h"
-#include "health/probe_calls.h"
+#include "health/read/probe_calls.h"
 #include "health/verdict/check_rules.h"
 
 namespace muster {

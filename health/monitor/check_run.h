@@ -13,13 +13,13 @@
 #include <variant>
 #include <vector>
 
-#include "health/catalogue.h"
-#include "health/finding.h"
-#include "health/host/liveness.h"
-#include "health/host/versions.h"
-#include "health/kernel/kmsg.h"
+#include "health/checks/host/versions.h"
+#include "health/model/check.h"
+#include "health/model/finding.h"
 #include "health/monitor/check_groups.h"
-#include "health/reader/node_readings.h"
+#include "health/read/kmsg.h"
+#include "health/read/liveness.h"
+#include "health/read/node_readings.h"
 #include "scheduler/model/clock.h"
 
 namespace muster {

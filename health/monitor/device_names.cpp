@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "health/gpu/sources.h"
-#include "health/infiniband/port.h"
-#include "health/infiniband/sources.h"
+#include "health/checks/gpu/sources.h"
+#include "health/checks/infiniband/port.h"
+#include "health/checks/infiniband/sources.h"
 #include "health/kernel/pci_address.h"
 
 namespace muster {

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "health/gpu/readings.h"
-#include "health/kernel/kernel_watch.h"
-#include "health/profile.h"
-#include "health/source_files.h"
+#include "health/checks/kernel/kernel_watch.h"
+#include "health/model/gpu_readings.h"
+#include "health/model/profile.h"
+#include "health/model/source_files.h"
 
 namespace muster {
 

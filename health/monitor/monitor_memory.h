@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "health/counter_history.h"
-#include "health/host/edac.h"
-#include "health/host/kernel.h"
-#include "health/infiniband/link_flaps.h"
-#include "health/kernel/kernel_watch_state.h"
+#include "health/checks/host/edac.h"
+#include "health/checks/host/kernel.h"
+#include "health/checks/infiniband/link_flaps.h"
+#include "health/checks/kernel/kernel_watch_state.h"
+#include "health/model/counter_history.h"
 
 namespace muster {
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "health/finding.h"
+#include "health/model/finding.h"
+#include "health/model/profile.h"
 #include "health/monitor/check_run.h"
-#include "health/profile.h"
 #include "health/verdict/check_rules.h"
 #include "health/verdict/node_verdict.h"
 #include "health/verdict/streaks.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "health/append_findings.h"
-#include "health/catalogue.h"
 #include "health/kernel/pci_address.h"
+#include "health/model/append_findings.h"
+#include "health/model/check.h"
 
 namespace muster {
 

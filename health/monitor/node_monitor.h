@@ -15,19 +15,19 @@
 #include <string_view>
 #include <vector>
 
-#include "health/counter_history.h"
-#include "health/finding.h"
-#include "health/gpu/judge.h"
-#include "health/host/edac.h"
-#include "health/host/kernel.h"
-#include "health/infiniband/known_devices.h"
-#include "health/infiniband/link_flaps.h"
-#include "health/kernel/kernel_watch.h"
+#include "health/checks/gpu/judge.h"
+#include "health/checks/host/edac.h"
+#include "health/checks/host/kernel.h"
+#include "health/checks/infiniband/known_devices.h"
+#include "health/checks/infiniband/link_flaps.h"
+#include "health/checks/kernel/kernel_watch.h"
+#include "health/model/counter_history.h"
+#include "health/model/finding.h"
+#include "health/model/profile.h"
 #include "health/monitor/check_run.h"
 #include "health/monitor/device_names.h"
 #include "health/monitor/monitor_memory.h"
 #include "health/nvml/event_source.h"
-#include "health/profile.h"
 
 namespace muster {
 

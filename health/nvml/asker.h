@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "health/gpu/readings.h"
+#include "health/model/gpu_readings.h"
 #include "health/nvml/api.h"
 
 namespace muster {

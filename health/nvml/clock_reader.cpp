@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "health/gpu/readings.h"
+#include "health/model/gpu_readings.h"
 
 namespace muster {
 

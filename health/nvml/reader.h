@@ -3,7 +3,7 @@
 // knows which call it was. One thread; makes only calls that read.
 #pragma once
 
-#include "health/gpu/readings.h"
+#include "health/model/gpu_readings.h"
 #include "health/nvml/library.h"
 
 namespace muster {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "health/finding.h"
-#include "health/profile.h"
+#include "health/model/finding.h"
+#include "health/model/profile.h"
 #include "health/verdict/check_rules.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/model/clock.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "health/model/profile_usual.h"
 #include "health/name_pattern.h"
-#include "health/profile_usual.h"
 
 namespace muster {
 

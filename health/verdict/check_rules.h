@@ -4,8 +4,8 @@
 #include <optional>
 #include <string_view>
 
-#include "health/catalogue.h"
-#include "health/profile.h"
+#include "health/model/check.h"
+#include "health/model/profile.h"
 #include "scheduler/model/clock.h"
 
 namespace muster {

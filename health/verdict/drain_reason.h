@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "health/finding.h"
+#include "health/model/finding.h"
 #include "scheduler/model/drain_reason.h"
 
 namespace muster {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "health/finding.h"
+#include "health/model/finding.h"
 #include "health/verdict/check_rules.h"
 #include "scheduler/model/clock.h"
 

@@ -7,12 +7,12 @@
 #include <csignal>
 #include <filesystem>
 
-#include "launcher/agent/agent_log.h"
-#include "launcher/agent/attempt_files.h"
-#include "launcher/agent/checkpoint_probe.h"
+#include "launcher/agent/attempt/files.h"
 #include "launcher/agent/gpu_count.h"
-#include "launcher/agent/measure_claim.h"
+#include "launcher/agent/health/claim.h"
+#include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
+#include "launcher/agent/watch/checkpoint_probe.h"
 #include "launcher/os/own_program.h"
 #include "launcher/wire/message_codec.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "launcher/agent/agent.h"
-#include "launcher/agent/agent_log.h"
+#include "launcher/agent/node/log.h"
 
 namespace muster {
 

@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <memory>
 
-#include "launcher/agent/agent_main.h"
-#include "launcher/agent/run_directory.h"
-#include "launcher/agent/system_error_text.h"
+#include "launcher/agent/node/agent_main.h"
+#include "launcher/agent/node/run_directory.h"
+#include "launcher/os/system_error_text.h"
 
 namespace muster {
 

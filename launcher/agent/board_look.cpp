@@ -3,7 +3,7 @@
 #include <utility>
 #include <variant>
 
-#include "health/reader/node_reader.h"
+#include "health/read/node_reader.h"
 
 namespace muster {
 

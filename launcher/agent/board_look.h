@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "health/monitor/check_run.h"
+#include "launcher/agent/exec/ending_sessions.h"
+#include "launcher/agent/health/reader_deaths.h"
 #include "runtime/protocol/boot_clock.h"
-#include "launcher/agent/ending_sessions.h"
-#include "launcher/agent/reader_deaths.h"
 
 namespace muster {
 

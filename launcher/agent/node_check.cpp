@@ -8,10 +8,10 @@
 
 #include <memory>
 
-#include "health/host_facts.h"
-#include "health/start_gate.h"
-#include "launcher/agent/checkpoint_probe.h"
-#include "launcher/agent/spawn.h"
+#include "health/checks/host/facts.h"
+#include "health/checks/start_gate.h"
+#include "launcher/agent/node/spawn.h"
+#include "launcher/agent/watch/checkpoint_probe.h"
 
 namespace muster {
 

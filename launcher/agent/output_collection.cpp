@@ -1,6 +1,6 @@
 #include "launcher/agent/output_collection.h"
 
-#include "launcher/stage/collect.h"
+#include "launcher/staging/collect.h"
 
 namespace muster {
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <memory>
 
-#include "launcher/agent/attempt_layout.h"
-#include "launcher/agent/controller_line.h"
+#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/node/controller_line.h"
 
 namespace muster {
 

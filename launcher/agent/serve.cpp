@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "launcher/agent/agent.h"
-#include "launcher/agent/agent_log.h"
-#include "launcher/agent/agent_main.h"
-#include "launcher/agent/attempt_files.h"
-#include "launcher/agent/attempt_layout.h"
-#include "launcher/agent/keeper.h"
-#include "launcher/agent/leftovers.h"
-#include "launcher/agent/run_directory.h"
-#include "launcher/agent/system_error_text.h"
+#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/attempt/files.h"
+#include "launcher/agent/attempt/orphan_processes.h"
+#include "launcher/agent/node/agent_main.h"
+#include "launcher/agent/node/keeper.h"
+#include "launcher/agent/node/log.h"
+#include "launcher/agent/node/run_directory.h"
+#include "launcher/os/system_error_text.h"
 
 namespace muster {
 

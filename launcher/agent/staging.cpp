@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "launcher/agent/attempt_files.h"
-#include "launcher/stage/blob_receiver.h"
-#include "launcher/stage/materialize.h"
+#include "launcher/agent/attempt/files.h"
+#include "launcher/staging/blob_receiver.h"
+#include "launcher/staging/materialize.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {

@@ -14,11 +14,11 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/agent/attempt_layout.h"
-#include "runtime/protocol/boot_clock.h"
-#include "launcher/agent/child_tasks.h"
-#include "launcher/agent/controller_line.h"
+#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/node/child_tasks.h"
+#include "launcher/agent/node/controller_line.h"
 #include "launcher/wire/agent_message.h"
+#include "runtime/protocol/boot_clock.h"
 
 namespace muster {
 

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "launcher/controller/announcer.h"
+#include "launcher/controller/agents/host_clock.h"
+#include "launcher/controller/agents/work_message.h"
+#include "launcher/controller/clients/event_feed.h"
 #include "launcher/controller/controller_log.h"
-#include "launcher/controller/host_clock.h"
-#include "launcher/controller/over_attempt.h"
-#include "launcher/controller/work_message.h"
-#include "scheduler/apply.h"
-#include "scheduler/decide.h"
-#include "scheduler/lookup.h"
-#include "scheduler/rank_map.h"
-#include "scheduler/record_subject.h"
+#include "launcher/controller/store/over_attempt.h"
+#include "scheduler/apply/apply.h"
+#include "scheduler/decide/decide.h"
+#include "scheduler/model/record_subject.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/rank_map.h"
 
 namespace muster {
 

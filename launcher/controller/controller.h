@@ -11,21 +11,21 @@
 #include <optional>
 #include <string>
 
-#include "launcher/controller/agent_inbox.h"
-#include "launcher/controller/agent_pool.h"
-#include "launcher/controller/health_desk.h"
-#include "launcher/controller/home.h"
-#include "launcher/controller/job_rows.h"
-#include "launcher/controller/journal.h"
-#include "launcher/controller/node_folders.h"
-#include "launcher/controller/rank_logs.h"
-#include "launcher/controller/relay.h"
-#include "launcher/controller/remedy_desk.h"
-#include "launcher/controller/requests.h"
-#include "launcher/controller/stall_watchers.h"
-#include "launcher/controller/watchers.h"
-#include "launcher/controller/work_sender.h"
-#include "scheduler/model/state.h"
+#include "launcher/controller/agents/inbox.h"
+#include "launcher/controller/agents/node_folders.h"
+#include "launcher/controller/agents/pool.h"
+#include "launcher/controller/agents/rank_logs.h"
+#include "launcher/controller/agents/remediation.h"
+#include "launcher/controller/agents/stall_watchers.h"
+#include "launcher/controller/agents/work_sender.h"
+#include "launcher/controller/clients/exec_relay.h"
+#include "launcher/controller/clients/health.h"
+#include "launcher/controller/clients/requests.h"
+#include "launcher/controller/clients/watchers.h"
+#include "launcher/controller/store/home.h"
+#include "launcher/controller/store/job_rows.h"
+#include "launcher/controller/store/journal.h"
+#include "scheduler/state/state.h"
 
 namespace muster {
 

@@ -10,8 +10,8 @@
 
 #include "launcher/os/fd.h"
 #include "launcher/os/output_tail.h"
+#include "launcher/os/spawn.h"
 #include "launcher/os/wait_status.h"
-#include "launcher/transport/spawn.h"
 #include "launcher/wire/utf8_lines.h"
 
 namespace muster {

@@ -9,7 +9,7 @@
 #include <map>
 #include <memory>
 
-#include "launcher/controller/remedy_desk.h"
+#include "launcher/controller/agents/remediation.h"
 #include "launcher/os/timers.h"
 
 namespace muster {

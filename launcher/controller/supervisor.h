@@ -9,7 +9,7 @@
 
 #include <filesystem>
 
-#include "launcher/controller/controller_main.h"
+#include "launcher/controller/main.h"
 #include "scheduler/model/result.h"
 
 namespace muster {

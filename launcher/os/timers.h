@@ -1,5 +1,5 @@
 // Time as an input of code that waits: what it is now and what is called later. In production it is
-// the io_context's (launcher/controller/asio_timers.h), in a simulation a queue of events. One
+// the io_context's (launcher/os/asio_timers.h), in a simulation a queue of events. One
 // thread; nothing is ever called from inside `after` or `post`.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "launcher/os/raw_clock.h"
+#include "launcher/os/clocks.h"
 #include "scheduler/model/clock.h"
 
 namespace muster {

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "launcher/os/timers.h"
-#include "launcher/transport/transport.h"
+#include "launcher/transport/link/transport.h"
 
 namespace muster {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/transport/attach_failure.h"
-#include "launcher/transport/remote_process.h"
+#include "launcher/transport/link/attach_failure.h"
+#include "launcher/transport/link/remote_process.h"
 #include "launcher/wire/relay_message.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "launcher/relay/relay_stream.h"
-#include "launcher/transport/attach_failure.h"
+#include "launcher/transport/link/attach_failure.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {

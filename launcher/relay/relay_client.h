@@ -11,7 +11,7 @@
 #include <string>
 
 #include "launcher/os/timers.h"
-#include "launcher/transport/transport.h"
+#include "launcher/transport/link/transport.h"
 #include "launcher/wire/frame.h"
 #include "launcher/wire/relay_message.h"
 

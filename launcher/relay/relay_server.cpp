@@ -3,7 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "launcher/transport/attach_failure.h"
+#include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/local_shell.h"
 
 namespace muster {

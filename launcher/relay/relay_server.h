@@ -14,8 +14,8 @@
 #include <variant>
 
 #include "launcher/relay/relay_carriage.h"
-#include "launcher/transport/agent_attach.h"
-#include "launcher/transport/push_gate.h"
+#include "launcher/transport/link/agent_attach.h"
+#include "launcher/transport/link/push_gate.h"
 #include "launcher/wire/relay_message.h"
 
 namespace muster {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "launcher/os/timers.h"
-#include "launcher/transport/transport.h"
+#include "launcher/transport/link/transport.h"
 #include "launcher/wire/relay_message.h"
 
 namespace muster {

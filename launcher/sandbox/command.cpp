@@ -11,10 +11,10 @@
 #include <optional>
 #include <thread>
 
-#include "launcher/agent/spawn.h"
+#include "launcher/agent/node/spawn.h"
 #include "launcher/os/fd.h"
-#include "launcher/os/whole_file.h"
-#include "launcher/transport/spawn.h"
+#include "launcher/os/read_file.h"
+#include "launcher/os/spawn.h"
 
 namespace muster {
 

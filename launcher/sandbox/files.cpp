@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "launcher/os/fd.h"
-#include "launcher/os/whole_file.h"
+#include "launcher/os/read_file.h"
 
 namespace muster {
 

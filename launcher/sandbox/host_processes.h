@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/process_scan.h"
+#include "launcher/agent/node/process_scan.h"
 #include "launcher/sandbox/layout.h"
 #include "scheduler/model/result.h"
 

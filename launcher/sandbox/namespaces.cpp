@@ -15,9 +15,9 @@
 #include <cstring>
 #include <optional>
 
+#include "launcher/os/fd.h"
 #include "launcher/sandbox/files.h"
 #include "launcher/sandbox/interface.h"
-#include "launcher/os/fd.h"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "launcher/transport/child_process.h"
+#include "launcher/transport/link/child_process.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "launcher/transport/remote_process.h"
+#include "launcher/transport/link/remote_process.h"
 
 namespace boost::asio {
 class io_context;

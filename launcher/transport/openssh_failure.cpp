@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "launcher/transport/attach_failure.h"
+#include "launcher/transport/link/attach_failure.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "launcher/transport/remote_process.h"
+#include "launcher/transport/link/remote_process.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
 

@@ -7,13 +7,13 @@
 #include <random>
 #include <utility>
 
-#include "launcher/transport/agent_attach.h"
-#include "launcher/transport/attach_failure.h"
-#include "launcher/transport/child_process.h"
-#include "launcher/transport/handshake_gate.h"
+#include "launcher/transport/link/agent_attach.h"
+#include "launcher/transport/link/attach_failure.h"
+#include "launcher/transport/link/child_process.h"
+#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/link/process_link.h"
+#include "launcher/transport/link/retry_pause.h"
 #include "launcher/transport/openssh_failure.h"
-#include "launcher/transport/process_link.h"
-#include "launcher/transport/retry_pause.h"
 
 namespace muster {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/transport/push_gate.h"
-#include "launcher/transport/ssh_settings.h"
-#include "launcher/transport/transport.h"
+#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/transport.h"
+#include "launcher/transport/ssh/settings.h"
 
 namespace boost::asio {
 class io_context;

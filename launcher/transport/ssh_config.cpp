@@ -16,10 +16,10 @@
 
 #include <glob.h>
 
-#include "launcher/os/whole_file.h"
-#include "launcher/transport/attach_failure.h"
-#include "launcher/transport/child_process.h"
-#include "launcher/transport/key_file.h"
+#include "launcher/os/read_file.h"
+#include "launcher/transport/link/attach_failure.h"
+#include "launcher/transport/link/child_process.h"
+#include "launcher/transport/ssh/key_file.h"
 
 namespace muster {
 namespace {

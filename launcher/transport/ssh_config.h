@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "launcher/transport/host_key_store.h"
+#include "launcher/transport/ssh/host_key_store.h"
 #include "scheduler/model/clock.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"

@@ -1,6 +1,6 @@
 #include "launcher/transport/stream_link.h"
 
-#include "launcher/transport/byte_stream.h"
+#include "launcher/transport/link/byte_stream.h"
 
 namespace muster {
 namespace {

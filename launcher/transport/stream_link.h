@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "launcher/transport/transport.h"
+#include "launcher/transport/link/transport.h"
 
 namespace muster {
 

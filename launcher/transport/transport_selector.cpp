@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <utility>
 
-#include "launcher/transport/local_transport.h"
+#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/local.h"
 #include "launcher/transport/openssh_transport.h"
-#include "launcher/transport/push_gate.h"
+#include "launcher/transport/ssh/transport.h"
 #include "launcher/transport/ssh_config.h"
-#include "launcher/transport/ssh_transport.h"
 
 namespace muster {
 namespace {

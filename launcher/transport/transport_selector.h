@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/transport/ssh_settings.h"
-#include "launcher/transport/transport.h"
+#include "launcher/transport/link/transport.h"
+#include "launcher/transport/ssh/settings.h"
 
 namespace boost::asio {
 class io_context;

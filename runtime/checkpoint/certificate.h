@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 
 namespace muster {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/certificate.h"
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/manifest.h"
 
 namespace muster {

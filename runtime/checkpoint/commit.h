@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "runtime/checkpoint/checked.h"
 #include "runtime/checkpoint/choose.h"
+#include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/manifest.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/certificate.h"
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 
 namespace muster {
 

@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/flat_space.h"
-#include "runtime/checkpoint/vitals.h"
+#include "runtime/checkpoint/tensor_stats.h"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/protocol/checkpoint_layout.h"
 

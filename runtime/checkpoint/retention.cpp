@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 
 namespace muster {
 

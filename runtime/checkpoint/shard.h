@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/checkpoint/manifest.h"
 

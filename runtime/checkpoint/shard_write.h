@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/file_write.h"
+#include "runtime/checkpoint/file/write.h"
 #include "runtime/checkpoint/shard.h"
 
 namespace muster {

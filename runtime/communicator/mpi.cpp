@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "runtime/train/start_error.h"
+#include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {

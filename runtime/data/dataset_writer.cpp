@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "runtime/train/start_error.h"
+#include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {

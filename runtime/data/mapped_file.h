@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 
 namespace muster {
 

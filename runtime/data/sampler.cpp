@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "runtime/random/philox.h"
+#include "runtime/memory/philox.h"
 
 namespace muster {
 

@@ -24,8 +24,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/checkpoint/checked.h"
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/checked.h"
+#include "runtime/checkpoint/file/durable_file.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runtime/estimate/model_names.h"
-#include "runtime/train/start_error.h"
+#include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/estimate/estimate.h"
-#include "runtime/train/batch_plan.h"
+#include "runtime/train/step/batch_plan.h"
 
 namespace muster {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/train/batch_plan.h"
-#include "runtime/train/start_error.h"
+#include "runtime/protocol/start_error.h"
+#include "runtime/train/step/batch_plan.h"
 
 namespace muster {
 namespace {

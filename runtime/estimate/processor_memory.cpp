@@ -4,10 +4,10 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/communicator/pair_memory.h"
-#include "runtime/layer/attention/attention.h"
-#include "runtime/train/batch_plan.h"
-#include "runtime/train/save_memory.h"
+#include "runtime/communicator/mesh/pair_memory.h"
+#include "runtime/layer/attention.h"
+#include "runtime/train/save/memory.h"
+#include "runtime/train/step/batch_plan.h"
 #include "runtime/zero/gradient_plan.h"
 
 namespace muster {

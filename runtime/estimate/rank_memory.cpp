@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "runtime/estimate/processor_memory.h"
+#include "runtime/protocol/start_error.h"
 #include "runtime/report/flops.h"
-#include "runtime/train/batch_plan.h"
-#include "runtime/train/start_error.h"
+#include "runtime/train/step/batch_plan.h"
 
 namespace muster {
 namespace {

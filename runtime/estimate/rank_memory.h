@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime/train/options.h"
+#include "runtime/train/step/options.h"
 
 namespace muster {
 

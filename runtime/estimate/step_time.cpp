@@ -1,6 +1,6 @@
 #include "runtime/estimate/step_time.h"
 
-#include "runtime/train/batch_plan.h"
+#include "runtime/train/step/batch_plan.h"
 
 namespace muster {
 namespace {

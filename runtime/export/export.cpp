@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/normal_path.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/export/exported_model.h"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/checkpoint/checked.h"
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/checked.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/reader.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/manifest.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/export/exported_model.h"
 

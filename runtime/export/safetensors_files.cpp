@@ -5,7 +5,7 @@
 
 #include "runtime/checkpoint/safetensors_header.h"
 #include "runtime/export/export_file.h"
-#include "runtime/layer/layer_norm/layer_norm.h"
+#include "runtime/layer/layer_norm.h"
 
 namespace muster {
 namespace {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/export/exported_model.h"
 

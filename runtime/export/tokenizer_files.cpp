@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/json_depth.h"
 

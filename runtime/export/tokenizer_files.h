@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/checkpoint/checked.h"
+#include "runtime/checkpoint/file/checked.h"
 
 namespace muster {
 

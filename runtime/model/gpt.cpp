@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "runtime/layer/attention/attention.h"
-#include "runtime/layer/cross_entropy/cross_entropy.h"
-#include "runtime/layer/gelu/gelu.h"
-#include "runtime/layer/gemm/gemm.h"
-#include "runtime/layer/layer_norm/layer_norm.h"
-#include "runtime/layer/linear/linear.h"
+#include "runtime/layer/attention.h"
+#include "runtime/layer/cross_entropy.h"
+#include "runtime/layer/gelu.h"
+#include "runtime/layer/gemm.h"
+#include "runtime/layer/layer_norm.h"
+#include "runtime/layer/linear.h"
 #include "runtime/layer/parallel.h"
 #include "runtime/memory/add.h"
 #include "runtime/memory/vector_loops.h"

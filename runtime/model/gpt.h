@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/flat_space.h"
-#include "runtime/layer/embedding/embedding.h"
+#include "runtime/layer/embedding.h"
 #include "runtime/model/block_store.h"
 
 namespace muster {

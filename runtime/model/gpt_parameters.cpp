@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/random/philox.h"
+#include "runtime/memory/philox.h"
 
 namespace muster {
 namespace {

@@ -1,11 +1,11 @@
 #include <vector>
 
-#include "runtime/layer/attention/attention.h"
-#include "runtime/layer/cross_entropy/cross_entropy.h"
-#include "runtime/layer/gelu/gelu.h"
-#include "runtime/layer/gemm/gemm.h"
-#include "runtime/layer/layer_norm/layer_norm.h"
-#include "runtime/layer/linear/linear.h"
+#include "runtime/layer/attention.h"
+#include "runtime/layer/cross_entropy.h"
+#include "runtime/layer/gelu.h"
+#include "runtime/layer/gemm.h"
+#include "runtime/layer/layer_norm.h"
+#include "runtime/layer/linear.h"
 #include "runtime/model/gpt.h"
 #include "runtime/model/gpt_parameters.h"
 

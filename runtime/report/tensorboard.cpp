@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "runtime/protocol/crc32c.h"
-#include "runtime/train/start_error.h"
+#include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {

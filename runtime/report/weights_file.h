@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "runtime/checkpoint/checked.h"
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/checked.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/flat_space.h"
 
 namespace muster {

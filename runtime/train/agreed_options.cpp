@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/train/start_error.h"
+#include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/communicator/communicator.h"
-#include "runtime/train/options.h"
+#include "runtime/train/step/options.h"
 
 namespace muster {
 

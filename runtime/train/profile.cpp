@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/communicator/rank_vote.h"
 #include "runtime/report/trace_file.h"
-#include "runtime/train/rank_vote.h"
 
 namespace muster {
 namespace {

@@ -11,7 +11,7 @@
 #include "runtime/communicator/clock_offset.h"
 #include "runtime/communicator/traced.h"
 #include "runtime/report/trace.h"
-#include "runtime/train/options.h"
+#include "runtime/train/step/options.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/environment.h"
-#include "runtime/train/options.h"
+#include "runtime/train/step/options.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "runtime/layer/gemm/gemm.h"
+#include "runtime/layer/gemm.h"
 #include "runtime/memory/bf16.h"
 #include "runtime/report/spent_time.h"
 

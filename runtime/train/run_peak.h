@@ -3,7 +3,7 @@
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/report/peak_rate.h"
-#include "runtime/train/options.h"
+#include "runtime/train/step/options.h"
 
 namespace muster {
 

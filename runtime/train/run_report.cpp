@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/protocol/metrics.h"
-#include "runtime/train/start_error.h"
+#include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {

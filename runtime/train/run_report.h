@@ -17,8 +17,8 @@
 #include "runtime/report/peak_rate.h"
 #include "runtime/report/tensorboard.h"
 #include "runtime/report/time_split.h"
-#include "runtime/train/data_parallel_step.h"
-#include "runtime/train/options.h"
+#include "runtime/train/step/data_parallel_step.h"
+#include "runtime/train/step/options.h"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/train/guard.h"
+#include "runtime/train/step/guard.h"
 
 namespace muster {
 

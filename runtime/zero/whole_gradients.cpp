@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/vitals.h"
+#include "runtime/checkpoint/tensor_stats.h"
 #include "runtime/memory/add.h"
 #include "runtime/zero/gradient_memory.h"
 

@@ -1,6 +1,6 @@
 // What a healthy node of one kind looks like, and how seriously each check is taken there. What a
 // profile does not say is not judged. Units stand in the names, as in the file. Made by templates/
-// from a file, part of a compute target; health/profile.h reads it.
+// from a file, part of a compute target; health/model/profile.h reads it.
 #pragma once
 
 #include <cstdint>

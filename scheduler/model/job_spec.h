@@ -153,7 +153,7 @@ struct RestartRule {
   std::string id;                       // unique in its list: "cuda-oom", "rule-2"
   std::vector<NumberRange> exit_codes;  // one of them; empty: not asked
   std::vector<int> signals;
-  std::string stderr_regex;             // found in one of the last lines (policy/pattern.h)
+  std::string stderr_regex;             // found in one of the last lines
   std::vector<NumberRange> xids;        // an Xid of the GPU driver that the last lines name
   std::optional<FailureClass> failure_class;
   std::optional<Reaction> action;

@@ -48,7 +48,8 @@ struct CancelRequested {
 };
 
 // A finished job is queued again; its attempts continue their numbering. Carries what State forgot
-// with the job's end: made by `resume_request` (scheduler/resume_request.h) from the job's records.
+// with the job's end: made by `resume_request` (scheduler/restart/resume_request.h) from the job's
+// records.
 struct ResumeRequested {
   static constexpr const char* kind = "resume_requested";
   JobId job;

@@ -172,7 +172,7 @@ struct MatchedRule {
   }
 };
 
-// What the rules in force say of one exit (policy/rule_book.h).
+// What the rules in force say of one exit (scheduler/restart/rule_book.h).
 struct RuleVerdict {
   std::optional<MatchedRule> rule;
   std::vector<std::string> only_logged;  // names of rules of `mode: log` that hold and come before

@@ -1,4 +1,4 @@
-#include "cli/bounded_command.h"
+#include "launcher/os/bounded_command.h"
 
 #include "tests/catch.h"
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/document.h"
-#include "cli/verbs.h"
-#include "launcher/controller/home.h"
+#include "cli/grammar/verbs.h"
+#include "cli/terminal/document.h"
+#include "launcher/controller/store/home.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 

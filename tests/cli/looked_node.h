@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/health_answer.h"
-#include "cli/health_look.h"
+#include "cli/health/host.h"
+#include "cli/health/result.h"
 #include "cli/time_text.h"
-#include "health/catalogue.h"
+#include "health/model/check.h"
 
 namespace muster {
 

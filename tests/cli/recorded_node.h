@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "cli/health_sources.h"
-#include "health/write_files.h"
+#include "cli/health/sources.h"
+#include "health/read/recording.h"
 #include "scheduler/model/result.h"
 #include "tests/health/fake_host.h"
 #include "tests/health/fake_node.h"

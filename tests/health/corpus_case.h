@@ -29,7 +29,7 @@
 #include <variant>
 #include <vector>
 
-#include "health/catalogue.h"
+#include "health/model/check.h"
 #include "scheduler/model/result.h"
 #include "tests/health/fake_node.h"
 

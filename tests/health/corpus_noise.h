@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "health/profile.h"
+#include "health/model/profile.h"
 #include "tests/health/fake_node.h"
 
 namespace muster {

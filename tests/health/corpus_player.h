@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "health/profile.h"
+#include "health/model/profile.h"
 #include "tests/health/corpus_case.h"
 #include "tests/health/simulated_agent.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "health/active/tool_process.h"
+#include "health/read/tool_process.h"
 
 namespace muster {
 

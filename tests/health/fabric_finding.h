@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "health/fabric/fabric_judges.h"
+#include "health/fabric/judges.h"
 #include "tests/catch.h"
 
 namespace muster {

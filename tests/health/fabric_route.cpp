@@ -3,9 +3,9 @@
 // `1 14 0x0000000000200000[5]-0x0000000000200004[1] …`, or `none` and why.
 #include <cstdio>
 
-#include "health/fabric/fabric_readers.h"
-#include "health/fabric/fabric_tools.h"
-#include "health/localise/node_routes.h"
+#include "health/fabric/readers.h"
+#include "health/fabric/tools.h"
+#include "health/fault_isolation/pair.h"
 
 namespace {
 

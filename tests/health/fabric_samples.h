@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "health/fabric/fabric_readers.h"
+#include "health/fabric/readers.h"
 
 namespace muster::fabric_samples {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "health/finding.h"
-#include "health/profile.h"
-#include "health/source_files.h"
+#include "health/model/finding.h"
+#include "health/model/profile.h"
+#include "health/model/source_files.h"
 
 namespace muster {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "health/profile.h"
-#include "health/source_files.h"
+#include "health/model/profile.h"
+#include "health/model/source_files.h"
 
 namespace muster {
 

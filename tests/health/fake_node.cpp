@@ -4,10 +4,10 @@
 #include <cmath>
 #include <set>
 
-#include "health/gpu/sources.h"
+#include "health/checks/gpu/sources.h"
 #include "health/kernel/pci_address.h"
+#include "health/model/source_pattern.h"
 #include "health/name_pattern.h"
-#include "health/source_pattern.h"
 #include "tests/health/fake_host.h"
 #include "tests/health/fake_infiniband.h"
 #include "tests/health/nvml_fixture.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "health/profile.h"
-#include "health/reader/node_readings.h"
+#include "health/model/profile.h"
+#include "health/read/node_readings.h"
 
 namespace muster {
 

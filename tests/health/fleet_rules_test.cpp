@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "health/catalogue.h"
+#include "health/model/check.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "health/gpu/judge.h"
-#include "health/gpu/sources.h"
+#include "health/checks/gpu/judge.h"
+#include "health/checks/gpu/sources.h"
 #include "tests/health/nvml_fixture.h"
 
 namespace muster {

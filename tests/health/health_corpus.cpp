@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "health/check_names.h"
-#include "templates/health_profile.h"
+#include "health/checks/check_names.h"
+#include "templates/profile/reader.h"
 #include "tests/health/corpus_case.h"
 #include "tests/health/corpus_noise.h"
 #include "tests/health/corpus_player.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "health/kernel/kernel_watch.h"
+#include "health/checks/kernel/kernel_watch.h"
 #include "tests/catch.h"
 
 namespace muster::kernel_watch_log {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "health/localise/localisation.h"
+#include "health/fault_isolation/search.h"
 
 namespace muster {
 

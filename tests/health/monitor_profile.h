@@ -1,7 +1,7 @@
 // The profiles of the fake nodes, as configs/health has them for such machines.
 #pragma once
 
-#include "health/profile.h"
+#include "health/model/profile.h"
 #include "tests/health/fake_node.h"
 
 namespace muster {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <random>
 
-#include "health/active/plan.h"
-#include "health/active/samples.h"
-#include "health/catalogue.h"
+#include "health/benchmark/plan.h"
+#include "health/benchmark/samples.h"
+#include "health/model/check.h"
 #include "health/profile_rules.h"
 #include "tests/catch.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "health/profile.h"
+#include "health/model/profile.h"
 
 namespace muster {
 

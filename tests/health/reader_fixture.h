@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "health/reader/node_reader.h"
+#include "health/read/node_reader.h"
 
 namespace muster {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "launcher/agent/fault_report.h"
-#include "scheduler/apply.h"
-#include "scheduler/decide.h"
+#include "launcher/agent/health/fault_report.h"
+#include "scheduler/apply/apply.h"
+#include "scheduler/decide/decide.h"
 #include "scheduler/model/result.h"
 
 namespace muster {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "health/verdict/node_verdict.h"
-#include "scheduler/model/state.h"
+#include "scheduler/state/state.h"
 
 namespace muster {
 

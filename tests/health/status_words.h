@@ -1,7 +1,7 @@
 // Short names of what a check came to, for the tables of tests.
 #pragma once
 
-#include "health/finding.h"
+#include "health/model/finding.h"
 
 namespace muster::status_words {
 

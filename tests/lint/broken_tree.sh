@@ -36,7 +36,7 @@ add='>>scheduler/verb.cpp'
 broken layering 'echo "#include \"launcher/wire/frame.h\"" '"$add"
 broken layering 'echo "#include \"launcher/controller/x.h\"" >launcher/agent/y.cpp'
 broken layering 'echo "#include \"verb.h\"" '"$add"
-broken layering 'echo "#include \"scheduler/decide.h\"" >>scheduler/model/noun.h'
+broken layering 'echo "#include \"scheduler/decide/decide.h\"" >>scheduler/model/noun.h'
 broken libraries 'echo "#include <sqlite3.h>" '"$add"
 broken libraries 'echo "#include <boost/asio/post.hpp>" '"$add"
 broken heavy_headers 'echo "#include <nlohmann/json.hpp>" >>scheduler/model/noun.h'

@@ -6,49 +6,49 @@
 #   tests/lint/rules.sh list            the names of all rules
 set -uo pipefail
 
-readonly code_folders=(scheduler policy health templates runtime launcher cli)
+readonly code_folders=(scheduler health templates runtime launcher cli)
 
 # What may include what: `folder: folders`, on several lines where one is too short. Of the folders
 # around a file the innermost one that is listed counts.
 layers() {
   cat <<'TABLE'
 scheduler/model: scheduler/model
+scheduler/restart: scheduler
 scheduler: scheduler
-policy: policy scheduler/model
 health: health scheduler/model
-templates: templates policy health scheduler/model
+templates: templates scheduler/restart health scheduler/model
 runtime/protocol: runtime/protocol
 runtime/checkpoint: runtime/checkpoint runtime/protocol runtime/memory
 runtime/export: runtime/export runtime/checkpoint runtime/protocol runtime/layer
 runtime: runtime
 launcher/os: launcher/os scheduler/model
 launcher/wire: launcher/wire scheduler/model
-launcher/stage: launcher/stage launcher/wire launcher/os scheduler/model
+launcher/staging: launcher/staging launcher/wire launcher/os scheduler/model
 launcher/transport: launcher/transport launcher/os scheduler/model
 launcher/relay: launcher/relay launcher/transport launcher/wire launcher/os scheduler/model
 launcher/provision: launcher/provision launcher/transport launcher/wire scheduler
-launcher/agent: launcher/agent launcher/wire launcher/stage scheduler/model health
+launcher/agent: launcher/agent launcher/wire launcher/staging scheduler/model health
 launcher/agent: launcher/os runtime/protocol runtime/checkpoint
 launcher/sandbox: launcher/sandbox launcher/agent launcher/transport launcher/os scheduler/model
-launcher/controller: launcher/controller launcher/wire launcher/stage launcher/transport
-launcher/controller: launcher/os launcher/provision launcher/relay scheduler policy health
+launcher/controller: launcher/controller launcher/wire launcher/staging launcher/transport
+launcher/controller: launcher/os launcher/provision launcher/relay scheduler health
 launcher/controller: runtime/protocol runtime/checkpoint
-cli: cli launcher templates scheduler policy health runtime/protocol runtime/checkpoint
+cli: cli launcher templates scheduler health runtime/protocol runtime/checkpoint
 cli: runtime/export runtime/estimate
-tests: tests cli launcher templates scheduler policy health runtime
+tests: tests cli launcher templates scheduler health runtime
 TABLE
 }
 
 # Libraries that stay in one place: `header prefix: folders`.
 libraries() {
   cat <<'TABLE'
-boost/asio: launcher/transport launcher/relay launcher/agent launcher/controller cli tests
+boost/asio: launcher cli tests
 libssh2: launcher/transport tests
 sqlite3: launcher/controller tests
-openssl: launcher/stage launcher/transport runtime/protocol
+openssl: launcher/staging launcher/transport runtime/protocol
 spdlog: launcher cli
 yaml-cpp: templates
-re2: policy
+re2: scheduler/restart
 CLI: cli runtime
 mpi.h: runtime
 dnnl: runtime tests

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "policy/pattern.h"
+#include "scheduler/restart/pattern.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,6 +1,6 @@
 #include <csignal>
 
-#include "policy/rule_book.h"
+#include "scheduler/restart/rule_book.h"
 #include "tests/catch.h"
 
 using namespace muster;

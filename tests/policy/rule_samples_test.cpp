@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "policy/built_in_rules.h"
-#include "policy/pattern.h"
-#include "policy/rule_book.h"
+#include "scheduler/restart/built_in_rules.h"
+#include "scheduler/restart/pattern.h"
+#include "scheduler/restart/rule_book.h"
 #include "tests/catch.h"
 
 using namespace muster;

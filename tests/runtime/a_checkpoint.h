@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/durable_file.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/protocol/checkpoint_layout.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/protocol/start_error.h"
 #include "runtime/train/run.h"
-#include "runtime/train/start_error.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"
 #include "tests/runtime/thread_communicator.h"

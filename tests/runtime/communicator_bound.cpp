@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/communicator/mesh.h"
+#include "runtime/communicator/mesh/mesh.h"
 #include "runtime/communicator/mpi.h"
 
 using namespace muster;

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/communicator/mesh.h"
-#include "runtime/train/start_error.h"
+#include "runtime/communicator/mesh/mesh.h"
+#include "runtime/protocol/start_error.h"
 #include "tests/catch.h"
 #include "tests/runtime/free_port.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/memory/bf16.h"
-#include "runtime/random/philox.h"
+#include "runtime/memory/philox.h"
 
 namespace muster::test {
 

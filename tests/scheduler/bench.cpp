@@ -1,7 +1,7 @@
 #include "tests/scheduler/bench.h"
 
-#include "policy/rule_book.h"
-#include "scheduler/lookup.h"
+#include "scheduler/restart/rule_book.h"
+#include "scheduler/state/lookup.h"
 #include "tests/catch.h"
 
 namespace muster::test {

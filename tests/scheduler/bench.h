@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/apply.h"
-#include "scheduler/decide.h"
+#include "scheduler/apply/apply.h"
+#include "scheduler/decide/decide.h"
 #include "scheduler/invariants.h"
-#include "scheduler/limits.h"
-#include "scheduler/lookup.h"
+#include "scheduler/model/record_subject.h"
 #include "scheduler/record_audit.h"
-#include "scheduler/record_subject.h"
+#include "scheduler/state/limits.h"
+#include "scheduler/state/lookup.h"
 #include "tests/scheduler/builders.h"
 
 namespace muster::test {

@@ -2,17 +2,13 @@
 #include <csignal>
 
 #include "scheduler/replay.h"
-#include "scheduler/sentences.h"
+#include "scheduler/state/sentences.h"
 #include "tests/scheduler/elastic_bench.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-JobBuilder two_to_four() {
-  return a_job().elastic(2, 4);
-}
 
 RestartRule a_rule(Reaction action) {
   RestartRule rule;

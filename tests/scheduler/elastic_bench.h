@@ -10,6 +10,8 @@
 
 namespace muster::test {
 
+inline JobBuilder two_to_four() { return a_job().elastic(2, 4); }
+
 class ElasticBench : public Bench {
  public:
   // Runs on the first `up` hosts; the others are down.

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "scheduler/describe.h"
-#include "scheduler/limits.h"
-#include "scheduler/node_standing.h"
+#include "scheduler/node/status.h"
 #include "scheduler/replay.h"
+#include "scheduler/state/limits.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

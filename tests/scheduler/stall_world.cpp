@@ -8,7 +8,7 @@ namespace muster::test {
 namespace {
 
 constexpr double tick_s = 0.5;
-// As launcher/agent/activity_watch.cpp: what a rank stops doing is told after ten seconds.
+// As launcher/agent/watch/activity.cpp: what a rank stops doing is told after ten seconds.
 constexpr double calm_s = 10;
 
 Milliseconds ms(double seconds) {

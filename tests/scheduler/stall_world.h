@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "scheduler/stall_watch.h"
+#include "scheduler/failure/stall_watch.h"
 
 namespace muster::test {
 

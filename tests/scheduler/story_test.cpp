@@ -2,11 +2,11 @@
 #include <csignal>
 
 #include "scheduler/describe.h"
-#include "scheduler/explain.h"
-#include "scheduler/job_state.h"
-#include "scheduler/record_subject.h"
+#include "scheduler/explain/explain.h"
+#include "scheduler/explain/summary.h"
+#include "scheduler/model/record_subject.h"
 #include "scheduler/replay.h"
-#include "scheduler/summary.h"
+#include "scheduler/state/job_state.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

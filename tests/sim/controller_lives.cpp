@@ -1,6 +1,6 @@
 // The world's part that runs the controller process: its lives, its deaths, what it connects to.
-#include "launcher/controller/store.h"
-#include "scheduler/apply.h"
+#include "launcher/controller/store/store.h"
+#include "scheduler/apply/apply.h"
 #include "scheduler/describe.h"
 #include "tests/sim/world.h"
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "scheduler/apply.h"
-#include "scheduler/decide.h"
+#include "scheduler/apply/apply.h"
+#include "scheduler/decide/decide.h"
 
 using namespace muster;
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "scheduler/record_subject.h"
+#include "scheduler/model/record_subject.h"
 
 namespace muster::sim {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "launcher/controller/journal.h"
+#include "launcher/controller/store/journal.h"
 
 namespace muster::sim {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/transport/transport.h"
+#include "launcher/transport/link/transport.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/life.h"
 

@@ -1,9 +1,9 @@
 // The world's part that asks: what is submitted, cancelled, drained and resumed, and how the
 // programs of the jobs behave.
-#include "launcher/stage/blob_store.h"
-#include "launcher/stage/trees_file.h"
-#include "scheduler/lookup.h"
-#include "scheduler/resume_request.h"
+#include "launcher/staging/blob_store.h"
+#include "launcher/staging/trees_file.h"
+#include "scheduler/restart/resume_request.h"
+#include "scheduler/state/lookup.h"
 #include "tests/sim/time_units.h"
 #include "tests/sim/world.h"
 

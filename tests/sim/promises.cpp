@@ -2,10 +2,10 @@
 
 #include <iostream>
 
-#include "scheduler/apply.h"
+#include "scheduler/apply/apply.h"
 #include "scheduler/describe.h"
 #include "scheduler/model/names.h"
-#include "scheduler/record_subject.h"
+#include "scheduler/model/record_subject.h"
 
 namespace muster::sim {
 

@@ -1,6 +1,6 @@
-#include "templates/job_file.h"
+#include "templates/parse_file.h"
 
-#include "templates/cannot_run.h"
+#include "templates/job/cannot_run.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
 

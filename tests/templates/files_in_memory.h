@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "templates/job_file.h"
+#include "templates/parse_file.h"
 
 namespace muster {
 

@@ -2,9 +2,9 @@
 
 #include <random>
 
-#include "templates/health_profile.h"
 #include "templates/nhc_arguments.h"
 #include "templates/nhc_target.h"
+#include "templates/profile/reader.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
 

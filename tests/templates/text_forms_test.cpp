@@ -1,10 +1,10 @@
 // The small languages inside values: durations, host lists, paths, near misses, expressions.
 #include "templates/duration.h"
-#include "templates/expression.h"
-#include "templates/host_list.h"
-#include "templates/path_form.h"
+#include "templates/job/expression.h"
 #include "templates/spelling.h"
-#include "templates/yaml_text.h"
+#include "templates/yaml/host_list.h"
+#include "templates/yaml/path_form.h"
+#include "templates/yaml/yaml_text.h"
 #include "tests/catch.h"
 
 namespace muster {

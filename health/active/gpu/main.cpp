@@ -1,4 +1,4 @@
-// muster-gpu-probe WORD… : one of the probes of GPUs (health/active/probe.h), or
+// muster-gpu-probe WORD… : one of the probes of GPUs (health/benchmark/command.h), or
 // muster-gpu-probe nccl-version: prints NCCL's, as 22809, and asks no GPU; nothing without NCCL.
 #include <cuda_runtime_api.h>
 
@@ -10,10 +10,10 @@
 
 #include "health/active/burn_rate.h"
 #include "health/active/gpu/gpu_probes.h"
-#include "health/active/probe.h"
 #include "health/active/probe_door.h"
-#include "health/active/probe_line.h"
-#include "health/active/probe_words.h"
+#include "health/benchmark/command.h"
+#include "health/benchmark/probe_words.h"
+#include "health/benchmark/tools/probe_line.h"
 
 namespace muster {
 namespace {

@@ -1,5 +1,5 @@
 // A management library without GPUs: the file that MUSTER_FAKE_NVML names holds the answers, in the
-// format that the reader writes (health/gpu/readings.h). Each call rereads it. Beside values:
+// format that the reader writes (health/model/gpu_readings.h). Each call rereads it. Beside values:
 //
 //   <symbol>.rc 15, gpu3.<symbol>.rc 15     the function fails with the code
 //   <key>.rc 3                              the function that gives the value fails; of a field: it

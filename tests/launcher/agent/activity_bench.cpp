@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <vector>
 
-#include "launcher/agent/activity_watch.h"
-#include "launcher/agent/rank_vitals.h"
-#include "launcher/agent/spawn.h"
+#include "launcher/agent/node/spawn.h"
+#include "launcher/agent/watch/activity.h"
+#include "launcher/agent/watch/rank_stats.h"
 
 using namespace muster;
 

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
+#include "tests/launcher/agent/test_node.h"
 #include "tests/skip.h"
 
 using namespace muster;

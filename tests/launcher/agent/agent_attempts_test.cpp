@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/stage/content_hash.h"
+#include "launcher/staging/content_hash.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
 

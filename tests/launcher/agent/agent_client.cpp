@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "launcher/agent/run_directory.h"
+#include "launcher/agent/node/run_directory.h"
 #include "launcher/wire/message_codec.h"
 #include "tests/catch.h"
 

@@ -2,7 +2,7 @@
 #include <charconv>
 #include <csignal>
 
-#include "launcher/os/raw_clock.h"
+#include "launcher/os/clocks.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
 

@@ -3,8 +3,8 @@
 #include <csignal>
 #include <fstream>
 
-#include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
+#include "tests/launcher/agent/test_node.h"
 
 using namespace muster;
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/os/raw_clock.h"
+#include "launcher/os/clocks.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
 
@@ -14,17 +14,17 @@ using std::chrono::seconds;
 namespace {
 
 // A root with one GPU and a kernel log.
-class FakeRoot {
+class SystemRoot {
  public:
-  explicit FakeRoot(const std::string& path) : path_(path) {
+  explicit SystemRoot(const std::string& path) : path_(path) {
     write("proc/driver/nvidia/gpus/0000:5d:00.0/information", "GPU 0\n");
     write("sys/bus/pci/devices/0000:5d:00.0/vendor", "0x10de\n");
     write("sys/bus/pci/devices/0000:5d:00.0/class", "0x030200\n");
     write("dev/kmsg", "");
     ::setenv("MUSTER_SYSROOT", path_.c_str(), 1);
   }
-  ~FakeRoot() { ::unsetenv("MUSTER_SYSROOT"); }
-  FakeRoot(const FakeRoot&) = delete;
+  ~SystemRoot() { ::unsetenv("MUSTER_SYSROOT"); }
+  SystemRoot(const SystemRoot&) = delete;
 
   void write(const std::string& name, const std::string& text) const {
     const std::filesystem::path file = std::filesystem::path(path_) / name;
@@ -78,7 +78,7 @@ bool names(const CheckDone& done, const std::string& check) {
 
 TEST_CASE("a GPU that falls off the bus is told within two seconds, and fails the next gate") {
   TestNode node;
-  FakeRoot root(node.home() + "/root");
+  SystemRoot root(node.home() + "/root");
   REQUIRE(node.serve() == 0);
   AgentClient client = node.connect();
   greet(client, node);
@@ -133,7 +133,7 @@ TEST_CASE("a GPU that falls off the bus is told within two seconds, and fails th
 
 TEST_CASE("an error of memory that was not contained puts what was computed in doubt") {
   TestNode node;
-  FakeRoot root(node.home() + "/root");
+  SystemRoot root(node.home() + "/root");
   REQUIRE(node.serve() == 0);
   AgentClient client = node.connect();
   greet(client, node);
@@ -146,7 +146,7 @@ TEST_CASE("an error of memory that was not contained puts what was computed in d
 
 TEST_CASE("what our own kill leaves in the log says nothing against the node") {
   TestNode node;
-  FakeRoot root(node.home() + "/root");
+  SystemRoot root(node.home() + "/root");
   REQUIRE(node.serve() == 0);
   AgentClient client = node.connect();
   greet(client, node);
@@ -170,7 +170,7 @@ TEST_CASE("what our own kill leaves in the log says nothing against the node") {
 TEST_CASE(
     "a file that does not answer takes neither the gate's time nor the other checks with it") {
   TestNode node;
-  FakeRoot root(node.home() + "/root");
+  SystemRoot root(node.home() + "/root");
   const std::string stuck = node.home() + "/root/sys/bus/pci/devices/0000:5d:00.0/config";
   REQUIRE(::system(("mkfifo " + stuck).c_str()) == 0);
   REQUIRE(node.serve() == 0);

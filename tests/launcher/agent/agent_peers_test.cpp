@@ -7,8 +7,8 @@
 
 #include "launcher/wire/message_codec.h"
 #include "tests/catch.h"
-#include "tests/skip.h"
 #include "tests/launcher/agent/fake_host.h"
+#include "tests/skip.h"
 
 using namespace muster;
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "health/active/probe.h"
-#include "health/reader/node_reader.h"
-#include "launcher/agent/agent_main.h"
+#include "health/benchmark/command.h"
+#include "health/read/node_reader.h"
+#include "launcher/agent/node/agent_main.h"
 
 namespace {
 

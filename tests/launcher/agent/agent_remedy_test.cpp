@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/os/raw_clock.h"
+#include "launcher/os/clocks.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/healthy_node.h"
 #include "tests/launcher/agent/test_node.h"

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/launcher/agent/test_node.h"
 #include "tests/catch.h"
+#include "tests/launcher/agent/test_node.h"
 
 using namespace muster;
 

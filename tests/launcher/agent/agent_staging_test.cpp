@@ -1,9 +1,9 @@
 // Trees and blobs from a controller to a node's directories.
 #include <filesystem>
 
-#include "launcher/stage/blob_store.h"
-#include "tests/launcher/agent/test_node.h"
+#include "launcher/staging/blob_store.h"
 #include "tests/catch.h"
+#include "tests/launcher/agent/test_node.h"
 
 using namespace muster;
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "launcher/agent/process_scan.h"
+#include "launcher/agent/node/process_scan.h"
 #include "runtime/protocol/lease.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "launcher/agent/child_tasks.h"
+#include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/staging.h"
-#include "launcher/stage/content_hash.h"
+#include "launcher/staging/content_hash.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/heard_line.h"
 

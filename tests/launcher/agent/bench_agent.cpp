@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "launcher/agent/process_scan.h"
+#include "launcher/agent/node/process_scan.h"
 #include "tests/catch.h"
 
 namespace muster {

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "launcher/agent/agent.h"
-#include "launcher/agent/attempt_files.h"
-#include "launcher/agent/attempt_layout.h"
+#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/attempt/files.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/agent/rank_environment.h"
+#include "launcher/agent/attempt/rank_environment.h"
 #include "tests/catch.h"
 
 using namespace muster;

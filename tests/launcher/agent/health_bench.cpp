@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/agent/health_codec.h"
-#include "launcher/os/whole_file.h"
+#include "launcher/agent/health/health_codec.h"
+#include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/bench_agent.h"
 #include "tests/launcher/agent/bench_figures.h"

@@ -7,8 +7,8 @@
 
 #include "health/monitor/check_run.h"
 #include "health/monitor/node_monitor.h"
-#include "health/reader/node_reader.h"
-#include "launcher/os/raw_clock.h"
+#include "health/read/node_reader.h"
+#include "launcher/os/clocks.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/bench_figures.h"
 #include "tests/launcher/agent/healthy_node.h"

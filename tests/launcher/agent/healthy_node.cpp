@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "launcher/os/clocks.h"
 #include "launcher/os/fd.h"
-#include "launcher/os/raw_clock.h"
 #include "tests/catch.h"
 #include "tests/health/monitor_profile.h"
 #include "tests/health/nvml_fixture.h"

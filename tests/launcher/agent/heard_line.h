@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
-#include "launcher/agent/controller_line.h"
-#include "launcher/agent/peer_connection.h"
+#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/peer.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
 

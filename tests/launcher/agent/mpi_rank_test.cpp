@@ -10,10 +10,10 @@
 #include <sstream>
 #include <thread>
 
-#include "health/host_facts.h"
-#include "launcher/agent/agent_main.h"
-#include "launcher/agent/exit_log.h"
-#include "launcher/agent/mpi_launch.h"
+#include "health/checks/host/facts.h"
+#include "launcher/agent/attempt/exit_log.h"
+#include "launcher/agent/attempt/mpi_launch.h"
+#include "launcher/agent/node/agent_main.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/wait_status.h"
 #include "tests/catch.h"

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <thread>
 
-#include "launcher/agent/process_scan.h"
+#include "launcher/agent/node/process_scan.h"
 #include "tests/catch.h"
 
 namespace muster {

@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
+#include "launcher/agent/node/run_directory.h"
 #include "tests/launcher/agent/agent_client.h"
-#include "launcher/agent/run_directory.h"
 
 namespace muster {
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "launcher/controller/agent_inbox.h"
-#include "launcher/controller/asio_timers.h"
-#include "launcher/controller/over_attempt.h"
-#include "launcher/controller/store.h"
-#include "launcher/controller/work_sender.h"
-#include "launcher/os/raw_clock.h"
-#include "scheduler/apply.h"
+#include "launcher/controller/agents/inbox.h"
+#include "launcher/controller/agents/work_sender.h"
+#include "launcher/controller/store/over_attempt.h"
+#include "launcher/controller/store/store.h"
+#include "launcher/os/asio_timers.h"
+#include "launcher/os/clocks.h"
+#include "scheduler/apply/apply.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/fake_transport.h"
 #include "tests/launcher/controller/scratch.h"

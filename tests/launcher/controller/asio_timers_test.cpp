@@ -1,4 +1,4 @@
-#include "launcher/controller/asio_timers.h"
+#include "launcher/os/asio_timers.h"
 #include "tests/catch.h"
 
 using namespace muster;

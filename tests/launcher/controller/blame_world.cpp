@@ -6,8 +6,8 @@
 #include <limits>
 #include <random>
 
-#include "launcher/controller/clock_offset.h"
-#include "scheduler/first_failure.h"
+#include "launcher/controller/agents/clock_offset.h"
+#include "scheduler/failure/first_failure.h"
 #include "scheduler/model/result.h"
 
 namespace muster::test {

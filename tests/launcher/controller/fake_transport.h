@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/transport/transport.h"
+#include "launcher/transport/link/transport.h"
 #include "launcher/wire/message_codec.h"
 #include "tests/catch.h"
 

@@ -3,7 +3,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <thread>
 
-#include "launcher/controller/requests.h"
+#include "launcher/controller/clients/requests.h"
 #include "tests/launcher/controller/agents.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "launcher/controller/request_server.h"
+#include "launcher/controller/clients/server.h"
 #include "launcher/wire/message_codec.h"
 #include "tests/catch.h"
 

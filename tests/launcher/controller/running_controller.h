@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "launcher/controller/asio_timers.h"
 #include "launcher/controller/controller.h"
-#include "launcher/controller/store.h"
+#include "launcher/controller/store/store.h"
+#include "launcher/os/asio_timers.h"
 #include "tests/launcher/controller/agents.h"
 
 namespace muster {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "launcher/os/lock_file.h"
-#include "launcher/os/whole_file.h"
+#include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/os/whole_file.h"
+#include "launcher/os/read_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

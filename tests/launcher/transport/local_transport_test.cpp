@@ -1,10 +1,10 @@
-#include "launcher/transport/local_transport.h"
+#include "launcher/transport/local.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "launcher/transport/connect_profile.h"
+#include "launcher/transport/link/connect_profile.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
 

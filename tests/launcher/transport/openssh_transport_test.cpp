@@ -3,7 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <iostream>
 
-#include "launcher/transport/connect_profile.h"
+#include "launcher/transport/link/connect_profile.h"
 #include "launcher/transport/transport_selector.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <optional>
 
-#include "launcher/os/whole_file.h"
-#include "launcher/transport/ssh_transport.h"
+#include "launcher/os/read_file.h"
+#include "launcher/transport/ssh/transport.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "scheduler/lookup.h"
+#include "scheduler/state/lookup.h"
 #include "tests/scheduler/builders.h"
 
 namespace muster::test {

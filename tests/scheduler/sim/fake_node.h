@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/decide.h"
+#include "scheduler/decide/decide.h"
 
 namespace muster::test {
 

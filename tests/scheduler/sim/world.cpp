@@ -1,8 +1,8 @@
 #include "tests/scheduler/sim/world.h"
 
 #include "scheduler/describe.h"
-#include "scheduler/lookup.h"
 #include "scheduler/replay.h"
+#include "scheduler/state/lookup.h"
 #include "tests/scheduler/builders.h"
 
 namespace muster::test {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/apply.h"
+#include "scheduler/apply/apply.h"
 #include "scheduler/invariants.h"
 #include "scheduler/record_audit.h"
 #include "tests/scheduler/sim/fake_node.h"

@@ -1,0 +1,130 @@
+#include "cli/checkpoint/subject.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "cli/job/find.h"
+#include "runtime/checkpoint/choose.h"
+#include "runtime/checkpoint/normal_path.h"
+#include "runtime/protocol/checkpoint_layout.h"
+#include "scheduler/explain/summary.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// `ckpt@40`: the part before it, and the step.
+struct TypedSubject {
+  std::string base;
+  std::optional<std::uint64_t> step;
+};
+
+bool is_directory(const std::string& path) {
+  std::error_code code;
+  return fs::is_directory(path, code);
+}
+
+TypedSubject split(const std::string& typed) {
+  const std::size_t at = typed.rfind('@');
+  if (at == std::string::npos || is_directory(typed)) return {typed, std::nullopt};
+  std::uint64_t step = 0;
+  const char* end = typed.data() + typed.size();
+  const auto parsed = std::from_chars(typed.data() + at + 1, end, step);
+  if (parsed.ec != std::errc() || parsed.ptr != end) return {typed, std::nullopt};
+  return {typed.substr(0, at), step};
+}
+
+// A step that a person went back to is known before its directory is.
+std::string last_directory(const JobSummary& job) {
+  if (job.checkpoint && !job.checkpoint->directory.empty()) return job.checkpoint->directory;
+  for (auto attempt = job.attempts.rbegin(); attempt != job.attempts.rend(); ++attempt) {
+    const auto& newest = attempt->newest_checkpoint;
+    if (newest && !newest->directory.empty()) return newest->directory;
+  }
+  return "";
+}
+
+Result<std::string> root_of_job(const Home& home, const std::string& typed) {
+  const auto found = open_job(home, typed);
+  if (!found) return found.error();
+  const auto history = history_of(*found);
+  if (!history) return history.error();
+  const JobSummary summary = summarize(history->records);
+  const std::string job = "job " + found->row.name;
+  const std::string newest = last_directory(summary);
+  if (newest.empty()) return Error{job + " has sealed no checkpoint yet"};
+  const std::string root = fs::path(newest).parent_path().string();
+  if (is_directory(root)) return root;
+  std::string nodes;
+  if (!summary.attempts.empty()) {
+    for (const NodeId& node : summary.attempts.back().nodes) {
+      nodes += (nodes.empty() ? "" : ", ") + node.value;
+    }
+  }
+  return Error{"the checkpoints of " + job + " are in " + root + " on its nodes (" + nodes +
+               "), not on this machine: type the command there, with that directory"};
+}
+
+// The one of that step which a resume would take; else any, the highest generation first.
+Result<std::string> name_of_step(const std::string& root, std::uint64_t step) {
+  const CheckpointSearch search = search_checkpoints(root);
+  if (!search.trouble.empty()) return Error{search.trouble};
+  for (const FoundCheckpoint& found : search.usable) {
+    if (found.step == step) return found.directory;
+  }
+  std::optional<CheckpointName> highest;
+  for (const RejectedCheckpoint& rejected : search.rejected) {
+    const auto name = parse_checkpoint_directory_name(rejected.directory);
+    if (name && name->step == step) highest = std::max(highest.value_or(*name), *name);
+  }
+  if (highest) return checkpoint_directory_name(*highest);
+  return Error{root + " holds no checkpoint of step " + std::to_string(step)};
+}
+
+Result<CheckpointSubject> subject_of_path(const TypedSubject& typed) {
+  const std::string path = normal_path(typed.base);
+  if (!is_directory(path)) return Error{path + ": no such directory"};
+  const std::string name = fs::path(path).filename().string();
+  if (!parse_checkpoint_directory_name(name)) return CheckpointSubject{path, std::nullopt};
+  if (typed.step) {
+    return Error{path + " is one checkpoint already: leave @" + std::to_string(*typed.step) +
+                 " away"};
+  }
+  return CheckpointSubject{fs::path(path).parent_path().string(), name};
+}
+
+}  // namespace
+
+Result<CheckpointSubject> checkpoint_subject(const Home& home, const std::string& typed) {
+  const TypedSubject parts = split(typed);
+  const bool is_path = parts.base.find('/') != std::string::npos || is_directory(parts.base);
+  if (is_path) {
+    auto subject = subject_of_path(parts);
+    if (!subject || !parts.step) return subject;
+    const auto name = name_of_step(subject->root, *parts.step);
+    return name ? Result(CheckpointSubject{subject->root, *name}) : name.error();
+  }
+  const auto root = root_of_job(home, parts.base);
+  if (!root) return root.error();
+  if (!parts.step) return CheckpointSubject{*root, std::nullopt};
+  const auto name = name_of_step(*root, *parts.step);
+  return name ? Result(CheckpointSubject{*root, *name}) : name.error();
+}
+
+Result<CheckpointSubject> single_checkpoint(const Home& home, const std::string& typed) {
+  auto subject = checkpoint_subject(home, typed);
+  if (!subject || subject->name) return subject;
+  const CheckpointSearch search = search_checkpoints(subject->root);
+  if (!search.trouble.empty()) return Error{search.trouble};
+  if (const FoundCheckpoint* newest = search.newest()) {
+    return CheckpointSubject{subject->root, newest->directory};
+  }
+  return Error{subject->root + " holds no usable checkpoint" +
+               (search.rejected.empty() ? "" : "; `muster checkpoint list` says why")};
+}
+
+}  // namespace muster

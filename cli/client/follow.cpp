@@ -1,0 +1,207 @@
+#include "cli/client/follow.h"
+
+#include <unistd.h>
+
+#include "cli/client/follow_display.h"
+#include "cli/client/interrupt.h"
+#include "cli/client/log_tail.h"
+#include "cli/client/start.h"
+#include "cli/job/find.h"
+#include "cli/time_text.h"
+#include "scheduler/explain/summary.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+// How long a look at the logs may be put off: short while there is output, longer when idle.
+constexpr Milliseconds busy_pause{15};
+constexpr Milliseconds idle_pause{100};
+// A controller that dies again and again is not started for ever.
+constexpr int follow_reconnect_limit = 5;
+constexpr std::int64_t mpirun_lines_shown = 20;
+
+// What mpirun says about being stopped explains nothing.
+bool muster_stopped_it(const Ended& ended) {
+  const auto code = static_cast<ExitCode>(ended.exit_code);
+  return code == ExitCode::canceled || code == ExitCode::preempted_saved ||
+         code == ExitCode::preempted_unsaved || code == ExitCode::time_limit;
+}
+
+// A rank that failed by itself explains more than mpirun, which ends, and may crash, because of it.
+bool is_failed_rank_known(const Home& home, const JobId& job) {
+  const auto found = open_job(home, job.value);
+  const auto records = found ? found->store->records_of(job) : found.error();
+  if (!records) return false;
+  const JobSummary summary = summarize(*records);
+  const auto& attempts = summary.attempts;
+  return !attempts.empty() && attempts.back().cause && attempts.back().cause->first_rank;
+}
+
+class Following {
+ public:
+  Following(const Home& home, const FollowRequest& request, const CommonOptions& common)
+      : home_(home),
+        request_(request),
+        common_(common),
+        logs_(home.job(request.job), request.logs),
+        display_(common, request.ranks_to, request.several_ranks) {}
+
+  Followed run();
+
+ private:
+  bool connect();
+  bool read_logs();
+  // False: the connection is over.
+  bool take_messages(Milliseconds pause);
+  void take(const FromController& message);
+  void interrupted();
+  void cancel();
+  Followed detached();
+  Followed finished();
+
+  const Home& home_;
+  const FollowRequest& request_;
+  const CommonOptions& common_;
+  LogFollower logs_;
+  FollowDisplay display_;
+  InterruptWatch watch_;
+  std::optional<ControllerClient> client_;
+  std::optional<Ended> ended_;
+  std::optional<Refused> refused_;
+  std::string last_sentence_;
+  std::string why_unconnected_ = "its controller ends again and again";  // told when it lasts
+  bool detach_ = false;
+  int failures_ = 0;
+};
+
+bool Following::connect() {
+  auto client = ensure_controller(home_, common_);
+  if (!client) {
+    why_unconnected_ = client.error().message;
+    return false;
+  }
+  client_.emplace(std::move(*client));
+  return static_cast<bool>(client_->send(Watch{request_.job}));
+}
+
+bool Following::read_logs() {
+  return logs_.poll(
+      [this](AttemptId, RankId rank, std::string_view bytes) { display_.output(rank, bytes); });
+}
+
+void Following::take(const FromController& message) {
+  failures_ = 0;
+  if (const auto* event = std::get_if<JobEvent>(&message)) {
+    if (!request_.shows_events) return;
+    JobEvent shown = *event;
+    // After a reconnection the controller says again where the job stands.
+    if (shown.sentence == last_sentence_) shown.sentence.clear();
+    if (!shown.sentence.empty()) last_sentence_ = shown.sentence;
+    if (!shown.sentence.empty()) read_logs();  // what was printed before it comes before it
+    display_.event(shown, wall_clock_now());
+  } else if (const auto* ended = std::get_if<Ended>(&message)) {
+    ended_ = *ended;
+    // A job that ended before it was watched has told nobody why.
+    if (request_.shows_events && last_sentence_.find(ended->reason) == std::string::npos) {
+      display_.sentence("ended: " + ended->state + ", exit code " +
+                        std::to_string(ended->exit_code) + ": " + ended->reason);
+    }
+  } else if (const auto* refused = std::get_if<Refused>(&message)) {
+    refused_ = *refused;
+  }
+}
+
+bool Following::take_messages(Milliseconds pause) {
+  auto message = client_->receive(pause);
+  while (message && *message) {
+    take((*message)->message);
+    if (ended_ || refused_) return true;
+    message = client_->receive(Milliseconds{0});
+  }
+  return static_cast<bool>(message);
+}
+
+void Following::cancel() {
+  const auto answer = ask_controller(home_, Cancel{request_.job, std::nullopt}, common_);
+  if (!answer) {
+    complain("cannot cancel: " + answer.error().message, common_);
+  } else if (const auto* no = std::get_if<Refused>(&*answer)) {
+    complain(no->message, common_);
+  } else {
+    display_.sentence("cancelling; waiting until every rank is proven gone");
+  }
+}
+
+void Following::interrupted() {
+  const bool person = ::isatty(STDIN_FILENO) == 1 && is_terminal(Stream::err);
+  if (!request_.may_cancel || !person || watch_.is_terminated()) {
+    detach_ = true;
+    return;
+  }
+  switch (ask_what_was_meant(watch_)) {
+    case InterruptChoice::go_on:
+      break;
+    case InterruptChoice::detach:
+      detach_ = true;
+      break;
+    case InterruptChoice::cancel:
+      cancel();
+      break;
+  }
+}
+
+Followed Following::detached() {
+  display_.finish();
+  const std::string come_back = "job " + request_.job.value +
+                                " continues; come back with: muster logs -f " + request_.job.value;
+  notice(request_.on_detach.empty() ? come_back : request_.on_detach, common_);
+  return {std::nullopt, interrupted_exit_code};
+}
+
+Followed Following::finished() {
+  read_logs();
+  display_.finish();
+  if (ended_->exit_code != 0 && !muster_stopped_it(*ended_) && logs_.attempt() &&
+      !is_failed_rank_known(home_, request_.job)) {
+    const auto mpirun = home_.attempt(request_.job, *logs_.attempt()) / "mpirun.log";
+    const std::string lines = last_lines_of_file(mpirun, mpirun_lines_shown);
+    if (!lines.empty()) complain("mpirun said:\n" + lines, common_);
+  }
+  return {ended_, ended_->exit_code};
+}
+
+Followed Following::run() {
+  constexpr int internal = static_cast<int>(ExitCode::internal);
+  bool connected = connect();
+  bool busy = true;
+  while (true) {
+    if (watch_.take()) interrupted();
+    if (detach_) return detached();
+    if (!connected) {
+      if (++failures_ > follow_reconnect_limit) break;
+      connected = connect();
+      continue;
+    }
+    connected = take_messages(busy ? busy_pause : idle_pause);
+    if (ended_) return finished();
+    if (refused_) break;
+    busy = read_logs();
+    display_.draw(wall_clock_now());
+  }
+  display_.finish();
+  if (refused_)
+    complain(refused_->message, common_);
+  else
+    complain("lost sight of job " + request_.job.value + ": " + why_unconnected_, common_);
+  return {std::nullopt, refused_ ? refused_->exit_code : internal};
+}
+
+}  // namespace
+
+Followed follow_job(const Home& home, const FollowRequest& request, const CommonOptions& common) {
+  return Following(home, request, common).run();
+}
+
+}  // namespace muster

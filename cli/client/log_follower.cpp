@@ -1,0 +1,126 @@
+#include "cli/client/log_follower.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "cli/client/log_tail.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t follow_block_bytes = 256 * 1024;
+
+// The number in `<prefix><number><suffix>`; nothing for any other name.
+std::optional<std::int64_t> number_in(std::string_view name, std::string_view prefix,
+                                      std::string_view suffix) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
+  if (name.size() <= prefix.size() + suffix.size()) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  name.remove_suffix(suffix.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+template <class Visit>
+void each_number(const std::filesystem::path& directory, std::string_view prefix,
+                 std::string_view suffix, Visit visit) {
+  std::error_code failure;
+  std::filesystem::directory_iterator entries(directory, failure);
+  for (; !failure && entries != std::filesystem::directory_iterator(); entries.increment(failure)) {
+    const std::string name = entries->path().filename().string();
+    if (const auto number = number_in(name, prefix, suffix)) visit(*number);
+  }
+}
+
+}  // namespace
+
+std::set<AttemptId> attempts_on_disk(const std::filesystem::path& job_directory) {
+  std::set<AttemptId> attempts;
+  each_number(job_directory, "attempt-", "",
+              [&](std::int64_t n) { attempts.insert(AttemptId{n}); });
+  return attempts;
+}
+
+LogFollower::LogFollower(std::filesystem::path job_directory, LogSelection selection)
+    : job_directory_(std::move(job_directory)), selection_(std::move(selection)) {}
+
+std::filesystem::path LogFollower::directory_of(AttemptId attempt) const {
+  return job_directory_ / ("attempt-" + std::to_string(attempt.value));
+}
+
+std::filesystem::path LogFollower::file_of(RankId rank) const {
+  return directory_of(*attempt_) / ("rank-" + std::to_string(rank.value) + ".log");
+}
+
+std::optional<AttemptId> LogFollower::next_attempt() const {
+  for (const AttemptId attempt : attempts_on_disk(job_directory_)) {
+    if (selection_.attempt && attempt != *selection_.attempt) continue;
+    if (selection_.first_attempt && attempt < *selection_.first_attempt) continue;
+    if (!attempt_ || attempt > *attempt_) return attempt;
+  }
+  return std::nullopt;
+}
+
+void LogFollower::find_files() {
+  each_number(directory_of(*attempt_), "rank-", ".log", [&](std::int64_t number) {
+    const RankId rank{number};
+    if (selection_.ranks && !selection_.ranks->contains(rank)) return;
+    const auto [place, added] = files_.try_emplace(rank, 0);
+    if (added && first_look_ && selection_.tail_lines) {
+      place->second = offset_of_last_lines(file_of(rank), *selection_.tail_lines);
+    }
+  });
+}
+
+bool LogFollower::poll(const Sink& sink) {
+  bool any = false;
+  if (!attempt_) attempt_ = next_attempt();
+  while (attempt_) {
+    // Looked for before reading: once the next attempt exists, nothing is added to this one.
+    const auto next = next_attempt();
+    any |= read_attempt(sink);
+    first_look_ = false;
+    if (!next) break;
+    attempt_ = next;
+    files_.clear();
+  }
+  return any;
+}
+
+bool LogFollower::read_attempt(const Sink& sink) {
+  find_files();
+  bool any = false;
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [rank, offset] : files_) more |= read_block(rank, sink);
+    any |= more;
+  }
+  return any;
+}
+
+bool LogFollower::read_block(RankId rank, const Sink& sink) {
+  const std::filesystem::path path = file_of(rank);
+  std::int64_t& offset = files_.at(rank);
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0 || facts.st_size <= offset) return false;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  block_.resize(follow_block_bytes);
+  const ssize_t got = ::pread(fd, block_.data(), block_.size(), offset);
+  ::close(fd);
+  if (got <= 0) return false;
+  offset += got;
+  sink(*attempt_, rank, std::string_view(block_).substr(0, static_cast<std::size_t>(got)));
+  return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,214 @@
+#include "cli/client/start.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "cli/client/build_id.h"
+#include "cli/client/log_tail.h"
+#include "cli/terminal/terminal.h"
+#include "launcher/controller/store/own_home.h"
+#include "launcher/controller/supervisor.h"
+#include "launcher/os/lock_file.h"
+#include "launcher/os/own_program.h"
+
+namespace muster {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// A cold start opens the store and listens; on a loaded machine that has taken two seconds.
+constexpr auto start_limit = 10s;
+// One is turned away by the lock of a controller that is about to end, or dies; more is no
+// accident.
+constexpr int start_attempts = 5;
+// A controller busy with a thousand nodes answers within a loop turn; more means it is stuck.
+constexpr Milliseconds answer_limit{30000};
+
+std::string reason(int error) {
+  return std::strerror(error);
+}
+
+// The child: a session of its own, no terminal, output to the log.
+[[noreturn]] void become_controller(const std::string& program, const Home& home) {
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDWR);
+  const int log = ::open(home.log().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (null < 0) ::_exit(1);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(log < 0 ? null : log, STDOUT_FILENO);
+  if (log >= 0) ::dup2(log, STDERR_FILENO);  // else the controller says itself what is wrong
+  ::close_range(3, ~0u, 0);
+  if (::chdir("/") != 0) ::_exit(1);
+  ::setenv("MUSTER_HOME", home.root.c_str(), 1);
+  ::execl(program.c_str(), "muster", "controller", "--detached", nullptr);
+  ::_exit(1);
+}
+
+Error ended_while_starting(const std::string& how, const Home& home) {
+  const std::string message = "the controller " + how + " while starting; " + home.log().string();
+  const std::string tail = last_lines_of_file(home.log(), 5);
+  return Error{message + (tail.empty() ? " says nothing" : " ends with:\n" + tail)};
+}
+
+// One attempt at having a controller: our child until it detaches, then whoever supervises one.
+class Starting {
+ public:
+  explicit Starting(const Home& home) : home_(home) {}
+
+  // Called until a controller answers; the Error ends it.
+  Status look() {
+    if (child_ > 0) {
+      int status = 0;
+      if (::waitpid(child_, &status, WNOHANG) != child_) return Done{};
+      child_ = 0;
+      if (WIFSIGNALED(status)) {
+        return ended_while_starting("was killed by signal " + std::to_string(WTERMSIG(status)),
+                                    home_);
+      }
+      if (WEXITSTATUS(status) != 0) {
+        return ended_while_starting("ended with " + std::to_string(WEXITSTATUS(status)), home_);
+      }
+    }
+    return is_locked(supervisor_lock(home_)) ? Status(Done{}) : spawn();
+  }
+  bool has_child() const { return child_ > 0; }
+
+ private:
+  Status spawn() {
+    if (starts_ == start_attempts) return ended_while_starting("ended again and again", home_);
+    ++starts_;
+    const std::string program = own_program();
+    child_ = ::fork();
+    if (child_ < 0) return Error{"cannot start the controller: " + reason(errno)};
+    if (child_ == 0) become_controller(program, home_);
+    return Done{};
+  }
+
+  const Home& home_;
+  pid_t child_ = 0;
+  int starts_ = 0;
+};
+
+Result<ControllerClient> start_controller(const Home& home) {
+  Starting starting(home);
+  const auto deadline = Clock::now() + start_limit;
+  auto pause = 1ms;
+  while (Clock::now() < deadline) {
+    const auto alive = starting.look();
+    if (!alive) return alive.error();
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause + 1ms, 20ms);
+    auto client = ControllerClient::connect(home);
+    if (!client) return client.error();
+    if (*client) return std::move(**client);
+  }
+  return Error{"the controller did not answer on " + home.socket().string() + " within " +
+               std::to_string(start_limit.count()) + " s; " + home.log().string() +
+               " ends with:\n" + last_lines_of_file(home.log(), 2)};
+}
+
+// Its supervisor was killed, or it was started without one. The new one waits for its end. Where
+// none can be started the controller serves all the same, and the next command tries again.
+void supervise(const Home& home) {
+  if (is_locked(supervisor_lock(home))) return;
+  Starting starting(home);
+  const auto deadline = Clock::now() + start_limit;
+  while (starting.look() && starting.has_child() && Clock::now() < deadline) {
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+// Waits until the old controller has let go of its socket.
+Status replace_controller(const Home& home) {
+  auto client = ControllerClient::connect(home);
+  if (!client) return client.error();
+  if (!*client) return Done{};
+  // The answer, if any, does not matter: the end of the connection does.
+  if (auto sent = (*client)->send(Shutdown{.retire_agents = true}); !sent) return Done{};
+  const auto deadline = Clock::now() + start_limit;
+  while (Clock::now() < deadline) {
+    auto gone = ControllerClient::connect(home);
+    if (!gone) return gone.error();
+    if (!*gone) return Done{};
+    std::this_thread::sleep_for(5ms);
+  }
+  return Error{"the running controller (another build of muster) did not stop; see " +
+               home.log().string()};
+}
+
+Result<VersionAnswer> version_of(ControllerClient& client) {
+  auto answer = ask(client, AskVersion{}, answer_limit);
+  if (!answer) return answer.error();
+  if (auto* version = std::get_if<VersionAnswer>(&*answer)) return *version;
+  return Error{"the controller answered something else than its version; it may be too old"};
+}
+
+Result<ControllerClient> connect_or_start(const Home& home) {
+  if (auto ours = own_home(home); !ours) return ours.error();
+  auto client = ControllerClient::connect(home);
+  if (!client) return client.error();
+  if (!*client) return start_controller(home);
+  supervise(home);
+  return std::move(**client);
+}
+
+// A controller that ends for idleness just then closes the connection: the next one is asked.
+Result<VersionAnswer> version_of_running(const Home& home) {
+  Result<VersionAnswer> version = Error{};
+  for (int tries = 0; tries < 2 && !version; ++tries) {
+    auto client = connect_or_start(home);
+    if (!client) return client.error();
+    version = version_of(*client);
+  }
+  return version;
+}
+
+}  // namespace
+
+Status prepare_home(const Home& home) {
+  if (auto ours = own_home(home); !ours) return ours;
+  const std::filesystem::path probe = home.root / (".write-test-" + std::to_string(::getpid()));
+  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const bool written = fd >= 0 && ::write(fd, "muster\n", 7) == 7;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  ::unlink(probe.c_str());
+  if (written) return Done{};
+  return Error{"cannot write to the state directory " + home.root.string() + ": " + reason(error) +
+               "; free space or set MUSTER_HOME to a directory that can be written"};
+}
+
+Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions& common) {
+  const auto version = version_of_running(home);
+  if (!version) return version.error();
+  if (version->build_id != own_build_id()) {
+    if (version->live_jobs > 0) {
+      notice(
+          "the running controller is another build of muster; it is kept because it looks after " +
+              std::to_string(version->live_jobs) + " job(s)",
+          common);
+    } else {
+      const auto replaced = replace_controller(home);
+      if (!replaced) return replaced.error();
+    }
+  }
+  return connect_or_start(home);  // one request per connection
+}
+
+Result<FromController> ask_controller(const Home& home, const ToController& question,
+                                      const CommonOptions& common) {
+  auto client = ensure_controller(home, common);
+  if (!client) return client.error();
+  return ask(*client, question, answer_limit);
+}
+
+}  // namespace muster

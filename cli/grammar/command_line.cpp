@@ -1,0 +1,438 @@
+#include "cli/grammar/command_line.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <charconv>
+#include <map>
+#include <utility>
+
+#include "cli/query/query.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/exit_status.h"
+#include "scheduler/model/exit_code.h"
+#include "templates/duration.h"
+#include "templates/spelling.h"
+#include "templates/yaml/set_option.h"
+
+namespace muster {
+
+namespace {
+
+const std::map<std::string, OutputFormat> output_words{{"table", OutputFormat::table},
+                                                       {"json", OutputFormat::json},
+                                                       {"yaml", OutputFormat::yaml},
+                                                       {"tsv", OutputFormat::tsv},
+                                                       {"none", OutputFormat::none}};
+const std::map<std::string, OutputFormat> monitor_output_words{
+    {"table", OutputFormat::table},   {"json", OutputFormat::json},
+    {"yaml", OutputFormat::yaml},     {"tsv", OutputFormat::tsv},
+    {"none", OutputFormat::none},     {"jsonl", OutputFormat::jsonl},
+    {"nagios", OutputFormat::nagios}, {"prometheus", OutputFormat::prometheus}};
+const std::map<std::string, ColorChoice> color_words{{"auto", ColorChoice::automatic},
+                                                     {"always", ColorChoice::always},
+                                                     {"never", ColorChoice::never}};
+
+template <class Enum>
+void add_words(CLI::App& app, OfferedByOption& offered, const std::string& names, Enum& value,
+               const std::map<std::string, Enum>& words, const std::string& help) {
+  std::string list;
+  Offered known;
+  for (const auto& [name, unused] : words) {
+    list += (list.empty() ? "" : ", ") + name;
+    known.words.push_back(name);
+  }
+  const auto set = [&value, &words, list, names](const std::string& text) {
+    const auto found = words.find(folded(text));
+    if (found == words.end()) {
+      throw CLI::ValidationError(names + ": '" + text + "' is none of: " + list);
+    }
+    value = found->second;
+  };
+  const CLI::Option* option =
+      app.add_option_function<std::string>(names, set, help + ": " + list)
+          ->type_name("WORD")
+          ->group("Shared options");
+  offered[option] = std::move(known);
+}
+
+// Told before anything is done, not after the job.
+std::string query_problem(const std::string& text) {
+  const auto query = parse_query(text);
+  return query ? "" : quoted_text(text) + ": " + query.error().message;
+}
+
+// The one table of exit codes, as the end of the help text.
+std::string footer() {
+  std::string text =
+      "Exit codes:\n"
+      "  2    wrong usage (1: no such job)\n"
+      "  1-89, 100-127  the first failed rank's own code; 128+n: killed by signal n\n";
+  for (const ExitCode code :
+       {ExitCode::done, ExitCode::invalid_job, ExitCode::no_nodes, ExitCode::launch,
+        ExitCode::gave_up, ExitCode::health_gate, ExitCode::hang, ExitCode::preempted_saved,
+        ExitCode::preempted_unsaved, ExitCode::time_limit, ExitCode::internal,
+        ExitCode::canceled}) {
+    const std::string number = std::to_string(static_cast<int>(code));
+    text += "  " + number + std::string(5 - number.size(), ' ') + exit_code_meaning(code) + "\n";
+  }
+  return text +
+         "  130  interrupted by Ctrl-C or SIGTERM: the job continues\n"
+         "State lies in $MUSTER_HOME (default ~/.local/state/muster).";
+}
+
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  if (parent == nullptr || parent->get_parent() == nullptr) return app.get_name();
+  return full_name(*parent) + " " + app.get_name();
+}
+
+}  // namespace
+
+void Arguments::flag(const std::string& names, bool& value, const std::string& help) {
+  app_->add_flag(names, value, help);
+}
+
+void Arguments::flag(const std::string& names, std::string& value, const std::string& help) {
+  app_->add_flag(names, value, help);
+}
+
+void Arguments::option(const std::string& names, std::string& value, const std::string& help) {
+  app_->add_option(names, value, help)->type_name("TEXT");
+}
+
+void Arguments::folder(const std::string& names, std::string& value, const std::string& help) {
+  app_->add_option(names, value, help)->type_name("DIR")->check(CLI::ExistingDirectory);
+}
+
+void Arguments::option(const std::string& names, std::optional<std::int64_t>& value,
+                       const std::string& help) {
+  const auto set = [&value, names](const std::string& text) {
+    std::int64_t number = -1;
+    const char* end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || at != end || number < 0) {
+      throw CLI::ValidationError(names + ": expected a number, 0 or more, got '" + text + "'");
+    }
+    value = number;
+  };
+  app_->add_option_function<std::string>(names, set, help)->type_name("NUMBER");
+}
+
+void Arguments::option(const std::string& names, std::optional<Milliseconds>& value,
+                       const std::string& help) {
+  const auto set = [&value, names](const std::string& text) {
+    value = parse_duration(text);
+    if (!value) {
+      throw CLI::ValidationError(names + ": '" + text + "' is no duration; write 90, 45s or 1h30m");
+    }
+  };
+  app_->add_option_function<std::string>(names, set, help)->type_name("DURATION");
+}
+
+void Arguments::repeated(const std::string& names, std::vector<std::string>& values,
+                         const std::string& help) {
+  app_->add_option(names, values, help)
+      ->type_name("TEXT")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void Arguments::several(const std::string& names, std::vector<std::string>& values,
+                        const std::string& help) {
+  app_->add_option(names, values, help)->type_name("TEXT");
+}
+
+void Arguments::settings(std::vector<std::string>& values, const std::string& help,
+                         bool any_number) {
+  if (any_number) {
+    several("--set", values, help);
+  } else {
+    repeated("--set", values, help);
+  }
+  app_->get_option("--set")->check([](const std::string& text) {
+    const std::string problem = set_option_problem(text);
+    return problem.empty() ? "" : quoted_text(text) + ": " + problem;
+  });
+}
+
+void Arguments::choice(const std::string& names, std::string& value,
+                       const std::vector<std::string>& words, const std::string& help) {
+  std::string list;
+  for (const std::string& name : words) list += (list.empty() ? "" : ", ") + name;
+  const auto known = [words, list](const std::string& text) {
+    for (const std::string& name : words) {
+      if (folded(name) == folded(text)) return std::string();
+    }
+    return "'" + text + "' is none of: " + list;
+  };
+  (*offered_)[app_->add_option(names, value, help + ": " + list)
+                  ->type_name("WORD")
+                  ->check(known)] = {words};
+}
+
+void Arguments::ignored(const std::string& names, const std::string& help) {
+  app_->add_option_function<std::string>(
+          names, [](const std::string&) {}, help + " (ignored)")
+      ->type_name("TEXT")
+      ->group("Ignored options");
+}
+
+void Arguments::argument(const std::string& name, std::string& value, const std::string& help) {
+  app_->add_option(name, value, help)->type_name("")->required();
+}
+
+void Arguments::optional_argument(const std::string& name, std::string& value,
+                                  const std::string& help) {
+  app_->add_option(name, value, help)->type_name("");
+}
+
+void Arguments::arguments(const std::string& name, std::vector<std::string>& values,
+                          const std::string& help) {
+  app_->add_option(name, values, help)->type_name("")->required();
+}
+
+void Arguments::optional_arguments(const std::string& name, std::vector<std::string>& values,
+                                   const std::string& help) {
+  app_->add_option(name, values, help)->type_name("");
+}
+
+void Arguments::offer(const std::string& name, Offered offered) {
+  (*offered_)[app_->get_option(name)] = std::move(offered);
+}
+
+void Arguments::require(const std::string& name) {
+  app_->get_option(name)->required();
+}
+
+struct CommandLine::Parser {
+  CLI::App app{"muster gathers the ranks: runs distributed jobs on the machines you have",
+               "muster"};
+  CommonOptions common;
+  std::map<const CLI::App*, Action> actions;
+  OfferedByOption offered;
+
+  CLI::App* add(CLI::App& parent, const VerbTexts& texts) {
+    CLI::App* verb = parent.add_subcommand(texts.name, texts.summary);
+    if (texts.hidden) verb->group("");
+    if (!texts.footer.empty()) verb->footer(texts.footer);
+    return verb;
+  }
+
+  void add_shared(CLI::App& verb, const VerbTexts& texts) {
+    if (!texts.own_output_option) {
+      const auto& words = texts.monitor_outputs ? monitor_output_words : output_words;
+      add_words(verb, offered, "-o,--output", common.output, words, "Form of the result");
+      verb.add_option("--query", common.query,
+                      "Only this part of the result, as JMESPath: attempts[0].cause")
+          ->type_name("TEXT")
+          ->check(query_problem)
+          ->group("Shared options");
+    }
+    add_words(verb, offered, "--color", common.color, color_words, "Colour of messages");
+    verb.add_option("--cluster", common.cluster_files, "Cluster file (again for more)")
+        ->type_name("FILE")
+        ->expected(1)
+        ->allow_extra_args(false)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->group("Shared options");
+    verb.add_flag("--only-show-errors", common.only_show_errors, "No notices and warnings")
+        ->group("Shared options");
+    verb.add_flag("--verbose,--debug", common.verbose, "Say more")->group("Shared options");
+  }
+};
+
+CommandLine::CommandLine() : parser_(std::make_unique<Parser>()) {
+  CLI::App& app = parser_->app;
+  app.require_subcommand(0, 1);
+  app.set_help_flag("-h,--help", "This text");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  app.get_formatter()->column_width(34);
+  parser_->add_shared(app, {});  // before the verb too
+}
+
+CommandLine::~CommandLine() = default;
+
+void CommandLine::verb(const VerbTexts& texts, const Declare& declare) {
+  CLI::App* verb = parser_->add(parser_->app, texts);
+  Arguments arguments(*verb, parser_->offered);
+  parser_->actions[verb] = declare(arguments);
+  parser_->add_shared(*verb, texts);
+}
+
+void CommandLine::group(const VerbTexts& texts) {
+  parser_->add(parser_->app, texts)->require_subcommand(1);
+}
+
+void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
+                          const Declare& declare) {
+  CLI::App* verb = parser_->add(*parser_->app.get_subcommand(group), texts);
+  Arguments arguments(*verb, parser_->offered);
+  parser_->actions[verb] = declare(arguments);
+  if (texts.azure_scope) {
+    arguments.ignored("-g,--resource-group", "Azure resource group");
+    arguments.ignored("-w,--workspace-name", "Azure workspace");
+  }
+  parser_->add_shared(*verb, texts);
+}
+
+namespace {
+
+const CLI::App* chosen_verb(const CLI::App& app) {
+  const auto below = app.get_subcommands();
+  return below.empty() ? &app : chosen_verb(*below.front());
+}
+
+std::vector<std::string> ignored_options(const CLI::App& verb) {
+  std::vector<std::string> given;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_group() == "Ignored options" && option->count() > 0) {
+      given.push_back(option->get_name());
+    }
+  }
+  return given;
+}
+
+// An option of the verb above would be read and forgotten: `health --profile x learn`.
+std::string misplaced_option(const CLI::App& app, const CLI::App& verb) {
+  const CLI::App* above = verb.get_parent();
+  if (above == nullptr || above == &app) return "";
+  for (const CLI::Option* option : above->get_options()) {
+    if (option->get_group() != "Shared options" && option->count() > 0) return option->get_name();
+  }
+  return "";
+}
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : names_of(*option)) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> verb_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
+  return names;
+}
+
+// A word that fits nowhere: an option, a verb or an argument, and what it may have been meant for.
+std::string misfit_text(const CLI::App& verb, const std::string& word) {
+  const bool is_option = word.starts_with("-");
+  const bool is_verb = !is_option && !verb_names(verb).empty();
+  const char* what = is_option ? "unknown option " : is_verb ? "unknown verb " : "unexpected ";
+  const std::string meant = did_you_mean(word, is_option ? option_names(verb) : verb_names(verb));
+  return what + quoted_text(word) + (meant.empty() ? "" : "; " + meant);
+}
+
+std::string with_help(const CLI::App& app, const CLI::App& verb, const std::string& text) {
+  const std::string name = &verb == &app ? "" : " " + full_name(verb);
+  return printable("muster: " + text) + "\nSee: muster" + name + " --help\n";
+}
+
+// The words of a wrong line: what does not fit or is missing, and where to read on.
+std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* verb = chosen_verb(app);
+  const std::vector<std::string> misfits = app.remaining(true);
+  const bool misfit = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+                      !verb_names(*verb).empty();
+  const std::string text =
+      misfit && !misfits.empty() ? misfit_text(*verb, misfits.front()) : error.what();
+  return with_help(app, *verb, text);
+}
+
+// Asked for the help of a verb that does not exist; empty: of one that does.
+std::string unknown_verb(const CLI::App& app) {
+  const CLI::App* verb = chosen_verb(app);
+  const std::vector<std::string> misfits = app.remaining(true);
+  if (verb_names(*verb).empty() || misfits.empty() || misfits.front().starts_with("-")) return "";
+  return with_help(app, *verb, misfit_text(*verb, misfits.front()));
+}
+
+void add_offered(const CLI::Option& option, const Offered& offered, VerbShape& shape) {
+  if (option.get_positional()) {
+    shape.words.insert(shape.words.end(), offered.words.begin(), offered.words.end());
+    shape.unfinished_jobs |= offered.unfinished_jobs;
+    return;
+  }
+  for (const std::string& name : names_of(option)) shape.option_words[name] = offered.words;
+}
+
+VerbShape shape_of(const CLI::App& app, const OfferedByOption& offered) {
+  VerbShape shape;
+  shape.name = app.get_name();
+  shape.options = option_names(app);
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string argument = option->get_name(true);
+    shape.takes_files |= argument.starts_with("FILE") || argument.starts_with("DIR");
+    shape.takes_jobs |= argument.starts_with("JOB") || argument.starts_with("DIR|JOB");
+    shape.takes_nodes |= argument.starts_with("NODE");
+    const auto found = offered.find(option);
+    if (found != offered.end()) add_offered(*option, found->second, shape);
+  }
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (!verb->get_group().empty()) shape.verbs.push_back(shape_of(*verb, offered));
+  }
+  return shape;
+}
+
+}  // namespace
+
+ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
+  if (!arguments.empty() && arguments.front() == "help") {  // `help run` is `run --help`
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
+  CLI::App& app = parser_->app;
+  app.footer(footer());  // here, so that verbs do not inherit it
+  ParsedLine line;
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(std::move(reversed));
+  } catch (const CLI::CallForHelp&) {
+    const std::string unknown = unknown_verb(app);
+    line.text = unknown.empty() ? app.help() : unknown;
+    line.exit_code = unknown.empty() ? 0 : usage_error;
+    return line;
+  } catch (const CLI::ParseError& error) {
+    line.text = usage_text(app, error);
+    line.exit_code = usage_error;
+    return line;
+  }
+  const CLI::App* verb = chosen_verb(app);
+  const auto found = parser_->actions.find(verb);
+  if (found == parser_->actions.end()) {
+    line.text = app.help();
+    line.exit_code = usage_error;
+    return line;
+  }
+  if (const std::string option = misplaced_option(app, *verb); !option.empty()) {
+    line.text = "muster: write " + option + " after '" + full_name(*verb) + "'\nSee: muster " +
+                full_name(*verb) + " --help\n";
+    line.exit_code = usage_error;
+    return line;
+  }
+  line.verb = full_name(*verb);
+  line.action = found->second;
+  line.ignored = ignored_options(*verb);
+  return line;
+}
+
+const CommonOptions& CommandLine::common() const {
+  return parser_->common;
+}
+
+VerbShape CommandLine::shape() const {
+  return shape_of(parser_->app, parser_->offered);
+}
+
+}  // namespace muster

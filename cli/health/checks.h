@@ -1,0 +1,23 @@
+// `muster health checks` and `muster health profiles`: what is checked, and what comes with the
+// program.
+#pragma once
+
+#include <string>
+
+#include "cli/terminal/common_options.h"
+#include "cli/terminal/document.h"
+#include "health/model/profile.h"
+
+namespace muster {
+
+// [{id, source, criterion, severity, class, phases, persistence, cost_us, mode, required, samples}]
+// of all checks, the last three as the profile has them.
+Document checks_document(const HealthProfile& profile);
+int show_checks(const std::string& profile, const CommonOptions& common);
+
+// [{name, gpu_name, gpus, ports, rate_gbps}]
+Document profiles_document();
+// Without a name the list; with one the file.
+int show_profiles(const std::string& name, const CommonOptions& common);
+
+}  // namespace muster

@@ -1,0 +1,355 @@
+#include "cli/health/cluster/health_pairs_report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/terminal/escape.h"
+#include "cli/terminal/terminal.h"
+#include "cli/time_text.h"
+
+namespace muster {
+
+namespace {
+
+// Twice what rails and networks at rest show: a slow one of 5 % is not seen behind more.
+constexpr double noise_most = 0.04;
+constexpr std::size_t complaints_shown = 3;
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string number_text(const char* format, double number) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, number);
+  return text;
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+bool is_doubtful(const LocaliseVerdict& verdict) {
+  return verdict.kind == LocaliseKind::doubtful;
+}
+
+bool is_of_node(const LocaliseVerdict& verdict) {
+  return drains(verdict.kind) || is_doubtful(verdict);
+}
+
+const char* state_of(const PairsResult& result) {
+  if (is_slow(result)) return "slow";
+  return why_unclear(result).empty() ? "clean" : "unclear";
+}
+
+std::string text_of(const SwitchPort& port) {
+  const std::string name = port.switch_name.empty() ? "" : port.switch_name + " ";
+  const std::string rate = port.gbps ? ", " + number_text("%g", *port.gbps) + " Gb/s" : "";
+  return name + port.guid + " port " + std::to_string(port.port) + rate;
+}
+
+// Which links and switches are meant, and what the fabric's checks say of them.
+std::vector<std::string> fabric_lines(const PairsResult& result, const LocaliseVerdict& verdict) {
+  std::vector<std::string> lines;
+  for (const std::string& name : verdict.names) {
+    const auto guid = result.switch_guids.find(name);
+    if (guid != result.switch_guids.end() && verdict.kind == LocaliseKind::fabric_switch) {
+      lines.push_back("switch " + name + " " + guid->second);
+    }
+    const auto found = result.links.find(name);
+    if (found == result.links.end()) continue;
+    const NamedLink& link = found->second;
+    lines.push_back(text_of(link.a) + " to " + text_of(link.b));
+    for (const std::string& one : link.confirms) lines.push_back("fabric check confirms: " + one);
+    if (link.is_checked && link.confirms.empty()) {
+      lines.push_back("fabric check: its width and counters say nothing against it");
+      lines.push_back("where switches route adaptively it may be another one (--no-routes)");
+    }
+  }
+  return lines;
+}
+
+// Rails are told apart by a check of their own.
+const char* check_of(const PairsResult& result, bool is_rail) {
+  if (result.has_nccl && !(is_rail && result.has_verbs)) return "perf.nccl_pair";
+  return result.has_verbs ? "perf.ib_pair" : "perf.tcp_pair";
+}
+
+std::string way_of(const PairsResult& result) {
+  const std::string rails =
+      result.has_verbs ? "InfiniBand, " + counted(result.rails.size(), "rail") : "";
+  if (result.has_nccl) return rails.empty() ? "NCCL" : "NCCL and " + rails;
+  return rails.empty() ? "TCP" : rails;
+}
+
+const char* way_word(const PairsResult& result) {
+  if (result.has_nccl) return "nccl";
+  return result.has_verbs ? "infiniband" : "tcp";
+}
+
+FindingReport report_for(const PairsResult& result, const std::string& host,
+                         const std::string& device, CheckStatus status) {
+  FindingReport report;
+  report.ts = utc_text(result.at);
+  report.host = host;
+  report.check = check_of(result, false);
+  report.device = device;
+  report.status = word_of(status);
+  report.severity = word_of(Remedy::warn);
+  report.fault_class = word_of(FaultClass::node);
+  report.expected = "pairs as fast as others";
+  report.source = "muster health pairs";
+  report.mode = "observe";  // whoever asks drains nothing
+  report.code = status == CheckStatus::pass   ? MonitorCode::ok
+                : status == CheckStatus::fail ? MonitorCode::warning
+                                              : MonitorCode::unknown;
+  return report;
+}
+
+FindingReport report_of(const PairsResult& result, const LocaliseVerdict& verdict) {
+  const bool is_a_node = is_of_node(verdict) && !verdict.names.empty();
+  const std::string host = is_a_node ? verdict.names.front() : "";
+  const std::string device = is_a_node ? verdict.rail : name_of(verdict);
+  const CheckStatus status = is_doubtful(verdict) ? CheckStatus::unknown : CheckStatus::fail;
+  FindingReport report = report_for(result, host, device, status);
+  const bool is_rail = !verdict.rail.empty() || verdict.kind == LocaliseKind::link ||
+                       verdict.kind == LocaliseKind::fabric_switch;
+  report.check = check_of(result, is_rail);
+  if (!is_a_node) report.fault_class = word_of(FaultClass::infra);
+  report.value = report_value(is_doubtful(verdict) ? "slow within the noise"
+                              : verdict.no_result  ? "no result"
+                                                   : "slow");
+  report.evidence = fabric_lines(result, verdict);
+  report.evidence.insert(report.evidence.end(), verdict.evidence.begin(), verdict.evidence.end());
+  return report;
+}
+
+std::string verdict_lines(const PairsResult& result, const LocaliseVerdict& verdict, bool color) {
+  const Ink ink = is_doubtful(verdict) ? Ink::yellow : Ink::red;
+  const char* what = is_doubtful(verdict) ? "perhaps slow"
+                     : verdict.no_result  ? "no result"
+                                          : "slow";
+  std::string text = inked(what, ink, color) + ": " + one_line(name_of(verdict)) + "\n";
+  for (const std::string& line : fabric_lines(result, verdict)) {
+    text += "  " + one_line(line) + "\n";
+  }
+  for (const std::string& line : verdict.evidence) text += "  " + one_line(line) + "\n";
+  if (verdict.path_possible && is_of_node(verdict)) {
+    text += "  its partner was below another leaf: a link between them may be the cause\n";
+  }
+  return text;
+}
+
+std::string last_line(const PairsResult& result, bool color) {
+  if (is_slow(result)) {
+    std::vector<std::string> names;
+    for (const LocaliseVerdict& verdict : result.verdicts) {
+      if (!is_doubtful(verdict)) names.push_back(name_of(verdict));
+    }
+    return inked("slow", Ink::red, color) + ": " + one_line(listed(names)) + "\n";
+  }
+  const std::vector<std::string> reasons = why_unclear(result);
+  if (reasons.empty()) return inked("no pair is slower than the others", Ink::green, color) + "\n";
+  std::string text;
+  for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+  return inked("unclear", Ink::yellow, color) + ": " + one_line(text) + "\n";
+}
+
+Document text_or_null(const std::string& text) {
+  return text.empty() ? Document(nullptr) : Document(text);
+}
+
+Document document_of(const SwitchPort& port) {
+  return Document{{"switch", text_or_null(port.switch_name)},
+                  {"guid", port.guid},
+                  {"port", port.port},
+                  {"gbps", port.gbps ? Document(*port.gbps) : Document(nullptr)}};
+}
+
+Document document_of(const NamedLink& link) {
+  const char* check = !link.confirms.empty() ? "confirms" : link.is_checked ? "nothing" : "unknown";
+  Document out;
+  out["name"] = link.name;
+  out["ends"] = Document::array({document_of(link.a), document_of(link.b)});
+  out["fabric_check"] = check;
+  out["confirms"] = link.confirms;
+  return out;
+}
+
+Document document_of(const PairsResult& result, const LocaliseVerdict& verdict) {
+  Document out{{"kind", std::string(word_of(verdict.kind))}, {"names", verdict.names},
+               {"rail", text_or_null(verdict.rail)},         {"no_result", verdict.no_result},
+               {"path_possible", verdict.path_possible},     {"evidence", verdict.evidence}};
+  out["links"] = Document::array();
+  out["switches"] = Document::array();
+  for (const std::string& name : verdict.names) {
+    const auto link = result.links.find(name);
+    if (link != result.links.end()) out["links"].push_back(document_of(link->second));
+    const auto guid = result.switch_guids.find(name);
+    if (guid != result.switch_guids.end() && verdict.kind == LocaliseKind::fabric_switch) {
+      out["switches"].push_back(Document{{"name", name}, {"guid", guid->second}});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& why_of_node) {
+  if (why_of_node.empty()) return;
+  for (const auto& [node, why] : why_of_node) {
+    result.left_out.push_back({node, why});
+    std::erase(result.nodes, node);
+  }
+  std::erase_if(result.verdicts, [&](const LocaliseVerdict& verdict) {
+    // Half of a leaf's pairs may have been theirs.
+    const bool is_of_many =
+        verdict.kind == LocaliseKind::leaf || verdict.kind == LocaliseKind::infra;
+    return is_of_many || std::ranges::any_of(verdict.names, [&](const std::string& name) {
+             return why_of_node.contains(name);
+           });
+  });
+}
+
+bool is_slow(const PairsResult& result) {
+  return result.median_gb_per_s > 0 &&
+         !std::ranges::all_of(result.verdicts,
+                              [](const auto& verdict) { return is_doubtful(verdict); });
+}
+
+std::vector<std::string> why_unclear(const PairsResult& result) {
+  if (is_slow(result)) return {};
+  if (result.median_gb_per_s <= 0) {
+    const std::string first = result.complaints.empty() ? "" : ": " + result.complaints.front();
+    return {"no pair gave a number" + first};
+  }
+  std::vector<std::string> reasons;
+  for (const LocaliseVerdict& verdict : result.verdicts) {
+    reasons.push_back(name_of(verdict) + " was slow twice, within the noise");
+  }
+  if (!result.why_no_link.empty()) {
+    reasons.push_back("a link was slow: " + result.why_no_link);
+  }
+  std::vector<std::string> silent;
+  for (const LeftOut& one : result.left_out) {
+    if (!one.is_meant) silent.push_back(one.node);
+  }
+  if (!silent.empty()) reasons.push_back(listed(silent) + " did not take part");
+  if (result.noise > noise_most) {
+    reasons.push_back("pairs differ by " + number_text("%.1f %%", 100 * result.noise) +
+                      " of the median without a cause: the network is in use, or --time is short");
+  }
+  return reasons;
+}
+
+HealthExit pairs_exit(const PairsResult& result) {
+  if (is_slow(result)) return HealthExit::drained;
+  return why_unclear(result).empty() ? HealthExit::healthy : HealthExit::unclear;
+}
+
+std::string name_of(const LocaliseVerdict& verdict) {
+  const std::string names = listed(verdict.names);
+  switch (verdict.kind) {
+    case LocaliseKind::rail:
+      return "rail " + verdict.rail + " of " + names;
+    case LocaliseKind::link:
+      return verdict.names.size() > 1 ? "one of the links " + names : "link " + names;
+    case LocaliseKind::path:
+      return "the path between " + names;
+    case LocaliseKind::doubtful:
+      return "node " + names;
+    case LocaliseKind::infra:
+      return "most leaves" + (names.empty() ? "" : ": " + names);
+    default:
+      return std::string(word_of(verdict.kind)) + " " + names;
+  }
+}
+
+std::vector<FindingReport> pairs_reports(const PairsResult& result) {
+  std::vector<FindingReport> reports;
+  std::set<std::string> told;
+  for (const LocaliseVerdict& verdict : result.verdicts) {
+    reports.push_back(report_of(result, verdict));
+    if (is_of_node(verdict)) told.insert(verdict.names.begin(), verdict.names.end());
+  }
+  for (const LeftOut& one : result.left_out) {
+    reports.push_back(report_for(result, one.node, "", CheckStatus::unknown));
+    reports.back().evidence = {one.why};
+  }
+  const bool is_measured = result.median_gb_per_s > 0;
+  for (const std::string& node : result.nodes) {
+    if (told.contains(node)) continue;
+    reports.push_back(
+        report_for(result, node, "", is_measured ? CheckStatus::pass : CheckStatus::unknown));
+    if (!is_measured) reports.back().evidence = why_unclear(result);
+  }
+  return reports;
+}
+
+std::string pairs_text(const PairsResult& result, const HealthTextForm& form) {
+  std::string text;
+  for (const LocaliseVerdict& verdict : result.verdicts) {
+    text += verdict_lines(result, verdict, form.color);
+  }
+  for (const LeftOut& one : result.left_out) {
+    text += "left out: " + one_line(one.node) + ": " + one_line(one.why) + "\n";
+  }
+  for (const std::string& one : result.busy) text += "not idle: " + one_line(one) + "\n";
+  std::size_t shown = 0;
+  for (const std::string& one : result.complaints) {
+    if (++shown > complaints_shown && !form.all) break;
+    text += "no result: " + one_line(one) + "\n";
+  }
+  const std::size_t more =
+      result.complaints.size() - std::min(result.complaints.size(), complaints_shown);
+  if (more > 0 && !form.all) text += "no result: " + std::to_string(more) + " more, with --all\n";
+  text += counted(result.nodes.size(), "node") + " over " + way_of(result) + ", " +
+          counted(static_cast<std::size_t>(result.rounds), "round") + " in " +
+          elapsed_text(result.took);
+  if (result.median_gb_per_s > 0) {
+    text += ": median " + number_text("%.3g", result.median_gb_per_s) + " GB/s, noise " +
+            number_text("%.1f %%", 100 * result.noise);
+  }
+  return text + "\n" + last_line(result, form.color);
+}
+
+Document pairs_document(const PairsResult& result) {
+  Document out;
+  out["ts"] = utc_text(result.at);
+  out["target"] = result.target;
+  out["profile"] = text_or_null(result.profile);
+  out["took_ms"] = result.took.count();
+  out["seed"] = result.seed;
+  out["over"] = way_word(result);
+  out["rails"] = result.rails;
+  out["nodes"] = result.nodes;
+  out["left_out"] = Document::array();
+  for (const LeftOut& one : result.left_out) {
+    out["left_out"].push_back(Document{{"node", one.node}, {"why", one.why}});
+  }
+  out["busy"] = result.busy;
+  out["rounds"] = result.rounds;
+  out["median_gb_per_s"] =
+      result.median_gb_per_s > 0 ? Document(result.median_gb_per_s) : Document(nullptr);
+  out["noise"] = result.noise;
+  out["state"] = state_of(result);
+  out["why"] = why_unclear(result);
+  out["routes"] = result.has_routes;
+  out["why_no_routes"] = text_or_null(result.why_no_routes);
+  out["verdicts"] = Document::array();
+  for (const LocaliseVerdict& verdict : result.verdicts) {
+    out["verdicts"].push_back(document_of(result, verdict));
+  }
+  out["no_result"] = result.complaints;
+  out["findings"] = Document::array();
+  for (const FindingReport& report : pairs_reports(result)) {
+    out["findings"].push_back(report_document(report));
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,88 @@
+// What measuring pairs found, for people, programs and monitors. Pure.
+//
+// The result for machines; absent things are null:
+//   ts target profile took_ms seed
+//   over: tcp|infiniband|nccl, rails: [names]    nccl: whole nodes; rails over InfiniBand
+//   nodes: [names of those that took part], left_out: [{node, why}], busy: ["node: why"]
+//   rounds median_gb_per_s noise            noise: one standard deviation, as a fraction
+//   state: clean|slow|unclear, why: [sentences: what keeps it from being clear]
+//   routes: whether the ways of packets between switches were known; why_no_routes
+//   verdicts: [{kind: node|rail|link|path|leaf|switch|infra|doubtful, names, rail, no_result,
+//               path_possible, evidence, links, switches: [{name, guid}]}]
+//   links of a verdict: [{name, ends: [{switch, guid, port, gbps} twice],
+//     fabric_check: confirms|nothing|unknown, confirms: [sentences]}]
+//   no_result: ["n1 n2: why"]               tests that gave none
+//   findings: [one as a line of the form jsonl]
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/health/cluster/pairs_plan.h"
+#include "cli/health/health_report.h"
+#include "cli/terminal/document.h"
+#include "health/fault_isolation/measure.h"
+
+namespace muster {
+
+struct SwitchPort {
+  std::string switch_name;  // empty: it has none
+  std::string guid;
+  int port = 0;
+  std::optional<double> gbps;
+};
+
+// A link between switches that is slow, or may be.
+struct NamedLink {
+  std::string name;
+  SwitchPort a;
+  SwitchPort b;
+  bool is_checked = false;            // the fabric's checks know it
+  std::vector<std::string> confirms;  // what they say against it
+};
+
+struct PairsResult {
+  Time at;
+  Milliseconds took{0};
+  std::string target;
+  std::string profile;  // empty: none
+  bool has_verbs = false;
+  bool has_nccl = false;
+  std::vector<std::string> rails;
+  std::vector<std::string> nodes;
+  std::vector<LeftOut> left_out;
+  std::vector<std::string> busy;
+  std::uint64_t seed = 0;
+  int rounds = 0;
+  double median_gb_per_s = 0;
+  double noise = 0;
+  std::vector<LocaliseVerdict> verdicts;  // without `clean`, which is the lack of others
+  PairComplaints complaints;
+  bool has_routes = false;
+  std::string why_no_routes;  // empty: nobody asked for them, or there are some
+  // Links were found slow, and this is why none of them is named. Empty: there were none.
+  std::string why_no_link;
+  std::map<std::string, NamedLink> links;           // of verdicts, by name
+  std::map<std::string, std::string> switch_guids;  // of verdicts, by name
+};
+
+// Nodes that somebody else had during the measurement, and why: neither they nor what their tests
+// may have counted for is named.
+void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& why_of_node);
+
+// Something is named.
+bool is_slow(const PairsResult& result);
+// What keeps a result that names nothing from being a pass; empty: nothing.
+std::vector<std::string> why_unclear(const PairsResult& result);
+// 1 when something is named, else 3 when it is unclear.
+HealthExit pairs_exit(const PairsResult& result);
+
+// "rail mlx5_3 of n4", "one of the links a, b"
+std::string name_of(const LocaliseVerdict& verdict);
+std::vector<FindingReport> pairs_reports(const PairsResult& result);
+std::string pairs_text(const PairsResult& result, const HealthTextForm& form);
+Document pairs_document(const PairsResult& result);
+
+}  // namespace muster

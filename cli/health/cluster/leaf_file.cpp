@@ -1,0 +1,62 @@
+#include "cli/health/cluster/leaf_file.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "health/fabric/leaf_groups.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t leaf_lines_most = 65'536;
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : "+") + name;
+  return text;
+}
+
+std::vector<std::string> words_of(std::string_view line) {
+  constexpr std::string_view blank = " \t\r";
+  std::vector<std::string> words;
+  for (std::size_t at = line.find_first_not_of(blank); at != line.npos;) {
+    const std::size_t end = std::min(line.find_first_of(blank, at), line.size());
+    words.emplace_back(line.substr(at, end - at));
+    at = line.find_first_not_of(blank, end);
+  }
+  return words;
+}
+
+}  // namespace
+
+Result<LeafOfNode> read_leaves(std::string_view text) {
+  LeafOfNode leaves;
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (++number > leaf_lines_most) return Error{"it has too many lines"};
+    const auto words = words_of(line.substr(0, line.find('#')));
+    if (words.empty()) continue;
+    const std::string where = "line " + std::to_string(number) + ": ";
+    if (words.size() != 2) return Error{where + "expected a node and its leaf"};
+    if (!leaves.emplace(words[0], words[1]).second) {
+      return Error{where + "node " + words[0] + " comes twice"};
+    }
+  }
+  return leaves;
+}
+
+Result<LeafOfNode> leaves_in(const Fabric& fabric) {
+  if (!fabric.reading.error.empty()) return Error{fabric.reading.error};
+  LeafOfNode leaves;
+  for (const LeafGroup& group : host_cabling_of(fabric).groups) {
+    for (const std::string& host : group.hosts) leaves[host] = joined(group.leaf_names);
+  }
+  if (leaves.empty()) return Error{"ibnetdiscover told of no host below a switch"};
+  return leaves;
+}
+
+}  // namespace muster

@@ -1,0 +1,331 @@
+#include "cli/health/cluster/nodes.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <variant>
+
+#include "cli/client/start.h"
+#include "cli/health/cluster/compare.h"
+#include "cli/health/cluster/health_fleet.h"
+#include "cli/health/cluster/health_node_choice.h"
+#include "cli/health/cluster/health_nodes_report.h"
+#include "cli/health/health_measure.h"
+#include "cli/health/profile.h"
+#include "cli/job/check.h"
+#include "cli/terminal/exit_status.h"
+#include "cli/terminal/terminal.h"
+#include "cli/time_text.h"
+#include "health/benchmark/expected_plan.h"
+#include "health/output/nagios.h"
+#include "health/output/prometheus.h"
+#include "launcher/os/read_file.h"
+
+namespace muster {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A first login takes seconds on a loaded host, and the checks some more.
+constexpr Milliseconds usual_node_timeout{30'000};
+constexpr Milliseconds longest_node_timeout{600'000};
+// Until a node that is to be measured is reached: its first agent is pushed there.
+constexpr Milliseconds reach_timeout{60'000};
+// A full load may take two hours.
+constexpr Milliseconds longest_measuring{3 * 3'600'000};
+// What its program needs beside the probes, and probes of more devices than were expected.
+constexpr std::chrono::seconds measuring_margin{120};
+// The controller answers for each node in time; one that does not is stuck.
+constexpr Milliseconds patience{10'000};
+// Before the reason, of a node of which a measurement says nothing.
+constexpr const char* not_started = "not started: ";
+
+// What is for this host alone.
+std::string misplaced(const HealthRunOptions& options) {
+  if (!options.root.empty()) return "--root";
+  if (!options.state.empty()) return "--state";
+  if (options.forget) return "--forget";
+  if (options.slurm) return "--slurm";
+  if (options.beside_ranks) return "--beside-ranks";
+  if (options.profile_alone) return "--profile-alone";
+  if (options.measured && options.measured->force) return "--force";
+  return {};
+}
+
+std::string misfit_of(const HealthRunOptions& options) {
+  const std::string option = misplaced(options);
+  if (!option.empty()) return option + " is for this host, not for nodes";
+  const Milliseconds timeout = options.timeout.value_or(usual_node_timeout);
+  const Milliseconds longest = options.measured ? longest_measuring : longest_node_timeout;
+  if (timeout <= Milliseconds{0} || timeout > longest) {
+    return "--timeout: expected more than 0 and at most " + elapsed_text(longest);
+  }
+  const bool wants_disk =
+      options.measured && std::ranges::count(options.measured->only, "disk") > 0;
+  return wants_disk && options.measured->disk.empty() ? "--only disk: --disk names where" : "";
+}
+
+struct Question {
+  std::variant<LookAtNodes, MeasureNodes> request;
+  Milliseconds answered_within{0};                // all nodes
+  std::map<std::string, std::string> target_of;   // each node
+  std::map<std::string, HealthProfile> profiles;  // of targets that have one
+  // Of a measurement, by target: the checks that are unknown where nothing was measured.
+  std::map<std::string, std::vector<std::string>> checks{};
+};
+
+std::vector<NodesMeant> meant(const std::vector<ComputeTarget>& targets, Question& question,
+                              const std::optional<HealthProfile>& profile) {
+  std::vector<NodesMeant> nodes;
+  for (const ComputeTarget& target : targets) {
+    const std::optional<HealthProfile>& used = profile ? profile : target.health;
+    nodes.push_back({target, used ? write_health_profile(*used) : ""});
+    if (used) question.profiles[target.name] = *used;
+    for (const NodeAddress& node : target.nodes) question.target_of[node.id.value] = target.name;
+  }
+  return nodes;
+}
+
+Question question_of(const std::vector<ComputeTarget>& targets,
+                     const std::optional<HealthProfile>& profile, const HealthRunOptions& options) {
+  Question question;
+  LookAtNodes request;
+  request.nodes = meant(targets, question, profile);
+  request.wanted = {options.phase, options.checks, options.quick, options.idle};
+  request.timeout = options.timeout.value_or(usual_node_timeout);
+  question.answered_within = request.timeout;
+  question.request = std::move(request);
+  return question;
+}
+
+// What a node of the target will be measured with; one without a profile, at most with that.
+ProbePlan plan_for(const Question& question, const std::string& target,
+                   const NodesMeasured& wanted) {
+  const auto known = question.profiles.find(target);
+  const bool is_known = known != question.profiles.end();
+  ExpectedMeasurement expected{wanted.only, wanted.disk, !is_known && wanted.only.empty()};
+  expected.burn = wanted.burn;
+  return expected_plan(is_known ? known->second : HealthProfile{}, expected);
+}
+
+std::vector<std::string> checks_of(const ProbePlan& plan) {
+  std::set<std::string> checks;
+  for (const PlannedProbe& probe : plan.probes) {
+    for (const std::string& metric : probe.metrics) {
+      checks.emplace(find_performance_metric(metric)->check);
+    }
+  }
+  return {checks.begin(), checks.end()};
+}
+
+// Before it is asked: how long it takes.
+void announce(const ComputeTarget& target, const ProbePlan& plan, bool has_profile,
+              const CommonOptions& common) {
+  const std::size_t count = target.nodes.size();
+  const std::string nodes =
+      std::to_string(count) + (count == 1 ? " node" : " nodes") + " of " + target.name;
+  if (plan.probes.empty()) {
+    return notice(nodes +
+                      ": the profile has no floor for a probe of one node: nothing is "
+                      "measured; --only measures without one",
+                  common);
+  }
+  const std::string which =
+      has_profile ? "" : "what the profiles found there have a floor for, of ";
+  notice("measures " + nodes + ", side by side: " + which + cost_text(plan), common);
+}
+
+Question measuring_question(const std::vector<ComputeTarget>& targets,
+                            const std::optional<HealthProfile>& profile,
+                            const HealthRunOptions& options, const CommonOptions& common) {
+  const NodesMeasured& wanted = *options.measured;
+  Question question;
+  MeasureNodes request;
+  request.nodes = meant(targets, question, profile);
+  std::chrono::seconds longest{0};
+  for (const ComputeTarget& target : targets) {
+    const bool has_profile = question.profiles.contains(target.name) || !wanted.only.empty();
+    const ProbePlan plan = plan_for(question, target.name, wanted);
+    announce(target, plan, has_profile, common);
+    longest = std::max(longest, longest_time_of(plan));
+    if (has_profile) question.checks[target.name] = checks_of(plan);
+  }
+  for (const std::string& probe : wanted.only) request.words.push_back("--only=" + probe);
+  if (wanted.burn)
+    request.words.push_back("--burn-minutes=" + std::to_string(wanted.burn->count()));
+  if (!wanted.disk.empty()) request.words.push_back("--disk=" + wanted.disk);
+  request.limit = options.timeout.value_or(longest + measuring_margin);
+  request.timeout = std::min(reach_timeout, options.timeout.value_or(reach_timeout));
+  question.answered_within = request.timeout + request.limit;
+  question.request = std::move(request);
+  return question;
+}
+
+HealthProfile profile_of(const Question& question, const NodeAnswer& answer) {
+  const auto known = question.profiles.find(answer.target);
+  if (known != question.profiles.end()) return known->second;
+  const ShippedProfile* shipped = find_shipped_profile(answer.profile);
+  if (shipped == nullptr) return {};
+  return read_health_profile(std::string(shipped->name), shipped->text, {}).profile;
+}
+
+// Nodes cannot be forced from here.
+std::string without_hint(std::string why) {
+  if (why.ends_with(force_hint)) why.resize(why.size() - force_hint.size());
+  return why;
+}
+
+// Reads answers until each node has one, or the controller goes away or stays silent.
+class Asking {
+ public:
+  Asking(ControllerClient client, const Question& question)
+      : client_(std::move(client)), question_(question), waiting_(question.target_of) {}
+
+  // An answer for each node; or what the controller said instead of asking them.
+  std::variant<std::vector<NodeAnswer>, Refused> run() {
+    std::string lost;
+    const auto send = [&](const auto& request) { return client_.send(request); };
+    if (const auto sent = std::visit(send, question_.request); !sent) lost = sent.error().message;
+    const auto deadline = Clock::now() + question_.answered_within + patience;
+    while (lost.empty() && !waiting_.empty()) {
+      const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
+      auto message = client_.receive(std::max(left, Milliseconds{0}));
+      if (!message) {
+        lost = message.error().message;
+      } else if (!*message) {
+        lost = "the controller gave no answer";
+      } else if (const auto* no = std::get_if<Refused>(&(*message)->message)) {
+        return *no;
+      } else if (const auto* one = std::get_if<NodeLooked>(&(*message)->message)) {
+        take(*one, std::move((*message)->payload));
+      }
+    }
+    for (const auto& [node, target] : waiting_) answers_.push_back(without(node, target, lost));
+    return std::move(answers_);
+  }
+
+ private:
+  static NodeAnswer without(const std::string& node, const std::string& target,
+                            const std::string& why) {
+    return no_answer(node, target, why, utc_text(wall_clock_now()));
+  }
+
+  void take(const NodeLooked& looked, std::string payload) {
+    const auto found = waiting_.find(looked.node.value);
+    if (found == waiting_.end()) return;
+    const auto& [node, target] = *found;
+    NodeAnswer answer = answer_of(looked, node, target, std::move(payload));
+    // A look of its own may see no reason any more: it gets no job all the same.
+    if (!looked.drained.empty() && answer.fitness != NodeFitness::drained) {
+      answer.fitness = NodeFitness::drained;
+      answer.why = looked.drained;
+    }
+    answers_.push_back(std::move(answer));
+    waiting_.erase(found);
+  }
+
+  NodeAnswer answer_of(const NodeLooked& looked, const std::string& node, const std::string& target,
+                       std::string payload) const {
+    const bool measures = std::holds_alternative<MeasureNodes>(question_.request);
+    const std::string now = utc_text(wall_clock_now());
+    if (looked.error.empty()) {
+      NodeAnswer answer = read_answer(node, target, std::move(payload), now);
+      if (measures && answer.fitness != NodeFitness::unreachable) answer.phase = "measured";
+      return answer;
+    }
+    if (!measures) return without(node, target, looked.error);
+    if (!looked.is_reached) return without(node, target, not_started + looked.error);
+    const auto checks = question_.checks.find(target);
+    const bool is_known = checks != question_.checks.end() && !checks->second.empty();
+    const std::string what = looked.is_started ? "not measured: " : not_started;
+    return not_measured(node, target, what + without_hint(looked.error),
+                        is_known ? checks->second : std::vector<std::string>{"perf.cpu"}, now);
+  }
+
+  ControllerClient client_;
+  const Question& question_;
+  std::map<std::string, std::string> waiting_;
+  std::vector<NodeAnswer> answers_;
+};
+
+int keep_metrics(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options,
+                 const CommonOptions& common) {
+  if (options.prometheus_file.empty()) return 0;
+  constexpr mode_t readable = 0644;
+  const std::string text = prometheus_text(reports_of(answers), wall_clock_now(), HostNames::told);
+  if (replace_file(options.prometheus_file, text, readable, Durable::in_cache)) return 0;
+  return complain("cannot write " + options.prometheus_file + ": " + std::strerror(errno),
+                  internal_error, common);
+}
+
+int tell(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options,
+         const CommonOptions& common) {
+  const HealthExit code = health_exit(answers);
+  const auto reports = reports_of(answers);
+  if (common.output == OutputFormat::nagios) {
+    const PluginAnswer plugin = nagios_answer(reports, HostNames::told, 0, monitor_code(code));
+    write_all(Stream::out, plugin.line + "\n");
+    return plugin.exit_code;
+  }
+  if (common.output == OutputFormat::prometheus) {
+    write_all(Stream::out, prometheus_text(reports, wall_clock_now(), HostNames::told));
+  } else if (common.output == OutputFormat::jsonl) {
+    write_all(Stream::out, report_lines(reports));
+  } else if (wants_table(common)) {
+    const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+    const bool color = wants_color(common.color, Stream::out);
+    write_all(Stream::out, nodes_text(answers, {options.all, width, color}));
+  } else {
+    Document document = nodes_document(answers);
+    const bool is_lines = common.output == OutputFormat::tsv && common.query.empty();
+    if (is_lines) {
+      document = Document::array();
+      for (const FindingReport& report : reports) document.push_back(report_document(report));
+    }
+    const int printed = print_document(document, common);
+    if (printed != 0) return printed;
+  }
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int run_health_nodes(const HealthRunOptions& options, const CommonOptions& common) {
+  const std::string misfit = misfit_of(options);
+  if (!misfit.empty()) return complain(misfit, usage_error, common);
+  std::optional<HealthProfile> profile;
+  if (!options.profile.empty()) {
+    auto named = named_profile(options.profile, common);
+    if (!named) return complain(named.error().message, invalid_file, common);
+    profile = std::move(*named);
+  }
+  const auto known = find_targets(common);
+  if (!known) return complain(known.error().message, internal_error, common);
+  print_findings(known->findings, common);
+  const auto targets = chosen_nodes(known->targets, options.target, options.nodes);
+  if (!targets) return complain(targets.error().message, usage_error, common);
+  const Question question = options.measured
+                                ? measuring_question(*targets, profile, options, common)
+                                : question_of(*targets, profile, options);
+  auto client = ensure_controller(Home::from_environment(), common);
+  if (!client) return complain(client.error().message, internal_error, common);
+  auto asked = Asking(std::move(*client), question).run();
+  if (const auto* no = std::get_if<Refused>(&asked)) {
+    return complain(no->message, no->exit_code, common);
+  }
+  auto& answers = std::get<std::vector<NodeAnswer>>(asked);
+  const auto kind = [&](const NodeAnswer& answer) { return profile_of(question, answer); };
+  compare_nodes(answers, options.checks, kind, wall_clock_now());
+  compare_figures(answers, kind, wall_clock_now());
+  compare_by_rules(answers, options.checks, kind, wall_clock_now());
+  sort_worst_first(answers);
+  const int kept = keep_metrics(answers, options, common);
+  const int code = tell(answers, options, common);
+  return kept != 0 ? kept : code;
+}
+
+}  // namespace muster

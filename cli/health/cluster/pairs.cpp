@@ -1,0 +1,373 @@
+#include "cli/health/cluster/pairs.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "cli/health/cluster/health_desk_nodes.h"
+#include "cli/health/cluster/health_node_choice.h"
+#include "cli/health/health_forms.h"
+#include "cli/health/profile.h"
+#include "cli/health_pairs_fabric.h"
+#include "cli/job/check.h"
+#include "cli/terminal/exit_status.h"
+#include "cli/terminal/files.h"
+#include "cli/terminal/terminal.h"
+#include "cli/time_text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr Milliseconds usual_time{10'000};
+constexpr Milliseconds longest_time{60'000};  // of the TCP probe
+constexpr Milliseconds usual_pairs_timeout{30'000};
+constexpr Milliseconds longest_pairs_timeout{600'000};
+// Of two nodes none can be told to be the slow one.
+constexpr std::size_t nodes_least = 3;
+constexpr std::int64_t usual_port = 18'700;
+constexpr std::int64_t port_least = 1'024;
+constexpr std::int64_t port_most = 50'000;
+constexpr std::size_t leaves_bytes_most = 4u << 20;
+constexpr std::chrono::seconds readiness_limit{30};  // drivers are asked for their processes
+
+struct Failure {
+  std::string sentence;
+  int code = 0;
+};
+template <class T>
+using OrFailure = std::variant<T, Failure>;
+
+int failed(const Failure& failure, const CommonOptions& common) {
+  complain(failure.sentence, common);
+  return failure.code;
+}
+
+std::string misfit_of(const HealthPairsOptions& options) {
+  const Milliseconds time = options.time.value_or(usual_time);
+  if (time < Seconds{1} || time > longest_time || time % Seconds{1} != Milliseconds{0}) {
+    return "--time: expected whole seconds, 1s to " + elapsed_text(longest_time);
+  }
+  const Milliseconds timeout = options.timeout.value_or(usual_pairs_timeout);
+  if (timeout <= Milliseconds{0} || timeout > longest_pairs_timeout) {
+    return "--timeout: expected more than 0 and at most " + elapsed_text(longest_pairs_timeout);
+  }
+  const std::int64_t port = options.port.value_or(usual_port);
+  if (port < port_least || port > port_most) {
+    return "--port: expected " + std::to_string(port_least) + " to " + std::to_string(port_most);
+  }
+  if (options.tcp && !options.hcas.empty()) {
+    return "--hca asks an InfiniBand fabric, which pairs over TCP know nothing of";
+  }
+  if (options.nccl && (options.tcp || options.no_nccl)) {
+    return std::string("--nccl and ") + (options.tcp ? "--tcp" : "--no-nccl") +
+           " exclude each other";
+  }
+  if (options.nodes.empty() && options.target.empty()) {
+    return "which nodes? NODE names them, --target all of a compute target";
+  }
+  return {};
+}
+
+OrFailure<ComputeTarget> chosen_target(const HealthPairsOptions& options,
+                                       const CommonOptions& common) {
+  const auto known = find_targets(common);
+  if (!known) return Failure{known.error().message, internal_error};
+  print_findings(known->findings, common);
+  auto targets = chosen_nodes(known->targets, options.target, options.nodes);
+  if (!targets) return Failure{targets.error().message, usage_error};
+  if (targets->size() > 1) {
+    return Failure{"the nodes are of several compute targets: --target names one", usage_error};
+  }
+  ComputeTarget target = std::move(targets->front());
+  const std::string lonely = unreachable_by_others(target);
+  if (!lonely.empty()) {
+    return Failure{"node " + lonely + " has no address that other nodes could connect to",
+                   usage_error};
+  }
+  return target;
+}
+
+OrFailure<HealthProfile> profile_for(const HealthPairsOptions& options, const ComputeTarget& target,
+                                     const CommonOptions& common) {
+  if (options.profile.empty()) return target.health.value_or(HealthProfile{});
+  auto profile = named_profile(options.profile, common);
+  if (!profile) return Failure{profile.error().message, invalid_file};
+  return std::move(*profile);
+}
+
+template <class Bytes>
+Bytes random_bytes() {
+  Bytes bytes{};
+  check(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
+        "the kernel gives random bytes");
+  return bytes;
+}
+
+std::string new_token() {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string token;
+  for (const unsigned char byte : random_bytes<std::array<unsigned char, 16>>()) {
+    token += digits[byte / 16];
+    token += digits[byte % 16];
+  }
+  return token;
+}
+
+// Small enough to be a number of JSON everywhere.
+std::uint64_t new_seed() {
+  const auto bytes = random_bytes<std::array<unsigned char, 4>>();
+  std::uint32_t seed = 0;
+  std::memcpy(&seed, bytes.data(), sizeof seed);
+  return seed;
+}
+
+Result<std::vector<PairCandidate>> candidates_of(const ComputeTarget& target, DeskNodes& nodes,
+                                                 const std::string& token,
+                                                 const CommonOptions& common) {
+  const auto jobs = jobs_on_nodes(common);
+  if (!jobs) return jobs.error();
+  std::vector<PairCandidate> candidates;
+  std::vector<NodeCommand> commands;
+  for (const NodeAddress& node : target.nodes) {
+    const auto job = jobs->find(node.id.value);
+    if (job != jobs->end()) {
+      candidates.push_back(held_candidate(node.id.value, job->second));
+    } else {
+      commands.push_back({node.id.value, {ready_probe}, token, readiness_limit});
+    }
+  }
+  const std::vector<NodeOutput> outputs = nodes.run(commands);
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    PairCandidate one{commands[i].node, read_readiness(outputs[i].lines), outputs[i].error};
+    if (!one.readiness && one.why_none.empty()) one.why_none = "its answer cannot be read";
+    candidates.push_back(std::move(one));
+  }
+  return candidates;
+}
+
+OrFailure<std::vector<HcaPort>> ports_for(const HealthPairsOptions& options) {
+  std::vector<HcaPort> ports;
+  for (const std::string& hca : options.hcas) {
+    const auto port = read_hca_port(hca);
+    if (!port) return Failure{"--hca: " + port.error().message, usage_error};
+    ports.push_back(*port);
+  }
+  return ports;
+}
+
+std::optional<PairsFabric> fabric_for(const HealthPairsOptions& options,
+                                      const std::vector<HcaPort>& ports, const PairTeam& team,
+                                      const std::vector<std::string>& rails,
+                                      const HealthProfile& profile) {
+  const bool is_wanted = options.leaves.empty() || !options.no_routes;
+  if (rails.empty() || !is_wanted) return std::nullopt;
+  PairsFabric fabric(ask_fabrics_by(ports), std::max<std::size_t>(1, ports.size()), profile);
+  fabric.look(rail_guids(team.members), rails);
+  return fabric;
+}
+
+OrFailure<LeafOfNode> leaves_for(const HealthPairsOptions& options,
+                                 const std::optional<PairsFabric>& fabric,
+                                 const CommonOptions& common) {
+  if (!options.leaves.empty()) {
+    const auto text = read_input(options.leaves, leaves_bytes_most);
+    if (!text) return Failure{text.error().message, invalid_file};
+    auto leaves = read_leaves(*text);
+    if (!leaves) return Failure{options.leaves + ": " + leaves.error().message, invalid_file};
+    return std::move(*leaves);
+  }
+  if (!fabric) return LeafOfNode{};
+  auto leaves = fabric->leaves();
+  if (leaves) return std::move(*leaves);
+  notice("leaves are not known (" + leaves.error().message +
+             "): all nodes count as below one; --leaves names them",
+         common);
+  return LeafOfNode{};
+}
+
+// Below one leaf no packet meets a link between switches.
+bool is_one_leaf(const std::vector<LocaliseNode>& nodes) {
+  return std::ranges::all_of(
+      nodes, [&](const LocaliseNode& node) { return node.leaf == nodes.front().leaf; });
+}
+
+Result<FabricRoutes> routes_for(const HealthPairsOptions& options,
+                                std::optional<PairsFabric>& fabric,
+                                const std::vector<LocaliseNode>& nodes,
+                                const CommonOptions& common) {
+  if (!fabric || options.no_routes || is_one_leaf(nodes)) return Error{};
+  auto routes = fabric->routes(nodes);
+  if (!routes) {
+    notice("routes are not known (" + routes.error().message +
+               "): a slow link between switches is told as a path",
+           common);
+  } else {
+    notice("the routes between the nodes go over " + std::to_string(routes->links.size()) +
+               " links between switches: a slow one is named",
+           common);
+  }
+  return routes;
+}
+
+OrFailure<CommonRails> rails_for(const HealthPairsOptions& options, const PairTeam& team,
+                                 const HealthProfile& profile) {
+  if (options.tcp) return CommonRails{};
+  CommonRails rails = common_rails(team.members, profile);
+  if (!rails.rails.empty() || rails.not_of_all.empty()) return rails;
+  return Failure{"the nodes have no InfiniBand device in common; --tcp measures over TCP",
+                 unclear_health};
+}
+
+// Whether pairs reduce over all of their GPUs.
+OrFailure<bool> nccl_for(const HealthPairsOptions& options, const PairTeam& team,
+                         const HealthProfile& profile, const CommonOptions& common) {
+  const bool is_asked = options.nccl;
+  if (!is_asked && (options.tcp || options.no_nccl || !wants_nccl(profile))) return false;
+  const std::string why = why_no_nccl(team.members);
+  if (!why.empty() && is_asked) return Failure{"--nccl: " + why, unclear_health};
+  if (!why.empty()) notice("GPUs are left out: " + why, common);
+  return why.empty();
+}
+
+std::string way_of(const PairMeasureOptions& options) {
+  if (!options.has_nccl) return options.has_verbs ? "InfiniBand" : "TCP";
+  return options.has_verbs ? "NCCL, rails over InfiniBand" : "NCCL";
+}
+
+void announce(const std::vector<LocaliseNode>& nodes, const PairMeasureOptions& options,
+              const CommonOptions& common) {
+  // Rails that are told apart are measured at the same time.
+  const std::size_t rails =
+      options.has_nccl ? 1 : std::max<std::size_t>(1, nodes.front().rails.size());
+  const Milliseconds round = options.time * static_cast<int>(rails);
+  const LocaliseLimits limits;
+  constexpr int usual_rounds = 3;
+  notice("measures pairs of " + std::to_string(nodes.size()) + " nodes over " + way_of(options) +
+             ": about " + elapsed_text(round) + " a round; " + std::to_string(usual_rounds) +
+             " rounds (" + elapsed_text(round * usual_rounds) + ") find one fault, " +
+             std::to_string(limits.max_rounds) + " at most",
+         common);
+}
+
+void tell_round(const PairRound& round, const CommonOptions& common) {
+  const std::size_t pairs = round.tests.size();
+  notice("round " + std::to_string(round.number) + ": " + std::to_string(pairs) +
+             (pairs == 1 ? " pair" : " pairs"),
+         common);
+}
+
+PairsResult measured(const std::vector<LocaliseNode>& nodes, const Result<FabricRoutes>& routes,
+                     const LocaliseSettings& settings, RunOnNode& on_nodes,
+                     const PairMeasureOptions& options) {
+  Localisation localisation(nodes, routes ? std::optional(*routes) : std::nullopt, settings);
+  PairsResult result;
+  result.has_routes = static_cast<bool>(routes);
+  if (!routes) result.why_no_routes = routes.error().message;
+  PairsMeasured found = measure_pairs(localisation, nodes, on_nodes, options);
+  result.complaints = std::move(found.complaints);
+  result.rounds = localisation.rounds();
+  result.noise = localisation.noise();
+  result.median_gb_per_s = localisation.median_gb_per_s();
+  result.has_verbs = options.has_verbs;
+  result.has_nccl = options.has_nccl;
+  result.rails = nodes.front().rails;
+  result.seed = settings.seed;
+  for (const LocaliseNode& node : nodes) result.nodes.push_back(node.name);
+  for (const LocaliseVerdict& verdict : localisation.verdicts()) {
+    if (verdict.kind != LocaliseKind::clean) result.verdicts.push_back(verdict);
+  }
+  leave_out_taken(result, found.left_out);
+  return result;
+}
+
+int tell(const PairsResult& result, const HealthPairsOptions& options,
+         const CommonOptions& common) {
+  std::vector<FindingReport> for_monitors = pairs_reports(result);
+  for (FindingReport& report : for_monitors) {
+    const bool has_both = !report.host.empty() && !report.device.empty();
+    report.device = report.host + (has_both ? " " : "") + report.device;
+  }
+  HealthForms forms{result.at, std::move(for_monitors),
+                    [&](const HealthTextForm& form) { return pairs_text(result, form); },
+                    [&] { return report_lines(pairs_reports(result)); },
+                    [&] { return pairs_document(result); }};
+  forms.when_named = MonitorCode::warning;  // it drains nothing
+  const int written = write_prometheus_file(options.prometheus_file, forms, common);
+  const int code = tell_health(forms, pairs_exit(result), options.all, common);
+  return written != 0 ? written : code;
+}
+
+}  // namespace
+
+int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& common) {
+  std::string misfit = misused_query(common);
+  if (misfit.empty()) misfit = misfit_of(options);
+  if (!misfit.empty()) return failed({misfit, usage_error}, common);
+  const auto ports = ports_for(options);
+  if (const auto* no = std::get_if<Failure>(&ports)) return failed(*no, common);
+  auto chosen = chosen_target(options, common);
+  if (const auto* no = std::get_if<Failure>(&chosen)) return failed(*no, common);
+  const auto& target = std::get<ComputeTarget>(chosen);
+  auto known = profile_for(options, target, common);
+  if (const auto* no = std::get_if<Failure>(&known)) return failed(*no, common);
+  const auto& profile = std::get<HealthProfile>(known);
+
+  const auto began = std::chrono::steady_clock::now();
+  PairMeasureOptions measure;
+  measure.token = new_token();
+  DeskNodes desk(target, options.timeout.value_or(usual_pairs_timeout), common);
+  auto candidates = candidates_of(target, desk, measure.token, common);
+  if (!candidates) return failed({candidates.error().message, internal_error}, common);
+  auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
+  if (!team) return failed({team.error().message, unclear_health}, common);
+  for (const LeftOut& one : team->left_out)
+    notice("left out: " + one.node + ": " + one.why, common);
+  if (team->members.size() < nodes_least) {
+    return failed(
+        {std::to_string(team->members.size()) + " of " + std::to_string(target.nodes.size()) +
+             " nodes can be measured: it takes 3 to tell which of a pair is slow",
+         unclear_health},
+        common);
+  }
+  const auto rails = rails_for(options, *team, profile);
+  if (const auto* no = std::get_if<Failure>(&rails)) return failed(*no, common);
+  const auto& [in_common, not_of_all] = std::get<CommonRails>(rails);
+  for (const std::string& hca : not_of_all) {
+    notice("left out: " + hca + ", which not all nodes have with an active port", common);
+  }
+  measure.has_verbs = !in_common.empty();
+  const auto nccl = nccl_for(options, *team, profile, common);
+  if (const auto* no = std::get_if<Failure>(&nccl)) return failed(*no, common);
+  measure.has_nccl = std::get<bool>(nccl);
+  auto fabric =
+      fabric_for(options, std::get<std::vector<HcaPort>>(ports), *team, in_common, profile);
+  const auto leaves = leaves_for(options, fabric, common);
+  if (const auto* no = std::get_if<Failure>(&leaves)) return failed(*no, common);
+  const auto nodes = pair_nodes(team->members, in_common, std::get<LeafOfNode>(leaves));
+
+  measure.hosts = pair_hosts(target);
+  measure.machines = pair_machines(team->members);
+  measure.first_port = static_cast<int>(options.port.value_or(usual_port));
+  measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
+  measure.on_round = [&](const PairRound& round) { tell_round(round, common); };
+  const auto routes = routes_for(options, fabric, nodes, common);
+  announce(nodes, measure, common);
+  const auto settings = pair_settings(profile, measure, new_seed());
+  PairsResult result = measured(nodes, routes, settings, desk, measure);
+  if (fabric) fabric->explain(result);
+  result.at = wall_clock_now();
+  result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
+  result.target = target.name;
+  result.profile = profile.name;
+  result.left_out.insert(result.left_out.begin(), team->left_out.begin(), team->left_out.end());
+  result.busy = std::move(team->busy);
+  return tell(result, options, common);
+}
+
+}  // namespace muster

@@ -1,0 +1,235 @@
+#include "cli/health/host.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "cli/time_text.h"
+#include "health/checks/infiniband/counter_checks.h"
+#include "health/name_pattern.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view board_check = "host.bmc";
+constexpr Phase phases[] = {Phase::prolog,     Phase::periodic,  Phase::epilog,
+                            Phase::on_failure, Phase::on_demand, Phase::qualification};
+
+bool is_same_fault(const HealthFinding& one, const HealthFinding& other) {
+  return one.check == other.check && one.device == other.device;
+}
+
+}  // namespace
+
+std::string_view name_of(Phase phase) {
+  return phase_names[std::ranges::find(phases, phase) - std::begin(phases)];
+}
+
+std::optional<Phase> phase_of(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(phase_names); ++i) {
+    if (folded(phase_names[i]) == folded(name)) return phases[i];
+  }
+  return std::nullopt;
+}
+
+RunFindings run_checks(NodeMonitor& monitor, HealthSources& sources,
+                       const CheckSituation& situation) {
+  CheckRun run(monitor, situation);
+  while (true) {
+    const RunStep step = run.next();
+    if (const auto* read = std::get_if<ReadNext>(&step)) {
+      const NodeReadings readings = sources.read(read->request);
+      run.read(readings, sources.now());
+    } else if (const auto* pause = std::get_if<PauseNext>(&step)) {
+      std::this_thread::sleep_for(pause->time);
+      run.paused();
+    } else {
+      break;
+    }
+  }
+  RunFindings found{run.findings(), {}};
+  for (const HealthFinding& finding : found.findings) {
+    found.took_ms.push_back(run.took_ms(finding));
+  }
+  return found;
+}
+
+NodeLook::NodeLook(HealthSources& sources, LookOptions options, HealthState saved)
+    : sources_(sources),
+      options_(std::move(options)),
+      monitor_(options_.profile, {.root = sources.root(), .nvml_library = {}},
+               std::move(saved.monitor)),
+      health_(options_.profile, std::move(saved.health)),
+      saved_profile_(std::move(saved.profile)),
+      judged_boot_id_(std::move(saved.judged_boot_id)),
+      judged_at_(saved.judged_at) {
+  const CheckMoment now = sources_.now();
+  monitor_.begin(sources_.boot_id(), now);
+  health_.begin(sources_.boot_id(), now);
+}
+
+CheckSituation NodeLook::situation() const {
+  CheckSituation situation;
+  // Its run has looked twice where that is needed; five of them would take a minute.
+  const bool asks_board = looks_ <= 1 && is_asked_for(std::string(board_check));
+  if (!asks_board) situation.groups = paced_source_groups;
+  situation.phase = options_.phase;
+  situation.is_idle = options_.is_idle;
+  situation.ended_uids = options_.ended_uids;
+  situation.helper = sources_.helper_facts();
+  situation.kernel_log_error = sources_.log_error();
+  situation.may_pause = options_.may_pause;
+  return situation;
+}
+
+bool NodeLook::is_asked_for(const std::string& check) const {
+  return options_.checks.empty() ||
+         std::ranges::any_of(options_.checks, [&](const std::string& pattern) {
+           return fits_pattern(pattern, check);
+         });
+}
+
+void NodeLook::take(std::vector<HealthFinding> findings, const FindingsTaken& taken) {
+  std::erase_if(findings, [&](const HealthFinding& one) { return !is_asked_for(one.check); });
+  if (taken.groups == 0 && findings.empty()) return;
+  health_.take(findings, taken);
+  if (taken.groups == 0) std::ranges::move(findings, std::back_inserter(events_));
+}
+
+void NodeLook::look() {
+  ++looks_;
+  const std::vector<KernelLine> lines = sources_.kernel_lines();
+  take(monitor_.on_kernel_lines(lines, sources_.now()), {sources_.now(), 0, {}});
+  const CheckSituation now = situation();
+  RunFindings run = run_checks(monitor_, sources_, now);
+  take(monitor_.tick(sources_.now()), {sources_.now(), 0, {}});
+  take(run.findings, {sources_.now(), now.groups, {}});
+  keep_board(run);
+  run_ = std::move(run);
+  judged_boot_id_ = sources_.boot_id();
+  judged_at_ = sources_.now().since_boot;
+}
+
+// What the first look was told is told by all.
+void NodeLook::keep_board(RunFindings& run) const {
+  for (std::size_t i = 0; looks_ > 1 && i < run_.findings.size(); ++i) {
+    if (run_.findings[i].check != board_check) continue;
+    run.findings.push_back(run_.findings[i]);
+    run.took_ms.push_back(run_.took_ms[i]);
+  }
+}
+
+NodeVerdict NodeLook::verdict() const {
+  NodeVerdict verdict = health_.verdict(sources_.now().wall);
+  const auto not_asked_for = [&](const auto& one) { return !is_asked_for(one.check); };
+  const auto not_asked_of = [&](const StandingFault& one) {
+    return !is_asked_for(one.finding.check);
+  };
+  for (auto* faults : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
+    std::erase_if(*faults, not_asked_of);
+  }
+  std::erase_if(verdict.unclear, not_asked_for);
+  std::erase_if(verdict.unconfirmed, not_asked_for);
+  return verdict;
+}
+
+std::optional<Milliseconds> NodeLook::verdict_age() const {
+  const CheckMoment now = sources_.now();
+  const bool is_of_this_boot = !judged_boot_id_.empty() && judged_boot_id_ == sources_.boot_id();
+  if (!is_of_this_boot || now.since_boot < judged_at_) return std::nullopt;
+  return std::chrono::duration_cast<Milliseconds>(now.since_boot - judged_at_);
+}
+
+bool NodeLook::is_open() const {
+  const NodeVerdict verdict = this->verdict();
+  // What hangs was waited for, and would be again.
+  if (!sources_.hung().empty() || verdict.is_drained()) return false;
+  return !verdict.unclear.empty() || !verdict.unconfirmed.empty();
+}
+
+// An event that still stands is told by the run as well.
+RunFindings NodeLook::latest() const {
+  RunFindings all;
+  for (const HealthFinding& event : events_) {
+    const bool is_told = std::ranges::any_of(run_.findings, [&](const HealthFinding& one) {
+      return is_same_fault(one, event) && one.status != CheckStatus::pass;
+    });
+    if (is_told) continue;
+    all.findings.push_back(event);
+    all.took_ms.push_back(0);
+  }
+  for (std::size_t i = 0; i < run_.findings.size(); ++i) {
+    const bool is_event = std::ranges::any_of(all.findings, [&](const HealthFinding& event) {
+      return is_same_fault(event, run_.findings[i]);
+    });
+    if (is_event || !is_asked_for(run_.findings[i].check)) continue;
+    // Some hundred counters of a node that nobody looked at before.
+    if (is_first_reading(run_.findings[i]) &&
+        !is_required(options_.profile, run_.findings[i].check)) {
+      ++all.first_readings;
+      continue;
+    }
+    all.findings.push_back(run_.findings[i]);
+    all.took_ms.push_back(run_.took_ms[i]);
+  }
+  return all;
+}
+
+// What keeps jobs away has its row, though this run found nothing of it.
+void NodeLook::show_fault(HealthLook& look, const StandingFault& fault) const {
+  const auto is_of_fault = [&](const FindingReport& one) {
+    return one.check == fault.finding.check && one.device == fault.finding.device;
+  };
+  const auto is_shown = [&](const FindingReport& one) {
+    return is_of_fault(one) && one.status != word_of(CheckStatus::pass);
+  };
+  if (std::ranges::any_of(look.reports, is_shown)) return;
+  std::erase_if(look.reports, is_of_fault);
+  HealthFinding finding = fault.finding;
+  finding.evidence.push_back("not seen in this run, last " + utc_text(fault.last_bad) +
+                             "; stands until " + stands_until(fault));
+  look.reports.push_back(
+      report_of(finding, 0, look.run, health_.rules(), health_.memory().streaks));
+}
+
+HealthLook NodeLook::result() const {
+  HealthLook look;
+  const NodeHealthMemory memory = health_.memory();
+  look.run = {sources_.now().wall, sources_.host(), sources_.boot_id(), {}, utc_text};
+  look.profile = options_.profile.name;
+  look.phase = name_of(options_.phase);
+  look.looks = std::max(1, looks_);
+  look.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began_);
+  const RunFindings found = latest();
+  for (std::size_t i = 0; i < found.findings.size(); ++i) {
+    look.reports.push_back(
+        report_of(found.findings[i], found.took_ms[i], look.run, health_.rules(), memory.streaks));
+  }
+  look.first_readings = found.first_readings;
+  look.verdict = verdict();
+  for (const auto* faults : {&look.verdict.drains, &look.verdict.would_drain}) {
+    for (const StandingFault& fault : *faults) show_fault(look, fault);
+  }
+  look.hung = sources_.hung();
+  look.beside_ranks = options_.beside_ranks;
+  const NodeReadings& all = sources_.all();
+  look.versions = node_versions(all.files, all.gpus ? &*all.gpus : nullptr);
+  std::erase_if(look.versions, [&](const auto& one) { return !is_asked_for(one.first); });
+  look.nothing_checked =
+      look.reports.empty() && look.first_readings == 0 && look.versions.empty();
+  return look;
+}
+
+HealthState NodeLook::state() const {
+  HealthState state;
+  state.host = sources_.host();
+  state.profile = saved_profile_;
+  state.judged_boot_id = judged_boot_id_;
+  state.judged_at = judged_at_;
+  state.monitor = monitor_.memory();
+  state.health = health_.memory();
+  return state;
+}
+
+}  // namespace muster

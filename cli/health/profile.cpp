@@ -1,0 +1,162 @@
+#include "cli/health/profile.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "cli/job/check.h"
+#include "cli/terminal/files.h"
+#include "health/checks/check_names.h"
+#include "health/checks/infiniband/port.h"
+#include "health/checks/infiniband/sources.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t profile_bytes_max = 1u << 20;
+constexpr const char* gpu_folders = "/proc/driver/nvidia/gpus";
+constexpr const char* vendor_file = "/sys/class/dmi/id/sys_vendor";
+constexpr const char* product_file = "/sys/class/dmi/id/product_name";
+
+bool names_file(const std::string& typed) {
+  std::error_code ignored;
+  return typed.find('/') != typed.npos || typed.ends_with(".yml") || typed.ends_with(".yaml") ||
+         typed == "-" || std::filesystem::is_regular_file(typed, ignored);
+}
+
+Result<HealthProfile> site_profile(const std::string& path, const CommonOptions& common) {
+  const auto text = read_input(path, profile_bytes_max);
+  if (!text) return text.error();
+  HealthProfileFile file = read_site_profile(path, *text, names_of_checks());
+  print_findings(file.findings, common);
+  if (has_errors(file.findings)) return Error{path + " has errors"};
+  return std::move(file.profile);
+}
+
+HealthProfile profile_of(const ShippedProfile& shipped) {
+  return read_health_profile(std::string(shipped.name), shipped.text, names_of_checks()).profile;
+}
+
+// "Model: \t\t NVIDIA H100 80GB HBM3"
+std::string model_of(std::string_view information) {
+  constexpr std::string_view key = "Model:";
+  const std::size_t at = information.find(key);
+  if (at == information.npos) return {};
+  std::string_view model = information.substr(at + key.size());
+  model = model.substr(0, model.find('\n'));
+  const std::size_t begin = model.find_first_not_of(" \t");
+  return begin == model.npos ? std::string{} : std::string(model.substr(begin));
+}
+
+// The model of most of them: one of another is a fault and no other kind of node.
+void note_models(const std::vector<std::string>& models, NodeKind& kind) {
+  std::map<std::string, int> seen;
+  for (const std::string& model : models) ++seen[model];
+  const auto count = [](const auto& one) { return one.second; };
+  const auto most = std::ranges::max_element(seen, {}, count);
+  if (most != seen.end()) kind.gpu_name = most->first;
+}
+
+bool know_gpus(const SourceFiles& files, NodeKind& kind) {
+  std::vector<std::string> models;
+  for (const std::string& address : files.names_below(gpu_folders)) {
+    const std::string path = std::string(gpu_folders) + "/" + address + "/information";
+    const std::string model = model_of(files.text(path).value_or(""));
+    if (!model.empty()) models.push_back(model);
+  }
+  note_models(models, kind);
+  kind.gpu_count = static_cast<int>(models.size());
+  return !models.empty();
+}
+
+std::vector<std::string> judged_ports_of(const SourceFiles& files) {
+  std::vector<std::string> names;
+  for (const InfinibandPort& port : find_ports(files)) {
+    const bool counts = !is_virtual_function(files, port.device) &&
+                        !is_management_device(files, port.device) &&
+                        files.text(port.path("link_layer")) == "InfiniBand";
+    if (counts) names.push_back(port.name());
+  }
+  return names;
+}
+
+// "vmSize": "Standard_ND96isr_H100_v5"
+std::string size_of(std::string_view metadata) {
+  constexpr std::string_view key = "\"vmSize\"";
+  const std::size_t at = metadata.find(key);
+  if (at == metadata.npos) return {};
+  metadata.remove_prefix(at + key.size());
+  const std::size_t begin = metadata.find('"');
+  const std::size_t end = begin == metadata.npos ? begin : metadata.find('"', begin + 1);
+  return end == metadata.npos ? std::string()
+                              : std::string(metadata.substr(begin + 1, end - begin - 1));
+}
+
+}  // namespace
+
+Error unknown_profile(const std::string& typed) {
+  std::vector<std::string> names;
+  for (const ShippedProfile& each : shipped_profiles()) names.emplace_back(each.name);
+  const std::string meant = did_you_mean(typed, names);
+  return Error{"there is no health profile '" + typed + "'; " +
+               (meant.empty() ? "`muster health profiles` lists them, or name a file" : meant)};
+}
+
+Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common) {
+  if (names_file(typed)) return site_profile(typed, common);
+  const ShippedProfile* shipped = find_shipped_profile(typed);
+  if (shipped == nullptr) return unknown_profile(typed);
+  return profile_of(*shipped);
+}
+
+Result<HealthProfile> lone_profile(const std::string& path, const CommonOptions& common) {
+  const auto text = read_input(path, profile_bytes_max);
+  if (!text) return text.error();
+  HealthProfileFile file = read_health_profile(path, *text, names_of_checks());
+  print_findings(file.findings, common);
+  if (has_errors(file.findings)) return Error{path + " has errors"};
+  return std::move(file.profile);
+}
+
+NodeKind kind_of(HealthSources& sources) {
+  NodeReadRequest request;
+  request.sources.push_back(std::string(gpu_folders) + "/*/information");
+  for (const char* one : {vendor_file, product_file, cloud_metadata}) {
+    request.sources.emplace_back(one);
+  }
+  for (const std::string_view one : infiniband_state_sources()) request.sources.emplace_back(one);
+  const NodeReadings files = sources.read(request);
+  NodeKind kind;
+  const FileReading& devices = files.files.reading(infiniband_root);
+  if (devices.ok() || devices.is_missing) kind.ports = judged_ports_of(files.files);
+  kind.sku = size_of(files.files.text(cloud_metadata).value_or(""));
+  kind.vendor = files.files.text(vendor_file).value_or("");
+  kind.product = files.files.text(product_file).value_or("");
+  if (know_gpus(files.files, kind)) return kind;
+  NodeReadRequest asking;
+  asking.gpus = GpuReadingScope{.processes = false, .inforom = false, .topology = false};
+  const NodeReadings answers = sources.read(asking);
+  if (!answers.gpus) return kind;
+  kind.gpu_count = answers.gpus->count();
+  std::vector<std::string> models;
+  for (int gpu = 0; gpu < kind.gpu_count; ++gpu) {
+    const auto name = answers.gpus->text("gpu" + std::to_string(gpu) + ".name");
+    if (name) models.emplace_back(*name);
+  }
+  note_models(models, kind);
+  return kind;
+}
+
+ChosenProfile choose_profile(const NodeKind& kind, const std::string& before) {
+  const auto chosen = choose_shipped_profile(kind);
+  const ShippedProfile* earlier = still_fitting_profile(before, kind);
+  // More may be known than at that time.
+  const bool is_kept = earlier != nullptr && (!chosen || !is_for_all_makers(*earlier));
+  if (is_kept) return {profile_of(*earlier), {}};
+  if (chosen) return {profile_of(**chosen), {}};
+  return {{}, chosen.error().message};
+}
+
+}  // namespace muster

@@ -1,0 +1,37 @@
+// Which profile a node is judged by: the one that is named, or the shipped one that its GPUs fit.
+#pragma once
+
+#include <string>
+
+#include "cli/health/sources.h"
+#include "cli/terminal/common_options.h"
+#include "health/model/profile.h"
+#include "templates/profile/shipped.h"
+
+namespace muster {
+
+// There is none of that name; which one was meant.
+Error unknown_profile(const std::string& typed);
+
+// NAME of a shipped profile, or a site's FILE over the shipped profile of its name. What is wrong
+// with a file is printed with its place.
+Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common);
+
+// The FILE, or standard input for `-`, as it stands: for profiles that are whole already.
+Result<HealthProfile> lone_profile(const std::string& path, const CommonOptions& common);
+
+// Where cloud-init keeps what the cloud says of the machine.
+inline constexpr const char* cloud_metadata = "/run/cloud-init/instance-data.json";
+
+// Reads what tells the node's kind, the driver's library only where no file does.
+NodeKind kind_of(HealthSources& sources);
+
+struct ChosenProfile {
+  HealthProfile profile;  // without a name: nothing but what every node must be is judged
+  std::string why_none;   // empty: one was found
+};
+// `before`: the one that this node had when it was last looked at, empty: none. It stays where only
+// a GPU or a port that is gone speaks against it.
+ChosenProfile choose_profile(const NodeKind& kind, const std::string& before);
+
+}  // namespace muster

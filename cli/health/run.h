@@ -1,0 +1,69 @@
+// `muster health`: one run of this host's checks, for a person, a program or a monitor.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/health/health_options.h"
+#include "cli/health/host.h"
+#include "cli/terminal/common_options.h"
+
+namespace muster {
+
+// Nodes are measured instead of looked at: `muster health active NODE…`.
+struct NodesMeasured {
+  std::vector<std::string> only;  // probes; none: those that the profile has a floor for
+  std::string disk;               // a directory there; empty: no disk is written
+  bool force = false;
+  std::optional<std::chrono::minutes> burn{};  // a full load of this time, too
+};
+
+struct HealthRunOptions : HealthAsked {
+  std::optional<NodesMeasured> measured;
+  std::string phase = "on-demand";  // see phase_names
+  std::vector<std::string> checks;  // patterns; none: all
+  bool quick = false;               // one look, whatever it leaves open
+  bool idle = false;                // no job runs here
+  bool beside_ranks = false;        // one does: nothing that would disturb it
+  std::string root;
+  bool slurm = false;
+  std::string hook = "health";
+  std::string scontrol = "scontrol";
+};
+
+// Which of these patterns fits no check; empty: each fits one.
+std::string misfit_of_checks(const std::vector<std::string>& patterns);
+
+int run_health(const HealthRunOptions& options, const CommonOptions& common);
+
+// A look that is about to be taken, with what is remembered; what went wrong on the way to it was
+// said, and has its exit code.
+struct PreparedLook {
+  std::unique_ptr<HealthSources> sources;
+  std::unique_ptr<NodeLook> look;
+  std::optional<std::filesystem::path> state_file;
+};
+struct LookWanted {
+  Phase phase = Phase::on_demand;
+  NodeReaderLimits limits;
+  bool keeps_profile = false;  // the one of the last run counts, without asking for GPUs
+  bool may_pause = true;
+  std::set<std::int64_t> ended_uids;
+};
+struct LookRefused {
+  int exit_code = 0;
+};
+std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& options,
+                                                     const LookWanted& wanted,
+                                                     const CommonOptions& common);
+
+// Looks again, a second apart, while that decides about something, at most `looks` times in all.
+void look_until_sure(NodeLook& look, int looks);
+// What is remembered and what monitors read; a failure is said. 0, or 99 for the latter.
+int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
+                 const CommonOptions& common);
+
+}  // namespace muster

@@ -1,0 +1,175 @@
+#include "cli/health/slurm.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
+
+#include "cli/health/slurm_node.h"
+#include "cli/terminal/exit_status.h"
+#include "cli/terminal/terminal.h"
+#include "health/output/slurm.h"
+#include "health/verdict/prolog.h"
+#include "launcher/os/bounded_command.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int not_proven = 1;
+// Slurm kills its health check program after a minute; scontrol is called twice.
+constexpr Milliseconds scontrol_limit{5'000};
+constexpr NodeReaderLimits health_limits{Milliseconds{5'000}, Milliseconds{10'000},
+                                         Milliseconds{15'000}, Milliseconds{500}};
+// Of a hook that a job waits for.
+constexpr NodeReaderLimits quick_limits{Milliseconds{1'500}, Milliseconds{3'000},
+                                        Milliseconds{3'000}, Milliseconds{200}};
+constexpr int slurm_looks_most = 3;
+
+// Whatever hangs, the answer comes: the node is not proven to be sound.
+void answer_at_deadline() {
+  std::signal(SIGALRM, [](int) {
+    constexpr std::string_view sentence = "muster: no check of the node ended in time\n";
+    if (::write(STDERR_FILENO, sentence.data(), sentence.size()) < 0) ::_exit(not_proven);
+    ::_exit(not_proven);
+  });
+  const auto limit = std::chrono::duration_cast<Seconds>(prolog_deadline - prolog_margin);
+  ::alarm(static_cast<unsigned>(limit.count()));
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Of a job that had the whole node: nothing of its user may be left.
+std::set<std::int64_t> ended_users(bool is_idle) {
+  const std::string text = environment("SLURM_JOB_UID");
+  std::int64_t uid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  // Services run as root.
+  return is_idle && is_number && uid > 0 ? std::set{uid} : std::set<std::int64_t>{};
+}
+
+std::vector<std::string> with_program(std::vector<std::string> argv, const std::string& program) {
+  argv.front() = program;
+  return argv;
+}
+
+int act(const PreparedLook& ready, const std::string& name, const HealthRunOptions& options,
+        const CommonOptions& common) {
+  const NodeVerdict verdict = ready.look->verdict();
+  const int code = slurm_exit_code(verdict);
+  const auto shown = run_within({options.scontrol, "show", "node", "-o", name}, scontrol_limit);
+  const auto node = shown ? parse_slurm_node(*shown, name) : Result<SlurmNode>(shown.error());
+  if (!node) {
+    complain(node.error().message, common);
+    return not_proven;
+  }
+  const auto action = slurm_action(*node, ready.look->streaks(), ready.look->rules(), verdict);
+  if (!action) {
+    if (node->is_drained) notice(name + " stays drained: " + node->reason, common);
+    return code;
+  }
+  const auto done = run_within(with_program(*action, options.scontrol), scontrol_limit);
+  if (!done) {
+    complain(done.error().message, common);
+    return not_proven;
+  }
+  notice(verdict.is_drained() ? name + " is drained: " + verdict.reason()
+                              : name + " takes jobs again: its fault is over",
+         common);
+  return code;
+}
+
+int health_hook(const HealthRunOptions& options, const CommonOptions& common) {
+  const std::string name = environment("SLURMD_NODENAME");
+  if (!is_slurm_node_name(name)) {
+    complain(name.empty() ? "SLURMD_NODENAME is not set: Slurm did not start this"
+                          : "SLURMD_NODENAME: '" + name + "' is no name of one node",
+             common);
+    return usage_error;
+  }
+  LookWanted wanted;
+  wanted.phase = Phase::periodic;
+  wanted.limits = health_limits;
+  auto prepared = prepare_look(options, wanted, common);
+  if (const auto* no = std::get_if<LookRefused>(&prepared)) return no->exit_code;
+  const auto& ready = std::get<PreparedLook>(prepared);
+  look_until_sure(*ready.look, options.quick ? 1 : slurm_looks_most);
+  keep_results(ready, options, common);
+  return act(ready, name, options, common);
+}
+
+PrologStep next_step(const NodeLook& look, Clock::time_point began) {
+  const NodeVerdict verdict = look.verdict();
+  const auto age = look.verdict_age();
+  PrologQuestion question;
+  question.verdict = age ? &verdict : nullptr;
+  question.verdict_age = age.value_or(Milliseconds{0});
+  question.waited = std::chrono::duration_cast<Milliseconds>(Clock::now() - began);
+  return next_prolog_step(question);
+}
+
+void say(const PrologAnswer& answer, const CommonOptions& common) {
+  if (const auto* spare = std::get_if<TakeSpare>(&answer)) complain(spare->why, common);
+  if (const auto* no = std::get_if<RefuseNode>(&answer)) complain(no->reason, common);
+}
+
+int prolog_hook(const HealthRunOptions& options, const CommonOptions& common) {
+  const auto began = Clock::now();
+  answer_at_deadline();
+  LookWanted wanted;
+  wanted.phase = Phase::prolog;
+  wanted.limits = quick_limits;
+  wanted.keeps_profile = true;
+  wanted.may_pause = false;
+  auto prepared = prepare_look(options, wanted, common);
+  if (std::holds_alternative<LookRefused>(prepared)) return not_proven;
+  const auto& ready = std::get<PreparedLook>(prepared);
+  while (true) {
+    const PrologStep step = next_step(*ready.look, began);
+    if (const auto* answer = std::get_if<PrologAnswer>(&step)) {
+      keep_results(ready, options, common);
+      say(*answer, common);
+      return slurm_exit_code(*answer);
+    }
+    if (const auto* run = std::get_if<RunQuick>(&step)) std::this_thread::sleep_for(run->after);
+    ready.look->look();
+  }
+}
+
+int epilog_hook(const HealthRunOptions& options, const CommonOptions& common) {
+  answer_at_deadline();
+  LookWanted wanted;
+  wanted.phase = Phase::epilog;
+  wanted.limits = quick_limits;
+  wanted.keeps_profile = true;
+  wanted.may_pause = false;
+  wanted.ended_uids = ended_users(options.idle);
+  auto prepared = prepare_look(options, wanted, common);
+  if (std::holds_alternative<LookRefused>(prepared)) return not_proven;
+  const auto& ready = std::get<PreparedLook>(prepared);
+  look_until_sure(*ready.look, options.quick ? 1 : slurm_looks_most);
+  keep_results(ready, options, common);
+  const NodeVerdict verdict = ready.look->verdict();
+  if (verdict.is_drained()) complain(verdict.reason(), common);
+  return slurm_exit_code(verdict);
+}
+
+}  // namespace
+
+int run_slurm_hook(const HealthRunOptions& options, const CommonOptions& common) {
+  const std::string hook = folded(options.hook);
+  if (hook == "prolog") return prolog_hook(options, common);
+  return hook == "epilog" ? epilog_hook(options, common) : health_hook(options, common);
+}
+
+}  // namespace muster

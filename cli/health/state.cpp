@@ -1,0 +1,98 @@
+#include "cli/health/state.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "health/model/finding_words.h"
+#include "launcher/controller/store/home.h"
+#include "launcher/os/fd.h"
+#include "launcher/os/private_directory.h"
+#include "launcher/os/read_file.h"
+#include "launcher/wire/versioned_json.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int version = 1;
+// Histories are bounded; a file of this size is none of ours.
+constexpr off_t bytes_max = 64ll << 20;
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+std::string file_name(const std::string& kind, const std::string& host) {
+  std::string name = kind + "-" + host + ".state";
+  for (char& c : name) c = c == '/' || static_cast<unsigned char>(c) < ' ' ? '_' : c;
+  return name;
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> usual_state_file(const std::string& host,
+                                                      const std::string& kind) {
+  if (is_set("MUSTER_HOME") || is_set("XDG_STATE_HOME") || is_set("HOME")) {
+    const Home home = Home::from_environment();
+    if (!home.root.empty()) return home.root / file_name(kind, host);
+  }
+  if (::geteuid() != 0) return std::nullopt;
+  return std::filesystem::path("/var/lib/muster") / file_name(kind, host);
+}
+
+Result<std::optional<std::string>> read_state_file(const std::filesystem::path& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file && errno == ENOENT) return std::optional<std::string>();
+  struct stat facts {};
+  if (!file || ::fstat(file.get(), &facts) != 0) {
+    return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+  }
+  if (!S_ISREG(facts.st_mode)) return Error{path.string() + " is no file"};
+  if (facts.st_uid != ::geteuid()) return Error{path.string() + " is somebody else's"};
+  if (facts.st_size > bytes_max) return Error{path.string() + " is too large"};
+  std::string text;
+  if (!read_whole(file.get(), text)) {
+    return Error{"cannot read " + path.string() + ": " + std::strerror(errno)};
+  }
+  return std::optional(std::move(text));
+}
+
+Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path) {
+  const auto text = read_state_file(path);
+  if (!text) return text.error();
+  if (!*text) return std::optional<HealthState>();
+  auto state = decode_health_state(**text);
+  if (!state) return Error{path.string() + ": " + state.error().message};
+  return std::optional(std::move(*state));
+}
+
+Status write_state_file(const std::filesystem::path& path, const std::string& text) {
+  constexpr mode_t owner_only = 0600;
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code failed;
+  if (!std::filesystem::exists(folder, failed)) {
+    if (auto made = open_private_directory(folder.string()); !made) return made.error();
+  }
+  if (replace_file(path, text, owner_only, Durable::in_cache)) return Done{};
+  return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
+}
+
+Status save_health_state(const std::filesystem::path& path, const HealthState& state) {
+  return write_state_file(path, encode_health_state(state));
+}
+
+std::string encode_health_state(const HealthState& state) {
+  return versioned_json(state, version);
+}
+
+Result<HealthState> decode_health_state(std::string_view text) {
+  return read_versioned_json<HealthState>(text, version);
+}
+
+}  // namespace muster

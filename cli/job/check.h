@@ -1,0 +1,50 @@
+// A job file as the submitting machine sees it: read, checked against the known compute targets,
+// every finding collected. Reads files; changes and prints nothing, so that `validate`, `plan` and
+// `run` say the same.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/terminal/common_options.h"
+#include "scheduler/model/compute.h"
+#include "templates/parse_file.h"
+
+namespace muster {
+
+struct KnownTargets {
+  std::vector<ComputeTarget> targets;  // the built-in ones first
+  std::string default_target;
+  std::vector<RestartRule> rules;  // of the cluster files, in their order
+  std::vector<Finding> findings;   // about the cluster files
+};
+
+// From --cluster, else $MUSTER_CONFIG (files, separated by `:`), else
+// `$XDG_CONFIG_HOME/muster/clusters/*.yml` and the user's sandbox. An Error: a file that was asked
+// for cannot be read.
+Result<KnownTargets> find_targets(const CommonOptions& common);
+
+struct CheckedJob {
+  JobFile file;
+  std::string text;  // as read; empty for a file that could not be
+  std::optional<ComputeTarget> target;
+  bool can_run = false;  // a command job without errors and unresolved items
+};
+
+struct CheckRequest {
+  std::string path;  // `-`: standard input
+  std::vector<std::string> sets;
+  bool for_running = true;         // also what this version cannot do, and the target
+  bool accept_unresolved = false;  // `--skip-validation`
+};
+
+// Why a valid file of this kind is nothing that could be run; empty for the kinds of jobs.
+std::string no_job(FileKind kind);
+
+Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common);
+
+// In line order on stderr, in colour on a terminal; notes and warnings only when they are wanted.
+void print_findings(const std::vector<Finding>& findings, const CommonOptions& common);
+
+}  // namespace muster

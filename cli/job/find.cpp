@@ -1,0 +1,82 @@
+#include "cli/job/find.h"
+
+#include <algorithm>
+
+#include "cli/terminal/terminal.h"
+#include "scheduler/model/exit_code.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int names_shown = 5;
+// Enough to find a slip of the fingers in; older jobs are seldom meant.
+constexpr int names_compared = 1000;
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+Error unknown_job(const Store& store, const std::string& typed) {
+  std::string message = "there is no job " + quoted_text(typed);
+  JobFilter filter;
+  filter.limit = names_compared;
+  filter.include_archived = true;
+  const auto rows = store.jobs(filter);
+  std::vector<std::string> names;
+  if (rows) {
+    for (const JobRow& row : *rows) names.push_back(row.name);
+  }
+  const std::string meant = did_you_mean(typed, names);
+  if (!meant.empty()) return Error{message + "; " + meant};
+  return Error{message + "; `muster list --all-results` shows all jobs"};
+}
+
+}  // namespace
+
+Result<JobRow> find_job(const Store& store, const std::string& typed) {
+  const auto exact = store.job(JobId{typed});
+  if (!exact) return exact.error();
+  if (*exact) return **exact;
+  const auto names = store.names_starting_with(typed, names_shown + 1);
+  if (!names) return names.error();
+  if (names->empty() || typed.empty()) return unknown_job(store, typed);
+  if (names->size() > 1) {
+    std::vector<std::string> shown(*names);
+    const bool more = shown.size() > names_shown;
+    shown.resize(std::min<std::size_t>(shown.size(), names_shown));
+    return Error{quoted_text(typed) + " could be several jobs: " + joined(shown) +
+                 (more ? ", …" : "")};
+  }
+  const auto row = store.job(JobId{names->front()});
+  if (!row) return row.error();
+  if (!*row) return unknown_job(store, typed);
+  return **row;
+}
+
+Result<FoundJob> open_job(const Home& home, const std::string& typed) {
+  auto store = Store::open(home.root, Store::Mode::read_only);
+  if (!store) return store.error();
+  auto row = find_job(**store, typed);
+  if (!row) return row.error();
+  return FoundJob{std::move(*store), std::move(*row)};
+}
+
+Result<JobHistory> history_of(const FoundJob& found) {
+  auto records = found.store->records_of(found.id());
+  if (!records) return records.error();
+  auto links = found.store->links_during(found.id());
+  if (!links) return links.error();
+  return JobHistory{std::move(*records), std::move(*links)};
+}
+
+int without_job(const Home& home, const Error& error, const CommonOptions& common) {
+  complain(error.message, common);
+  const bool readable = static_cast<bool>(Store::open(home.root, Store::Mode::read_only));
+  return readable ? no_such_job : static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace muster

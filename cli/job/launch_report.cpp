@@ -1,0 +1,137 @@
+#include "cli/job/launch_report.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/terminal/table.h"
+
+namespace muster {
+
+namespace {
+
+// A screen has room for these; all are in the JSON report and in the trace.
+constexpr std::size_t nodes_shown = 5;
+
+double ms_of(std::int64_t us) { return static_cast<double>(us) / 1000; }
+
+std::string ms_text(std::int64_t us) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), us < 10'000 ? "%.1f ms" : "%.0f ms", ms_of(us));
+  return text.data();
+}
+
+std::int64_t begun_us(const LaunchProfile& profile) {
+  std::int64_t first = 0;
+  for (const NodeLaunch& node : profile.nodes) {
+    for (const LaunchPhase& phase : node.phases) first = std::min(first, phase.begun_us);
+  }
+  return first;
+}
+
+Document slowest_document(const LaunchProfile& profile) {
+  const auto slowest = slowest_node(profile);
+  if (!slowest) return nullptr;
+  return Document{{"node", slowest->node.value},
+                  {"ms", ms_of(slowest->took_us)},
+                  {"phase", slowest->phase.name},
+                  {"phase_ms", ms_of(slowest->phase.took_us)},
+                  {"sentence", slowest->sentence}};
+}
+
+Document host_document(const NodeLaunch& node) {
+  Document out;
+  out["node"] = node.node.value;
+  out["ms"] = ms_of(node.took_us());
+  out["kept_connection"] = node.kept_connection;
+  out["methods"] = node.methods.empty() ? Document(nullptr) : Document(node.methods);
+  out["through"] = node.through ? Document(node.through->value) : Document(nullptr);
+  out["phases"] = Document::object();
+  for (const LaunchPhase& phase : node.phases) out["phases"][phase.name] = ms_of(phase.took_us);
+  return out;
+}
+
+const NodeLaunch& slowest_in(const LaunchProfile& profile, const std::string& phase) {
+  return *std::max_element(
+      profile.nodes.begin(), profile.nodes.end(),
+      [&](const auto& a, const auto& b) { return a.took_us(phase) < b.took_us(phase); });
+}
+
+Table phases_table(const LaunchProfile& profile) {
+  Table table({"PHASE", "MEDIAN", "P99", "SLOWEST", "NODE"});
+  for (const std::string& phase : phase_names(profile)) {
+    const NodeLaunch& slowest = slowest_in(profile, phase);
+    table.add({phase, ms_text(quantile_us(profile, phase, 0.5)),
+               ms_text(quantile_us(profile, phase, 0.99)), ms_text(slowest.took_us(phase)),
+               slowest.node.value});
+  }
+  return table;
+}
+
+Table nodes_table(const LaunchProfile& profile) {
+  std::vector<const NodeLaunch*> nodes;
+  for (const NodeLaunch& node : profile.nodes) nodes.push_back(&node);
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const auto* a, const auto* b) { return a->took_us() > b->took_us(); });
+  nodes.resize(std::min(nodes.size(), nodes_shown));
+  Table table({"SLOWEST NODES", "TOOK", "PHASES"});
+  for (const NodeLaunch* node : nodes) {
+    std::string phases = node->kept_connection ? "kept its connection" : "";
+    for (const LaunchPhase& phase : node->phases) {
+      phases += (phases.empty() ? "" : ", ") + phase.name + " " + ms_text(phase.took_us);
+    }
+    table.add({node->node.value, ms_text(node->took_us()), phases});
+  }
+  return table;
+}
+
+Document event(const char* kind, const std::string& name, std::size_t row) {
+  return Document{{"name", name}, {"ph", kind}, {"pid", 1}, {"tid", row}};
+}
+
+Document label(const char* what, const std::string& text, std::size_t row) {
+  Document out = event("M", what, row);
+  out["args"] = Document{{"name", text}};
+  return out;
+}
+
+}  // namespace
+
+Document launch_document(const std::optional<LaunchProfile>& profile) {
+  if (!profile) return nullptr;
+  Document out;
+  out["attempt"] = profile->attempt.value;
+  out["slowest"] = slowest_document(*profile);
+  out["hosts"] = Document::array();
+  for (const NodeLaunch& node : profile->nodes) out["hosts"].push_back(host_document(node));
+  return out;
+}
+
+std::string launch_text(const LaunchProfile& profile, int width, bool color) {
+  const auto slowest = slowest_node(profile);
+  std::string text = "launch of attempt " + std::to_string(profile.attempt.value) + "; ";
+  text += slowest ? "slowest: " + slowest->sentence + "\n" : "nothing is known of its nodes yet\n";
+  if (!slowest) return text;
+  return text + phases_table(profile).text(width, color) + "\n" +
+         nodes_table(profile).text(width, color);
+}
+
+Document chrome_trace(const std::string& job, const LaunchProfile& profile) {
+  Document events = Document::array();
+  events.push_back(label("process_name", "launch of " + job, 0));
+  const std::int64_t begun = begun_us(profile);
+  for (std::size_t row = 0; row < profile.nodes.size(); ++row) {
+    const NodeLaunch& node = profile.nodes[row];
+    events.push_back(label("thread_name", node.node.value, row));
+    for (const LaunchPhase& phase : node.phases) {
+      Document one = event("X", phase.name, row);
+      one["ts"] = phase.begun_us - begun;
+      one["dur"] = phase.took_us;
+      events.push_back(std::move(one));
+    }
+  }
+  return Document{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
+}
+
+}  // namespace muster

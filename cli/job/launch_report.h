@@ -1,0 +1,27 @@
+// Where the time of a job's launch went, for `--profile` and the JSON report. Pure.
+//
+// The object `launch` of the report, null before an attempt was placed:
+//   attempt   its number: the newest
+//   slowest   {node, ms, phase, phase_ms, sentence}; null while nothing is known
+//   hosts     [{node, ms, kept_connection, methods, through, phases: {name: ms}}], by node rank;
+//             `ms` is what the node itself took, without waiting for others; `methods` and
+//             `through` are null where they do not apply; the phases are those of
+//             scheduler/explain/launch_profile.h
+#pragma once
+
+#include <string>
+
+#include "cli/terminal/document.h"
+#include "scheduler/explain/launch_profile.h"
+
+namespace muster {
+
+Document launch_document(const std::optional<LaunchProfile>& profile);
+
+// The slowest node and why, the phases over all nodes, the slowest nodes.
+std::string launch_text(const LaunchProfile& profile, int width, bool color);
+
+// Trace Event Format, as chrome://tracing and Perfetto read it: a row per node.
+Document chrome_trace(const std::string& job, const LaunchProfile& profile);
+
+}  // namespace muster

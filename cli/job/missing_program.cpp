@@ -1,0 +1,96 @@
+#include "cli/job/missing_program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "scheduler/model/record_subject.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+// What bash says of a program that it cannot start, or whose interpreter is missing.
+constexpr std::string_view complaints[] = {
+    ": No such file or directory", ": command not found", ": not found",
+    ": cannot execute: required file not found", ": bad interpreter: No such file or directory"};
+
+// `bash: line 1: /venv/bin/python: No such file or directory`: the word before the complaint.
+std::string program_in(const std::string& line) {
+  for (const std::string_view complaint : complaints) {
+    const std::size_t end = line.find(complaint);
+    if (end == line.npos || end == 0) continue;
+    const std::size_t blank = line.find_last_of(" \t'\"`", end - 1);
+    const std::size_t begin = blank == line.npos ? 0 : blank + 1;
+    if (end > begin) return line.substr(begin, end - begin);
+  }
+  return "";
+}
+
+bool is_relative_path(const std::string& program) {
+  return program.find('/') != program.npos && program.front() != '/';
+}
+
+std::string nodes_text(const std::set<NodeId>& nodes) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  std::size_t told = 0;
+  for (const NodeId& node : nodes) {
+    if (told++ == most) break;
+    text += (text.empty() ? "" : ", ") + node.value;
+  }
+  return nodes.size() <= most ? text
+                              : text + " and " + std::to_string(nodes.size() - most) + " more";
+}
+
+}  // namespace
+
+std::string find_here(const std::string& program) {
+  if (program.find('/') != program.npos) {
+    const bool absolute = program.front() == '/';
+    return absolute && ::access(program.c_str(), X_OK) == 0 ? program : "";
+  }
+  const char* variable = std::getenv("PATH");
+  std::string_view rest = variable == nullptr ? "" : variable;
+  while (!rest.empty()) {
+    const std::size_t colon = std::min(rest.find(':'), rest.size());
+    const std::string path = std::string(rest.substr(0, colon)) + '/' + program;
+    if (path.front() == '/' && ::access(path.c_str(), X_OK) == 0) return path;
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+  }
+  return "";
+}
+
+std::string missing_program_text(const std::vector<Record>& records, const FindHere& find) {
+  std::map<std::string, std::set<NodeId>> missing;
+  bool has_code = false;
+  for (const Record& record : records) {
+    if (const auto* job = record_as<JobSubmitted>(record)) has_code = !job->spec.code.empty();
+    if (record_as<AttemptPlaced>(record) != nullptr) missing.clear();
+    const auto* exited = record_as<RankExited>(record);
+    const bool not_started = exited && (exited->status.code == 127 || exited->status.code == 126);
+    if (!not_started) continue;
+    for (const std::string& line : exited->last_lines) {
+      const std::string program = program_in(line);
+      if (!program.empty()) missing[program].insert(exited->node);
+    }
+  }
+  for (const auto& [program, nodes] : missing) {
+    if (!has_code && is_relative_path(program)) {
+      return program + " is not there on " + nodes_text(nodes) +
+             ": without `code` no file of yours gets there; set `code: .` in the job file";
+    }
+    const std::string here = find(program);
+    if (here.empty()) continue;
+    return program + " is not there on " + nodes_text(nodes) + "; it is here" +
+           (here == program ? "" : " (" + here + ")") +
+           ": put it on a shared folder or into `code`";
+  }
+  return "";
+}
+
+}  // namespace muster

@@ -1,0 +1,229 @@
+#include "cli/job/node_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <nlohmann/json.hpp>
+
+#include "cli/client/connection.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+#include "cli/time_text.h"
+#include "scheduler/model/names.h"
+
+namespace muster {
+
+namespace {
+
+// `status` must not hang because the controller does.
+constexpr Milliseconds patience{2000};
+// The controller's word in `remedy`.
+constexpr std::string_view rebooting = "is rebooting";
+
+std::string connect_time(const NodeLine& node) {
+  if (node.profile.empty()) return "";
+  Milliseconds total{0};
+  for (const auto& [phase, time] : node.profile) total += time;
+  return elapsed_text(total);
+}
+
+// How a link of a node that muster reboots broke tells nobody anything.
+std::string link_text(const NodeLine& node) {
+  if (node.remedy == rebooting && node.link != "up") return "down: rebooting";
+  constexpr std::string_view down = "down: ";
+  const bool is_down = node.link.starts_with(down);
+  if (node.silent) {
+    return silence_text(node) + (is_down ? " (" + node.link.substr(down.size()) + ")" : "");
+  }
+  return node.through ? node.link + " through " + node.through->value : node.link;
+}
+
+std::string job_text(const NodeLine& node) {
+  return node.spare ? node.owner + " (spare)" : node.owner;
+}
+
+// What muster does about it now, or could not do: then a person has to.
+std::string remedy_note(const NodeLine& node) {
+  if (!node.remedy.empty()) return node.remedy + " since " + local_text(*node.remedy_since);
+  if (node.remedies.empty() || node.remedies.back().failure.empty()) return node.not_remedied;
+  const RemedyTry& latest = node.remedies.back();
+  if (latest.at < *node.unfit_since) return node.not_remedied;
+  const char* what = latest.step == RemedyStep::reset ? "reset" : "reboot";
+  return std::string(what) + " by muster failed: " + latest.failure +
+         (node.not_remedied.empty() ? "" : "; " + node.not_remedied);
+}
+
+std::string unfit_text(const NodeLine& node) {
+  const std::string note = remedy_note(node);
+  return node.unfit_reason + " since " + local_text(*node.unfit_since) + ": " + node.unfit->what +
+         (note.empty() ? "" : "; " + note) +
+         (node.next_look.empty() ? "" : "; " + node.next_look);
+}
+
+Document remedy_document(const NodeLine& node) {
+  if (node.remedy.empty()) return nullptr;
+  return {{"what", node.remedy}, {"since", utc_text(*node.remedy_since)}};
+}
+
+Document remedies_document(const NodeLine& node) {
+  Document all = Document::array();
+  for (const RemedyTry& one : node.remedies) {
+    all.push_back({{"at", utc_text(one.at)},
+                   {"fault", one.fault},
+                   {"step", word(one.step)},
+                   {"failure", one.failure.empty() ? Document(nullptr) : Document(one.failure)}});
+  }
+  return all;
+}
+
+Document fault_document(const NodeFault& fault) {
+  return {{"id", fault.id},
+          {"check", fault.check},
+          {"device", fault.device},
+          {"serial", fault.serial},
+          {"class", word(fault.fault_class)},
+          {"remedy", word(fault.remedy)},
+          {"stops_job", fault.stops_job},
+          {"enforced", fault.enforced},
+          {"since", utc_text(fault.since)},
+          {"what", fault.what},
+          {"evidence", fault.evidence}};
+}
+
+Document unfit_document(const NodeLine& node) {
+  if (!node.unfit) return nullptr;
+  Document out = fault_document(*node.unfit);
+  out["reason"] = node.unfit_reason;
+  out["drained_since"] = utc_text(*node.unfit_since);
+  out["next_look"] = node.next_look;
+  return out;
+}
+
+Document faults_document(const NodeLine& node) {
+  Document all = Document::array();
+  for (const NodeFault& fault : node.faults) all.push_back(fault_document(fault));
+  return all;
+}
+
+// Why it gets nothing new, or what speaks against it.
+std::string standing_text(const NodeLine& node) {
+  if (node.drained) return node.drain_reason.empty() ? "yes" : node.drain_reason;
+  if (node.unfit) return unfit_text(node);
+  if (!node.remedy.empty()) return remedy_note(node);
+  if (!node.leaves.empty()) return node.leaves;
+  if (!node.set_aside.empty()) {
+    return "set aside by muster until " + local_text(*node.set_aside_until) + ": " + node.set_aside;
+  }
+  if (!node.faults.empty()) return "no; " + node.faults.front().what;
+  if (node.evidence.empty()) return "";
+  const NodeEvidence& latest = node.evidence.back();
+  const std::string jobs = node.evidence.size() == 1 ? " job, " : " jobs, ";
+  return "no; broke " + std::to_string(node.evidence.size()) + jobs + latest.job.value + " at " +
+         local_text(latest.at);
+}
+
+Document set_aside_document(const NodeLine& node) {
+  if (node.set_aside.empty()) return nullptr;
+  return {{"reason", node.set_aside},
+          {"since", utc_text(*node.set_aside_since)},
+          {"until", utc_text(*node.set_aside_until)}};
+}
+
+Document evidence_document(const NodeLine& node) {
+  Document all = Document::array();
+  for (const NodeEvidence& piece : node.evidence) {
+    all.push_back({{"job", piece.job.value}, {"at", utc_text(piece.at)}, {"what", piece.what}});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string silence_text(const NodeLine& node) {
+  const auto seconds = [](Milliseconds time) { return std::to_string(time / Seconds{1}) + " s"; };
+  return "no word for " + seconds(*node.silent) +
+         (node.lost_at ? "; declared lost at " + seconds(*node.lost_at) : "");
+}
+
+bool is_worth_showing(const NodeLine& node) {
+  return node.link != "not connected" || node.drained || !node.owner.empty() ||
+         !node.leaves.empty() || !node.evidence.empty() || !node.faults.empty() || node.unfit ||
+         !node.remedy.empty();
+}
+
+void sort_by_name(std::vector<NodeLine>& nodes) {
+  std::stable_sort(nodes.begin(), nodes.end(), [](const NodeLine& a, const NodeLine& b) {
+    return natural_less(a.node, b.node);
+  });
+}
+
+std::vector<NodeLine> nodes_if_running(const Home& home) {
+  auto client = ControllerClient::connect(home);
+  if (!client || !*client) return {};
+  const auto answer = ask(**client, AskNodes{}, patience);
+  const auto* nodes = answer ? std::get_if<NodesAnswer>(&*answer) : nullptr;
+  std::vector<NodeLine> shown;
+  if (nodes != nullptr) {
+    std::copy_if(nodes->nodes.begin(), nodes->nodes.end(), std::back_inserter(shown),
+                 is_worth_showing);
+  }
+  sort_by_name(shown);
+  return shown;
+}
+
+// GPUs are a column where any node has one.
+Table table_of_nodes(const std::vector<NodeLine>& nodes) {
+  const bool with_gpus = std::any_of(nodes.begin(), nodes.end(), [](const NodeLine& node) {
+    return node.gpus.value_or(0) > 0;
+  });
+  std::vector<std::string> header{"NODE", "LINK", "HOST", "JOB", "CONNECTED IN", "DRAINED"};
+  if (with_gpus) header.insert(header.begin() + 3, "GPUS");
+  Table table(header);
+  for (const NodeLine& node : nodes) {
+    std::vector<std::string> cells{node.node,      link_text(node),    node.host_name,
+                                   job_text(node), connect_time(node), standing_text(node)};
+    const std::string gpus = node.gpus ? std::to_string(*node.gpus) : "";
+    if (with_gpus) cells.insert(cells.begin() + 3, gpus);
+    table.add(cells);
+  }
+  return table;
+}
+
+std::string node_table_text(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  return table_of_nodes(nodes).text(width, wants_color(common.color, Stream::out));
+}
+
+Document nodes_document(const std::vector<NodeLine>& nodes) {
+  Document out = Document::array();
+  for (const NodeLine& node : nodes) {
+    Document one;
+    one["name"] = node.node;
+    one["link"] = node.link;
+    one["silent_ms"] = node.silent ? Document(node.silent->count()) : Document(nullptr);
+    one["lost_at_ms"] = node.lost_at ? Document(node.lost_at->count()) : Document(nullptr);
+    one["through"] = node.through ? Document(node.through->value) : Document(nullptr);
+    one["host_name"] = node.host_name;
+    one["gpus"] = node.gpus ? Document(*node.gpus) : Document(nullptr);
+    one["job"] = node.owner.empty() ? Document(nullptr) : Document(node.owner);
+    one["spare"] = node.spare;
+    one["drained"] = node.drained;
+    one["drain_reason"] = node.drain_reason;
+    one["leaves"] = node.leaves.empty() ? Document(nullptr) : Document(node.leaves);
+    one["set_aside"] = set_aside_document(node);
+    one["suspicion"] = static_cast<double>(node.suspicion) / 1000;
+    one["evidence"] = evidence_document(node);
+    one["unfit"] = unfit_document(node);
+    one["faults"] = faults_document(node);
+    one["remedy"] = remedy_document(node);
+    one["remedies"] = remedies_document(node);
+    one["not_remedied"] =
+        node.not_remedied.empty() ? Document(nullptr) : Document(node.not_remedied);
+    one["connect_ms"] = Document::object();
+    for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace muster

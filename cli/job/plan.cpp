@@ -1,0 +1,126 @@
+#include "cli/job/plan.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/job/spec_document.h"
+#include "health/checks/host/facts.h"
+#include "scheduler/state/membership.h"
+#include "scheduler/state/rank_map.h"
+
+namespace muster {
+
+namespace {
+
+bool listed(const std::vector<std::string>& names, const NodeId& node) {
+  return std::find(names.begin(), names.end(), node.value) != names.end();
+}
+
+std::vector<NodeId> eligible_nodes(const JobSpec& spec, const ComputeTarget& target) {
+  std::vector<NodeId> nodes;
+  for (const NodeAddress& node : target.nodes) {
+    const auto& wanted = spec.muster.include_nodes;
+    if (!wanted.empty() && !listed(wanted, node.id)) continue;
+    if (!listed(spec.muster.exclude_nodes, node.id)) nodes.push_back(node.id);
+  }
+  return nodes;
+}
+
+std::string node_of_rank(const JobPlan& plan, const PlannedRank& place) {
+  const auto index = static_cast<std::size_t>(place.node_index);
+  return index < plan.nodes.size() ? plan.nodes[index].value : "-";
+}
+
+bool is_counted_later(const JobSpec& spec, const std::vector<int>& processes) {
+  return spec.distribution.process_per_gpu && processes.empty();
+}
+
+std::vector<RankPlace> ranks_of(const JobSpec& spec, int nodes, const std::vector<int>& processes) {
+  if (is_counted_later(spec, processes)) return {};
+  return rank_map(spec.distribution, nodes, processes);
+}
+
+// As many as there are, within what the job may have.
+int nodes_placed(const JobSpec& spec, std::size_t eligible) {
+  const auto there = static_cast<int>(std::min<std::size_t>(eligible, spec.muster.nodes_max));
+  return std::max(there, spec.muster.nodes_min);
+}
+
+Document ranks_document(const JobPlan& plan) {
+  if (is_counted_later(plan.spec, {})) return nullptr;
+  Document ranks = Document::array();
+  for (const PlannedRank& place : plan.ranks) {
+    Document rank;
+    rank["rank"] = place.rank.value;
+    rank["node_rank"] = place.node_index;
+    rank["local_rank"] = place.local_rank;
+    rank["node"] = node_of_rank(plan, place);
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
+                          const UnavailableNodes& unavailable) {
+  JobPlan plan{spec, target, {}, {}, 1, {}, {}, {}};
+  for (const NodeId& node : eligible_nodes(spec, target)) {
+    (unavailable.contains(node) ? plan.unavailable : plan.nodes).push_back(node);
+  }
+  plan.placed = nodes_placed(spec, plan.nodes.size());
+  for (const RankPlace& place : ranks_of(spec, plan.placed, {})) {
+    plan.ranks.push_back({place.rank, place.node_index, place.local_rank});
+  }
+  for (SnapshotRequest& request : sources_of(spec, target)) {
+    auto tree = walk_source(request.source, request.honour_ignore_files);
+    if (!tree) return tree.error();
+    plan.trees.push_back({std::move(request), std::move(*tree)});
+  }
+  plan.memory = train_memory(spec, target, plan.ranks.size(), read_memory("MemTotal"));
+  return plan;
+}
+
+std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes) {
+  const bool is_chosen_later = is_elastic(spec) && processes.empty();
+  if (is_counted_later(spec, processes) || is_chosen_later) return std::nullopt;
+  return ranks_of(spec, spec.instance_count, processes).size();
+}
+
+std::set<RankId> ranks_of_node(const JobSpec& spec, const AttemptSummary& attempt,
+                               const NodeId& node) {
+  std::set<RankId> ranks;
+  for (const RankPlace& place : ranks_of(spec, spec.muster.nodes_max, attempt.processes)) {
+    const auto index = static_cast<std::size_t>(place.node_index);
+    const bool is_there = index < attempt.nodes.size() && attempt.nodes[index] == node;
+    if (is_there) ranks.insert(place.rank);
+  }
+  return ranks;
+}
+
+Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable) {
+  Document out;
+  out["spec"] = spec_document(plan.spec);
+  out["compute"] = plan.target.name;
+  out["eligible_nodes"] = Document::array();
+  for (const NodeId& node : plan.nodes) out["eligible_nodes"].push_back(node.value);
+  out["unavailable_nodes"] = Document::array();
+  for (const NodeId& node : plan.unavailable) {
+    out["unavailable_nodes"].push_back({{"node", node.value}, {"why", unavailable.at(node)}});
+  }
+  out["ranks"] = ranks_document(plan);
+  if (plan.memory) out["memory_per_rank"] = train_memory_document(*plan.memory);
+  out["staged"] = Document::array();
+  for (const PlannedTree& planned : plan.trees) {
+    Document tree;
+    tree["place"] = planned.request.place;
+    tree["source"] = planned.request.source.string();
+    tree["files"] = planned.tree.files;
+    tree["bytes"] = planned.tree.bytes;
+    tree["warnings"] = planned.tree.warnings;
+    out["staged"].push_back(std::move(tree));
+  }
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+// What `run` would do with a job, worked out without doing it: nodes in order of preference, the
+// rank map, the trees that would be copied, the memory that ranks of muster-train take. Reads the
+// source directories and how much memory this host has; pure otherwise.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/job/memory.h"
+#include "cli/job/staging.h"
+#include "cli/job/unavailable_nodes.h"
+#include "cli/terminal/document.h"
+#include "launcher/staging/source_tree.h"
+#include "scheduler/explain/summary.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/ids.h"
+#include "scheduler/model/job_spec.h"
+
+namespace muster {
+
+struct PlannedRank {
+  RankId rank;
+  int node_index = 0;
+  int local_rank = 0;
+};
+
+struct PlannedTree {
+  SnapshotRequest request;
+  SourceTree tree;
+};
+
+struct JobPlan {
+  JobSpec spec;
+  ComputeTarget target;
+  std::vector<NodeId> nodes;       // in the order they would be tried; free and healthy shows later
+  std::vector<NodeId> unavailable;  // of the target, and drained or not reachable now
+  int placed = 1;                  // so many it would start with, were all of them free and healthy
+  std::vector<PlannedRank> ranks;  // none where nodes have to count their GPUs first
+  std::vector<PlannedTree> trees;
+  std::optional<TrainMemory> memory;  // where the command is muster-train
+};
+
+Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
+                          const UnavailableNodes& unavailable);
+Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable);
+
+// `processes` as AttemptSummary has it. Nothing: GPUs have not been counted, or nodes not chosen.
+std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes);
+// All that the attempt had there: a node may have left it and come again. Empty when that is not
+// known yet, or when the node was not in it.
+std::set<RankId> ranks_of_node(const JobSpec& spec, const AttemptSummary& attempt,
+                               const NodeId& node);
+
+}  // namespace muster

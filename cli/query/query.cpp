@@ -1,0 +1,314 @@
+#include "cli/query/query.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cli/query/query_functions.h"
+#include "cli/query/query_steps.h"
+
+namespace muster {
+
+namespace {
+
+// Both bound the depth of the calls that read and apply a query.
+constexpr std::size_t longest_bytes = 1000;
+constexpr int deepest = 50;
+
+// Recursive descent; a rule that does not fit notes the place and goes to the end of the text.
+class QueryParser {
+ public:
+  explicit QueryParser(const std::string& text) : text_(text) {}
+
+  Result<Query> parse() {
+    Query query = pipe();
+    skip_blanks();
+    if (at_ < text_.size()) misfit("an operator");
+    if (!problem_.empty()) return Error{problem_};
+    return query;
+  }
+
+ private:
+  // a | b
+  Query pipe() {
+    Query left = either();
+    while (accept_operator("|")) left = then(left, either());
+    return left;
+  }
+
+  Query either() {
+    Query left = both();
+    while (accept("||")) {
+      left = [left, right = both()](const QueryValue& value) {
+        QueryValue first = left(value);
+        return is_true(first) ? first : right(value);
+      };
+    }
+    return left;
+  }
+
+  Query both() {
+    Query left = comparison();
+    while (accept("&&")) {
+      left = [left, right = comparison()](const QueryValue& value) {
+        QueryValue first = left(value);
+        return is_true(first) ? right(value) : first;
+      };
+    }
+    return left;
+  }
+
+  Query comparison() {
+    if (++depth_ > deepest)
+      return fail("it is nested more than " + std::to_string(deepest) + " deep");
+    Query query = one_comparison();
+    --depth_;
+    return query;
+  }
+
+  Query one_comparison() {
+    if (accept_operator("!")) {
+      return [inner = comparison()](const QueryValue& value) -> QueryValue {
+        return !is_true(inner(value));
+      };
+    }
+    Query left = parts(first(), false);
+    for (const char* sign : {"==", "!=", "<=", ">=", "<", ">"}) {
+      if (accept(sign)) return compared(sign, left, parts(first(), false));
+    }
+    return left;
+  }
+
+  // What follows a value: `.b`, `[0]`, `[]` … Within a projection, `[]` ends it: it flattens all of
+  // what the projection gives.
+  Query parts(Query left, bool projecting) {
+    while (problem_.empty()) {
+      skip_blanks();
+      if (accept(".")) {
+        left = after_dot(std::move(left));
+      } else if (text_.compare(at_, 2, "[]") == 0) {
+        if (projecting) break;
+        at_ += 2;
+        left = each(then(left, flattened), parts(itself, true));
+      } else if (accept("[")) {
+        left = bracket(std::move(left));
+      } else {
+        break;
+      }
+    }
+    return left;
+  }
+
+  Query after_dot(Query left) {
+    if (accept("*")) {
+      const QueryFunction values = query_function("values")->call;
+      return each(call(values, {std::move(left)}), parts(itself, true));
+    }
+    if (const auto index = number()) return then(std::move(left), element(*index));
+    return then(std::move(left), first());
+  }
+
+  Query bracket(Query left) {
+    if (accept("*")) {
+      expect("]");
+      return each(std::move(left), parts(itself, true));
+    }
+    if (accept("?")) {
+      Query condition = either();
+      expect("]");
+      return each(then(std::move(left), fitting(std::move(condition))), parts(itself, true));
+    }
+    const auto begin = number();
+    if (accept(":")) {
+      const auto end = number();
+      expect("]");
+      return each(then(std::move(left), slice(begin, end)), parts(itself, true));
+    }
+    if (!begin) misfit("a number, '*', '?' or ']'");
+    expect("]");
+    return then(std::move(left), element(begin.value_or(0)));
+  }
+
+  // What a value begins with.
+  Query first() {
+    skip_blanks();
+    const char next = at_ < text_.size() ? text_[at_] : '\0';
+    if (next == '[') return starts_list() ? several() : Query(itself);
+    if (accept("@")) return itself;
+    if (accept("{")) return object();
+    if (accept("*")) {
+      return each(call(query_function("values")->call, {itself}), parts(itself, true));
+    }
+    if (accept("(")) {
+      Query inner = pipe();
+      expect(")");
+      return inner;
+    }
+    if (next == '\'') return constant(quoted('\''));
+    if (next == '`') return json_literal();
+    if (next == '"') return field(quoted('"'));
+    if (const auto value = number()) return constant(*value);
+    const std::string name = word();
+    return accept("(") ? function(name) : field(name);
+  }
+
+  // `[a, b]`, unlike `[0]`, `[]`, `[*]`, `[?…]` and `[1:2]`.
+  bool starts_list() const {
+    const std::size_t after = text_.find_first_not_of(" \t", at_ + 1);
+    return after == text_.npos || std::string("]*?:-0123456789").find(text_[after]) == text_.npos;
+  }
+
+  Query several() {
+    expect("[");
+    std::vector<Query> items;
+    do {
+      items.push_back(either());
+    } while (accept(","));
+    expect("]");
+    return [items](const QueryValue& value) {
+      if (value.is_null()) return QueryValue();
+      QueryValue out = QueryValue::array();
+      for (const Query& item : items) out.push_back(item(value));
+      return out;
+    };
+  }
+
+  Query object() {
+    std::vector<std::pair<std::string, Query>> items;
+    do {
+      skip_blanks();
+      std::string name = at_ < text_.size() && text_[at_] == '"' ? quoted('"') : word();
+      expect(":");
+      items.emplace_back(std::move(name), either());
+    } while (accept(","));
+    expect("}");
+    return [items](const QueryValue& value) {
+      if (value.is_null()) return QueryValue();
+      QueryValue out = QueryValue::object();
+      for (const auto& [name, item] : items) out[name] = item(value);
+      return out;
+    };
+  }
+
+  Query function(const std::string& name) {
+    if (name == "sort_by") {
+      Query list = either();
+      expect(",");
+      expect("&");
+      Query key = either();
+      expect(")");
+      return sorted_by(std::move(list), std::move(key));
+    }
+    std::vector<Query> arguments;
+    if (!accept(")")) {
+      do {
+        arguments.push_back(either());
+      } while (accept(","));
+      expect(")");
+    }
+    const NamedQueryFunction* known = query_function(name);
+    if (known == nullptr) return fail("there is no function '" + name + "'");
+    if (known->arguments == arguments.size()) return call(known->call, std::move(arguments));
+    return fail(name + "() takes " + std::to_string(known->arguments) + " argument(s)");
+  }
+
+  static Query constant(QueryValue value) {
+    return [value = std::move(value)](const QueryValue&) { return value; };
+  }
+
+  Query json_literal() {
+    const std::string text = quoted('`');
+    QueryValue value = QueryValue::parse(text, nullptr, false);
+    return constant(value.is_discarded() ? QueryValue(text) : std::move(value));
+  }
+
+  // Up to the same mark again; a backslash keeps a mark.
+  std::string quoted(char mark) {
+    std::string out;
+    for (++at_; at_ < text_.size() && text_[at_] != mark; ++at_) {
+      if (text_[at_] == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] == mark) ++at_;
+      out += text_[at_];
+    }
+    if (at_ >= text_.size())
+      misfit(std::string("a closing ") + mark);
+    else
+      ++at_;
+    return out;
+  }
+
+  std::optional<std::int64_t> number() {
+    skip_blanks();
+    std::int64_t value = 0;
+    const char* begin = text_.data() + std::min(at_, text_.size());
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (error != std::errc()) return std::nullopt;
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+
+  std::string word() {
+    skip_blanks();
+    const std::size_t begin = at_;
+    const auto fits = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    while (at_ < text_.size() && fits(text_[at_])) ++at_;
+    if (begin == at_) {
+      misfit("a name");
+      return "";
+    }
+    return text_.substr(begin, at_ - begin);
+  }
+
+  void skip_blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+  }
+
+  bool accept(const std::string& token) {
+    skip_blanks();
+    if (at_ >= text_.size() || text_.compare(at_, token.size(), token) != 0) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  // `|` and `!`, not the beginning of `||` and `!=`.
+  bool accept_operator(const std::string& token) {
+    skip_blanks();
+    const char after = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    return after != '|' && after != '=' && accept(token);
+  }
+
+  void expect(const std::string& token) {
+    if (!accept(token)) misfit("'" + token + "'");
+  }
+
+  void misfit(const std::string& wanted) {
+    fail("expected " + wanted +
+         (at_ < text_.size() ? " at '" + text_.substr(at_, 20) + "'" : std::string(" at the end")));
+  }
+
+  Query fail(const std::string& problem) {
+    if (problem_.empty()) problem_ = problem;
+    at_ = text_.size();
+    return itself;
+  }
+
+  const std::string& text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+  std::string problem_;
+};
+
+}  // namespace
+
+Result<Query> parse_query(const std::string& text) {
+  if (text.size() > longest_bytes) {
+    return Error{"it is longer than " + std::to_string(longest_bytes) + " bytes"};
+  }
+  return QueryParser(text).parse();
+}
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+// `muster clean`: what muster does by itself once a day, done now. Nodes clean up after themselves.
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/grammar/verbs.h"
+#include "cli/job/cleaning.h"
+#include "cli/terminal/document.h"
+#include "cli/terminal/exit_status.h"
+#include "cli/terminal/terminal.h"
+#include "cli/time_text.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+std::string sentence(const Removed& removed, bool dry_run) {
+  const std::string size =
+      removed.bytes == 0 ? "" : ", " + bytes_text(static_cast<std::uint64_t>(removed.bytes));
+  return (dry_run ? "would remove " : "removed ") + removed.what + ": " +
+         std::to_string(removed.count) + size + "\n";
+}
+
+int tell(const std::vector<Removed>& all, bool dry_run, const CommonOptions& common) {
+  if (wants_table(common)) {
+    if (all.empty()) notice("nothing to remove", common);
+    for (const Removed& removed : all) write_all(Stream::out, sentence(removed, dry_run));
+    return 0;
+  }
+  Document out = Document::array();
+  for (const Removed& removed : all) {
+    out.push_back(
+        Document{{"what", removed.what}, {"count", removed.count}, {"bytes", removed.bytes}});
+  }
+  return print_document(out, common);
+}
+
+int clean(bool dry_run, const CommonOptions& common) {
+  const auto keep = user_retention();
+  if (!keep) {
+    return complain("nothing is removed: " + keep.error().message,
+                    static_cast<int>(ExitCode::invalid_job), common);
+  }
+  const auto removed = clean_state_directory(
+      {Home::from_environment(), *keep, wall_clock_now(), dry_run});
+  if (!removed) return complain("cannot clean: " + removed.error().message, internal_error, common);
+  return tell(*removed, dry_run, common);
+}
+
+}  // namespace
+
+void add_clean(CommandLine& line) {
+  line.verb({"clean", "Remove what no job needs; limits are in ~/.config/muster/retention.yml"},
+            [](Arguments& of) {
+              auto dry_run = std::make_shared<bool>(false);
+              of.flag("-n,--dry-run", *dry_run, "Only say what would be removed");
+              return [dry_run](const CommonOptions& common) { return clean(*dry_run, common); };
+            });
+}
+
+}  // namespace muster

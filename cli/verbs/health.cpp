@@ -1,0 +1,275 @@
+// `muster health …`: whether this host is fit for jobs, for which no controller is needed, or nodes
+// of the cluster.
+#include <memory>
+
+#include "cli/grammar/verbs.h"
+#include "cli/health/benchmark.h"
+#include "cli/health/checks.h"
+#include "cli/health/cluster/fabric.h"
+#include "cli/health/cluster/pairs.h"
+#include "cli/health/health_learn.h"
+#include "cli/health/record.h"
+#include "cli/health/run.h"
+#include "cli/health_import.h"
+
+namespace muster {
+
+namespace {
+
+constexpr const char* health_group = "health";
+constexpr const char* run_footer =
+    "NODE is a name, several in brackets, or a pattern: h01 'h[02-16]' 'gpu*'. The profile is that "
+    "of\n"
+    "the compute target, unless --profile names one; where ranks run only what may run beside "
+    "them\n"
+    "is looked at. Nothing is drained: agents watch their nodes, and say so by themselves.\n"
+    "Exit codes:\n"
+    "  0    nothing keeps jobs from this host, or from any of the nodes\n"
+    "  1    a fault stands that drains it, or one of them (the last line says which)\n"
+    "  3    unclear: no pass of a check that the profile requires, or a failure of one that it\n"
+    "       enforces was not seen often enough to be believed; or a node that does not answer;\n"
+    "       or nothing was checked\n"
+    "  90   the profile is wrong; 99: a result could not be written; 2: wrong usage\n"
+    "  With -o nagios 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n"
+    "  With --slurm 0, or 1 for a node that is to get no job.\n"
+    "What is remembered from run to run, such as counters, lies in\n"
+    "$MUSTER_HOME/health-HOST.state.";
+constexpr const char* root_help =
+    "Look at the host that was recorded there, default $MUSTER_SYSROOT or this one";
+
+void declare_prometheus_file(Arguments& of, std::string& file) {
+  of.option("--prometheus-file", file, "Also write this file, for a node exporter: DIR/NAME.prom");
+}
+
+void declare_kept(Arguments& of, HealthKept& options) {
+  of.flag("--all", options.all, "Show the checks that passed, too");
+  of.option("--state", options.state, "What is remembered from run to run lies here");
+  of.flag("--forget", options.forget, "Remember nothing, before or after");
+  declare_prometheus_file(of, options.prometheus_file);
+}
+
+Action declare_run(Arguments& of) {
+  auto options = std::make_shared<HealthRunOptions>();
+  of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
+  of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
+  of.option("--timeout", options->timeout, "With nodes: for each of them (default 30s)");
+  of.option("--profile", options->profile,
+            "What a healthy host is: NAME or FILE, default by its GPUs");
+  of.flag("--profile-alone", options->profile_alone,
+          "FILE is whole: it does not go over a shipped one");
+  of.choice("--phase", options->phase, {std::begin(phase_names), std::end(phase_names)},
+            "Which checks, by when they run");
+  of.repeated("--check", options->checks, "Only these, as 'gpu.*' (again for more)");
+  of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
+  of.flag("--idle", options->idle, "No job runs here: what is left of one is a fault");
+  of.flag("--beside-ranks", options->beside_ranks,
+          "A job runs here: only what does not disturb it, whatever the phase");
+  of.folder("--root", options->root, root_help);
+  declare_kept(of, *options);
+  of.flag("--slurm", options->slurm, "Answer Slurm, and drain or undrain this node there");
+  of.choice("--hook", options->hook, {"health", "prolog", "epilog"}, "With --slurm: who asks");
+  of.option("--scontrol", options->scontrol, "With --slurm: the program");
+  return [options](const CommonOptions& common) { return run_health(*options, common); };
+}
+
+VerbTexts texts_of(const std::string& name, const std::string& summary) {
+  VerbTexts texts{name, summary};
+  texts.azure_scope = false;
+  return texts;
+}
+
+void add_checks_and_profiles(CommandLine& line) {
+  line.verb_of(health_group, texts_of("checks", "List all checks, and how a profile takes them"),
+               [](Arguments& of) {
+                 auto profile = std::make_shared<std::string>();
+                 of.option("--profile", *profile, "NAME or FILE, default: none");
+                 return [profile](const CommonOptions& common) {
+                   return show_checks(*profile, common);
+                 };
+               });
+  line.verb_of(health_group,
+               texts_of("profiles", "List the profiles that muster brings, or print one"),
+               [](Arguments& of) {
+                 auto name = std::make_shared<std::string>();
+                 of.optional_argument("NAME", *name, "Print this one, to start a file from");
+                 return
+                     [name](const CommonOptions& common) { return show_profiles(*name, common); };
+               });
+}
+
+void add_learn_and_record(CommandLine& line) {
+  VerbTexts learn = texts_of("learn", "Write a profile from this host, which is known to be good");
+  learn.own_output_option = true;
+  line.verb_of(health_group, learn, [](Arguments& of) {
+    auto options = std::make_shared<HealthLearnOptions>();
+    auto root = std::make_shared<std::string>();
+    of.option("--name", options->name, "Of the profile, default learned-HOST");
+    of.option("-o,--output", options->file, "Write this file instead of printing");
+    of.folder("--root", *root, root_help);
+    of.flag("--measure", options->measure, "Floors too: load this idle host for some minutes");
+    of.option("--disk", options->disk, "With --measure: the disk of this DIR too");
+    of.flag("--force", options->force, "With --measure: although the host is not idle");
+    return [options, root](const CommonOptions& common) {
+      return learn_health(own_sources(*root), *options, common);
+    };
+  });
+  VerbTexts record = texts_of("record", "Save what the checks read, to be looked at elsewhere");
+  record.footer =
+      "Sources are recorded as they are, with lines of the kernel's log and the board's events:\n"
+      "read them before you give them away. Environments, keys and command lines are not among\n"
+      "them.";
+  line.verb_of(health_group, record, [](Arguments& of) {
+    auto options = std::make_shared<HealthRecordOptions>();
+    of.argument("DIR", options->directory, "A new or an empty directory");
+    of.option("--profile", options->profile, "NAME or FILE, default by the GPUs");
+    of.folder("--root", options->root, root_help);
+    return [options](const CommonOptions& common) { return record_health(*options, common); };
+  });
+}
+
+void add_active(CommandLine& line) {
+  VerbTexts texts = texts_of("active", "Measure how fast this idle host is, or nodes, under load");
+  texts.monitor_outputs = true;
+  texts.footer =
+      "Probes: cpu, memory, disk, ib-loop, gpu-host, gpu-memory, gpu-peer, gpu-nccl,\n"
+      "gpu-nccl-loop, gpu-matrix, gpu-sdc, cpu-sdc, dcgm, burn. Without --only those that the\n"
+      "profile has a floor for; gpu-sdc and cpu-sdc, dcgm, burn where it names perf.sdc,\n"
+      "perf.dcgm, perf.burn in `checks` or `required` (`perf.dcgm: {level: 2}`: as `dcgmi\n"
+      "diag -r 2`; `perf.burn: {time_min: 60}`, else 20: full load on all processors and GPUs,\n"
+      "and what slows them). How long that takes is said beforehand; each is killed at its\n"
+      "limit. A host with ranks, processes on its GPUs or busy processors is refused with exit\n"
+      "code 3. Otherwise exit codes as of `muster health`, which goes on telling of what failed\n"
+      "until it passed three times.\n"
+      "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
+      "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
+      "and profile on each figure is also held against the median of all: 5 % below it fails, of\n"
+      "products 7 %, of disks 20 %, and what the profile's rules `below_median_pct` say instead.\n"
+      "Its rules `value` and `count_of` judge one node, `majority` and `all_equal` compare them.";
+  line.verb_of(health_group, texts, [](Arguments& of) {
+    auto options = std::make_shared<HealthActiveOptions>();
+    of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
+    of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
+    of.option("--timeout", options->timeout,
+              "With nodes: for the probes of each, default as long as they may take");
+    of.option("--profile", options->profile,
+              "Whose floors are to be met: NAME or FILE, default by the GPUs");
+    of.flag("--profile-alone", options->profile_alone,
+            "FILE is whole: it does not go over a shipped one");
+    of.repeated("--only", options->only, "Only this probe, floor or none (again for more)");
+    of.option("--burn-minutes", options->burn_minutes,
+              "Full load too, for so long (1 to 120), and what slows it");
+    of.option("--disk", options->disk, "The disk of this DIR is measured too");
+    of.flag("--force", options->force, "Measure although the host is not idle");
+    of.flag("--gate", options->gate, "As before a job: processors may be busy; remembers nothing");
+    declare_kept(of, *options);
+    return [options](const CommonOptions& common) { return run_health_active(*options, common); };
+  });
+}
+
+void add_fabric(CommandLine& line) {
+  VerbTexts texts = texts_of("fabric", "Check the InfiniBand fabric that this host is on");
+  texts.monitor_outputs = true;
+  texts.footer =
+      "Asks iblinkinfo, ibqueryerrors, sminfo and, with --golden, ibnetdiscover, of the package\n"
+      "infiniband-diags; most want root. One that is not there, or gave no answer twice, is\n"
+      "unknown. Of error counters the growth is judged, over 5 minutes or more: what is\n"
+      "remembered lies in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
+      "3 as well when no tool answers.\n"
+      "--ber wants ibdiagnet and a load on the fabric, clears the counters of all ports, and then\n"
+      "takes TIME, 1m to 1h. --ufm-events reads the event.log of NVIDIA's UFM, in the local time\n"
+      "of this host; a cable that went down 3 times in 24 hours fails (fab.events: {flaps: 3}).";
+  line.verb_of(health_group, texts, [](Arguments& of) {
+    auto options = std::make_shared<HealthFabricOptions>();
+    of.option("--profile", options->profile, "Rate and width of hosts' links: NAME or FILE");
+    of.option("--golden", options->golden, "What was there when all was well: FILE");
+    of.option("--save-golden", options->save_golden, "Write what is there now to this FILE, only");
+    of.option("--hca", options->hca, "By which port of this host, as mlx5_0:1");
+    of.repeated("--check", options->checks, "Only these, as fab.links (again for more)");
+    of.option("--deadline", options->deadline, "Of each run of a tool, default 1m");
+    of.option("--ber", options->ber, "Measure bit error rates over this time, as 5m");
+    of.repeated("--ufm-events", options->ufm_events,
+                "This log of UFM tells of flaps: FILE (again for older parts, those first)");
+    of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
+    declare_kept(of, *options);
+    return [options](const CommonOptions& common) { return run_health_fabric(*options, common); };
+  });
+}
+
+void add_pairs(CommandLine& line) {
+  VerbTexts texts =
+      texts_of("pairs", "Find the node, rail, link or path that makes a group of nodes slow");
+  texts.monitor_outputs = true;
+  texts.footer =
+      "Idle nodes measure their bandwidth in pairs, all pairs at the same time: over InfiniBand\n"
+      "with the perftest tools where the nodes have it, else over TCP. Where the profile has a\n"
+      "floor two_node_allreduce_gb_per_s, or with --nccl, all-reduces over the GPUs of both nodes\n"
+      "find the slow node, where all have GPUs and muster-gpu-probe with one NCCL; its InfiniBand\n"
+      "devices are told apart rail by rail. Who is slow with several partners is named, with the\n"
+      "measurements. One fault takes three rounds of --time (for each rail; with NCCL and half a\n"
+      "minute), whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
+      "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
+      "FILE of --leaves has lines \"node leaf\"; without it ibnetdiscover is asked, on this host.\n"
+      "Where dump_fts (of the same package, infiniband-diags; most want root) tells the routes of\n"
+      "packets, a slow link between switches is named with both its ends, else a path. With\n"
+      "adaptive routing packets take other ways as well: then --no-routes.\n"
+      "Exit codes:\n"
+      "  0    no pair is slower than the others or than the profile's floor\n"
+      "  1    a node, rail, link, path, leaf or switch is named\n"
+      "  3    unclear: a node is not idle, too few take part, or the network is not quiet";
+  line.verb_of(health_group, texts, [](Arguments& of) {
+    auto options = std::make_shared<HealthPairsOptions>();
+    of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, as of `muster health`");
+    of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
+    of.option("--profile", options->profile,
+              "Whose floors and ports are meant: NAME or FILE, default the target's");
+    of.option("--time", options->time, "Of a measurement (default 10s)");
+    of.option("--timeout", options->timeout, "Until a node is reached (default 30s)");
+    of.option("--leaves", options->leaves, "Which leaf switch each node is below: FILE");
+    of.repeated("--hca", options->hcas,
+                "By which port of this host the fabric is asked, as mlx5_0:1 (again for more)");
+    of.flag("--no-routes", options->no_routes, "Do not go by the routes that the fabric tells");
+    of.flag("--tcp", options->tcp, "Over TCP, although the nodes have InfiniBand");
+    of.flag("--nccl", options->nccl,
+            "All GPUs of both nodes, though the profile has no floor for it");
+    of.flag("--no-nccl", options->no_nccl, "Leave GPUs out, although the profile has such a floor");
+    of.option("--port", options->port, "The first of the ports that are used (default 18700)");
+    of.flag("--idle-only", options->idle_only, "Leave out nodes that are not idle");
+    of.flag("--force", options->force, "Measure hosts that are busy without a job as well");
+    of.flag("--all", options->all, "Show all tests that gave no result");
+    declare_prometheus_file(of, options->prometheus_file);
+    return [options](const CommonOptions& common) { return run_health_pairs(*options, common); };
+  });
+}
+
+void add_import(CommandLine& line) {
+  VerbTexts texts = texts_of("import-nhc", "Print profiles with what an nhc.conf says");
+  texts.footer = "Exit code 1: lines were skipped, which stderr names.";
+  line.verb_of(health_group, texts, [](Arguments& of) {
+    auto options = std::make_shared<HealthImportOptions>();
+    of.argument("FILE", options->file, "The nhc.conf; - is standard input");
+    of.option("--host", options->host, "Only the lines for this host");
+    return [options](const CommonOptions& common) { return import_health(*options, common); };
+  });
+}
+
+}  // namespace
+
+void add_health(CommandLine& line) {
+  VerbTexts own =
+      texts_of(health_group, "Check this host or nodes, and say what keeps jobs from them");
+  own.monitor_outputs = true;
+  own.footer = run_footer;
+  line.verb(own, declare_run);
+  VerbTexts run = texts_of("run", "The same as without a word: check once");
+  run.monitor_outputs = true;
+  run.footer = run_footer;
+  line.verb_of(health_group, run, declare_run);
+  add_checks_and_profiles(line);
+  add_learn_and_record(line);
+  add_active(line);
+  add_fabric(line);
+  add_pairs(line);
+  add_import(line);
+}
+
+}  // namespace muster

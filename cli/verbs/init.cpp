@@ -1,0 +1,74 @@
+// `muster init TEMPLATE`: a commented job file to start from.
+#include <memory>
+
+#include "cli/grammar/verbs.h"
+#include "cli/terminal/new_file.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+#include "templates/job/starter.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+struct InitOptions {
+  std::string name;
+  std::string file;
+};
+
+int list_starters(const CommonOptions& common) {
+  Table table({"TEMPLATE", "FOR"});
+  for (const Starter& starter : starters()) {
+    table.add({std::string(starter.name), std::string(starter.summary)});
+  }
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
+  return 0;
+}
+
+std::vector<std::string> starter_names() {
+  std::vector<std::string> names;
+  for (const Starter& starter : starters()) names.emplace_back(starter.name);
+  return names;
+}
+
+int unknown_starter(const std::string& name, const CommonOptions& common) {
+  const std::string meant = did_you_mean(name, starter_names());
+  complain("there is no template '" + name + "'; " +
+               (meant.empty() ? "`muster init` lists them" : meant),
+           common);
+  return 2;
+}
+
+int init(const InitOptions& options, const CommonOptions& common) {
+  if (options.name.empty()) return list_starters(common);
+  for (const Starter& starter : starters()) {
+    if (starter.name != options.name) continue;
+    if (options.file.empty()) {
+      write_all(Stream::out, starter.text);
+      return 0;
+    }
+    const int code = write_new_file(options.file, starter.text, common);
+    if (code == 0) notice("wrote " + options.file + "; next: muster run " + options.file, common);
+    return code;
+  }
+  return unknown_starter(options.name, common);
+}
+
+}  // namespace
+
+void add_init(CommandLine& line) {
+  line.verb({.name = "init",
+             .summary = "Print a commented job file to start from",
+             .own_output_option = true},
+            [](Arguments& of) {
+              auto options = std::make_shared<InitOptions>();
+              of.optional_argument("TEMPLATE", options->name, "Which; without one they are listed");
+              of.offer("TEMPLATE", {starter_names()});
+              of.option("-o,--output", options->file, "Write this file instead of printing");
+              return [options](const CommonOptions& common) { return init(*options, common); };
+            });
+}
+
+}  // namespace muster

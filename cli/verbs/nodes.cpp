@@ -1,0 +1,154 @@
+// `muster nodes`, `drain`, `undrain`: the machines, and keeping new work away from one.
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/client/start.h"
+#include "cli/grammar/verbs.h"
+#include "cli/job/check.h"
+#include "cli/job/node_table.h"
+#include "cli/terminal/exit_status.h"
+#include "cli/terminal/terminal.h"
+#include "cli/time_text.h"
+#include "templates/spelling.h"
+
+namespace muster {
+
+namespace {
+
+Result<NodesAnswer> known_to_controller(const Home& home, const CommonOptions& common) {
+  const auto answer = ask_controller(home, AskNodes{}, common);
+  if (!answer) return answer.error();
+  if (const auto* nodes = std::get_if<NodesAnswer>(&*answer)) return *nodes;
+  return Error{"the controller gave an unexpected answer"};
+}
+
+void tell_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions& common) {
+  for (const BreakerLine& breaker : breakers) {
+    const std::string what = breaker.is_check ? " drains no node for " + breaker.target
+                                              : " sets no node of " + breaker.target + " aside";
+    notice("since " + local_text(breaker.since) + " muster" + what + ": " + breaker.reason +
+               "; when that is mended: muster nodes --rearm " + breaker.target,
+           common);
+  }
+}
+
+int rearm(const std::string& target, const CommonOptions& common) {
+  const auto answer = ask_controller(Home::from_environment(), ResetBreaker{target}, common);
+  if (!answer) return complain(answer.error().message, internal_error, common);
+  if (const auto* no = std::get_if<Refused>(&*answer)) {
+    return complain(no->message, no->exit_code, common);
+  }
+  notice("what " + target + " is blamed for from now on counts again", common);
+  return 0;
+}
+
+// The pretend nodes of this machine are only shown once they have been used.
+bool is_built_in(const ComputeTarget& target) {
+  return target.name == "local" || target.name == "local-cluster";
+}
+
+int show_nodes(const CommonOptions& common) {
+  auto known = known_to_controller(Home::from_environment(), common);
+  if (!known) return complain(known.error().message, internal_error, common);
+  tell_breakers(known->breakers, common);
+  std::vector<NodeLine>* nodes = &known->nodes;
+  const auto targets = find_targets(common);
+  if (!targets) return complain(targets.error().message, internal_error, common);
+  print_findings(targets->findings, common);
+  std::erase_if(*nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
+  std::set<std::string> shown;
+  for (const NodeLine& node : *nodes) shown.insert(node.node);
+  for (const ComputeTarget& target : targets->targets) {
+    for (const NodeAddress& node : target.nodes) {
+      if (is_built_in(target) || !shown.insert(node.id.value).second) continue;
+      NodeLine line;
+      line.node = node.id.value;
+      line.link = "not connected";
+      line.host_name = node.host;
+      nodes->push_back(std::move(line));
+    }
+  }
+  sort_by_name(*nodes);
+  if (!wants_table(common)) return print_document(nodes_document(*nodes), common);
+  if (nodes->empty())
+    notice("no nodes yet: no cluster file, and no job has run", common);
+  else
+    write_all(Stream::out, node_table_text(*nodes, common));
+  return 0;
+}
+
+struct DrainOptions {
+  std::string node;
+  std::string reason;
+  std::optional<Milliseconds> move_after;
+};
+
+Status check_node_name(const std::string& node, const Home& home, const CommonOptions& common) {
+  std::vector<std::string> names;
+  const auto nodes = known_to_controller(home, common);
+  if (!nodes) return nodes.error();
+  for (const NodeLine& known : nodes->nodes) names.push_back(known.node);
+  const auto targets = find_targets(common);
+  if (!targets) return targets.error();
+  for (const ComputeTarget& target : targets->targets) {
+    for (const NodeAddress& known : target.nodes) names.push_back(known.id.value);
+  }
+  for (const std::string& name : names) {
+    if (name == node) return Done{};
+  }
+  const std::string meant = did_you_mean(node, names);
+  return Error{"there is no node '" + node + "'; " +
+               (meant.empty() ? "`muster nodes` lists them" : meant)};
+}
+
+int set_drain(const DrainOptions& options, bool drained, const CommonOptions& common) {
+  if (drained && options.reason.find_first_not_of(" \t\n") == std::string::npos) {
+    return complain("--reason: it is empty; say why, for whoever asks later", usage_error, common);
+  }
+  const Home home = Home::from_environment();
+  if (const auto known = check_node_name(options.node, home, common); !known) {
+    return complain(known.error().message, 2, common);
+  }
+  const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
+  const auto answer = ask_controller(home, request, common);
+  if (!answer) return complain(answer.error().message, internal_error, common);
+  if (const auto* no = std::get_if<Refused>(&*answer)) {
+    return complain(no->message, no->exit_code, common);
+  }
+  notice(options.node + (drained ? " gets nothing new" : " takes jobs again"), common);
+  if (wants_table(common)) return 0;
+  const Document reason = drained ? Document(options.reason) : Document("");
+  return print_document(
+      Document{{"name", options.node}, {"drained", drained}, {"drain_reason", reason}}, common);
+}
+
+}  // namespace
+
+void add_nodes(CommandLine& line) {
+  line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments& of) {
+    auto target = std::make_shared<std::string>();
+    of.option("--rearm", *target, "TARGET, CHECK@TARGET or CHECK: let it set aside or drain again");
+    return [target](const CommonOptions& common) {
+      return target->empty() ? show_nodes(common) : rearm(*target, common);
+    };
+  });
+}
+
+void add_drain(CommandLine& line) {
+  line.verb({"drain", "Give a node nothing new; what runs there may go on"}, [](Arguments& of) {
+    auto options = std::make_shared<DrainOptions>();
+    of.argument("NODE", options->node, "Node name");
+    of.option("--reason", options->reason, "Why, for whoever asks later");
+    of.require("--reason");
+    of.option("--move-after", options->move_after, "Then move what still runs there (0: now)");
+    return [options](const CommonOptions& common) { return set_drain(*options, true, common); };
+  });
+  line.verb({"undrain", "Let a drained node, or one set aside, take jobs"}, [](Arguments& of) {
+    auto options = std::make_shared<DrainOptions>();
+    of.argument("NODE", options->node, "Node name");
+    return [options](const CommonOptions& common) { return set_drain(*options, false, common); };
+  });
+}
+
+}  // namespace muster

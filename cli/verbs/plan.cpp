@@ -1,0 +1,149 @@
+// `muster plan FILE`: everything that `run` would do, short of doing it.
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/grammar/verbs.h"
+#include "cli/job/check.h"
+#include "cli/job/gate_words.h"
+#include "cli/job/plan.h"
+#include "cli/job/spec_document.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+#include "cli/time_text.h"
+#include "scheduler/model/exit_code.h"
+#include "scheduler/model/names.h"
+#include "scheduler/state/membership.h"
+#include "scheduler/state/sentences.h"
+
+namespace muster {
+
+namespace {
+
+constexpr const char* by_gpus = "one for each GPU";
+
+std::string node_ranks_text(const JobPlan& plan, int node_index) {
+  if (plan.spec.distribution.process_per_gpu) return by_gpus;
+  std::int64_t first = -1;
+  std::int64_t last = -1;
+  for (const PlannedRank& place : plan.ranks) {
+    if (place.node_index != node_index) continue;
+    if (first < 0) first = place.rank.value;
+    last = place.rank.value;
+  }
+  if (first < 0) return "";
+  return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
+}
+
+std::string wanted_nodes(const JobPlan& plan) {
+  const MusterSettings& muster = plan.spec.muster;
+  const std::size_t available = plan.nodes.size();
+  const std::string eligible = std::to_string(available + plan.unavailable.size());
+  const std::string others =
+      plan.unavailable.empty() ? "" : "; " + std::to_string(available) + " of these available now";
+  if (!is_elastic(plan.spec)) {
+    return std::to_string(plan.spec.instance_count) + " of " + eligible + " eligible nodes" +
+           others;
+  }
+  return std::to_string(muster.nodes_min) + " to " + std::to_string(muster.nodes_max) +
+         " nodes, of " + eligible + " eligible" + others;
+}
+
+std::string heading(const JobPlan& plan) {
+  const JobSpec spec = without_secrets(plan.spec);
+  std::string text = "job       " + (spec.name.empty() ? "(a name is made)" : spec.name) + "\n";
+  text += "target    " + plan.target.name + ": " + wanted_nodes(plan) + "\n";
+  const std::string number =
+      spec.distribution.process_per_gpu ? by_gpus : std::to_string(plan.ranks.size());
+  text += "ranks     " + number + " (" + std::string(word(spec.distribution.type)) + ")\n";
+  text += "restarts  " + std::to_string(spec.muster.restart.attempts) + " in place, " +
+          std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
+  text += "command   " + printable(with_expressions(spec.command)) +
+          (spec.command.ends_with('\n') ? "" : "\n");
+  if (plan.memory) {
+    text += "memory    " + printable(train_memory_text(*plan.memory)) + "\n";
+    for (const std::string& remark : plan.memory->remarks) text += "warning   " + remark + "\n";
+  }
+  return text;
+}
+
+void print_plan(const JobPlan& plan, const CommonOptions& common) {
+  const bool color = wants_color(common.color, Stream::out);
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  Table nodes({"NODE RANK", "NODE", "RANKS"});
+  for (int i = 0; i < plan.placed; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const std::string name = index < plan.nodes.size() ? plan.nodes[index].value : "";
+    nodes.add({std::to_string(i), name, node_ranks_text(plan, i)});
+  }
+  std::string text = heading(plan) + "\n" + nodes.text(width, color);
+  if (!plan.trees.empty()) {
+    Table trees({"STAGED", "FROM", "FILES", "SIZE"});
+    for (const PlannedTree& planned : plan.trees) {
+      trees.add({planned.request.place, planned.request.source.string(),
+                 std::to_string(planned.tree.files),
+                 bytes_text(static_cast<std::uint64_t>(planned.tree.bytes))});
+    }
+    text += "\n" + trees.text(width, color);
+  }
+  write_all(Stream::out, text);
+}
+
+// A job that lacks nodes is queued and waits for them.
+void tell_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable,
+                      const CommonOptions& common) {
+  for (const NodeId& node : plan.unavailable) notice("warning: " + unavailable.at(node), common);
+  const auto least = static_cast<std::size_t>(plan.spec.muster.nodes_min);
+  if (plan.unavailable.empty() || plan.nodes.size() >= least) return;
+  notice("warning: the job would wait: it needs " + count_text(least, "node") + ", and " +
+             std::to_string(plan.nodes.size()) + " of " + plan.target.name + " can be had now",
+         common);
+}
+
+}  // namespace
+
+int plan_job(const RunOptions& options, const CommonOptions& common) {
+  constexpr int invalid = static_cast<int>(ExitCode::invalid_job);
+  const auto job = check_job({.path = options.file, .sets = options.sets}, common);
+  if (!job) {
+    complain(job.error().message, common);
+    return invalid;
+  }
+  print_findings(job->file.findings, common);
+  if (!job->can_run) {
+    if (const auto why = no_job(job->file.kind); !why.empty()) complain(why, common);
+    return invalid;
+  }
+  const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
+  const auto plan = make_plan(job->file.spec, *job->target, unavailable);
+  if (!plan) {
+    complain(plan.error().message, common);
+    return invalid;
+  }
+  tell_unavailable(*plan, unavailable, common);
+  for (const PlannedTree& planned : plan->trees) {
+    for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);
+  }
+  if (plan->memory && plan->memory->lacks()) {
+    notice("warning: memory " + train_memory_text(*plan->memory), common);
+  }
+  if (const auto text = measured_after_failure(job->file.spec, *job->target); !text.empty()) {
+    notice(text, common);
+  }
+  if (!wants_table(common)) return print_document(plan_document(*plan, unavailable), common);
+  print_plan(*plan, common);
+  return 0;
+}
+
+void add_plan(CommandLine& line) {
+  line.verb({"plan", "Show what run would do: target, nodes, ranks, memory, what would be copied"},
+            [](Arguments& of) {
+              auto options = std::make_shared<RunOptions>();
+              of.argument("FILE", options->file, "Job file (YAML), - for standard input");
+              of.settings(options->sets, "Change one key of the file: a.b=value");
+              return [options](const CommonOptions& common) { return plan_job(*options, common); };
+            });
+}
+
+}  // namespace muster

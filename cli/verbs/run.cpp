@@ -1,0 +1,162 @@
+// `muster run FILE`: submit, follow, return what the job returned.
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/client/follow.h"
+#include "cli/grammar/verbs.h"
+#include "cli/job/find.h"
+#include "cli/job/launch_profile_option.h"
+#include "cli/job/missing_program.h"
+#include "cli/job/plan.h"
+#include "cli/job/report.h"
+#include "cli/job/submission.h"
+#include "cli/terminal/terminal.h"
+#include "launcher/wire/record_codec.h"
+#include "scheduler/model/exit_code.h"
+
+namespace muster {
+
+namespace {
+
+bool wants_document(const CommonOptions& common) {
+  return !wants_table(common);
+}
+
+FollowRequest follow_request(const JobId& job, const JobSpec& spec, const CommonOptions& common) {
+  FollowRequest request;
+  request.job = job;
+  request.ranks_to = wants_document(common) ? Stream::err : Stream::out;
+  request.several_ranks = rank_count(spec, {}) != 1;
+  request.may_cancel = true;
+  return request;
+}
+
+// The report is the result: one object, whatever happened.
+int print_report(const Home& home, const JobId& job, const CommonOptions& common) {
+  const auto found = open_job(home, job.value);
+  if (!found) {
+    complain(found.error().message, common);
+    return static_cast<int>(ExitCode::internal);
+  }
+  const auto history = history_of(*found);
+  if (!history) {
+    complain(history.error().message, common);
+    return static_cast<int>(ExitCode::internal);
+  }
+  return print_document(report_document(found->row, *history, home.job(job).string()), common);
+}
+
+int print_launch(const Home& home, const JobId& job, const RunOptions& options,
+                 const CommonOptions& common) {
+  if (options.profile.empty()) return 0;
+  const auto found = open_job(home, job.value);
+  if (found) return tell_launch(*found, options.profile, common);
+  complain(found.error().message, common);
+  return static_cast<int>(ExitCode::internal);
+}
+
+// A job that was never queued has a report too, so that a pipeline can rely on one.
+int print_refusal(const SubmitRequest& request, int exit_code, const CommonOptions& common) {
+  if (!wants_document(common)) return exit_code;
+  Document out;
+  out["name"] = request.name.empty() ? Document(nullptr) : Document(request.name);
+  out["status"] = "NotStarted";
+  out["exit_code"] = exit_code;
+  out["reason"] = exit_code_meaning(static_cast<ExitCode>(exit_code));
+  out["attempts"] = Document::array();
+  print_document(out, common);
+  return exit_code;
+}
+
+// The end itself has been told as an event, unless only errors are wanted.
+void say_end(const Home& home, const Ended& ended, const CommonOptions& common) {
+  if (ended.exit_code == 0) return;
+  const auto found = open_job(home, ended.job.value);
+  const auto records = found ? found->store->records_of(ended.job) : found.error();
+  const std::string missing = records ? missing_program_text(*records, find_here) : "";
+  if (!missing.empty()) complain(missing, common);
+  if (common.only_show_errors) {
+    complain("job " + ended.job.value + " " + ended.state + ": " + ended.reason, common);
+  } else {
+    notice("what happened and why: muster explain " + ended.job.value, common);
+  }
+}
+
+SubmitRequest submit_request(const RunOptions& options) {
+  SubmitRequest request;
+  request.check.path = options.file;
+  request.check.sets = options.sets;
+  request.check.accept_unresolved = options.accept_unresolved;
+  request.name = options.name;
+  return request;
+}
+
+// The job has been queued whatever happens here: a file that cannot be written is only told.
+void save_spec(const RunOptions& options, const JobSpec& spec, const CommonOptions& common) {
+  if (options.save_as.empty()) return;
+  CommonOptions yaml;
+  yaml.output = OutputFormat::yaml;
+  const auto text = document_text(Document::parse(encode_spec(spec), nullptr, false), yaml);
+  std::ofstream file(options.save_as, std::ios::binary | std::ios::trunc);
+  if (text) file << *text;
+  file.close();
+  if (!file)
+    complain("cannot write " + options.save_as + "; the job is queued all the same", common);
+}
+
+int print_name(const JobId& job, const CommonOptions& common) {
+  if (wants_document(common)) return print_document(Document{{"name", job.value}}, common);
+  write_all(Stream::out, job.value + "\n");
+  return 0;
+}
+
+}  // namespace
+
+int submit_only(const RunOptions& options, const CommonOptions& common) {
+  const SubmitRequest request = submit_request(options);
+  const Submitted submitted = submit_job(Home::from_environment(), request, common);
+  if (!submitted.job) return print_refusal(request, submitted.exit_code, common);
+  save_spec(options, submitted.spec, common);
+  return print_name(*submitted.job, common);
+}
+
+int run_job(const RunOptions& options, const CommonOptions& common) {
+  if (options.detach) return submit_only(options, common);
+  const Home home = Home::from_environment();
+  const SubmitRequest request = submit_request(options);
+  const Submitted submitted = submit_job(home, request, common);
+  if (!submitted.job) return print_refusal(request, submitted.exit_code, common);
+  save_spec(options, submitted.spec, common);
+  notice("job " + submitted.job->value, common);
+  const FollowRequest follow = follow_request(*submitted.job, submitted.spec, common);
+  const Followed followed = follow_job(home, follow, common);
+  if (followed.ended) say_end(home, *followed.ended, common);
+  int printed = print_launch(home, *submitted.job, options, common);
+  if (wants_document(common)) printed = print_report(home, *submitted.job, common);
+  return followed.exit_code != 0 ? followed.exit_code : printed;
+}
+
+void add_run(CommandLine& line) {
+  line.verb({"run", "Submit a job, show its output, return its exit code"}, [](Arguments& of) {
+    auto options = std::make_shared<RunOptions>();
+    of.argument("FILE", options->file, "Job file (YAML), - for standard input");
+    of.settings(options->sets, "Change one key of the file: a.b=value (again for more)");
+    of.option("--name", options->name, "Name of the job");
+    of.flag("-d,--detach", options->detach, "Only submit, as `muster submit`");
+    add_profile_option(of, options->profile);
+    return [options](const CommonOptions& common) { return run_job(*options, common); };
+  });
+}
+
+void add_submit(CommandLine& line) {
+  line.verb({"submit", "Queue a job and print its name"}, [](Arguments& of) {
+    auto options = std::make_shared<RunOptions>();
+    of.argument("FILE", options->file, "Job file (YAML), - for standard input");
+    of.settings(options->sets, "Change one key of the file: a.b=value (again for more)");
+    of.option("--name", options->name, "Name of the job");
+    return [options](const CommonOptions& common) { return submit_only(*options, common); };
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,256 @@
+// `muster status [JOB]`: without a job the newest ones and the nodes, with one everything about it.
+// Reads the store; only the nodes' links are asked from a controller, and only if one runs. For
+// unfinished jobs one is started (unserved.h).
+#include <poll.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/client/connection.h"
+#include "cli/client/follow.h"
+#include "cli/client/interrupt.h"
+#include "cli/client/log_tail.h"
+#include "cli/client/unserved.h"
+#include "cli/grammar/verbs.h"
+#include "cli/job/find.h"
+#include "cli/job/launch_profile_option.h"
+#include "cli/job/node_range.h"
+#include "cli/job/node_table.h"
+#include "cli/job/report.h"
+#include "cli/job/summary.h"
+#include "cli/job/table.h"
+#include "cli/terminal/document.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/exit_status.h"
+#include "cli/terminal/progress_line.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+#include "cli/time_text.h"
+#include "scheduler/explain/summary.h"
+#include "scheduler/model/names.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int newest_jobs = 20;
+constexpr int redraw_ms = 1000;
+
+// What is to be written, unless it failed or was a document, which is printed at once.
+struct Shown {
+  int code = 0;
+  std::string text{};
+};
+
+Shown show_overview(const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  const auto store = Store::open(home.root, Store::Mode::read_only);
+  if (!store) return {complain(store.error().message, internal_error, common)};
+  JobFilter filter;
+  filter.limit = newest_jobs;
+  const auto rows = (*store)->jobs(filter);
+  if (!rows) return {complain(rows.error().message, internal_error, common)};
+  serve_unfinished(home, **store, *rows, common);
+  const std::vector<NodeLine> nodes = nodes_if_running(home);
+  if (wants_table(common)) {
+    if (rows->empty()) notice("no jobs yet; start one with: muster run FILE", common);
+    std::string text = rows->empty() ? "" : job_table_text(**store, *rows, common);
+    if (!nodes.empty()) text += "\n" + node_table_text(nodes, common);
+    return {0, text};
+  }
+  Document out;
+  out["jobs"] = Document::array();
+  for (const JobRow& row : *rows) out["jobs"].push_back(row_document(row));
+  out["nodes"] = nodes_document(nodes);
+  return {print_document(out, common)};
+}
+
+constexpr int key_columns = 12;
+
+std::string line(const std::string& key, const std::string& value) {
+  if (value.empty()) return "";
+  const int gap = std::max(1, key_columns - static_cast<int>(key.size()));
+  return key + std::string(static_cast<std::size_t>(gap), ' ') + one_line(value) + "\n";
+}
+
+std::string moment(const std::optional<Time>& time, Time now) {
+  return time ? local_text(*time) + " (" + ago_text(*time, now) + ")" : "";
+}
+
+// The newest line of metrics, as the progress line of `run` shows it.
+std::string progress(const JobRow& row, const Home& home) {
+  if (row.ended_at || row.attempts == 0) return "";
+  const auto file = home.metrics(JobId{row.name}, AttemptId{row.attempts - 1});
+  ProgressNumbers numbers;
+  read_metrics_line(last_lines_of_file(file, 1), numbers);
+  const int width = terminal_width(Stream::out) - key_columns;
+  return numbers.step ? progress_line("", numbers, std::nullopt, width) : "";
+}
+
+// What is wrong with the pace of a running attempt.
+std::string stall(const JobRow& row, const JobSummary& job) {
+  if (row.ended_at || job.attempts.empty() || !job.attempts.back().stall) return "";
+  const StallSeen& seen = *job.attempts.back().stall;
+  return std::string(word(seen.stall)) + ": " + seen.sentence;
+}
+
+// Nodes of the job from which nothing is heard, long before they count as lost.
+std::string silent_nodes(const JobRow& row, const Home& home) {
+  if (row.ended_at || row.attempts == 0) return "";
+  std::string text;
+  for (const NodeLine& node : nodes_if_running(home)) {
+    if (node.silent && node.owner == row.name) {
+      text += line("silent", node.node + ": " + silence_text(node));
+    }
+  }
+  return text;
+}
+
+std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Time now) {
+  std::string text = line("job", row.name);
+  if (row.display_name != row.name) text += line("display name", row.display_name);
+  text += line("state",
+               row.state + (row.exit_code ? ", exit code " + std::to_string(*row.exit_code) : ""));
+  text += line("reason", row.reason);
+  text += line("compute", row.compute);
+  if (is_elastic_row(row)) text += line("nodes", node_range_text(row));
+  text += line("experiment", row.experiment);
+  text += line("submitted", moment(row.submitted_at, now) + " by " + row.user);
+  text += line("started", moment(row.started_at, now));
+  text += line("ended", moment(row.ended_at, now));
+  if (row.step) text += line("step", std::to_string(*row.step));
+  text += line("progress", progress(row, home));
+  text += line("pace", stall(row, job));
+  text += silent_nodes(row, home);
+  if (job.checkpoint) {
+    text += line("checkpoint", "step " + std::to_string(job.checkpoint->step) + " in " +
+                                   job.checkpoint->directory);
+  }
+  return text + line("directory", home.job(JobId{row.name}).string());
+}
+
+std::string joined(const std::vector<NodeId>& nodes) {
+  std::string out;
+  for (const NodeId& node : nodes) out += (out.empty() ? "" : ",") + node.value;
+  return out;
+}
+
+std::string number(const std::optional<std::int64_t>& value) {
+  return value ? std::to_string(*value) : "";
+}
+
+std::string verdict(const AttemptSummary& attempt) {
+  if (attempt.abandoned) return "given up: " + *attempt.abandoned;
+  if (!attempt.cause) return "running";
+  if (attempt.cause->succeeded) return "succeeded";
+  return std::string(word(attempt.cause->failure_class)) + ": " + attempt.cause->sentence;
+}
+
+std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& common) {
+  if (job.attempts.empty()) return "";
+  Table table({"ATTEMPT", "NODES", "RAN FOR", "FROM STEP", "LAST STEP", "CHECKPOINT", "VERDICT"});
+  for (const AttemptSummary& attempt : job.attempts) {
+    const std::string ran =
+        attempt.started ? elapsed_text(attempt.ended.value_or(now) - *attempt.started) : "";
+    table.add({std::to_string(attempt.number.value), joined(attempt.nodes), ran,
+               number(attempt.resumed_from_step),
+               number(attempt.last_step),
+               attempt.newest_checkpoint ? std::to_string(attempt.newest_checkpoint->step) : "",
+               verdict(attempt)});
+  }
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  return "\n" + table.text(width, wants_color(common.color, Stream::out));
+}
+
+Shown shown_job(const std::string& typed, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, typed);
+  if (!found) return {without_job(home, found.error(), common)};
+  const auto history = history_of(*found);
+  if (!history) return {complain(history.error().message, internal_error, common)};
+  serve_unfinished(home, *found->store, {found->row}, common);
+  const std::string directory = home.job(found->id()).string();
+  const auto kept = kept_report(*found);
+  if (!kept) return {complain(kept.error().message, internal_error, common)};
+  if (*kept && !wants_table(common)) return {print_document(**kept, common)};
+  if (!wants_table(common)) {
+    return {print_document(report_document(found->row, *history, directory), common)};
+  }
+  if (*kept) notice(why_no_history(*found), common);
+  const Time now = wall_clock_now();
+  const JobSummary job = summarize(history->records);
+  return {0, facts(found->row, job, home, now) + attempts_text(job, now, common)};
+}
+
+Shown shown_status(const std::string& job, const CommonOptions& common) {
+  return job.empty() ? show_overview(common) : shown_job(job, common);
+}
+
+int write_shown(const Shown& shown) {
+  write_all(Stream::out, shown.text);
+  return shown.code;
+}
+
+}  // namespace
+
+int show_job(const std::string& typed, const CommonOptions& common) {
+  return write_shown(shown_job(typed, common));
+}
+
+namespace {
+
+// Of a job that has been launched, at any later time.
+int show_launch(const std::string& typed, const std::string& profile, const CommonOptions& common) {
+  if (profile.empty()) return 0;
+  const Home home = Home::from_environment();
+  const auto found = open_job(home, typed);
+  return found ? tell_launch(*found, profile, common) : without_job(home, found.error(), common);
+}
+
+bool has_ended(const std::string& job) {
+  const auto found = open_job(Home::from_environment(), job);
+  return found && found->row.ended_at;
+}
+
+// Until the job has ended, or Ctrl-C.
+int watch_status(const std::string& job, const CommonOptions& common) {
+  if (!can_redraw(Stream::out) || !wants_table(common)) {
+    return complain("--watch draws tables on a terminal; elsewhere use `muster logs -f`", 2,
+                    common);
+  }
+  InterruptWatch interrupts;
+  while (true) {
+    const bool last = !job.empty() && has_ended(job);
+    const Shown shown = shown_status(job, common);
+    const int rows = terminal_height(Stream::out);
+    write_all(Stream::out, "\x1b[H\x1b[2J" +
+                               screenful(shown.text, rows, terminal_width(Stream::out)));
+    if (shown.code != 0 || last) return shown.code;
+    ::poll(nullptr, 0, redraw_ms);
+    if (interrupts.take()) return interrupted_exit_code;
+  }
+}
+
+}  // namespace
+
+void add_status(CommandLine& line) {
+  line.verb({"status", "Show the newest jobs and the nodes, or one job in full"},
+            [](Arguments& of) {
+              auto job = std::make_shared<std::string>();
+              auto watch = std::make_shared<bool>();
+              of.optional_argument("JOB", *job, "Job name, or the beginning of one");
+              auto profile = std::make_shared<std::string>();
+              of.flag("-w,--watch", *watch, "Draw it anew each second, to the end of the job");
+              add_profile_option(of, *profile);
+              return [job, watch, profile](const CommonOptions& common) {
+                const int shown =
+                    *watch ? watch_status(*job, common)
+                           : write_shown(shown_status(*job, common));
+                if (shown != 0 || job->empty()) return shown;
+                return show_launch(*job, *profile, common);
+              };
+            });
+}
+
+}  // namespace muster

@@ -1,0 +1,122 @@
+// `muster validate FILE…`: every finding of every file; nothing is queued, started or written.
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/grammar/verbs.h"
+#include "cli/job/check.h"
+#include "cli/terminal/document.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/files.h"
+#include "cli/terminal/terminal.h"
+#include "scheduler/model/exit_code.h"
+#include "templates/cluster/file.h"
+#include "templates/yaml/node.h"
+
+namespace muster {
+
+namespace {
+
+Document finding_document(const Finding& finding) {
+  Document out;
+  out["severity"] = severity_name(finding.severity);
+  out["file"] = finding.file;
+  out["line"] = finding.line;
+  out["column"] = finding.column;
+  out["key"] = finding.key;
+  out["message"] = finding.message;
+  out["suggestion"] = finding.suggestion;
+  return out;
+}
+
+Document file_document(const std::string& path, const CheckedJob& job, bool valid) {
+  Document out;
+  out["file"] = path;
+  out["kind"] = file_kind_name(job.file.kind);
+  out["valid"] = valid;
+  out["findings"] = Document::array();
+  for (const Finding& finding : job.file.findings) {
+    out["findings"].push_back(finding_document(finding));
+  }
+  return out;
+}
+
+// Azure ML knows no `muster` map; the same settings may stand among `properties`, which it takes.
+void add_azure_finding(JobFile& file) {
+  const YamlNode* settings = file.tree ? file.tree->find("muster") : nullptr;
+  if (settings == nullptr) return;
+  Finding finding =
+      finding_at(Severity::error, settings->place, "muster", "Azure ML refuses the map 'muster'",
+                 "`muster job render --for azure` writes it as properties, which it accepts");
+  const auto after = std::find_if(file.findings.begin(), file.findings.end(),
+                                  [&](const Finding& other) { return other.line > finding.line; });
+  file.findings.insert(after, std::move(finding));
+}
+
+// What the file holds: its kind, and how many nodes a cluster has.
+std::string contents(const std::string& path, const CheckedJob& job) {
+  std::string text = file_kind_name(job.file.kind);
+  if (job.file.kind != FileKind::cluster) return text;
+  std::size_t nodes = 0;
+  ReadOptions options;
+  options.files = real_files();
+  for (const ComputeTarget& target : read_cluster_file(path, job.text, options).targets) {
+    nodes += target.nodes.size();
+  }
+  return text + ", " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
+}
+
+Document unreadable_document(const std::string& path, const Error& error) {
+  Finding finding;
+  finding.file = path;
+  finding.message = error.message;
+  return Document{{"file", path},
+                  {"kind", nullptr},
+                  {"valid", false},
+                  {"findings", Document::array({finding_document(finding)})}};
+}
+
+bool is_valid(const CheckedJob& job) {
+  return !has_errors(job.file.findings) && !has_unresolved(job.file.findings);
+}
+
+}  // namespace
+
+int validate_files(const ValidateOptions& options, const CommonOptions& common) {
+  bool all_valid = true;
+  Document documents = Document::array();
+  for (const std::string& path : options.files) {
+    auto job = check_job({.path = path, .sets = options.sets}, common);
+    if (!job) {
+      complain(job.error().message, common);
+      documents.push_back(unreadable_document(path, job.error()));
+      all_valid = false;
+      continue;
+    }
+    if (!options.dialect.empty()) add_azure_finding(job->file);
+    print_findings(job->file.findings, common);
+    const bool valid = is_valid(*job);
+    all_valid &= valid;
+    documents.push_back(file_document(path, *job, valid));
+    if (!wants_table(common)) continue;
+    const std::string verdict = (valid ? ": ok (" : ": not ok (") + contents(path, *job) + ")\n";
+    write_all(Stream::out, one_line(path) + verdict);
+  }
+  if (!wants_table(common)) {
+    if (const int failed = print_document(documents, common); failed != 0) return failed;
+  }
+  return all_valid ? 0 : static_cast<int>(ExitCode::invalid_job);
+}
+
+void add_validate(CommandLine& line) {
+  line.verb(
+      {"validate", "Say everything that is wrong with job and resource files"}, [](Arguments& of) {
+        auto options = std::make_shared<ValidateOptions>();
+        of.arguments("FILE", options->files, "Files (YAML), of any kind");
+        of.settings(options->sets, "Change one key before checking: a.b=value");
+        of.choice("--for", options->dialect, {"azure"}, "Also what Azure ML would refuse");
+        return [options](const CommonOptions& common) { return validate_files(*options, common); };
+      });
+}
+
+}  // namespace muster

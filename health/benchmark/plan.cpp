@@ -1,0 +1,288 @@
+#include "health/benchmark/plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "health/active/burn_probe.h"
+#include "health/active/clock_tally.h"
+#include "health/active/processor_products.h"
+#include "health/active/product_bits.h"
+#include "health/benchmark/tools/dcgm.h"
+#include "health/model/profile_floor.h"
+#include "health/profile_rules.h"
+
+namespace muster {
+
+namespace {
+
+using std::chrono::seconds;
+
+// From its own limit on it asks the tool to end, and then kills it.
+constexpr seconds dcgm_margin{20};
+
+// Sorted by what they cost.
+const std::vector<ProbeSpec>& table() {
+  static const std::vector<ProbeSpec> specs{
+      {"cpu", ProbeReach::node, {"cpu_gemm_gflops"}, seconds(5), seconds(25)},
+      {"memory", ProbeReach::node, {"stream_mb_per_s"}, seconds(5), seconds(55)},
+      {"tcp", ProbeReach::pair, {"tcp_gbps", "tcp_latency_us"}, seconds(10), seconds(80)},
+      {"gpu-host",
+       ProbeReach::node,
+       {"h2d_gb_per_s", "d2h_gb_per_s"},
+       seconds(10),
+       seconds(50),
+       true},
+      // At the first level; see add_probe.
+      {"dcgm", ProbeReach::node, {dcgm_metric}, dcgm_level(1).time, dcgm_margin, true},
+      {"gpu-memory",
+       ProbeReach::node,
+       {"hbm_mb_per_s", "hbm_read_mb_per_s", "hbm_write_mb_per_s"},
+       seconds(10),
+       seconds(50),
+       true},
+      {"ib-loop", ProbeReach::node, {"ib_write_bw_gbps"}, seconds(10), seconds(20), true, true},
+      {"ib-pair",
+       ProbeReach::pair,
+       {"ib_write_bw_host_gbps", "ib_latency_p99_us"},
+       seconds(10),
+       seconds(70),
+       false,
+       true},
+      {"disk",
+       ProbeReach::node,
+       {"fio_write_mb_per_s", "fio_read_mb_per_s"},
+       seconds(20),
+       seconds(40)},
+      {"cpu-sdc", ProbeReach::node, {processor_corruption_metric}, seconds(20), seconds(60)},
+      {"gpu-peer", ProbeReach::node, {"p2p_gb_per_s"}, seconds(20), seconds(60), true},
+      {"gpu-nccl",
+       ProbeReach::node,
+       {"allreduce2_gb_per_s", "allreduce4_gb_per_s", "allreduce8_gb_per_s"},
+       seconds(20),
+       seconds(100),
+       true},
+      {"gpu-nccl-pair",
+       ProbeReach::pair,
+       {"two_node_allreduce_gb_per_s"},
+       seconds(20),
+       seconds(120),
+       true},
+      {"gpu-nccl-loop",
+       ProbeReach::node,
+       {"ib_loop_allreduce_gb_per_s"},
+       seconds(20),
+       seconds(100),
+       true,
+       true},
+      {"gpu-sdc", ProbeReach::node, {corruption_metric}, seconds(60), seconds(120), true},
+      {"gpu-matrix",
+       ProbeReach::node,
+       {"gemm_gflops", "gemm_fp32_gflops"},
+       seconds(80),
+       seconds(100),
+       true},
+      // For as long as it is asked to; see add_probe. GPUs take time to begin and to end.
+      {burn_probe,
+       ProbeReach::node,
+       {burn_throttle_metric, burn_rate_metric, burn_clock_metric, burn_xid_metric},
+       std::chrono::minutes(burn_minutes_usual),
+       seconds(180)},
+      {"collective",
+       ProbeReach::job,
+       {"collective_1mib_gb_per_s", "collective_64mib_gb_per_s", "collective_latency_us"},
+       seconds(10),
+       seconds(110)}};
+  return specs;
+}
+
+constexpr std::string_view allreduce = "allreduce";
+
+// "allreduce8_gb_per_s" is about nodes of eight GPUs.
+bool is_of_this_many_gpus(std::string_view metric, int gpus) {
+  if (!metric.starts_with(allreduce)) return true;
+  const std::string count = std::to_string(gpus);
+  return metric.substr(allreduce.size()).starts_with(count + "_");
+}
+
+class Planner {
+ public:
+  Planner(const HealthProfile& profile, const ProbeSituation& situation)
+      : profile_(profile), situation_(situation) {}
+
+  ProbePlan plan() {
+    for (const ProbeSpec& spec : table()) {
+      if (spec.reach == ProbeReach::pair && !situation_.has_partner) continue;
+      if (spec.reach == ProbeReach::job && !situation_.has_job) continue;
+      add(spec);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  void add(const ProbeSpec& spec) {
+    const std::string lack = lack_of(spec);
+    const auto metrics = wanted(spec, lack.empty());
+    if (metrics.empty()) return;
+    if (lack.empty()) return add_probe(spec, metrics);
+    for (const std::string& metric : metrics)
+      plan_.impossible.push_back({metric, "", std::nullopt, lack, true});
+  }
+
+  void add_probe(const ProbeSpec& spec, std::vector<std::string> metrics) {
+    PlannedProbe probe;
+    probe.spec = &spec;
+    probe.words = {std::string(spec.name)};
+    if (spec.name == "disk") probe.words.push_back(situation_.disk_directory);
+    const bool names_hcas = spec.name == "ib-loop" || spec.name == "ib-pair";
+    if (names_hcas)
+      probe.words.insert(probe.words.end(), situation_.hcas.begin(), situation_.hcas.end());
+    if (spec.name == "ib-loop")
+      probe.words.insert(probe.words.end(), {"--gpus", std::to_string(situation_.gpus)});
+    probe.devices = devices_of(spec);
+    probe.metrics = std::move(metrics);
+    probe.time = spec.time * (names_hcas ? static_cast<int>(situation_.hcas.size()) : 1);
+    probe.killed_after = probe.time + spec.limit;
+    if (spec.name == "dcgm") set_level(probe);
+    if (spec.name == burn_probe) set_time(probe);
+    plan_.probes.push_back(std::move(probe));
+  }
+
+  void set_level(PlannedProbe& probe) const {
+    const double wanted = limit_of(profile_, "perf.dcgm", "level", 1);
+    const int level = static_cast<int>(std::clamp(wanted, 1.0, double{dcgm_level_max}));
+    probe.words.insert(probe.words.end(), {"--level", std::to_string(level)});
+    probe.time = dcgm_level(level).time;
+    probe.killed_after = dcgm_level(level).limit + dcgm_margin;
+  }
+
+  void set_time(PlannedProbe& probe) const {
+    const double of_profile = limit_of(profile_, "perf.burn", "time_min", burn_minutes_usual);
+    const auto most = static_cast<double>(burn_minutes_max);
+    const int minutes = static_cast<int>(std::clamp(of_profile, 1.0, most));
+    probe.time = situation_.burn.value_or(std::chrono::minutes(minutes));
+    probe.killed_after = probe.time + probe.spec->limit;
+    const int gpus = std::max(situation_.gpus, gpus_stated());
+    probe.words.insert(probe.words.end(), {"--seconds", std::to_string(probe.time.count()),
+                                           "--gpus", std::to_string(gpus)});
+    if (gpus == 0) std::erase(probe.metrics, burn_clock_metric);
+  }
+
+  // Where only the node says how many GPUs there are, some may be hidden from the probe on purpose;
+  // where the profile leaves some out, they may be gone.
+  int devices_of(const ProbeSpec& spec) const {
+    constexpr std::array of_each_gpu{"gpu-host", "gpu-memory", "gpu-sdc", "gpu-matrix"};
+    const bool is_of_each_gpu = std::ranges::find(of_each_gpu, spec.name) != of_each_gpu.end();
+    return is_of_each_gpu ? gpus_stated() : 0;
+  }
+  int gpus_stated() const {
+    const bool leaves_some_out = std::ranges::any_of(
+        profile_.exclude, [](const CheckExclusion& one) { return !one.device.empty(); });
+    return leaves_some_out ? 0 : profile_.gpu.count.value_or(0);
+  }
+
+  std::vector<std::string> wanted(const ProbeSpec& spec, bool is_possible) const {
+    std::vector<std::string> metrics;
+    for (const std::string_view name : spec.metrics) {
+      const PerformanceMetric* metric = find_performance_metric(name);
+      const bool is_asked_for = spec.name == burn_probe ? is_burn_asked_for(*metric)
+                                : metric->counts_faults
+                                    ? is_named(spec) || (is_named(*metric) && concerns(spec))
+                                    : is_stated(name) || (is_possible && is_of_interest(name));
+      if (is_on(*metric) && is_asked_for) metrics.emplace_back(name);
+    }
+    return metrics;
+  }
+  bool is_on(const PerformanceMetric& metric) const {
+    return setting_of(profile_, metric.check).mode != CheckMode::off &&
+           !is_excluded(profile_, metric.check, "") &&
+           is_in_phase(find_check(metric.check)->phases);
+  }
+  // Whoever asks for what only a qualification runs, at any time, has one.
+  bool is_in_phase(Phases phases) const {
+    return has(phases, situation_.phase) ||
+           (situation_.phase == Phase::on_demand && has(phases, Phase::qualification));
+  }
+  bool is_burn_asked_for(const PerformanceMetric& metric) const {
+    if (situation_.before_a_job) return false;
+    const bool is_named_here = situation_.burn || is_named(*find_probe(burn_probe));
+    return is_named_here || (is_named(metric) && !situation_.learns);
+  }
+  // Of a kind of node without GPUs a check is about the processors alone.
+  bool concerns(const ProbeSpec& spec) const {
+    const bool is_of_gpus = profile_.gpu.count.value_or(profile_.match_gpu_count.value_or(0)) > 0 ||
+                            !profile_.match_gpu_name.empty();
+    return spec.name != "gpu-sdc" || situation_.gpus > 0 || is_of_gpus;
+  }
+  // By its own name: a pattern for many checks means how they are taken, not that they be run.
+  bool is_named(const PerformanceMetric& metric) const {
+    return profile_.checks.contains(std::string(metric.check)) ||
+           std::ranges::find(profile_.required, metric.check) != profile_.required.end();
+  }
+  bool is_named(const ProbeSpec& spec) const {
+    return std::ranges::find(situation_.named, spec.name) != situation_.named.end();
+  }
+  bool is_stated(std::string_view metric) const {
+    return profile_.floors.contains(std::string(metric)) || wants_figure(profile_, metric);
+  }
+  bool is_of_interest(std::string_view metric) const {
+    const bool is_known = situation_.learns || situation_.fleet_nodes >= fleet_min_nodes;
+    return is_known && is_of_this_many_gpus(metric, situation_.gpus);
+  }
+
+  // Empty: the node has what it takes.
+  std::string lack_of(const ProbeSpec& spec) const {
+    const std::size_t pair = 2;
+    if (spec.uses_gpus && situation_.gpus == 0) return "the node shows no GPU";
+    if (spec.name == "gpu-peer" && situation_.gpus < 2) return "the node shows one GPU";
+    if (spec.name == "gpu-nccl" && situation_.gpus < 2) return "the node shows one GPU";
+    if (spec.uses_hcas && situation_.hcas.empty()) return "the node shows no InfiniBand device";
+    if (spec.name == "ib-loop" && situation_.hcas.size() < pair)
+      return "the node shows one InfiniBand device";
+    if (spec.name == "disk" && situation_.disk_directory.empty())
+      return "no directory for it was named";
+    return {};
+  }
+
+  const HealthProfile& profile_;
+  const ProbeSituation& situation_;
+  ProbePlan plan_;
+};
+
+}  // namespace
+
+std::span<const ProbeSpec> probe_specs() {
+  return table();
+}
+
+const ProbeSpec* find_probe(std::string_view name) {
+  const auto found = std::ranges::find(table(), name, &ProbeSpec::name);
+  return found == table().end() ? nullptr : &*found;
+}
+
+ProbePlan plan_probes(const HealthProfile& profile, const ProbeSituation& situation) {
+  return Planner(profile, situation).plan();
+}
+
+std::vector<std::string> serving_words(const PlannedProbe& probe, int port) {
+  std::vector<std::string> words = probe.words;
+  words.front() += "-serve";
+  words.insert(words.end(), {"--port", std::to_string(port)});
+  return words;
+}
+
+std::vector<std::string> connecting_words(const PlannedProbe& probe, const std::string& host,
+                                          int port) {
+  std::vector<std::string> words = probe.words;
+  words.front() += "-connect";
+  words.insert(words.begin() + 1, host);
+  words.insert(words.end(), {"--port", std::to_string(port)});
+  return words;
+}
+
+seconds time_of(const ProbePlan& plan) {
+  seconds sum{0};
+  for (const PlannedProbe& probe : plan.probes) sum += probe.time;
+  return sum;
+}
+
+}  // namespace muster

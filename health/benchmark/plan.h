@@ -1,0 +1,81 @@
+// Which probes a run on a node needs, and what they cost: those that measure what the profile
+// states a floor for or has a rule on (`value`, `count_of`), or what the fleet is known to reach;
+// all that the node can run, when a profile is to be learned from it. What counts faults has no
+// floor: it is run where the profile names its check under `checks` or `required`, or somebody
+// names the probe. A full load, which takes long, is so too where somebody says for how long, and
+// never before a job or for a profile that is to be learned. Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/model/check.h"
+#include "health/model/performance.h"
+#include "health/model/profile.h"
+
+namespace muster {
+
+// Who takes part.
+enum class ProbeReach {
+  node,  // alone
+  pair,  // two nodes: one serves, one connects
+  job    // all ranks of a job
+};
+
+struct ProbeSpec {
+  std::string_view name;  // the first of its words
+  ProbeReach reach;
+  std::vector<std::string_view> metrics;
+  std::chrono::seconds time;   // it ends by itself about then, on one device
+  std::chrono::seconds limit;  // beyond that before it is killed: hosts that are slow, setting up
+  bool uses_gpus = false;
+  bool uses_hcas = false;
+};
+
+std::span<const ProbeSpec> probe_specs();
+const ProbeSpec* find_probe(std::string_view name);
+
+// What is known of the node.
+struct ProbeSituation {
+  Phase phase = Phase::qualification;
+  bool learns = false;
+  bool before_a_job = false;
+  std::vector<std::string> named;  // probes that somebody asked for
+  std::optional<std::chrono::minutes> burn{};  // a full load is asked for, of this time
+  int fleet_nodes = 0;  // of the kind, whose figures are known
+  int gpus = 0;
+  std::vector<std::string> hcas;  // "mlx5_0"
+  std::string disk_directory;     // empty: no disk is written
+  bool has_partner = false;       // another node, for pairs
+  bool has_job = false;           // whose ranks can be asked
+};
+
+struct PlannedProbe {
+  const ProbeSpec* spec = nullptr;
+  std::vector<std::string> words;    // of run_probe, of a pair's: see below
+  std::vector<std::string> metrics;  // that are judged; it may print more
+  std::chrono::seconds time{0};
+  std::chrono::seconds killed_after{0};
+  int devices = 0;  // that it should tell of, each metric; 0: nobody knows
+};
+
+struct ProbePlan {
+  std::vector<PlannedProbe> probes;  // cheap ones first
+  // What should be measured and cannot be: the node has no such device.
+  std::vector<PerformanceSample> impossible;
+};
+
+ProbePlan plan_probes(const HealthProfile& profile, const ProbeSituation& situation);
+
+// The words of the two ends of a pair's probe. Ports from `port` on must be free at the serving
+// end: one, or two for each HCA.
+std::vector<std::string> serving_words(const PlannedProbe& probe, int port);
+std::vector<std::string> connecting_words(const PlannedProbe& probe, const std::string& host,
+                                          int port);
+std::chrono::seconds time_of(const ProbePlan& plan);
+
+}  // namespace muster

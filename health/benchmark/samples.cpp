@@ -1,0 +1,261 @@
+#include "health/benchmark/samples.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "health/active/product_bits.h"
+#include "health/benchmark/tools/probe_line.h"
+#include "health/compare/majority.h"
+#include "health/model/check.h"
+#include "health/model/profile_floor.h"
+#include "health/node_rules.h"
+#include "health/profile_rules.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t line_max = 1024;
+constexpr std::size_t device_max = 64;
+
+bool is_device_name(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == ':';
+  };
+  return !name.empty() && name.size() <= device_max && std::ranges::all_of(name, fits);
+}
+
+// The text up to the next space, which is taken away too.
+std::string_view take_word(std::string_view& line) {
+  const std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(std::min(line.size(), word.size() + 1));
+  return word;
+}
+
+std::optional<double> number_in(std::string_view word) {
+  double value = 0;
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data(), end, value);
+  const bool is_number = error == std::errc() && at == end && std::isfinite(value) && value >= 0;
+  return is_number ? std::optional(value) : std::nullopt;
+}
+
+// "2 fail Memory: …", "1 warn …"
+bool read_faults(std::string_view text, PerformanceSample& sample) {
+  sample.value = number_in(take_word(text));
+  const std::string_view kind = take_word(text);
+  sample.is_slight = kind == "warn";
+  sample.note = probe_text(text);
+  return sample.value && *sample.value > 0 && (kind == "fail" || kind == "warn") &&
+         !sample.note.empty();
+}
+
+std::optional<PerformanceSample> read_line(std::string_view line) {
+  if (line.size() > line_max) return std::nullopt;
+  PerformanceSample sample;
+  const std::string_view name = take_word(line);
+  const std::string_view device = take_word(line);
+  const PerformanceMetric* metric = find_performance_metric(name);
+  if (metric == nullptr || !is_device_name(device)) return std::nullopt;
+  sample.metric = name;
+  if (device != probe_node_device) sample.device = device;
+  const bool is_number = line.find(' ') == std::string_view::npos;
+  sample.value = number_in(line);
+  // Faults have a name.
+  if (metric->counts_faults && sample.value.value_or(0) > 0) return std::nullopt;
+  if (sample.value) return sample;
+  const bool begins_with_number = !line.empty() && line.front() >= '0' && line.front() <= '9';
+  if (metric->counts_faults && !is_number && begins_with_number)
+    return read_faults(line, sample) ? std::optional(sample) : std::nullopt;
+  const std::string_view kind = take_word(line);
+  sample.is_absent = kind == "absent";
+  sample.error = probe_text(line);
+  const bool is_told = (kind == "error" || kind == "absent") && !sample.error.empty();
+  return is_told ? std::optional(sample) : std::nullopt;
+}
+
+template <class Number>
+std::optional<Number> whole_number_in(std::string_view word, int base) {
+  Number value = 0;
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data(), end, value, base);
+  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
+}
+
+struct BitsLine {
+  unsigned round = 0;
+  ProductBits said;
+};
+
+// "sdc_wrong_products gpu3 bits 17 9e3779b97f4a7c15"
+std::optional<BitsLine> read_bits(std::string_view line) {
+  if (line.size() > line_max || take_word(line) != corruption_metric) return std::nullopt;
+  const std::string_view device = take_word(line);
+  if (!is_device_name(device) || take_word(line) != "bits") return std::nullopt;
+  const auto round = whole_number_in<unsigned>(take_word(line), 10);
+  const auto bits = whole_number_in<std::uint64_t>(line, 16);
+  if (!round || !bits || line.size() != 16) return std::nullopt;
+  return BitsLine{*round, {device == probe_node_device ? "" : std::string(device), *bits}};
+}
+
+// "waited_pct - 12.5"
+std::optional<double> read_waited(std::string_view line) {
+  if (take_word(line) != probe_waited_word || take_word(line) != probe_node_device)
+    return std::nullopt;
+  return number_in(line);
+}
+
+// A device that said why it ended is unknown, unless it was wrong before.
+void add_judged(ProbeOutput& output, std::span<const ProductBits> bits) {
+  for (PerformanceSample& judged : judge_product_bits(bits)) {
+    const auto told = std::ranges::find_if(output.samples, [&](const PerformanceSample& one) {
+      return one.metric == judged.metric && one.device == judged.device;
+    });
+    if (told == output.samples.end()) {
+      if (output.samples.size() < probe_samples_max) output.samples.push_back(std::move(judged));
+    } else if (judged.value.value_or(0) > 0) {
+      *told = std::move(judged);
+    }
+  }
+}
+
+// Of the devices that have a number, when there are several.
+std::optional<double> node_median(std::span<const PerformanceSample> samples,
+                                  const std::string& metric) {
+  std::vector<double> values;
+  for (const PerformanceSample& sample : samples) {
+    if (sample.metric == metric && sample.value) values.push_back(*sample.value);
+  }
+  return values.size() > 1 ? median_of(std::move(values)) : std::nullopt;
+}
+
+bool is_left_out(const HealthProfile& profile, std::string_view check, std::string_view device) {
+  return setting_of(profile, check).mode == CheckMode::off || is_excluded(profile, check, device);
+}
+
+// Of those that the rule is about, each as bad as its worst figure. What is neither bounded nor
+// bad was measured, and passes. A figure without a number of any device is said of the node.
+std::vector<DeviceStatus> devices_of(const HealthProfile& profile,
+                                     std::span<const PerformanceSample> samples,
+                                     const ProfileRule& rule) {
+  std::map<std::string, CheckStatus> worst;
+  for (const PerformanceSample& sample : samples) {
+    const PerformanceMetric* metric = find_performance_metric(sample.metric);
+    if (metric == nullptr || !is_about(rule, *metric)) continue;
+    if (is_left_out(profile, metric->check, sample.device)) continue;
+    const auto finding = judge_sample(profile, samples, sample, {});
+    const auto plain = sample.value ? CheckStatus::pass : CheckStatus::unknown;
+    const CheckStatus status = finding ? finding->status : plain;
+    const auto [known, is_new] = worst.emplace(sample.device, status);
+    if (!is_new) known->second = worse_of(known->second, status);
+  }
+  std::vector<DeviceStatus> devices;
+  for (const auto& [device, status] : worst) devices.push_back({device, status});
+  return devices;
+}
+
+}  // namespace
+
+ProbeOutput read_probe_output(std::string_view text) {
+  ProbeOutput output;
+  std::set<std::pair<std::string, std::string>> seen;
+  std::set<std::pair<std::string, unsigned>> rounds;
+  std::vector<ProductBits> bits;
+  const auto refuse = [&](std::string_view line) {
+    if (output.refused++ == 0) output.first_refused = probe_text(line);
+  };
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const auto told = end == std::string_view::npos ? std::nullopt : read_bits(line);
+    if (told && bits.size() < product_bits_max &&
+        rounds.emplace(told->said.device, told->round).second) {
+      bits.push_back(told->said);
+      continue;
+    }
+    const auto waited = end == std::string_view::npos ? std::nullopt : read_waited(line);
+    if (waited) {
+      output.waited_pct = std::max(output.waited_pct, *waited);
+      continue;
+    }
+    auto sample = end == std::string_view::npos ? std::nullopt : read_line(line);
+    const bool is_taken = sample && output.samples.size() < probe_samples_max &&
+                          seen.emplace(sample->metric, sample->device).second;
+    if (is_taken) {
+      output.samples.push_back(std::move(*sample));
+    } else {
+      refuse(line);
+    }
+  }
+  add_judged(output, bits);
+  return output;
+}
+
+void add_missing_samples(ProbeOutput& output, std::span<const std::string> metrics,
+                         const std::string& why) {
+  for (const std::string& metric : metrics) {
+    const bool is_there = std::ranges::any_of(
+        output.samples, [&](const PerformanceSample& sample) { return sample.metric == metric; });
+    if (!is_there) output.samples.push_back({metric, "", std::nullopt, why});
+  }
+}
+
+std::optional<HealthFinding> judge_sample(const HealthProfile& profile,
+                                          std::span<const PerformanceSample> of_node,
+                                          const PerformanceSample& sample,
+                                          const std::map<std::string, FleetFigure>& fleet) {
+  const PerformanceMetric* metric = find_performance_metric(sample.metric);
+  if (metric == nullptr || is_left_out(profile, metric->check, sample.device)) return std::nullopt;
+  PerformancePeers peers;
+  peers.node_median = node_median(of_node, sample.metric);
+  if (const auto known = fleet.find(sample.metric); known != fleet.end()) {
+    peers.fleet_median = known->second.median;
+    peers.fleet_nodes = known->second.nodes;
+  }
+  auto finding = judge_performance(profile, sample, peers);
+  if (finding) finding->source = find_check(metric->check)->source;
+  return finding;
+}
+
+std::vector<HealthFinding> judge_samples(const HealthProfile& profile,
+                                         std::span<const PerformanceSample> samples,
+                                         const std::map<std::string, FleetFigure>& fleet) {
+  std::vector<HealthFinding> findings;
+  for (const PerformanceSample& sample : samples) {
+    auto finding = judge_sample(profile, samples, sample, fleet);
+    if (finding) findings.push_back(std::move(*finding));
+  }
+  for (const ProfileRule& rule : profile.rules) {
+    if (rule.op != RuleOperator::count_of) continue;
+    const auto devices = devices_of(profile, samples, rule);
+    auto finding = devices.empty() ? std::nullopt : judge_count_of(rule, devices);
+    if (finding) put_finding(findings, std::move(*finding));
+  }
+  return findings;
+}
+
+std::map<std::string, double> worst_values(std::span<const PerformanceSample> samples) {
+  std::map<std::string, double> worst;
+  std::set<std::string> failed;
+  for (const PerformanceSample& sample : samples) {
+    const PerformanceMetric* metric = find_performance_metric(sample.metric);
+    if (metric == nullptr || !sample.value || metric->counts_faults) {
+      failed.insert(sample.metric);
+      continue;
+    }
+    const auto [known, is_new] = worst.emplace(sample.metric, *sample.value);
+    if (is_new) continue;
+    known->second = metric->is_ceiling ? std::max(known->second, *sample.value)
+                                       : std::min(known->second, *sample.value);
+  }
+  for (const std::string& metric : failed) worst.erase(metric);
+  return worst;
+}
+
+}  // namespace muster

@@ -1,0 +1,171 @@
+#include "health/checks/gpu/gpu_check.h"
+
+#include <algorithm>
+
+#include "health/checks/gpu/sources.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int code_not_supported = 3;
+constexpr int links_max = 72;  // more than any GPU has
+constexpr double seconds_min = 1e-3;
+
+std::string key_of(const std::string& device, std::string_view key) {
+  return device + "." + std::string(key);
+}
+
+// The same board may have another index after a reboot.
+std::optional<std::string> device_with_uuid(const GpuReadings& readings, std::string_view uuid) {
+  for (int index = 0; index < readings.count(); ++index) {
+    const std::string device = "gpu" + std::to_string(index);
+    if (readings.text(key_of(device, "uuid")) == uuid) return device;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+GpuView view_of_gpu(const GpuSituation& situation, int index) {
+  GpuView view{situation, "gpu" + std::to_string(index), {}, {}, {}};
+  const auto uuid = situation.now.text(key_of(view.device, "uuid"));
+  if (situation.before != nullptr) {
+    const GpuReadings& before = situation.before->readings;
+    // A GPU that does not answer is the one that had its place.
+    view.device_before = uuid ? device_with_uuid(before, *uuid) : std::optional(view.device);
+  }
+  const auto recall = [&](std::string_view key) -> std::string {
+    if (const auto now = situation.now.text(key_of(view.device, key))) return std::string(*now);
+    if (!view.device_before) return {};
+    const auto then = situation.before->readings.text(key_of(*view.device_before, key));
+    return then ? std::string(*then) : std::string();
+  };
+  view.pci_address = kernel_pci_address(recall("bdf"));
+  view.serial = recall("serial");
+  return view;
+}
+
+GpuCheck::GpuCheck(const GpuView& gpu, std::string_view id) : gpu_(gpu), id_(id) {}
+
+void GpuCheck::note(std::string_view key) {
+  const GpuReadings& now = gpu_.situation.now;
+  const GpuReading* reading = now.find(key_of(gpu_.device, key));
+  if (reading == nullptr) {
+    if (now.is_complete()) return;
+    could_not("no answer: " +
+              (now.stopped().empty() ? "the driver hangs in " + now.calling() : now.stopped()));
+  } else if (reading->rc == code_not_supported) {
+    is_unsupported_ = true;
+  } else if (reading->rc != 0) {
+    could_not(std::string(key) + ": " + nvml_code_text(reading->rc));
+  } else {
+    could_not(std::string(key) + " is no number: " + reading->value);
+  }
+}
+
+std::optional<std::int64_t> GpuCheck::number(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (const auto value = gpu_.situation.now.number(key_of(gpu_.device, key))) return value;
+    note(key);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> GpuCheck::text(std::string_view key) {
+  const auto value = gpu_.situation.now.text(key_of(gpu_.device, key));
+  if (value) return std::string(*value);
+  note(key);
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> GpuCheck::growth(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    const auto now = gpu_.situation.now.number(key_of(gpu_.device, key));
+    if (!now) {
+      note(key);
+      continue;
+    }
+    if (!gpu_.device_before) return std::nullopt;
+    const auto before = gpu_.situation.before->readings.number(key_of(*gpu_.device_before, key));
+    if (!before || *now < *before) return std::nullopt;
+    return *now - *before;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> GpuCheck::growth_of_links(std::string_view prefix,
+                                                      std::string_view suffix) {
+  std::optional<std::int64_t> sum;
+  for (int link = 0; link < links_max; ++link) {
+    const std::string key = std::string(prefix) + std::to_string(link) + std::string(suffix);
+    if (gpu_.situation.now.find(key_of(gpu_.device, key)) == nullptr) break;
+    if (const auto grown = growth({key})) sum = sum.value_or(0) + *grown;
+  }
+  return sum;
+}
+
+double GpuCheck::limit(std::string_view name, double usual) const {
+  return limit_of(gpu_.situation.profile, id_, name, usual);
+}
+
+std::optional<double> GpuCheck::limit(std::string_view name) const {
+  const auto limits = setting_of(gpu_.situation.profile, id_).limits;
+  const auto found = limits.find(std::string(name));
+  return found == limits.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool GpuCheck::is_required() const {
+  return std::ranges::find(gpu_.situation.profile.required, id_) !=
+         gpu_.situation.profile.required.end();
+}
+
+double GpuCheck::seconds() const {
+  const GpuBefore* before = gpu_.situation.before;
+  return std::max(before == nullptr ? 0 : before->age.count(), seconds_min);
+}
+
+HealthFinding GpuCheck::finding(CheckStatus status) const {
+  HealthFinding made = make_finding(id_, gpu_.device, status);
+  made.serial = gpu_.serial;
+  return made;
+}
+
+HealthFinding GpuCheck::passed(std::string value, std::string expected) const {
+  HealthFinding made = finding(CheckStatus::pass);
+  made.value = std::move(value);
+  made.expected = std::move(expected);
+  return made;
+}
+
+HealthFinding GpuCheck::failed(std::string value, std::string expected) const {
+  HealthFinding made = passed(std::move(value), std::move(expected));
+  made.status = CheckStatus::fail;
+  return made;
+}
+
+HealthFinding GpuCheck::failed(std::string value, std::string expected,
+                               CheckSeverity severity) const {
+  HealthFinding made = failed(std::move(value), std::move(expected));
+  made.severity = severity;
+  return made;
+}
+
+HealthFinding GpuCheck::unknown(std::string why) const {
+  HealthFinding made = finding(CheckStatus::unknown);
+  made.evidence.push_back(std::move(why));
+  return made;
+}
+
+GpuOutcome GpuCheck::unread() const {
+  if (!reasons_.empty()) {
+    HealthFinding made = unknown(reasons_.front());
+    for (std::size_t i = 1; i < reasons_.size(); ++i)
+      if (reasons_[i] != made.evidence.back()) made.evidence.push_back(reasons_[i]);
+    return made;
+  }
+  if (is_unsupported_ && is_required()) return unknown(nvml_code_text(code_not_supported));
+  return std::nullopt;
+}
+
+}  // namespace muster

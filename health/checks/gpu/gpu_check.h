@@ -1,0 +1,81 @@
+// One check on one GPU while it is judged: finds its readings, remembers why one is not there, and
+// makes the finding. The outcome of a check is a finding, or nothing where there is nothing to say.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/checks/gpu/judge.h"
+#include "health/model/check.h"
+
+namespace muster {
+
+using GpuOutcome = std::optional<HealthFinding>;
+
+// One GPU of a situation.
+struct GpuView {
+  const GpuSituation& situation;
+  std::string device;                        // "gpu3"
+  std::optional<std::string> device_before;  // what the same GPU was called
+  std::string pci_address;                   // as the kernel writes it; empty: not known
+  std::string serial;
+};
+GpuView view_of_gpu(const GpuSituation& situation, int index);
+
+class GpuCheck {
+ public:
+  GpuCheck(const GpuView& gpu, std::string_view id);
+
+  // The first of the keys that has a value; of the GPU ("remap.pending").
+  std::optional<std::int64_t> number(std::initializer_list<std::string_view> keys);
+  std::optional<std::string> text(std::string_view key);
+  // How much a counter grew; nothing without a baseline: none was read, or it is smaller now. A
+  // growth of several counters is their sum, each from the first of its keys that has one.
+  std::optional<std::int64_t> growth(std::initializer_list<std::string_view> keys);
+  // The sum over `prefix0suffix`, `prefix1suffix`… as far as they were read.
+  std::optional<std::int64_t> growth_of_links(std::string_view prefix, std::string_view suffix);
+
+  // A limit of the profile for this check.
+  double limit(std::string_view name, double usual) const;
+  std::optional<double> limit(std::string_view name) const;
+  bool is_required() const;
+  // Seconds since the earlier reading; at least a little.
+  double seconds() const;
+
+  HealthFinding passed(std::string value, std::string expected) const;
+  HealthFinding failed(std::string value, std::string expected) const;
+  HealthFinding failed(std::string value, std::string expected, CheckSeverity severity) const;
+  HealthFinding judged(bool is_fine, std::string value, std::string expected) const {
+    return is_fine ? passed(std::move(value), std::move(expected))
+                   : failed(std::move(value), std::move(expected));
+  }
+  // A value is missing: unknown with the reason, or nothing when the GPU cannot say it, it was not
+  // asked, or there is no baseline yet.
+  GpuOutcome unread() const;
+  HealthFinding unknown(std::string why) const;
+
+  // Why a reading is not there, for judges with other sources.
+  void could_not(std::string why) { reasons_.push_back(std::move(why)); }
+
+ private:
+  HealthFinding finding(CheckStatus status) const;
+  void note(std::string_view key);
+
+  const GpuView& gpu_;
+  std::string_view id_;
+  std::vector<std::string> reasons_;  // that make it unknown
+  bool is_unsupported_ = false;
+};
+
+// Judges of one GPU and of the node, by theme.
+using GpuJudge = GpuOutcome (*)(const GpuView&);
+std::span<const GpuJudge> gpu_memory_judges();
+std::span<const GpuJudge> gpu_link_judges();
+std::span<const GpuJudge> gpu_state_judges();
+std::span<const GpuJudge> gpu_presence_judges();
+void judge_gpu_node(const GpuSituation& situation, std::vector<HealthFinding>& findings);
+
+}  // namespace muster

@@ -1,0 +1,103 @@
+// Whether a GPU is there, is the same as before, and what the driver wants done to it.
+#include <algorithm>
+#include <array>
+
+#include "health/checks/gpu/gpu_check.h"
+#include "health/checks/gpu/sources.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int code_lost = 15;
+constexpr int code_needs_reset = 16;
+constexpr std::size_t id_bytes = 4;  // vendor and device; all ones where nothing answers
+
+bool answers_nothing(const SourceFiles& files, const std::string& address) {
+  const FileReading& config = files.reading(pci_file(address, "config"));
+  return config.ok() && config.text.size() >= id_bytes &&
+         std::ranges::all_of(config.text.substr(0, id_bytes), [](char c) { return c == '\xff'; });
+}
+
+// The call of the GPU that had the code.
+std::optional<std::string> call_with(const GpuView& gpu, int code) {
+  const std::string prefix = gpu.device + ".";
+  const auto& all = gpu.situation.now.all();
+  for (auto at = all.lower_bound(prefix); at != all.end(); ++at) {
+    if (!at->first.starts_with(prefix)) break;
+    if (at->second.rc == code) return at->first;
+  }
+  return std::nullopt;
+}
+
+GpuOutcome judge_lost(const GpuView& gpu) {
+  GpuCheck check(gpu, "gpu.lost");
+  const std::string expected = "answers";
+  const auto lost = call_with(gpu, code_lost);
+  if (lost) return check.failed(*lost + ": " + nvml_code_text(code_lost), expected);
+  if (!gpu.pci_address.empty() && answers_nothing(gpu.situation.files, gpu.pci_address))
+    return check.failed("its configuration space reads as ff", expected);
+  if (const auto reset = call_with(gpu, code_needs_reset))
+    return check.failed(*reset + ": " + nvml_code_text(code_needs_reset), expected,
+                        {Remedy::reset, {}, true});
+  if (!check.text("handle")) return check.unread();
+  return check.passed("answers", expected);
+}
+
+struct RecoveryAction {
+  std::int64_t code;
+  const char* words;
+  CheckSeverity severity;
+  FaultClass fault_class = FaultClass::node;
+};
+constexpr RecoveryAction recovery_actions[] = {
+    {1, "GPU reset", {Remedy::reset, {}, true}},
+    {2, "node reboot", {Remedy::reboot, {}, true}},
+    {3, "drain of peers", {Remedy::drain, {}, true}},
+    {4, "drain and reset", {Remedy::reset, {}, false}},
+    {5, "repair of the memory exchange service", {Remedy::drain, {}, false}, FaultClass::setup},
+    {6, "bus reset", {Remedy::reboot, {}, true}},
+    {7, "system reboot", {Remedy::reboot, {}, true}},
+};
+constexpr RecoveryAction unknown_action{-1, "something newer", {Remedy::drain, {}, false}};
+
+GpuOutcome judge_recovery_action(const GpuView& gpu) {
+  GpuCheck check(gpu, "gpu.recovery_action");
+  const auto code = check.number({"field.230"});
+  if (!code) return check.unread();
+  if (*code == 0) return check.passed("0", "0");
+  const auto found = std::ranges::find(recovery_actions, *code, &RecoveryAction::code);
+  const RecoveryAction& action = found == std::end(recovery_actions) ? unknown_action : *found;
+  HealthFinding finding =
+      check.failed(std::to_string(*code) + " (" + action.words + ")", "0", action.severity);
+  finding.fault_class = action.fault_class;
+  return finding;
+}
+
+GpuOutcome judge_identity(const GpuView& gpu) {
+  const GpuBefore* before = gpu.situation.before;
+  if (before == nullptr || before->readings.count() == 0) return std::nullopt;
+  GpuCheck check(gpu, "gpu.identity");
+  const auto uuid = check.text("uuid");
+  const auto address = check.text("bdf");
+  if (!uuid || !address) return check.unread();
+  const std::string value = *uuid + " at " + kernel_pci_address(*address);
+  const auto place_of = [&](const std::string& device) {
+    const auto then = before->readings.text(device + ".bdf");
+    return then ? kernel_pci_address(*then) : std::string("an unknown place");
+  };
+  if (!gpu.device_before) return check.failed(value, "a board that was there before");
+  return check.judged(place_of(*gpu.device_before) == kernel_pci_address(*address), value,
+                      *uuid + " at " + place_of(*gpu.device_before));
+}
+
+constexpr std::array<GpuJudge, 3> presence_judges{judge_lost, judge_recovery_action,
+                                                  judge_identity};
+
+}  // namespace
+
+std::span<const GpuJudge> gpu_presence_judges() {
+  return presence_judges;
+}
+
+}  // namespace muster

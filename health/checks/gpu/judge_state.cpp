@@ -1,0 +1,259 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "health/checks/gpu/gpu_check.h"
+#include "health/checks/gpu/sources.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::int64_t reason_hw_slowdown = 0x8;
+constexpr std::int64_t reason_sw_thermal = 0x20;
+constexpr std::int64_t reason_hw_thermal = 0x40;
+constexpr std::int64_t reason_power_brake = 0x80;
+constexpr std::int64_t hardware_reasons =
+    reason_hw_slowdown | reason_hw_thermal | reason_power_brake;
+constexpr double slowed_max_pct = 1;
+constexpr double clock_tolerance_mhz = 30;
+// A driver and its contexts hold some hundred MiB.
+constexpr std::int64_t memory_used_max = 1ll << 30;
+
+std::string joined(const std::string& text, const std::string& more) {
+  return text.empty() ? more : text + ", " + more;
+}
+
+std::string reasons_text(std::int64_t reasons) {
+  std::string text;
+  if ((reasons & reason_hw_slowdown) != 0) text = joined(text, "hardware slowdown");
+  if ((reasons & reason_hw_thermal) != 0) text = joined(text, "hardware thermal");
+  if ((reasons & reason_power_brake) != 0) text = joined(text, "power brake");
+  if ((reasons & reason_sw_thermal) != 0) text = joined(text, "software thermal");
+  return text.empty() ? "none" : text;
+}
+
+// The part of the time, in percent, that a counter of nanoseconds grew by.
+double percent_of_time(GpuCheck& check, std::string_view field) {
+  const auto grown_ns = check.growth({field});
+  return grown_ns ? static_cast<double>(*grown_ns) / 1e7 / check.seconds() : 0;
+}
+
+GpuOutcome judge_throttle(const GpuView& gpu) {
+  GpuCheck check(gpu, "gpu.throttle");
+  const auto reasons = check.number({"clocks.reasons"});
+  if (!reasons) return check.unread();
+  const double most = check.limit("slowed_max_pct", slowed_max_pct);
+  const double hardware =
+      std::max(percent_of_time(check, "field.270"), percent_of_time(check, "field.271"));
+  const double software = percent_of_time(check, "field.269");
+  const std::string value = reasons_text(*reasons) + "; hardware " +
+                            std::to_string(std::lround(hardware)) + " %, software " +
+                            std::to_string(std::lround(software)) + " % of the time";
+  const std::string expected = "none, < " + std::to_string(std::lround(most)) + " %";
+  if ((*reasons & hardware_reasons) != 0 || hardware >= most) return check.failed(value, expected);
+  if ((*reasons & reason_sw_thermal) != 0 || software >= most)
+    return check.failed(value, expected, only_warn);
+  return check.passed(value, expected);
+}
+
+// How far below its limit it is, in C: as the driver says, else from the two temperatures.
+std::optional<std::int64_t> margin_of(GpuCheck& check) {
+  if (const auto margin = check.number({"temp.margin"})) return margin;
+  const auto now = check.number({"temp.gpu"});
+  const auto slowdown = check.number({"temp.slowdown"});
+  if (!now || !slowdown) return std::nullopt;
+  return *slowdown - *now;
+}
+
+GpuOutcome judge_temperature(const GpuView& gpu) {
+  GpuCheck check(gpu, "gpu.temp");
+  const auto margin = margin_of(check);
+  if (!margin) return check.unread();
+  const auto memory = check.number({"field.82"});
+  const auto memory_max = check.number({"temp.memory_max"});
+  const auto memory_margin =
+      memory && memory_max && *memory > 0 ? std::optional(*memory_max - *memory) : std::nullopt;
+  const std::int64_t least = std::min(*margin, memory_margin.value_or(*margin));
+  const auto reasons = check.number({"clocks.reasons"});
+  HealthFinding finding = check.judged(least > 0, std::to_string(least), "> 0");
+  finding.unit = "C below the limit";
+  if (least <= 0 && (reasons.value_or(0) & reason_hw_thermal) != 0)
+    finding.severity = {Remedy::drain, {}, false};
+  return finding;
+}
+
+GpuOutcome judge_persistence(const GpuView& gpu) {
+  const auto wanted = gpu.situation.profile.gpu.persistence;
+  if (!wanted) return std::nullopt;
+  GpuCheck check(gpu, "gpu.persistence");
+  const auto mode = check.number({"persistence"});
+  if (!mode) return check.unread();
+  return check.judged(*mode == (*wanted ? 1 : 0), *mode == 0 ? "off" : "on",
+                      *wanted ? "on" : "off");
+}
+
+GpuOutcome judge_modes(const GpuView& gpu) {
+  const auto mig_wanted = gpu.situation.profile.gpu.mig;
+  if (!mig_wanted) return std::nullopt;
+  GpuCheck check(gpu, "gpu.modes");
+  const auto mig = check.number({"mig.current"});
+  const auto pending = check.number({"mig.pending"});
+  const auto compute = check.number({"compute_mode"});
+  if (!mig || !pending || !compute) return check.unread();
+  const std::int64_t mig_expected = *mig_wanted ? 1 : 0;
+  const double compute_expected = check.limit("compute_mode", 0);
+  const bool is_fine = *mig == mig_expected && *pending == mig_expected &&
+                       static_cast<double>(*compute) == compute_expected;
+  return check.judged(is_fine,
+                      "MIG " + std::to_string(*mig) + ", pending " + std::to_string(*pending) +
+                          ", compute mode " + std::to_string(*compute),
+                      "MIG " + std::to_string(mig_expected) + ", compute mode " +
+                          std::to_string(std::lround(compute_expected)));
+}
+
+// As the driver says, else as most others of the node have it.
+std::optional<std::int64_t> usual_clock(const GpuView& gpu, GpuCheck& check,
+                                        const std::string& domain) {
+  if (const auto usual = check.number({"clock.default." + domain})) return usual;
+  std::map<std::int64_t, int> seen;
+  for (int index = 0; index < gpu.situation.now.count(); ++index) {
+    const std::string device = "gpu" + std::to_string(index);
+    if (const auto mhz = gpu.situation.now.number(device + ".clock.app." + domain)) ++seen[*mhz];
+  }
+  for (const auto& [mhz, count] : seen) {
+    if (count * 2 > gpu.situation.now.count()) return mhz;
+  }
+  return std::nullopt;
+}
+
+HealthFinding judged_clock(GpuCheck& check, const std::string& key, std::int64_t mhz, bool is_fine,
+                           std::string expected) {
+  HealthFinding finding =
+      check.judged(is_fine, key + " " + std::to_string(mhz), std::move(expected));
+  finding.unit = "MHz";
+  return finding;
+}
+
+// Where the profile does not say what they are, nobody may have lowered them.
+GpuOutcome judge_lowered_clocks(const GpuView& gpu, GpuCheck& check, double tolerance) {
+  GpuOutcome outcome;
+  for (const std::string domain : {"sm", "mem"}) {
+    const std::string key = "clock.app." + domain;
+    const auto mhz = check.number({key});
+    const auto usual = usual_clock(gpu, check, domain);
+    if (!mhz || !usual || check.limit(domain + "_app_mhz")) continue;
+    const bool is_fine = static_cast<double>(*mhz) >= static_cast<double>(*usual) - tolerance;
+    outcome = judged_clock(check, key, *mhz, is_fine, ">= " + std::to_string(*usual));
+    if (!is_fine) return outcome;
+  }
+  return outcome;
+}
+
+// Clocks that the profile names as limits of the check: sm_max_mhz, mem_max_mhz, sm_app_mhz,
+// mem_app_mhz.
+GpuOutcome judge_clocks(const GpuView& gpu) {
+  constexpr struct {
+    const char* limit;
+    const char* key;
+  } clocks[] = {{"sm_max_mhz", "clock.max.sm"},
+                {"mem_max_mhz", "clock.max.mem"},
+                {"sm_app_mhz", "clock.app.sm"},
+                {"mem_app_mhz", "clock.app.mem"}};
+  GpuCheck check(gpu, "gpu.clocks");
+  const double tolerance = check.limit("tolerance_mhz", clock_tolerance_mhz);
+  GpuOutcome outcome;
+  for (const auto& clock : clocks) {
+    const auto wanted = check.limit(clock.limit);
+    if (!wanted) continue;
+    const auto mhz = check.number({clock.key});
+    if (!mhz) return check.unread();
+    const bool is_fine = std::abs(static_cast<double>(*mhz) - *wanted) <= tolerance;
+    outcome = judged_clock(
+        check, clock.key, *mhz, is_fine,
+        std::to_string(std::lround(*wanted)) + " +-" + std::to_string(std::lround(tolerance)));
+    if (!is_fine) return outcome;
+  }
+  GpuOutcome lowered = judge_lowered_clocks(gpu, check, tolerance);
+  const bool is_worse = lowered && (!outcome || lowered->status == CheckStatus::fail);
+  return is_worse ? std::move(lowered) : std::move(outcome);
+}
+
+GpuOutcome judge_power_limit(const GpuView& gpu) {
+  GpuCheck check(gpu, "gpu.power_limit");
+  const auto enforced = check.number({"power.enforced"});
+  const auto usual = check.number({"power.default"});
+  if (!enforced || !usual) return check.unread();
+  HealthFinding finding =
+      check.judged(*enforced == *usual, std::to_string(*enforced), std::to_string(*usual));
+  finding.unit = "mW";
+  return finding;
+}
+
+// Only where no ranks run.
+GpuOutcome judge_processes(const GpuView& gpu) {
+  if (!gpu.situation.is_idle) return std::nullopt;
+  GpuCheck check(gpu, "gpu.procs");
+  const auto processes = check.text("procs");
+  const auto used = check.number({"memory.used"});
+  if (!processes || !used) return check.unread();
+  const auto most = static_cast<std::int64_t>(
+      check.limit("used_max_bytes", static_cast<double>(memory_used_max)));
+  const std::string memory = std::to_string(*used >> 20) + " MiB used";
+  const std::string expected = "none, < " + std::to_string(most >> 20) + " MiB used";
+  if (*processes != "none") return check.failed(*processes + "; " + memory, expected);
+  // Memory that belongs to nobody is only given back by a reset.
+  if (*used >= most) return check.failed("none; " + memory, expected, {Remedy::reset, {}, false});
+  return check.passed("none; " + memory, expected);
+}
+
+GpuOutcome judge_inforom(const GpuView& gpu) {
+  GpuCheck check(gpu, "gpu.inforom");
+  constexpr int corrupted = 14;
+  const GpuReading* reading = gpu.situation.now.find(gpu.device + ".inforom");
+  if (reading != nullptr && reading->rc == corrupted)
+    return check.failed(nvml_code_text(corrupted), "valid");
+  if (!check.text("inforom")) return check.unread();
+  return check.passed("valid", "valid");
+}
+
+// Where the profile has the limit `enabled`, 0 or 1.
+GpuOutcome judge_gsp(const GpuView& gpu) {
+  GpuCheck check(gpu, "gpu.gsp");
+  const auto wanted = check.limit("enabled");
+  if (!wanted) return std::nullopt;
+  const auto mode = check.number({"gsp.mode"});
+  if (!mode) return check.unread();
+  return check.judged(static_cast<double>(*mode) == *wanted, std::to_string(*mode),
+                      std::to_string(std::lround(*wanted)));
+}
+
+// Where the profile has the limit `gpu3_numa_node`.
+GpuOutcome judge_topology(const GpuView& gpu) {
+  GpuCheck check(gpu, "gpu.topo");
+  const auto wanted = check.limit(gpu.device + "_numa_node");
+  if (!wanted) return std::nullopt;
+  if (gpu.pci_address.empty()) {
+    static_cast<void>(check.text("bdf"));
+    return check.unread();
+  }
+  const std::string path = pci_file(gpu.pci_address, "numa_node");
+  const auto node = gpu.situation.files.number(path);
+  if (!node) return check.unknown(path + ": " + gpu.situation.files.reading(path).error);
+  return check.judged(static_cast<double>(*node) == *wanted, std::to_string(*node),
+                      std::to_string(std::lround(*wanted)));
+}
+
+constexpr std::array<GpuJudge, 10> state_judges{
+    judge_throttle,    judge_temperature, judge_persistence, judge_modes, judge_clocks,
+    judge_power_limit, judge_processes,   judge_inforom,     judge_gsp,   judge_topology};
+
+}  // namespace
+
+std::span<const GpuJudge> gpu_state_judges() {
+  return state_judges;
+}
+
+}  // namespace muster

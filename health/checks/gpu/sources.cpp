@@ -1,0 +1,57 @@
+#include "health/checks/gpu/sources.h"
+
+#include "health/kernel/pci_address.h"
+
+namespace muster {
+
+namespace {
+
+constexpr const char* pci_devices = "/sys/bus/pci/devices";
+constexpr std::int64_t vendor_nvidia = 0x10de;
+constexpr std::int64_t class_vga = 0x0300;
+constexpr std::int64_t class_3d = 0x0302;
+
+constexpr const char* device_files[] = {
+    "config",    "current_link_width",  "max_link_width",   "current_link_speed", "max_link_speed",
+    "numa_node", "aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"};
+
+bool is_gpu(const SourceFiles& files, const std::string& address) {
+  const std::int64_t kind = files.number(pci_file(address, "class")).value_or(0) >> 8;
+  return files.number(pci_file(address, "vendor")) == vendor_nvidia &&
+         (kind == class_vga || kind == class_3d);
+}
+
+}  // namespace
+
+std::string pci_file(const std::string& address, const char* name) {
+  return std::string(pci_devices) + "/" + address + "/" + name;
+}
+
+std::vector<std::string> gpu_sources() {
+  return {"/proc/modules", "/proc/driver/nvidia/version", "/proc/uptime", pci_file("*", "vendor"),
+          pci_file("*", "class")};
+}
+
+std::vector<std::string> gpu_device_sources(const SourceFiles& scanned) {
+  std::vector<std::string> paths;
+  for (const std::string& address : gpus_on_pci(scanned)) {
+    for (const char* name : device_files) paths.push_back(pci_file(address, name));
+  }
+  return paths;
+}
+
+std::vector<std::string> gpu_process_sources() {
+  return {"/proc/*/stat"};
+}
+
+std::vector<std::string> gpus_on_pci(const SourceFiles& scanned) {
+  std::vector<std::string> found = scanned.names_below(pci_devices);
+  std::erase_if(found, [&scanned](const std::string& one) { return !is_gpu(scanned, one); });
+  return found;
+}
+
+std::string kernel_pci_address(std::string_view driver_address) {
+  return normal_pci_address(driver_address).value_or(std::string(driver_address));
+}
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+#include "health/checks/host/edac.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "health/model/judged_check.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view controllers = "/sys/devices/system/edac/mc";
+// A memory module that wears out shows more; single ones come from space.
+constexpr double corrected_per_day_usual = 9;
+
+std::optional<std::int64_t> count_of(const SourceFiles& files, const std::string& path) {
+  const auto number = files.number(path);
+  return number && *number >= 0 ? number : std::nullopt;
+}
+
+// Of a shorter time the whole day's are allowed: a sample each minute would else make one error
+// 1440 a day.
+double allowed_of(Milliseconds elapsed, double per_day) {
+  const double days = static_cast<double>(elapsed.count()) / 86'400'000;
+  return std::floor(per_day * std::max(1.0, days));
+}
+
+std::string grown(std::int64_t by, const char* what) {
+  return std::to_string(by) + " " + what;
+}
+
+bool has_fallen(const std::optional<std::int64_t>& before, const std::optional<std::int64_t>& now) {
+  return before && now && *now < *before;
+}
+
+void judge_uncorrected(JudgedCheck& judged, const EdacCounts& before, const EdacCounts& now) {
+  if (!now.uncorrected) return judged.unknown("ue_count could not be read");
+  if (!before.uncorrected) return;
+  const std::int64_t grew = *now.uncorrected - *before.uncorrected;
+  judged.require(grew == 0, grown(grew, "uncorrected"), "0");
+}
+
+void judge_corrected(JudgedCheck& judged, const EdacCounts& before, const EdacCounts& now,
+                     double allowed) {
+  if (!now.corrected) return judged.unknown("ce_count could not be read");
+  if (!before.corrected) return;
+  const std::int64_t grew = *now.corrected - *before.corrected;
+  if (static_cast<double>(grew) <= allowed) return judged.pass(grown(grew, "corrected"));
+  judged.warn(grown(grew, "corrected"), "<= " + std::to_string(static_cast<std::int64_t>(allowed)));
+}
+
+void judge_controller(JudgedCheck& judged, const EdacCounts& before, const EdacCounts& now,
+                      double allowed) {
+  const bool is_restarted = has_fallen(before.uncorrected, now.uncorrected) ||
+                            has_fallen(before.corrected, now.corrected);
+  if (is_restarted) return;
+  judge_uncorrected(judged, before, now);
+  judge_corrected(judged, before, now, allowed);
+}
+
+std::string why_unknown(const EdacSample& now, const HealthProfile& profile) {
+  if (!now.error.empty()) return std::string(controllers) + ": " + now.error;
+  if (now.boot_id.empty()) return "the boot id could not be read";
+  const bool is_missed = now.by_controller.empty() && is_named_by(profile, "host.edac");
+  return is_missed ? std::string(controllers) + ": the kernel knows no memory controller" : "";
+}
+
+}  // namespace
+
+EdacSample edac_sample_of(const SourceFiles& files, Time at) {
+  EdacSample sample;
+  sample.boot_id = files.text("/proc/sys/kernel/random/boot_id").value_or("");
+  sample.at = at;
+  const FileReading& listing = files.reading(controllers);
+  // No driver for its memory controllers, as on most virtual machines: there are none to judge.
+  if (!listing.is_missing) sample.error = listing.error;
+  for (const std::string& name : files.names_below(controllers)) {
+    const std::string folder = std::string(controllers) + "/" + name;
+    sample.by_controller[name] = {count_of(files, folder + "/ue_count"),
+                                  count_of(files, folder + "/ce_count")};
+  }
+  return sample;
+}
+
+std::vector<HealthFinding> judge_edac(const EdacSample& before, const EdacSample& now,
+                                      const HealthProfile& profile) {
+  std::vector<HealthFinding> findings;
+  if (const std::string why = why_unknown(now, profile); !why.empty()) {
+    JudgedCheck judged("host.edac");
+    judged.unknown(why);
+    judged.add_to(findings);
+  }
+  if (before.boot_id != now.boot_id || now.at < before.at) return findings;
+  const double per_day = limit_of(profile, "host.edac", "ce_per_day", corrected_per_day_usual);
+  const double allowed = allowed_of(now.at - before.at, per_day);
+  for (const auto& [name, counts] : now.by_controller) {
+    const auto earlier = before.by_controller.find(name);
+    if (earlier == before.by_controller.end()) continue;
+    JudgedCheck judged("host.edac", name);
+    judged.set_source(std::string(controllers) + "/" + name);
+    judge_controller(judged, earlier->second, counts, allowed);
+    judged.add_to(findings);
+  }
+  return findings;
+}
+
+}  // namespace muster

@@ -1,0 +1,155 @@
+#include "health/checks/host/mounts.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "health/model/judged_check.h"
+#include "health/read/files.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view mountinfo = "/proc/self/mountinfo";
+
+std::string_view next_mount_word(std::string_view& line, char separator = ' ') {
+  const std::string_view word = line.substr(0, line.find(separator));
+  line.remove_prefix(std::min(line.size(), word.size() + 1));
+  return word;
+}
+
+bool is_octal(char c) {
+  return c >= '0' && c <= '7';
+}
+
+// "\040" is a space: the kernel writes white space and backslashes so.
+std::string unescaped(std::string_view word) {
+  std::string text;
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    const bool is_code = word[at] == '\\' && at + 3 < word.size() && is_octal(word[at + 1]) &&
+                         is_octal(word[at + 2]) && is_octal(word[at + 3]);
+    if (!is_code) {
+      text += word[at];
+      continue;
+    }
+    text += static_cast<char>((word[at + 1] - '0') * 64 + (word[at + 2] - '0') * 8 +
+                              (word[at + 3] - '0'));
+    at += 3;
+  }
+  return text;
+}
+
+// "36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro"
+std::optional<Mount> parse_mount(std::string_view line) {
+  const std::size_t middle = line.find(" - ");
+  if (middle == line.npos) return std::nullopt;
+  std::string_view left = line.substr(0, middle);
+  std::string_view right = line.substr(middle + 3);
+  for (int skipped = 0; skipped < 4; ++skipped) next_mount_word(left);
+  Mount mount;
+  mount.point = unescaped(next_mount_word(left));
+  mount.options = next_mount_word(left);
+  mount.type = next_mount_word(right);
+  mount.source = unescaped(next_mount_word(right));
+  mount.system_options = next_mount_word(right);
+  if (!mount.point.starts_with('/') || mount.type.empty()) return std::nullopt;
+  return mount;
+}
+
+bool has_option(std::string_view options, std::string_view wanted) {
+  while (!options.empty()) {
+    if (next_mount_word(options, ',') == wanted) return true;
+  }
+  return false;
+}
+
+bool is_never_writable(std::string_view type) {
+  constexpr std::array<std::string_view, 6> types{"squashfs", "iso9660", "erofs",
+                                                  "cramfs",   "romfs",   "udf"};
+  return std::ranges::find(types, type) != types.end();
+}
+
+// A person who mounts read-only sets both options; the kernel in need only the file system's.
+// Kernels from 6.15 on leave that one too, and say so in a word of its own.
+bool has_turned_read_only(const Mount& mount) {
+  if (!mount.source.starts_with("/dev/") || is_never_writable(mount.type)) return false;
+  return (has_option(mount.options, "rw") && has_option(mount.system_options, "ro")) ||
+         has_option(mount.system_options, "emergency_ro");
+}
+
+// What a dead server or device answers, after which nothing works on the mount.
+bool is_dead(std::string_view error) {
+  constexpr std::array<std::string_view, 5> words{
+      "Stale file handle", "Input/output error", "Transport endpoint is not connected",
+      "Host is down", "Cannot send after transport endpoint shutdown"};
+  return std::ranges::find(words, error) != words.end();
+}
+
+void judge_answer(JudgedCheck& judged, const SourceFiles& files, const std::string& path) {
+  const FileReading& reading = files.reading(path);
+  if (reading.ok()) return judged.pass("answers");
+  if (!did_not_answer(reading) && !is_dead(reading.error)) return judged.unreadable(path, reading);
+  judged.fail(reading.error, "an answer");
+  judged.set_source(path);
+}
+
+}  // namespace
+
+std::vector<Mount> parse_mountinfo(std::string_view text) {
+  std::vector<Mount> mounts;
+  while (!text.empty()) {
+    if (auto mount = parse_mount(next_mount_word(text, '\n'))) mounts.push_back(*std::move(mount));
+  }
+  return mounts;
+}
+
+std::vector<HealthFinding> judge_read_only(const SourceFiles& files, const HealthProfile&) {
+  std::vector<HealthFinding> findings;
+  JudgedCheck judged("host.ro");
+  const FileReading& reading = files.reading(mountinfo);
+  const auto mounts = parse_mountinfo(reading.text);
+  if (!reading.ok() || mounts.empty()) judged.unreadable(mountinfo, reading);
+  for (const Mount& mount : mounts) {
+    if (!has_turned_read_only(mount)) continue;
+    judged.fail(mount.point, "writable");
+    judged.add_evidence(mount.point + " " + mount.type + " " + mount.source + " " + mount.options +
+                        " " + mount.system_options);
+  }
+  if (reading.ok() && !mounts.empty()) judged.pass("none");
+  judged.add_to(findings);
+  return findings;
+}
+
+std::vector<HealthFinding> judge_mounts(const SourceFiles& files, const HealthProfile& profile) {
+  std::vector<HealthFinding> findings;
+  const FileReading& reading = files.reading(mountinfo);
+  const auto mounts = parse_mountinfo(reading.text);
+  for (const std::string& wanted : profile.host.mounts) {
+    JudgedCheck judged("host.mounts", wanted);
+    const bool is_there = std::ranges::find(mounts, wanted, &Mount::point) != mounts.end();
+    if (is_there) {
+      judged.pass("mounted");
+    } else if (reading.ok() && !mounts.empty()) {
+      judged.fail("not mounted", "mounted");
+    } else {
+      judged.unreadable(mountinfo, reading);
+    }
+    judged.add_to(findings);
+  }
+  return findings;
+}
+
+std::vector<HealthFinding> judge_mount_stall(const SourceFiles& files,
+                                             const HealthProfile& profile) {
+  std::vector<HealthFinding> findings;
+  for (const std::string& mount : profile.host.mounts) {
+    JudgedCheck judged("host.mount_stall", mount);
+    judge_answer(judged, files, "statvfs:" + mount);
+    judge_answer(judged, files, mount);
+    judged.add_to(findings);
+  }
+  return findings;
+}
+
+}  // namespace muster

@@ -1,0 +1,169 @@
+#include "health/checks/host/storage.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+
+#include "health/model/judged_check.h"
+#include "health/name_pattern.h"
+#include "health/read/probe_calls.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view nvme_class = "/sys/class/nvme";
+constexpr std::string_view shared_memory = "/dev/shm";
+constexpr std::int64_t mib = 1 << 20;
+
+struct Space {
+  std::int64_t total = 0;
+  std::int64_t available = 0;
+  std::int64_t inodes = 0;
+  std::int64_t inodes_available = 0;
+};
+
+std::optional<Space> space_of(const FileReading& reading) {
+  if (!reading.ok()) return std::nullopt;
+  const auto total = probe_number(reading.text, "bytes");
+  const auto available = probe_number(reading.text, "bytes_available");
+  if (!total || !available || *total <= 0 || *available < 0) return std::nullopt;
+  // Some file systems without a limit say 0, others the greatest number there is.
+  const auto inodes = probe_number(reading.text, "inodes");
+  const auto inodes_available = probe_number(reading.text, "inodes_available");
+  if (!inodes || !inodes_available) return Space{*total, *available, 0, 0};
+  return Space{*total, *available, *inodes, *inodes_available};
+}
+
+double percent_of(std::int64_t part, std::int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string percent_text(double percent) {
+  std::array<char, 400> text{};  // a double may have 308 digits
+  const int size = std::snprintf(text.data(), text.size(), "%.1f %%", percent);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+void judge_space(JudgedCheck& judged, const Space& space, const HostProfile& host) {
+  const double free_pct = percent_of(space.available, space.total);
+  const std::int64_t free_mb = space.available / mib;
+  judged.require(
+      free_pct >= host.free_pct && free_mb >= host.free_mb,
+      percent_text(free_pct) + " (" + std::to_string(free_mb) + " MiB)",
+      ">= " + percent_text(host.free_pct) + " and " + std::to_string(host.free_mb) + " MiB");
+  if (space.inodes <= 0) return;
+  const double inodes_pct = percent_of(space.inodes_available, space.inodes);
+  judged.require(inodes_pct >= host.free_pct, percent_text(inodes_pct) + " of inodes",
+                 ">= " + percent_text(host.free_pct) + " of inodes");
+}
+
+// Disks of other hosts have controllers in the same class.
+bool is_local(const SourceFiles& files, const std::string& folder) {
+  return files.text(folder + "/transport").value_or("pcie") == "pcie";
+}
+
+void judge_nvme_count(JudgedCheck& judged, const SourceFiles& files, int found, int wanted) {
+  const FileReading& listing = files.reading(nvme_class);
+  if (!listing.ok()) return judged.unreadable(nvme_class, listing);
+  judged.require(found == wanted, std::to_string(found), std::to_string(wanted));
+}
+
+bool is_left_by_library(std::string_view name) {
+  constexpr std::array<std::string_view, 3> patterns{"nccl-*", "torch_*", "sem.*"};
+  return std::ranges::any_of(patterns,
+                             [&](std::string_view pattern) { return fits_pattern(pattern, name); });
+}
+
+void judge_shared_size(JudgedCheck& judged, const SourceFiles& files, const HostProfile& host) {
+  const std::string path = "statvfs:" + std::string(shared_memory);
+  const auto space = space_of(files.reading(path));
+  if (!space) return judged.unreadable(path, files.reading(path));
+  const auto wanted = static_cast<double>(*host.shm_kb);
+  const auto size_kb = space->total / 1024;
+  const double least_kb = wanted * (1 - host.mem_tolerance_pct / 100);
+  judged.require(static_cast<double>(size_kb) >= least_kb, std::to_string(size_kb) + " kB",
+                 ">= " + std::to_string(*host.shm_kb) + " kB");
+}
+
+}  // namespace
+
+std::vector<HealthFinding> judge_disks(const SourceFiles& files, const HealthProfile& profile) {
+  std::vector<HealthFinding> findings;
+  for (const std::string& disk : profile.host.disks) {
+    const std::string path = "statvfs:" + disk;
+    JudgedCheck judged("host.disk", disk);
+    judged.set_source(path);
+    if (const auto space = space_of(files.reading(path))) {
+      judge_space(judged, *space, profile.host);
+    } else {
+      judged.unreadable(path, files.reading(path));
+    }
+    judged.add_to(findings);
+  }
+  return findings;
+}
+
+std::vector<HealthFinding> judge_nvmes(const SourceFiles& files, const HealthProfile& profile) {
+  std::vector<HealthFinding> findings;
+  int found = 0;
+  for (const std::string& name : files.names_below(nvme_class)) {
+    const std::string folder = std::string(nvme_class) + "/" + name;
+    if (!is_local(files, folder)) continue;
+    ++found;
+    const auto state = files.text(folder + "/state");
+    JudgedCheck judged("host.nvme", name);
+    judged.set_source(folder + "/state");
+    if (state && !state->empty()) {
+      judged.require(*state == "live", std::string(*state), "live");
+    } else {
+      judged.unreadable(folder + "/state", files.reading(folder + "/state"));
+    }
+    judged.add_to(findings);
+  }
+  if (profile.host.nvmes) {
+    JudgedCheck judged("host.nvme");
+    judge_nvme_count(judged, files, found, *profile.host.nvmes);
+    judged.add_to(findings);
+  }
+  return findings;
+}
+
+std::vector<std::string> shared_memory_leftovers(const SourceFiles& files,
+                                                 const std::set<std::int64_t>& ended_uids) {
+  std::vector<std::string> leftovers;
+  const std::string folder = "stat:" + std::string(shared_memory);
+  for (const std::string& name : files.names_below(folder)) {
+    const FileReading& reading = files.reading(folder + "/" + name);
+    if (!reading.ok() || !is_left_by_library(name)) continue;
+    const auto uid = probe_number(reading.text, "uid");
+    if (uid && ended_uids.contains(*uid))
+      leftovers.push_back(std::string(shared_memory) + "/" + name);
+  }
+  return leftovers;
+}
+
+std::vector<HealthFinding> judge_shared_memory(const SourceFiles& files,
+                                               const HealthProfile& profile,
+                                               const std::set<std::int64_t>& ended_uids) {
+  std::vector<HealthFinding> findings;
+  JudgedCheck judged("host.shm");
+  if (profile.host.shm_kb) judge_shared_size(judged, files, profile.host);
+  const FileReading& listing = files.reading(shared_memory);
+  const auto leftovers = shared_memory_leftovers(files, ended_uids);
+  if (!leftovers.empty()) {
+    judged.warn(std::to_string(leftovers.size()) + " left over", "none left over");
+    for (const std::string& path : leftovers) judged.add_evidence(path);
+  } else if (!ended_uids.empty()) {
+    if (listing.ok()) {
+      judged.pass("none left over");
+    } else {
+      judged.unreadable(shared_memory, listing);
+    }
+  }
+  judged.add_to(findings);
+  return findings;
+}
+
+}  // namespace muster

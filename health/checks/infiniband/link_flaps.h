@@ -1,0 +1,66 @@
+// How often links went down of themselves, as the kernel log told: ib.flap. A link that flaps
+// comes back each time, so its state passes whenever somebody looks. Pure; state is plain data.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/checks/infiniband/port.h"
+#include "health/model/finding.h"
+
+namespace muster {
+
+// "mlx5_core 0000:1a:00.0 ib0: Link down"
+struct LinkEvent {
+  std::string pci_address;
+  bool is_up = false;
+  friend bool operator==(const LinkEvent&, const LinkEvent&) = default;
+};
+std::optional<LinkEvent> parse_link_event(std::string_view line);
+
+// Wall-clock times since 1970, rising.
+struct LinkFlapTrack {
+  std::string device;  // "mlx5_3"
+  std::vector<std::chrono::milliseconds> downs;
+  std::optional<std::chrono::milliseconds> loop_passed;  // the latest test
+  friend bool operator==(const LinkFlapTrack&, const LinkFlapTrack&) = default;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("device", self.device);
+    visit("downs", self.downs);
+    visit("loop_passed", self.loop_passed);
+  }
+};
+
+class LinkFlaps {
+ public:
+  LinkFlaps() = default;
+  explicit LinkFlaps(const std::vector<LinkFlapTrack>& state);
+
+  // A link that goes up is no flap: its going down was. Nor is one that goes down within the first
+  // minutes after boot (`since_boot`), while drivers and fabric find each other.
+  void observe(const LinkEvent& event, const SourceFiles& files, const HealthProfile& profile,
+               std::chrono::milliseconds at, std::chrono::seconds since_boot);
+  // The link carried a test's load: six clean hours are now enough, else a day's.
+  void note_loop_passed(const std::string& device, std::chrono::milliseconds at);
+  // `log_error`: why the kernel log could not be read; empty: it was.
+  std::vector<HealthFinding> judge(const HealthProfile& profile,
+                                   std::span<const InfinibandPort> ports,
+                                   std::chrono::milliseconds now,
+                                   const std::string& log_error) const;
+  std::vector<LinkFlapTrack> state() const;
+
+ private:
+  HealthFinding judge_port(const HealthProfile& profile, const InfinibandPort& port,
+                           std::chrono::milliseconds now) const;
+
+  std::map<std::string, LinkFlapTrack> tracks_;  // by device
+};
+
+}  // namespace muster

@@ -1,0 +1,197 @@
+#include "health/checks/kernel/xid.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "health/kernel/pci_address.h"
+#include "health/lower_case.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view address_characters = "0123456789abcdefABCDEF:.";
+constexpr int code_max = 99999;  // SXids have five digits
+constexpr std::size_t words_max = 16;
+
+struct Coded {
+  std::string address;
+  std::string instance;
+  int code = 0;
+  std::string_view rest;
+};
+
+std::optional<int> take_code(std::string_view& rest) {
+  int code = 0;
+  const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), code);
+  if (error != std::errc() || code < 0 || code > code_max) return std::nullopt;
+  rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()));
+  return code;
+}
+
+// `MARK(PCI:address more): code, rest`
+std::optional<Coded> parse_coded(std::string_view text, std::string_view mark) {
+  const std::size_t begin = text.find(mark);
+  if (begin == text.npos) return std::nullopt;
+  text.remove_prefix(begin + mark.size());
+  if (text.starts_with("PCI:")) text.remove_prefix(4);
+  const std::size_t close = text.find("): ");
+  if (close == text.npos || text.substr(0, close).find(')') != text.npos) return std::nullopt;
+  const std::string_view inside = text.substr(0, close);
+  const std::string_view address = inside.substr(0, inside.find_first_not_of(address_characters));
+  if (address.empty()) return std::nullopt;
+  std::string_view rest = text.substr(close + 3);
+  const auto code = take_code(rest);
+  if (!code) return std::nullopt;
+  std::string_view more = inside.substr(address.size());
+  while (more.starts_with(' ')) more.remove_prefix(1);
+  return Coded{normal_pci_address(address).value_or(std::string(address.substr(0, 32))),
+               std::string(more.substr(0, 32)), *code, rest};
+}
+
+std::vector<std::string_view> tokens_of(std::string_view text) {
+  std::vector<std::string_view> tokens;
+  constexpr std::string_view between = " ,()[]";
+  constexpr std::size_t tokens_max = 64;
+  std::size_t begin = text.find_first_not_of(between);
+  while (begin != text.npos && tokens.size() < tokens_max) {
+    const std::size_t end = std::min(text.size(), text.find_first_of(between, begin));
+    tokens.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(between, end);
+  }
+  return tokens;
+}
+
+std::optional<int> decimal(std::string_view text) {
+  int value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc() && stop == text.data() + text.size();
+  return is_whole && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+std::optional<std::uint32_t> hex_word(std::string_view text) {
+  if (!text.starts_with("0x")) return std::nullopt;
+  text.remove_prefix(2);
+  std::uint32_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  const bool is_whole = error == std::errc() && stop == text.data() + text.size();
+  return is_whole ? std::optional(value) : std::nullopt;
+}
+
+// What follows the unit and its Fatal or Nonfatal.
+void take_details(const std::vector<std::string_view>& tokens, std::size_t at, NvlinkFault& fault) {
+  for (; at < tokens.size(); ++at) {
+    const std::string_view next = at + 1 < tokens.size() ? tokens[at + 1] : std::string_view();
+    if (tokens[at] == "XC1" || (tokens[at] == "XC" && next == "1")) fault.is_contained = false;
+    if (tokens[at] == "Link") fault.link = decimal(next);
+    const auto word = hex_word(tokens[at]);
+    if (word && fault.words.size() < words_max) fault.words.push_back(*word);
+  }
+}
+
+// `0x1 (GPU Reset Required)`; drivers of desktops say `PF FLR` and `OS Reboot`.
+constexpr std::array<std::pair<std::string_view, DriverAction>, 10> action_words{{
+    {"none", DriverAction::none},
+    {"gpu reset", DriverAction::gpu_reset},
+    {"pf flr", DriverAction::gpu_reset},
+    {"node reboot", DriverAction::node_reboot},
+    {"os reboot", DriverAction::node_reboot},
+    {"drain p2p", DriverAction::drain_p2p},
+    {"drain and reset", DriverAction::drain_and_reset},
+    {"imex", DriverAction::restart_imex},
+    {"bus reset", DriverAction::bus_reset},
+    {"system reboot", DriverAction::system_reboot},
+}};
+
+std::optional<DriverAction> action_of_words(std::string_view text) {
+  const std::string said = lower_case(text.substr(0, 64));
+  for (const auto& [words, action] : action_words) {
+    if (said.find(words) != said.npos) return action;
+  }
+  return std::nullopt;
+}
+
+DriverAction action_of_number(std::string_view text) {
+  const auto number = hex_word(text);
+  const bool is_known = number && *number <= static_cast<std::uint32_t>(7);
+  return is_known ? static_cast<DriverAction>(*number) : DriverAction::other;
+}
+
+}  // namespace
+
+std::optional<XidLine> parse_xid(std::string_view text) {
+  auto coded = parse_coded(text, "NVRM: Xid (");
+  if (!coded) return std::nullopt;
+  return XidLine{std::move(coded->address), std::move(coded->instance), coded->code, coded->rest};
+}
+
+std::optional<int> NvlinkFault::sub_code() const {
+  if (words.empty()) return std::nullopt;
+  return static_cast<int>((words[0] >> 20) & 0x3f);
+}
+
+std::optional<std::uint32_t> NvlinkFault::error_status() const {
+  return words.size() < 2 ? std::nullopt : std::optional(words[1]);
+}
+
+std::optional<NvlinkFault> parse_nvlink_fault(std::string_view rest) {
+  const std::vector<std::string_view> tokens = tokens_of(rest);
+  for (std::size_t at = 1; at < tokens.size(); ++at) {
+    const std::string word = lower_case(tokens[at]);
+    const bool is_fatal = word == "fatal";
+    if (!is_fatal && word != "nonfatal" && word != "non-fatal") continue;
+    // A process may call itself anything: a unit is written in capitals.
+    const bool is_unit = tokens[at - 1].find_first_not_of(
+                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string_view::npos;
+    if (!is_unit) continue;
+    NvlinkFault fault;
+    fault.unit = tokens[at - 1].substr(0, 32);
+    fault.is_fatal = is_fatal;
+    take_details(tokens, at + 1, fault);
+    return fault;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> parse_nvlink_number(std::string_view rest) {
+  const std::vector<std::string_view> tokens = tokens_of(rest);
+  for (std::size_t at = 0; at + 1 < tokens.size(); ++at) {
+    if (tokens[at] != "link" && tokens[at] != "Link") continue;
+    if (const auto number = decimal(tokens[at + 1])) return number;
+  }
+  return std::nullopt;
+}
+
+bool wants_reset(DriverAction action) {
+  return action == DriverAction::gpu_reset || action == DriverAction::drain_and_reset ||
+         action == DriverAction::bus_reset;
+}
+
+std::optional<DriverAction> parse_driver_action(std::string_view rest) {
+  constexpr std::string_view mark = "recovery action changed from ";
+  const std::size_t begin = rest.find(mark);
+  if (begin == rest.npos) return std::nullopt;
+  rest.remove_prefix(begin + mark.size());
+  const std::size_t to = rest.find(" to ");
+  if (to == rest.npos) return std::nullopt;
+  rest.remove_prefix(to + 4);
+  const std::size_t open = rest.find(" (");
+  if (open != rest.npos) {
+    if (const auto action = action_of_words(rest.substr(open + 2))) return action;
+  }
+  const std::size_t end = rest.find_first_not_of("x0123456789abcdefABCDEF");
+  return action_of_number(rest.substr(0, end));
+}
+
+std::optional<SxidLine> parse_sxid(std::string_view text) {
+  const auto coded = parse_coded(text, "SXid (");
+  if (!coded) return std::nullopt;
+  SxidLine line{coded->address, coded->code, SxidLine::Word::none};
+  if (coded->rest.starts_with(", Fatal")) line.word = SxidLine::Word::fatal;
+  if (coded->rest.starts_with(", Non-fatal")) line.word = SxidLine::Word::nonfatal;
+  return line;
+}
+
+}  // namespace muster

@@ -1,0 +1,215 @@
+#include "health/fault_isolation/measure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "health/benchmark/plan.h"
+#include "health/benchmark/samples.h"
+
+namespace muster {
+
+namespace {
+
+constexpr double bits_of_a_byte = 8;
+struct PairProbe {
+  const char* name;
+  const char* metric;
+  double units_per_gb_per_s;  // of the metric
+};
+constexpr PairProbe tcp_probe{"tcp", "tcp_gbps", bits_of_a_byte};
+constexpr PairProbe verbs_probe{"ib-pair", "ib_write_bw_host_gbps", bits_of_a_byte};
+constexpr PairProbe nccl_probe{"gpu-nccl-pair", "two_node_allreduce_gb_per_s", 1};
+// A bandwidth and a latency of each HCA, on ports of their own.
+constexpr int ports_of_an_hca = 2;
+// Half of what makes a pair a slow one.
+constexpr double waited_pct_max = 2.5;
+// More would repeat themselves: what is wrong with one node is wrong with each of its tests.
+constexpr std::size_t complaints_max = 64;
+
+// One rail says nothing of GPUs; where rails have no names, all that is measured is the whole node.
+const PairProbe& probe_of(const PairTest& test, const PairMeasureOptions& options) {
+  if (options.has_nccl && !(test.rail && options.has_verbs)) return nccl_probe;
+  return options.has_verbs ? verbs_probe : tcp_probe;
+}
+
+std::vector<std::string> hcas_of(const PairTest& test, const LocaliseNode& node) {
+  if (!test.rail) return node.rails;
+  return *test.rail < node.rails.size() ? std::vector{node.rails[*test.rail]}
+                                        : std::vector<std::string>{};
+}
+
+int ports_of(const PairTest& test, const std::vector<LocaliseNode>& nodes) {
+  const std::size_t hcas = std::max<std::size_t>(1, hcas_of(test, nodes[test.a]).size());
+  return ports_of_an_hca * static_cast<int>(hcas);
+}
+
+std::string host_of(const std::string& node, const PairMeasureOptions& options) {
+  const auto found = options.hosts.find(node);
+  return found == options.hosts.end() ? node : found->second;
+}
+
+std::string name_of(const PairTest& test, const std::vector<LocaliseNode>& nodes) {
+  const std::string rail = test.rail && *test.rail < nodes[test.a].rails.size()
+                               ? " " + nodes[test.a].rails[*test.rail]
+                               : "";
+  return nodes[test.a].name + " " + nodes[test.b].name + rail;
+}
+
+std::string why_none(const NodeOutput& serving, const NodeOutput& connecting,
+                     const std::string& metric) {
+  const ProbeOutput said = read_probe_output(connecting.lines);
+  for (const PerformanceSample& sample : said.samples) {
+    if (sample.metric == metric && !sample.value) return sample.error;
+  }
+  if (!connecting.error.empty()) return connecting.error;
+  return serving.error.empty() ? "its probe said nothing" : serving.error;
+}
+
+}  // namespace
+
+PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& nodes, int port,
+                         const PairMeasureOptions& options) {
+  const PairProbe& kind = probe_of(test, options);
+  const bool names_hcas = &kind == &verbs_probe;
+  PlannedProbe probe;
+  probe.spec = find_probe(kind.name);
+  const std::vector<std::string> of_a = hcas_of(test, nodes[test.a]);
+  const std::vector<std::string> of_b = hcas_of(test, nodes[test.b]);
+  const auto words = [&](const std::vector<std::string>& hcas) {
+    std::vector<std::string> all{std::string(probe.spec->name)};
+    if (names_hcas) all.insert(all.end(), hcas.begin(), hcas.end());
+    return all;
+  };
+  const int times = names_hcas ? static_cast<int>(std::max<std::size_t>(1, of_a.size())) : 1;
+  const std::vector<std::string> seconds{"--seconds", std::to_string(options.time.count())};
+  PairCommands commands;
+  commands.serve.node = nodes[test.a].name;
+  probe.words = words(of_a);
+  commands.serve.words = serving_words(probe, port);
+  commands.connect.node = nodes[test.b].name;
+  probe.words = words(of_b);
+  commands.connect.words = connecting_words(probe, host_of(nodes[test.a].name, options), port);
+  // Of the others they are how long it waits for its partner.
+  if (names_hcas) {
+    commands.serve.words.insert(commands.serve.words.end(), seconds.begin(), seconds.end());
+  }
+  commands.connect.words.insert(commands.connect.words.end(), seconds.begin(), seconds.end());
+  for (NodeCommand* command : {&commands.serve, &commands.connect}) {
+    command->token = options.token;
+    command->deadline = options.time * times + probe.spec->limit;
+  }
+  return commands;
+}
+
+PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& nodes,
+                     const NodeOutput& connecting, const PairMeasureOptions& options) {
+  const PairProbe& kind = probe_of(test, options);
+  const std::size_t wanted = &kind == &verbs_probe ? hcas_of(test, nodes[test.b]).size() : 1;
+  PairResult result{test, std::nullopt};
+  std::size_t told = 0;
+  std::optional<double> slowest;
+  for (const PerformanceSample& sample : read_probe_output(connecting.lines).samples) {
+    if (sample.metric != kind.metric || !sample.value) continue;
+    ++told;
+    slowest = slowest ? std::min(*slowest, *sample.value) : *sample.value;
+  }
+  if (slowest && told >= wanted) result.gb_per_s = *slowest / kind.units_per_gb_per_s;
+  return result;
+}
+
+namespace {
+
+// Of which it has the ports: a machine may have several addresses. One that nobody knows is told by
+// its address.
+std::string machine_of(const std::string& node, const PairMeasureOptions& options) {
+  const auto found = options.machines.find(node);
+  return found == options.machines.end() ? "at " + host_of(node, options) : found->second;
+}
+
+// Nodes side by side may have the same ports; those that share a machine do not.
+std::vector<NodeCommand> commands_of(const PairRound& round, const std::vector<LocaliseNode>& nodes,
+                                     const PairMeasureOptions& options) {
+  std::vector<NodeCommand> commands;
+  std::map<std::string, int> ports;  // by machine: the next one
+  for (const PairTest& test : round.tests) {
+    const std::string machine = machine_of(nodes[test.a].name, options);
+    int& port = ports.emplace(machine, options.first_port).first->second;
+    PairCommands both = commands_of(test, nodes, port, options);
+    port += ports_of(test, nodes);
+    commands.push_back(std::move(both.serve));
+    commands.push_back(std::move(both.connect));
+  }
+  return commands;
+}
+
+// False: the test counts for nobody.
+bool counts(const PairTest& test, const NodeOutput& serving, const NodeOutput& connecting,
+            const std::vector<LocaliseNode>& nodes, Localisation& localisation,
+            PairsMeasured& measured) {
+  for (const auto& [node, output] : {std::pair(test.a, &serving), std::pair(test.b, &connecting)}) {
+    if (!output->is_void) continue;
+    localisation.leave_out(node);
+    measured.left_out.emplace(nodes[node].name, output->error);
+  }
+  return !serving.is_void && !connecting.is_void;
+}
+
+double fastest_of(const std::vector<PairResult>& results) {
+  double fastest = 0;
+  for (const PairResult& one : results) fastest = std::max(fastest, one.gb_per_s.value_or(0));
+  return fastest;
+}
+
+// Whose host had no processor for its probe tells nothing of the way between two. What is as fast
+// as the others nobody held up. False: the test counts for nobody.
+bool was_free(const PairResult& result, double fastest, const NodeOutput& serving,
+              const NodeOutput& connecting, const std::vector<LocaliseNode>& nodes,
+              Localisation& localisation, PairsMeasured& measured) {
+  const double doubtful = fastest * (1 - LocaliseLimits{}.doubtful_below_median);
+  if (result.gb_per_s && *result.gb_per_s >= doubtful) return true;
+  bool is_free = true;
+  for (const auto& [node, output] :
+       {std::pair(result.test.a, &serving), std::pair(result.test.b, &connecting)}) {
+    const double waited_pct = read_probe_output(output->lines).waited_pct;
+    if (waited_pct < waited_pct_max) continue;
+    is_free = false;
+    localisation.leave_out(node);
+    measured.left_out.emplace(
+        nodes[node].name, "busy: its probe waited for a processor for " +
+                              std::to_string(std::lround(waited_pct)) + " % of the time");
+  }
+  return is_free;
+}
+
+}  // namespace
+
+PairsMeasured measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
+                            RunOnNode& on_nodes, const PairMeasureOptions& options) {
+  PairsMeasured measured;
+  while (const auto round = localisation.next_round()) {
+    if (options.on_round) options.on_round(*round);
+    const std::vector<NodeCommand> commands = commands_of(*round, nodes, options);
+    std::vector<NodeOutput> outputs = on_nodes.run(commands);
+    outputs.resize(commands.size(), {"", "there is no answer"});
+    std::vector<PairResult> results;
+    for (std::size_t i = 0; i < round->tests.size(); ++i)
+      results.push_back(result_of(round->tests[i], nodes, outputs[2 * i + 1], options));
+    const double fastest = fastest_of(results);
+    for (std::size_t i = 0; i < round->tests.size(); ++i) {
+      const PairResult& result = results[i];
+      const NodeOutput& serving = outputs[2 * i];
+      const NodeOutput& connecting = outputs[2 * i + 1];
+      if (!counts(result.test, serving, connecting, nodes, localisation, measured)) continue;
+      if (!was_free(result, fastest, serving, connecting, nodes, localisation, measured)) continue;
+      if (!result.gb_per_s && measured.complaints.size() < complaints_max) {
+        measured.complaints.push_back(
+            name_of(result.test, nodes) + ": " +
+            why_none(serving, connecting, probe_of(result.test, options).metric));
+      }
+      localisation.add(result);
+    }
+  }
+  return measured;
+}
+
+}  // namespace muster

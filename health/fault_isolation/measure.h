@@ -1,0 +1,54 @@
+// Measures the pairs of a localisation with the probes of two nodes, round by round, until it is
+// done: over all GPUs with NCCL and then rail by rail, or over InfiniBand alone, or over TCP. One
+// thread; blocks while it runs.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "health/fault_isolation/run_on_node.h"
+#include "health/fault_isolation/search.h"
+
+namespace muster {
+
+struct PairMeasureOptions {
+  bool has_verbs = false;                    // rails are HCAs; else TCP, which knows no rails
+  bool has_nccl = false;                     // tests of no rail are all-reduces of both nodes' GPUs
+  std::map<std::string, std::string> hosts;  // to connect to, by node; usually its name
+  std::map<std::string, std::string> machines;  // by node: those of one share its ports
+  int first_port = 18700;                    // free on all nodes, with some hundred after it
+  std::chrono::seconds time{10};             // of a measurement
+  std::string token;                         // that nobody else knows; new for each run
+  std::function<void(const PairRound&)> on_round;
+};
+
+// What both ends of a test are to run: the serving one, the connecting one.
+struct PairCommands {
+  NodeCommand serve;
+  NodeCommand connect;
+};
+PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& nodes, int port,
+                         const PairMeasureOptions& options);
+
+// Of the connecting end's lines: bus bandwidth of an all-reduce, or of several HCAs the slowest.
+// Nothing: one of them said nothing.
+PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& nodes,
+                     const NodeOutput& connecting, const PairMeasureOptions& options);
+
+// Why each test without a result has none, a line each: "n1 n2: the partner did not come".
+using PairComplaints = std::vector<std::string>;
+
+struct PairsMeasured {
+  PairComplaints complaints;
+  // Nodes that somebody else had meanwhile, and what is said of that. No verdict rests on it.
+  std::map<std::string, std::string> left_out;
+};
+
+// `nodes` are those of the localisation.
+PairsMeasured measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
+                            RunOnNode& on_nodes, const PairMeasureOptions& options);
+
+}  // namespace muster

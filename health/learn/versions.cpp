@@ -1,0 +1,89 @@
+#include "health/learn/versions.h"
+
+#include <set>
+
+#include "health/checks/host/versions.h"
+#include "health/checks/infiniband/device_checks.h"
+#include "health/checks/infiniband/port.h"
+
+namespace muster {
+
+namespace {
+
+// Devices of one kind should all have one; where they do not, that is told as well.
+std::string joined(const std::set<std::string>& versions) {
+  std::string text;
+  for (const std::string& one : versions) text += (text.empty() ? "" : ", ") + one;
+  return text;
+}
+
+Facts gpu_versions(const GpuReadings& gpus) {
+  Facts facts;
+  if (const auto driver = gpus.text("driver")) facts["driver"] = *driver;
+  std::set<std::string> vbios;
+  std::set<std::string> inforom;
+  for (int index = 0; index < gpus.count(); ++index) {
+    const std::string device = "gpu" + std::to_string(index);
+    if (const auto text = gpus.text(device + ".vbios")) vbios.emplace(*text);
+    if (const auto text = gpus.text(device + ".inforom_image")) inforom.emplace(*text);
+  }
+  if (!vbios.empty()) facts["vbios"] = joined(vbios);
+  if (!inforom.empty()) facts["inforom"] = joined(inforom);
+  return facts;
+}
+
+// By the board, of which a node may have several kinds.
+Facts infiniband_firmware(const SourceFiles& files) {
+  std::map<std::string, std::set<std::string>> by_board;
+  const auto ports = find_ports(files);
+  for (const InfinibandVersions& one : infiniband_versions(files, ports)) {
+    const bool is_compared = !one.firmware.empty() && !is_virtual_function(files, one.device) &&
+                             !is_management_device(files, one.device);
+    if (is_compared) by_board[one.board.empty() ? one.type : one.board].insert(one.firmware);
+  }
+  Facts facts;
+  for (const auto& [board, versions] : by_board) {
+    facts[board.empty() ? "firmware" : board] = joined(versions);
+  }
+  return facts;
+}
+
+// The catalogue's severity is for a driver and a library that do not fit each other.
+void soften(HealthFinding& finding) {
+  if (finding.check == "gpu.versions") finding.severity = {};
+}
+
+}  // namespace
+
+NodeVersions node_versions(const SourceFiles& files, const GpuReadings* gpus) {
+  NodeVersions versions;
+  const auto add = [&](const char* check, Facts facts) {
+    if (!facts.empty()) versions.emplace(check, std::move(facts));
+  };
+  // Its program is the one that was brought there.
+  add("host.versions", versions_of(files, ""));
+  add("host.net", mtus_of(files));
+  add("ib.fw", infiniband_firmware(files));
+  if (gpus != nullptr) add("gpu.versions", gpu_versions(*gpus));
+  return versions;
+}
+
+std::map<std::string, std::vector<HealthFinding>> judge_versions(
+    const std::map<std::string, NodeVersions>& by_node) {
+  std::map<std::string, std::map<std::string, Facts>> by_check;
+  for (const auto& [node, versions] : by_node) {
+    for (const auto& [check, facts] : versions) by_check[check].emplace(node, facts);
+  }
+  std::map<std::string, std::vector<HealthFinding>> findings;
+  for (const auto& [check, told] : by_check) {
+    if (told.size() < compared_nodes_min) continue;
+    for (auto& [node, finding] : judge_majority(check, told)) {
+      soften(finding);
+      finding.source = "as " + std::to_string(told.size()) + " nodes tell";
+      findings[node].push_back(std::move(finding));
+    }
+  }
+  return findings;
+}
+
+}  // namespace muster

@@ -1,0 +1,30 @@
+// The versions that nodes compare with each other, as each tells them, and which of them differ
+// from those of most nodes: no node can tell that of itself. Pure.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "health/compare/majority.h"
+#include "health/model/gpu_readings.h"
+#include "health/model/source_files.h"
+
+namespace muster {
+
+// Of two that differ either may be right.
+inline constexpr std::size_t compared_nodes_min = 3;
+
+// By the check that compares them: "ib.fw" -> {"MT_0000000838": "28.39.1002"}.
+using NodeVersions = std::map<std::string, Facts>;
+
+// What is not there, or was not read, is left out. `gpus` may be null.
+NodeVersions node_versions(const SourceFiles& files, const GpuReadings* gpus);
+
+// For nodes of one kind, by the node's name. Nothing of a check that fewer than compared_nodes_min
+// of them tell of.
+std::map<std::string, std::vector<HealthFinding>> judge_versions(
+    const std::map<std::string, NodeVersions>& by_node);
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+#include "health/model/judged_check.h"
+
+#include "health/model/check.h"
+#include "health/verdict/check_rules.h"
+
+namespace muster {
+
+namespace {
+
+void join(std::string& list, const std::string& next) {
+  if (!list.empty()) list += ", ";
+  list += next;
+}
+
+}  // namespace
+
+bool is_named_by(const HealthProfile& profile, std::string_view check) {
+  return is_required(profile, check) || profile.checks.contains(std::string(check));
+}
+
+void JudgedCheck::pass(std::string value) {
+  join(passed_, value);
+}
+
+void JudgedCheck::warn(std::string value, std::string expected) {
+  join(failed_, value);
+  join(expected_, expected);
+}
+
+void JudgedCheck::fail(std::string value, std::string expected) {
+  warn(std::move(value), std::move(expected));
+  has_failed_hard_ = true;
+}
+
+void JudgedCheck::unknown(std::string why) {
+  unknown_.push_back(std::move(why));
+}
+
+void JudgedCheck::unreadable(std::string_view path, const FileReading& reading) {
+  unknown(std::string(path) + ": " + (reading.ok() ? "not understood" : reading.error));
+}
+
+void JudgedCheck::require(bool holds, std::string value, std::string expected) {
+  if (holds) return pass(std::move(value));
+  fail(std::move(value), std::move(expected));
+}
+
+std::optional<HealthFinding> JudgedCheck::finding() const {
+  if (passed_.empty() && failed_.empty() && unknown_.empty()) return std::nullopt;
+  const CheckStatus status = !failed_.empty()    ? CheckStatus::fail
+                             : !unknown_.empty() ? CheckStatus::unknown
+                                                 : CheckStatus::pass;
+  HealthFinding finding = make_finding(check_, device_, status);
+  if (!source_.empty()) finding.source = source_;
+  finding.value = failed_.empty() ? passed_ : failed_;
+  finding.expected = failed_.empty() ? std::string(find_check(check_)->criterion) : expected_;
+  if (!failed_.empty() && !has_failed_hard_) finding.severity = only_warn;
+  finding.evidence = unknown_;
+  finding.evidence.insert(finding.evidence.end(), evidence_.begin(), evidence_.end());
+  return finding;
+}
+
+void JudgedCheck::add_to(std::vector<HealthFinding>& findings) const {
+  if (auto judged = finding()) findings.push_back(*std::move(judged));
+}
+
+}  // namespace muster

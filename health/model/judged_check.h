@@ -1,0 +1,49 @@
+// A finding of several conditions on one device: fails when one of them does, else is unknown when
+// one of them is. A judge adds conditions as it meets them; without any there is no finding.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/model/finding.h"
+#include "health/model/profile.h"
+#include "health/model/source_files.h"
+
+namespace muster {
+
+class JudgedCheck {
+ public:
+  explicit JudgedCheck(std::string_view check, std::string device = {})
+      : check_(check), device_(std::move(device)) {}
+
+  void pass(std::string value);
+  void fail(std::string value, std::string expected);
+  // A failure that is only written down, whatever the check's severity.
+  void warn(std::string value, std::string expected);
+  void unknown(std::string why);
+  void unreadable(std::string_view path, const FileReading& reading);
+  void require(bool holds, std::string value, std::string expected);
+  void add_evidence(std::string line) { evidence_.push_back(std::move(line)); }
+  void set_source(std::string source) { source_ = std::move(source); }
+
+  std::optional<HealthFinding> finding() const;
+  void add_to(std::vector<HealthFinding>& findings) const;
+
+ private:
+  std::string_view check_;
+  std::string device_;
+  std::string source_;  // empty: the catalogue's
+  std::string passed_;
+  std::string failed_;
+  std::string expected_;
+  bool has_failed_hard_ = false;
+  std::vector<std::string> unknown_;
+  std::vector<std::string> evidence_;
+};
+
+// Required by the profile, or set there: what it would read is missed where it is not there.
+bool is_named_by(const HealthProfile& profile, std::string_view check);
+
+}  // namespace muster

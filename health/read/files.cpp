@@ -1,0 +1,275 @@
+#include "health/read/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "health/host/bmc_tool.h"
+#include "health/model/profile.h"
+#include "health/model/source_pattern.h"
+#include "health/name_pattern.h"
+#include "health/read/probe_calls.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view unanswered = "no answer within ";
+
+struct OpenFile {
+  int fd = -1;
+  explicit OpenFile(int opened) : fd(opened) {}
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+using Directory = std::unique_ptr<DIR, CloseDirectory>;
+
+// A directory answers when its first entry can be had: an open of a dead mount may succeed.
+FileReading directory_reading(int fd) {
+  const Directory directory(::fdopendir(::fcntl(fd, F_DUPFD_CLOEXEC, 0)));
+  if (!directory) return failed_reading(errno);
+  errno = 0;
+  if (::readdir(directory.get()) == nullptr && errno != 0) return failed_reading(errno);
+  return {};
+}
+
+// An attribute of sysfs that is text comes with the first read, and is less than a page; others
+// may come in parts. Hundreds of them are read every few seconds.
+bool is_whole(const std::string& path, std::size_t size) {
+  constexpr std::size_t page_bytes = 4096;
+  return path.starts_with("sys/") && size < page_bytes;
+}
+
+FileReading text_reading(int directory, const std::string& path, std::size_t bytes_max) {
+  const OpenFile file(::openat(directory, path.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC));
+  if (file.fd < 0) return failed_reading(errno);
+  FileReading reading;
+  std::array<char, 16384> part{};
+  while (reading.text.size() <= bytes_max) {
+    const ssize_t size = ::read(file.fd, part.data(), part.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EISDIR) return directory_reading(file.fd);
+    if (size < 0) return failed_reading(errno);
+    reading.text.append(part.data(), static_cast<std::size_t>(size));
+    const bool is_end = size == 0 || is_whole(path, reading.text.size());
+    if (is_end && reading.text.size() <= bytes_max) return reading;
+  }
+  reading.text.resize(bytes_max);
+  reading.error = "longer than " + std::to_string(bytes_max) + " bytes";
+  return reading;
+}
+
+// "error Permission denied" in a file that takes a call's place is what the call met.
+FileReading as_probe(FileReading reading) {
+  if (!reading.ok()) return reading;
+  for (const std::string_view word : {"error ", "missing "}) {
+    if (!reading.text.starts_with(word)) continue;
+    const std::string_view line = std::string_view(reading.text).substr(word.size());
+    return {{}, std::string(line.substr(0, line.find('\n'))), word.starts_with('m')};
+  }
+  return reading;
+}
+
+std::string below(const std::string& path) {
+  return path.size() < 2 ? "." : path.substr(1);
+}
+
+// One pass over the sources.
+class Pass {
+ public:
+  Pass(const ReadRequest& request, const ReadSink& sink)
+      : request_(request),
+        sink_(sink),
+        root_(::open(request.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+    if (root_.fd < 0)
+      stopped_ = "cannot read below " + request.root + ": " + failed_reading(errno).error;
+    if (request.root != "/" && root_.fd >= 0) {
+      FileReading reading;
+      for (std::string& name : list("/.probes", reading)) placed_.insert(std::move(name));
+    }
+  }
+
+  void read(const std::string& text) {
+    if (stopped_.empty()) {
+      const SourcePattern source = source_pattern_of(text);
+      if (source.path.starts_with('/')) {
+        expand(source, "", source.path);
+      } else {
+        one(source, std::string(source.path));
+      }
+    }
+    if (!stopped_.empty()) sink_.done(place_of(text), {{}, stopped_, false});
+  }
+
+ private:
+  // `done` is without stars; `rest` begins with a slash, or is empty.
+  void expand(const SourcePattern& source, const std::string& done, std::string_view rest) {
+    if (!stopped_.empty()) return;
+    if (rest.empty()) return one(source, done);
+    const std::size_t end = std::min(rest.find('/', 1), rest.size());
+    const std::string_view component = rest.substr(1, end - 1);
+    rest.remove_prefix(end);
+    if (!is_pattern(component)) return expand(source, done + "/" + std::string(component), rest);
+    for (const std::string& name : names_in(done.empty() ? "/" : done)) {
+      if (fits_pattern(component, name)) expand(source, done + "/" + name, rest);
+    }
+  }
+
+  // Listed once in a pass, so that all sources see the same names.
+  const std::vector<std::string>& names_in(const std::string& directory) {
+    const auto [found, is_new] = listed_.try_emplace(directory);
+    if (!is_new || !begin(directory)) return found->second;
+    FileReading reading = placed_reading(directory).value_or(FileReading{});
+    if (reading.ok()) found->second = list(directory, reading);
+    tell(directory, std::move(reading));
+    return found->second;
+  }
+
+  std::vector<std::string> list(const std::string& path, FileReading& reading) const {
+    std::vector<std::string> names;
+    const int fd = ::openat(root_.fd, below(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const Directory directory(fd < 0 ? nullptr : ::fdopendir(fd));
+    if (!directory) {
+      reading = failed_reading(errno);
+      return names;
+    }
+    errno = 0;
+    while (const dirent* entry = ::readdir(directory.get())) {
+      const std::string name = entry->d_name;
+      if (name != "." && name != "..") names.push_back(name);
+      if (names.size() > request_.readings_max) errno = EFBIG;
+      if (errno != 0) break;
+    }
+    if (errno != 0) reading = failed_reading(errno);
+    std::ranges::sort(names);
+    return names;
+  }
+
+  void one(const SourcePattern& source, const std::string& path) {
+    const std::string key = std::string(source.probe) + path + (source.is_link ? "@" : "");
+    if (told_.contains(key) || !begin(key)) return;
+    tell(key, reading_of(source, path, key));
+  }
+
+  FileReading reading_of(const SourcePattern& source, const std::string& path,
+                         const std::string& key) {
+    if (auto placed = placed_reading(key)) return *std::move(placed);
+    if (source.probe == "rlimit:") return limit_reading(path);
+    if (source.probe == "adjtimex:") return clock_reading();
+    if (source.probe == "ipmi:") return board_reading(path, key);
+    if (!path.starts_with('/')) return {{}, "no absolute path", true};
+    if (source.is_link) return link_reading(root_.fd, below(path));
+    if (source.probe.empty()) return text_reading(root_.fd, below(path), request_.file_bytes_max);
+    if (source.probe == "stat:") return owner_reading(root_.fd, below(path));
+    if (source.probe == "statvfs:") return space_reading(root_.fd, below(path));
+    if (source.probe == "open:") return open_reading(root_.fd, below(path));
+    return {{}, "no such probe", true};
+  }
+
+  // A tool has a limit of its own: while it is waited for, the read goes on. One question that was
+  // not answered is enough.
+  FileReading board_reading(const std::string& question, const std::string& key) {
+    if (!board_silence_.empty()) return {{}, "not asked: " + board_silence_, false};
+    FileReading reading = ask_bmc(question, root_.fd, [&] { begin(key); });
+    if (did_not_answer(reading)) board_silence_ = key + ": " + reading.error;
+    return reading;
+  }
+
+  // Of the file that takes its place; nothing: there is none.
+  std::optional<FileReading> placed_reading(std::string key) const {
+    std::ranges::replace(key, '/', '%');
+    if (!placed_.contains(key)) return std::nullopt;
+    FileReading reading = text_reading(root_.fd, ".probes/" + key, request_.file_bytes_max);
+    return reading.is_missing ? std::nullopt : std::optional(as_probe(std::move(reading)));
+  }
+
+  bool begin(std::string_view path) const {
+    if (request_.skip.contains(path)) return false;
+    if (sink_.begins) sink_.begins(path);
+    return true;
+  }
+
+  void tell(const std::string& path, FileReading reading) {
+    bytes_ += path.size() + reading.text.size();
+    told_.insert(path);
+    sink_.done(path, std::move(reading));
+    if (bytes_ > request_.total_bytes_max) {
+      stopped_ = "not read: more than " + std::to_string(request_.total_bytes_max) + " bytes";
+    } else if (told_.size() >= request_.readings_max) {
+      stopped_ = "not read: more than " + std::to_string(request_.readings_max) + " files";
+    }
+  }
+
+  const ReadRequest& request_;
+  const ReadSink& sink_;
+  const OpenFile root_;
+  std::set<std::string> placed_;  // what lies in .probes
+  std::map<std::string, std::vector<std::string>> listed_;
+  std::set<std::string, std::less<>> told_;
+  std::size_t bytes_ = 0;
+  std::string board_silence_;  // empty, or what its controller did not answer
+  std::string stopped_;        // empty, or why nothing more is read
+};
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
+  return std::to_string(time.count() / 1000) + " s";
+}
+
+}  // namespace
+
+void read_files(const ReadRequest& request, const ReadSink& sink) {
+  Pass pass(request, sink);
+  for (const std::string& source : request.sources) pass.read(source);
+}
+
+SourceFiles read_files(const ReadRequest& request) {
+  SourceFiles files;
+  read_files(request, {{}, [&files](std::string path, FileReading reading) {
+                         files.add(std::move(path), std::move(reading));
+                       }});
+  return files;
+}
+
+std::string place_of(std::string_view source) {
+  const std::string_view path = source_pattern_of(source).path;
+  const std::string_view fixed = fixed_part(path);
+  return std::string(fixed.size() == path.size() ? source : fixed);
+}
+
+void add_unanswered(SourceFiles& files, std::span<const std::string> sources,
+                    std::string_view begun, std::chrono::milliseconds waited) {
+  const std::string why = std::string(unanswered) + seconds_text(waited);
+  if (!begun.empty()) files.add(std::string(begun), FileReading{{}, why, false});
+  // Each path is read for the first source that covers it: what stands before that was finished.
+  const auto covering = std::ranges::find_if(
+      sources, [&](const std::string& source) { return covers(source, begun); });
+  const auto first = covering == sources.end() ? sources.begin() : covering;
+  for (const std::string& source : std::span(first, sources.end())) {
+    const std::string place = place_of(source);
+    const bool is_whole = place == source && files.all().contains(place);
+    if (is_whole || place == begun) continue;
+    files.add(place, FileReading{{}, "not reached: " + std::string(begun) + ": " + why, false});
+  }
+}
+
+bool did_not_answer(const FileReading& reading) {
+  return reading.error.starts_with(unanswered);
+}
+
+}  // namespace muster

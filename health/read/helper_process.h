@@ -1,0 +1,62 @@
+// A helper process and this end of its socket and of the memory it says things in (SharedStream).
+// Born with them as descriptors 3 and 4, nothing else of ours, no signal blocked or ignored, in a
+// session of its own; it asks the kernel itself to be killed with its owner. Nothing here blocks.
+// What it sends means only that there is something to hear.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "health/read/shared_stream.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+// waitpid.
+using WaitForProcess = std::function<pid_t(pid_t, int*, int)>;
+
+class HelperProcess {
+ public:
+  static Result<HelperProcess> start(const std::vector<std::string>& argv);
+  HelperProcess(HelperProcess&& other) noexcept;
+  HelperProcess& operator=(HelperProcess&&) = delete;
+  ~HelperProcess();  // of the socket alone
+
+  pid_t pid() const { return pid_; }
+  int socket() const { return socket_; }
+
+  // To be sent as soon as the socket takes it.
+  void send(std::string_view bytes) { unsent_ += bytes; }
+  bool has_unsent() const { return !unsent_.empty(); }
+  void send_on();
+
+  enum class Heard { nothing, something, end, nonsense };
+  // Appends what is there.
+  Heard hear(std::string& bytes);
+  // When it said what was heard last.
+  SharedStream::Time said_at() const { return said_at_; }
+
+ private:
+  HelperProcess(int socket, SharedStream said) : socket_(socket), said_(std::move(said)) {}
+  bool has_ended() const;
+
+  pid_t pid_ = -1;
+  int socket_;
+  SharedStream said_;
+  SharedStream::Time said_at_{};
+  std::string unsent_;
+};
+
+// How a child ended ("died of signal 11"); nothing: it is still there. One that somebody else
+// reaped "is gone".
+std::optional<std::string> reaped(const WaitForProcess& wait, pid_t pid);
+// Of a child that was not reaped yet: its number belongs to nobody else.
+void kill_process(pid_t pid);
+
+}  // namespace muster

@@ -1,0 +1,168 @@
+// One attempt on this node: its rank processes, their output, how they ended, and the proof that
+// nothing of it is left. Owned by Agent, on its thread; learns of time and dead children by being
+// told. Messages to the controller go through the line and are said again on
+// request.
+//
+//   held -> running -> stopping -> clean        (held: staged or restored, nothing runs)
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/attempt/cgroup.h"
+#include "launcher/agent/attempt/exit_log.h"
+#include "launcher/agent/attempt/output.h"
+#include "launcher/agent/attempt/port_reservation.h"
+#include "launcher/agent/attempt/processes.h"
+#include "launcher/agent/attempt/rank_environment.h"
+#include "launcher/agent/attempt/stop.h"
+#include "launcher/agent/node/agent_clock.h"
+#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/keeper.h"
+#include "launcher/agent/watch/activity.h"
+#include "launcher/agent/watch/oom.h"
+#include "launcher/agent/watch/progress.h"
+
+namespace muster {
+
+// What an attempt needs to know of the agent that owns it.
+struct AgentSite {
+  const RunDirectory& run;
+  ControllerLine& line;
+  ProcessTable& processes;
+  const AgentClock& clock;
+  Keeper& keeper;
+  std::string lease_path;  // for ranks
+  boost::asio::io_context& io;
+  std::function<void()> on_output;  // something can be sent
+  Environment environment;          // the agent's own
+  std::string host_name;
+  std::string boot_id;
+  OomWatch& oom;
+  std::function<void(const AttemptKey&)> on_rank_failed{};  // by itself
+};
+
+// A child of the agent that has ended: it lived at `earliest` and was dead at `latest`.
+struct DeadChild {
+  pid_t pid = 0;
+  int wait_status = 0;
+  RawTime earliest{0};
+  RawTime latest{0};
+};
+
+class LocalAttempt {
+ public:
+  LocalAttempt(const AgentSite& site, AttemptKey key);
+
+  const AttemptKey& key() const { return key_; }
+  const AttemptLayout& layout() const { return layout_; }
+  const std::optional<StartRanks>& start_request() const { return start_; }
+  const std::optional<AttemptGroup>& group() const { return group_; }
+  AttemptOutput& output() { return output_; }
+
+  // What a dead agent left on disk; its processes are gone.
+  void restore();
+  void start(const StartRanks& request);
+  void hold_ports(PortReservation ports);
+  // Empty: the file says this epoch or a newer one.
+  std::string set_members(const SetMembers& request);
+  const std::vector<int>& ports() const { return ports_.ports; }
+
+  void stop(const StopAttempt& request);
+  void kill_now();
+  bool is_clean() const { return stop_.proven() != nullptr; }
+  bool is_stopping() const { return stop_.is_active(); }
+  bool is_in_grace() const { return stop_.is_in_grace(); }
+  void extend_grace(AttemptStop::Clock::time_point until) { stop_.extend(until); }
+  // StopAttempt wants AttemptClean, and everything it has to wait for has happened.
+  bool owes_clean() const { return clean_wanted_ && is_clean() && output_.has_sent_everything(); }
+  void clean_told() { clean_wanted_ = false; }
+  // Processes, or output that only their pipes hold.
+  bool needs_keeper() const { return start_ && !(is_clean() && output_.is_moved()); }
+  AttemptClean clean_message() const;
+
+  // Anything that can bring an attempt forward: time, a dead child.
+  void step(const AttemptStop::Find& find);
+  bool reaped(const DeadChild& child);
+  void read_exit_log();
+  void poll_progress();
+  void poll_activity();
+  void move_output();  // as far as it goes: what the ranks wrote, then how they ended
+  void tell_known();   // after Welcome
+
+  void remote_start(const RemoteStart& request);
+  // For a command beside a rank: its environment and directory; an Error when it is not here.
+  Result<Environment> environment_of(RankId rank) const;
+  std::vector<pid_t> processes_of(RankId rank) const { return activity_.processes_of(rank); }
+  void add_session(pid_t session) { sessions_.insert(session); }
+  const std::set<pid_t>& sessions() const { return sessions_; }
+  bool has_live_ranks() const;
+  std::string checkpoint_directory() const;
+  bool has_near_checkpoints() const;
+
+ private:
+  struct LocalRank {
+    std::optional<ProcessInfo> process;
+    std::optional<RankExit> exit;
+    std::optional<std::int64_t> told_at;  // the end is told when so much output has been moved
+    std::string oom;                      // the kernel's word on it; empty: none
+  };
+
+  // A daemon of mpirun that was started here. Its command tells it from others: the same one asked
+  // for again, over another connection of the controller's, is the same daemon.
+  struct RemoteDaemon {
+    std::string ticket;
+    pid_t pid = 0;
+    std::optional<RemoteStartEnded> ended;
+  };
+
+  Status launch();
+  Status prepare_membership();
+  Status launch_rank(const RankLaunch& rank);
+  Status launch_mpi();
+  Status write_mpi_rank(const RankLaunch& rank);
+  Result<std::vector<std::string>> shell_command(const Environment& environment) const;
+  Status check_lengths(const std::vector<std::string>& argv, const Environment& environment);
+  RankSetting setting() const;
+  std::optional<std::string> group_path() const;
+  void rank_started(RankId rank, pid_t pid);
+  void rank_ended(RankExit exit);
+  RankExit ended_by_now(RankId rank, ExitStatus status) const;  // with mpirun or its daemon
+  void mpi_process_ended(ExitStatus status, bool is_mpirun);
+  void daemon_ended(RemoteDaemon& daemon, ExitStatus status);
+  void note_end(RankExit exit);
+  void tell_ends();
+  void tell_end(const RankExit& exit);
+  std::string daemon_log_path() const;
+  std::vector<ProcessInfo> signal_targets() const;
+
+  const AgentSite& site_;
+  AttemptKey key_;
+  AttemptLayout layout_;
+  std::optional<StartRanks> start_;
+  DataPaths paths_;
+  std::string start_error_;
+  bool fails_everywhere_ = false;  // start_error_ is the job's own doing
+  std::map<RankId, LocalRank> ranks_;
+  std::optional<pid_t> mpirun_;
+  std::map<std::string, RemoteDaemon> remote_daemons_;  // by command
+  std::set<pid_t> sessions_;
+  std::optional<AttemptGroup> group_;
+  AttemptOutput output_;
+  ExitLogReader exit_log_;
+  ProgressWatch progress_;
+  ActivityWatch activity_;
+  PortReservation ports_;
+  AttemptStop stop_;
+  std::int64_t members_epoch_ = 0;  // that the membership file says; 0: there is none
+  bool asked_to_stop_ = false;
+  bool signalled_ = false;  // the ranks, upon StopAttempt
+  bool clean_wanted_ = false;
+};
+
+}  // namespace muster

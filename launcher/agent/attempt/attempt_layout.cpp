@@ -1,0 +1,55 @@
+#include "launcher/agent/attempt/attempt_layout.h"
+
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+
+namespace muster {
+
+namespace {
+
+// FNV-1a: a short stable name for the directories that must have short paths.
+std::string short_name(const std::string& text) {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016" PRIx64, hash);
+  return digits;
+}
+
+}  // namespace
+
+std::string token_of(const RunDirectory& run, const AttemptKey& key) {
+  return run.controller + "." + run.node.value + "." + key.job.value + "." +
+         std::to_string(key.attempt.value);
+}
+
+bool is_token_of_run(const RunDirectory& run, const std::string& token) {
+  const std::size_t attempt_dot = token.rfind('.');
+  if (attempt_dot == std::string::npos || attempt_dot == 0) return false;
+  const std::size_t job_dot = token.rfind('.', attempt_dot - 1);
+  return job_dot != std::string::npos &&
+         token.compare(0, job_dot, run.controller + "." + run.node.value) == 0;
+}
+
+std::string spools_root(const RunDirectory& run) {
+  return run.path + "/attempts";
+}
+
+AttemptLayout layout_of(const RunDirectory& run, const AttemptKey& key) {
+  const std::string number = std::to_string(key.attempt.value);
+  const std::string unique = short_name(run.secret + run.path + "\n" + token_of(run, key));
+  AttemptLayout layout;
+  layout.job = run.home + "/jobs/" + run.controller + "/" + run.node.value + "/" + key.job.value;
+  layout.code = layout.job + "/code-" + number;
+  layout.inputs = layout.job + "/inputs";
+  layout.outputs = layout.job + "/outputs";
+  layout.logs = layout.job + "/logs";
+  layout.checkpoints = layout.job + "/ckpt";
+  layout.spool = spools_root(run) + "/" + key.job.value + "/" + number;
+  layout.mpi_scratch = "/tmp/muster-mpi." + unique;
+  layout.mpi_shared_memory = "/dev/shm/muster-mpi." + unique;
+  return layout;
+}
+
+}  // namespace muster

@@ -1,0 +1,111 @@
+#include "launcher/agent/attempt/files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "launcher/os/read_file.h"
+#include "launcher/os/system_error_text.h"
+#include "launcher/wire/message_codec.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+Status make_directory(const std::string& path) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (failed) return system_error("create the directory " + path, failed.value());
+  return Done{};
+}
+
+// `code/<name>` becomes a link to `durable`; entries of a real directory there move over first.
+Status link_durable(const std::string& code, const char* name, const std::string& durable) {
+  const fs::path link = fs::path(code) / name;
+  std::error_code failed;
+  if (fs::is_directory(fs::symlink_status(link, failed))) {
+    for (const auto& entry : fs::directory_iterator(link, failed)) {
+      const fs::path target = fs::path(durable) / entry.path().filename();
+      if (!path_exists(target.string())) fs::rename(entry.path(), target, failed);
+    }
+  }
+  fs::remove_all(link, failed);
+  fs::create_symlink(durable, link, failed);
+  if (failed) return system_error("link " + link.string() + " to " + durable, failed.value());
+  return Done{};
+}
+
+}  // namespace
+
+bool path_exists(const std::string& path) {
+  struct stat facts {};
+  return ::lstat(path.c_str(), &facts) == 0;
+}
+
+Status prepare_code(const AttemptLayout& layout) {
+  for (const std::string& path : {layout.job, layout.code, layout.outputs, layout.logs}) {
+    if (Status made = make_directory(path); !made) return made;
+  }
+  if (Status linked = link_durable(layout.code, "outputs", layout.outputs); !linked) return linked;
+  return link_durable(layout.code, "logs", layout.logs);
+}
+
+Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
+                       const DataPaths& paths) {
+  if (Status made = make_directory(layout.spool + "/vitals"); !made) return made;
+  const auto to_user = fs::perms::owner_all;
+  std::error_code ignored;
+  fs::permissions(layout.spool, to_user, ignored);
+  if (Status made = make_directory(checkpoint_directory(start, layout)); !made) return made;
+  for (const auto& [name, output] : start.outputs) {
+    const std::string& path = paths.outputs.at(name);
+    if (path.empty() || path.front() != '/') continue;  // a URI
+    const bool is_file = output.type == DataType::uri_file;
+    Status made = make_directory(is_file ? fs::path(path).parent_path().string() : path);
+    if (!made) return made;
+  }
+  return Done{};
+}
+
+Status save_start(const AttemptLayout& layout, const StartRanks& start) {
+  const std::string path = layout.spool + "/start.frame";
+  if (replace_file(path, encode(ToAgent{start}), 0600, Durable::in_cache)) return Done{};
+  return system_error("write " + path);
+}
+
+std::optional<StartRanks> load_start(const AttemptLayout& layout) {
+  const std::string bytes = text_of_file(layout.spool + "/start.frame");
+  FrameReader reader;
+  reader.feed(std::as_bytes(std::span(bytes)));
+  auto frame = reader.next();
+  if (!frame || !*frame) return {};
+  auto received = decode_to_agent(std::move(**frame));
+  if (!received) return {};
+  auto* start = std::get_if<StartRanks>(&received->message);
+  return start != nullptr ? std::optional(std::move(*start)) : std::nullopt;
+}
+
+std::vector<AttemptKey> attempts_below(const std::string& root) {
+  std::vector<AttemptKey> keys;
+  std::error_code failed;
+  for (const auto& job : fs::directory_iterator(root, failed)) {
+    for (const auto& attempt : fs::directory_iterator(job.path(), failed)) {
+      const std::string number = attempt.path().filename().string();
+      keys.push_back(
+          {JobId{job.path().filename().string()}, AttemptId{std::atoll(number.c_str())}});
+    }
+  }
+  return keys;
+}
+
+void remove_mpi_scratch(const AttemptLayout& layout) {
+  std::error_code ignored;
+  fs::remove_all(layout.mpi_scratch, ignored);
+  fs::remove_all(layout.mpi_shared_memory, ignored);
+}
+
+}  // namespace muster

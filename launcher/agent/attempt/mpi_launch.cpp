@@ -1,0 +1,152 @@
+#include "launcher/agent/attempt/mpi_launch.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iterator>
+
+#include "launcher/os/private_directory.h"
+#include "launcher/os/system_error_text.h"
+#include "launcher/wire/mpi_daemon.h"
+
+namespace muster {
+
+namespace {
+
+// Open MPI cuts names at the first dot and takes apart digits; a plain word survives both.
+bool is_plain_host(const std::string& name) {
+  return !name.empty() && std::isalpha(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::isalnum(c) || c == '-'; });
+}
+
+std::string first_label(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
+
+}  // namespace
+
+std::vector<std::string> mpi_host_names(const std::vector<std::string>& hosts,
+                                        const std::string& own_host) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const std::string& host = hosts[i];
+    const bool is_taken = std::find(names.begin(), names.end(), host) != names.end();
+    const bool is_own = host == own_host || host == first_label(own_host) || host == "localhost";
+    if (i == 0) {
+      names.push_back(own_host);
+    } else if (is_plain_host(host) && !is_own && !is_taken) {
+      names.push_back(host);
+    } else {
+      names.push_back("muster-node-" + std::to_string(i));
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> mpirun_command(const std::vector<std::string>& host_names,
+                                        const MpiLaunch& mpi) {
+  std::string hosts;
+  int ranks = 0;
+  for (std::size_t i = 0; i < host_names.size(); ++i) {
+    const int slots = i < mpi.processes.size() ? mpi.processes[i] : mpi.processes_per_node;
+    hosts += (i == 0 ? "" : ",") + host_names[i] + ":" + std::to_string(slots);
+    ranks += slots;
+  }
+  std::vector<std::string> argv{"mpirun"};
+  if (::geteuid() == 0) argv.push_back("--allow-run-as-root");
+  // The daemons stay children of their agents.
+  argv.insert(argv.end(), {"--leave-session-attached", "-np", std::to_string(ranks), "--host",
+                           hosts, "--map-by", "slot", "--bind-to", "none"});
+  // Each node has its own path of muster, so the shell there looks it up.
+  argv.insert(argv.end(),
+              {"sh", "-c", std::string("exec \"$") + program_name + "\" agent mpi-rank"});
+  return argv;
+}
+
+Environment mpirun_settings(bool one_machine) {
+  // Only node 0's agent may be asked, so nothing is spawned as a tree. The daemons are told the
+  // remote shell too and look for it: a name in PATH, since paths differ by node.
+  Environment settings{{"OMPI_MCA_plm", "rsh"},
+                       {"OMPI_MCA_plm_rsh_agent", mpi_remote_shell},
+                       {"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},
+                       {"OMPI_MCA_if_base_do_not_resolve", "1"},
+                       {"PRTE_MCA_plm", "ssh"},
+                       {"PRTE_MCA_plm_ssh_agent", mpi_remote_shell_of_prte},
+                       {"PRTE_MCA_plm_ssh_no_tree_spawn", "1"},
+                       {"PRTE_MCA_prte_do_not_resolve", "1"}};
+  if (one_machine) {
+    // Other networks of a machine come and go, those of containers for instance, and a connection
+    // through one that has gone stands still for ever. PRRTE's own takes lo where it has no other.
+    settings["OMPI_MCA_oob_tcp_if_include"] = "lo";
+    settings["OMPI_MCA_btl_tcp_if_include"] = "lo";
+    // Open MPI 5 tells nodes apart by the machine's name: ranks do not agree on who is on theirs,
+    // and what goes node by node waits for ever.
+    settings["OMPI_MCA_coll"] = "^han";
+  }
+  return settings;
+}
+
+Environment mpi_environment(const AttemptLayout& layout, const std::string& program,
+                            Environment base) {
+  std::string& path = base["PATH"];
+  path = layout.mpi_scratch + (path.empty() ? "" : ":" + path);
+  base["TMPDIR"] = layout.mpi_scratch;
+  base[attempt_directory_name] = layout.spool;
+  base[program_name] = program;
+  return base;
+}
+
+std::string mpi_rank_file_path(const std::string& spool_directory, RankId rank) {
+  return spool_directory + "/launch-" + std::to_string(rank.value);
+}
+
+Status write_mpi_rank_file(const std::string& path, const MpiRankFile& rank) {
+  std::string bytes;
+  const auto add = [&bytes](const std::string& text) { bytes.append(text).push_back('\0'); };
+  add(rank.directory);
+  add(rank.output_path);
+  add(rank.exit_log_path);
+  add(std::to_string(rank.argv.size()));
+  for (const std::string& argument : rank.argv) add(argument);
+  for (const auto& [name, value] : rank.environment) add(name + "=" + value);
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file) return system_error("create " + path);
+  if (!write_all(file.get(), bytes)) return system_error("write " + path);
+  return Done{};
+}
+
+std::optional<MpiRankFile> read_mpi_rank_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {};
+  std::vector<std::string> parts;
+  for (std::string part; std::getline(file, part, '\0');) parts.push_back(std::move(part));
+  if (parts.size() < 4) return {};
+  const std::size_t arguments = std::strtoul(parts[3].c_str(), nullptr, 10);
+  if (parts.size() < 4 + arguments || arguments == 0) return {};
+  MpiRankFile rank{parts[0], parts[1], parts[2], {}, {}};
+  const auto environment = parts.begin() + 4 + static_cast<std::ptrdiff_t>(arguments);
+  rank.argv.assign(parts.begin() + 4, environment);
+  for (auto at = environment; at != parts.end(); ++at) {
+    const std::size_t equals = at->find('=', 1);
+    if (equals == std::string::npos) continue;
+    rank.environment[at->substr(0, equals)] = at->substr(equals + 1);
+  }
+  return rank;
+}
+
+Status prepare_mpi_scratch(const AttemptLayout& layout, const std::string& program) {
+  if (const auto made = open_private_directory(layout.mpi_scratch); !made) return made.error();
+  // Without /dev/shm Open MPI uses its session directory, which is the node's own too.
+  static_cast<void>(open_private_directory(layout.mpi_shared_memory));
+  const std::string link = layout.mpi_scratch + "/muster";
+  ::unlink(link.c_str());
+  if (::symlink(program.c_str(), link.c_str()) != 0) return system_error("create " + link);
+  return Done{};
+}
+
+}  // namespace muster

@@ -1,0 +1,111 @@
+#include "launcher/agent/attempt/output_pipe.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "launcher/os/system_error_text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t copy_bytes = 64u << 10;
+// Below this the kernel's own size is as good.
+constexpr std::int64_t least_pipe_bytes = 128 << 10;
+
+std::int64_t enlarge(int fd) {
+  for (std::int64_t size = output_pipe_bytes; size >= least_pipe_bytes; size /= 2) {
+    if (::fcntl(fd, F_SETPIPE_SZ, static_cast<int>(size)) >= 0) break;
+  }
+  return ::fcntl(fd, F_GETPIPE_SZ);
+}
+
+}  // namespace
+
+OutputPipe::OutputPipe(std::string path, Fd fd)
+    : path_(std::move(path)), fd_(std::move(fd)), capacity_(enlarge(fd_.get())) {}
+
+Result<OutputPipe> OutputPipe::open(std::string path) {
+  if (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST) {
+    return system_error("make the pipe " + path);
+  }
+  Fd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) return system_error("open the pipe " + path);
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0 || !S_ISFIFO(facts.st_mode)) {
+    return Error{path + " exists and is no pipe: remove it"};
+  }
+  return OutputPipe(std::move(path), std::move(fd));
+}
+
+std::int64_t OutputPipe::waiting_bytes() const {
+  int count = 0;
+  if (::ioctl(fd_.get(), FIONREAD, &count) != 0) count = 0;
+  return count + static_cast<std::int64_t>(copied_.size());
+}
+
+Result<std::int64_t> OutputPipe::move_to(int file, std::int64_t offset, std::int64_t limit_bytes) {
+  if (!copied_.empty()) return copy_to(file, offset);
+  while (true) {
+    loff_t at = offset;
+    const ssize_t moved = ::splice(fd_.get(), nullptr, file, &at,
+                                   static_cast<std::size_t>(limit_bytes), SPLICE_F_NONBLOCK);
+    if (moved >= 0) return moved;
+    if (errno == EAGAIN) return 0;
+    if (errno == EINVAL) return copy_to(file, offset);
+    if (errno != EINTR) return system_error("write output from " + path_);
+  }
+}
+
+Result<std::int64_t> OutputPipe::copy_to(int file, std::int64_t offset) {
+  if (copied_.empty()) {
+    copied_.resize(copy_bytes);
+    const ssize_t got = ::read(fd_.get(), copied_.data(), copied_.size());
+    copied_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  }
+  if (copied_.empty()) return 0;
+  const ssize_t put = ::pwrite(file, copied_.data(), copied_.size(), offset);
+  if (put < 0) return system_error("write output from " + path_);
+  copied_.erase(0, static_cast<std::size_t>(put));
+  return put;
+}
+
+// tee(2) fills another pipe and leaves this one as it is.
+std::string OutputPipe::peek() const {
+  if (!copied_.empty()) return copied_;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return "";
+  const Fd out(ends[0]);
+  const Fd in(ends[1]);
+  ::fcntl(in.get(), F_SETPIPE_SZ, static_cast<int>(capacity_));
+  const ssize_t there =
+      ::tee(fd_.get(), in.get(), static_cast<std::size_t>(capacity_), SPLICE_F_NONBLOCK);
+  std::string bytes(there > 0 ? static_cast<std::size_t>(there) : 0, '\0');
+  const ssize_t got = ::read(out.get(), bytes.data(), bytes.size());
+  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return bytes;
+}
+
+void OutputPipe::drop(std::int64_t bytes) {
+  auto left = static_cast<std::size_t>(bytes);
+  const std::size_t copied = std::min(left, copied_.size());
+  copied_.erase(0, copied);
+  left -= copied;
+  std::string dropped(std::min(left, copy_bytes), '\0');
+  while (left > 0) {
+    const ssize_t got = ::read(fd_.get(), dropped.data(), std::min(left, dropped.size()));
+    if (got <= 0) return;  // somebody else has taken it
+    left -= static_cast<std::size_t>(got);
+  }
+}
+
+void OutputPipe::unlink() const {
+  ::unlink(path_.c_str());
+}
+
+}  // namespace muster

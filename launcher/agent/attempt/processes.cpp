@@ -1,0 +1,107 @@
+#include "launcher/agent/attempt/processes.h"
+
+#include <csignal>
+#include <map>
+
+#include "launcher/agent/attempt/attempt_layout.h"
+
+namespace muster {
+
+namespace {
+
+enum class Owner { unknown, ours, other };
+
+bool descends_from(pid_t ancestor, const ProcessInfo& process,
+                   const std::map<pid_t, const ProcessInfo*>& by_pid) {
+  const ProcessInfo* at = &process;
+  for (std::size_t steps = 0; steps <= by_pid.size(); ++steps) {
+    if (at->parent == ancestor) return true;
+    const auto parent = by_pid.find(at->parent);
+    if (parent == by_pid.end() || at->parent <= 1) return false;
+    at = parent->second;
+  }
+  return false;
+}
+
+std::map<pid_t, const ProcessInfo*> by_number(const std::vector<ProcessInfo>& processes) {
+  std::map<pid_t, const ProcessInfo*> by_pid;
+  for (const ProcessInfo& process : processes) by_pid[process.pid] = &process;
+  return by_pid;
+}
+
+// Walks up to the agent, asking each process on the way who owns it.
+class Ownership {
+ public:
+  Ownership(ProcessTable& table, const std::vector<ProcessInfo>& processes,
+            const ProcessMarks& marks)
+      : table_(table), marks_(marks), by_pid_(by_number(processes)) {}
+
+  Owner of(const ProcessInfo& process) {
+    if (const auto known = known_.find(process.pid); known != known_.end()) return known->second;
+    known_[process.pid] =
+        Owner::unknown;  // ends a walk over a table that changed while it was read
+    return known_[process.pid] = decide(process);
+  }
+
+ private:
+  Owner decide(const ProcessInfo& process) {
+    if (process.pid == marks_.agent || process.pid == 1) return Owner::unknown;
+    if (marks_.members.contains(process.pid)) return Owner::ours;
+    if (const Owner owner = owner_by_signs(process); owner != Owner::unknown) return owner;
+    if (!descends_from(marks_.agent, process, by_pid_)) return Owner::unknown;
+    if (marks_.other_sessions.contains(process.session)) return Owner::other;
+    if (marks_.sessions.contains(process.session)) return Owner::ours;
+    if (process.parent != marks_.agent) return of(*by_pid_.at(process.parent));
+    return marks_.takes_orphans ? Owner::ours : Owner::unknown;
+  }
+
+  Owner owner_by_signs(const ProcessInfo& process) const {
+    const ProcessSigns signs = table_.signs_of(process);
+    if (const auto token = environment_entry(signs.environment, token_name)) {
+      const auto socket = environment_entry(signs.environment, socket_name);
+      const bool is_ours = socket == marks_.socket_path && marks_.is_token(*token);
+      return is_ours ? Owner::ours : Owner::other;
+    }
+    for (const std::string& output : signs.outputs) {
+      if (!marks_.spool_prefix.empty() && output.starts_with(marks_.spool_prefix)) {
+        return Owner::ours;
+      }
+    }
+    return Owner::unknown;
+  }
+
+  ProcessTable& table_;
+  const ProcessMarks& marks_;
+  std::map<pid_t, const ProcessInfo*> by_pid_;
+  std::map<pid_t, Owner> known_;
+};
+
+}  // namespace
+
+std::vector<ProcessInfo> find_attempt_processes(ProcessTable& table, const ProcessMarks& marks) {
+  const std::vector<ProcessInfo> all = table.scan();
+  Ownership ownership(table, all, marks);
+  std::vector<ProcessInfo> found;
+  for (const ProcessInfo& process : all) {
+    if (process.is_dead() || process.is_of_kernel() || process.pid == marks.agent) continue;
+    if (ownership.of(process) == Owner::ours) found.push_back(process);
+  }
+  return found;
+}
+
+std::vector<ProcessInfo> find_descendants(ProcessTable& table, pid_t agent) {
+  const std::vector<ProcessInfo> all = table.scan();
+  const auto by_pid = by_number(all);
+  std::vector<ProcessInfo> found;
+  for (const ProcessInfo& process : all) {
+    if (!process.is_dead() && descends_from(agent, process, by_pid)) found.push_back(process);
+  }
+  return found;
+}
+
+void kill_processes(ProcessTable& table, const std::vector<ProcessInfo>& processes) {
+  for (const ProcessInfo& process : processes) table.signal(process, SIGSTOP);
+  for (const ProcessInfo& process : processes) table.signal(process, SIGKILL);
+}
+
+}  // namespace muster

@@ -1,0 +1,145 @@
+#include "launcher/agent/attempt/rank_environment.h"
+
+#include "runtime/protocol/environment.h"
+
+namespace muster {
+
+namespace {
+
+constexpr const char* inherited_names[] = {"PATH", "HOME",   "USER",   "LOGNAME",        "SHELL",
+                                           "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"};
+
+std::string file_name_of(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+std::string input_path(const std::string& name, const InputSpec& input, const AttemptLayout& layout,
+                       bool (*is_staged)(const std::string&)) {
+  if (input.is_literal) return input.literal;
+  if (input.mode == InputMode::direct) return input.path;
+  const std::string staged = layout.inputs + "/" + name;
+  const std::string file = staged + "/" + file_name_of(input.path);
+  if (input.type == DataType::uri_file && is_staged(file)) return file;
+  return is_staged(staged) ? staged : input.path;
+}
+
+std::string output_path(const std::string& name, const OutputSpec& output, const StartRanks& start,
+                        const AttemptLayout& layout) {
+  if (output.mode == OutputMode::direct && !output.path.empty()) return output.path;
+  if (output.path_kind == PathKind::local && output.mode == OutputMode::rw_mount) {
+    return output.path;
+  }
+  const bool shared = !start.shared_outputs.empty() && output.mode != OutputMode::upload;
+  return (shared ? start.shared_outputs : layout.outputs) + "/" + name;
+}
+
+// By these the agent knows its processes, and they know until when they may run.
+void add_marks(const RankSetting& setting, Environment& environment) {
+  environment[token_name] = setting.token;
+  environment[socket_name] = setting.socket_path;
+  environment[env_lease] = setting.lease_path;
+}
+
+// What the launcher itself reads and writes: no setting of the job's replaces it.
+void add_membership(const RankSetting& setting, const RankLaunch& rank, Environment& environment) {
+  if (!setting.start.elastic) return;
+  environment[env_members] = members_path(setting.layout);
+  const auto local = static_cast<std::size_t>(rank.local_rank);
+  if (local >= setting.ports.size()) return;
+  environment[env_member_port] = std::to_string(setting.ports[local]);
+}
+
+}  // namespace
+
+Environment base_environment(const Environment& own) {
+  Environment base;
+  for (const char* name : inherited_names) {
+    if (const auto found = own.find(name); found != own.end()) base.insert(*found);
+  }
+  base.emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  return base;
+}
+
+DataPaths data_paths(const StartRanks& start, const AttemptLayout& layout,
+                     bool (*is_staged)(const std::string& path)) {
+  DataPaths paths;
+  for (const auto& [name, input] : start.inputs) {
+    paths.inputs[name] = input_path(name, input, layout, is_staged);
+  }
+  for (const auto& [name, output] : start.outputs) {
+    paths.outputs[name] = output_path(name, output, start, layout);
+  }
+  return paths;
+}
+
+std::string checkpoint_directory(const StartRanks& start, const AttemptLayout& layout) {
+  return start.checkpoint_path.empty() ? layout.checkpoints : start.checkpoint_path;
+}
+
+std::string heartbeat_path(const AttemptLayout& layout, RankId rank) {
+  return layout.spool + "/vitals/heartbeat-" + std::to_string(rank.value);
+}
+
+std::string metrics_path(const AttemptLayout& layout, RankId rank) {
+  return layout.spool + "/vitals/metrics-" + std::to_string(rank.value) + ".jsonl";
+}
+
+std::string members_path(const AttemptLayout& layout) {
+  return layout.spool + "/members";
+}
+
+Environment attempt_environment(const RankSetting& setting, const Environment& base) {
+  const StartRanks& start = setting.start;
+  Environment environment = base;
+  for (const auto& [name, value] : start.environment) environment[name] = value;
+  environment.emplace(env_job, start.job.value);
+  environment.emplace(env_attempt, std::to_string(start.attempt.value));
+  environment.emplace(env_epoch, std::to_string(epoch_of(start.attempt).value));
+  environment.emplace(env_checkpoint_dir, checkpoint_directory(start, setting.layout));
+  environment.emplace(env_resume_from, start.resume_from ? start.resume_from->directory : "");
+  for (const auto& [name, path] : setting.paths.inputs) {
+    environment.emplace("AZUREML_PARAMETER_" + name, path);
+  }
+  for (const auto& [name, path] : setting.paths.outputs) {
+    environment.emplace("AZUREML_PARAMETER_" + name, path);
+  }
+  add_marks(setting, environment);
+  return environment;
+}
+
+Environment rank_environment(const RankSetting& setting, const RankLaunch& rank,
+                             const Environment& base) {
+  Environment environment = attempt_environment(setting, base);
+  for (const auto& [name, value] : rank.environment) environment[name] = value;
+  environment.emplace(env_heartbeat, heartbeat_path(setting.layout, rank.rank));
+  environment.emplace(env_metrics, metrics_path(setting.layout, rank.rank));
+  add_membership(setting, rank, environment);
+  add_marks(setting, environment);
+  return environment;
+}
+
+std::string rank_command(const StartRanks& start, const DataPaths& paths) {
+  std::string command = start.command;
+  for (const auto& [name, path] : paths.inputs) {
+    replace_all(command, "\x01inputs." + name + "\x02", path);
+  }
+  for (const auto& [name, path] : paths.outputs) {
+    replace_all(command, "\x01outputs." + name + "\x02", path);
+  }
+  if (start.resume_from && !start.resume_argument.empty()) {
+    std::string argument = start.resume_argument;
+    replace_all(argument, "{checkpoint}", start.resume_from->directory);
+    replace_all(argument, "{step}", std::to_string(start.resume_from->step));
+    command += " " + argument;
+  }
+  return command;
+}
+
+}  // namespace muster

@@ -1,0 +1,88 @@
+// The output of one rank on its way to the controller: a file, filled from the rank's pipe and read
+// from where the controller has not got it yet. Outlives the agent; acknowledged bytes give their
+// disk space back. Owned by an attempt, on the agent's thread; after an agent's death by its
+// keeper.
+//
+//   0 ──── acked ──── sent ──── size ──── in the pipe        acked is kept in `<file>.acked`
+//
+// While the disk is full, bytes go from the pipe to the controller: the file has a hole there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/agent/attempt/output_pipe.h"
+#include "launcher/os/fd.h"
+#include "scheduler/model/ids.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+// mpirun's own words are the output of this "rank".
+inline constexpr RankId mpirun_rank{-1};
+
+// One frame's payload: large enough that a frame costs little, small enough to take turns.
+inline constexpr std::int64_t output_chunk_bytes = 1 << 20;
+// Bytes on the way per rank: the product of 1 GB/s and 8 ms, a slow controller's time to answer.
+inline constexpr std::int64_t output_window_bytes = 8 << 20;
+// A rank that is this far ahead of the controller waits in its write until some has been taken.
+inline constexpr std::int64_t spool_limit_bytes = 1ll << 30;
+
+class Spool {
+ public:
+  // Opens or creates the rank's file below `directory`, and its pipe where there is one.
+  static Result<Spool> open(const std::string& directory, RankId rank);
+  // The ranks that have a file there.
+  static std::vector<RankId> ranks_in(const std::string& directory);
+
+  RankId rank() const { return rank_; }
+  const std::string& path() const { return path_; }
+  std::int64_t acked() const { return acked_; }
+  std::int64_t sent() const { return sent_; }
+  std::int64_t size() const { return size_; }
+  bool is_full() const { return size_ - acked_ >= spool_limit_bytes; }
+  bool has_sent_everything() const { return sent_ >= size_ && end() == size_; }
+
+  Status make_pipe();
+  void remove_pipe();
+  const std::optional<OutputPipe>& pipe() const { return pipe_; }
+  // Where the output ends when the rank writes no more: the size once the pipe is empty.
+  std::int64_t end() const { return size_ + (pipe_ ? pipe_->waiting_bytes() : 0); }
+  // Moves what the pipe holds into the file, in one go; how much that was.
+  Result<std::int64_t> take_in();
+  // Moves until the file is that large or the pipe empty, however full the spool is.
+  Status take_in_to(std::int64_t size);
+  // Where the disk has no room: what the pipe holds is sent from there, and taken out of it when it
+  // is acknowledged. False when there is nothing more to see for now.
+  bool look_ahead();
+
+  // The next bytes to send, empty when there are none or the window is full; counts them as sent.
+  std::string take_chunk();
+  // Everything before `offset` is safe: never asked for again, its space is freed.
+  void acknowledge(std::int64_t offset);
+  // Another connection: what was on the way is sent again.
+  void rewind() { sent_ = acked_; }
+  // The last lines as valid UTF-8, oldest first.
+  std::vector<std::string> last_lines(std::size_t count) const;
+
+ private:
+  Spool(RankId rank, std::string path, Fd file, Fd ack_file);
+  void save_acked() const;
+  void pass(std::int64_t bytes);
+
+  RankId rank_;
+  std::string path_;
+  Fd file_;
+  Fd ack_file_;
+  std::optional<OutputPipe> pipe_;
+  std::int64_t acked_ = 0;
+  std::int64_t sent_ = 0;
+  std::int64_t size_ = 0;
+  std::int64_t freed_ = 0;
+  std::string ahead_;   // behind `size_`: still in the pipe
+  std::string passed_;  // the last that was acknowledged and never came into the file
+};
+
+}  // namespace muster

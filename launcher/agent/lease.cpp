@@ -1,0 +1,159 @@
+// Agent's part that talks: who may connect, who is the controller, what mpirun asks.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "launcher/agent/agent.h"
+#include "launcher/agent/attempt/mpi_launch.h"
+#include "launcher/agent/gpu_count.h"
+#include "launcher/agent/node/job_folders.h"
+#include "launcher/agent/node/log.h"
+#include "launcher/wire/message_codec.h"
+#include "launcher/wire/mpi_daemon.h"
+
+namespace muster {
+
+namespace {
+
+// It names directories, and in a token it ends at the dot before the attempt.
+bool is_job_name(const std::string& name) {
+  return is_plain_name(name) && name.find('.') == std::string::npos;
+}
+
+// Anew for each controller: a driver comes and goes.
+int gpus_here(const Environment& own) {
+  const auto root = own.find(system_root_name);
+  const auto count = count_gpus(root == own.end() ? "/" : root->second);
+  if (!count) log_line(count.error().message);
+  return count ? *count : 0;
+}
+
+}  // namespace
+
+std::optional<ClockStamps> Agent::clock_stamps(std::optional<std::int64_t> sent_us) {
+  if (!sent_us) return std::nullopt;
+  const std::int64_t now_us = raw_time().count();
+  return ClockStamps{*sent_us, now_us, now_us};
+}
+
+void Agent::accept_next() {
+  is_accepting_ = true;
+  acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
+    is_accepting_ = false;
+    // No descriptor is left, say: the next try is the next tick's, or this would turn in a circle.
+    if (error || !acceptor_.is_open()) return;
+    ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);  // no rank can speak to the controller
+    auto peer = std::make_shared<PeerConnection>(std::move(socket));
+    if (peer->is_of_user(::geteuid())) {
+      strangers_.insert(peer);
+      peer->start({[this, peer](Frame frame) { first_frame(peer, std::move(frame)); },
+                   {},
+                   [this, peer] { strangers_.erase(peer); }});
+    }
+    accept_next();
+  });
+}
+
+// The first frame tells who it is: a controller says Hello, mpi-start asks for a daemon.
+void Agent::first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame) {
+  strangers_.erase(peer);
+  end_with_lease();  // one that stood still beyond it hears nobody before it has ended its ranks
+  auto hello = decode_to_agent(frame);
+  if (hello && std::holds_alternative<Hello>(hello->message)) {
+    return greet(peer, std::get<Hello>(hello->message));
+  }
+  auto asked = decode_from_agent(std::move(frame));
+  if (asked && std::holds_alternative<RemoteStartAsked>(asked->message)) {
+    return ask_remote_start(peer, std::get<RemoteStartAsked>(std::move(asked->message)));
+  }
+  log_line("hung up on a peer that did not say who it is");
+  peer->close();
+}
+
+void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hello) {
+  if (hello.controller_id != run_.controller || leaving_) {
+    log_line("refused the controller " + hello.controller_id);
+    return peer->close();
+  }
+  if (auto older = line_.detach()) {
+    older->close();
+    line_lost();
+  }
+  lease_.greeted(hello.lease, host_.clock.boot());
+  grant_lease();
+  cleaning_.keep(hello.retention);
+  line_.attach(peer);
+  peer->set_handlers({[this](Frame frame) { controller_frame(std::move(frame)); },
+                      [this] { move_output(); },
+                      [this] {
+                        line_.detach();
+                        line_lost();
+                      }});
+  welcome_.holds_attempts = !attempts_.empty();
+  welcome_.held.clear();
+  for (const auto& [key, attempt] : attempts_) welcome_.held.push_back({key.job, key.attempt});
+  welcome_.folders = jobs_with_folders(run_);
+  welcome_.gpus = gpus_here(site_.environment);
+  welcome_.boot_ms = boot_ms();
+  welcome_.clock = clock_stamps(hello.sent_us);
+  line_.send(welcome_);
+  notices_.watch(hello.notice_file);
+  notices_.poll();
+  if (const auto notice = notices_.state()) line_.send(*notice);
+  health_.follow(hello.health);
+  if (const auto faults = health_.state()) line_.send(*faults);
+  for (const auto& [key, attempt] : attempts_) attempt->tell_known();
+  // The controller may not have got what was asked over an earlier connection. The other node knows
+  // a daemon that it has started already.
+  for (const auto& [ticket, open] : remote_asks_) line_.send(open.asked);
+  move_output();
+}
+
+void Agent::line_lost() {
+  measures_due_.clear();
+  looks_.end_wide();
+  execs_.stop_all();
+  staging_.line_lost();
+  collection_.cancel_all();
+}
+
+void Agent::controller_frame(Frame frame) {
+  end_with_lease();
+  auto received = decode_to_agent(std::move(frame));
+  if (!received) return log_line(received.error().message);
+  std::visit(
+      [&](const auto& message) {
+        if constexpr (requires { message.job.value; }) {
+          if (!is_job_name(message.job.value)) return log_line("refused a job's unusable name");
+        }
+        on(message, received->payload);
+      },
+      received->message);
+}
+
+void Agent::ask_remote_start(const std::shared_ptr<PeerConnection>& peer, RemoteStartAsked asked) {
+  const LocalAttempt* attempt = find(asked.job, asked.attempt);
+  const auto& start = attempt == nullptr ? std::nullopt : attempt->start_request();
+  const auto refuse = [&](const std::string& why) {
+    peer->write(encode(ToAgent{RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why}}));
+    peer->close_when_written();
+  };
+  if (!start || !start->mpi || start->node_index != 0) {
+    return refuse("this node runs no such mpirun");
+  }
+  if (const auto daemon = read_mpi_daemon(asked.command); !daemon) {
+    return refuse(daemon.error().message);
+  }
+  const auto& hosts = start->mpi->hosts;
+  const auto names = mpi_host_names(hosts, site_.host_name);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == asked.host) asked.host = hosts[i];
+  }
+  asked.ticket = std::to_string(next_ticket_++);
+  peer->set_handlers(
+      {[](Frame) {}, {}, [this, ticket = asked.ticket] { remote_asks_.erase(ticket); }});
+  line_.send(asked);  // without a line: with the next Welcome
+  RemoteAsk& open = remote_asks_[asked.ticket];
+  open = {peer, std::move(asked)};
+}
+
+}  // namespace muster

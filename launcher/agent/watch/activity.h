@@ -1,0 +1,79 @@
+// What the ranks of an attempt on this node do, judged from outside: states and processor time of
+// their processes, bytes through their files, the node's network. Owned by the attempt, on the
+// agent's thread. Tells only what has changed, so that healthy ranks cost the controller nothing.
+//
+//   stopped   a process is in state T at two looks in a row; one that is not the rank's own counts
+//             only while the rank uses no processor. A debugger's stop (t) is work of a
+//             person, or a closer look at one that is stopped, which ends that no sooner.
+//   stuck     in state D for ten seconds, and nothing moves
+//   moving    64 KiB/s through its files, working: 2 % of a core; until ten seconds after
+//   quiet     none of these
+//
+// Cost: one read of /proc/<pid>/stat per process twice a second, the rest every four seconds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "launcher/agent/node/process_scan.h"
+#include "launcher/wire/agent_message.h"
+
+namespace muster {
+
+class ActivityWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Moment = Clock::time_point;
+
+  void add(RankId rank, pid_t process, Moment now);
+  void remove(RankId rank);
+  // `amount`: of anything the rank brings forth; another one than before shows that it works.
+  void produced(RankId rank, std::int64_t amount, Moment now);
+  void poll(Moment now);
+  // To a controller that may not have heard it.
+  void tell_again();
+  // What has changed since it was told; nothing: no news. Job and attempt are the caller's to fill.
+  std::optional<RankActivity> news(Moment now);
+  std::vector<pid_t> processes_of(RankId rank) const;
+
+ private:
+  struct Process {
+    std::uint64_t start_ticks = 0;
+    std::uint64_t cpu_ticks = 0;
+    std::uint64_t io = 0;
+    char state = '?';
+    std::string name;
+  };
+  struct Watched {
+    pid_t root = 0;
+    std::map<pid_t, Process> processes;
+    std::uint64_t window_ticks = 0;  // used since the latest look at the tree
+    std::int64_t produced = 0;
+    Moment used_at;     // any processor time at all
+    Moment working_at;
+    Moment moving_at;
+    std::optional<Moment> stopped_since;
+    std::optional<Moment> stuck_since;
+    int stopped_looks = 0;
+    std::optional<pid_t> odd;  // the process that is stopped or stuck
+    std::optional<Doing> told;
+  };
+
+  static void look_at_states(Watched& rank, Moment now);
+  static void look_at_tree(Watched& rank, Moment now);
+  static void judge_states(Watched& rank, Moment now);
+  void look_at_network(Moment now);
+  static RankDoing doing_of(RankId id, const Watched& rank, Moment now);
+
+  std::map<RankId, Watched> ranks_;
+  Moment next_look_{};
+  Moment next_tree_look_{};
+  std::optional<std::uint64_t> network_bytes_;
+  std::optional<Moment> network_at_;
+  bool told_network_ = false;
+};
+
+}  // namespace muster

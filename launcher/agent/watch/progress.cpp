@@ -1,0 +1,66 @@
+#include "launcher/agent/watch/progress.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "launcher/os/fd.h"
+#include "launcher/wire/utf8_lines.h"
+#include "runtime/protocol/heartbeat.h"
+
+namespace muster {
+
+namespace {
+
+// A line of metrics has about 200 bytes and there is one per step: 1000 steps between two looks.
+constexpr std::size_t metrics_limit_bytes = 256u << 10;
+
+}  // namespace
+
+std::vector<std::string> read_new_lines(const std::string& path, std::int64_t& offset,
+                                        std::size_t limit_bytes) {
+  std::vector<std::string> lines;
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return lines;
+  std::string text(limit_bytes, '\0');
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), offset);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  std::size_t start = 0;
+  for (std::size_t end = 0; (end = text.find('\n', start)) != std::string::npos; start = end + 1) {
+    if (end > start) lines.push_back(to_utf8(text.substr(start, end - start)));
+  }
+  const bool is_endless = start == 0 && text.size() == limit_bytes;  // no metric: passed over
+  offset += static_cast<std::int64_t>(is_endless ? limit_bytes : start);
+  return lines;
+}
+
+void ProgressWatch::add(RankId rank, std::string heartbeat, std::string metrics) {
+  ranks_.emplace(rank, Watched{std::move(heartbeat), std::move(metrics), {}, {}, 0});
+}
+
+std::optional<std::int64_t> ProgressWatch::step_of(RankId rank) const {
+  const auto found = ranks_.find(rank);
+  return found == ranks_.end() ? std::nullopt : found->second.step;
+}
+
+void ProgressWatch::tell_again() {
+  for (auto& [rank, watched] : ranks_) watched.told.reset();
+}
+
+void ProgressWatch::poll(const JobId& job, AttemptId attempt, ControllerLine& line) {
+  if (!line.has_room()) return;
+  for (auto& [rank, watched] : ranks_) {
+    Progress news;
+    news.job = job;
+    news.attempt = attempt;
+    news.rank = rank;
+    if (const auto step = read_heartbeat(watched.heartbeat)) {
+      const auto value = static_cast<std::int64_t>(*step);
+      watched.step = value;
+      if (watched.told != value) news.step = watched.told = value;
+    }
+    news.metrics = read_new_lines(watched.metrics, watched.metrics_offset, metrics_limit_bytes);
+    if (news.step || !news.metrics.empty()) line.send(news);
+  }
+}
+
+}  // namespace muster

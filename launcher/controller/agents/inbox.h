@@ -1,0 +1,109 @@
+// What agents say becomes observations, log bytes, progress and files. An agent is heard about the
+// attempts of its own node only: what runs and, for the rest of the output, what is over. What is
+// said again (after a reconnection) changes nothing in State.
+//
+// Files that come are put in place before the record that says so: at the end of an attempt those
+// of all nodes together, earlier those of each node that leaves it while the others go on.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "launcher/controller/agents/pool.h"
+#include "launcher/controller/agents/rank_logs.h"
+#include "launcher/controller/store/home.h"
+#include "launcher/staging/file_sink.h"
+#include "scheduler/decide/decide.h"
+#include "scheduler/restart/rule_book.h"
+#include "scheduler/state/state.h"
+
+namespace muster {
+
+class AgentInbox {
+ public:
+  struct Outlets {
+    std::function<void(Observation)> observe;
+    std::function<void(const JobId&, const JobEvent&)> progress;
+    std::function<void(const JobId&, const std::string&)>
+        note;  // a sentence for the job's followers
+    std::function<bool(const NodeId&, const JobId&, AttemptId)> is_over;  // over_attempt.h
+    std::function<void()> cleared_away;  // `clears_away` has become false for something
+  };
+
+  AgentInbox(Timers& timers, Home home, const State& state, AgentPool& pool, RankLogs& logs,
+             Outlets outlets);
+
+  // Messages about attempts; false: not one of these.
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload);
+  // After its Welcome. Attempts that are over are stopped, send what is left, and are forgotten.
+  void clear_away(const NodeId& node, const Welcome& welcome);
+  // The node still ends what it ran before of the attempt that wants this now.
+  bool clears_away(const NodeWork& work) const;
+  void attempt_over(const JobId& job, AttemptId attempt);
+  // Puts what the nodes sent in place. Says to the job's followers what was renamed or left out.
+  Status settle_files(const JobId& job);
+
+ private:
+  struct Seen {
+    std::optional<Time> journaled;
+    std::optional<std::int64_t> step;
+    std::optional<std::int64_t> journaled_step;
+    std::optional<std::int64_t> checkpoint_step;
+  };
+  using HeldBy = std::tuple<NodeId, JobId, AttemptId>;
+  struct Arrival {  // of one node's outputs, since it was asked for them
+    std::int64_t bytes = 0;
+    std::optional<Time> told;
+    std::string trouble;  // the first; empty: none
+  };
+
+  bool is_rank_of(const NodeId& node, const JobId& job, AttemptId attempt, RankId rank) const;
+  bool still_stops(const NodeId& node, const JobId& job, AttemptId attempt) const;
+  void clean(const NodeId& node, const AttemptClean& clean);
+  template <class Message>
+  void observe_if_ours(const NodeId& node, const Message& message, Observation what);
+  void output(const NodeId& node, const RankOutput& piece, std::string_view payload);
+  void note_first_output(const NodeId& node, const RankOutput& piece);
+  void rank_ended(const NodeId& node, const RankEnded& ended);
+  const RuleBook& rules_of(const JobId& job);
+  std::optional<ClockInterval> when_of(const NodeId& node, const RankEnded& ended);
+  void progress(const NodeId& node, const Progress& progress);
+  void note_beat(const NodeId& node, const Progress& progress);
+  void journal_step(const JobId& job, AttemptId attempt,
+                    const std::optional<CheckpointRef>& checkpoint);
+  void file(const NodeId& node, const FileData& piece, std::string_view payload);
+  Result<FileSink> open_sink(const JobId& job, AttemptId attempt) const;
+  FileSink* sink_of(const JobId& job, AttemptId attempt, Arrival& arrival);
+  void outputs_sent(const NodeId& node, const CollectDone& sent);
+  Status settle_leaver(const CollectDone& collected, int index);
+  Status settle_if_last(const NodeId& node, const CollectDone& collected);
+  bool is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const;
+  void node_checked(const NodeId& node, const CheckDone& done);
+  void notice_seen(const NodeId& node, const NoticeSeen& seen);
+  void faults_told(const NodeId& node, const FaultsTold& told);
+  bool misses_a_node(const JobId& job) const;
+  int node_index(const JobId& job, AttemptId attempt, const NodeId& node) const;
+
+  Timers& timers_;
+  Home home_;
+  const State& state_;
+  AgentPool& pool_;
+  RankLogs& logs_;
+  Outlets outlets_;
+  mutable std::map<NodeId, std::size_t> places_;  // where a node was last found in its attempt
+  std::map<JobId, Seen> seen_;
+  std::map<JobId, std::set<NodeId>> wrote_;  // nodes of which output has come
+  std::map<JobId, RuleBook> rules_;  // of attempts in which a rank failed
+  std::map<JobId, std::unique_ptr<FileSink>> sinks_;
+  std::map<std::pair<JobId, NodeId>, Arrival> arrivals_;
+  std::map<std::pair<JobId, NodeId>, std::set<RankId>> beats_;  // of nodes that join, since Welcome
+  std::set<HeldBy> clearing_;
+  std::map<NodeId, NodeFaultsSeen> faults_;  // as told last, since the agent's greeting
+};
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+// Every node's connection and when to try again. Owned by the Controller, on its thread. Tells of a
+// change once: repeated failures of the same kind are not reported again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/controller/agents/connection.h"
+#include "launcher/wire/client_message.h"
+
+namespace muster {
+
+class AgentPool {
+ public:
+  struct Events {
+    std::function<void(const NodeId&, const Welcome&)> on_up;
+    std::function<void(const NodeId&, FromAgent, std::string payload)> on_message;
+    // `silent_us`: between its last word and now, on this host's raw_time(); of a link that was up.
+    std::function<void(const NodeId&, LinkFailure, std::optional<Interval> silent_us)> on_down;
+    // Of a node that somebody waits for: each failure, also when it is no news.
+    std::function<void(const NodeId&, const LinkFailure&)> on_failed{};
+  };
+
+  AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events);
+
+  // Starts connecting unless connected, connecting, or waiting after a failure.
+  void want(const NodeAddress& address, const ComputeTarget& target, const std::string& home);
+  // Somebody waits for the node until told otherwise: it is tried at once, and again; no more after
+  // that, unless it is wanted as well.
+  void await(const NodeAddress& address, const ComputeTarget& target, const std::string& home);
+  void await_no_more(const NodeId& node);
+  // Nodes nobody wants keep their link but are not connected again.
+  void set_wanted(const std::set<NodeId>& nodes);
+  AgentConnection* up(const NodeId& node);  // null: not connected
+  AgentConnection* find(const NodeId& node);
+  bool knows(const NodeId& node) const { return entries_.contains(node); }  // how it is reached
+  void send(const NodeId& node, const ToAgent& message, std::string_view payload = {});
+  void retire_all();
+  std::size_t queued_bytes() const;  // of all links, not yet handed to the network
+
+ private:
+  struct Entry {
+    std::unique_ptr<AgentConnection> connection;
+    std::unique_ptr<Alarm> retry;  // while it waits after a failure
+    Milliseconds backoff{0};
+    std::optional<SteadyTime> up_since;
+    bool wanted = false;
+    bool awaited = false;
+    std::optional<LinkFailureKind> reported;
+    bool is_tried() const { return wanted || awaited; }
+  };
+
+  AgentConnection::Events events_of(const NodeId& node);
+  void reach(Entry& entry, const NodeAddress& address, const ComputeTarget& target,
+             const std::string& home);
+  void failed(const NodeId& node, LinkFailure failure, std::optional<Interval> silent_us);
+
+  Timers& timers_;
+  Transport& transport_;
+  AgentLaunch launch_;
+  Events events_;
+  std::map<NodeId, Entry> entries_;
+};
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// Carries out what the core has begun: hands a node's agent its command, again after a reconnection
+// (the agent does it once), and runs commands of the controller's own host. Those are run when they
+// were begun and never again: what a controller before has run, or not, is told by the node's next
+// boot. Owned by the Controller, on its thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/controller/agents/pool.h"
+#include "launcher/os/timers.h"
+#include "scheduler/state/state.h"
+
+namespace muster {
+
+// How a command on this host ended; error: it was not started, or was killed (then with a signal).
+struct CommandEnded {
+  ExitStatus status;
+  std::string error;
+  std::vector<std::string> lines;  // the last that it wrote
+};
+
+// Runs a command of this host without holding up the caller, and kills it when its time is over.
+using RunCommand = std::function<void(const std::vector<std::string>& argv, Milliseconds limit,
+                                      std::function<void(const CommandEnded&)> done)>;
+
+class RemedyDesk {
+ public:
+  RemedyDesk(Timers& timers, const State& state, AgentPool& pool, RunCommand run,
+             std::function<void(Observation)> observe);
+
+  // `fresh`: what has just been journaled.
+  void perform(const std::vector<Record>& fresh);
+  void node_down(const NodeId& node);
+  // False: it is of something else.
+  bool take(const NodeId& node, const FromAgent& message);
+
+ private:
+  void ask(const Node& node);
+  void run_here(const RemedyBegun& begun);
+
+  Timers& timers_;
+  const State& state_;
+  AgentPool& pool_;
+  RunCommand run_;
+  std::function<void(Observation)> observe_;
+  std::map<NodeId, std::string> asked_;  // on this connection
+};
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+// Gives every node the work State says is pending there, once per connection; after a reconnection
+// again, which agents understand. Also feeds the blobs a node asks for, slowly enough that the link
+// never holds more than a few of them. Owned by the Controller.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/controller/agents/pool.h"
+#include "launcher/controller/agents/rank_logs.h"
+#include "launcher/controller/store/home.h"
+#include "launcher/staging/blob_store.h"
+#include "scheduler/decide/decide.h"
+
+namespace muster {
+
+class WorkSender {
+ public:
+  struct Staging {
+    // Without the agent: it failed here, or (no error) there is nothing to bring.
+    std::function<void(const NodeWork&, const std::string& error)> over;
+    std::function<void(StagingSeen)> moves;  // once a minute while bytes go to a node
+  };
+
+  WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging,
+             std::string secret_key = {});
+
+  // Connects the nodes of live attempts and sends what is pending to those that answer, and that
+  // are not busy with ending an earlier part that they had in the attempt.
+  using IsClearedAway = std::function<bool(const NodeWork&)>;
+  void perform(const State& state, const IsClearedAway& is_cleared_away);
+  // As the target says it; `perform` does it for every node that a live job owns.
+  void want(const ComputeTarget& target, const NodeId& node);
+  // For somebody who waits: AgentPool::await.
+  void await(const ComputeTarget& target, const NodeAddress& node);
+  void node_up(const State& state, const NodeId& node, RankLogs& logs);
+  void node_down(const NodeId& node);
+  void blobs_wanted(const NodeId& node, const WantBlobs& wanted);
+  // Processes there survive SIGKILL: in a while the node is told once more to end them.
+  void ask_again(const NodeId& node, std::function<void()> then_perform);
+  void job_over(const JobId& job);
+
+ private:
+  struct Feed {
+    std::deque<std::string> hashes;
+    std::int64_t offset = 0;
+    StagingSeen seen;
+    SteadyTime told;
+  };
+
+  void hold(const State& state);
+  void tell_rearmed(const State& state, const NodeId& node);
+  const Job* holder_of(const State& state, const Node& node);
+  const NodeAddress* address_of(const Job& job, const NodeId& node);
+  std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
+  void send_stage(const NodeWork& work);
+  void tell_progress(Feed& feed);
+  void pump();
+  Status feed(const NodeId& node, Feed& feed);
+
+  Timers& timers_;
+  std::unique_ptr<Alarm> pump_alarm_;  // while a feed waits for its link
+  Home home_;
+  AgentPool& pool_;
+  Staging staging_;
+  std::string secret_key_;
+  std::unique_ptr<BlobStore> blobs_;
+  std::map<NodeId, JobId> held_;  // for whom a node is kept connected
+  std::map<JobId, std::map<NodeId, std::size_t>> places_;  // of the nodes in their targets
+  std::map<NodeId, std::string> sent_;  // what the node was last told, on this connection
+  std::map<NodeId, std::unique_ptr<Alarm>> again_;
+  std::map<NodeId, Feed> feeds_;
+  std::map<JobId, std::shared_ptr<const std::vector<Tree>>> trees_;
+};
+
+}  // namespace muster

@@ -1,0 +1,72 @@
+#include "launcher/controller/clients/event_feed.h"
+
+#include <map>
+
+#include "scheduler/explain/explain.h"
+#include "scheduler/model/names.h"
+#include "scheduler/model/record_subject.h"
+#include "scheduler/state/job_state.h"
+#include "scheduler/state/lookup.h"
+
+namespace muster {
+
+namespace {
+
+// The sentences may speak of the step that was reached: a record of it goes first.
+std::vector<Record> with_step(const std::vector<Record>& records, const JobId& id,
+                              const JobRow* row) {
+  if (row == nullptr || !row->step || records.empty()) return records;
+  ProgressSeen seen;
+  seen.job = id;
+  seen.attempt = AttemptId{row->attempts - 1};
+  seen.step = *row->step;
+  std::vector<Record> all{{records.front().at, Observation{seen}}};
+  all.insert(all.end(), records.begin(), records.end());
+  return all;
+}
+
+// What a try for nodes says that ends as the one before it did, and how it begins: followers have
+// heard it. Of a job that ends with its last try, the end says why.
+bool is_said_again(const Record& record, const Job* job) {
+  const bool is_over = record_as<PlacementAbandoned>(record) != nullptr;
+  if (job == nullptr) return is_over;
+  if (job->abandoned == 0) return false;
+  if (is_over) return job->abandoned_alike > 1;
+  return record_as<AttemptPlaced>(record) != nullptr || record_as<NodeReplaced>(record) != nullptr;
+}
+
+void tell(const JobId& id, const std::vector<Record>& records, const State& state,
+          const JobRow* row, Watchers& watchers) {
+  JobEvent event;
+  if (const Job* job = find_job(state, id)) {
+    event.state = job_state_name(state, *job);
+    event.attempt = job->next_attempt - 1;
+  }
+  const std::vector<ExplainLine> lines = explain(with_step(records, id, row));
+  for (const ExplainLine& line : lines) {
+    event.sentence = line.text;
+    watchers.tell(id, event);
+  }
+  if (lines.empty()) watchers.tell(id, event);  // the state may be another one all the same
+  for (const Record& record : records) {
+    if (const auto* ended = record_as<JobEnded>(record)) {
+      watchers.end(Ended{id, std::string(word(ended->state)), ended->exit_code, ended->reason});
+    }
+  }
+}
+
+}  // namespace
+
+void announce(const std::vector<Record>& records, const State& state, const JobRows& rows,
+              Watchers& watchers) {
+  std::map<JobId, std::vector<Record>> by_job;
+  for (const Record& record : records) {
+    const JobId* id = job_of(record);
+    if (id == nullptr || !watchers.has(*id)) continue;
+    auto& mine = by_job[*id];
+    if (!is_said_again(record, find_job(state, *id))) mine.push_back(record);
+  }
+  for (const auto& [id, mine] : by_job) tell(id, mine, state, rows.find(id), watchers);
+}
+
+}  // namespace muster

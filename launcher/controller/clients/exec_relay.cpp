@@ -1,0 +1,163 @@
+#include "launcher/controller/clients/exec_relay.h"
+
+#include <algorithm>
+
+#include "launcher/wire/mpi_daemon.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/rank_map.h"
+
+namespace muster {
+
+namespace {
+
+// The attempt that the message speaks of, while it is the one that runs.
+template <class Message>
+const Attempt* attempt_of(const State& state, const Message& message) {
+  const Job* job = find_job(state, message.job);
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  return attempt != nullptr && attempt->id == message.attempt ? attempt : nullptr;
+}
+
+struct RankHome {
+  NodeId node;
+  AttemptId attempt;
+  RankId rank;
+};
+
+Result<RankHome> find_rank(const State& state, const Exec& request) {
+  const Job* job = find_job(state, request.job);
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  if (attempt == nullptr) {
+    return Error{"job " + request.job.value + " is not running: there is no rank to go to"};
+  }
+  const RankId wanted = request.rank.value_or(RankId{0});
+  if (wanted.value < 0 || wanted.value >= static_cast<std::int64_t>(attempt->ranks.size())) {
+    return Error{"job " + request.job.value + " has ranks 0 to " +
+                 std::to_string(attempt->ranks.size() - 1) + ", not " +
+                 std::to_string(wanted.value)};
+  }
+  const Rank& rank = attempt->ranks[static_cast<std::size_t>(wanted.value)];
+  const AttemptNode& node = node_of(*attempt, rank);
+  if (node.released) {
+    return Error{"rank " + std::to_string(wanted.value) + " of job " + request.job.value +
+                 " runs no more: it left with node " + node.id.value};
+  }
+  return RankHome{node.id, attempt->id, rank.id};
+}
+
+// mpirun was told node names; people may know a node by its host name too.
+const AttemptNode* node_called(const State& state, const Attempt& attempt,
+                               const std::string& host) {
+  if (const AttemptNode* node = find_node(attempt, NodeId{host})) return node;
+  for (const AttemptNode& node : attempt.nodes) {
+    const LinkUp* agent = linked_agent(state, node.id);
+    if (agent != nullptr && (agent->host_name == host || agent->job_address == host)) return &node;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void Relay::exec(const State& state, const std::shared_ptr<Session>& session,
+                 const Exec& request) {
+  const auto found = find_rank(state, request);
+  if (!found || pool_.up(found->node) == nullptr) {
+    const std::string why = found ? "node " + found->node.value + " is not connected"
+                                  : found.error().message;
+    session->send(Refused{why, static_cast<int>(ExitCode::failure)});
+    session->finish();
+    return;
+  }
+  const std::string id = "e" + std::to_string(next_id_++);
+  execs_[id] = {session, found->node};
+  pool_.send(found->node,
+             ExecStart{id, request.job, found->attempt, found->rank, request.argv});
+  session->send(Accepted{request.job, found->node.value});
+}
+
+void Relay::input(const std::shared_ptr<Session>& session, std::string_view payload) {
+  for (const auto& [id, route] : execs_) {
+    if (route.client.lock() == session) pool_.send(route.node, ExecInput{id}, payload);
+  }
+}
+
+void Relay::output(const NodeId& from, const ExecOutput& output, std::string_view payload) {
+  const auto found = execs_.find(output.id);
+  if (found == execs_.end() || found->second.node != from) return;
+  if (const auto session = found->second.client.lock()) session->send(output, payload);
+}
+
+void Relay::ended(const NodeId& from, const ExecEnded& ended) {
+  const auto found = execs_.find(ended.id);
+  if (found == execs_.end() || found->second.node != from) return;
+  if (const auto session = found->second.client.lock()) {
+    session->send(ended);
+    session->finish();
+  }
+  execs_.erase(found);
+}
+
+void Relay::client_gone(const std::shared_ptr<Session>& session) {
+  std::erase_if(execs_, [&](const auto& item) {
+    if (item.second.client.lock() != session) return false;
+    pool_.send(item.second.node, ExecStop{item.first});
+    return true;
+  });
+}
+
+void Relay::remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked) {
+  std::erase_if(starts_, [&](const auto& item) {
+    return attempt_of(state, item.second.request) == nullptr;
+  });
+  const auto refuse = [&](const std::string& why) {
+    pool_.send(from, RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why});
+  };
+  const Attempt* attempt = attempt_of(state, asked);
+  const bool is_of_mpirun = attempt != nullptr && runs_mpirun(find_job(state, asked.job)->spec) &&
+                            !attempt->nodes.empty() && attempt->nodes.front().id == from;
+  if (!is_of_mpirun) return refuse("node " + from.value + " runs no mpirun of " + asked.job.value);
+  if (const auto daemon = read_mpi_daemon(asked.command); !daemon) {
+    return refuse(daemon.error().message);
+  }
+  const AttemptNode* target = node_called(state, *attempt, asked.host);
+  if (target == nullptr || target->id == from) {
+    return refuse("no other node of the attempt is called " + asked.host);
+  }
+  // Asked again after a lost connection it is the same ticket, also for the controller after this.
+  const std::string ticket = asked.job.value + "." + std::to_string(asked.attempt.value) + "." +
+                             from.value + "." + asked.ticket;
+  const RemoteStart request{ticket, asked.job, asked.attempt, asked.command};
+  starts_[ticket] = {from, target->id, asked.ticket, request};
+  pool_.send(target->id, request);
+}
+
+// The node may have missed what was asked, or its end may have been missed here; what runs there is
+// not started again. A node that does not come back ends the attempt, and mpirun with it.
+void Relay::node_up(const NodeId& node) {
+  for (const auto& [ticket, route] : starts_) {
+    if (route.target == node) pool_.send(node, route.request);
+  }
+}
+
+void Relay::remote_start_ended(const NodeId& from, const RemoteStartEnded& ended) {
+  const auto found = starts_.find(ended.ticket);
+  if (found == starts_.end() || found->second.target != from) return;
+  RemoteStartEnded forwarded = ended;
+  forwarded.ticket = found->second.ticket;
+  pool_.send(found->second.asker, forwarded);
+  starts_.erase(found);
+}
+
+void Relay::node_down(const NodeId& node) {
+  std::erase_if(execs_, [&](const auto& item) {
+    if (item.second.node != node) return false;
+    if (const auto session = item.second.client.lock()) {
+      session->send(Refused{"the connection to node " + node.value + " was lost",
+                            static_cast<int>(ExitCode::launch)});
+      session->finish();
+    }
+    return true;
+  });
+}
+
+}  // namespace muster

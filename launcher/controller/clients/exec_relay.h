@@ -1,0 +1,52 @@
+// What passes through the controller between two others: `exec` between a client and an agent, and
+// mpirun's daemons between two agents. Holds only routes. A side of an `exec` that goes away ends
+// it; a daemon's route outlives connections, since both agents go on without the controller.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "launcher/controller/agents/pool.h"
+#include "launcher/controller/clients/server.h"
+#include "scheduler/state/state.h"
+
+namespace muster {
+
+class Relay {
+ public:
+  explicit Relay(AgentPool& pool) : pool_(pool) {}
+
+  // Starts the command beside the rank, or answers Refused.
+  void exec(const State& state, const std::shared_ptr<Session>& session, const Exec& request);
+  void input(const std::shared_ptr<Session>& session, std::string_view payload);
+  void output(const NodeId& from, const ExecOutput& output, std::string_view payload);
+  void ended(const NodeId& from, const ExecEnded& ended);
+  void client_gone(const std::shared_ptr<Session>& session);
+
+  // Only of node 0 of an MPI job, where mpirun runs, and only its daemon, on another of its nodes.
+  void remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked);
+  void remote_start_ended(const NodeId& from, const RemoteStartEnded& ended);
+  void node_up(const NodeId& node);
+  void node_down(const NodeId& node);
+
+ private:
+  struct ExecRoute {
+    std::weak_ptr<Session> client;
+    NodeId node;
+  };
+  struct StartRoute {
+    NodeId asker;
+    NodeId target;
+    std::string ticket;   // as the asker knows it
+    RemoteStart request;  // sent again when the target's connection is back
+  };
+
+  AgentPool& pool_;
+  std::map<std::string, ExecRoute> execs_;
+  std::map<std::string, StartRoute> starts_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace muster

@@ -1,0 +1,317 @@
+#include "launcher/controller/clients/requests.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "launcher/controller/agents/link_silence.h"
+#include "launcher/controller/store/job_leavings.h"
+#include "scheduler/node/fault_drain.h"
+#include "scheduler/node/remediation_run.h"
+#include "scheduler/node/status.h"
+#include "scheduler/restart/resume_request.h"
+#include "scheduler/state/breaker_name.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/suspicion.h"
+
+namespace muster {
+
+namespace {
+
+void refuse(const std::shared_ptr<Session>& session, const std::string& why, ExitCode code) {
+  session->send(Refused{why, static_cast<int>(code)});
+  session->finish();
+}
+
+// An agent that no job needs ends, and so does its connection: the node is as good as before.
+std::string link_state_text(const Node& node) {
+  if (std::holds_alternative<Linked>(node.link)) return "up";
+  const auto* down = std::get_if<Unlinked>(&node.link);
+  const bool has_ended =
+      down == nullptr || (!node.owner && down->failure.kind == LinkFailureKind::lost &&
+                          !down->failure.is_silent);
+  return has_ended ? "not connected" : "down: " + down->failure.message;
+}
+
+// What muster itself holds against the node, and what the node says of itself.
+void tell_memory(NodeLine& line, const State& state, const Node& node, Time now) {
+  Moment moment(now);
+  line.spare = is_spare(state, node);
+  line.evidence = node.evidence;
+  line.suspicion = suspicion_of(node.evidence, now);
+  line.faults = node.faults;
+  if (node.fault_drain) {
+    line.unfit = node.fault_drain->fault;
+    line.unfit_reason = node.fault_drain->reason;
+    line.unfit_since = node.fault_drain->since;
+    line.next_look = next_look_text(node, now);
+  }
+  line.remedies = node.remedies;
+  line.not_remedied = remedy_hindrance(state, node).value_or("");
+  if (const auto what = remedy_text(node)) {
+    line.remedy = *what;
+    line.remedy_since = node.remedy->since;
+  }
+  if (is_leaving(node, moment)) line.leaves = notice_text(node.id, *node.notice, now);
+  if (!is_set_aside(node, moment)) return;
+  line.set_aside = node.set_aside->reason;
+  line.set_aside_since = node.set_aside->since;
+  line.set_aside_until = node.set_aside->until;
+}
+
+void tell_silence(NodeLine& line, const State& state, const Node& node,
+                  const AgentConnection& connection, Time now) {
+  const auto silent = connection.silent_for();
+  const auto silence = silent ? link_silence(state, node, *silent, now) : std::nullopt;
+  if (!silence) return;
+  line.silent = silence->silent;
+  line.lost_at = silence->lost_at;
+}
+
+// It names directories here and on the nodes.
+bool is_job_name(const std::string& name) {
+  constexpr std::size_t longest = 255;
+  const auto is_allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           c == '_' || c == '-';
+  };
+  return !name.empty() && name.size() <= longest && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), is_allowed);
+}
+
+std::vector<std::string> open_breakers(const State& state, const std::string& said) {
+  std::vector<std::string> names;
+  for (const auto& [name, breaker] : state.breakers) {
+    const bool is_said = name == said || (breaker.is_check && names_breaker(said, name));
+    if (breaker.open_since && is_said) names.push_back(name);
+  }
+  return names;
+}
+
+std::string nothing_open(const State& state, const std::string& said) {
+  const std::string check(check_of_breaker(said));
+  const auto of_check = open_breakers(state, check);
+  std::string open;
+  for (const std::string& name : of_check) open += (open.empty() ? "" : ", ") + name;
+  return "nothing keeps nodes from being set aside or drained by " + said + ": " +
+         (open.empty() ? "there is nothing to reset" : "of " + check + " there is " + open);
+}
+
+}  // namespace
+
+Requests::Answer Requests::answering(const std::shared_ptr<Session>& session, const JobId& job,
+                                     std::function<void()> done) {
+  return [this, session, job, done = std::move(done)](Status outcome) {
+    arriving_.erase(job);
+    if (outcome) {
+      if (done) done();
+      session->send(Accepted{job, {}});
+      session->finish();
+    } else {
+      refuse(session, outcome.error().message, ExitCode::internal);
+    }
+  };
+}
+
+void Requests::handle(const std::shared_ptr<Session>& session, ToController request,
+                      std::string_view payload) {
+  std::visit(
+      [&](const auto& what) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(what)>, ExecInput>) {
+          desk_.relay.input(session, payload);
+        } else {
+          take(session, what);
+        }
+      },
+      request);
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Submit& request) {
+  const JobId job{request.spec.name};
+  if (!is_job_name(job.value)) {
+    return refuse(session, "a job cannot be called '" + job.value +
+                               "': a name has letters, digits, '_' and '-', at most 255",
+                  ExitCode::invalid_job);
+  }
+  if (request.target.nodes.empty()) {
+    return refuse(session, "compute target " + request.target.name + " of job " + job.value +
+                               " has no nodes", ExitCode::invalid_job);
+  }
+  const auto known = desk_.journal.job(job);
+  if (!known) return refuse(session, known.error().message, ExitCode::internal);
+  if (*known || find_job(desk_.state, job) != nullptr || !arriving_.insert(job).second) {
+    return refuse(session, "a job called " + job.value + " exists already: choose another name",
+                  ExitCode::invalid_job);
+  }
+  desk_.observe(JobSubmitted{job, request.spec, request.target, request.user},
+                answering(session, job));
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Cancel& request) {
+  if (find_job(desk_.state, request.job) == nullptr) {
+    const auto row = desk_.journal.job(request.job);
+    const bool ended = row && *row;
+    return refuse(session,
+                  ended ? "job " + request.job.value + " has already ended: " + (*row)->state
+                        : "there is no job called " + request.job.value,
+                  ExitCode::failure);
+  }
+  desk_.observe(CancelRequested{request.job, request.grace}, answering(session, request.job));
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Resume& request) {
+  if (find_job(desk_.state, request.job) != nullptr) {
+    return refuse(session,
+                  "job " + request.job.value + " has not ended: there is nothing to resume",
+                  ExitCode::failure);
+  }
+  const auto row = desk_.journal.job(request.job);
+  const auto records = desk_.journal.records_of(request.job);
+  if (!row || !records) {
+    return refuse(session, !row ? row.error().message : records.error().message,
+                  ExitCode::internal);
+  }
+  if (!*row) {
+    return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+  }
+  if (records->empty()) {
+    return refuse(session, records_removed(request.job).message, ExitCode::failure);
+  }
+  auto resume = resume_request(*records, request.from_step, request.from_certified);
+  if (!resume) return refuse(session, resume.error().message, ExitCode::failure);
+  if (!arriving_.insert(request.job).second) {
+    return refuse(session, "job " + request.job.value + " is being resumed already",
+                  ExitCode::failure);
+  }
+  desk_.rows.restore(**row);
+  desk_.observe(std::move(*resume), answering(session, request.job));
+}
+
+// Whoever undrains a node, or arms a check again, has seen to the faults: agents would refuse the
+// next job for them. Not before that is journaled: what agents have forgotten does not come back.
+// Whom this does not reach is answered so when it tells of the faults (agent_inbox.cpp).
+void Requests::tell_mended(const Node& node, const std::string& check) {
+  FaultsMended mended;
+  for (const NodeFault& fault : node.faults) {
+    if (check.empty() || fault.check == check) mended.ids.push_back(fault.id);
+  }
+  // Of an undrained node none as well: what a gate has measured there is measured anew.
+  if (!mended.ids.empty() || check.empty()) desk_.pool.send(node.id, mended);
+}
+
+// To the agents of the nodes that it is about.
+void Requests::tell_rearmed(const std::string& breaker) {
+  const std::string check(check_of_breaker(breaker));
+  for (const auto& [id, node] : desk_.state.nodes) {
+    if (is_breaker_of(breaker, targets_of(desk_.state, id))) tell_mended(node, check);
+  }
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& request) {
+  std::function<void()> done;
+  if (!request.drained) {
+    done = [this, id = request.node] {
+      if (const Node* node = find_node(desk_.state, id)) tell_mended(*node, "");
+    };
+  }
+  desk_.observe(NodeDrainSet{request.node, request.drained, request.reason, request.move_after},
+                answering(session, {}, std::move(done)));
+}
+
+// One record for each, so that what is not open anywhere is not forgotten there.
+void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker& request) {
+  const auto names = open_breakers(desk_.state, request.target);
+  if (names.empty()) {
+    return refuse(session, nothing_open(desk_.state, request.target), ExitCode::failure);
+  }
+  for (const std::string& name : names) {
+    std::function<void()> done;
+    if (desk_.state.breakers.at(name).is_check) done = [this, name] { tell_rearmed(name); };
+    Answer answer = [done](Status outcome) {
+      if (outcome && done) done();
+    };
+    const bool is_last = &name == &names.back();
+    desk_.observe(BreakerReset{name}, is_last ? answering(session, {}, done) : answer);
+  }
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Watch& request) {
+  const JobRow* live = desk_.rows.find(request.job);
+  if (live != nullptr) {
+    desk_.watchers.add(request.job, session);
+    JobEvent event;
+    event.state = live->state;
+    event.sentence = live->reason;
+    event.attempt = live->attempts - 1;
+    event.step = live->step;
+    session->send(event);
+    return;
+  }
+  const auto row = desk_.journal.job(request.job);
+  if (!row || !*row) {
+    return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+  }
+  session->send(Ended{request.job, (*row)->state,
+                      (*row)->exit_code.value_or(static_cast<int>(ExitCode::internal)),
+                      (*row)->reason});
+  session->finish();
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Exec& request) {
+  desk_.relay.exec(desk_.state, session, request);
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
+  NodesAnswer answer;
+  const Time now = desk_.wall_now();
+  for (const auto& [target, breaker] : desk_.state.breakers) {
+    if (!breaker.open_since) continue;
+    answer.breakers.push_back({target, breaker.reason, *breaker.open_since, breaker.is_check});
+  }
+  for (const auto& [id, node] : desk_.state.nodes) {
+    NodeLine line;
+    line.node = id.value;
+    line.link = link_state_text(node);
+    if (const LinkUp* agent = linked_agent(desk_.state, id)) {
+      line.host_name = agent->host_name;
+      line.through = agent->through;
+    }
+    if (const LinkUp* agent = last_agent(node)) line.gpus = agent->gpus;
+    if (node.owner) line.owner = node.owner->value;
+    line.drained = node.drained;
+    line.drain_reason = node.drain_reason;
+    tell_memory(line, desk_.state, node, now);
+    if (const AgentConnection* connection = desk_.pool.find(id)) {
+      tell_silence(line, desk_.state, node, *connection, now);
+      for (const auto& [phase, us] : connection->profile()) {
+        line.profile[phase] = Milliseconds{us / 1000};
+      }
+    }
+    answer.nodes.push_back(std::move(line));
+  }
+  session->send(answer);
+  session->finish();
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
+  desk_.health.look(session, request);
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const MeasureNodes& request) {
+  desk_.health.measure(session, request);
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const AskVersion&) {
+  session->send(VersionAnswer{desk_.build_id, ::getpid(),
+                              static_cast<std::int64_t>(desk_.state.jobs.size())});
+  session->finish();
+}
+
+void Requests::take(const std::shared_ptr<Session>& session, const Shutdown& request) {
+  if (request.retire_agents) desk_.pool.retire_all();
+  session->send(Accepted{});
+  session->finish();
+  desk_.shut_down();
+}
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+// One function a request of the command line: checks it against State and the store, turns it into
+// an observation, answers when that is journaled. Owned by the Controller.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "launcher/controller/agents/pool.h"
+#include "launcher/controller/clients/exec_relay.h"
+#include "launcher/controller/clients/health.h"
+#include "launcher/controller/clients/server.h"
+#include "launcher/controller/clients/watchers.h"
+#include "launcher/controller/store/home.h"
+#include "launcher/controller/store/job_rows.h"
+#include "launcher/controller/store/journal.h"
+#include "scheduler/state/state.h"
+
+namespace muster {
+
+class Requests {
+ public:
+  using Answer = std::function<void(Status)>;
+
+  // The parts of the controller that requests read or change.
+  struct Desk {
+    const State& state;
+    Journal& journal;
+    JobRows& rows;
+    AgentPool& pool;
+    Relay& relay;
+    HealthDesk& health;
+    Watchers& watchers;
+    std::string build_id;
+    std::function<void(Observation, Answer)> observe;
+    std::function<void()> shut_down;
+    std::function<Time()> wall_now;
+  };
+
+  explicit Requests(Desk desk) : desk_(std::move(desk)) {}
+  void handle(const std::shared_ptr<Session>& session, ToController request,
+              std::string_view payload);
+
+ private:
+  void tell_mended(const Node& node, const std::string& check);  // empty: all
+  void tell_rearmed(const std::string& breaker);
+  void take(const std::shared_ptr<Session>& session, const Submit& request);
+  void take(const std::shared_ptr<Session>& session, const Cancel& request);
+  void take(const std::shared_ptr<Session>& session, const Resume& request);
+  void take(const std::shared_ptr<Session>& session, const SetDrain& request);
+  void take(const std::shared_ptr<Session>& session, const ResetBreaker& request);
+  void take(const std::shared_ptr<Session>& session, const Watch& request);
+  void take(const std::shared_ptr<Session>& session, const Exec& request);
+  void take(const std::shared_ptr<Session>& session, const AskNodes& request);
+  void take(const std::shared_ptr<Session>& session, const LookAtNodes& request);
+  void take(const std::shared_ptr<Session>& session, const MeasureNodes& request);
+  void take(const std::shared_ptr<Session>& session, const AskVersion& request);
+  void take(const std::shared_ptr<Session>& session, const Shutdown& request);
+
+  // `done`: what follows once it is journaled.
+  Answer answering(const std::shared_ptr<Session>& session, const JobId& job,
+                   std::function<void()> done = {});
+
+  Desk desk_;
+  std::set<JobId> arriving_;  // submitted or resumed, not yet journaled
+};
+
+}  // namespace muster

@@ -1,0 +1,24 @@
+// Clients that follow a job: told of its state changes, its progress and its end.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launcher/controller/clients/server.h"
+
+namespace muster {
+
+class Watchers {
+ public:
+  void add(const JobId& job, const std::shared_ptr<Session>& session);
+  void tell(const JobId& job, const JobEvent& event);
+  void end(const Ended& ended);  // and close
+  bool has(const JobId& job) const { return sessions_.contains(job); }
+
+ private:
+  std::map<JobId, std::vector<std::weak_ptr<Session>>> sessions_;
+};
+
+}  // namespace muster

@@ -1,0 +1,428 @@
+#include "launcher/controller/store/store.h"
+
+#include "launcher/controller/store/job_leavings.h"
+#include "launcher/controller/store/schema.h"
+#include "launcher/controller/store/sqlite.h"
+#include "launcher/controller/store/store_file.h"
+#include "launcher/wire/record_codec.h"
+#include "scheduler/model/record_subject.h"
+
+namespace muster {
+
+struct Store::Sqlite {
+  Connection connection;
+  bool empty = false;  // read-only on a store that does not exist yet
+  int version = store_version;
+};
+
+namespace {
+
+constexpr const char* row_columns =
+    "name, submit_order, display_name, experiment, compute, user, state, reason, submitted_ms, "
+    "started_ms, ended_ms, exit_code, attempts, step, checkpoint_step, nodes, tags, archived, "
+    "unclean, nodes_min, nodes_max";
+
+// People own the rest of an existing row: `set_tags`, `set_archived`.
+constexpr const char* replace_row =
+    " ON CONFLICT(name) DO UPDATE SET submit_order = excluded.submit_order, "
+    "display_name = excluded.display_name, experiment = excluded.experiment, "
+    "compute = excluded.compute, user = excluded.user, state = excluded.state, "
+    "reason = excluded.reason, submitted_ms = excluded.submitted_ms, "
+    "started_ms = excluded.started_ms, ended_ms = excluded.ended_ms, "
+    "exit_code = excluded.exit_code, attempts = excluded.attempts, step = excluded.step, "
+    "checkpoint_step = excluded.checkpoint_step, nodes = excluded.nodes, "
+    "unclean = excluded.unclean, nodes_min = excluded.nodes_min, "
+    "nodes_max = excluded.nodes_max";
+
+// For each fault of a node's newest record before `since` the last record that was without it, or
+// 0. Since the one after that the fault has been told.
+constexpr const char* last_without_fault =
+    "without_fault(node, seq) AS MATERIALIZED (SELECT newest.node, ifnull((SELECT gap.seq"
+    " FROM record gap WHERE gap.job = '' AND gap.node = newest.node AND gap.kind = newest.kind"
+    " AND gap.seq < newest.seq AND NOT EXISTS (SELECT 1 FROM json_each(gap.payload, '$.faults') f"
+    " WHERE json_extract(f.value, '$.id') = json_extract(fault.value, '$.id'))"
+    " ORDER BY gap.seq DESC LIMIT 1), 0)"
+    " FROM record newest, json_each(newest.payload, '$.faults') fault WHERE newest.seq IN ("
+    " SELECT max(seq) FROM record WHERE job = '' AND kind = 'node_faults_seen'"
+    " AND seq < (SELECT seq FROM since) GROUP BY node))";
+
+constexpr int summary_version = 14;  // since when there are summaries
+
+// A file that no controller has migrated yet is read with the meaning its version had.
+std::string columns_of(int version) {
+  std::string columns = row_columns;
+  const auto cut = [&](const char* first, const char* meaning) {
+    columns.replace(columns.rfind(first), std::string::npos, meaning);
+  };
+  if (version < 8) cut("nodes_min", "0, 0");
+  if (version < 2) cut("unclean", "0, 0, 0");
+  return columns;
+}
+
+std::optional<Time> maybe_time(std::optional<std::int64_t> ms) {
+  if (!ms) return std::nullopt;
+  return from_ms(*ms);
+}
+
+std::optional<std::int64_t> maybe_ms(const std::optional<Time>& time) {
+  if (!time) return std::nullopt;
+  return to_ms(*time);
+}
+
+JobRow row_at(const Statement& query) {
+  JobRow row;
+  row.name = query.text(0);
+  row.order = query.number(1);
+  row.display_name = query.text(2);
+  row.experiment = query.text(3);
+  row.compute = query.text(4);
+  row.user = query.text(5);
+  row.state = query.text(6);
+  row.reason = query.text(7);
+  row.submitted_at = from_ms(query.number(8));
+  row.started_at = maybe_time(query.maybe_number(9));
+  row.ended_at = maybe_time(query.maybe_number(10));
+  if (const auto code = query.maybe_number(11)) row.exit_code = static_cast<int>(*code);
+  row.attempts = query.number(12);
+  row.step = query.maybe_number(13);
+  row.checkpoint_step = query.maybe_number(14);
+  row.nodes = query.text(15);
+  row.tags = query.text(16);
+  row.archived = query.number(17) != 0;
+  row.unclean = query.number(18) != 0;
+  row.nodes_min = static_cast<int>(query.number(19));
+  row.nodes_max = static_cast<int>(query.number(20));
+  return row;
+}
+
+void bind_row(Statement& insert, const JobRow& row) {
+  insert.bind(row.name).bind(row.order).bind(row.display_name).bind(row.experiment);
+  insert.bind(row.compute).bind(row.user).bind(row.state).bind(row.reason);
+  insert.bind(to_ms(row.submitted_at)).bind(maybe_ms(row.started_at));
+  insert.bind(maybe_ms(row.ended_at));
+  insert.bind(row.exit_code ? std::optional<std::int64_t>(*row.exit_code) : std::nullopt);
+  insert.bind(row.attempts).bind(row.step).bind(row.checkpoint_step);
+  insert.bind(row.nodes).bind(row.tags).bind(std::int64_t{row.archived});
+  insert.bind(std::int64_t{row.unclean});
+  insert.bind(std::int64_t{row.nodes_min}).bind(std::int64_t{row.nodes_max});
+}
+
+Result<std::vector<Record>> read_records(const Connection& connection, Statement& query) {
+  std::vector<Record> records;
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) {
+    auto record = decode_record(query.text(1), query.text(2), from_ms(query.number(0)));
+    if (!record) return record.error();
+    records.push_back(std::move(*record));
+  }
+  if (step != SQLITE_DONE) return connection.failure("cannot read");
+  return records;
+}
+
+}  // namespace
+
+Store::Store(std::unique_ptr<Sqlite> sqlite) : sqlite_(std::move(sqlite)) {}
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& home, Mode mode) {
+  auto sqlite = std::make_unique<Sqlite>();
+  auto& connection = sqlite->connection;
+  if (mode == Mode::read_write) {
+    if (auto opened = open_store_file(connection, home); !opened) return opened.error();
+  } else {
+    const auto version = read_store_file(connection, home, mode == Mode::annotate);
+    if (!version) return version.error();
+    sqlite->version = *version;
+    sqlite->empty = *version == 0;
+    if (mode == Mode::annotate && *version != store_version) {
+      return Error{"the job store " + connection.path() + " was written by an older muster: " +
+                   "submit a job, or run `muster nodes`, to bring it up to date"};
+    }
+  }
+  return std::unique_ptr<Store>(new Store(std::move(sqlite)));
+}
+
+// Under the lock: its records may have been removed since somebody looked.
+Status Store::can_resume(const std::vector<Record>& records) const {
+  for (const Record& record : records) {
+    const auto* resume = record_as<ResumeRequested>(record);
+    if (resume == nullptr) continue;
+    const auto summary = summary_of(resume->job);
+    if (!summary) return summary.error();
+    if (*summary) return records_removed(resume->job);
+  }
+  return Done{};
+}
+
+Status Store::append(const std::vector<Record>& records, const std::vector<JobRow>& rows) {
+  auto& connection = sqlite_->connection;
+  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun;
+  const auto give_up = [&connection]() -> Status {
+    Error failure = connection.failure("cannot write");
+    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+    return failure;
+  };
+  if (Status possible = can_resume(records); !possible) {
+    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+    return possible;
+  }
+  Statement insert(connection,
+                   "INSERT INTO record(at_ms, job, node, kind, payload) VALUES(?,?,?,?,?)");
+  for (const Record& record : records) {
+    const RecordText text = encode_record(record);
+    const JobId* job = job_of(record);
+    const NodeId* node = node_of(record);
+    insert.bind(to_ms(record.at)).bind(job == nullptr ? std::string() : job->value);
+    insert.bind(node == nullptr ? std::string() : node->value);
+    insert.bind(text.kind).bind(text.payload);
+    if (insert.step() != SQLITE_DONE) return give_up();
+    insert.reset();
+  }
+  Statement replace(connection, "INSERT INTO job(" + std::string(row_columns) +
+                                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)" +
+                                    replace_row);
+  for (const JobRow& row : rows) {
+    bind_row(replace, row);
+    if (replace.step() != SQLITE_DONE) return give_up();
+    replace.reset();
+  }
+  if (auto done = connection.run("COMMIT"); !done) return give_up();
+  return Done{};
+}
+
+Result<std::vector<Record>> Store::load_live() const {
+  if (sqlite_->empty) return std::vector<Record>{};
+  const std::string live =
+      sqlite_->version < 2 ? "j.ended_ms IS NULL" : "(j.ended_ms IS NULL OR j.unclean = 1)";
+  Statement query(
+      sqlite_->connection,
+      "WITH live(seq) AS (SELECT r.seq FROM job j JOIN record r ON r.job = j.name WHERE " + live +
+          "), since(seq) AS (SELECT ifnull(min(seq), 9223372036854775807) FROM live), " +
+          last_without_fault +
+          " SELECT at_ms, kind, payload FROM record WHERE seq IN ("
+          " SELECT seq FROM live"
+          " UNION ALL SELECT seq FROM record WHERE job = '' AND seq > (SELECT seq FROM since)"
+          " UNION ALL SELECT max(seq) FROM record WHERE job = '' AND seq < (SELECT seq FROM since)"
+          " GROUP BY node, kind"
+          // Of these, what a later one of the kind does not make void: each target has a breaker,
+          // and whoever undrained a node cleared it of what spoke against it.
+          " UNION ALL SELECT max(seq) FROM record WHERE job = ''"
+          " AND kind IN ('node_drain_set', 'breaker_opened', 'breaker_reset')"
+          " AND seq < (SELECT seq FROM since) GROUP BY node, kind,"
+          " json_extract(payload, '$.target'), json_extract(payload, '$.drained')"
+          // What boards called for in the last weeks, also in mere warnings (see
+          // apply_one(NodeFaultsSeen)): it decides what they call for next.
+          " UNION ALL SELECT seq FROM record WHERE job = '' AND (kind IN"
+          " ('node_faulted', 'remedy_begun', 'remedy_over')"
+          " OR (kind = 'breaker_opened' AND json_extract(payload, '$.is_check'))"
+          " OR (kind = 'node_faults_seen' AND EXISTS (SELECT 1 FROM"
+          " json_each(payload, '$.faults') f WHERE json_extract(f.value, '$.remedy') = 'warn'"
+          " AND json_extract(f.value, '$.on_recurrence') IS NOT NULL"
+          " AND json_extract(f.value, '$.code') <> '')))"
+          " AND at_ms > (SELECT max(at_ms) FROM record) - 2592000000"
+          " AND seq < (SELECT seq FROM since)"
+          // Since when each of the faults that stand has been told.
+          " UNION ALL SELECT seq FROM without_fault"
+          " UNION ALL SELECT (SELECT told.seq FROM record told WHERE told.job = ''"
+          " AND told.node = gap.node AND told.kind = 'node_faults_seen' AND told.seq > gap.seq"
+          " ORDER BY told.seq LIMIT 1) FROM without_fault gap)"
+          " ORDER BY seq");
+  return read_records(sqlite_->connection, query);
+}
+
+Result<std::vector<Record>> Store::records_of(const JobId& job) const {
+  if (sqlite_->empty) return std::vector<Record>{};
+  Statement query(sqlite_->connection,
+                  "SELECT at_ms, kind, payload FROM record WHERE job = ? ORDER BY seq");
+  query.bind(job.value);
+  return read_records(sqlite_->connection, query);
+}
+
+Result<std::vector<Record>> Store::links_during(const JobId& job) const {
+  if (sqlite_->empty) return std::vector<Record>{};
+  Statement query(sqlite_->connection,
+                  "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind = ?"
+                  " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
+                  " AND seq < (SELECT max(seq) FROM record WHERE job = ?) ORDER BY seq");
+  query.bind(std::string(LinkUp::kind)).bind(job.value).bind(job.value);
+  return read_records(sqlite_->connection, query);
+}
+
+Result<std::vector<Record>> Store::faults_during(const JobId& job) const {
+  if (sqlite_->empty) return std::vector<Record>{};
+  Statement query(sqlite_->connection,
+                  "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind IN (?, ?, ?, ?)"
+                  " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
+                  " AND (seq < (SELECT max(seq) FROM record WHERE job = ?)"
+                  " OR EXISTS (SELECT 1 FROM job WHERE name = ? AND ended_ms IS NULL))"
+                  " AND node IN (SELECT node FROM record WHERE job = ? AND node <> '')"
+                  " ORDER BY seq");
+  query.bind(std::string(NodeFaulted::kind)).bind(std::string(NodeFaultOver::kind));
+  query.bind(std::string(RemedyBegun::kind)).bind(std::string(RemedyOver::kind));
+  query.bind(job.value).bind(job.value).bind(job.value).bind(job.value);
+  return read_records(sqlite_->connection, query);
+}
+
+Result<std::vector<JobRow>> Store::jobs(const JobFilter& filter) const {
+  std::vector<JobRow> rows;
+  if (sqlite_->empty) return rows;
+  std::string sql = "SELECT " + columns_of(sqlite_->version) + " FROM job WHERE 1";
+  std::vector<std::string> values;
+  const auto equal = [&](const char* column, const std::string& value) {
+    if (value.empty()) return;
+    sql += std::string(" AND ") + column + " = ? COLLATE NOCASE";
+    values.push_back(value);
+  };
+  equal("state", filter.state);
+  equal("compute", filter.compute);
+  equal("experiment", filter.experiment);
+  equal("user", filter.user);
+  if (!filter.node.empty()) {
+    sql += " AND instr(',' || nodes || ',', ',' || ? || ',') > 0";
+    values.push_back(filter.node);
+  }
+  if (!filter.tag.empty()) {
+    const auto equals = filter.tag.find('=');
+    sql += " AND EXISTS (SELECT 1 FROM json_each(job.tags) t WHERE t.key = ?";
+    values.push_back(filter.tag.substr(0, equals));
+    if (equals != std::string::npos) {
+      sql += " AND t.value = ?";
+      values.push_back(filter.tag.substr(equals + 1));
+    }
+    sql += ")";
+  }
+  if (filter.archived) sql += " AND archived = 1";
+  else if (!filter.include_archived) sql += " AND archived = 0";
+  if (filter.since) sql += " AND submitted_ms >= " + std::to_string(to_ms(*filter.since));
+  sql += " ORDER BY submitted_ms DESC, submit_order DESC";
+  if (filter.limit) sql += " LIMIT " + std::to_string(*filter.limit);
+  Statement query(sqlite_->connection, sql);
+  for (const std::string& value : values) query.bind(value);
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) rows.push_back(row_at(query));
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return rows;
+}
+
+Result<std::optional<JobRow>> Store::job(const JobId& job) const {
+  if (sqlite_->empty) return std::optional<JobRow>{};
+  Statement query(sqlite_->connection,
+                  "SELECT " + columns_of(sqlite_->version) + " FROM job WHERE name = ?");
+  query.bind(job.value);
+  const int step = query.step();
+  if (step == SQLITE_ROW) return std::optional<JobRow>{row_at(query)};
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return std::optional<JobRow>{};
+}
+
+Result<std::vector<std::string>> Store::names_starting_with(const std::string& prefix,
+                                                            int limit) const {
+  std::vector<std::string> names;
+  if (sqlite_->empty) return names;
+  Statement query(sqlite_->connection,
+                  "SELECT name FROM job WHERE substr(name, 1, ?) = ? "
+                  "ORDER BY submitted_ms DESC LIMIT ?");
+  query.bind(static_cast<std::int64_t>(prefix.size())).bind(prefix).bind(std::int64_t{limit});
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) names.push_back(query.text(0));
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return names;
+}
+
+Result<bool> Store::annotate(const std::string& change, const JobId& job,
+                             const std::string& value) {
+  if (sqlite_->empty) return false;
+  Statement update(sqlite_->connection, "UPDATE job SET " + change);
+  update.bind(value).bind(job.value);
+  if (update.step() != SQLITE_DONE) return sqlite_->connection.failure("cannot write");
+  return sqlite3_changes(sqlite_->connection.handle()) != 0;
+}
+
+Status Store::set_archived(const JobId& job, bool archived) {
+  const auto changed = annotate("archived = ? WHERE name = ? AND ended_ms IS NOT NULL", job,
+                                archived ? "1" : "0");
+  if (!changed) return changed.error();
+  if (*changed) return Done{};
+  return Error{"job " + job.value + " has not ended or is unknown: only ended jobs are archived"};
+}
+
+Result<std::vector<JobRow>> Store::ended_before(Time then) const {
+  std::vector<JobRow> rows;
+  if (sqlite_->empty || sqlite_->version < summary_version) return rows;
+  Statement query(sqlite_->connection,
+                  "SELECT " + columns_of(sqlite_->version) +
+                      " FROM job WHERE ended_ms < ? AND unclean = 0"
+                      " AND NOT EXISTS (SELECT 1 FROM summary WHERE summary.job = job.name)"
+                      " ORDER BY ended_ms");
+  query.bind(to_ms(then));
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) rows.push_back(row_at(query));
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return rows;
+}
+
+Result<bool> Store::reduce(const JobId& job, Time ended_before, const std::string& summary) {
+  auto& connection = sqlite_->connection;
+  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun.error();
+  const auto give_up = [&connection]() -> Result<bool> {
+    Error failure = connection.failure("cannot write");
+    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+    return failure;
+  };
+  Statement insert(connection,
+                   "INSERT OR REPLACE INTO summary(job, payload) SELECT name, ? FROM job"
+                   " WHERE name = ? AND ended_ms < ? AND unclean = 0");
+  insert.bind(summary).bind(job.value).bind(to_ms(ended_before));
+  if (insert.step() != SQLITE_DONE) return give_up();
+  const bool has_ended = sqlite3_changes(connection.handle()) != 0;
+  Statement remove(connection,
+                   "DELETE FROM record WHERE job = ? AND job IN (SELECT job FROM summary)");
+  remove.bind(job.value);
+  if (has_ended && remove.step() != SQLITE_DONE) return give_up();
+  if (auto done = connection.run("COMMIT"); !done) return give_up();
+  return has_ended;
+}
+
+Result<std::optional<std::string>> Store::summary_of(const JobId& job) const {
+  if (sqlite_->empty || sqlite_->version < summary_version) return std::optional<std::string>{};
+  Statement query(sqlite_->connection, "SELECT payload FROM summary WHERE job = ?");
+  query.bind(job.value);
+  const int step = query.step();
+  if (step == SQLITE_ROW) return std::optional<std::string>{query.text(0)};
+  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
+  return std::optional<std::string>{};
+}
+
+Status Store::forget_links(Time before) {
+  Statement remove(sqlite_->connection,
+                   "WITH since(seq) AS (SELECT ifnull(min(r.seq), 9223372036854775807)"
+                   " FROM job j JOIN record r ON r.job = j.name"
+                   " WHERE j.ended_ms IS NULL OR j.unclean = 1 OR j.ended_ms >= ?)"
+                   " DELETE FROM record WHERE job = '' AND kind IN ('link_up', 'link_down')"
+                   " AND at_ms < ? AND seq < (SELECT seq FROM since)"
+                   " AND seq NOT IN (SELECT max(seq) FROM record WHERE job = ''"
+                   " AND kind IN ('link_up', 'link_down') AND seq < (SELECT seq FROM since)"
+                   " GROUP BY node, kind)");
+  remove.bind(to_ms(before)).bind(to_ms(before));
+  if (remove.step() != SQLITE_DONE) return sqlite_->connection.failure("cannot write");
+  return Done{};
+}
+
+Result<bool> Store::while_ended(const JobId& job, Time before, const std::function<bool()>& act) {
+  auto& connection = sqlite_->connection;
+  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun.error();
+  const auto row = this->job(job);
+  const bool is_over = row && *row && (*row)->ended_at && *(*row)->ended_at < before;
+  const bool acted = is_over && !(*row)->unclean && act();
+  sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  if (!row) return row.error();
+  return acted;
+}
+
+Status Store::set_tags(const JobId& job, const std::string& tags) {
+  const auto changed = annotate("tags = ? WHERE name = ?", job, tags);
+  if (!changed) return changed.error();
+  return *changed ? Status(Done{}) : Error{"there is no job called " + job.value};
+}
+
+}  // namespace muster

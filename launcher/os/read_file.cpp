@@ -1,0 +1,66 @@
+#include "launcher/os/read_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+
+#include "launcher/os/fd.h"
+#include "launcher/os/regular_file.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t read_step_bytes = 64u << 10;
+
+// The name in its directory is on the disk too; some file systems have no such thing.
+bool sync_directory(const std::filesystem::path& path) {
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".";
+  const Fd directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory && (::fsync(directory.get()) == 0 || errno == EINVAL);
+}
+
+bool fill(const Fd& file, std::string_view bytes, mode_t mode, Durable durable) {
+  return write_all(file.get(), bytes) && ::fchmod(file.get(), mode) == 0 &&
+         (durable == Durable::in_cache || ::fsync(file.get()) == 0);
+}
+
+}  // namespace
+
+bool replace_file(const std::filesystem::path& path, std::string_view bytes, mode_t mode,
+                  Durable durable) {
+  std::string fresh = path.string() + ".new-XXXXXX";
+  const Fd file(::mkostemp(fresh.data(), O_CLOEXEC));
+  if (!file) return false;
+  if (!fill(file, bytes, mode, durable) || ::rename(fresh.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(fresh.c_str());
+    errno = error;
+    return false;
+  }
+  return durable == Durable::in_cache || sync_directory(path);
+}
+
+bool read_whole(int fd, std::string& out) {
+  out.clear();
+  std::array<char, read_step_bytes> step;  // a small file takes a small part of it
+  while (true) {
+    const ssize_t got = ::pread(fd, step.data(), step.size(), static_cast<off_t>(out.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got == 0;
+    out.append(step.data(), static_cast<std::size_t>(got));
+  }
+}
+
+std::string text_of_file(const std::filesystem::path& path) {
+  std::string text;
+  const auto file = open_regular_file(path.string());
+  if (!file || !read_whole(file->get(), text)) text.clear();
+  return text;
+}
+
+}  // namespace muster

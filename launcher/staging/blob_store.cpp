@@ -1,0 +1,240 @@
+#include "launcher/staging/blob_store.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <random>
+
+#include "launcher/staging/blob_sweep.h"
+#include "launcher/staging/file_facts.h"
+#include "launcher/staging/sparse_write.h"
+#include "launcher/staging/stage_error.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t piece_bytes = 1 << 20;
+constexpr std::chrono::hours unfinished_after{24};
+
+fs::path blob_path(const fs::path& root, const std::string& hash) {
+  return root / hash.substr(0, 2) / hash;
+}
+
+// Several machines may share one home directory, so a process id is not unique enough.
+fs::path temporary_path(const fs::path& root) {
+  static std::mt19937_64 random{std::random_device{}()};
+  return root / "tmp" / (std::to_string(::getpid()) + "-" + std::to_string(random()));
+}
+
+Result<Fd> create(const fs::path& file) {
+  Fd opened(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!opened) return stage_error("create", file, errno);
+  return opened;
+}
+
+void remove_unfinished(const fs::path& directory) {
+  const auto limit_s = ::time(nullptr) - std::chrono::seconds(unfinished_after).count();
+  std::error_code code;
+  for (fs::directory_iterator it(directory, code), end; !code && it != end; it.increment(code)) {
+    struct stat facts {};
+    if (::lstat(it->path().c_str(), &facts) != 0) continue;
+    // A whole blob that another process is about to name has the mark for its time of writing.
+    const timespec& written = is_untouched(facts) ? facts.st_ctim : facts.st_mtim;
+    if (written.tv_sec < limit_s) ::unlink(it->path().c_str());
+  }
+}
+
+// A blob that is used is marked as such once a minute: sweep_blobs keeps it. False: it is gone.
+constexpr std::time_t use_marked_s = 60;
+
+bool mark_used(const fs::path& path, const struct stat& facts) {
+  if (facts.st_atim.tv_sec > ::time(nullptr) - use_marked_s) return true;
+  const std::array<timespec, 2> times{timespec{0, UTIME_NOW}, timespec{0, UTIME_OMIT}};
+  const int done = ::utimensat(AT_FDCWD, path.c_str(), times.data(), AT_SYMLINK_NOFOLLOW);
+  return done == 0 || errno != ENOENT;
+}
+
+// Gives a finished file its name in the store.
+Status settle(const fs::path& root, const std::string& hash, const fs::path& temporary,
+              const Fd& file) {
+  if (::fchmod(file.get(), 0444) != 0 || !mark_untouched(file)) {
+    return stage_error("finish", temporary, errno);
+  }
+  const fs::path path = blob_path(root, hash);
+  if (::rename(temporary.c_str(), path.c_str()) == 0) return Done{};
+  if (errno != ENOENT) return stage_error("store", path, errno);
+  if (::mkdir(path.parent_path().c_str(), 0755) != 0 && errno != EEXIST) {
+    return stage_error("create", path.parent_path(), errno);
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return stage_error("store", path, errno);
+  return Done{};
+}
+
+// Hashes `source` to its end; every byte hashed is also given to `keep`, which may fail.
+template <class Keep>
+Result<StoredBlob> hash_to_end(const Fd& source, const fs::path& name, Keep keep) {
+  ContentHash hash;
+  StoredBlob blob;
+  std::string piece;
+  do {
+    if (!read_at(source.get(), blob.size_bytes, piece_bytes, piece)) {
+      return stage_error("read", name, errno);
+    }
+    hash.add(piece);
+    if (Status kept = keep(piece); !kept) return kept.error();
+    blob.size_bytes += static_cast<std::int64_t>(piece.size());
+  } while (piece.size() == piece_bytes);
+  blob.hash = hash.finish();
+  return blob;
+}
+
+// The bytes of `source` into `target`, hashed as they are copied, or cloned first and then hashed.
+Result<StoredBlob> copy_and_hash(const Fd& source, const fs::path& name, Fd& target,
+                                 const fs::path& target_name) {
+  if (::ioctl(target.get(), FICLONE, source.get()) == 0) {
+    return hash_to_end(target, target_name, [](const std::string&) -> Status { return Done{}; });
+  }
+  return hash_to_end(source, name, [&](const std::string& piece) -> Status {
+    const bool is_last = piece.size() < piece_bytes;
+    if (write_sparse(target.get(), piece) && (!is_last || end_sparse(target.get()))) return Done{};
+    return stage_error("write", target_name, errno);
+  });
+}
+
+}  // namespace
+
+BlobWriter::BlobWriter(fs::path root, std::string hash, fs::path temporary, Fd file)
+    : root_(std::move(root)),
+      expected_hash_(std::move(hash)),
+      temporary_(std::move(temporary)),
+      file_(std::move(file)) {}
+
+BlobWriter::BlobWriter(BlobWriter&& other) noexcept
+    : root_(std::move(other.root_)),
+      expected_hash_(std::move(other.expected_hash_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      file_(std::move(other.file_)),
+      hash_(std::move(other.hash_)),
+      size_bytes_(other.size_bytes_) {}
+
+BlobWriter::~BlobWriter() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Status BlobWriter::append(std::int64_t offset, std::string_view bytes) {
+  if (offset != size_bytes_) {
+    return Error{"blob " + expected_hash_ + ": a piece at offset " + std::to_string(offset) +
+                 " came after " + std::to_string(size_bytes_) + " bytes"};
+  }
+  if (!write_sparse(file_.get(), bytes)) {
+    return stage_error("write", blob_path(root_, expected_hash_), errno);
+  }
+  hash_.add(bytes);
+  size_bytes_ += static_cast<std::int64_t>(bytes.size());
+  return Done{};
+}
+
+Status BlobWriter::finish() {
+  const std::string hash = hash_.finish();
+  if (hash != expected_hash_) {
+    return Error{"blob " + expected_hash_ + " arrived damaged: its " +
+                 std::to_string(size_bytes_) + " bytes have the hash " + hash};
+  }
+  if (!end_sparse(file_.get())) return stage_error("write", blob_path(root_, hash), errno);
+  Status settled = settle(root_, hash, temporary_, file_);
+  if (settled) temporary_.clear();
+  return settled;
+}
+
+Result<BlobStore> BlobStore::open(fs::path root) {
+  std::error_code code;
+  fs::create_directories(root.parent_path(), code);
+  ::mkdir(root.c_str(), 0700);  // code and data of jobs are the user's alone
+  fs::create_directories(root / "tmp", code);
+  if (code) return stage_error("create", root / "tmp", code.value());
+  put_back_swept(root);
+  remove_unfinished(root / "tmp");
+  return BlobStore(std::move(root));
+}
+
+fs::path BlobStore::path_of(const std::string& hash) const { return blob_path(root_, hash); }
+
+bool BlobStore::contains(const std::string& hash, std::int64_t size_bytes) const {
+  struct stat facts {};
+  if (!is_content_hash(hash)) return false;
+  const fs::path path = path_of(hash);
+  return ::lstat(path.c_str(), &facts) == 0 && facts.st_size == size_bytes &&
+         is_untouched(facts) && mark_used(path, facts);
+}
+
+Result<StoredBlob> BlobStore::put_file(const fs::path& source) const {
+  // O_NONBLOCK: a pipe that took the file's place must not hold us up.
+  const Fd file(::open(source.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return stage_error("read", source, errno);
+  return put_open_file(file, source);
+}
+
+Result<StoredBlob> BlobStore::put_open_file(const Fd& source, const fs::path& name) const {
+  struct stat facts {};
+  if (::fstat(source.get(), &facts) != 0) return stage_error("read", name, errno);
+  if (!S_ISREG(facts.st_mode)) return Error{"'" + name.string() + "' is not a regular file"};
+
+  std::string beginning;
+  if (!read_at(source.get(), 0, piece_bytes, beginning)) return stage_error("read", name, errno);
+  if (beginning.size() < piece_bytes) return put_bytes(beginning);
+
+  const fs::path temporary = temporary_path(root_);
+  auto target = create(temporary);
+  if (!target) return target.error();
+  auto blob = copy_and_hash(source, name, *target, temporary);
+  if (blob && contains(blob->hash, blob->size_bytes)) {
+    ::unlink(temporary.c_str());
+    return blob;
+  }
+  Status settled = blob ? settle(root_, blob->hash, temporary, *target) : Status(blob.error());
+  if (settled) return blob;
+  ::unlink(temporary.c_str());
+  return settled.error();
+}
+
+Result<StoredBlob> BlobStore::put_bytes(std::string_view bytes) const {
+  StoredBlob blob{content_hash_of(bytes), static_cast<std::int64_t>(bytes.size())};
+  if (contains(blob.hash, blob.size_bytes)) return blob;
+  auto arriving = writer(blob.hash);
+  if (!arriving) return arriving.error();
+  if (Status added = arriving->append(0, bytes); !added) return added.error();
+  if (Status finished = arriving->finish(); !finished) return finished.error();
+  return blob;
+}
+
+Result<BlobWriter> BlobStore::writer(const std::string& hash) const {
+  if (!is_content_hash(hash)) return Error{"'" + hash + "' is not the hash of a blob"};
+  fs::path temporary = temporary_path(root_);
+  auto file = create(temporary);
+  if (!file) return file.error();
+  return BlobWriter(root_, hash, std::move(temporary), std::move(*file));
+}
+
+Result<std::string> BlobStore::read(const std::string& hash, std::int64_t offset,
+                                    std::size_t limit_bytes) const {
+  if (!is_content_hash(hash)) return Error{"'" + hash + "' is not the hash of a blob"};
+  const fs::path path = path_of(hash);
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  std::string bytes;
+  if (!file || !read_at(file.get(), offset, limit_bytes, bytes)) {
+    return stage_error("read", path, errno);
+  }
+  return bytes;
+}
+
+}  // namespace muster

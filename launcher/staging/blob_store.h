@@ -1,0 +1,83 @@
+// Content-addressed files: `<root>/<first two digits>/<hash>`, mode 0444. Filled by snapshots on
+// the submitting machine and by BlobData on a node; read when trees are staged or materialised.
+//
+// Any number of processes may use one root: a blob is written under `<root>/tmp` and renamed into
+// place. Nothing is fsync'd. Instead a blob is believed only while its size is the expected one and
+// its modification time the constant that it was stored with: a file torn by a power loss, or
+// written to through a hard link, counts as missing and is replaced. One object is used by one
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "launcher/os/fd.h"
+#include "launcher/staging/content_hash.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+struct StoredBlob {
+  std::string hash;
+  std::int64_t size_bytes = 0;
+};
+
+// One blob arriving in pieces. Dropping it before `finish` leaves nothing behind.
+class BlobWriter {
+ public:
+  ~BlobWriter();
+  BlobWriter(BlobWriter&&) noexcept;
+  BlobWriter& operator=(BlobWriter&&) = delete;
+
+  // Pieces come in order: `offset` must be the number of bytes so far.
+  Status append(std::int64_t offset, std::string_view bytes);
+  // Puts the blob into the store if its bytes have the promised hash; discards it otherwise.
+  Status finish();
+  std::int64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  friend class BlobStore;
+  BlobWriter(std::filesystem::path root, std::string hash, std::filesystem::path temporary,
+             Fd file);
+
+  std::filesystem::path root_;
+  std::string expected_hash_;
+  std::filesystem::path temporary_;  // empty: nothing to discard
+  Fd file_;
+  ContentHash hash_;
+  std::int64_t size_bytes_ = 0;
+};
+
+class BlobStore {
+ public:
+  // Creates what is missing, and removes unfinished blobs that are older than a day.
+  static Result<BlobStore> open(std::filesystem::path root);
+
+  const std::filesystem::path& root() const { return root_; }
+  std::filesystem::path path_of(const std::string& hash) const;
+  // There, whole and untouched, with this size; from here on it counts as used.
+  bool contains(const std::string& hash, std::int64_t size_bytes) const;
+
+  // Copies the file's bytes (a reflink where the file system can). What is stored is what was
+  // hashed, even when somebody writes to the file meanwhile.
+  Result<StoredBlob> put_file(const std::filesystem::path& source) const;
+  // The same for a file that is open already; `name` is for sentences.
+  Result<StoredBlob> put_open_file(const Fd& source,
+                                   const std::filesystem::path& name) const;
+  Result<StoredBlob> put_bytes(std::string_view bytes) const;
+  Result<BlobWriter> writer(const std::string& hash) const;
+
+  // Up to `limit_bytes` of the blob from `offset`; fewer, or none, only at its end.
+  Result<std::string> read(const std::string& hash, std::int64_t offset,
+                           std::size_t limit_bytes) const;
+
+ private:
+  explicit BlobStore(std::filesystem::path root) : root_(std::move(root)) {}
+
+  std::filesystem::path root_;
+};
+
+}  // namespace muster

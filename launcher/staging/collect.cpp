@@ -1,0 +1,194 @@
+#include "launcher/staging/collect.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <memory>
+
+#include "launcher/staging/beneath.h"
+#include "launcher/staging/stage_error.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A person reads them; a folder of a million sockets has as many.
+constexpr std::size_t problems_limit = 20;
+
+// The first sentences of many, and then how many more there were.
+class Sentences {
+ public:
+  explicit Sentences(std::vector<std::string>& list) : list_(list) {}
+  void add(std::string sentence) {
+    if (list_.size() < problems_limit) list_.push_back(std::move(sentence));
+    else ++further_;
+  }
+  void finish() {
+    if (further_ != 0) list_.push_back("and " + std::to_string(further_) + " more such problems");
+  }
+
+ private:
+  std::vector<std::string>& list_;
+  std::size_t further_ = 0;
+};
+
+class Listing {
+ public:
+  Listing(const Fd& root, const fs::path& name, std::vector<TreeEntry>& entries,
+          Sentences& problems, Sentences& left_out)
+      : root_(root), name_(name), entries_(entries), problems_(problems), left_out_(left_out) {}
+
+  void directory(const std::string& path);
+
+ private:
+  void entry(const Fd& parent, const std::string& path, const std::string& last);
+  void link(const Fd& parent, const std::string& path, const std::string& last);
+  void failed(const std::string& path) {
+    problems_.add(stage_error("send", name_ / path, errno).message);
+  }
+
+  const Fd& root_;
+  const fs::path& name_;
+  std::vector<TreeEntry>& entries_;
+  Sentences& problems_;
+  Sentences& left_out_;
+};
+
+std::vector<std::string> sorted_names(DIR* directory) {
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void Listing::directory(const std::string& path) {
+  // Whoever gets it could not open it by its path, and the depth of this recursion ends here too.
+  if (path.size() >= PATH_MAX) {
+    return problems_.add("a directory of '" + (name_ / path.substr(0, 80)).string() +
+                         "…' is not sent: its path has more than " + std::to_string(PATH_MAX) +
+                         " bytes");
+  }
+  std::vector<std::string> names;
+  Fd opened = open_directory_beneath(root_, path, false);
+  if (!opened) return failed(path);
+  struct stat facts {};
+  if (::fstat(opened.get(), &facts) != 0) return failed(path);
+  entries_.push_back({TreeEntry::Kind::directory, path, static_cast<int>(facts.st_mode) & 0777, 0,
+                      {}, {}});
+  {
+    const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(::dup(opened.get())), ::closedir);
+    if (!list) return failed(path);
+    names = sorted_names(list.get());
+  }
+  std::vector<std::string> below;
+  for (const std::string& name : names) {
+    struct stat inner {};
+    if (::fstatat(opened.get(), name.c_str(), &inner, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(inner.st_mode)) {
+      below.push_back(path + "/" + name);
+    } else {
+      entry(opened, path + "/" + name, name);
+    }
+  }
+  opened.reset();  // a deep tree must not use up the descriptors
+  for (const std::string& inner : below) directory(inner);
+}
+
+void Listing::entry(const Fd& parent, const std::string& path, const std::string& last) {
+  struct stat facts {};
+  if (::fstatat(parent.get(), last.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno != ENOENT) failed(path);
+    return;
+  }
+  if (S_ISLNK(facts.st_mode)) return link(parent, path, last);
+  if (!S_ISREG(facts.st_mode)) {
+    return left_out_.add("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
+  }
+  entries_.push_back({TreeEntry::Kind::file, path, static_cast<int>(facts.st_mode) & 0777,
+                      facts.st_size, {}, {}});
+}
+
+void Listing::link(const Fd& parent, const std::string& path, const std::string& last) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlinkat(parent.get(), last.c_str(), target.data(), target.size());
+  if (length < 0) return failed(path);
+  entries_.push_back({TreeEntry::Kind::link, path, 0777, 0, {},
+                      std::string(target.data(), static_cast<std::size_t>(length))});
+}
+
+}  // namespace
+
+CollectReader::CollectReader(Fd root, fs::path name)
+    : root_(std::move(root)), name_(std::move(name)) {}
+
+Result<CollectReader> CollectReader::open(const fs::path& job_directory,
+                                          const std::vector<std::string>& folders) {
+  Fd root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return stage_error("read the directory", job_directory, errno);
+  CollectReader reader(std::move(root), job_directory);
+  Sentences problems(reader.problems_), left_out(reader.left_out_);
+  Listing listing(reader.root_, reader.name_, reader.entries_, problems, left_out);
+  for (const std::string& folder : folders) {
+    struct stat facts {};
+    if (::fstatat(reader.root_.get(), folder.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0) {
+      listing.directory(folder);
+    }
+  }
+  problems.finish();
+  left_out.finish();
+  return reader;
+}
+
+void CollectReader::advance() {
+  ++current_;
+  file_.reset();
+  offset_ = 0;
+}
+
+std::optional<CollectPiece> CollectReader::next(std::size_t limit_bytes) {
+  while (current_ < entries_.size()) {
+    const TreeEntry& entry = entries_[current_];
+    if (entry.entry_kind != TreeEntry::Kind::file) {
+      advance();
+      return CollectPiece{entry, 0, {}, true};
+    }
+    if (auto piece = next_of_file(entry, limit_bytes)) return piece;
+    advance();
+  }
+  return std::nullopt;
+}
+
+// Nothing: the file cannot be read (any further) and what was sent of it is worthless.
+std::optional<CollectPiece> CollectReader::next_of_file(const TreeEntry& entry,
+                                                        std::size_t limit_bytes) {
+  if (!file_) file_ = open_file_beneath(root_, entry.path, O_RDONLY | O_NONBLOCK);
+  CollectPiece piece{entry, offset_, {}, false};
+  if (!file_ || !read_at(file_.get(), offset_, limit_bytes, piece.bytes)) {
+    if (problems_.size() <= problems_limit) {
+      problems_.push_back(stage_error("send", name_ / entry.path, errno).message);
+    }
+    return std::nullopt;
+  }
+  offset_ += static_cast<std::int64_t>(piece.bytes.size());
+  // A file that grows while it is sent ends where it ended when it was listed.
+  if (offset_ >= entry.size_bytes || piece.bytes.size() < limit_bytes) {
+    const std::int64_t beyond = std::max<std::int64_t>(0, offset_ - entry.size_bytes);
+    piece.bytes.resize(piece.bytes.size() - static_cast<std::size_t>(beyond));
+    piece.last = true;
+    advance();
+  }
+  return piece;
+}
+
+}  // namespace muster

@@ -1,0 +1,281 @@
+#include "launcher/staging/file_sink.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "launcher/staging/beneath.h"
+#include "launcher/staging/remove_tree.h"
+#include "launcher/staging/sparse_write.h"
+#include "launcher/staging/stage_error.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string name_of_node(const std::string& path, int node_index) {
+  return path + ".node" + std::to_string(node_index);
+}
+
+// Whether a link at `path` to `target` stays below the first component of `path`, whatever other
+// links lie there: it may climb only before it names anything, for `..` behind a name that is a
+// link itself leads to the parent of somewhere else.
+bool link_stays_inside(std::string_view path, const fs::path& target) {
+  if (target.is_absolute() || target.empty()) return false;
+  std::ptrdiff_t depth = std::count(path.begin(), path.end(), '/') - 1;
+  bool has_named = false;
+  for (const fs::path& part : target) {
+    if (part == "..") --depth;
+    else if (part != "." && !part.empty()) has_named = true;
+    if (depth < 0 || (has_named && part == "..")) return false;
+  }
+  return true;
+}
+
+std::string identity(const TreeEntry& entry, const std::string& hash) {
+  switch (entry.entry_kind) {
+    case TreeEntry::Kind::directory: return "directory";
+    case TreeEntry::Kind::link: return "link to " + entry.target;
+    case TreeEntry::Kind::file: break;
+  }
+  return "file " + hash;
+}
+
+}  // namespace
+
+FileSink::FileSink(fs::path root, std::vector<std::string> folders, Fd root_file,
+                   SettledFiles earlier)
+    : root_(std::move(root)),
+      folders_(std::move(folders)),
+      root_file_(std::move(root_file)),
+      settled_(std::move(earlier)) {}
+
+FileSink::FileSink(FileSink&& other) noexcept
+    : root_(std::exchange(other.root_, {})),
+      folders_(std::move(other.folders_)),
+      root_file_(std::move(other.root_file_)),
+      arriving_(std::move(other.arriving_)),
+      arrived_(std::move(other.arrived_)),
+      settled_(std::move(other.settled_)),
+      directory_names_(std::move(other.directory_names_)),
+      gathered_count_(other.gathered_count_),
+      problems_(std::move(other.problems_)) {}
+
+FileSink::~FileSink() {
+  if (!root_.empty()) (void)remove_tree(incoming());
+}
+
+Result<FileSink> FileSink::open(fs::path job_directory, std::vector<std::string> folders,
+                                SettledFiles earlier) {
+  std::error_code code;
+  fs::create_directories(job_directory, code);
+  if (code) return stage_error("create", job_directory, code.value());
+  Fd root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return stage_error("open", job_directory, errno);
+  FileSink sink(std::move(job_directory), std::move(folders), std::move(root), std::move(earlier));
+  if (Status removed = remove_tree(sink.incoming()); !removed) return removed.error();
+  if (::mkdir(sink.incoming().c_str(), 0700) != 0) {
+    return stage_error("create", sink.incoming(), errno);
+  }
+  return sink;
+}
+
+// ---- gathering
+
+Status FileSink::check_entry(const TreeEntry& entry) const {
+  std::string reason = unsafe_path_reason(entry.path);
+  const std::string first = entry.path.substr(0, entry.path.find('/'));
+  const bool is_folder = entry.path == first;
+  if (reason.empty() && std::find(folders_.begin(), folders_.end(), first) == folders_.end()) {
+    reason = "it lies in no folder for results";
+  } else if (reason.empty() && is_folder && entry.entry_kind != TreeEntry::Kind::directory) {
+    reason = "it takes the place of a folder for results";
+  }
+  if (reason.empty()) return Done{};
+  return Error{"a result file is refused: its path '" + entry.path + "' is not allowed: " + reason};
+}
+
+Status FileSink::accept(int node_index, const TreeEntry& entry, std::int64_t offset,
+                        std::string_view bytes, bool last) {
+  if (Status allowed = check_entry(entry); !allowed) return allowed;
+  if (entry.entry_kind != TreeEntry::Kind::file) {
+    arrived_[node_index].insert_or_assign(entry.path, Arrived{entry, {}, {}});
+    return Done{};
+  }
+  if (offset == 0) {
+    if (Status begun = begin_file(node_index, entry.path); !begun) return begun;
+  }
+  return add_piece(node_index, entry, offset, bytes, last);
+}
+
+Status FileSink::begin_file(int node_index, const std::string& path) {
+  Arriving arriving;
+  arriving.path = path;
+  arriving.gathered = (incoming() / std::to_string(gathered_count_++)).string();
+  arriving.file = Fd(
+      ::open(arriving.gathered.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!arriving.file) return stage_error("create", arriving.gathered, errno);
+  arriving_.insert_or_assign(node_index, std::move(arriving));
+  return Done{};
+}
+
+Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t offset,
+                           std::string_view bytes, bool last) {
+  const auto found = arriving_.find(node_index);
+  if (found == arriving_.end() || found->second.path != entry.path ||
+      found->second.received != offset) {
+    return Error{"a piece of '" + entry.path + "' at offset " + std::to_string(offset) +
+                 " from node " + std::to_string(node_index) + " came out of order"};
+  }
+  Arriving& arriving = found->second;
+  if (!write_sparse(arriving.file.get(), bytes)) {
+    return stage_error("write", root_ / entry.path, errno);
+  }
+  arriving.content.add(bytes);
+  arriving.received += static_cast<std::int64_t>(bytes.size());
+  if (!last) return Done{};
+
+  const int mode = (entry.mode & 0777) | 0600;
+  if (!end_sparse(arriving.file.get()) ||
+      ::fchmod(arriving.file.get(), static_cast<mode_t>(mode)) != 0) {
+    return stage_error("write", root_ / entry.path, errno);
+  }
+  Arrived arrived{entry, arriving.gathered, arriving.content.finish()};
+  arrived_[node_index].insert_or_assign(entry.path, std::move(arrived));
+  arriving_.erase(found);
+  return Done{};
+}
+
+// ---- settling
+
+// One file that cannot be put in place does not keep the others away.
+Status FileSink::settle_all(int node_index) {
+  Status result = Done{};
+  for (const auto& [path, arrived] : arrived_[node_index]) {
+    Status settled = settle(node_index, arrived);
+    if (!settled && result) result = settled;
+  }
+  return result;
+}
+
+Status FileSink::finish_node(int node_index) {
+  const Status settled = settle_all(node_index);
+  arrived_.erase(node_index);
+  arriving_.erase(node_index);
+  return settled;
+}
+
+Status FileSink::finish() {
+  Status result = Done{};
+  for (const auto& [node_index, entries] : arrived_) {
+    Status settled = settle_all(node_index);
+    if (!settled && result) result = settled;
+  }
+  arrived_.clear();
+  arriving_.clear();
+  Status removed = remove_tree(incoming());
+  return result ? removed : result;
+}
+
+// The path with the new name of the directory around it that had to give way, if one had to.
+std::string FileSink::renamed(int node_index, std::string path) const {
+  const auto names = directory_names_.find(node_index);
+  if (names == directory_names_.end()) return path;
+  std::string parent(split_last_component(path).first);
+  for (; !parent.empty(); parent = split_last_component(parent).first) {
+    const auto found = names->second.find(parent);
+    if (found != names->second.end()) return found->second + path.substr(parent.size());
+  }
+  return path;
+}
+
+Status FileSink::settle(int node_index, const Arrived& arrived) {
+  const std::string path = renamed(node_index, arrived.entry.path);
+  const std::string parent(split_last_component(path).first);
+  if (!open_directory_beneath(root_file_, parent, true)) {
+    return stage_error("create", root_ / parent, errno);
+  }
+  if (arrived.entry.entry_kind == TreeEntry::Kind::directory) {
+    return settle_directory(node_index, path, arrived.entry);
+  }
+  if (arrived.entry.entry_kind == TreeEntry::Kind::link &&
+      !link_stays_inside(path, arrived.entry.target)) {
+    problems_.push_back("the link '" + path + "' of node " + std::to_string(node_index) +
+                        " is left out: it leads to '" + arrived.entry.target + "'");
+    return Done{};
+  }
+  return settle_leaf(node_index, path, arrived);
+}
+
+// Whether something else than a directory (or, for a leaf, a directory) has the name already.
+bool FileSink::is_taken(const std::string& path, bool by_directory) const {
+  struct stat facts {};
+  const auto [parent, name] = split_last_component(path);
+  const Fd directory = open_directory_beneath(root_file_, parent, false);
+  if (::fstatat(directory.get(), std::string(name).c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+    return false;
+  }
+  return S_ISDIR(facts.st_mode) == by_directory;
+}
+
+Status FileSink::settle_directory(int node_index, const std::string& path, const TreeEntry& entry) {
+  std::string name = path;
+  if (is_taken(path, false)) {
+    name = name_of_node(path, node_index);
+    directory_names_[node_index][entry.path] = name;
+    problems_.push_back("'" + path + "' is a file: the directory of node " +
+                        std::to_string(node_index) + " is kept as '" + name + "'");
+  }
+  const Fd made = open_directory_beneath(root_file_, name, true);
+  const int mode = (entry.mode & 0777) | 0700;
+  if (!made || ::fchmod(made.get(), static_cast<mode_t>(mode)) != 0) {
+    return stage_error("create", root_ / name, errno);
+  }
+  settled_.insert_or_assign(name, identity(entry, {}));
+  return Done{};
+}
+
+Status FileSink::settle_leaf(int node_index, const std::string& path, const Arrived& arrived) {
+  const std::string content = identity(arrived.entry, arrived.hash);
+  const std::string second_name = name_of_node(path, node_index);
+  const auto first = settled_.find(path);
+  if (first != settled_.end() && first->second == content) {
+    // Equal this time: what an earlier collection kept beside it is out of date.
+    if (!settled_.contains(second_name)) ::unlinkat(root_file_.get(), second_name.c_str(), 0);
+    return Done{};
+  }
+  std::string name = path;
+  if (first != settled_.end() || is_taken(path, true)) {
+    name = second_name;
+    problems_.push_back("'" + path + "' differs between nodes: the one of node " +
+                        std::to_string(node_index) + " is kept as '" + name + "'");
+  }
+  if (Status moved = move_into_place(arrived, name); !moved) return moved;
+  settled_.insert_or_assign(name, content);
+  return Done{};
+}
+
+Status FileSink::move_into_place(const Arrived& arrived, const std::string& path) {
+  std::string gathered = arrived.gathered;
+  if (arrived.entry.entry_kind == TreeEntry::Kind::link) {
+    gathered = (incoming() / std::to_string(gathered_count_++)).string();
+    if (::symlink(arrived.entry.target.c_str(), gathered.c_str()) != 0) {
+      return stage_error("create the link", root_ / path, errno);
+    }
+  }
+  const auto [parent, name] = split_last_component(path);
+  const Fd directory = open_directory_beneath(root_file_, parent, false);
+  if (!directory ||
+      ::renameat(AT_FDCWD, gathered.c_str(), directory.get(), std::string(name).c_str()) != 0) {
+    return stage_error("store", root_ / path, errno);
+  }
+  return Done{};
+}
+
+}  // namespace muster

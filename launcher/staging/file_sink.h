@@ -1,0 +1,94 @@
+// Results on their way back, the controller's side: the pieces of all nodes become files below the
+// job's directory. Nothing a node says is trusted: paths stay inside the named folders, links are
+// never written through, a link that leads out of its folder is left out (problem).
+//
+// Pieces are gathered in `.incoming` and settled by `finish`: where nodes sent different files
+// under one name the lowest node's keeps it and the others become `<file>.node<k>`; equal files are
+// merged. A file of an earlier collection is replaced, but for what nodes delivered that left the
+// attempt while it ran (`earlier`): it keeps its name, as those nodes are not asked again. Dropped
+// without `finish`, nothing changes.
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/os/fd.h"
+#include "launcher/staging/content_hash.h"
+#include "launcher/staging/settled_files.h"
+#include "launcher/wire/agent_message.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+class FileSink {
+ public:
+  // `folders` (`outputs`, `logs`) are the only ones that may be written to.
+  static Result<FileSink> open(std::filesystem::path job_directory,
+                               std::vector<std::string> folders, SettledFiles earlier = {});
+  ~FileSink();
+  FileSink(FileSink&&) noexcept;
+  FileSink& operator=(FileSink&&) = delete;
+
+  // One FileData of the node with this index. A node sends one file after the other, its pieces in
+  // order; offset 0 begins a file anew.
+  Status accept(int node_index, const TreeEntry& entry, std::int64_t offset, std::string_view bytes,
+                bool last);
+  // This node has sent everything it will, and the others go on: moves its files to their names.
+  Status finish_node(int node_index);
+  // Every node has sent everything it will: moves the files to their names. An error is the first
+  // of them; the other files are in place all the same.
+  Status finish();
+  // Files that got another name, links left out: one sentence each, for the job's log.
+  const std::vector<std::string>& problems() const { return problems_; }
+  // What is in place, with what was there `earlier`.
+  const SettledFiles& settled() const { return settled_; }
+
+ private:
+  // Complete: a directory, a link, or a file that waits below `.incoming`.
+  struct Arrived {
+    TreeEntry entry;
+    std::string gathered;
+    std::string hash;
+  };
+  // The file that a node is sending.
+  struct Arriving {
+    std::string path;
+    std::string gathered;
+    Fd file;
+    ContentHash content;
+    std::int64_t received = 0;
+  };
+
+  FileSink(std::filesystem::path root, std::vector<std::string> folders, Fd root_file,
+           SettledFiles earlier);
+  std::filesystem::path incoming() const { return root_ / ".incoming"; }
+  Status check_entry(const TreeEntry& entry) const;
+  Status begin_file(int node_index, const std::string& path);
+  Status add_piece(int node_index, const TreeEntry& entry, std::int64_t offset,
+                   std::string_view bytes, bool last);
+
+  Status settle_all(int node_index);
+  Status settle(int node_index, const Arrived& arrived);
+  Status settle_directory(int node_index, const std::string& path, const TreeEntry& entry);
+  Status settle_leaf(int node_index, const std::string& path, const Arrived& arrived);
+  Status move_into_place(const Arrived& arrived, const std::string& path);
+  bool is_taken(const std::string& path, bool by_directory) const;
+  std::string renamed(int node_index, std::string path) const;
+
+  std::filesystem::path root_;  // empty: moved from
+  std::vector<std::string> folders_;
+  Fd root_file_;
+  std::map<int, Arriving> arriving_;
+  std::map<int, std::map<std::string, Arrived>> arrived_;              // node index, path
+  SettledFiles settled_;                                               // to compare
+  std::map<int, std::map<std::string, std::string>> directory_names_;  // renamed ones, per node
+  std::int64_t gathered_count_ = 0;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace muster

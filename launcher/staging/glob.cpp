@@ -1,0 +1,207 @@
+#include "launcher/staging/glob.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+namespace muster {
+
+namespace {
+
+constexpr std::size_t no_set = static_cast<std::size_t>(-1);
+
+unsigned char byte(char c) { return static_cast<unsigned char>(c); }
+
+using Classifier = int (*)(int);
+constexpr std::array<std::pair<std::string_view, Classifier>, 12> classes{{
+    {"alnum", [](int c) { return std::isalnum(c); }},
+    {"alpha", [](int c) { return std::isalpha(c); }},
+    {"blank", [](int c) { return int{c == ' ' || c == '\t'}; }},
+    {"cntrl", [](int c) { return std::iscntrl(c); }},
+    {"digit", [](int c) { return std::isdigit(c); }},
+    {"graph", [](int c) { return std::isgraph(c); }},
+    {"lower", [](int c) { return std::islower(c); }},
+    {"print", [](int c) { return std::isprint(c); }},
+    {"punct", [](int c) { return std::ispunct(c); }},
+    {"space", [](int c) { return std::isspace(c); }},
+    {"upper", [](int c) { return std::isupper(c); }},
+    {"xdigit", [](int c) { return std::isxdigit(c); }},
+}};
+
+bool add_class(std::string_view name, std::bitset<256>& set) {
+  const auto found = std::find_if(classes.begin(), classes.end(),
+                                  [name](const auto& entry) { return entry.first == name; });
+  if (found == classes.end()) return false;
+  for (int c = 0; c < 128; ++c) {
+    if (found->second(c) != 0) set.set(static_cast<std::size_t>(c));
+  }
+  return true;
+}
+
+// The name in a leading `[:name:]`, empty when there is none.
+std::string_view class_name(std::string_view text) {
+  if (!text.starts_with("[:")) return {};
+  const std::size_t end = text.find(']', 2);
+  if (end == std::string_view::npos || end < 4 || text[end - 1] != ':') return {};
+  return text.substr(2, end - 3);
+}
+
+// The member of a set at `at`, which may be escaped; moves past it. False: the pattern ends.
+bool read_member(std::string_view pattern, std::size_t& at, unsigned char& member) {
+  if (pattern[at] == '\\') ++at;
+  if (at >= pattern.size()) return false;
+  member = byte(pattern[at++]);
+  return true;
+}
+
+// The set that begins after `[` at `at`, into `set`; the position after its `]`, or no_set.
+std::size_t parse_set(std::string_view pattern, std::size_t at, std::bitset<256>& set) {
+  const bool negated = at < pattern.size() && (pattern[at] == '!' || pattern[at] == '^');
+  if (negated) ++at;
+  for (bool first = true; at < pattern.size() && (first || pattern[at] != ']'); first = false) {
+    if (const std::string_view name = class_name(pattern.substr(at)); !name.empty()) {
+      if (!add_class(name, set)) return no_set;
+      at += name.size() + 4;
+      continue;
+    }
+    unsigned char low = 0;
+    if (!read_member(pattern, at, low)) return no_set;
+    unsigned char high = low;
+    if (at + 1 < pattern.size() && pattern[at] == '-' && pattern[at + 1] != ']') {
+      ++at;
+      if (!read_member(pattern, at, high)) return no_set;
+    }
+    for (std::size_t c = low; c <= high; ++c) set.set(c);
+  }
+  if (at >= pattern.size()) return no_set;
+  if (negated) set.flip();
+  set.reset(byte('/'));
+  return at + 1;
+}
+
+}  // namespace
+
+Glob::Glob(std::string_view pattern) {
+  if (pattern.find_first_of("*?[\\") == std::string_view::npos) {
+    is_literal_ = true;
+    text_ = pattern;
+  } else if (pattern.front() == '*' &&
+             pattern.find_first_of("*?[\\/", 1) == std::string_view::npos) {
+    is_star_suffix_ = true;
+    text_ = pattern.substr(1);
+  } else {
+    compile(pattern);
+  }
+}
+
+void Glob::compile(std::string_view pattern) {
+  for (std::size_t at = 0; valid_ && at < pattern.size();) {
+    const char c = pattern[at];
+    if (c == '*') {
+      at = compile_stars(pattern, at);
+    } else if (c == '[') {
+      at = compile_set(pattern, at + 1);
+    } else if (c == '?') {
+      tokens_.push_back({Step::any_one});
+      ++at;
+    } else if (c == '\\') {
+      valid_ = at + 1 < pattern.size();
+      if (valid_) tokens_.push_back({Step::literal, pattern[at + 1]});
+      at += 2;
+    } else {
+      tokens_.push_back({Step::literal, c});
+      ++at;
+    }
+  }
+}
+
+std::size_t Glob::compile_stars(std::string_view pattern, std::size_t at) {
+  const std::size_t after = std::min(pattern.find_first_not_of('*', at), pattern.size());
+  const bool begins_component = at == 0 || pattern[at - 1] == '/';
+  if (after - at >= 2 && begins_component && after == pattern.size()) {
+    tokens_.push_back({Step::rest});
+    return after;
+  }
+  if (after - at >= 2 && begins_component && pattern[after] == '/') {
+    tokens_.push_back({Step::any_directories});
+    return after + 1;
+  }
+  tokens_.push_back({Step::star});
+  return after;
+}
+
+std::size_t Glob::compile_set(std::string_view pattern, std::size_t at) {
+  ByteSet set;
+  const std::size_t after = parse_set(pattern, at, set);
+  valid_ = after != no_set;
+  if (!valid_) return pattern.size();
+  tokens_.push_back({Step::one_of, 0, static_cast<std::uint16_t>(sets_.size())});
+  sets_.push_back(set);
+  return after;
+}
+
+bool Glob::matches(std::string_view text) const {
+  if (is_literal_) return text == text_;
+  if (is_star_suffix_) {
+    return text.ends_with(text_) && text.substr(0, text.size() - text_.size()).find('/') ==
+                                        std::string_view::npos;
+  }
+  return valid_ && simulate(text);
+}
+
+// Makes a state active, and those that are reached from it without taking a character.
+void Glob::enter(std::vector<char>& states, std::size_t state) const {
+  for (; !states[state]; ++state) {
+    states[state] = 1;
+    if (state == tokens_.size()) return;
+    const Step step = tokens_[state].step;
+    if (step != Step::star && step != Step::any_directories && step != Step::rest) return;
+  }
+}
+
+bool Glob::takes(const Token& token, char c) const {
+  switch (token.step) {
+    case Step::literal:
+      return c == token.literal;
+    case Step::one_of:
+      return sets_[token.set].test(byte(c));
+    case Step::any_one:
+    case Step::star:
+      return c != '/';
+    case Step::any_directories:
+    case Step::rest:
+      return true;
+  }
+  return false;
+}
+
+bool Glob::simulate(std::string_view text) const {
+  std::vector<char> now(tokens_.size() + 1, 0);
+  std::vector<char> next(now.size(), 0);
+  enter(now, 0);
+  for (const char c : text) {
+    std::fill(next.begin(), next.end(), 0);
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      if (!now[i] || !takes(tokens_[i], c)) continue;
+      switch (tokens_[i].step) {
+        case Step::any_directories:
+          // Ends only after a slash. Its own state is entered by the one before, thus earlier in
+          // this loop, with what follows from that.
+          if (c == '/') enter(next, i + 1);
+          next[i] = 1;
+          break;
+        case Step::star:
+        case Step::rest:
+          enter(next, i);
+          break;
+        default:
+          enter(next, i + 1);
+      }
+    }
+    std::swap(now, next);
+  }
+  return now[tokens_.size()] != 0;
+}
+
+}  // namespace muster

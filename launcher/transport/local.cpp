@@ -1,0 +1,314 @@
+#include "launcher/transport/local.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <list>
+#include <utility>
+#include <vector>
+
+#include "launcher/os/spawn.h"
+#include "launcher/transport/agent_socket.h"
+#include "launcher/transport/link/agent_attach.h"
+#include "launcher/transport/link/attach_failure.h"
+#include "launcher/transport/link/connect_profile.h"
+#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/link/process_link.h"
+#include "launcher/transport/local_shell.h"
+#include "launcher/transport/stream_link.h"
+
+namespace muster {
+namespace {
+
+constexpr int max_starting =
+    32;  // a pretend cluster of hundreds starts in waves, not as a fork bomb
+constexpr Seconds detach_timeout{10};  // from ready to the end of the process we started
+constexpr std::chrono::milliseconds reap_interval{5};
+constexpr int ready_descriptor = 3;
+
+std::string expand(const std::string& home, const std::string& user_home) {
+  if (home.empty()) return user_home + "/.muster";
+  return home == "~" || home.starts_with("~/") ? user_home + home.substr(1) : home;
+}
+
+// Collects an `agent serve` that detached itself, or kills one that was given up.
+class Reaper : public std::enable_shared_from_this<Reaper> {
+ public:
+  Reaper(boost::asio::io_context& io, pid_t child)
+      : timer_(io), child_(child), until_(std::chrono::steady_clock::now() + detach_timeout) {}
+
+  void wait() {
+    if (::waitpid(child_, nullptr, WNOHANG) != 0) return;
+    if (std::chrono::steady_clock::now() > until_)
+      return;  // it stays our child: a foreground agent
+    timer_.expires_after(reap_interval);
+    timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
+      if (!error) self->wait();
+    });
+  }
+
+ private:
+  boost::asio::steady_timer timer_;
+  pid_t child_;
+  std::chrono::steady_clock::time_point until_;
+};
+
+}  // namespace
+
+class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
+ public:
+  LocalConnect(boost::asio::io_context& io, const NodeAddress& node, const AgentLaunch& launch,
+               Milliseconds start_timeout, std::function<void(ConnectResult)> done)
+      : io_(io),
+        node_(node),
+        launch_(launch),
+        start_timeout_(start_timeout),
+        done_(std::move(done)),
+        ready_(io),
+        errors_(io),
+        deadline_(io) {}
+
+  void begin(HandshakeGate::Pass pass) {
+    pass_ = std::move(pass);
+    const std::string& name = node_.id.value;
+    if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos) {
+      return fail("'" + name + "' is no name for a folder; name the node differently");
+    }
+    phases_.restart();
+    if (!connect()) start_agent();
+  }
+
+  void cancel() {
+    done_ = nullptr;
+    boost::system::error_code ignored;
+    ready_.close(ignored);
+    errors_.close(ignored);
+    deadline_.cancel();
+    pass_.release();
+  }
+
+ private:
+  template <class Call>
+  auto guarded(Call call) {
+    return [weak = weak_from_this(), call](auto... arguments) {
+      const auto self = weak.lock();
+      if (self && self->done_) call(*self, arguments...);
+    };
+  }
+
+  std::string run_folder() const {
+    return launch_.home + "/run/" + launch_.controller_id + "/" + node_.id.value;
+  }
+
+  // False: nobody listens.
+  bool connect() {
+    auto result = connect_agent_socket(run_folder());
+    if (std::holds_alternative<NobodyListens>(result)) return false;
+    if (const auto* error = std::get_if<Error>(&result)) {
+      fail(error->message);
+      return true;
+    }
+    phases_.finish("agent");
+    using Protocol = boost::asio::local::stream_protocol;
+    Protocol::socket socket(io_, Protocol(), std::get<Fd>(result).release());
+    finish(Connected{make_stream_link(std::move(socket), node_.id.value), phases_.profile()});
+    return true;
+  }
+
+  void start_agent() {
+    const Result<pid_t> child = spawn_agent();
+    if (!child) return fail(child.error().message);
+    child_ = *child;
+    deadline_.expires_after(start_timeout_);
+    deadline_.async_wait(guarded([](LocalConnect& self, boost::system::error_code error) {
+      if (!error) self.gave_up();
+    }));
+    read_errors();
+    ready_.async_read_some(boost::asio::buffer(ready_byte_),
+                           guarded([](LocalConnect& self, boost::system::error_code error,
+                                      std::size_t) { self.agent_spoke(!error); }));
+  }
+
+  Result<pid_t> spawn_agent() {
+    int ready[2], errors[2];
+    if (::pipe2(ready, O_CLOEXEC) != 0) return Error{"no pipe: too many open files"};
+    Fd ready_reader(ready[0]), ready_writer(ready[1]);
+    if (::pipe2(errors, O_CLOEXEC) != 0) return Error{"no pipe: too many open files"};
+    Fd error_reader(errors[0]), error_writer(errors[1]);
+    const std::vector<std::string> argv{launch_.binary,
+                                        "agent",
+                                        "serve",
+                                        "--home",
+                                        launch_.home,
+                                        "--controller",
+                                        launch_.controller_id,
+                                        "--node",
+                                        node_.id.value,
+                                        "--ready-fd",
+                                        std::to_string(ready_descriptor)};
+    const std::array inherited{Inherit{ready_writer.get(), ready_descriptor},
+                               Inherit{error_writer.get(), 2}};
+    const Result<pid_t> child = spawn(argv, inherited);
+    if (!child) return child.error();
+    ready_.assign(ready_reader.release());
+    errors_.assign(error_reader.release());
+    return *child;
+  }
+
+  void read_errors() {
+    errors_.async_read_some(
+        boost::asio::buffer(error_buffer_),
+        guarded([](LocalConnect& self, boost::system::error_code error, std::size_t size) {
+          if (!error) {
+            self.said_.add({self.error_buffer_.data(), size});
+            return self.read_errors();
+          }
+          self.errors_ended_ = true;
+          if (self.failed_) self.fail_start();
+        }));
+  }
+
+  void agent_spoke(bool is_ready) {
+    std::make_shared<Reaper>(io_, child_)->wait();
+    if (!is_ready) {
+      failed_ = true;  // its reason may still be in the other pipe
+      if (errors_ended_) fail_start();
+      return;
+    }
+    if (!connect()) fail("the agent said that it is ready, but nobody listens in " + run_folder());
+  }
+
+  void gave_up() {
+    kill_and_reap(child_);
+    fail("the agent did not start within " + std::to_string(start_timeout_.count()) + " ms" +
+         said());
+  }
+
+  void fail_start() {
+    fail("the agent did not start" + said() + "; see also its log in " + run_folder());
+  }
+
+  std::string said() const {
+    const std::string line = last_line(said_.text());
+    return line.empty() ? "" : ", it said: " + line;
+  }
+
+  void fail(const std::string& message) {
+    finish(LinkFailure{LinkFailureKind::shell, node_.id.value + ": " + message});
+  }
+
+  void finish(ConnectResult result) {
+    const auto done = std::exchange(done_, nullptr);
+    cancel();
+    done(std::move(result));
+  }
+
+  boost::asio::io_context& io_;
+  NodeAddress node_;
+  AgentLaunch launch_;
+  Milliseconds start_timeout_;
+  std::function<void(ConnectResult)> done_;
+  HandshakeGate::Pass pass_;
+  PhaseTimer phases_;
+  pid_t child_ = 0;
+  boost::asio::posix::stream_descriptor ready_;
+  boost::asio::posix::stream_descriptor errors_;
+  std::array<char, 1> ready_byte_{};
+  std::array<char, 1024> error_buffer_{};
+  Tail said_{kept_error_bytes};
+  bool failed_ = false;
+  bool errors_ended_ = false;
+  boost::asio::steady_timer deadline_;
+};
+
+class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
+ public:
+  Shared(boost::asio::io_context& io, std::string user_home, Milliseconds start_timeout)
+      : io_(io),
+        user_home_(std::move(user_home)),
+        start_timeout_(start_timeout),
+        gate_(std::make_shared<HandshakeGate>(io)),
+        pushes_(std::make_shared<PushGate>(io)) {}
+
+  void connect(const NodeAddress& node, AgentLaunch launch,
+               std::function<void(ConnectResult)> done) {
+    launch.home = expand(launch.home, user_home_);
+    if (launch.service == AgentService::relay) return start_relay(node, launch, std::move(done));
+    const auto place = active_.emplace(active_.end());
+    *place = std::make_shared<LocalConnect>(
+        io_, node, launch, start_timeout_,
+        [weak = weak_from_this(), place, done = std::move(done)](ConnectResult result) {
+          const auto self = weak.lock();
+          if (!self) return;
+          const auto keep = std::move(*place);  // it is calling
+          self->active_.erase(place);
+          done(std::move(result));
+        });
+    gate_->enter(node.id.value, {max_starting, max_starting},
+                 [weak = std::weak_ptr(*place)](HandshakeGate::Pass pass) {
+                   if (const auto each = weak.lock()) each->begin(std::move(pass));
+                 });
+  }
+
+  void cancel() {
+    for (const auto& each : active_) each->cancel();
+    active_.clear();
+    for (const auto& each : starting_relays_) each->cancel();
+    starting_relays_.clear();
+  }
+
+ private:
+  void start_relay(const NodeAddress& node, const AgentLaunch& launch,
+                   std::function<void(ConnectResult)> done) {
+    const auto place = starting_relays_.emplace(starting_relays_.end());
+    *place = attach_agent(io_, make_local_shell(io_), pushes_, node, launch, nullptr,
+                          [weak = weak_from_this(), place, node,
+                           done = std::move(done)](AttachResult result) {
+                            const auto self = weak.lock();
+                            if (!self) return;
+                            const auto keep = std::move(*place);  // it is calling
+                            self->starting_relays_.erase(place);
+                            done(connected(self->io_, node, std::move(result)));
+                          });
+  }
+
+  static ConnectResult connected(boost::asio::io_context& io, const NodeAddress& node,
+                                 AttachResult result) {
+    if (auto* failure = std::get_if<LinkFailure>(&result)) return std::move(*failure);
+    if (const auto* none = std::get_if<NoShell>(&result)) return no_shell_failure(node, *none);
+    auto& relay = std::get<Attached>(result);
+    return Connected{make_process_link(io, std::move(relay.process), std::move(relay.first_bytes),
+                                       node),
+                     std::move(relay.profile)};
+  }
+
+  boost::asio::io_context& io_;
+  std::string user_home_;
+  Milliseconds start_timeout_;
+  std::shared_ptr<HandshakeGate> gate_;
+  std::shared_ptr<PushGate> pushes_;
+  std::list<std::shared_ptr<LocalConnect>> active_;
+  std::list<std::shared_ptr<AgentAttach>> starting_relays_;
+};
+
+LocalTransport::LocalTransport(boost::asio::io_context& io, std::string user_home,
+                               Milliseconds start_timeout)
+    : shared_(std::make_shared<Shared>(io, std::move(user_home), start_timeout)) {}
+
+LocalTransport::~LocalTransport() {
+  shared_->cancel();
+}
+
+void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
+                             std::function<void(ConnectResult)> done) {
+  shared_->connect(node, launch, std::move(done));
+}
+
+}  // namespace muster

@@ -1,0 +1,40 @@
+// Reaches agents of this machine through their Unix sockets, and starts the ones that do not run.
+//
+//   gate --> connect ----------------------------> done
+//               | nobody listens           ^
+//               v                          |
+//            `agent serve … --ready-fd 3` -' a byte on the descriptor
+//
+// `agent serve` writes one byte to the descriptor once it listens (or finds that another process
+// does), says on standard error why it cannot, and detaches itself. A relay is a child of this
+// process (`agent relay`), and ends with its link.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/transport/link/transport.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace muster {
+
+class LocalTransport final : public Transport {
+ public:
+  // `user_home` stands for ~ in AgentLaunch::home; an agent has `start_timeout` to listen.
+  LocalTransport(boost::asio::io_context& io, std::string user_home,
+                 Milliseconds start_timeout = Milliseconds(10000));
+  ~LocalTransport() override;  // drops what is under way without a call; links live on
+
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) override;
+
+ private:
+  class Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace muster

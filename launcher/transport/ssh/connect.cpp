@@ -1,0 +1,271 @@
+#include "launcher/transport/ssh/connect.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <utility>
+
+#include "launcher/transport/link/agent_attach.h"
+#include "launcher/transport/link/attach_failure.h"
+#include "launcher/transport/link/retry_pause.h"
+#include "launcher/transport/ssh/shell.h"
+
+namespace muster {
+namespace {
+
+// The node is not to blame.
+std::string no_descriptors_text() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return "this host lets muster have " + std::to_string(limit.rlim_cur) +
+         " open files, too few for a connection to each node and a log of each rank; raise the "
+         "hard limit (ulimit -Hn, LimitNOFILE), then start the controller anew";
+}
+
+class Connect final : public SshConnect, public std::enable_shared_from_this<Connect> {
+ public:
+  Connect(std::shared_ptr<SshContext> context, const SshTarget& target, const AgentLaunch& launch,
+          std::function<void(SshConnectResult)> done)
+      : context_(std::move(context)),
+        target_(target),
+        launch_(launch),
+        done_(std::move(done)),
+        timer_(context_->io) {
+    if (node_.user.empty()) node_.user = context_->settings.user;
+    if (node_.host.empty()) node_.host = node_.id.value;
+  }
+
+  void begin();
+  void cancel() override;
+
+ private:
+  const ConnectSettings& limits() const { return launch_.connect; }
+  void resolved(ResolveResult result);
+  void wait_for_gate();
+  void connect_tcp();
+  void connected(boost::system::error_code error);
+  void log_in();
+  void logged_in(const LoginResult& result);
+  void dropped(const std::string& reason);
+  void attach();
+  void attached(AttachResult result);
+  void fail(LinkFailureKind kind, const std::string& message);
+  std::string told_contact();
+  void finish(SshConnectResult result);
+  void after(Milliseconds delay, void (Connect::*then)());
+  void resolve_timed_out();
+  void tcp_timed_out();
+  void login_timed_out();
+
+  template <class Call>
+  auto guarded(Call call) {
+    return [weak = weak_from_this(), call](auto&&... arguments) {
+      const auto self = weak.lock();
+      if (self && self->done_) call(*self, std::forward<decltype(arguments)>(arguments)...);
+    };
+  }
+
+  std::shared_ptr<SshContext> context_;
+  SshTarget target_;
+  NodeAddress& node_ = target_.node;
+  AgentLaunch launch_;
+  std::function<void(SshConnectResult)> done_;
+  boost::asio::steady_timer timer_;
+  LoginReport report_;
+  std::string methods_;
+  Endpoints endpoints_;
+  HandshakeGate::Pass pass_;
+  std::shared_ptr<SshSession> session_;
+  std::unique_ptr<SshLogin> login_;
+  std::shared_ptr<AgentAttach> attach_;
+  int drops_ = 0;
+};
+
+void Connect::begin() {
+  after(limits().resolve_timeout, &Connect::resolve_timed_out);
+  context_->resolver.resolve(
+      node_.host, node_.port,
+      guarded([](Connect& self, ResolveResult result) { self.resolved(std::move(result)); }));
+}
+
+void Connect::resolved(ResolveResult result) {
+  if (auto* failure = std::get_if<LinkFailure>(&result)) {
+    return fail(failure->kind, failure->message);
+  }
+  report_.phases.finish("resolve");
+  timer_.expires_at(std::chrono::steady_clock::time_point::max());
+  endpoints_ = std::get<Endpoints>(std::move(result));
+  if (endpoints_.empty()) return fail(LinkFailureKind::unknown_host, "the name has no address");
+  wait_for_gate();
+}
+
+void Connect::wait_for_gate() {
+  const auto& endpoint = endpoints_.front();
+  const std::string address =
+      endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
+  context_->gate->enter(address, {limits().handshakes, limits().unauthenticated_per_host},
+                        guarded([](Connect& self, HandshakeGate::Pass pass) {
+                          self.pass_ = std::move(pass);
+                          self.connect_tcp();
+                        }));
+}
+
+void Connect::connect_tcp() {
+  report_.phases.restart();
+  session_ = std::make_shared<SshSession>(context_->io);
+  after(limits().tcp_timeout, &Connect::tcp_timed_out);
+  boost::asio::async_connect(
+      session_->socket(), endpoints_,
+      guarded([](Connect& self, boost::system::error_code error, const auto&) {
+        self.connected(error);
+      }));
+}
+
+void Connect::resolve_timed_out() {
+  fail(LinkFailureKind::unreachable,
+       "the name service did not answer for " + node_.host + " within " +
+           std::to_string(limits().resolve_timeout.count() / 1000) +
+           " s; see /etc/resolv.conf, or give an address in the cluster file");
+}
+
+void Connect::tcp_timed_out() {
+  fail(LinkFailureKind::unreachable,
+       "no answer on port " + std::to_string(node_.port) + " within " +
+           std::to_string(limits().tcp_timeout.count() / 1000) +
+           " s; is the node on, and is there a firewall in between?");
+}
+
+void Connect::connected(boost::system::error_code error) {
+  if (error == boost::asio::error::connection_refused) {
+    return fail(LinkFailureKind::unreachable, "port " + std::to_string(node_.port) +
+                                                  " refuses connections; does sshd run there?");
+  }
+  // Nobody has cancelled it: that is Asio's word for a socket that cannot be opened.
+  if (error == boost::asio::error::operation_aborted) {
+    return fail(LinkFailureKind::unreachable, "not asked: " + no_descriptors_text());
+  }
+  if (error) {
+    return fail(LinkFailureKind::unreachable, "cannot connect to port " +
+                                                  std::to_string(node_.port) + ": " +
+                                                  error.message() + "; check the network");
+  }
+  report_.phases.finish("tcp");
+  log_in();
+}
+
+void Connect::log_in() {
+  after(limits().login_timeout, &Connect::login_timed_out);
+  session_->begin(limits().silence);
+  login_ = begin_login(
+      session_, target_, context_->settings, context_->host_keys, report_,
+      guarded([](Connect& self, const LoginResult& result) { self.logged_in(result); }));
+}
+
+void Connect::login_timed_out() {
+  fail(LinkFailureKind::unreachable,
+       "sshd let nobody in within " +
+           std::to_string(limits().login_timeout.count() / 1000) +
+           " s; is the node overloaded, or its name service slow?");
+}
+
+void Connect::logged_in(const LoginResult& result) {
+  login_.reset();
+  timer_.cancel();
+  pass_.release();
+  if (const auto* drop = std::get_if<LoginDropped>(&result)) return dropped(drop->reason);
+  if (const auto* other = std::get_if<LoginNeedsOpenssh>(&result)) return finish(*other);
+  if (const auto* failure = std::get_if<LinkFailure>(&result)) return finish(*failure);
+  attach();
+}
+
+void Connect::dropped(const std::string& reason) {
+  session_.reset();
+  if (++drops_ > limits().retries) {
+    return fail(LinkFailureKind::unreachable,
+                "sshd closed " + std::to_string(drops_) + " connections before login (" + reason +
+                    "); see its log there, and MaxStartups in sshd_config");
+  }
+  after(pause_after_drops(drops_, context_->jitter), &Connect::wait_for_gate);
+}
+
+void Connect::attach() {
+  methods_ = session_->methods();
+  attach_ = attach_agent(
+      context_->io, make_ssh_shell(session_), context_->pushes, node_, launch_, nullptr,
+      guarded([](Connect& self, AttachResult result) { self.attached(std::move(result)); }));
+  session_.reset();  // the shell has it
+}
+
+void Connect::attached(AttachResult result) {
+  if (auto* failure = std::get_if<LinkFailure>(&result)) return finish(std::move(*failure));
+  if (auto* none = std::get_if<NoShell>(&result)) return finish(no_shell_failure(node_, *none));
+  auto& agent = std::get<Attached>(result);
+  report_.phases.append(agent.profile);
+  finish(SshConnected{std::move(agent.process), std::move(agent.first_bytes),
+                      report_.phases.profile(), std::move(methods_), told_contact()});
+}
+
+void Connect::after(Milliseconds delay, void (Connect::*then)()) {
+  timer_.expires_after(delay);
+  timer_.async_wait(guarded([then](Connect& self, boost::system::error_code error) {
+    if (!error && self.timer_.expiry() <= std::chrono::steady_clock::now()) (self.*then)();
+  }));
+}
+
+void Connect::fail(LinkFailureKind kind, const std::string& message) {
+  finish(LinkFailure{kind, describe(node_) + ": " + message});
+}
+
+// Once: the next login finds the key on record.
+std::string Connect::told_contact() {
+  const auto pinned = std::exchange(report_.first_contact, std::nullopt);
+  return pinned ? first_contact_text(node_, *pinned) : "";
+}
+
+void Connect::finish(SshConnectResult result) {
+  if (auto* failure = std::get_if<LinkFailure>(&result)) {
+    const std::string contact = told_contact();
+    if (!contact.empty()) failure->message += " (" + contact + ")";
+  }
+  const auto done = std::exchange(done_, nullptr);
+  cancel();
+  done(std::move(result));
+}
+
+void Connect::cancel() {
+  done_ = nullptr;
+  timer_.cancel();
+  login_.reset();
+  if (attach_) std::exchange(attach_, nullptr)->cancel();
+  if (session_) session_->close("given up");
+  session_.reset();
+  pass_.release();
+}
+
+}  // namespace
+
+SshContext::SshContext(boost::asio::io_context& the_io, SshSettings the_settings,
+                       std::shared_ptr<PushGate> the_pushes)
+    : io(the_io),
+      settings(std::move(the_settings)),
+      host_keys(settings.own_known_hosts),
+      resolver(the_io),
+      gate(std::make_shared<HandshakeGate>(the_io)),
+      pushes(std::move(the_pushes)),
+      jitter(settings.jitter_seed) {}
+
+std::shared_ptr<SshConnect> begin_ssh_connect(std::shared_ptr<SshContext> context,
+                                              const SshTarget& target, const AgentLaunch& launch,
+                                              std::function<void(SshConnectResult)> done) {
+  auto connect = std::make_shared<Connect>(std::move(context), target, launch, std::move(done));
+  connect->begin();
+  return connect;
+}
+
+}  // namespace muster

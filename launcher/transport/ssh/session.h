@@ -1,0 +1,75 @@
+// One libssh2 session and its TCP socket. libssh2 never touches the socket: it reads from and
+// writes to the two buffers here, and Asio moves them. So a libssh2 call can wait for input only,
+// never for output, and half-sent packets (which libssh2 cannot interleave with others) do not
+// exist. Private to launcher/transport; one thread.
+#pragma once
+
+#include <libssh2.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/transport/ssh/session_memory.h"
+
+namespace muster {
+
+class SshSession : public std::enable_shared_from_this<SshSession> {
+ public:
+  explicit SshSession(boost::asio::io_context& io);
+  SshSession(const SshSession&) = delete;
+  ~SshSession();
+
+  boost::asio::io_context& io() { return io_; }
+  boost::asio::ip::tcp::socket& socket() { return socket_; }
+  LIBSSH2_SESSION* get() { return session_; }
+  libssh2_socket_t handle() const { return handle_; }
+
+  // The socket is connected: start to read. `on_progress` is called, from the io_context, whenever
+  // a libssh2 call that said EAGAIN may get further. `silence` bounds how long a dead network goes
+  // unnoticed.
+  void begin(std::chrono::milliseconds silence);
+  void on_progress(std::function<void()> call);
+
+  // Asks for one on_progress from the io_context, after something was queued.
+  void wake();
+  void close(const std::string& reason);
+  bool is_closed() const { return closed_; }
+  const std::string& close_reason() const { return close_reason_; }
+  std::size_t unsent_bytes() const { return output_.size() + sending_.size(); }
+  std::string last_error();
+  std::string methods() const;  // what was agreed on with the host, for people; after the handshake
+  void* allocate(std::size_t bytes) { return memory_.allocate(bytes); }  // libssh2 frees it
+
+ private:
+  static SessionMemory& memory_of(void** self);
+  static ssize_t receive(libssh2_socket_t socket, void* buffer, size_t size, int flags,
+                         void** self);
+  static ssize_t transmit(libssh2_socket_t socket, const void* bytes, size_t size, int flags,
+                          void** self);
+  std::size_t unread_bytes() const { return input_.size() - input_at_; }
+  void read();
+  void progress();
+  void send();
+
+  boost::asio::io_context& io_;
+  boost::asio::ip::tcp::socket socket_;
+  SessionMemory memory_;
+  LIBSSH2_SESSION* session_;
+  libssh2_socket_t handle_ = -1;
+  std::shared_ptr<std::function<void()>> on_progress_;
+  std::unique_ptr<char[]> buffer_;
+  std::string input_;
+  std::size_t input_at_ = 0;
+  std::string output_;   // from libssh2, not yet given to the socket
+  std::string sending_;  // the socket is writing it
+  bool reading_ = false;
+  bool awake_ = false;
+  bool closed_ = false;
+  std::string close_reason_;
+};
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+// Reaches nodes over ssh with libssh2: many at once on the one thread. What libssh2 cannot do goes
+// to the fallback.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/transport.h"
+#include "launcher/transport/ssh/settings.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace muster {
+
+class SshTransport final : public Transport {
+ public:
+  using Fallback = std::function<void(const SshTarget&, const AgentLaunch&,
+                                      std::function<void(ConnectResult)>)>;
+
+  // `fallback` takes nodes that need RSA keys or algorithms libssh2 lacks; it may be empty.
+  SshTransport(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes,
+               Fallback fallback);
+  ~SshTransport() override;  // drops what is under way without a call; links live on
+
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) override;
+  void connect(const SshTarget& target, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done);
+
+ private:
+  class Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace muster

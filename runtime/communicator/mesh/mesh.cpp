@@ -1,0 +1,306 @@
+#include "runtime/communicator/mesh/mesh.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+
+namespace muster {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto spin_time = std::chrono::microseconds(200);
+constexpr timespec nap{0, 50'000};
+// Who waits for long is to look like it from outside, where processor time is taken for work.
+constexpr auto long_wait = std::chrono::seconds(1);
+constexpr timespec long_nap{0, 2'000'000};
+// Time for a last word to those who would wait for it; a full pipe is no reason to stay.
+constexpr auto last_word_limit = std::chrono::milliseconds(200);
+constexpr const char* left_early = "it has ended while others went on";
+// From so much on, a broadcast in parts is faster than one rank that sends all to everyone.
+constexpr std::size_t broadcast_in_parts_bytes = 64 << 10;
+
+std::span<const char> bytes_of(std::span<const float> values, const ElementRange& range) {
+  const auto part = values.subspan(range.lo, range.size());
+  return {reinterpret_cast<const char*>(part.data()), part.size_bytes()};
+}
+
+std::span<char> bytes_of(std::span<float> values, const ElementRange& range) {
+  const auto part = values.subspan(range.lo, range.size());
+  return {reinterpret_cast<char*>(part.data()), part.size_bytes()};
+}
+
+// Part r of `size` equal ones.
+std::span<char> part_of(std::span<char> bytes, std::size_t r, std::size_t size) {
+  const std::size_t lo = bytes.size() * r / size;
+  return bytes.subspan(lo, bytes.size() * (r + 1) / size - lo);
+}
+
+class MeshCommunicator final : public Communicator {
+ public:
+  MeshCommunicator(const MeshSeat& seat, const MeshOptions& options,
+                   std::vector<std::unique_ptr<MeshPeer>> peers)
+      : seat_(seat), peer_timeout_(options.peer_timeout), peers_(std::move(peers)) {}
+
+  ~MeshCommunicator() override {
+    if (!lost_) tell_others(Farewell{});
+  }
+  MeshCommunicator(const MeshCommunicator&) = delete;
+  MeshCommunicator& operator=(const MeshCommunicator&) = delete;
+
+  std::size_t rank() const override { return seat_.rank; }
+  std::size_t size() const override { return seat_.size; }
+
+  std::unique_ptr<Transfer> start_all_to_all(
+      std::span<const float> send, std::span<const ElementRange> send_ranges,
+      std::span<float> receive, std::span<const ElementRange> receive_ranges) override {
+    auto transfer = start(Operation::all_to_all, [&](std::size_t r) {
+      return Exchanged{bytes_of(send, send_ranges[r]), bytes_of(receive, receive_ranges[r])};
+    });
+    const auto own = send.subspan(send_ranges[rank()].lo, send_ranges[rank()].size());
+    std::copy(own.begin(), own.end(), receive.begin() + receive_ranges[rank()].lo);
+    return transfer;
+  }
+
+  std::unique_ptr<Transfer> start_all_gather(std::span<float> whole,
+                                             std::span<const ElementRange> owned) override {
+    return start(Operation::all_gather, [&](std::size_t r) {
+      return Exchanged{bytes_of(whole, owned[rank()]), bytes_of(whole, owned[r])};
+    });
+  }
+
+  std::vector<std::string> gather_texts(std::string_view mine) override {
+    std::vector<std::string> texts(size());
+    texts[rank()] = mine;
+    start(Operation::texts, [&](std::size_t r) { return Exchanged{mine, &texts[r]}; })->wait();
+    return texts;
+  }
+
+  void broadcast(std::span<char> bytes, std::size_t root) override {
+    const bool in_parts = size() > 2 && bytes.size() >= broadcast_in_parts_bytes;
+    const auto part = [&](std::size_t r) { return in_parts ? part_of(bytes, r, size()) : bytes; };
+    start(Operation::broadcast, [&](std::size_t r) {
+      return Exchanged{rank() == root ? part(r) : std::span<char>(),
+                       r == root ? part(rank()) : std::span<char>()};
+    })->wait();
+    if (!in_parts) return;
+    start(Operation::broadcast, [&](std::size_t r) {
+      return Exchanged{r == root ? std::span<char>() : part(rank()),
+                       rank() == root ? std::span<char>() : part(r)};
+    })->wait();
+  }
+
+  void abort(int exit_code) override {
+    tell_others(RunAborted{exit_code});
+    std::_Exit(exit_code);
+  }
+
+ private:
+  // What this rank and one other give each other in an operation.
+  struct Exchanged {
+    std::span<const char> outgoing;
+    Inbox incoming;
+  };
+
+  // An operation under way. As frames of a pair come in order, it is over when the frames with its
+  // number have come and gone.
+  class MeshTransfer final : public Transfer {
+   public:
+    MeshTransfer(MeshCommunicator& world, std::uint64_t sequence)
+        : world_(world), sequence_(sequence) {}
+    // Others may already be writing to memory that is given up.
+    ~MeshTransfer() override {
+      if (!world_.lost_ && !world_.is_over(sequence_)) {
+        world_.lost_.emplace(world_.rank(), "an operation was given up");
+      }
+    }
+    bool done() override {
+      world_.refuse_when_lost();
+      if (world_.is_over(sequence_)) return true;
+      if (!world_.move()) world_.hear_news();
+      return world_.is_over(sequence_);
+    }
+    void wait() override { world_.wait_for(sequence_); }
+
+   private:
+    MeshCommunicator& world_;
+    std::uint64_t sequence_;
+  };
+
+  template <class Part>
+  std::unique_ptr<Transfer> start(Operation operation, Part part) {
+    refuse_when_lost();
+    FrameHeader header;
+    header.operation = operation;
+    header.epoch = seat_.epoch;
+    header.sequence = ++sequence_;
+    for (std::size_t r = 0; r < size(); ++r) {
+      if (!peers_[r]) continue;
+      const Exchanged exchanged = part(r);
+      FrameHeader wanted = header;
+      if (const auto* place = std::get_if<std::span<char>>(&exchanged.incoming)) {
+        wanted.bytes = place->size();
+      }
+      peers_[r]->link.expect(wanted, exchanged.incoming);
+      peers_[r]->link.send(header, exchanged.outgoing);
+    }
+    auto transfer = std::make_unique<MeshTransfer>(*this, sequence_);
+    move();
+    return transfer;
+  }
+
+  bool has_exchanged(MeshPeer& peer, std::uint64_t sequence) const {
+    return peer.link.received() >= sequence && peer.link.sent() >= sequence;
+  }
+
+  bool is_over(std::uint64_t sequence) {
+    return std::all_of(peers_.begin(), peers_.end(),
+                       [&](const auto& peer) { return !peer || has_exchanged(*peer, sequence); });
+  }
+
+  bool move_link(std::size_t r) {
+    try {
+      return peers_[r]->link.move();
+    } catch (const LaneEnded& end) {
+      hear_news();  // its connection for news may know better
+      lose(r, peers_[r]->has_left ? left_early : end.why);
+    } catch (const RanksDiverged& error) {
+      lost_.emplace(r, error.what());
+      tell_others(RankLost{r, error.what()});
+      throw;
+    }
+  }
+
+  // One turn for every link.
+  bool move() {
+    bool moved = false;
+    for (std::size_t r = 0; r < size(); ++r) {
+      if (peers_[r]) moved = move_link(r) || moved;
+    }
+    return moved;
+  }
+
+  void wait_for(std::uint64_t sequence) {
+    refuse_when_lost();
+    auto last_move = Clock::now();
+    while (!is_over(sequence)) {
+      if (move()) {
+        last_move = Clock::now();
+        continue;
+      }
+      const auto idle = Clock::now() - last_move;
+      if (idle < spin_time) continue;
+      hear_news();
+      expect_nothing_of_who_left(sequence);
+      if (peer_timeout_.count() > 0 && idle > peer_timeout_) give_up(sequence);
+      sleep_shortly(sequence, idle > long_wait ? long_nap : nap);
+    }
+  }
+
+  // Wakes up early for news, and for the operation's data from other nodes.
+  void sleep_shortly(std::uint64_t sequence, const timespec& at_most) const {
+    std::vector<pollfd> watched;
+    for (const auto& peer : peers_) {
+      if (!peer || peer->has_left) continue;
+      watched.push_back({peer->news.socket().get(), POLLIN, 0});
+      const int data = peer->link.lane().watched();
+      if (data >= 0 && peer->link.received() < sequence) watched.push_back({data, POLLIN, 0});
+    }
+    ppoll(watched.data(), watched.size(), &at_most, nullptr);
+  }
+
+  void hear_news() {
+    std::vector<pollfd> watched;
+    for (const auto& peer : peers_) {
+      watched.push_back({peer && !peer->has_left ? peer->news.socket().get() : -1, POLLIN, 0});
+    }
+    if (poll(watched.data(), watched.size(), 0) <= 0) return;
+    for (std::size_t r = 0; r < size(); ++r) {
+      if (watched[r].revents != 0) hear(r);
+    }
+  }
+
+  void hear(std::size_t r) {
+    MessageStream& news = peers_[r]->news;
+    const bool there = news.fill();
+    while (!peers_[r]->has_left) {
+      const auto next = news.next();
+      if (std::holds_alternative<std::monostate>(next)) break;
+      if (const auto* fault = std::get_if<WireFault>(&next)) lose(r, fault->reason);
+      heed(r, std::get<WireMessage>(next));
+    }
+    if (!there && !peers_[r]->has_left) {
+      lose(r, "its connection ended: the process died, or its node did");
+    }
+  }
+
+  void heed(std::size_t r, const WireMessage& message) {
+    if (std::holds_alternative<Farewell>(message)) {
+      peers_[r]->has_left = true;
+    } else if (const auto* lost = std::get_if<RankLost>(&message)) {
+      if (lost->rank >= size()) lose(r, "it says that a rank is lost that there is not");
+      lose(lost->rank, lost->why);
+    } else if (const auto* aborted = std::get_if<RunAborted>(&message)) {
+      lose(r, "it ended the run with exit code " + std::to_string(aborted->exit_code));
+    }
+  }
+
+  // What it sent before it left is here in shared memory. Over TCP it may still be on its way, and
+  // comes before the connection ends.
+  void expect_nothing_of_who_left(std::uint64_t sequence) {
+    for (std::size_t r = 0; r < size(); ++r) {
+      if (!peers_[r] || !peers_[r]->has_left) continue;
+      while (move_link(r)) {
+      }
+      const bool may_come = peers_[r]->link.lane().watched() >= 0;
+      if (!may_come && !has_exchanged(*peers_[r], sequence)) lose(r, left_early);
+    }
+  }
+
+  [[noreturn]] void give_up(std::uint64_t sequence) {
+    for (std::size_t r = 0; r < size(); ++r) {
+      if (!peers_[r] || has_exchanged(*peers_[r], sequence)) continue;
+      lose(r, "no answer for " + std::to_string(peer_timeout_.count() / 1000) +
+                  " s (--peer-timeout): it hangs, or its node is gone");
+    }
+    std::abort();
+  }
+
+  [[noreturn]] void lose(std::uint64_t rank, const std::string& why) {
+    lost_.emplace(rank, why);
+    tell_others(RankLost{rank, why});
+    throw *lost_;
+  }
+
+  void refuse_when_lost() const {
+    if (lost_) throw *lost_;
+  }
+
+  void tell_others(const WireMessage& message) {
+    for (const auto& peer : peers_) {
+      if (peer && !peer->has_left) peer->news.send(message, Deadline(last_word_limit));
+    }
+  }
+
+  MeshSeat seat_;
+  std::chrono::milliseconds peer_timeout_;
+  std::vector<std::unique_ptr<MeshPeer>> peers_;
+  std::uint64_t sequence_ = 0;
+  std::optional<PeerLost> lost_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mesh_communicator(const MeshSeat& seat,
+                                                     const MeetingPlace& place,
+                                                     const MeshOptions& options) {
+  const Patience patience(place.limit, place.is_over);
+  const Met met = meet(seat, place, patience);
+  return std::make_unique<MeshCommunicator>(seat, options,
+                                            connect_peers(seat, met, options, patience));
+}
+
+}  // namespace muster

@@ -1,0 +1,75 @@
+// The documents of text and JSONL files in blocks of a bounded size, for work in several threads.
+//
+// A text file is one document; a file named *.jsonl holds one per line, the text of one member of a
+// JSON object. Blocks follow from the files alone, never from the number of threads. A text that is
+// longer than a block is cut where the words on both sides stay what they were (word_splitter.h);
+// after 16 MiB without such a place it is cut anywhere.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/checkpoint/file/durable_file.h"
+
+namespace muster {
+
+inline constexpr std::uint64_t text_block_bytes = 1 << 20;
+inline constexpr std::uint64_t longest_text_block_bytes = 16 << 20;
+inline constexpr std::uint64_t longest_json_line_bytes = 1ull << 30;
+inline constexpr const char* usual_jsonl_field = "text";
+
+struct TextBlock {
+  std::string path;
+  std::string content;
+  bool is_jsonl = false;  // whole lines, each a document
+  std::uint64_t first_line = 1;
+  bool begins_document = true;
+  bool ends_document = true;
+};
+
+bool is_jsonl_file(const std::string& path);
+
+// What a NUL in a document means: with bytes as tokens it would be the end of the document.
+enum class NulInText { refused, allowed };
+
+// Calls `document` with the text of every line that is not empty. Throws StartError, naming file
+// and line, for one that is not an object with the text `field`. Empty texts are no documents.
+void for_each_json_document(const TextBlock& block, const std::string& field, NulInText nul,
+                            const std::function<void(std::string_view)>& document);
+
+// Reads files one after the other.
+class TextBlockReader {
+ public:
+  // Of `files` those that are not text (a NUL byte in the first 64 KiB) are passed over, or refused
+  // when they are among `named`.
+  TextBlockReader(std::vector<std::string> files, std::vector<std::string> named);
+
+  // The next block; false at the end. Throws StartError when a file cannot be read, or turns out to
+  // hold a NUL byte.
+  bool next(TextBlock& block);
+
+  std::uint64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  bool open_next();
+  void read_more();
+  bool is_at_end() const { return offset_ == file_bytes_; }
+  std::size_t cut_of_text() const;
+
+  std::vector<std::string> files_;
+  std::vector<std::string> named_;
+  std::size_t next_file_ = 0;
+  std::optional<CheckpointFile> file_;
+  std::uint64_t file_bytes_ = 0;
+  std::uint64_t offset_ = 0;  // bytes read of the file
+  std::string pending_;       // read, and not yet in a block
+  std::uint64_t line_ = 1;
+  bool begins_document_ = true;
+  std::uint64_t bytes_read_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,267 @@
+#include "runtime/tokenize/tokenize.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "runtime/data/shard_tokens.h"
+#include "runtime/data/token_verify.h"
+#include "runtime/protocol/start_error.h"
+#include "runtime/tokenize/text_files.h"
+#include "runtime/tokenize/tokenizer_file.h"
+#include "runtime/tokenize/tokenizer_training.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t blocks_per_thread = 4;  // in one round, so that no thread waits for long
+
+using Clock = std::chrono::steady_clock;
+
+std::string rate(std::uint64_t bytes, Clock::time_point begin) {
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  char text[80];
+  std::snprintf(text, sizeof text, "%.1f MB in %.1f s, %.1f MB/s", static_cast<double>(bytes) / 1e6,
+                seconds, static_cast<double>(bytes) / 1e6 / seconds);
+  return text;
+}
+
+// The blocks of all files, round by round: `work` is called for the blocks of a round in several
+// threads, with the number of the block in its round and that of the thread, then `after` once.
+void for_each_round(const TokenizeOptions& options, TextBlockReader& reader,
+                    const std::function<void(const TextBlock&, std::size_t, std::size_t)>& work,
+                    const std::function<void(std::size_t)>& after) {
+  std::vector<TextBlock> blocks(options.threads * blocks_per_thread);
+  std::vector<std::exception_ptr> errors(blocks.size());
+  while (true) {
+    std::size_t count = 0;
+    while (count < blocks.size() && reader.next(blocks[count])) ++count;
+    if (count == 0) return;
+    std::atomic<std::size_t> next = 0;
+    const auto serve = [&](std::size_t thread) {
+      for (std::size_t i = next++; i < count; i = next++) {
+        try {
+          work(blocks[i], i, thread);
+        } catch (...) {
+          errors[i] = std::current_exception();
+        }
+      }
+    };
+    std::vector<std::thread> helpers;
+    for (std::size_t t = 1; t < options.threads; ++t) helpers.emplace_back(serve, t);
+    serve(0);
+    for (std::thread& helper : helpers) helper.join();
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
+    after(count);
+  }
+}
+
+void for_each_text(const TextBlock& block, const std::string& jsonl_field, NulInText nul,
+                   const std::function<void(std::string_view)>& each) {
+  if (block.is_jsonl) {
+    for_each_json_document(block, jsonl_field, nul, each);
+  } else {
+    each(block.content);
+  }
+}
+
+Tokenizer train(const TokenizeOptions& options, const std::vector<std::string>& files,
+                const std::function<void(const std::string&)>& say) {
+  const auto begin = Clock::now();
+  TextBlockReader reader(files, options.files);
+  std::vector<WordCounts> counts(options.threads);
+  for_each_round(
+      options, reader,
+      [&](const TextBlock& block, std::size_t, std::size_t thread) {
+        for_each_text(block, options.jsonl_field, NulInText::allowed,
+                      [&](std::string_view text) { counts[thread].add_text(text); });
+      },
+      [](std::size_t) {});
+  for (std::size_t t = 1; t < counts.size(); ++t) counts[0].add(counts[t]);
+  Tokenizer tokenizer = train_tokenizer(counts[0], options.vocabulary);
+  say("trained a tokenizer of " + std::to_string(tokenizer.vocabulary()) + " tokens on " +
+      rate(reader.bytes_read(), begin));
+  if (tokenizer.vocabulary() < options.vocabulary) {
+    say("warning: the text has no more pairs that occur twice: --vocabulary " +
+        std::to_string(options.vocabulary) + " was not reached");
+  }
+  return tokenizer;
+}
+
+Tokenizer chosen_tokenizer(const TokenizeOptions& options, const std::vector<std::string>& files,
+                           const std::function<void(const std::string&)>& say) {
+  if (options.train) return train(options, files, say);
+  if (options.tokenizer.empty()) return Tokenizer::of_bytes();
+  return read_tokenizer(options.tokenizer, options.end_of_document);
+}
+
+void check_options(const TokenizeOptions& options) {
+  if (options.out.empty()) throw StartError("--out: name the directory that gets the tokens");
+  if (options.files.empty()) throw StartError("no text was named; give files or directories");
+  if (options.train && !options.tokenizer.empty()) {
+    throw StartError("--train makes a tokenizer and --tokenizer names one: use either");
+  }
+  if (options.train && options.vocabulary < smallest_trained_vocabulary) {
+    throw StartError(
+        "--train: --vocabulary: expected 257 or more (256 bytes and the end of a "
+        "document), got " +
+        std::to_string(options.vocabulary));
+  }
+  if (!options.train && options.vocabulary != 0) {
+    throw StartError("--vocabulary is that of the tokenizer, unless --train makes one");
+  }
+  // Before the hours that training a tokenizer may take.
+  check_dataset_form(
+      {options.out, options.shard_version, options.shard_tokens, options.vocabulary, ""});
+}
+
+// Those from `at` on, without the first `end` and what follows it.
+std::vector<std::uint32_t> tokens_until(const TokenSource& line, std::uint64_t at,
+                                        std::uint32_t end) {
+  constexpr std::uint64_t piece_tokens = 1 << 14;  // each read asks the kernel for its pages
+  std::vector<std::uint32_t> tokens;
+  while (at + tokens.size() < line.size()) {
+    const std::uint64_t held = tokens.size();
+    tokens.resize(held + std::min(piece_tokens, line.size() - at - held));
+    line.copy(at + held, std::span(tokens).subspan(held));
+    const auto found =
+        std::find(tokens.begin() + static_cast<std::ptrdiff_t>(held), tokens.end(), end);
+    if (found == tokens.end()) continue;
+    tokens.erase(found, tokens.end());
+    break;
+  }
+  return tokens;
+}
+
+std::string text_of_tokenizer(const std::string& path) {
+  auto text = read_checkpoint_text(path, tokenizer_file_limit_bytes);
+  if (!text) throw StartError(text.reason());
+  return std::move(text.value());
+}
+
+}  // namespace
+
+EncodedBlock encode_block(const TextBlock& block, const std::string& jsonl_field, Encoder& encoder,
+                          const Tokenizer& tokenizer) {
+  EncodedBlock encoded;
+  const std::uint32_t end_of_document = tokenizer.end_of_document();
+  const bool nul_ends = end_of_document == tokenizer.token_of_byte(0);
+  const NulInText nul = nul_ends ? NulInText::refused : NulInText::allowed;
+  for_each_text(block, jsonl_field, nul, [&](std::string_view text) {
+    if (block.is_jsonl || block.begins_document) encoded.begins.push_back(encoded.tokens.size());
+    encoder.encode(text, encoded.tokens);
+    if (block.is_jsonl || block.ends_document) encoded.tokens.push_back(end_of_document);
+  });
+  return encoded;
+}
+
+Tokenizer read_tokenizer(const std::string& path, const std::string& end_of_document) {
+  const std::string text = text_of_tokenizer(path);
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  const std::string home = directory.empty() ? "." : directory;
+  std::error_code code;
+  if (std::filesystem::exists(home + "/" + dataset_index_name, code)) {
+    const auto index = read_dataset_index(home);
+    if (!index) throw StartError(index.reason());
+    if (index.value().dataset.tokenizer_hash != tokenizer_hash(text)) {
+      throw StartError(path + ": was changed since the dataset beside it was made");
+    }
+  }
+  auto tokenizer = parse_tokenizer(text, end_of_document);
+  if (!tokenizer) throw StartError(path + ": " + tokenizer.reason());
+  return std::move(tokenizer.value());
+}
+
+void tokenize(const TokenizeOptions& options, const std::function<void(const std::string&)>& say) {
+  check_options(options);
+  const std::vector<std::string> files = find_data_files(options.files, {options.out});
+  const Tokenizer tokenizer = chosen_tokenizer(options, files, say);
+  // A file that was read is kept as it is, for the tokens to belong to it.
+  const std::string text = options.tokenizer.empty() ? format_tokenizer(tokenizer)
+                                                     : text_of_tokenizer(options.tokenizer);
+  DatasetWriter writer({options.out, options.shard_version, options.shard_tokens,
+                        tokenizer.vocabulary(), tokenizer_hash(text)});
+  if (auto put = replace_durably(options.out, tokenizer_file_name, text); !put) {
+    throw StartError("--out: " + put.reason());
+  }
+  const auto begin = Clock::now();
+  TextBlockReader reader(files, options.files);
+  std::vector<Encoder> encoders(options.threads, Encoder(tokenizer));
+  std::vector<EncodedBlock> encoded(options.threads * blocks_per_thread);
+  for_each_round(
+      options, reader,
+      [&](const TextBlock& block, std::size_t i, std::size_t thread) {
+        encoded[i] = encode_block(block, options.jsonl_field, encoders[thread], tokenizer);
+      },
+      [&](std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) writer.add(encoded[i].tokens, encoded[i].begins);
+      });
+  const DatasetIndex index = writer.finish();
+  say("wrote " + std::to_string(index.dataset.tokens()) + " tokens of " +
+      std::to_string(index.documents) + " documents in " +
+      std::to_string(index.dataset.shards.size()) + " shards to " + options.out + ": " +
+      rate(reader.bytes_read(), begin));
+}
+
+void index_token_files(const std::string& directory, std::uint64_t vocabulary,
+                       std::size_t threads) {
+  std::error_code code;
+  if (std::filesystem::exists(directory + "/" + dataset_index_name, code)) {
+    throw StartError("--index: " + directory + " has a " + dataset_index_name + " already");
+  }
+  const std::vector<std::string> files = find_token_shards(directory);
+  if (files.empty()) throw StartError("--index: " + directory + " holds no files of tokens");
+  auto dataset = dataset_of_files(files);
+  if (!dataset) throw StartError("--index: " + dataset.reason());
+  DatasetIndex index{std::move(dataset.value())};
+  if (vocabulary > 0) index.dataset.vocabulary = vocabulary;
+  if (index.dataset.vocabulary == 0) {
+    throw StartError("--index: the files do not say how many tokens there are: give --vocabulary");
+  }
+  const auto checksums =
+      verify_chunks(index.dataset, {0, index.dataset.chunks()}, index.dataset.vocabulary, threads);
+  if (!checksums) throw StartError("--index: " + checksums.reason());
+  set_checksums(index.dataset, checksums.value());
+  for (DatasetShard& shard : index.dataset.shards) {
+    shard.path = std::filesystem::path(shard.path).filename().string();
+    index.documents += shard.layout.documents;
+  }
+  const std::string tokenizer = directory + "/" + tokenizer_file_name;
+  if (std::filesystem::exists(tokenizer, code)) {
+    index.dataset.tokenizer_hash = tokenizer_hash(text_of_tokenizer(tokenizer));
+  }
+  const auto written = replace_durably(directory, dataset_index_name, format_dataset_index(index));
+  if (!written) throw StartError("--index: " + written.reason());
+}
+
+std::string read_document(const std::string& directory, std::uint64_t number) {
+  const Tokenizer tokenizer = read_tokenizer(directory + "/" + tokenizer_file_name, "");
+  const auto index = read_dataset_index(directory);
+  if (!index) throw StartError(index.reason());
+  const TokenDataset& dataset = index.value().dataset;
+  const auto line = ShardTokens::open(dataset, tokenizer.vocabulary(), {});
+  if (!line) throw StartError(line.reason());
+  std::uint64_t shard_begin = 0;
+  std::uint64_t skipped = 0;
+  for (const DatasetShard& shard : dataset.shards) {
+    if (number - skipped < shard.layout.documents) {
+      const auto documents = read_token_shard_documents(shard.path, shard.layout);
+      if (!documents) throw StartError(documents.reason());
+      const std::uint64_t at = shard_begin + documents.value()[number - skipped];
+      return tokenizer.decode(tokens_until(*line.value(), at, tokenizer.end_of_document()));
+    }
+    skipped += shard.layout.documents;
+    shard_begin += shard.layout.tokens;
+  }
+  throw StartError("--document: " + directory + " has an index of " + std::to_string(skipped) +
+                   " documents, got " + std::to_string(number));
+}
+
+}  // namespace muster

@@ -1,0 +1,181 @@
+#include "runtime/train/elastic/checkpoints.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/checkpoint/file/durable_file.h"
+#include "runtime/protocol/checkpoint_layout.h"
+#include "runtime/protocol/start_error.h"
+#include "runtime/train/restore/generation.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Half of what a change may take.
+constexpr auto longest_wait_for_save = 1000ms;
+
+// First letter of a note before the generation is known to all; later ones are of Checkpoints.
+constexpr char is_taken = '+';    // then its number
+constexpr char is_refused = '-';  // then why
+constexpr char is_at_work = 'w';  // for an earlier epoch
+
+template <class T>
+bool is_ready(const std::future<T>& result) {
+  return result.valid() && result.wait_for(0s) == std::future_status::ready;
+}
+
+std::optional<std::uint64_t> step_of(const std::string& directory) {
+  const auto name = parse_checkpoint_directory_name(directory);
+  if (!name) return std::nullopt;
+  return name->step;
+}
+
+}  // namespace
+
+bool ElasticCheckpoints::Epoch::at_work() const {
+  return (taking.valid() && !is_ready(taking)) || (checkpoints && checkpoints->at_work());
+}
+
+ElasticCheckpoints::ElasticCheckpoints(const TrainOptions& options, SaveContext context,
+                                       GenerationLine line, const FlatSpace& space, Say say)
+    : options_(options),
+      space_(space),
+      say_(std::move(say)),
+      context_(std::move(context)),
+      line_(std::move(line)),
+      certificates_{Certification(options.checkpoint_every)} {
+  if (auto made = make_checkpoint_directory(context_.root); !made) throw StartError(made.reason());
+}
+
+void ElasticCheckpoints::begin_epoch(std::uint64_t members_epoch, const EpochStart& start,
+                                     Communicator& ranks) {
+  const MemberNews& source = start.members[start.source()];
+  ranks_ = &ranks;
+  known_generation_ = start.known_generation();
+  due_ = start.owes_save();
+  told_.clear();
+  change_wanted_since_.reset();
+  // This rank has not seen all steps since then, but sees those that follow.
+  if (!source.previous.empty() && source.previous != context_.previous) {
+    certificates_.waiting.committed(source.previous, source.step);
+  }
+  context_.previous = source.previous;
+  context_.lineage = source.lineage;
+  context_.nodes = start.hosts();
+  line_.fork_step = source.step;
+  line_.from = source.previous;
+  line_.reason = source.has_trained ? "members" : source.previous.empty() ? "start" : "resume";
+  line_.world = ranks.size();
+  line_.nodes = context_.nodes;
+  line_.members_epoch = members_epoch;
+  if (ranks.rank() == 0) take();
+}
+
+void ElasticCheckpoints::take() {
+  epoch_.taking =
+      std::async(std::launch::async, take_generation, context_.root, line_, known_generation_);
+}
+
+std::string ElasticCheckpoints::note() {
+  left_behind_.remove_if([](const Epoch& epoch) { return !epoch.at_work(); });
+  if (checkpoints()) return checkpoints()->note();
+  if (!left_behind_.empty()) return {is_at_work};
+  if (is_ready(epoch_.taking)) {
+    const auto taken = epoch_.taking.get();
+    told_ = taken ? is_taken + std::to_string(taken.value()) : is_refused + taken.reason();
+  }
+  return told_;
+}
+
+void ElasticCheckpoints::wait_for_copy() {
+  if (checkpoints()) checkpoints()->wait_for_copy();
+}
+
+void ElasticCheckpoints::step_done(const TrainingState& state, const StepOutcome& outcome,
+                                   LossWindow::Look look, bool goes_on) {
+  if (checkpoints()) return checkpoints()->step_done(state, outcome, look, goes_on);
+  certificates_.step_done(state.step, look);
+  const bool is_due = options_.checkpoint_every > 0 && state.step % options_.checkpoint_every == 0;
+  due_ = due_ || is_due;
+  hear_generation(outcome.notes);
+  const bool was_refused = !checkpoints() && told_.empty() && !epoch_.taking.valid();
+  if (is_due && was_refused && ranks_->rank() == 0) take();
+}
+
+void ElasticCheckpoints::hear_generation(const std::vector<std::string>& notes) {
+  const std::string& told = notes.front();
+  if (told.empty() || told.front() == is_at_work) return;
+  if (told.front() == is_refused) {
+    say_("warning: no checkpoints are written: " + told.substr(1));
+    told_.clear();
+    return;
+  }
+  if (std::ranges::count(notes, std::string{is_at_work}) > 0) return;
+  begin_saving(std::stoull(told.substr(1)));
+}
+
+void ElasticCheckpoints::begin_saving(std::uint64_t generation) {
+  known_generation_ = generation;
+  context_.lineage.push_back({generation, line_.fork_step});
+  SaveContext context = context_;
+  context.identity.generation = generation;
+  epoch_.checkpoints =
+      std::make_unique<Checkpoints>(options_, std::move(context), space_, *ranks_, say_);
+  checkpoints()->take_over(certificates_, step_of(context_.previous));
+  if (due_) checkpoints()->want_save();
+}
+
+bool ElasticCheckpoints::lets_change() {
+  if (!checkpoints() || !checkpoints()->is_saving()) return true;
+  if (!change_wanted_since_) change_wanted_since_ = Clock::now();
+  return Clock::now() - *change_wanted_since_ > longest_wait_for_save;
+}
+
+void ElasticCheckpoints::save_before_change(const TrainingState& state) {
+  if (checkpoints()) checkpoints()->save_within(state, longest_wait_for_save);
+}
+
+void ElasticCheckpoints::save_at_end(const TrainingState& state) {
+  if (!checkpoints() && ranks_->rank() == 0 && !epoch_.taking.valid() && told_.empty()) take();
+  while (!checkpoints()) {
+    left_behind_.clear();  // waits for them
+    if (epoch_.taking.valid()) epoch_.taking.wait();
+    const auto notes = ranks_->gather_texts(note());
+    hear_generation(notes);
+    if (notes.front().front() == is_refused) return;
+  }
+  checkpoints()->save_now(state);
+}
+
+std::string ElasticCheckpoints::taken_over() {
+  if (!checkpoints()) return "";
+  const std::string& why = checkpoints()->taken_over();
+  return why.ends_with(context_.identity.run_id) ? "" : why;
+}
+
+const SaveContext* ElasticCheckpoints::finish_saving() {
+  if (!checkpoints()) return nullptr;
+  checkpoints()->finish_saving();
+  return &checkpoints()->context();
+}
+
+void ElasticCheckpoints::end_epoch(MemberNews& news) {
+  if (std::exchange(ranks_, nullptr) == nullptr) return;  // it never began
+  news.known_generation = std::max(news.known_generation, known_generation_);
+  news.owes_save = due_;
+  if (checkpoints()) {
+    checkpoints()->give_up();
+    news.owes_save = checkpoints()->owes_save();
+    certificates_ = checkpoints()->certificates();
+    context_.previous = checkpoints()->context().previous;
+    if (!checkpoints()->at_work()) context_.writes = checkpoints()->context().writes;
+  }
+  news.previous = context_.previous;
+  news.lineage = context_.lineage;
+  if (epoch_.at_work()) left_behind_.push_back(std::move(epoch_));
+  epoch_ = {};
+}
+
+}  // namespace muster

@@ -1,0 +1,109 @@
+#include "runtime/train/restore/resume_offer.h"
+
+#include <set>
+#include <sstream>
+#include <tuple>
+
+namespace muster {
+
+ResumeOffer find_offer(const std::string& root, CheckpointGrade at_least) {
+  const CheckpointSearch search = search_checkpoints(root);
+  ResumeOffer offer;
+  for (const FoundCheckpoint& found : search.usable) {
+    if (found.grade >= at_least) {
+      offer.usable.push_back({found.step, found.generation});
+    } else {
+      offer.rejected.push_back({{found.step, found.generation},
+                                at_least == CheckpointGrade::certified ? "is not certified"
+                                                                       : "is not sane"});
+    }
+  }
+  offer.forks = search.forks;
+  offer.trouble = search.trouble;
+  for (const RejectedCheckpoint& rejected : search.rejected) {
+    const auto name = parse_checkpoint_directory_name(rejected.directory);
+    if (name && rejected.committed) offer.rejected.push_back({*name, rejected.reason});
+  }
+  return offer;
+}
+
+// Lines "c STEP GENERATION", "f GENERATION STEP", "t TROUBLE", "r STEP GENERATION REASON".
+std::string format_offer(const ResumeOffer& offer) {
+  std::ostringstream text;
+  for (const CheckpointName& name : offer.usable) {
+    text << "c " << name.step << ' ' << name.generation << '\n';
+  }
+  for (const GenerationFork& fork : offer.forks) {
+    text << "f " << fork.generation << ' ' << fork.fork_step << '\n';
+  }
+  if (!offer.trouble.empty()) text << "t " << offer.trouble << '\n';
+  for (const auto& [name, reason] : offer.rejected) {
+    text << "r " << name.step << ' ' << name.generation << ' ' << reason << '\n';
+  }
+  return text.str();
+}
+
+ResumeOffer parse_offer(std::string_view text) {
+  ResumeOffer offer;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line.substr(1));
+    std::uint64_t first = 0;
+    std::uint64_t second = 0;
+    if (line[0] == 't') offer.trouble = line.substr(2);
+    if (line[0] == 't') continue;
+    words >> first >> second;
+    if (line[0] == 'r') {
+      std::string reason;
+      std::getline(words >> std::ws, reason);
+      offer.rejected.push_back({{first, second}, reason});
+    }
+    if (line[0] == 'c') offer.usable.push_back({first, second});
+    if (line[0] == 'f') offer.forks.push_back({first, second});
+  }
+  return offer;
+}
+
+std::optional<ChosenOffer> choose_offer(std::span<const ResumeOffer> offers) {
+  std::vector<GenerationFork> forks;
+  for (const ResumeOffer& offer : offers) {
+    forks.insert(forks.end(), offer.forks.begin(), offer.forks.end());
+  }
+  std::optional<ChosenOffer> best;
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    for (const CheckpointName& name : offers[rank].usable) {
+      if (!is_on_lineage(name.step, name.generation, forks)) continue;
+      if (!best || name > best->name) best = {rank, name};
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> passed_over(std::span<const ResumeOffer> offers,
+                                     const CheckpointName& chosen) {
+  std::set<std::string> sentences;  // ranks that share a directory say the same
+  for (const ResumeOffer& offer : offers) {
+    for (const auto& [name, reason] : offer.rejected) {
+      if (!(name > chosen)) continue;
+      sentences.insert(checkpoint_directory_name(name) + " is newer and is passed over: " + reason);
+    }
+  }
+  return {sentences.begin(), sentences.end()};
+}
+
+std::string complaint_of(std::span<const ResumeOffer> offers) {
+  for (const ResumeOffer& offer : offers) {
+    if (!offer.trouble.empty()) return offer.trouble;
+  }
+  for (const ResumeOffer& offer : offers) {
+    std::string reasons;
+    for (const auto& [name, reason] : offer.rejected) {
+      reasons += "; " + checkpoint_directory_name(name) + ": " + reason;
+    }
+    if (!reasons.empty()) return "none can be used" + reasons;
+    if (!offer.usable.empty()) return "none can be used: a later generation began before each";
+  }
+  return "";
+}
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+// Saving a checkpoint while training goes on.
+//
+//   begin()           a thread copies what this rank owns into the slot; what has been copied is
+//                     on its way to the disk at once
+//   wait_for_copy()   before the optimizer changes the state: usually nothing is left to wait for
+//   meanwhile         the thread takes checksums and vitals of the slot and ends the shard
+//   note(), hear()    with every step ranks tell each other how far they are; once all shards are
+//                     durable a thread of rank 0 commits, and the next notes carry the outcome.
+//                     A single rank commits at once.
+//
+// One save at a time: a second begin() needs !busy(). The slot is memory for three planes of the
+// owned elements, allocated and touched once. Ranks without a shared directory fetch and commit
+// together, in hear(), while training waits. All methods are the training thread's; hear(),
+// finish() and finish_within() are collective.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/memory/page_memory.h"
+#include "runtime/report/spent_time.h"
+#include "runtime/train/save/parts.h"
+#include "runtime/train/save/save.h"
+
+namespace muster {
+
+class BackgroundSave {
+ public:
+  // The arguments outlive this object.
+  BackgroundSave(SaveContext& context, const FlatSpace& space, Communicator& ranks);
+  ~BackgroundSave();  // waits for the threads; what was not committed is an orphan
+
+  bool busy() const { return phase_ != Phase::idle; }
+
+  // Takes the state as it is now. It must not change before wait_for_copy().
+  void begin(const TrainingState& state);
+  void wait_for_copy();
+
+  // What the other ranks have to know now; never waits.
+  std::string note();
+  // The notes of all ranks, by rank. The outcome when the save has ended, the same on all ranks.
+  std::optional<SaveOutcome> hear(const std::vector<std::string>& notes);
+  // Goes on until the save has ended.
+  SaveOutcome finish();
+  // Or until rank 0 finds that it has taken so long.
+  std::optional<SaveOutcome> finish_within(std::chrono::milliseconds limit);
+
+  // The other ranks may be gone: what has not been committed is not to be. Threads go on for a
+  // while, without the state and the ranks. Only at_work() and the destructor follow.
+  void give_up();
+  bool at_work() const;
+
+ private:
+  enum class Phase { idle, writing, committing };
+
+  PlaneSpans slot_planes() const;
+  SourceHashes copy(const TrainingState& state, const std::function<void(std::uint64_t)>& filled);
+  Checked<std::string> copy_and_write(const TrainingState& state, std::promise<void> copied);
+  Checked<std::string> commit_unless_missing(const Manifest& manifest);
+  std::optional<SaveOutcome> hear_parts(const std::vector<std::string>& notes);
+  std::optional<SaveOutcome> hear_commit(const std::string& note);
+  SaveOutcome end(const Checked<std::string>& trouble);
+
+  SaveContext& context_;
+  const FlatSpace& space_;
+  Communicator& ranks_;
+  const std::size_t rank_;
+  const std::size_t size_;
+  PageMemory slot_;
+  std::atomic<bool> given_up_ = false;
+  Phase phase_ = Phase::idle;
+  TrainingProgress progress_;
+  ElementRange owned_;
+  Stopwatch since_begin_;
+  // Written by this rank's thread, read once it is done.
+  double copied_s_ = 0;
+  double durable_s_ = 0;
+  std::future<void> copied_;
+  std::future<Checked<std::string>> work_;  // of this rank's thread in this phase
+  std::string note_;                        // of this phase, once the thread is done
+  std::vector<std::string> parts_;          // of all ranks
+};
+
+}  // namespace muster

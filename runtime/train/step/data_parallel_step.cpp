@@ -1,0 +1,254 @@
+#include "runtime/train/step/data_parallel_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "runtime/memory/add.h"
+#include "runtime/memory/vector_loops.h"
+#include "runtime/report/spent_time.h"
+
+namespace muster {
+namespace {
+
+MUSTER_VECTOR_CLONES
+double sum_of_squares(const float* values, std::size_t count) {
+  return lane_sum<double>(count,
+                          [=](std::size_t i) { return double{values[i]} * double{values[i]}; });
+}
+
+std::string raw_bytes(const std::vector<double>& numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double)};
+}
+
+std::vector<double> numbers_of(const std::string& bytes) {
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(double));
+  return numbers;
+}
+
+GptSettings model_settings(const TrainOptions& options) {
+  GptSettings settings = options.model;
+  settings.round_again = options.zero == ZeroStage::weights;
+  return settings;
+}
+
+}  // namespace
+
+DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan& plan,
+                                   const FlatSpace& space, const Sampler& sampler,
+                                   Communicator& ranks, Trace* trace)
+    : options_(options),
+      plan_(plan),
+      space_(space),
+      ranks_(ranks),
+      trace_(trace),
+      division_(make_division(space, plan.leaves, ranks.rank(), ranks.size())),
+      streams_(options.zero >= ZeroStage::gradients &&
+               plan.has_one_pass_per_rank(ranks.size())),
+      gradient_plan_(make_gradient_plan(options.shape, options.buckets, space, division_)),
+      reduction_(division_, ranks, pieces_under_way, exchange_s_),
+      gradients_(make_gradients()),
+      weights_(make_weights()),
+      blocks_(gradient_plan_.blocks.size(), *weights_, *gradients_, reduction_),
+      leaves_(owned_leaves(plan.leaves, ranks.rank(), ranks.size())),
+      model_(options.shape, plan.pass_sequences(leaves_), model_settings(options)),
+      prefetch_(sampler, options.shape.context,
+                {plan.batch, plan.sequences(leaves_).lo, plan.sequences(leaves_).size(),
+                 options.steps}),
+      leaf_losses_(leaves_.hi - leaves_.lo) {
+  if (trace != nullptr) traced_blocks_.emplace(blocks_, *trace, gradient_plan_.blocks.size());
+}
+
+std::unique_ptr<GradientMemory> DataParallelStep::make_gradients() {
+  if (streams_) return std::make_unique<StreamedGradients>(gradient_plan_, division_, reduction_);
+  auto whole = std::make_unique<WholeGradients>(gradient_plan_, division_, reduction_);
+  whole_gradients_ = whole.get();
+  return whole;
+}
+
+std::unique_ptr<WeightMemory> DataParallelStep::make_weights() {
+  if (options_.zero == ZeroStage::weights) {
+    return std::make_unique<ShardedWeights>(gradient_plan_.blocks, options_.buckets, division_,
+                                            ranks_, exchange_s_);
+  }
+  return std::make_unique<WholeWeights>(gradient_plan_.blocks, division_, ranks_,
+                                        options_.zero != ZeroStage::nothing, exchange_s_);
+}
+
+std::uint64_t DataParallelStep::passes_of(std::size_t rank) const {
+  return plan_.passes(owned_leaves(plan_.leaves, rank, ranks_.size()));
+}
+
+double DataParallelStep::sum_leaf(std::span<const Token> tokens, bool is_last) {
+  const std::uint64_t pass = plan_.pass_sequences(leaves_) * (options_.shape.context + 1);
+  BlockStore& store = traced_blocks_ ? static_cast<BlockStore&>(*traced_blocks_) : blocks_;
+  double loss = 0;
+  for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(pass), fresh = false) {
+    blocks_.begin_pass(is_last && tokens.size() == pass);
+    loss += model_.accumulate(tokens.first(pass), store, fresh);
+  }
+  return loss;
+}
+
+std::span<const Token> DataParallelStep::take_samples(std::uint64_t step) {
+  const TraceSpan span(trace_, SpanKind::data_wait);
+  return prefetch_.take(step);
+}
+
+// Of ranks that have fewer leaves than others: before their own, so that the last pass, in which
+// gradients leave, is the same one everywhere.
+void DataParallelStep::join_idle_passes() {
+  std::uint64_t most = 0;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) most = std::max(most, passes_of(r));
+  for (std::uint64_t pass = passes_of(ranks_.rank()); pass < most; ++pass) weights_->idle_pass();
+}
+
+void DataParallelStep::sum_own_leaves(TrainingState& state) {
+  weights_->begin_step(state.weights);
+  model_.weights_changed();
+  gradients_->begin_step();
+  std::span<const Token> tokens = take_samples(state.step);
+  join_idle_passes();
+  for (std::size_t leaf = leaves_.lo; leaf < leaves_.hi; ++leaf) {
+    const bool is_last = leaf + 1 == leaves_.hi;
+    const std::size_t count =
+        plan_.sequences({leaf, leaf + 1}).size() * (options_.shape.context + 1);
+    gradients_->begin_leaf({leaf, is_last});
+    leaf_losses_[leaf - leaves_.lo] = sum_leaf(tokens.first(count), is_last);
+    tokens = tokens.subspan(count);
+  }
+  gradients_->finish();
+}
+
+// A rank's text: its wish to stop, losses and sums of squares as raw numbers, then its note.
+DataParallelStep::RankReport DataParallelStep::gather_reports(const StepWishes& wishes) {
+  const std::span<const float> gradient = gradients_->reduced();
+  std::vector<double> mine{wishes.stop ? 1.0 : 0.0};
+  mine.insert(mine.end(), leaf_losses_.begin(), leaf_losses_.end());
+  for (std::size_t at = 0; at < gradient.size(); at += space_.align) {
+    mine.push_back(sum_of_squares(&gradient[at], space_.align));
+  }
+  RankReport all;
+  const SpentTime spent(exchange_s_);
+  const std::vector<std::string> texts = ranks_.gather_texts(raw_bytes(mine) + wishes.note);
+  for (std::size_t r = 0; r < texts.size(); ++r) {
+    const LeafRange leaves = owned_leaves(plan_.leaves, r, texts.size());
+    const std::size_t losses = leaves.hi - leaves.lo;
+    const std::size_t bytes =
+        (1 + losses + division_.owned[r].size() / space_.align) * sizeof(double);
+    const std::vector<double> numbers = numbers_of(texts[r].substr(0, bytes));
+    const auto blocks = numbers.begin() + static_cast<std::ptrdiff_t>(1 + losses);
+    all.stop = all.stop || numbers[0] != 0;
+    all.notes.push_back(texts[r].substr(bytes));
+    all.leaf_losses.insert(all.leaf_losses.end(), numbers.begin() + 1, blocks);
+    all.block_squares.insert(all.block_squares.end(), blocks, numbers.end());
+  }
+  return all;
+}
+
+StepOutcome DataParallelStep::outcome_of(RankReport report, std::uint64_t step) const {
+  double squares = 0;
+  for (const double block : report.block_squares) squares += block;
+  StepOutcome outcome;
+  outcome.data_wait_s = prefetch_.waited_s();
+  outcome.loss = tree_sum(report.leaf_losses) / tokens();
+  outcome.gradient_norm = std::sqrt(squares) / tokens();
+  outcome.lr = options_.learning_rate.at(step + 1);
+  outcome.skipped = !std::isfinite(outcome.gradient_norm) || !std::isfinite(outcome.loss);
+  outcome.stop = report.stop;
+  outcome.notes = std::move(report.notes);
+  return outcome;
+}
+
+// Elements `range` of weights and moments, of which `gradient` holds the first one first.
+void DataParallelStep::update(TrainingState& state, const ElementRange& range,
+                              std::span<const float> gradient, const StepOutcome& outcome) const {
+  double scale = 1 / tokens();
+  if (options_.clip > 0) scale *= std::min(1.0, options_.clip / (outcome.gradient_norm + 1e-6));
+  for (const FlatParameter& param : space_.params) {
+    const std::uint64_t lo = std::max(param.offset, range.lo);
+    const std::uint64_t hi = std::min(param.offset + param.size(), range.hi);
+    if (lo >= hi) continue;
+    adamw(options_.adamw,
+          {outcome.lr, param.decay ? options_.adamw.decay : 0, scale, state.step + 1},
+          gradient.subspan(lo - range.lo, hi - lo), state.part(state.weights, {lo, hi}),
+          state.part(state.exp_avg, {lo, hi}), state.part(state.exp_avg_sq, {lo, hi}));
+  }
+}
+
+// Owners update; what they have updated is under way while they go on.
+void DataParallelStep::update_own(TrainingState& state, const StepOutcome& outcome) {
+  const std::span<const float> gradient = gradients_->reduced();
+  for (const Bucket& bucket : gradient_plan_.buckets) {
+    for (const ElementRange& piece : bucket.pieces) {
+      const ElementRange own = part_within(piece, state.owned);
+      if (own.size() > 0) {
+        update(state, {state.owned.lo + own.lo, state.owned.lo + own.hi},
+               gradient.subspan(own.lo, own.size()), outcome);
+      }
+      weights_->updated(piece);
+      weights_->progress();
+    }
+  }
+  weights_->finish();
+}
+
+// Everything that was reduced goes to all ranks, who update what has come while the next piece
+// comes.
+void DataParallelStep::update_all(TrainingState& state, const StepOutcome& outcome) {
+  const std::span<float> gradient = whole_gradients_->whole();
+  std::vector<ElementRange> pieces;
+  Transfers transfers;
+  for (const Bucket& bucket : gradient_plan_.buckets) {
+    for (const ElementRange& piece : bucket.pieces) {
+      const SpentTime spent(exchange_s_);
+      pieces.push_back(piece);
+      transfers.push_back(ranks_.start_all_gather(gradient.subspan(piece.lo, piece.size()),
+                                                  parts_within(division_.owned, piece)));
+    }
+  }
+  if (options_.updates_at_once) {
+    const SpentTime spent(exchange_s_);
+    for (const auto& transfer : transfers) transfer->wait();
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    {
+      const SpentTime spent(exchange_s_);
+      transfers[i]->wait();
+    }
+    update(state, pieces[i], gradient.subspan(pieces[i].lo, pieces[i].size()), outcome);
+  }
+}
+
+StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes) {
+  exchange_s_ = 0;
+  if (wishes.flip_gradient) blocks_.flip_next_gradient();
+  sum_own_leaves(state);
+  StepOutcome outcome = outcome_of(gather_reports(wishes), state.step);
+  weights_->finish();
+  if (wishes.is_doubtful && wishes.is_doubtful(outcome.loss, outcome.gradient_norm)) {
+    outcome.doubt = replay(state);
+    const bool can_compare = !state.holds_own_only(state.weights);
+    if (!outcome.doubt && can_compare) {
+      outcome.doubt = compare_replicas(state.weights, state.step, ranks_);
+    }
+  }
+  if (wishes.before_update) wishes.before_update();
+  if (outcome.doubt) return outcome;
+  if (outcome.skipped) {
+    ++state.skipped_in_a_row;
+  } else {
+    const TraceSpan span(trace_, SpanKind::optimizer);
+    state.skipped_in_a_row = 0;
+    if (options_.zero == ZeroStage::nothing) update_all(state, outcome);
+    if (options_.zero != ZeroStage::nothing) update_own(state, outcome);
+    state.loss_ema = state.step == 0 ? outcome.loss : 0.98 * state.loss_ema + 0.02 * outcome.loss;
+  }
+  ++state.step;
+  outcome.exchange_s = exchange_s_;
+  return outcome;
+}
+
+}  // namespace muster

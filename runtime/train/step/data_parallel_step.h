@@ -1,0 +1,120 @@
+// One optimizer step over all ranks.
+//
+//   1. each rank sums the gradients of its leaves, joining them in the fixed tree (leaf_tree.h); in
+//      the last backward every bucket that is complete goes to its owners, who join the rest of the
+//      tree, while backward goes on
+//   2. losses, and the gradient's sums of squares per block of 1024 elements, are added in order
+//   3. weights are updated by AdamW, dividing by the number of tokens once: each by its owner, who
+//      sends it to the others while the next ones are updated; or all by all, from gradients that
+//      are sent
+//
+// With a fixed number of leaves no sum depends on the number of ranks, and none depends on the
+// stage of --zero (training_state.h), which decides what is kept where. A step whose gradient is
+// not finite leaves weights and moments as they were. Buffers are allocated in the first step.
+// Collective: all ranks call run().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/communicator/communicator.h"
+#include "runtime/communicator/leaf_tree.h"
+#include "runtime/data/prefetch.h"
+#include "runtime/model/gpt.h"
+#include "runtime/train/step/batch_plan.h"
+#include "runtime/train/step/guard.h"
+#include "runtime/train/step/options.h"
+#include "runtime/train/step/training_state.h"
+#include "runtime/zero/gradient_memory.h"
+#include "runtime/zero/gradient_reduction.h"
+#include "runtime/zero/rank_blocks.h"
+#include "runtime/zero/traced_blocks.h"
+#include "runtime/zero/weight_memory.h"
+
+namespace muster {
+
+struct StepOutcome {
+  double loss = 0;           // mean nats per token
+  double gradient_norm = 0;  // before clipping
+  double lr = 0;
+  bool skipped = false;
+  double data_wait_s = 0;          // this rank's, for the samples of this step
+  double exchange_s = 0;           // this rank's, with the others and waiting for them
+  bool stop = false;               // some rank was asked to stop; all ranks see the same
+  std::vector<std::string> notes;  // of all ranks, by rank
+  // Computed again, a rank's part had other bits: the state stays as it was before the step.
+  std::optional<HardwareDoubt> doubt;
+};
+
+// What one rank brings to a step beside its data.
+struct StepWishes {
+  bool stop = false;                         // after this step
+  std::string note;                          // for the others
+  std::function<void()> before_update = {};  // weights and moments change after it
+  // Whether the step is to be computed again; the same on all ranks.
+  std::function<bool(double loss, double gradient_norm)> is_doubtful = {};
+  bool flip_gradient = false;  // a bit of this rank's gradient, the first time it is computed
+};
+
+class DataParallelStep {
+ public:
+  // Everything passed by reference, and the trace if there is one, outlives this object.
+  DataParallelStep(const TrainOptions& options, const BatchPlan& plan, const FlatSpace& space,
+                   const Sampler& sampler, Communicator& ranks, Trace* trace = nullptr);
+
+  // Takes `state` from step k to k + 1.
+  StepOutcome run(TrainingState& state, const StepWishes& wishes);
+
+ private:
+  struct RankReport {
+    bool stop = false;
+    std::vector<std::string> notes;
+    std::vector<double> leaf_losses;
+    std::vector<double> block_squares;
+  };
+
+  std::unique_ptr<GradientMemory> make_gradients();
+  std::unique_ptr<WeightMemory> make_weights();
+
+  void sum_own_leaves(TrainingState& state);
+  std::span<const Token> take_samples(std::uint64_t step);
+  double sum_leaf(std::span<const Token> tokens, bool is_last);
+  void join_idle_passes();
+  std::optional<HardwareDoubt> replay(TrainingState& state);
+  RankReport gather_reports(const StepWishes& wishes);
+  StepOutcome outcome_of(RankReport report, std::uint64_t step) const;
+  void update_own(TrainingState& state, const StepOutcome& outcome);
+  void update_all(TrainingState& state, const StepOutcome& outcome);
+  void update(TrainingState& state, const ElementRange& range, std::span<const float> gradient,
+              const StepOutcome& outcome) const;
+  std::uint64_t passes_of(std::size_t rank) const;
+  double tokens() const { return static_cast<double>(plan_.batch * options_.shape.context); }
+
+  const TrainOptions& options_;
+  const BatchPlan plan_;
+  const FlatSpace& space_;
+  Communicator& ranks_;
+  Trace* trace_;
+  double exchange_s_ = 0;  // of this step
+
+  Division division_;
+  bool streams_;  // gradients, bucket by bucket
+  GradientPlan gradient_plan_;
+  GradientReduction reduction_;
+  WholeGradients* whole_gradients_ = nullptr;  // when they are whole
+  std::unique_ptr<GradientMemory> gradients_;
+  std::unique_ptr<WeightMemory> weights_;
+  RankBlocks blocks_;
+  std::optional<TracedBlocks> traced_blocks_;
+  LeafRange leaves_;  // of this rank
+  Gpt model_;
+  Prefetch prefetch_;                // of the sequences of these leaves
+  std::vector<double> leaf_losses_;  // of this rank
+};
+
+}  // namespace muster

@@ -1,0 +1,70 @@
+// Doubt about the hardware: values that a computer got wrong without saying so.
+//
+// Two looks are taken. A step whose loss or gradient is not finite, or stands out (loss_window.h),
+// is computed again from the same state: a rank whose gradient has other bits then computes
+// wrongly, for nothing else here is random; if all are the same, and so are the weights of the
+// ranks, it is the data or the settings, and training goes on. And every so many steps all ranks
+// compare what they hold of the weights. With --zero 1 to 3 a weight that its owner got wrong is
+// sent to all and not found.
+// Doubt ends the run with its own exit code and a sentence on stderr: the rank that is in doubt
+// says what is wrong with it, so that a launcher can keep away from its node, and all others that
+// they end because of it.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/communicator/communicator.h"
+#include "runtime/train/step/loss_window.h"
+
+namespace muster {
+
+inline constexpr int exit_hardware_doubt = 3;
+
+struct HardwareDoubt {
+  std::vector<std::size_t> ranks;  // in doubt; empty: it cannot be told which
+  std::string what;                // such as "the weights differ from those of the other ranks"
+};
+
+// Hashes of what should be the same on all ranks, by rank. Those that differ from what more than
+// half of the ranks hold are in doubt. Pure.
+std::optional<HardwareDoubt> judge_replicas(std::span<const std::uint64_t> hashes);
+
+// Whether every rank computed the same in both runs of step `step`; texts by rank, empty: the same.
+// Pure.
+std::optional<HardwareDoubt> judge_replay(std::uint64_t step,
+                                          std::span<const std::string> differences);
+
+// Compares the weights of all ranks. Collective.
+std::optional<HardwareDoubt> compare_replicas(std::span<const float> weights, std::uint64_t step,
+                                              Communicator& ranks);
+
+// When a step is worth computing again: at once when it is not finite; a spike only when none was
+// replayed in the 20 steps before.
+class ReplayRule {
+ public:
+  bool is_due(std::uint64_t step, LossWindow::Look look);
+
+ private:
+  std::optional<std::uint64_t> last_;
+};
+
+// Flips the highest bit of the exponent, as a test of the above: a usual value becomes an absurd
+// one.
+inline void flip_top_bit(float& value) {
+  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (1u << 30));
+}
+
+struct SpeakingRank {
+  std::uint64_t rank = 0;
+  std::string host;
+};
+
+// This rank's sentence about the doubt; the exit code. Collective.
+int end_in_doubt(const HardwareDoubt& doubt, const SpeakingRank& me, Communicator& ranks);
+
+}  // namespace muster

@@ -1,0 +1,60 @@
+#include "runtime/train/step/stop_request.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+namespace muster {
+
+namespace {
+
+sigset_t only_sigterm() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+}  // namespace
+
+void hold_back_sigterm() {
+  const sigset_t signals = only_sigterm();
+  std::signal(SIGTERM, SIG_DFL);  // an ignored signal would never be pending
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+EndOnSigterm::EndOnSigterm()
+    : watcher_([this] {
+        const sigset_t signals = only_sigterm();
+        constexpr timespec look_again{0, 20'000'000};
+        while (!over_) {
+          if (sigtimedwait(&signals, nullptr, &look_again) != SIGTERM) continue;
+          std::fputs("muster-train: stopped by SIGTERM before the first step\n", stderr);
+          std::_Exit(exit_after_sigterm);
+        }
+      }) {}
+
+EndOnSigterm::~EndOnSigterm() {
+  over_ = true;
+  watcher_.join();
+}
+
+bool stop_requested() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
+}
+
+void sleep_unless_stopped(std::chrono::milliseconds duration) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto slice = std::chrono::milliseconds(50);
+  const auto end = Clock::now() + duration;
+  while (!stop_requested()) {
+    const auto left = end - Clock::now();
+    if (left <= left.zero()) return;
+    std::this_thread::sleep_for(std::min<Clock::duration>(left, slice));
+  }
+}
+
+}  // namespace muster

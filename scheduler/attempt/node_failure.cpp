@@ -1,0 +1,104 @@
+#include "scheduler/attempt/node_failure.h"
+
+#include <algorithm>
+
+#include "scheduler/failure/classify.h"
+#include "scheduler/node/fault_drain.h"
+#include "scheduler/node/status.h"
+#include "scheduler/state/limits.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
+#include "scheduler/state/sentences.h"
+
+namespace muster {
+
+namespace {
+
+// Until when a lost node is waited for.
+Time end_of_patience(const Job& job, const Attempt& attempt, const Unlinked& link, bool is_spared) {
+  const Time latest = link.since + job.target.unreachable;
+  if (!is_spared) return latest;
+  const Time moved = std::max(link.since, attempt.stepped_at.value_or(link.since));
+  return std::min(latest, moved + lost_with_spare);
+}
+
+}  // namespace
+
+std::optional<StopBegun> noticed(Turn& turn, const Job& job, const Attempt& attempt,
+                                 const AttemptNode& node) {
+  if (!turn.troubled.contains(node.id)) return std::nullopt;
+  const Node& known = *find_node(turn.state, node.id);
+  if (!is_leaving(known, turn.moment)) return std::nullopt;
+  const Time now = turn.moment.now();
+  StopBegun why = stop_for(job, attempt, StopReason::preempted,
+                           notice_text(known.id, *known.notice, now), known.id);
+  if (!known.notice->leaves_at) return why;
+  const Milliseconds left = *known.notice->leaves_at - notice_margin - now;
+  why.grace = std::clamp(left, Milliseconds{0}, why.grace);
+  why.grace_max = std::clamp(left, why.grace, std::max(why.grace, why.grace_max));
+  return why;
+}
+
+std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& attempt,
+                                 const AttemptNode& node) {
+  if (!turn.troubled.contains(node.id)) return std::nullopt;
+  const Node& known = *find_node(turn.state, node.id);
+  const bool is_refused = is_set_aside(known, turn.moment) || known.fault_drain;
+  if (!attempt.launched && !known.drained && is_refused) {
+    return stop_for(job, attempt, StopReason::drained, *refusal_of(&known, turn.moment), node.id);
+  }
+  if (!known.drained) return std::nullopt;
+  const bool moves = known.move_at && turn.moment.reached(*known.move_at);
+  if (attempt.launched && !moves) return std::nullopt;
+  const std::string when = attempt.launched ? "" : " before the ranks started";
+  return stop_for(job, attempt, StopReason::drained,
+                  node.id.value + " was drained" + when + ": " + known.drain_reason, node.id);
+}
+
+std::optional<StopBegun> faulty(const Job& job, const Attempt& attempt, const AttemptNode& node) {
+  const NodeFaulted* fault = stopping_fault(attempt, node.id);
+  if (!fault) return std::nullopt;
+  StopBegun why = stop_for(job, attempt, StopReason::faulty, fault_text(*fault), node.id);
+  why.in_doubt = fault->fault.in_doubt;
+  return why;
+}
+
+std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt,
+                                     std::size_t node_index) {
+  std::string failures = failures_so_far(attempt, node_index);
+  if (failures.empty()) return std::nullopt;
+  return stop_for(job, attempt, StopReason::rank_failed, std::move(failures),
+                  attempt.nodes[node_index].id);
+}
+
+std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt,
+                                    std::size_t node_index) {
+  const AttemptNode& node = attempt.nodes[node_index];
+  for (const Rank& rank : ranks_on(attempt, node_index)) {
+    const auto* done = std::get_if<RankDone>(&rank.state);
+    if (done && done->exit.asked_to_stop && !done->exit.status.ok()) {
+      return stop_for(job, attempt, StopReason::node_lost,
+                      "the agent of " + node.id.value + " stopped its ranks by itself", node.id);
+    }
+    if (!std::holds_alternative<RankGone>(rank.state)) continue;
+    const char* what = node.boot_changed ? " rebooted" : " lost its ranks: its agent started anew";
+    return stop_for(job, attempt, StopReason::node_lost, node.id.value + what, node.id);
+  }
+  return std::nullopt;
+}
+
+std::optional<StopBegun> unreachable(Turn& turn, const Job& job, const Attempt& attempt,
+                                     std::size_t node_index, bool is_spared) {
+  const NodeId& id = attempt.nodes[node_index].id;
+  if (!turn.troubled.contains(id)) return std::nullopt;
+  const Unlinked* link = unlinked(turn.state, id);
+  if (!link || !has_unfinished_ranks(attempt, node_index)) return std::nullopt;
+  const Time end = end_of_patience(job, attempt, *link, is_spared);
+  if (!turn.moment.reached(end)) return std::nullopt;
+  return stop_for(
+      job, attempt, StopReason::node_lost,
+      id.value + " was lost for " + duration_text(end - link->since) + ": " + link->failure.message,
+      id);
+}
+
+}  // namespace muster

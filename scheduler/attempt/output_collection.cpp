@@ -1,0 +1,69 @@
+#include "scheduler/attempt/output_collection.h"
+
+#include <algorithm>
+
+#include "scheduler/state/limits.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/sentences.h"
+
+namespace muster {
+
+namespace {
+
+std::string why_not_copied(const Turn& turn, const AttemptNode& node) {
+  const std::string& name = node.id.value;
+  if (node.collected) return node.collected->error;
+  if (!is_source_of_outputs(node)) return name + " has not proven that its ranks are gone";
+  const Unlinked* link = unlinked(turn.state, node.id);
+  if (link) return link_text(node.id, link->failure);
+  return name + " sent nothing for " + duration_text(collect_limit);
+}
+
+Milliseconds pause_after(int failures) {
+  return std::min(retry_collection_most, retry_collection_first * (1 << std::min(failures - 1, 8)));
+}
+
+// Whether the node is asked again, at once or later.
+bool tries_again(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {
+  if (job.cancel) return false;
+  if (turn.moment.reached(*node.collect_failed_at + pause_after(node.collect_failures))) {
+    turn.decide(CollectionBegun{job.id, attempt.id, node.id});
+  }
+  return true;
+}
+
+// A job that is done, or goes on, waits for a node longer than one that shall run again.
+Milliseconds patience(const Job& job, const Attempt& attempt) {
+  const auto* collecting = phase_of<Collecting>(attempt);
+  const StopBegun* why = collecting && collecting->why ? &*collecting->why : nullptr;
+  const bool runs_again = collecting && !(why && why->reason == StopReason::finished);
+  return runs_again || job.cancel ? job.target.unreachable : collect_link_limit;
+}
+
+Time asked_since(const Attempt& attempt, const AttemptNode& node) {
+  const auto* collecting = phase_of<Collecting>(attempt);
+  return node.leaves || !collecting ? node.left_at : collecting->since;
+}
+
+}  // namespace
+
+bool awaits_outputs(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {
+  if (!may_deliver(node)) return false;
+  if (node.collected) return tries_again(turn, job, attempt, node);
+  if (const Unlinked* link = unlinked(turn.state, node.id)) {
+    return !turn.moment.reached(link->since + patience(job, attempt));
+  }
+  const Time since = asked_since(attempt, node);
+  return !turn.moment.reached(std::max(since, node.collection_seen.value_or(since)) +
+                              collect_limit);
+}
+
+std::string left_behind_text(const Turn& turn, const AttemptNode& node) {
+  if (!node.started || !node.started->error.empty() || has_delivered(node)) return "";
+  const std::string& directory = node.started->directory;
+  return "the outputs of " + node.id.value + " were not copied (" + why_not_copied(turn, node) +
+         "): what it has of them is still on " + node.id.value + " in outputs/ and logs/ of " +
+         (directory.empty() ? "the job's directory" : directory);
+}
+
+}  // namespace muster

@@ -1,0 +1,251 @@
+#include "scheduler/attempt/rank_environment.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "scheduler/model/result.h"
+#include "scheduler/state/membership.h"
+
+namespace muster {
+
+namespace {
+
+// Azure Batch's own port: part of the variable's value, never bound.
+constexpr int azure_batch_port = 6000;
+
+using View = GangVariables;
+
+struct OneRank {
+  const RankPlace& place;
+  int local_size;
+};
+
+std::string host_port(const std::string& address, int port) {
+  const bool is_ipv6 = address.find(':') != std::string::npos;
+  return (is_ipv6 ? "[" + address + "]" : address) + ":" + std::to_string(port);
+}
+
+const NodeFacts& node_at(const View& view, int index) {
+  return view.nodes.at(static_cast<std::size_t>(index));
+}
+
+std::optional<int> member_port(const View& view, const RankPlace& place) {
+  const std::vector<int>& ports = node_at(view, place.node_index).ports;
+  const auto local = static_cast<std::size_t>(place.local_rank);
+  if (!is_elastic(view.spec) || local >= ports.size()) return std::nullopt;
+  return ports[local];
+}
+
+// The job's own port, else the last one that node 0 holds (before it come those of its processes).
+// Where another node leads, the leader's own.
+std::optional<int> master_port(const View& view) {
+  if (view.spec.muster.master_port) return view.spec.muster.master_port;
+  if (view.leader.node_index != 0) return member_port(view, view.leader);
+  const std::vector<int>& ports = node_at(view, 0).ports;
+  if (ports.empty()) return std::nullopt;
+  return ports.back();
+}
+
+void add_torch(const View& view, Environment& env) {
+  env["MASTER_ADDR"] = node_at(view, view.leader.node_index).address;
+  if (const auto port = master_port(view)) env["MASTER_PORT"] = std::to_string(*port);
+  env["WORLD_SIZE"] = std::to_string(view.world);
+}
+
+void add_torch(const OneRank& rank, Environment& env) {
+  env["RANK"] = std::to_string(rank.place.rank.value);
+  env["LOCAL_RANK"] = std::to_string(rank.place.local_rank);
+  env["LOCAL_WORLD_SIZE"] = std::to_string(rank.local_size);
+}
+
+void add_ompi(const OneRank& rank, Environment& env) {
+  env["OMPI_COMM_WORLD_RANK"] = std::to_string(rank.place.rank.value);
+  env["OMPI_COMM_WORLD_LOCAL_RANK"] = std::to_string(rank.place.local_rank);
+  env["OMPI_COMM_WORLD_LOCAL_SIZE"] = std::to_string(rank.local_size);
+}
+
+std::string joined(const View& view, const char* separator, std::string NodeFacts::*field) {
+  std::string text;
+  for (const int index : view.present) {
+    text += (text.empty() ? "" : separator) + node_at(view, index).*field;
+  }
+  return text;
+}
+
+void add_slurm(const View& view, Environment& env) {
+  const std::string nodes = std::to_string(view.present.size());
+  std::string names;
+  for (const int index : view.present) {
+    names += (names.empty() ? "" : ",") + node_at(view, index).id.value;
+  }
+  env["SLURM_JOB_ID"] = env["SLURM_JOB_NAME"] = view.job.value;
+  env["SLURM_JOB_NODELIST"] = env["SLURM_NODELIST"] = names;
+  env["SLURM_JOB_NUM_NODES"] = env["SLURM_NNODES"] = nodes;
+  env["SLURM_NTASKS"] = env["SLURM_NPROCS"] = std::to_string(view.world);
+}
+
+void add_slurm(const OneRank& rank, Environment& env) {
+  env["SLURM_NTASKS_PER_NODE"] = std::to_string(rank.local_size);
+  env["SLURM_PROCID"] = std::to_string(rank.place.rank.value);
+  env["SLURM_LOCALID"] = std::to_string(rank.place.local_rank);
+  env["SLURM_NODEID"] = std::to_string(rank.place.node_index);
+}
+
+std::string json_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// `["h01:20000", "h02:20000"]`, by index of the role.
+std::string members(const View& view, TaskRole role) {
+  std::map<int, std::string> by_index;
+  for (const RankPlace& place : view.map) {
+    if (place.role != role) continue;
+    const NodeFacts& node = node_at(view, place.node_index);
+    const auto local = static_cast<std::size_t>(place.local_rank);
+    check(local < node.ports.size(), "a tensorflow process has no port");
+    by_index[place.role_index] = host_port(node.address, node.ports[local]);
+  }
+  std::string list;
+  for (const auto& [index, address] : by_index) {
+    list += (list.empty() ? "" : ", ") + json_string(address);
+  }
+  return list.empty() ? "" : "[" + list + "]";
+}
+
+void add_tensorflow(const View& view, const OneRank& rank, Environment& env) {
+  const std::string servers = members(view, TaskRole::parameter_server);
+  std::string cluster = "{\"worker\": " + members(view, TaskRole::worker);
+  if (!servers.empty()) cluster += ", \"ps\": " + servers;
+  const char* type = rank.place.role == TaskRole::worker ? "worker" : "ps";
+  env["TF_CONFIG"] = "{\"cluster\": " + cluster + "}, \"task\": {\"type\": \"" + type +
+                     "\", \"index\": " + std::to_string(rank.place.role_index) +
+                     "}, \"environment\": \"cloud\"}";
+}
+
+void add_azure(const View& view, Environment& env) {
+  const std::string& master = node_at(view, view.leader.node_index).address;
+  env["AZ_BATCH_MASTER_NODE"] = host_port(master, azure_batch_port);
+  env["AZ_BATCH_HOST_LIST"] = joined(view, ",", &NodeFacts::address);
+  env["AZ_BATCH_NODE_LIST"] = joined(view, ";", &NodeFacts::address);
+  std::string nodes = std::to_string(view.present.size());
+  for (const int index : view.present) {
+    const NodeFacts& node = node_at(view, index);
+    nodes += " " + node.address + " " + std::to_string(node.cores);
+  }
+  env["CCP_NODES"] = nodes;
+  env["AZ_BATCH_NODE_IS_DEDICATED"] = view.spec.muster.preemptible ? "false" : "true";
+  env["AZ_BATCHAI_MPI_MASTER_NODE"] = master;
+  env["AZ_BATCHAI_JOB_MASTER_NODE_IP"] = master;
+  env["AZUREML_RUN_ID"] = view.job.value;
+  env["AZUREML_EXPERIMENT_ID"] = view.spec.experiment_name;
+}
+
+void add_azure(const View& view, const OneRank& rank, Environment& env) {
+  const bool is_master = rank.place.node_index == view.leader.node_index;
+  env["AZ_BATCH_IS_CURRENT_NODE_MASTER"] = is_master ? "true" : "false";
+  env["AZUREML_CR_NODE_RANK"] = std::to_string(rank.place.node_index);
+  env["AZUREML_PROCESS_NAME"] = "rank_" + std::to_string(rank.place.rank.value);
+}
+
+// "0,1,2"; empty: CUDA shows none.
+std::string first_numbers(int count) {
+  std::string list;
+  for (int i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + std::to_string(i);
+  return list;
+}
+
+std::size_t ranks_at(const std::vector<RankPlace>& map, int node_index) {
+  return static_cast<std::size_t>(ranks_on_node(map, node_index));
+}
+
+const RankPlace& place_of(const std::vector<RankPlace>& map, RankId id) {
+  const auto index = static_cast<std::size_t>(id.value);
+  check(index < map.size(), "a member is asked for that the job does not have");
+  return map[index];
+}
+
+RankPlace leader_of(const std::vector<RankPlace>& map, const std::optional<Joiner>& joiner) {
+  if (!joiner || joiner->members.empty()) return RankPlace{};
+  return place_of(map, joiner->members.front());
+}
+
+std::vector<int> nodes_of(const std::vector<RankPlace>& map, const Joiner& joiner) {
+  std::set<int> indices{joiner.node_index};
+  for (const RankId& id : joiner.members) indices.insert(place_of(map, id).node_index);
+  return {indices.begin(), indices.end()};
+}
+
+std::vector<int> all_nodes(const std::vector<NodeFacts>& nodes) {
+  std::vector<int> indices(nodes.size());
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+void add_muster(const View& view, Environment& env) {
+  env["MUSTER_JOB"] = view.job.value;
+  env["MUSTER_ATTEMPT"] = std::to_string(view.attempt.value);
+  env["MUSTER_EPOCH"] = std::to_string(epoch_of(view.attempt).value);
+}
+
+}  // namespace
+
+GangVariables::GangVariables(const JobSpec& job_spec, const JobId& job_id, AttemptId attempt_id,
+                             std::vector<NodeFacts> facts, const std::vector<int>& processes,
+                             const std::optional<Joiner>& joiner)
+    : spec(job_spec),
+      job(job_id),
+      attempt(attempt_id),
+      nodes(std::move(facts)),
+      map(rank_map(spec.distribution, static_cast<int>(nodes.size()), processes)),
+      leader(leader_of(map, joiner)),
+      world(joiner ? joiner->members.size() + ranks_at(map, joiner->node_index) : map.size()),
+      present(joiner ? nodes_of(map, *joiner) : all_nodes(nodes)) {}
+
+Environment GangVariables::shared() const {
+  Environment env;
+  add_azure(*this, env);
+  if (exports_family(spec, "torch")) add_torch(*this, env);
+  if (exports_family(spec, "ompi")) env["OMPI_COMM_WORLD_SIZE"] = std::to_string(world);
+  if (exports_family(spec, "slurm")) add_slurm(*this, env);
+  if (spec.muster.nodes_gpus) env["CUDA_VISIBLE_DEVICES"] = first_numbers(*spec.muster.nodes_gpus);
+  add_muster(*this, env);
+  for (const auto& [name, value] : spec.environment_variables) env[name] = value;
+  return env;
+}
+
+Environment GangVariables::own(RankId id) const {
+  const auto index = static_cast<std::size_t>(id.value);
+  check(index < map.size(), "rank variables are asked for of a rank that the job does not have");
+  const RankPlace& place = map[index];
+  const auto here = std::ranges::equal_range(map, place.node_index, {}, &RankPlace::node_index);
+  const OneRank rank{place, static_cast<int>(here.size())};
+  Environment env;
+  add_azure(*this, rank, env);
+  env["NODE_RANK"] = std::to_string(place.node_index);
+  if (exports_family(spec, "torch")) add_torch(rank, env);
+  if (exports_family(spec, "ompi")) add_ompi(rank, env);
+  if (exports_family(spec, "slurm")) add_slurm(rank, env);
+  if (spec.distribution.type == DistributionType::tensorflow) add_tensorflow(*this, rank, env);
+  if (const auto port = member_port(*this, place)) {
+    env["MUSTER_MEMBER_PORT"] = std::to_string(*port);
+  }
+  for (const auto& [name, value] : spec.environment_variables) env.erase(name);
+  return env;
+}
+
+Environment rank_variables(const JobSpec& spec, const JobId& job, AttemptId attempt,
+                           const std::vector<NodeFacts>& nodes, const std::vector<int>& processes,
+                           RankId rank) {
+  const GangVariables variables(spec, job, attempt, nodes, processes);
+  Environment env = variables.shared();
+  env.merge(variables.own(rank));
+  return env;
+}
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+// The end of an attempt: every node proves that nothing of it can run or write any more, outputs
+// are collected, the cause is told.
+#include <algorithm>
+
+#include "scheduler/attempt/fencing.h"
+#include "scheduler/attempt/output_collection.h"
+#include "scheduler/attempt/scale_down.h"
+#include "scheduler/failure/classify.h"
+#include "scheduler/node/status.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/sentences.h"
+#include "scheduler/state/turn.h"
+
+namespace muster {
+
+namespace {
+
+std::string left_behind_text(const Turn& turn, const Attempt& attempt) {
+  std::vector<std::string> parts;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!node.is_active()) continue;  // told when it was released
+    if (std::string text = left_behind_text(turn, node); !text.empty()) {
+      parts.push_back(std::move(text));
+    }
+  }
+  return list_text(parts);
+}
+
+// Of a node that was released before, it may have turned out that the ranks are gone.
+bool may_still_run(const State& state, const Job& job, const AttemptNode& node) {
+  if (!node.is_unproven()) return false;
+  const Node* known = find_node(state, node.id);
+  return !node.released || (known && known->unclean && known->unclean->job == job.id);
+}
+
+void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopBegun& why) {
+  AttemptCause cause = cause_of(job, attempt, why);
+  cause.left_behind = left_behind_text(turn, attempt);
+  for (const AttemptNode& node : attempt.nodes) {
+    if (may_still_run(turn.state, job, node)) cause.unproven.push_back(node.id);
+  }
+  remember_failure(turn, job, attempt, cause);
+  if (cause.succeeded) remember_proven(turn, job, attempt);
+  turn.decide(AttemptEnded{job.id, attempt.id, std::move(cause), attempt.newest_checkpoint});
+}
+
+// A user who cancels what is already stopping need not wait for the grace it was given.
+bool hurry(Turn& turn, const Job& job, const Attempt& attempt) {
+  const StopBegun& why = phase_of<Stopping>(attempt)->why;
+  if (!job.cancel || !job.cancel->grace || *job.cancel->grace >= longest_grace(why)) return false;
+  StopBegun sooner = why;
+  sooner.grace = sooner.grace_max = *job.cancel->grace;
+  turn.decide(std::move(sooner));
+  return true;
+}
+
+}  // namespace
+
+void stop(Turn& turn, const Job& job, const Attempt& attempt) {
+  if (hurry(turn, job, attempt)) return;
+  bool all_quiet = true;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (node.released || node.is_quiet()) continue;
+    all_quiet = false;
+    fence(turn, job, attempt, node);
+  }
+  if (!all_quiet) return;
+  if (attempt.launched) return turn.decide(CollectionBegun{job.id, attempt.id});
+  end_attempt(turn, job, attempt, phase_of<Stopping>(attempt)->why);
+}
+
+void collect(Turn& turn, const Job& job, const Attempt& attempt) {
+  bool waiting = see_off(turn, job, attempt);
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!node.is_active()) continue;
+    waiting = awaits_outputs(turn, job, attempt, node) || waiting;
+  }
+  const auto& why = phase_of<Collecting>(attempt)->why;
+  if (!waiting && why) end_attempt(turn, job, attempt, *why);
+}
+
+}  // namespace muster

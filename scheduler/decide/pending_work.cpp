@@ -1,0 +1,196 @@
+// What the agents of a job's nodes still owe: a pure function of State, so that repeating it after
+// a reconnection or a crash is always right.
+#include "scheduler/decide/decide.h"
+#include "scheduler/placement/absence.h"
+#include "scheduler/placement/candidates.h"
+#include "scheduler/state/gpu_fit.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
+
+namespace muster {
+
+namespace {
+
+bool is_stoppable(const Attempt& attempt, const AttemptNode& node) {
+  return attempt.launched && node.may_have_started() && !node.agent_changed && !node.is_quiet();
+}
+
+bool is_collectable(const AttemptNode& node) {
+  return is_source_of_outputs(node) && !node.collected;
+}
+
+std::optional<Work> reservation(int count) {
+  if (count == 0) return std::nullopt;
+  return ReserveWork{count};
+}
+
+// Before the others go on without it, its ranks are told; then they are given time to end.
+std::optional<Work> work_of_leaving(const Attempt& attempt, const AttemptNode& node) {
+  if (is_stoppable(attempt, node)) {
+    if (node.members_told < attempt.members.epoch) return MembersWork{};
+    const NodeLeaves& leaves = *node.leaves;
+    return StopWork{
+        {leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, leaves.node},
+        true};
+  }
+  if (is_collectable(node)) return CollectWork{node.collect_failures};
+  return std::nullopt;
+}
+
+std::optional<Work> work_of_joiner(const State& state, const Job& job, const AttemptNode& node) {
+  if (!node.checked) return CheckWork{};
+  if (!node.checked->failures.empty()) return std::nullopt;
+  if (!node.staged) return StageWork{};
+  if (!node.staged->error.empty()) return std::nullopt;
+  if (!node.ports) return reservation(processes_on(state, job.spec, node.id));
+  if (node.join_begun && !node.started && !node.agent_changed) return StartWork{};
+  return std::nullopt;
+}
+
+std::optional<Work> work_of_member(const Attempt& attempt, const AttemptNode& node) {
+  if (!node.started && !node.agent_changed) return StartWork{};
+  const bool is_old = node.members_told < attempt.members.epoch && !node.agent_changed;
+  if (is_old && node.members_error.empty()) return MembersWork{};
+  return std::nullopt;
+}
+
+// Of an elastic attempt from its launch to its end.
+std::optional<Work> work_while_elastic(const State& state, const Job& job, const Attempt& attempt,
+                                       const AttemptNode& node) {
+  if (node.leaves) return work_of_leaving(attempt, node);
+  if (node.member) return work_of_member(attempt, node);
+  return is_joiner(node) ? work_of_joiner(state, job, node) : std::nullopt;
+}
+
+std::optional<Work> work_of(const State& state, const Job& job, const Attempt& attempt,
+                            std::size_t index) {
+  const AttemptNode& node = attempt.nodes[index];
+  if (phase_of<Gathering>(attempt) && !node.checked) return CheckWork{};
+  if (phase_of<Staging>(attempt) && !node.staged) return StageWork{};
+  if (phase_of<Reserving>(attempt) && !node.ports) {
+    return reservation(ports_wanted(state, job, attempt, index));
+  }
+  const auto* stopping = phase_of<Stopping>(attempt);
+  if (stopping && is_stoppable(attempt, node)) return StopWork{stopping->why};
+  if (phase_of<Collecting>(attempt) && is_collectable(node)) {
+    return CollectWork{node.collect_failures};
+  }
+  if (is_ending(attempt)) return std::nullopt;
+  if (attempt.has_members()) return work_while_elastic(state, job, attempt, node);
+  const bool starts = phase_of<Starting>(attempt) && !is_elastic(job.spec);
+  if (starts && !node.started && !node.agent_changed) return StartWork{};
+  return std::nullopt;
+}
+
+// A spare gets what the gang gets, a little later.
+std::optional<Work> work_of_spare(const Attempt& attempt, const AttemptNode& spare) {
+  if (is_ending(attempt)) return std::nullopt;
+  if (!spare.checked) return CheckWork{};
+  const bool is_fit = spare.checked->failures.empty();
+  if (is_fit && !spare.staged && !phase_of<Gathering>(attempt)) return StageWork{};
+  return std::nullopt;
+}
+
+bool is_linked(const Node& node) {
+  return std::holds_alternative<Linked>(node.link);
+}
+
+NodeWork clean_up_of(const Node& node) {
+  const Unclean& unclean = *node.unclean;
+  return {unclean.job, unclean.attempt, node.id, 0, StopWork{unclean.why}};
+}
+
+// Spares count on from the gang.
+std::size_t held_nodes(const Attempt& attempt) {
+  return attempt.nodes.size() + attempt.spares.size();
+}
+
+const AttemptNode& held_node(const Attempt& attempt, std::size_t index) {
+  const std::size_t gang = attempt.nodes.size();
+  return index < gang ? attempt.nodes[index] : attempt.spares[index - gang];
+}
+
+std::optional<NodeWork> owed_at(const State& state, const Job& job, const Attempt& attempt,
+                                std::size_t index) {
+  const bool is_spare = index >= attempt.nodes.size();
+  const AttemptNode& node = held_node(attempt, index);
+  auto work = is_spare ? work_of_spare(attempt, node) : work_of(state, job, attempt, index);
+  if (!work) return std::nullopt;
+  return NodeWork{job.id, attempt.id, node.id, static_cast<int>(index), std::move(*work)};
+}
+
+std::optional<NodeWork> owed_by(const State& state, const Node& node) {
+  if (node.unclean) return clean_up_of(node);
+  const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
+  const Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  if (!attempt) return std::nullopt;
+  for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
+    const AttemptNode& held = held_node(*attempt, i);
+    if (held.id == node.id && !held.released) return owed_at(state, *job, *attempt, i);
+  }
+  return std::nullopt;
+}
+
+void add_work_of(const State& state, const Job& job, std::vector<NodeWork>& all) {
+  const Attempt* attempt = active_attempt(job);
+  if (!attempt) return;
+  for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
+    if (held_node(*attempt, i).released) continue;
+    auto work = owed_at(state, job, *attempt, i);
+    if (!work) continue;
+    const Node* node = find_node(state, work->node);
+    const bool is_its = node && node->owner == job.id && !node->unclean;
+    if (is_its && is_linked(*node)) all.push_back(std::move(*work));
+  }
+}
+
+// Nodes that could come to a running attempt that has room: nobody else would find out that they
+// are there. Not those that only a person brings back.
+void add_growth_of(const State& state, const Job& job, std::set<NodeId>& wanted) {
+  const Attempt* attempt = active_attempt(job);
+  if (!attempt || !attempt->has_members() || !phase_of<Running>(*attempt)) return;
+  if (active_nodes(*attempt) >= node_range(job.spec).most) return;
+  for (const NodeAddress& address : job.target.nodes) {
+    const Node* node = find_node(state, address.id);
+    const auto* link = unlinked(state, address.id);
+    const bool is_given_up = link && is_permanent(link->failure.kind);
+    if (node && !node->drained && !is_given_up && !is_placed_out(job, address.id)) {
+      wanted.insert(address.id);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<NodeWork> pending_work(const State& state) {
+  std::vector<NodeWork> all;
+  for (const auto& [id, node] : state.nodes) {
+    if (node.unclean && is_linked(node)) all.push_back(clean_up_of(node));
+  }
+  for (const auto& [id, job] : state.jobs) add_work_of(state, job, all);
+  return all;
+}
+
+std::optional<NodeWork> pending_work(const State& state, const NodeId& id) {
+  const Node* node = find_node(state, id);
+  if (!node || !is_linked(*node)) return std::nullopt;
+  return owed_by(state, *node);
+}
+
+std::set<NodeId> nodes_to_connect(const State& state) {
+  std::set<NodeId> wanted;
+  for (const auto& [id, node] : state.nodes) {
+    // Only its agent can say that a fault is over.
+    const bool may_recover = node.fault_drain && !state.jobs.empty();
+    // And that a reboot is over.
+    if (node.owner || node.notice || node.remedy || may_recover) wanted.insert(id);
+  }
+  for (const auto& [id, job] : state.jobs) {
+    add_growth_of(state, job, wanted);
+    wanted.merge(asked_besides(state, job));
+    if (asks_hosts(job)) wanted.insert(job.asked->nodes.begin(), job.asked->nodes.end());
+  }
+  return wanted;
+}
+
+}  // namespace muster

@@ -1,0 +1,214 @@
+#include "scheduler/failure/classify.h"
+
+#include <algorithm>
+
+#include "scheduler/failure/first_failure.h"
+#include "scheduler/node/fault_drain.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
+#include "scheduler/state/rank_map.h"
+#include "scheduler/state/sentences.h"
+
+namespace muster {
+
+namespace {
+
+bool made_progress(const Attempt& attempt) {
+  const std::int64_t base = attempt.resume_from ? attempt.resume_from->step : 0;
+  const auto& newest = attempt.newest_checkpoint;
+  const bool newer = newest && (!attempt.resume_from || newest->step > base);
+  return newer || attempt.last_step.value_or(0) > base;
+}
+
+const RankExited* exit_of(const Attempt& attempt, const RankId& id) {
+  for (const Rank& rank : attempt.ranks) {
+    const auto* done = std::get_if<RankDone>(&rank.state);
+    if (done && rank.id == id) return &done->exit;
+  }
+  return nullptr;
+}
+
+bool ended_by_itself(const Rank& rank) {
+  const auto* done = std::get_if<RankDone>(&rank.state);
+  return done && !done->exit.status.ok() && !done->exit.asked_to_stop;
+}
+
+const RankExited* first_by_itself(const std::vector<Failure>& failures, const Attempt& attempt) {
+  for (const Failure& failure : failures) {
+    if (!failure.rank) continue;
+    const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(failure.rank->value));
+    if (ended_by_itself(rank)) return &std::get<RankDone>(rank.state).exit;
+  }
+  return nullptr;
+}
+
+std::string failures_text(const std::vector<const Rank*>& ranks) {
+  std::vector<std::string> ends;
+  for (const Rank* rank : ranks) {
+    const auto& exit = std::get<RankDone>(rank->state).exit;
+    ends.push_back("rank " + std::to_string(rank->id.value) + " on " + exit.node.value + " " +
+                   exit_text(exit.status));
+  }
+  return list_text(ends);
+}
+
+// Whose words count: the rank that is named, or of those that may have been first the earliest that
+// does not merely echo another's failure.
+const RankExited* telling_rank(const Attempt& attempt, const Attribution& attribution) {
+  const RankExited* earliest = nullptr;
+  for (const Failure& failure : attribution.first) {
+    const RankExited* exit = failure.rank ? exit_of(attempt, *failure.rank) : nullptr;
+    if (exit == nullptr) continue;
+    if (!is_echo(*exit)) return exit;
+    if (earliest == nullptr) earliest = exit;
+  }
+  return earliest;
+}
+
+// A rank that was stopped on its way out has the status of the stop, and another's is taken.
+void take_words(AttemptCause& cause, const Attempt& attempt, const std::vector<Failure>& failures,
+                const Attribution& attribution) {
+  const RankExited* telling = telling_rank(attempt, attribution);
+  if (telling == nullptr) return;
+  cause.last_lines = telling->last_lines;
+  cause.rules = telling->rules;
+  const RankExited* ended = telling->asked_to_stop ? first_by_itself(failures, attempt) : telling;
+  if (ended != nullptr) cause.status = ended->status;
+}
+
+// When a node was lost no rank's words count.
+void take_class(AttemptCause& cause, bool is_loss) {
+  cause.failure_class = is_loss ? FailureClass::infra : FailureClass::user;
+  if (is_loss) cause.rules = {};
+  const auto& rule = cause.rules.rule;
+  if (rule) cause.failure_class = rule->failure_class.value_or(cause.failure_class);
+}
+
+// Of several ranks it may be unknown which was first, and known where. What may be the consequence
+// of another's failure says nothing about its node.
+std::optional<NodeId> culprit_node(const std::vector<Failure>& failures) {
+  const bool is_one = std::all_of(failures.begin(), failures.end(), [&](const Failure& failure) {
+    return failure.node == failures.front().node && failure.judgement.standing > Standing::unclear;
+  });
+  return is_one ? std::optional(failures.front().node) : std::nullopt;
+}
+
+bool has_node(const std::vector<Failure>& failures) {
+  return std::any_of(failures.begin(), failures.end(),
+                     [](const Failure& failure) { return !failure.rank; });
+}
+
+bool is_failure(StopReason reason) {
+  return reason == StopReason::rank_failed || reason == StopReason::node_lost;
+}
+
+// A loss that stopped the attempt is told in its own words, unless a rank had failed before it.
+void blame(AttemptCause& cause, const Attempt& attempt, const std::vector<Failure>& failures) {
+  const Attribution attribution = attribute(failures);
+  if (attribution.first.empty()) return;
+  cause.first_failure = journal_form(attribution);
+  const bool is_loss = has_node(attribution.first);
+  const bool loss_was_told = cause.reason == StopReason::node_lost;
+  if (loss_was_told && (is_loss || !attribution.is_named)) return;
+  take_words(cause, attempt, failures, attribution);
+  take_class(cause, is_loss);
+  cause.sentence = attribution_sentence(attribution);
+  cause.first_node = culprit_node(attribution.first);
+  if (attribution.is_named) cause.first_rank = attribution.first.front().rank;
+}
+
+// Nobody failed: one or all did not go on. Who held the others up is the one to be named.
+void blame_stall(AttemptCause& cause, const StallSeen& stall) {
+  cause.first_rank = stall.rank;
+  cause.first_failure.emplace();
+  cause.first_failure->rank = stall.rank;
+  cause.first_failure->node = stall.blamed;
+  cause.first_failure->evidence = stall.evidence;
+}
+
+FailureClass class_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::node_lost:
+    case StopReason::start_failed:
+      return FailureClass::infra;
+    case StopReason::hung:
+      return FailureClass::hang;
+    case StopReason::faulty:
+      return FailureClass::hw;
+    case StopReason::drained:
+    case StopReason::preempted:
+      return FailureClass::preempted;
+    case StopReason::canceled:
+    case StopReason::time_limit:
+    case StopReason::rank_failed:
+    case StopReason::finished:
+      return FailureClass::user;
+  }
+  return FailureClass::user;
+}
+
+AttemptCause told_cause(const Attempt& attempt, const StopBegun& why) {
+  AttemptCause cause;
+  cause.reason = why.reason;
+  cause.succeeded = why.reason == StopReason::finished;
+  cause.failure_class = class_of(why.reason);
+  cause.sentence = why.sentence;
+  cause.made_progress = made_progress(attempt);
+  cause.first_node = why.blamed;
+  if (why.in_doubt) cause.failure_class = FailureClass::sdc;
+  if (why.lasting) {
+    cause.failure_class = FailureClass::user;
+    cause.first_node.reset();
+  }
+  return cause;
+}
+
+// A check found a node unfit while the attempt was stopped for something else: that is why.
+void blame_fault(AttemptCause& cause, const NodeFaulted& fault) {
+  cause.sentence = fault_text(fault) + "; " + cause.sentence;
+  cause.first_node = fault.node;
+  cause.failure_class = fault.fault.in_doubt ? FailureClass::sdc : FailureClass::hw;
+  cause.rules = {};
+}
+
+bool may_follow_a_fault(StopReason reason) {
+  return is_failure(reason) || reason == StopReason::hung;
+}
+
+}  // namespace
+
+std::string failures_so_far(const Attempt& attempt) {
+  std::vector<const Rank*> failed;
+  for (const Rank& rank : attempt.ranks) {
+    if (ended_by_itself(rank) && takes_part(attempt, rank)) failed.push_back(&rank);
+  }
+  return failures_text(failed);
+}
+
+std::string failures_so_far(const Attempt& attempt, std::size_t node_index) {
+  std::vector<const Rank*> failed;
+  for (const Rank& rank : ranks_on(attempt, node_index)) {
+    if (ended_by_itself(rank)) failed.push_back(&rank);
+  }
+  return failures_text(failed);
+}
+
+AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why) {
+  AttemptCause cause = told_cause(attempt, why);
+  if (why.reason == StopReason::hung && attempt.stall) blame_stall(cause, *attempt.stall);
+  if (is_failure(why.reason)) blame(cause, attempt, failures_of(attempt, runs_mpirun(job.spec)));
+  const NodeFaulted* fault = stopping_fault(attempt);
+  if (fault && may_follow_a_fault(why.reason)) blame_fault(cause, *fault);
+  return cause;
+}
+
+AttemptCause cause_on_node(const Job& job, const Attempt& attempt, const StopBegun& why) {
+  AttemptCause cause = told_cause(attempt, why);
+  const AttemptNode* node = why.blamed ? find_node(attempt, *why.blamed) : nullptr;
+  if (!is_failure(why.reason) || !node) return cause;
+  const auto index = static_cast<std::size_t>(node - attempt.nodes.data());
+  blame(cause, attempt, failures_on(attempt, index, runs_mpirun(job.spec)));
+  return cause;
+}
+
+}  // namespace muster

@@ -1,0 +1,221 @@
+#include "scheduler/failure/evidence.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <string_view>
+
+#include "scheduler/state/restart_rules.h"
+#include "scheduler/state/sentences.h"
+
+namespace muster {
+
+namespace {
+
+// Shells report a child's signal so.
+constexpr int shell_signal_base = 128;
+
+// An error that ends a program is among the last that it says, with what an interpreter or a
+// library adds as advice; after one that was mended work goes on.
+constexpr std::size_t last_words_lines = 6;
+
+// What libraries say when the other end of a connection has gone, or does not answer: NCCL, Gloo,
+// torch.distributed, Open MPI, plain sockets; and what muster-train says of another rank's hardware
+// or of nobody's. Compared without regard to case.
+constexpr std::array<std::string_view, 23> peer_words{
+    "ncclremoteerror",
+    "nccl remote error",
+    "remote process exited",
+    "connection reset by peer",
+    "econnreset",
+    "connection closed by peer",
+    "connection closed by remote peer",
+    "connection closed by remote host",
+    "connectionreseterror",
+    "broken pipe",
+    "brokenpipeerror",
+    "socket closed",
+    "peer closed connection",
+    "connection was closed by a peer",
+    "watchdog caught collective operation timeout",
+    "collective operations have failed or timed out",
+    "nccl operations have failed or timed out",
+    "nccl communicator was aborted",
+    "one of the processes in the group has failed",
+    "mpi_err_proc_failed",
+    "timed out waiting for peer",
+    "muster-train: ends because the hardware of rank",
+    "muster-train: hardware in doubt: ",
+};
+
+// What a program says of its own fault, anywhere in a line.
+constexpr std::array<std::string_view, 10> own_words{
+    "cuda out of memory",      "illegal memory access",  "device-side assert",  "uncorrectable ecc",
+    "no space left on device", "cannot allocate memory", "is killed by signal", "assertion failed",
+    "mpi_abort was invoked",   ": hardware in doubt: ",
+};
+
+// Exceptions that no peer can raise. They count where an interpreter writes them: at the beginning
+// of a line. `WARNING skipped 7: ValueError: x` tells of one that was mended.
+constexpr std::array<std::string_view, 17> own_exceptions{
+    "outofmemoryerror",    "assertionerror",     "valueerror",
+    "typeerror",           "keyerror",           "indexerror",
+    "attributeerror",      "nameerror",          "importerror",
+    "modulenotfounderror", "filenotfounderror",  "permissionerror",
+    "memoryerror",         "zerodivisionerror",  "floatingpointerror",
+    "unicodedecodeerror",  "notimplementederror",
+};
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lower;
+}
+
+// `Assertion `x > 0' failed.` has its condition in the middle.
+bool is_assertion(const std::string& line) {
+  const std::size_t at = line.find("assertion");
+  return at != std::string::npos && line.find("failed", at) != std::string::npos;
+}
+
+template <std::size_t N>
+bool has_any(const std::string& line, const std::array<std::string_view, N>& words) {
+  return std::any_of(words.begin(), words.end(), [&line](std::string_view word) {
+    return line.find(word) != std::string::npos;
+  });
+}
+
+// "torch.cuda.OutOfMemoryError: …", "[rank3]: KeyError: 'x'"
+bool is_own_exception(std::string_view line) {
+  constexpr std::string_view prefix = "[rank";
+  const std::size_t label_end = line.find("]: ");
+  if (line.starts_with(prefix) && label_end != std::string_view::npos) {
+    line.remove_prefix(label_end + 3);
+  }
+  const std::string_view name = line.substr(0, line.find(':'));
+  if (name.find(' ') != std::string_view::npos) return false;
+  return std::any_of(own_exceptions.begin(), own_exceptions.end(),
+                     [name](std::string_view known) { return name.ends_with(known); });
+}
+
+bool tells_of_own(const std::string& line) {
+  return has_any(line, own_words) || is_assertion(line) || is_own_exception(line);
+}
+
+// What was said of a peer, and of itself at the very end. Both: an error and then one of cleaning
+// up, or the other way about.
+struct Words {
+  std::string own;
+  std::string of_peer;
+  bool is_own() const { return !own.empty() && of_peer.empty(); }
+  bool blames_peer() const { return own.empty() && !of_peer.empty(); }
+  bool says_both() const { return !own.empty() && !of_peer.empty(); }
+};
+
+Words words_of(const std::vector<std::string>& lines) {
+  Words words;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string lower = lower_case(lines[i]);
+    const bool is_last = i + last_words_lines >= lines.size();
+    if (has_any(lower, peer_words)) words.of_peer = lines[i];
+    else if (is_last && tells_of_own(lower)) words.own = lines[i];
+  }
+  return words;
+}
+
+int signal_of(const ExitStatus& status) {
+  if (status.signal != 0) return status.signal;
+  constexpr std::array reported{SIGILL,  SIGABRT, SIGBUS,  SIGFPE,
+                                SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
+  const int signal = status.code - shell_signal_base;
+  return std::find(reported.begin(), reported.end(), signal) == reported.end() ? 0 : signal;
+}
+
+bool is_killed_by_memory(const RankExited& exit) {
+  return !exit.evidence.oom.empty() && signal_of(exit.status) == SIGKILL;
+}
+
+// When the first rank ends mpirun ends the others, also those that were ending by themselves.
+bool is_ended_by_mpirun(const RankExited& exit, bool is_mpi) {
+  return exit.evidence.with_mpirun || (is_mpi && signal_of(exit.status) == SIGTERM);
+}
+
+// Somebody else ended it, after it had said what was wrong with it.
+bool was_ending(const RankExited& exit, const Words& words) {
+  return words.is_own() && !is_echo(exit);
+}
+
+// A library ends a program whose peer has gone with SIGABRT; any other crash may be of cleaning up.
+Standing standing_of_signal(int signal, bool may_echo, const Words& words) {
+  if (signal == SIGPIPE) return Standing::consequence;
+  const bool ends_orderly = signal == SIGABRT || signal == SIGTERM;
+  if (ends_orderly && words.blames_peer()) return Standing::consequence;
+  return words.of_peer.empty() && !may_echo ? Standing::proven : Standing::unclear;
+}
+
+Standing standing_of(const RankExited& exit, bool is_mpi, const Words& words) {
+  if (is_killed_by_memory(exit)) return Standing::proven;
+  if (is_ended_by_mpirun(exit, is_mpi)) {
+    return was_ending(exit, words) ? Standing::proven : Standing::consequence;
+  }
+  if (const int signal = signal_of(exit.status)) {
+    return standing_of_signal(signal, is_echo(exit), words);
+  }
+  if (words.blames_peer()) return Standing::consequence;
+  if (words.says_both() || is_echo(exit)) return Standing::unclear;
+  return words.is_own() ? Standing::proven : Standing::silent;
+}
+
+std::string status_text(const ExitStatus& status) {
+  if (status.signal == 0) return "exit code " + std::to_string(status.code);
+  return "signal " + std::to_string(status.signal) + " (" + signal_name(status.signal) + ")" +
+         (status.core_dumped ? ", core dumped" : "");
+}
+
+std::vector<std::string> evidence_of(const RankExited& exit, const Words& words) {
+  std::vector<std::string> evidence;
+  if (!exit.evidence.oom.empty()) evidence.push_back(exit.evidence.oom);
+  if (!words.own.empty()) evidence.push_back("its own words: " + words.own);
+  if (!words.of_peer.empty()) evidence.push_back("blames a peer: " + words.of_peer);
+  else if (is_echo(exit)) evidence.push_back("may be an echo: " + rule_name(*exit.rules.rule));
+  evidence.push_back(status_text(exit.status));
+  if (exit.evidence.with_mpirun) evidence.push_back("it went when mpirun or its daemon did");
+  if (exit.evidence.last_step) {
+    evidence.push_back("its last step was " + std::to_string(*exit.evidence.last_step));
+  }
+  return evidence;
+}
+
+}  // namespace
+
+bool is_echo(const RankExited& exit) {
+  return exit.rules.rule && exit.rules.rule->cascade;
+}
+
+std::optional<Judgement> judge_stopped(const RankExited& exit) {
+  const Words words = words_of(exit.last_lines);
+  if (!was_ending(exit, words)) return std::nullopt;
+  return Judgement{Standing::proven, true, evidence_of(exit, words)};
+}
+
+bool counts_as_failure(const RankExited& exit) {
+  if (exit.status.ok()) return false;
+  return !exit.asked_to_stop || judge_stopped(exit);
+}
+
+Judgement judge(const RankExited& exit, bool is_mpi, bool has_peers) {
+  const Words words = words_of(exit.last_lines);
+  Judgement judgement;
+  judgement.standing = standing_of(exit, is_mpi, words);
+  const bool is_nobodys = !has_peers && judgement.standing < Standing::silent;
+  if (is_nobodys) judgement.standing = Standing::silent;
+  const bool was_sudden = is_killed_by_memory(exit) ||
+                          (signal_of(exit.status) != 0 && !is_ended_by_mpirun(exit, is_mpi));
+  judgement.exits_late = judgement.standing == Standing::proven && !was_sudden;
+  judgement.evidence = evidence_of(exit, words);
+  return judgement;
+}
+
+}  // namespace muster

@@ -1,0 +1,53 @@
+// Who failed first. The evidence of the cause comes before time: ranks that ended because a peer
+// had gone are never named. Of the others the earliest is named if its interval lies before those
+// of all others; else nobody is. A wrong name is worse than none. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/failure/evidence.h"
+#include "scheduler/state/state.h"
+
+namespace muster {
+
+// A rank that failed by itself, or a node that was lost with its ranks.
+struct Failure {
+  std::optional<RankId> rank;  // absent: the node
+  NodeId node;
+  std::optional<ClockInterval> when;  // absent: at any time
+  std::optional<std::int64_t> at_ms;
+  std::string how;  // "was killed by SIGSEGV"
+  Judgement judgement;
+};
+
+struct Margin {
+  std::int64_t middle_us = 0;
+  std::int64_t uncertainty_us = 0;
+};
+
+struct Attribution {
+  std::vector<Failure> first;    // all that may have been it, earliest first; empty: none failed
+  bool is_named = false;         // then `first` is the one
+  std::optional<Margin> margin;  // to the next failure of any kind, where it is known
+  std::size_t followed = 0;
+};
+
+Attribution attribute(const std::vector<Failure>& failures);
+
+// What failed in an attempt, of what takes part. Of the ranks that muster told to stop before they
+// ended, those that had said why they would.
+std::vector<Failure> failures_of(const Attempt& attempt, bool is_mpi);
+// The same of one node, whether it takes part or not.
+std::vector<Failure> failures_on(const Attempt& attempt, std::size_t node_index, bool is_mpi);
+
+// "rank 37 on h12", "h12"
+std::string subject_text(const Failure& failure);
+// "rank 37 on h12 was killed by SIGSEGV 212 ms (±0.4 ms) before any other; 63 followed"
+// "cannot tell between rank 3 on h01 and rank 9 on h02: rank 3 was killed by SIGSEGV; …"
+std::string attribution_sentence(const Attribution& attribution);
+
+FirstFailure journal_form(const Attribution& attribution);
+
+}  // namespace muster

@@ -1,0 +1,141 @@
+// Whether the ranks of one attempt still get on, and who holds them up. Told what the agents say
+// (steps, output, what each rank does) and the time; asked now and then what there is to tell.
+// Deterministic: the same calls give the same findings. Owned by the controller's StallWatchers.
+//
+// Who is named, and what is done about it (`auto`):
+//
+//   a rank is stopped (state T), others are not   named when its peers wait twice a usual step, or
+//                                                 after 5 s; acted on after 10 s, 30 s unlearned
+//   no step, and one rank is behind or alone      suspect, named; acted on like the two below, as
+//   in doing nothing                              it may still come back
+//   no step, and no rank does anything            suspect; acted on after StepPace::dead_after
+//   no step, and ranks compute                    suspect; acted on after StepPace::lost_after:
+//                                                 an evaluation looks like that too
+//   bytes move, output comes, a checkpoint comes  the run lives: nothing is done
+//   no rank ever said a step                      only the first row can act: a program may sleep
+//                                                 for an hour by design, a stopped one may not
+//   a rank is far behind most others and steps on told: a straggler
+//   every rank is stopped                         somebody paused the run: told, not acted on,
+//                                                 unless its steps are known
+//
+// The first five steps teach nothing. A time in which an agent of the attempt is not heard, or in
+// which nobody asked (the controller itself was held up), is no time: lost nodes have own rules.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scheduler/failure/step_pace.h"
+#include "scheduler/model/rank_doing.h"
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+class StallWatch {
+ public:
+  struct Subject {
+    JobId job;
+    AttemptId attempt;
+    HangSettings settings;
+    std::vector<NodeId> nodes;  // by rank
+    bool beats = false;         // an earlier attempt of the job told its steps
+    std::optional<StallSeen> told{};  // by a watch before this one
+    std::set<RankId> others{};        // ranks that take no part: nothing is expected of them
+  };
+
+  // `now` here and below: on a clock that never goes back. Every rank runs from now on.
+  StallWatch(Subject subject, Milliseconds now);
+
+  void stepped(RankId rank, std::int64_t step, Milliseconds now);
+  void printed(Milliseconds now);     // any output
+  void checkpointed(Milliseconds now);
+  void does(const RankDoing& doing, Milliseconds now);
+  // What moves on a node's network is nobody's in particular.
+  void network(const NodeId& node, bool moves, Milliseconds now);
+  void ended(RankId rank, Milliseconds now);
+  void unheard(bool is_any_agent, Milliseconds now);
+  // What was found about a suspected rank.
+  void seen(RankId rank, const std::vector<std::string>& lines);
+
+  // What there is to tell now: a change, or nothing. After `hung` never again anything.
+  std::optional<StallSeen> look(Milliseconds now);
+  // Whom to look at closely: the suspect and a few others to compare with; empty: nobody.
+  std::vector<RankId> suspects() const;
+
+ private:
+  struct Watched {
+    std::optional<std::int64_t> step;
+    Milliseconds stepped_at{0};
+    Doing doing = Doing::working;
+    Milliseconds since{0};
+    std::string process;
+    bool ended = false;
+  };
+  struct Finding {
+    StallKind kind = StallKind::slow;
+    std::optional<RankId> rank;
+    std::string sentence;
+    Milliseconds silent_for{0};
+    Milliseconds limit{0};
+  };
+
+  Milliseconds watched_time(Milliseconds now);
+  Watched* find(RankId rank);
+  std::optional<Finding> finding(Milliseconds t) const;
+  std::optional<Finding> stopped(Milliseconds t) const;
+  std::optional<Finding> stuck(Milliseconds t) const;
+  std::optional<Finding> over_timeout(Milliseconds t) const;
+  std::optional<Finding> before_first_step(Milliseconds t) const;
+  std::optional<Finding> without_step(Milliseconds t) const;
+  std::optional<Finding> slow() const;
+  std::optional<Finding> straggling() const;
+  std::optional<Finding> asleep(Milliseconds t) const;
+  Milliseconds act_after(const std::optional<RankId>& culprit) const;
+  std::optional<RankId> culprit(Milliseconds t) const;
+  std::optional<RankId> behind() const;
+  std::optional<RankId> alone_in_quiet(Milliseconds t) const;
+  std::optional<RankId> lowest(Doing doing) const;
+  bool must_have_step() const;
+  bool is_quiet(const Watched& rank) const;
+  std::size_t watched() const { return ranks_.size() - subject_.others.size(); }
+  std::size_t alive() const;
+  std::size_t alive_and(Doing doing) const;
+  bool all_quiet() const;
+  Milliseconds last_life(Milliseconds t) const;
+  void inherit(const StallSeen& told);
+  std::optional<StallSeen> tell(const std::optional<Finding>& found);
+  StallSeen record_of(const Finding& finding) const;
+  const Watched& at(RankId rank) const;
+  std::string about(RankId rank) const;  // who it is and what it does
+  std::string who(RankId rank) const;
+  std::string what_it_does(RankId rank) const;
+  std::string where() const;
+
+  Subject subject_;
+  std::vector<Watched> ranks_;
+  StepPace pace_;
+  Milliseconds last_call_;
+  Milliseconds lost_{0};  // time that does not count
+  Milliseconds began_at_{0};
+  Milliseconds stepped_at_{0};  // the latest step of any rank
+  Milliseconds printed_at_{0};
+  Milliseconds life_at_{0};
+  std::optional<std::int64_t> step_;  // of the foremost rank
+  std::int64_t first_step_ = 0;       // that was told
+  int advances_ = 0;
+  bool is_unheard_ = false;
+  bool has_ended_ranks_ = false;
+  std::set<NodeId> busy_networks_;
+  std::map<RankId, std::vector<std::string>> evidence_;
+  bool evidence_is_news_ = false;
+  std::optional<Finding> told_;
+  int tellings_ = 0;
+  bool is_heir_ = false;  // what was told last is not of its own finding
+  bool is_over_ = false;
+};
+
+}  // namespace muster

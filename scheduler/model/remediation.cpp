@@ -1,0 +1,114 @@
+#include "scheduler/model/remediation.h"
+
+#include <algorithm>
+
+namespace muster {
+
+namespace {
+
+// A name in braces: "{gpu}" at `begin`. Other braces are the site's own.
+std::optional<std::string_view> placeholder_at(std::string_view word, std::size_t begin) {
+  const std::size_t end = word.find('}', begin);
+  if (word[begin] != '{' || end == std::string_view::npos) return std::nullopt;
+  const std::string_view name = word.substr(begin + 1, end - begin - 1);
+  const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+  });
+  if (!is_name) return std::nullopt;
+  return name;
+}
+
+bool is_plain(std::string_view value) {
+  if (value.empty() || value.front() == '-') return false;
+  return std::all_of(value.begin(), value.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_.:-").find(c) != std::string_view::npos;
+  });
+}
+
+bool is_made_of(std::string_view text, std::string_view characters) {
+  return !text.empty() && text.find_first_not_of(characters) == text.npos;
+}
+
+// "0000:3b:00.0": of a GPU that fell off before the driver numbered it.
+bool is_pci_address(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdefABCDEF";
+  const std::size_t bus = text.find(':'), slot = text.rfind(':'), function = text.rfind('.');
+  if (bus == text.npos || slot == bus || function == text.npos || function < slot) return false;
+  return is_made_of(text.substr(0, bus), digits) &&
+         is_made_of(text.substr(bus + 1, slot - bus - 1), digits) &&
+         is_made_of(text.substr(slot + 1, function - slot - 1), digits) &&
+         is_made_of(text.substr(function + 1), "01234567");
+}
+
+std::string name_of_gpu(const NodeFault& fault) {
+  constexpr std::string_view kind = "gpu";
+  const std::string& device = fault.device;
+  if (fault.check.starts_with("gpu.") && is_pci_address(device)) return device;
+  if (!device.starts_with(kind)) return "";
+  const std::string number = device.substr(kind.size());
+  return is_made_of(number, "0123456789") ? number : "";
+}
+
+std::string value_of(std::string_view name, const NodeId& node, const NodeFault& fault) {
+  if (name == "node") return node.value;
+  if (name == "gpu") return name_of_gpu(fault);
+  if (name == "device") return fault.device;
+  if (name == "serial") return fault.serial;
+  return name == "finding" ? fault.check : "";
+}
+
+std::optional<std::string> filled(std::string_view word, const NodeId& node,
+                                  const NodeFault& fault) {
+  std::string text;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    const auto name = placeholder_at(word, i);
+    if (!name) {
+      text += word[i];
+      continue;
+    }
+    const std::string value = value_of(*name, node, fault);
+    if (!is_plain(value)) return std::nullopt;
+    text += value;
+    i += name->size() + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> unknown_placeholder(std::string_view word) {
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    const auto name = placeholder_at(word, i);
+    if (!name) continue;
+    const auto& known = remedy_placeholders;
+    if (std::find(known.begin(), known.end(), *name) == known.end()) return std::string(*name);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> unfit_placeholder(const std::vector<std::string>& words,
+                                             const NodeId& node, const NodeFault& fault) {
+  for (const std::string& word : words) {
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      const auto name = placeholder_at(word, i);
+      if (!name) continue;
+      if (!is_plain(value_of(*name, node, fault))) return std::string(*name);
+      i += name->size() + 1;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::vector<std::string>> remedy_argv(const std::vector<std::string>& words,
+                                                    const NodeId& node, const NodeFault& fault) {
+  std::vector<std::string> argv;
+  for (const std::string& word : words) {
+    auto text = filled(word, node, fault);
+    if (!text) return std::nullopt;
+    argv.push_back(std::move(*text));
+  }
+  return argv;
+}
+
+}  // namespace muster

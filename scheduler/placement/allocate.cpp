@@ -1,0 +1,174 @@
+// Gathering: every node of the gang is connected and passes its start gate, is passed over for
+// another, or the gang is given back.
+#include <algorithm>
+
+#include "scheduler/model/exit_code.h"
+#include "scheduler/placement/absence.h"
+#include "scheduler/placement/candidates.h"
+#include "scheduler/placement/fitness.h"
+#include "scheduler/placement/spares.h"
+#include "scheduler/state/gate_benchmark.h"
+#include "scheduler/state/limits.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
+#include "scheduler/state/sentences.h"
+#include "scheduler/state/turn.h"
+
+namespace muster {
+
+namespace {
+
+// Spares first, those that have passed their gate before others; then nodes that are free.
+std::vector<NodeId> replacements(Turn& turn, const Job& job, const Attempt& attempt,
+                                 std::size_t count) {
+  std::vector<NodeId> chosen;
+  for (const bool passed : {true, false}) {
+    for (const AttemptNode& spare : attempt.spares) {
+      if (has_passed_gate(turn.state, spare) != passed || unfit(turn, job, spare)) continue;
+      if (chosen.size() < count) chosen.push_back(spare.id);
+    }
+  }
+  if (chosen.size() == count) return chosen;
+  const auto free = choose_nodes(new_candidates(turn, job, attempt), count - chosen.size(), {});
+  chosen.insert(chosen.end(), free.begin(), free.end());
+  return chosen;
+}
+
+std::string abandon_text(const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
+  std::vector<std::string> parts;
+  for (const NodeReplaced& passed : attempt.passed_over) parts.push_back(passed.reason);
+  for (const Unfit& unfit : unfits) parts.push_back(unfit.reason);
+  return "found no replacement in " + job.target.name + " for " +
+         count_text(unfits.size(), "node") + ": " + list_text(parts);
+}
+
+Milliseconds retry_delay(const Job& job) {
+  const int doublings = std::min(job.abandoned, 8);
+  return std::min(retry_placement_most, retry_placement_first * (1 << doublings));
+}
+
+// So many nodes of the target fail a check that waiting does not mend, or can never be used, that
+// the others are too few, were they all there.
+bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
+                 const std::vector<Unfit>& unfits) {
+  const auto fails_for_good = [&](const NodeId& id) {
+    return std::any_of(unfits.begin(), unfits.end(), [&](const Unfit& failed) {
+             return failed.node == id && failed.unfitness == Unfitness::lasting;
+           }) ||
+           std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
+                       [&](const NodeReplaced& passed) {
+                         return passed.old_node == id && passed.unfitness == Unfitness::lasting;
+                       });
+  };
+  const auto all = candidates(turn, job);
+  const bool any_fails = std::any_of(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return fails_for_good(candidate.id);
+  });
+  const auto possible = std::count_if(all.begin(), all.end(), [&](const Candidate& candidate) {
+    return !std::holds_alternative<Unusable>(candidate.standing) && !fails_for_good(candidate.id);
+  });
+  return any_fails && static_cast<std::size_t>(possible) < node_range(job.spec).least;
+}
+
+std::string besides_text(Milliseconds measured) {
+  if (measured < Seconds{1}) return {};
+  return ", besides " + duration_text(measured) + " in which nodes were measured";
+}
+
+std::string tries_text(int tries) {
+  return tries == 1 ? "1 try" : std::to_string(tries) + " tries";
+}
+
+void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
+  const std::string reason = abandon_text(job, attempt, unfits);
+  const Time now = turn.moment.now();
+  turn.decide(PlacementAbandoned{job.id, attempt.id, reason, now + retry_delay(job)});
+  if (is_hopeless(turn, job, attempt, unfits)) {
+    turn.decide(
+        JobEnded{job.id, JobEndState::failed, static_cast<int>(ExitCode::no_nodes), reason});
+    return;
+  }
+  const Milliseconds measured =
+      job.measured_meanwhile + measured_for(turn.state, job, attempt, now);
+  const Time since = job.waiting_since.value_or(attempt.placed_at) - job.waited_before + measured;
+  if (!turn.moment.reached(since + job.spec.muster.nodes_wait)) return;
+  const bool all_links = std::all_of(unfits.begin(), unfits.end(), [](const Unfit& unfit) {
+    return unfit.unfitness == Unfitness::unreachable;
+  });
+  const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
+  turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
+                       "gave up after " + duration_text(job.spec.muster.nodes_wait) +
+                           " (muster.nodes.wait" + besides_text(measured) + ") and " +
+                           tries_text(job.abandoned + 1) + ": " + reason});
+}
+
+// Nothing runs there: it is nobody's at once.
+void let_go(Turn& turn, const Job& job, const Attempt& attempt, const Unfit& unfit) {
+  turn.decide(NodeLeaves{job.id, attempt.id, unfit.node, reason_of(unfit.unfitness), unfit.reason,
+                         Milliseconds{0}});
+  turn.decide(NodeReleased{job.id, attempt.id, unfit.node, ""});
+}
+
+void replace(Turn& turn, const Job& job, const Attempt& attempt, const Unfit& unfit,
+             const NodeId& other) {
+  turn.given.insert(other);
+  turn.decide(NodeReplaced{job.id, attempt.id, unfit.node, other, unfit.reason, unfit.unfitness});
+}
+
+// A release that was not written down.
+bool release_gone(Turn& turn, const Job& job, const Attempt& attempt) {
+  bool any = false;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (!node.leaves) continue;
+    turn.decide(NodeReleased{job.id, attempt.id, node.id, ""});
+    any = true;
+  }
+  return any;
+}
+
+// Those of the gang that cannot be reached give way to nodes that are known to be there.
+bool replace_absent(Turn& turn, const Job& job, const Attempt& attempt) {
+  const std::vector<Unfit> absent = certain_absences(turn.state, attempt);
+  if (absent.empty()) return false;
+  std::vector<NodeId> others;
+  for (const AttemptNode& spare : attempt.spares) {
+    if (linked_agent(turn.state, spare.id) && !unfit(turn, job, spare)) others.push_back(spare.id);
+  }
+  std::vector<Candidate> there = new_candidates(turn, job, attempt);
+  std::erase_if(there, [&](const Candidate& one) { return !linked_agent(turn.state, one.id); });
+  const auto free = choose_nodes(there, absent.size(), {});
+  others.insert(others.end(), free.begin(), free.end());
+  const std::size_t count = std::min(absent.size(), others.size());
+  for (std::size_t i = 0; i < count; ++i) replace(turn, job, attempt, absent[i], others[i]);
+  return count > 0;
+}
+
+}  // namespace
+
+void gather(Turn& turn, const Job& job, const Attempt& attempt) {
+  if (release_gone(turn, job, attempt)) return;
+  std::vector<Unfit> unfits;
+  bool all_checked = true;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (auto found = unfit(turn, job, node)) unfits.push_back(std::move(*found));
+    all_checked = all_checked && node.checked && linked_agent(turn.state, node.id);
+  }
+  if (unfits.empty()) {
+    if (all_checked) return turn.decide(StagingBegun{job.id, attempt.id});
+    if (!replace_absent(turn, job, attempt)) tell_absences(turn, job, attempt);
+    return;
+  }
+  const auto others = replacements(turn, job, attempt, unfits.size());
+  const std::size_t lost = unfits.size() - others.size();
+  const bool is_enough =
+      is_elastic(job.spec) && attempt.nodes.size() >= node_range(job.spec).least + lost;
+  if (lost > 0 && !is_enough) return abandon(turn, job, attempt, unfits);
+  for (std::size_t i = 0; i < unfits.size(); ++i) {
+    if (i < others.size())
+      replace(turn, job, attempt, unfits[i], others[i]);
+    else
+      let_go(turn, job, attempt, unfits[i]);
+  }
+}
+
+}  // namespace muster

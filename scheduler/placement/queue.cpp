@@ -1,0 +1,241 @@
+// The queue: by priority, then first in, first out; gangs whole or not at all; no backfill. A job
+// between two attempts keeps its nodes; one that is preemptible gives way to a higher priority.
+#include <algorithm>
+#include <tuple>
+
+#include "scheduler/model/exit_code.h"
+#include "scheduler/placement/absence.h"
+#include "scheduler/placement/candidates.h"
+#include "scheduler/placement/preemption.h"
+#include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
+#include "scheduler/state/sentences.h"
+#include "scheduler/state/turn.h"
+
+namespace muster {
+
+namespace {
+
+// It had to make room for another job: only its priority counts now.
+bool has_given_way(const Job& job) {
+  const AttemptCause& cause = job.past.back().cause;
+  return cause.reason == StopReason::preempted && !cause.first_node;
+}
+
+// Between two attempts: its nodes stay its own.
+bool is_restarting(const Job& job) {
+  return std::holds_alternative<Backoff>(job.phase) && !has_given_way(job);
+}
+
+bool goes_before(const Job* a, const Job* b) {
+  const auto key = [](const Job& job) {
+    const bool restarts = is_restarting(job);
+    const bool yields = !restarts || job.spec.muster.preemptible;
+    return std::tuple{yields, -job.spec.muster.priority, !restarts, job.order};
+  };
+  return key(*a) < key(*b);
+}
+
+std::vector<const Job*> queued_jobs(const State& state) {
+  std::vector<const Job*> jobs;
+  for (const auto& [id, job] : state.jobs) {
+    if (!active_attempt(job) && !is_undecided(job)) jobs.push_back(&job);
+  }
+  std::sort(jobs.begin(), jobs.end(), goes_before);
+  return jobs;
+}
+
+struct Supply {
+  std::vector<Candidate> nodes;
+  std::size_t wanted = 1;  // at least
+  std::size_t usable = 0;
+  std::size_t busy = 0;
+  std::size_t drained = 0;
+  bool link_failed = false;
+};
+
+Supply survey(Turn& turn, const Job& job) {
+  Supply supply;
+  supply.nodes = candidates(turn, job);
+  supply.wanted = node_range(job.spec).least;
+  for (const Candidate& node : supply.nodes) {
+    if (std::holds_alternative<Usable>(node.standing)) supply.usable += 1;
+    if (std::holds_alternative<Busy>(node.standing)) supply.busy += 1;
+    if (std::holds_alternative<Drained>(node.standing)) supply.drained += 1;
+    const auto* unusable = std::get_if<Unusable>(&node.standing);
+    if (unusable && unusable->link) supply.link_failed = true;
+  }
+  return supply;
+}
+
+std::string reasons(const Supply& supply) {
+  std::vector<std::string> parts;
+  for (const Candidate& node : supply.nodes) {
+    if (!node.why_not.empty()) parts.push_back(node.why_not);
+  }
+  return list_text(parts);
+}
+
+JobEnded cannot_ever(const Job& job, const Supply& supply) {
+  const std::size_t possible = supply.usable + supply.busy + supply.drained;
+  const ExitCode code = supply.link_failed ? ExitCode::launch : ExitCode::no_nodes;
+  std::string text = "needs " + count_text(supply.wanted, "node") + ", but " + job.target.name +
+                     " has " + std::to_string(possible) + " that can be used";
+  const std::string why = reasons(supply);
+  if (!why.empty()) text += ": " + why;
+  return {job.id, JobEndState::failed, static_cast<int>(code), text};
+}
+
+std::string waiting_text(const Job& job, const Supply& supply) {
+  return "waits for " + std::to_string(supply.wanted - supply.usable) + " of " +
+         count_text(supply.wanted, "node") + " of " + job.target.name + ": " + reasons(supply);
+}
+
+void keep(Turn& turn, const Job& job, const std::vector<Candidate>& nodes) {
+  for (const Candidate& node : nodes) {
+    if (std::holds_alternative<Usable>(node.standing)) turn.kept.emplace(node.id, job.id);
+  }
+}
+
+std::string why_these(const State& state, const Job& job, const std::vector<NodeId>& nodes,
+                      Time now) {
+  if (job.past.empty()) {
+    const std::string absent = absent_text(state, job, nodes, now);
+    const std::string first = "first free nodes of " + job.target.name;
+    return absent.empty() ? first : first + " that answer; " + absent;
+  }
+  const Previous before = previous_of(job);
+  if (before.nodes == nodes) return "the same nodes as before";
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < nodes.size() && i < before.nodes.size(); ++i) {
+    if (nodes[i] == before.nodes[i]) continue;
+    const auto& spares = before.spares;
+    const bool was_spare = std::find(spares.begin(), spares.end(), nodes[i]) != spares.end();
+    parts.push_back((was_spare ? "spare " : "") + nodes[i].value + " instead of " +
+                    before.nodes[i].value);
+  }
+  return list_text(parts);
+}
+
+std::string too_few_text(std::size_t found, std::size_t wanted) {
+  if (found >= wanted) return "";
+  const std::string number = found == 0 ? "none" : "only " + std::to_string(found);
+  return "; " + number + " of " + count_text(wanted, "spare") + " is free";
+}
+
+// Beyond the least that it needs an elastic job starts only on nodes that look well: it takes
+// others while it runs.
+std::size_t placed_count(const Job& job, const Supply& supply) {
+  const auto well = static_cast<std::size_t>(
+      std::count_if(supply.nodes.begin(), supply.nodes.end(), [](const Candidate& node) {
+        const auto* usable = std::get_if<Usable>(&node.standing);
+        return usable && usable->reluctance <= Reluctance::suspect;
+      }));
+  return std::clamp(well, supply.wanted, node_range(job.spec).most);
+}
+
+// False: answers of hosts are awaited first.
+bool place(Turn& turn, const Job& job, const Supply& supply) {
+  const Previous previous = previous_of(job);
+  auto nodes = choose_nodes(supply.nodes, placed_count(job, supply), previous);
+  const std::size_t wanted = spares_wanted(job);
+  auto spares = choose_spares(supply.nodes, wanted, nodes, previous);
+  std::vector<NodeId> picks = nodes;
+  picks.insert(picks.end(), spares.begin(), spares.end());
+  if (awaits_hosts(turn, job, supply.nodes, picks)) {
+    for (const NodeId& id : picks) turn.kept.emplace(id, job.id);
+    return false;
+  }
+  const std::string why =
+      why_these(turn.state, job, nodes, turn.moment.now()) + too_few_text(spares.size(), wanted);
+  turn.decide(
+      AttemptPlaced{job.id, AttemptId{job.next_attempt}, std::move(nodes), why, std::move(spares)});
+  return true;
+}
+
+void say_waits(Turn& turn, const Job& job, const std::string& reason) {
+  const auto* queued = std::get_if<Queued>(&job.phase);
+  if (!queued || queued->reason != reason) turn.decide(JobWaits{job.id, reason});
+}
+
+void wait(Turn& turn, const Job& job, const Supply& supply) {
+  const bool comes_free = supply.usable + supply.busy >= supply.wanted;
+  say_waits(turn, job, waiting_text(job, supply));
+  if (!comes_free) return;
+  make_room(turn, job, supply.nodes, supply.wanted - supply.usable);
+  keep(turn, job, supply.nodes);
+  const bool takes_all = std::none_of(
+      supply.nodes.begin(), supply.nodes.end(),
+      [](const Candidate& node) { return std::holds_alternative<Unusable>(node.standing); });
+  if (takes_all) turn.closed.emplace(job.target.name, job.id);
+}
+
+// Spares the jobs behind a blocked gang a survey each: a long queue costs no more than its head.
+const JobId* kept_for(const Turn& turn, const Job& job) {
+  const std::size_t wanted = node_range(job.spec).least;
+  const auto closed = turn.closed.find(job.target.name);
+  const bool too_large = wanted > job.target.nodes.size();
+  return closed == turn.closed.end() || too_large ? nullptr : &closed->second;
+}
+
+bool is_due(Turn& turn, const Job& job) {
+  const auto* queued = std::get_if<Queued>(&job.phase);
+  if (queued) return !queued->not_before || turn.moment.reached(*queued->not_before);
+  const auto* backoff = std::get_if<Backoff>(&job.phase);
+  return !backoff || turn.moment.reached(backoff->retry.at);
+}
+
+// What takes the place of one that it lost.
+void keep_replacements(Turn& turn, const Job& job, const Supply& supply) {
+  for (const NodeId& id : choose_nodes(supply.nodes, supply.wanted, previous_of(job))) {
+    turn.kept.emplace(id, job.id);
+  }
+}
+
+// True when the queue has changed: what is behind this job is judged anew in the next turn.
+bool serve(Turn& turn, const Job& job) {
+  const bool due = is_due(turn, job);
+  if (const JobId* ahead = due ? kept_for(turn, job) : nullptr) {
+    say_waits(turn, job,
+              "waits behind job " + ahead->value + ", for which " + job.target.name + " is kept");
+    return false;
+  }
+  const Supply supply = survey(turn, job);
+  if (supply.usable + supply.busy + supply.drained < supply.wanted) {
+    turn.decide(cannot_ever(job, supply));
+    return true;
+  }
+  if (!due) {
+    if (is_restarting(job)) keep_replacements(turn, job, supply);
+    return false;
+  }
+  if (supply.usable < supply.wanted) {
+    wait(turn, job, supply);
+    return false;
+  }
+  return place(turn, job, supply);
+}
+
+}  // namespace
+
+void keep_for_restarts(Turn& turn) {
+  for (const auto& [id, job] : turn.state.jobs) {
+    if (!is_restarting(job)) continue;
+    const Previous previous = previous_of(job);
+    for (const auto* nodes : {&previous.nodes, &previous.spares}) {
+      for (const NodeId& node : *nodes) {
+        const bool avoided = std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
+        if (!avoided) turn.kept.emplace(node, id);
+      }
+    }
+  }
+}
+
+void serve_queue(Turn& turn) {
+  keep_for_restarts(turn);
+  for (const Job* job : queued_jobs(turn.state)) {
+    if (serve(turn, *job)) return;
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,351 @@
+#include "scheduler/restart/policy.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "scheduler/model/names.h"
+#include "scheduler/state/restart_rules.h"
+#include "scheduler/state/sentences.h"
+
+namespace muster {
+
+namespace {
+
+const PastAttempt& last(const Job& job) {
+  return job.past.back();
+}
+
+JobEnded end(const Job& job, ExitCode code, const std::string& reason) {
+  return {job.id, JobEndState::failed, static_cast<int>(code), reason};
+}
+
+// Of a failure that is no rank's own.
+ExitCode code_of_class(const PastAttempt& past) {
+  switch (past.cause.failure_class) {
+    case FailureClass::hang:
+      return ExitCode::hang;
+    case FailureClass::preempted:
+      return past.saved_last_step ? ExitCode::preempted_saved : ExitCode::preempted_unsaved;
+    case FailureClass::user:
+    case FailureClass::infra:
+    case FailureClass::hw:
+    case FailureClass::sdc:
+    case FailureClass::divergence:
+      return ExitCode::launch;
+  }
+  return ExitCode::launch;
+}
+
+JobEnded end_with_own_code(const Job& job, const std::string& reason) {
+  const AttemptCause& cause = last(job).cause;
+  const bool is_preempted = cause.failure_class == FailureClass::preempted;
+  if (cause.status.ok() || is_preempted) return end(job, code_of_class(last(job)), reason);
+  const int code = cause.status.signal ? exit_code_of_signal(cause.status.signal)
+                                       : exit_code_of_rank_code(cause.status.code);
+  return {job.id, JobEndState::failed, code, reason};
+}
+
+// ---- what the table and the user's settings say -----------------------------------------------
+
+struct Verdict {
+  Reaction action = Reaction::backoff;
+  bool asked_for = false;  // by a rule that knows the failure to pass: two alike prove nothing
+};
+
+Reaction default_action(const AttemptCause& cause) {
+  if (cause.reason == StopReason::start_failed) return Reaction::backoff;
+  if (cause.reason == StopReason::faulty) return Reaction::retry;  // the drain keeps the node away
+  switch (cause.failure_class) {
+    case FailureClass::infra:
+    case FailureClass::hang:
+    case FailureClass::preempted:
+      return Reaction::retry;
+    case FailureClass::hw:
+    case FailureClass::sdc:
+      return Reaction::exclude_node;
+    case FailureClass::user:
+      return Reaction::backoff;
+    case FailureClass::divergence:
+      return Reaction::stop;
+  }
+  return Reaction::backoff;
+}
+
+// The job could not be started, and that is its own doing: whatever its settings say of its
+// program's failures, it would not start the next time either.
+bool is_lasting(const AttemptCause& cause) {
+  return cause.reason == StopReason::start_failed && cause.failure_class == FailureClass::user;
+}
+
+// A built-in rule does not stop for good what has worked, unless it would do the same again.
+Reaction built_in_action(const AttemptCause& cause, Reaction action) {
+  const bool worked = cause.made_progress && cause.failure_class != FailureClass::divergence;
+  return action == Reaction::stop && worked ? Reaction::backoff : action;
+}
+
+// The job's and the site's rules, then the job's word on the class, then what muster ships.
+Verdict verdict_on(const Job& job, const AttemptCause& cause) {
+  if (is_lasting(cause)) return {Reaction::stop, false};
+  const auto& rule = cause.rules.rule;
+  const bool acts = rule && rule->action;
+  if (acts && rule->origin != RuleOrigin::built_in) return {*rule->action, true};
+  const auto& actions = job.spec.muster.class_actions;
+  const auto found = actions.find(std::string(word(cause.failure_class)));
+  if (found != actions.end()) return {found->second, false};
+  if (acts) return {built_in_action(cause, *rule->action), rule->delay.has_value()};
+  return {default_action(cause), false};
+}
+
+std::string said(const AttemptCause& cause, Reaction action) {
+  return said_by_rules(cause) + ": " + std::string(word(action)) + advice_of(cause);
+}
+
+// ---- budgets ----------------------------------------------------------------------------------
+
+// A rank's own word for its preemption is free only after progress, or a program that prints it at
+// once would be started for ever.
+bool is_charged(const AttemptCause& cause) {
+  if (cause.failure_class != FailureClass::preempted) return true;
+  return cause.rules.rule && !cause.made_progress;
+}
+
+// Excluding a node moves the job, whatever the class; else what the job did restarts in place.
+bool is_rescheduled(const AttemptCause& cause, Reaction action) {
+  const bool moves = action == Reaction::exclude_node && cause.first_node.has_value();
+  return moves || (cause.failure_class != FailureClass::user &&
+                   cause.failure_class != FailureClass::divergence);
+}
+
+struct Budget {
+  int used = 0;
+  int attempts = 0;
+  Seconds interval{0};
+  bool unlimited = false;
+  const char* name = "restart";
+  bool is_empty() const { return !unlimited && used >= attempts; }
+};
+
+Budget budget_of(const Job& job, bool reschedule) {
+  const MusterSettings& settings = job.spec.muster;
+  Budget budget{0, settings.restart.attempts, settings.restart.interval, false, "restart"};
+  if (reschedule) {
+    budget = {0, settings.reschedule.attempts, settings.reschedule.interval,
+              settings.reschedule.unlimited, "reschedule"};
+  }
+  const Time begin = last(job).ended_at - budget.interval;
+  for (const PastAttempt& past : job.past) {
+    const bool counts = past.charged && past.reschedule == reschedule && past.ended_at > begin;
+    budget.used += counts ? 1 : 0;
+  }
+  return budget;
+}
+
+// Which restart of its budget this one would be: "restart 2 of 3 (per 1 h)".
+std::string budget_text(const Budget& budget) {
+  std::string text = std::string(budget.name) + " " + std::to_string(budget.used + 1);
+  if (!budget.unlimited) text += " of " + std::to_string(budget.attempts);
+  return text + " (per " + duration_text(budget.interval) + ")";
+}
+
+ExitCode exhausted_code(FailureClass failure_class) {
+  switch (failure_class) {
+    case FailureClass::infra:
+    case FailureClass::hw:
+      return ExitCode::launch;
+    case FailureClass::hang:
+      return ExitCode::hang;
+    case FailureClass::user:
+    case FailureClass::sdc:
+    case FailureClass::preempted:
+    case FailureClass::divergence:
+      return ExitCode::gave_up;
+  }
+  return ExitCode::gave_up;
+}
+
+// ---- loops that restarting does not end -------------------------------------------------------
+
+bool is_same_early_exit(const PastAttempt& a, const PastAttempt& b) {
+  const auto early = [](const AttemptCause& cause) {
+    return cause.reason == StopReason::rank_failed && !cause.made_progress &&
+           cause.failure_class == FailureClass::user;
+  };
+  return early(a.cause) && early(b.cause) && a.cause.status.code == b.cause.status.code &&
+         a.cause.status.signal == b.cause.status.signal;
+}
+
+bool failed_early_twice(const Job& job) {
+  const std::size_t n = job.past.size();
+  return n >= 2 && is_same_early_exit(job.past[n - 2], job.past[n - 1]);
+}
+
+// Starts that failed on a node are bounded by their own budget, and say little about the program.
+bool counts_as_cycle(const Job& job, const PastAttempt& past) {
+  const bool bounded_elsewhere =
+      past.cause.reason == StopReason::start_failed && !job.spec.muster.reschedule.unlimited;
+  return is_charged(past.cause) && !bounded_elsewhere;
+}
+
+// Attempts in a row, up to the latest, that sealed nothing newer than what they began with. The
+// first attempt of all is not a restart.
+int cycles_without_progress(const Job& job) {
+  int cycles = 0;
+  for (std::size_t i = job.past.size(); i-- > 0;) {
+    if (job.past[i].newer_checkpoint) return cycles;
+    if (i > 0 && counts_as_cycle(job, job.past[i])) ++cycles;
+  }
+  return cycles;
+}
+
+int hangs_in_a_row(const Job& job) {
+  int hangs = 0;
+  for (auto past = job.past.rbegin(); past != job.past.rend(); ++past) {
+    if (past->cause.failure_class != FailureClass::hang) break;
+    ++hangs;
+  }
+  return hangs;
+}
+
+int failures_without_progress(const Job& job) {
+  int failures = 0;
+  for (auto past = job.past.rbegin(); past != job.past.rend(); ++past) {
+    ++failures;
+    if (past->cause.made_progress) break;
+  }
+  return failures;
+}
+
+// ---- the order in which they are asked --------------------------------------------------------
+
+std::optional<Decision> end_by_plan(const Job& job) {
+  const AttemptCause& cause = last(job).cause;
+  if (cause.succeeded) {
+    return JobEnded{job.id, JobEndState::completed, 0, "every rank ended with 0"};
+  }
+  const auto canceled = [&](ExitCode code, const std::string& reason) {
+    return JobEnded{job.id, JobEndState::canceled, static_cast<int>(code), reason};
+  };
+  if (job.cancel) return canceled(ExitCode::canceled, "cancelled by the user");
+  if (cause.reason == StopReason::time_limit) {
+    return canceled(ExitCode::time_limit, "timeout: " + cause.sentence);
+  }
+  return std::nullopt;
+}
+
+bool asks_to_give_up(const AttemptCause& cause) {
+  return cause.reason == StopReason::rank_failed && cause.status.signal == 0 &&
+         cause.status.code == static_cast<int>(ExitCode::gave_up);
+}
+
+std::optional<Decision> end_of_hope(const Job& job, const Verdict& verdict) {
+  const AttemptCause& cause = last(job).cause;
+  const std::string& what = cause.sentence;
+  if (asks_to_give_up(cause)) {
+    return end(job, ExitCode::gave_up, what + ", which asks not to be restarted");
+  }
+  if (verdict.action == Reaction::stop && cause.failure_class == FailureClass::divergence) {
+    return end(job, ExitCode::gave_up, what + " (" + said(cause, verdict.action) + ")");
+  }
+  if (verdict.action == Reaction::stop) {
+    return end_with_own_code(job, what + " (" + said(cause, verdict.action) + ")");
+  }
+  if (hangs_in_a_row(job) >= 3) return end(job, ExitCode::hang, what + ", three times in a row");
+  const Budget budget = budget_of(job, is_rescheduled(cause, verdict.action));
+  const bool charged = is_charged(cause);
+  if (charged && budget.attempts == 0 && !budget.unlimited) {
+    return end_with_own_code(job, what + " (muster." + budget.name + ".attempts is 0)");
+  }
+  if (!verdict.asked_for && failed_early_twice(job)) {
+    return end(job, ExitCode::gave_up, what + ", twice in the same way before any progress");
+  }
+  const int cycles = cycles_without_progress(job);
+  if (charged && cycles >= std::max(1, job.spec.muster.no_progress_cycles)) {
+    return end(job, ExitCode::gave_up,
+               what + "; " + count_text(static_cast<std::size_t>(cycles), "restart") +
+                   " without a newer checkpoint (muster.no_progress.cycles)");
+  }
+  if (charged && budget.is_empty()) {
+    return end(job, exhausted_code(cause.failure_class),
+               what + "; all " + std::to_string(budget.attempts) + " of muster." + budget.name +
+                   ".attempts within " + duration_text(budget.interval) + " are used");
+  }
+  return std::nullopt;
+}
+
+RestartSettings delays_of(const Job& job) {
+  RestartSettings delays = job.spec.muster.restart;
+  const auto& rule = last(job).cause.rules.rule;
+  if (rule && rule->delay) {
+    delays.delay = *rule->delay;
+    delays.max_delay = std::max(delays.delay, delays.max_delay);
+  }
+  return delays;
+}
+
+Milliseconds delay_of(const Job& job, Reaction action) {
+  const AttemptCause& cause = last(job).cause;
+  if (!is_charged(cause)) return Milliseconds{0};
+  const int n = action == Reaction::backoff ? failures_without_progress(job) : 1;
+  const RestartSettings delays = delays_of(job);
+  return std::min(with_jitter(retry_delay(delays, n), job.id, last(job).id), delays.max_delay);
+}
+
+RetryScheduled retry(const Job& job, const Verdict& verdict) {
+  const PastAttempt& past = last(job);
+  RetryScheduled retry;
+  retry.job = job.id;
+  retry.attempt = past.id;
+  const Milliseconds delay = delay_of(job, verdict.action);
+  retry.at = past.ended_at + delay;
+  retry.exclude = verdict.action == Reaction::exclude_node && past.cause.first_node.has_value();
+  retry.reschedule = is_rescheduled(past.cause, verdict.action);
+  retry.charged = is_charged(past.cause);
+  if (retry.reschedule && past.cause.first_node) retry.avoid = {*past.cause.first_node};
+  retry.rule = said(past.cause, verdict.action);
+  if (retry.charged) {
+    retry.rule +=
+        "; " + budget_text(budget_of(job, retry.reschedule)) + " after " + duration_text(delay);
+  }
+  for (const NodeId& node : retry.avoid) {
+    retry.rule += (retry.exclude ? ", never again on " : ", not on ") + node.value;
+  }
+  return retry;
+}
+
+}  // namespace
+
+Decision after_attempt(const Job& job) {
+  if (auto ended = end_by_plan(job)) return *ended;
+  const Verdict verdict = verdict_on(job, last(job).cause);
+  if (auto ended = end_of_hope(job, verdict)) return *ended;
+  return retry(job, verdict);
+}
+
+bool asks_to_stop(const Job& job, const AttemptCause& cause) {
+  return asks_to_give_up(cause) || verdict_on(job, cause).action == Reaction::stop;
+}
+
+Milliseconds retry_delay(const RestartSettings& settings, int n) {
+  Milliseconds delay = settings.delay, previous{0};
+  const int steps = settings.delay_function == DelayFunction::constant ? 1 : n;
+  for (int i = 1; i < steps && delay < settings.max_delay; ++i) {
+    const bool doubles = settings.delay_function == DelayFunction::exponential;
+    const Milliseconds next = doubles ? delay * 2 : delay + previous;
+    previous = delay;
+    delay = next;
+  }
+  return std::min(delay, settings.max_delay);
+}
+
+Milliseconds with_jitter(Milliseconds delay, const JobId& job, AttemptId attempt) {
+  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
+  const auto mix = [&](char c) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  };
+  for (const char c : job.value) mix(c);
+  for (const char c : std::to_string(attempt.value)) mix(c);
+  const std::int64_t permille = 800 + static_cast<std::int64_t>((hash >> 16) % 401);
+  return Milliseconds{delay.count() * permille / 1000};
+}
+
+}  // namespace muster

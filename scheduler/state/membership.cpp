@@ -1,0 +1,78 @@
+#include "scheduler/state/membership.h"
+
+#include <algorithm>
+
+#include "scheduler/state/lookup.h"
+
+namespace muster {
+
+namespace {
+
+bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
+  return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+}
+
+}  // namespace
+
+bool is_elastic(const JobSpec& spec) {
+  return spec.distribution.type == DistributionType::pytorch &&
+         spec.muster.nodes_min < spec.muster.nodes_max;
+}
+
+NodeRange node_range(const JobSpec& spec) {
+  const auto at_least_one = [](int count) { return static_cast<std::size_t>(std::max(1, count)); };
+  const std::size_t fixed = at_least_one(spec.instance_count);
+  if (!is_elastic(spec)) return {fixed, fixed};
+  return {at_least_one(spec.muster.nodes_min), at_least_one(spec.muster.nodes_max)};
+}
+
+bool takes_part(const Attempt& attempt, const AttemptNode& node) {
+  return attempt.has_members() ? node.member : node.is_active();
+}
+
+bool takes_part(const Attempt& attempt, const Rank& rank) {
+  return takes_part(attempt, node_of(attempt, rank));
+}
+
+bool is_joiner(const AttemptNode& node) {
+  return node.taken_late && node.is_active() && !node.member && node.member_since == 0;
+}
+
+std::size_t active_nodes(const Attempt& attempt) {
+  return static_cast<std::size_t>(
+      std::count_if(attempt.nodes.begin(), attempt.nodes.end(),
+                    [](const AttemptNode& node) { return node.is_active(); }));
+}
+
+std::size_t member_nodes(const Attempt& attempt) {
+  return static_cast<std::size_t>(
+      std::count_if(attempt.nodes.begin(), attempt.nodes.end(),
+                    [](const AttemptNode& node) { return node.member; }));
+}
+
+bool has_unfinished_ranks(const Attempt& attempt, std::size_t node_index) {
+  const auto ranks = ranks_on(attempt, node_index);
+  return std::any_of(ranks.begin(), ranks.end(), is_unfinished);
+}
+
+bool is_finishing(const Attempt& attempt) {
+  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [&](const Rank& rank) {
+    const auto* done = std::get_if<RankDone>(&rank.state);
+    return done && done->exit.status.ok() && takes_part(attempt, rank);
+  });
+}
+
+std::vector<RankId> next_members(const Attempt& attempt, const std::vector<NodeId>& leaving,
+                                 const std::vector<NodeId>& coming) {
+  std::vector<RankId> ranks;
+  for (const RankId& id : attempt.members.ranks) {
+    const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(id.value));
+    if (!has(leaving, node_of(attempt, rank).id)) ranks.push_back(id);
+  }
+  for (const NodeId& id : coming) {
+    for (const Rank& rank : ranks_on(attempt, id)) ranks.push_back(rank.id);
+  }
+  return ranks;
+}
+
+}  // namespace muster

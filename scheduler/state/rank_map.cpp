@@ -1,0 +1,95 @@
+#include "scheduler/state/rank_map.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "scheduler/state/membership.h"
+
+namespace muster {
+
+namespace {
+
+std::vector<RankPlace> dense_map(const std::vector<int>& processes) {
+  std::vector<RankPlace> map;
+  for (std::size_t node = 0; node < processes.size(); ++node) {
+    for (int local = 0; local < processes[node]; ++local) {
+      const int rank = static_cast<int>(map.size());
+      map.push_back({RankId{rank}, static_cast<int>(node), local, TaskRole::rank, rank});
+    }
+  }
+  return map;
+}
+
+std::vector<RankPlace> even_map(int per_node, int nodes) {
+  return dense_map(std::vector<int>(static_cast<std::size_t>(nodes), per_node));
+}
+
+std::vector<RankPlace> tensorflow_map(const Distribution& distribution, int nodes) {
+  const int workers = distribution.worker_count > 0 ? distribution.worker_count : nodes;
+  std::vector<RankPlace> map;
+  for (int node = 0; node < nodes; ++node) {
+    int local = 0;
+    const auto deal = [&](int count, TaskRole role) {
+      for (int index = node; index < count; index += nodes) {
+        map.push_back({RankId{static_cast<std::int64_t>(map.size())}, node, local++, role, index});
+      }
+    };
+    deal(workers, TaskRole::worker);
+    deal(distribution.parameter_server_count, TaskRole::parameter_server);
+  }
+  return map;
+}
+
+}  // namespace
+
+std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes) {
+  switch (distribution.type) {
+    case DistributionType::pytorch:
+    case DistributionType::mpi:
+      return even_map(std::max(1, distribution.processes_per_node), nodes);
+    case DistributionType::tensorflow:
+      return tensorflow_map(distribution, nodes);
+    case DistributionType::none:
+    case DistributionType::ray:
+      return even_map(1, nodes);
+  }
+  return {};
+}
+
+std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes,
+                                const std::vector<int>& processes) {
+  return processes.empty() ? rank_map(distribution, nodes) : dense_map(processes);
+}
+
+int ranks_on_node(const std::vector<RankPlace>& map, int node_index) {
+  return static_cast<int>(std::count_if(map.begin(), map.end(), [&](const RankPlace& place) {
+    return place.node_index == node_index;
+  }));
+}
+
+bool runs_mpirun(const JobSpec& spec) {
+  return spec.distribution.type == DistributionType::mpi &&
+         spec.muster.mpi_launcher == MpiLauncher::mpirun;
+}
+
+bool exports_family(const JobSpec& spec, const char* family) {
+  const auto& asked = spec.muster.env_export;
+  if (std::find(asked.begin(), asked.end(), family) != asked.end()) return true;
+  const std::string_view name = family;
+  const DistributionType type = spec.distribution.type;
+  if (name == "ompi") return type == DistributionType::mpi;
+  if (name != "torch") return false;
+  return type == DistributionType::pytorch || type == DistributionType::mpi;
+}
+
+int ports_on_node(const JobSpec& spec, int nodes, int node_index, int processes) {
+  int ports = is_elastic(spec) ? processes : 0;
+  if (spec.distribution.type == DistributionType::tensorflow) {
+    ports += ranks_on_node(rank_map(spec.distribution, nodes), node_index);
+  }
+  const bool meets = exports_family(spec, "torch") && !spec.muster.master_port;
+  if (meets && node_index == 0) ports += 1;
+  return ports;
+}
+
+}  // namespace muster

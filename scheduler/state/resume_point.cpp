@@ -1,0 +1,194 @@
+#include "scheduler/state/resume_point.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "scheduler/state/restart_rules.h"
+
+namespace muster {
+
+namespace {
+
+std::string base_name(std::string path) {
+  while (!path.empty() && path.back() == '/') path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+// The number after `prefix` in `name` at `at`, if digits are all that follows up to `end`.
+std::optional<std::int64_t> number(const std::string& name, std::size_t begin, std::size_t end) {
+  std::int64_t value = 0;
+  const char* last = name.data() + end;
+  const auto [stop, error] = std::from_chars(name.data() + begin, last, value);
+  if (begin >= end || error != std::errc{} || stop != last) return std::nullopt;
+  return value;
+}
+
+bool is_same(const CheckpointRef& a, const CheckpointRef& b) {
+  return a.step == b.step && a.directory == b.directory;
+}
+
+bool counts(const Job& job, const std::optional<CheckpointRef>& checkpoint) {
+  return checkpoint && is_on_lineage(job, *checkpoint) && !is_foreign(job, *checkpoint);
+}
+
+struct Gate {
+  std::optional<CheckpointRef> newest;
+  std::optional<CheckpointRef> newest_certified;
+  bool every_node_reported = true;
+  bool any_node_has_some = false;  // of this history or another
+};
+
+Gate gate_result(const Job& job, const Attempt& attempt) {
+  Gate gate;
+  for (const AttemptNode& node : attempt.nodes) {
+    const bool found = node.checked && counts(job, node.checked->newest_checkpoint);
+    if (found) keep_newer(gate.newest, node.checked->newest_checkpoint);
+    gate.every_node_reported = gate.every_node_reported && found;
+    if (!node.checked) continue;
+    const auto& certified = node.checked->newest_certified;
+    if (counts(job, certified)) keep_newer(gate.newest_certified, certified);
+    gate.any_node_has_some |= node.checked->newest_checkpoint || certified;
+  }
+  return gate;
+}
+
+std::string step_text(const CheckpointRef& checkpoint) {
+  return "step " + std::to_string(checkpoint.step);
+}
+
+// Of no directory when no node has that step; step 0 is the beginning, which needs none.
+ResumePoint asked_step(const Job& job, const Attempt& attempt) {
+  CheckpointRef from{*job.resume_step, ""};
+  std::optional<CheckpointRef> known = gate_result(job, attempt).newest;
+  keep_newer(known, job.newest_checkpoint);
+  std::optional<CheckpointRef> asked;
+  for (const AttemptNode& node : attempt.nodes) {
+    if (node.checked) keep_newer(asked, node.checked->asked_checkpoint);
+  }
+  if (asked && asked->step == from.step) from = *asked;
+  return {from, step_text(from) + " was asked for", known && known->step > from.step};
+}
+
+ResumePoint first_attempt_from_path(const Job& job) {
+  const std::string& path = job.spec.muster.resume_path;
+  return {CheckpointRef{step_of(path).value_or(0), path}, "muster.resume.from names it", false};
+}
+
+ResumePoint newest_known(const Job& job, const Attempt& attempt) {
+  const Gate gate = gate_result(job, attempt);
+  const std::optional<CheckpointRef>& known = job.newest_checkpoint;
+  if (gate.newest && known && gate.every_node_reported && gate.newest->step < known->step) {
+    return {gate.newest,
+            step_text(*gate.newest) + " is the newest on the nodes; " + step_text(*known) + " in " +
+                known->directory + " is not there any more",
+            true};
+  }
+  std::optional<CheckpointRef> best = gate.newest;
+  if (counts(job, known)) keep_newer(best, known);
+  if (!best) return {std::nullopt, "no sealed checkpoint", false};
+  return {best, "newest sealed checkpoint", false};
+}
+
+// What the nodes say now counts: one that was certified may be quarantined since. Only when they
+// all have nothing, what is on record.
+std::optional<CheckpointRef> newest_certified(const Job& job, const Gate& gate) {
+  if (gate.any_node_has_some || !counts(job, job.newest_certified)) return gate.newest_certified;
+  return job.newest_certified;
+}
+
+// Without one the job starts anew: what else there is has been saved since nobody knows when it
+// went wrong, and a resume would carry that on.
+ResumePoint only_certified(const Job& job, const Attempt& attempt, const std::string& because) {
+  const Gate gate = gate_result(job, attempt);
+  std::optional<CheckpointRef> newest = gate.newest;
+  if (counts(job, job.newest_checkpoint)) keep_newer(newest, job.newest_checkpoint);
+  const std::optional<CheckpointRef> certified = newest_certified(job, gate);
+  if (!certified && job.spec.muster.resume_from == ResumeFrom::path) {
+    ResumePoint named = first_attempt_from_path(job);
+    named.went_back = newest && newest->step > named.from->step;
+    named.why += ", and no other is certified: " + because;
+    return named;
+  }
+  if (!certified && !newest) return {std::nullopt, "no sealed checkpoint", false};
+  ResumePoint point{certified, certified ? "newest certified checkpoint: " : "none is certified: ",
+                    newest && (!certified || newest->step > certified->step)};
+  point.why += because;
+  if (point.went_back) point.why += "; " + step_text(*newest) + " is not certified";
+  return point;
+}
+
+// Of the latest launch: only one that was launched can have saved wrong values.
+const AttemptCause* end_of_latest_launch(const Job& job) {
+  if (job.forks.empty()) return nullptr;
+  const Epoch latest = job.forks.back().epoch;
+  const auto past = std::find_if(job.past.rbegin(), job.past.rend(), [&](const PastAttempt& one) {
+    return epoch_of(one.id) == latest;
+  });
+  return past == job.past.rend() ? nullptr : &past->cause;
+}
+
+// Why only a certified checkpoint will do; nothing: any sealed one will.
+std::optional<std::string> wants_certified(const Job& job) {
+  if (job.certified_because) return job.certified_because;
+  const AttemptCause* end = end_of_latest_launch(job);
+  if (end && casts_doubt(*end)) return doubt_text(*end);
+  if (job.spec.muster.resume_from != ResumeFrom::certified) return std::nullopt;
+  return "muster.resume.from asks for it";
+}
+
+}  // namespace
+
+std::optional<std::int64_t> generation_of(const std::string& directory) {
+  const std::string name = base_name(directory);
+  const std::size_t dash = name.rfind("-g");
+  if (dash == std::string::npos) return std::nullopt;
+  return number(name, dash + 2, name.size());
+}
+
+std::optional<std::int64_t> step_of(const std::string& directory) {
+  const std::string name = base_name(directory);
+  const std::size_t dash = name.rfind("-g");
+  if (name.empty() || name[0] != 's' || dash == std::string::npos) return std::nullopt;
+  return number(name, 1, dash);
+}
+
+bool is_on_lineage(const Job& job, const CheckpointRef& checkpoint) {
+  const auto generation = generation_of(checkpoint.directory);
+  if (!generation) return true;
+  return std::none_of(job.forks.begin(), job.forks.end(), [&](const Fork& fork) {
+    return fork.epoch.value > *generation && checkpoint.step > fork.step;
+  });
+}
+
+void add_fork(std::vector<Fork>& forks, Epoch epoch, std::int64_t step) {
+  while (!forks.empty() && forks.back().step >= step) forks.pop_back();
+  forks.push_back({epoch, step});
+}
+
+bool is_foreign(const Job& job, const CheckpointRef& checkpoint) {
+  if (job.spec.muster.resume_from != ResumeFrom::none) return false;
+  return std::any_of(job.found.begin(), job.found.end(),
+                     [&](const CheckpointRef& found) { return is_same(found, checkpoint); });
+}
+
+void keep_newer(std::optional<CheckpointRef>& best, const std::optional<CheckpointRef>& other) {
+  if (!other) return;
+  const auto key = [](const CheckpointRef& ref) {
+    return std::pair{ref.step, generation_of(ref.directory).value_or(-1)};
+  };
+  if (!best || key(*other) > key(*best)) best = other;
+}
+
+ResumePoint choose_resume_point(const Job& job, const Attempt& attempt) {
+  if (job.resume_step) return asked_step(job, attempt);
+  const ResumeFrom setting = job.spec.muster.resume_from;
+  const bool first = job.forks.empty() && !job.newest_checkpoint;
+  if (first && setting == ResumeFrom::path) return first_attempt_from_path(job);
+  if (first && setting == ResumeFrom::none) {
+    return {std::nullopt, "muster.resume.from is none", false};
+  }
+  if (const auto because = wants_certified(job)) return only_certified(job, attempt, *because);
+  return newest_known(job, attempt);
+}
+
+}  // namespace muster

@@ -1,0 +1,92 @@
+#include "scheduler/state/sentences.h"
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+
+#include "scheduler/state/limits.h"
+
+namespace muster {
+
+namespace {
+
+struct SignalName {
+  int number;
+  const char* name;
+};
+
+constexpr std::array<SignalName, 20> signal_names{{
+    {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"}, {SIGILL, "SIGILL"},
+    {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},
+    {SIGKILL, "SIGKILL"}, {SIGUSR1, "SIGUSR1"}, {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"},
+    {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"}, {SIGXCPU, "SIGXCPU"},
+    {SIGXFSZ, "SIGXFSZ"}, {SIGSTOP, "SIGSTOP"}, {SIGCONT, "SIGCONT"}, {SIGSYS, "SIGSYS"},
+}};
+
+std::string tenths(double value, const char* unit) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %s", value, unit);
+  return text.data();
+}
+
+}  // namespace
+
+std::string signal_name(int signal) {
+  for (const SignalName& known : signal_names) {
+    if (known.number == signal) return known.name;
+  }
+  return "signal " + std::to_string(signal);
+}
+
+std::string exit_text(const ExitStatus& status) {
+  if (status.signal != 0) return "was killed by " + signal_name(status.signal);
+  return "exited with code " + std::to_string(status.code);
+}
+
+std::string duration_text(Milliseconds duration) {
+  const std::int64_t seconds = duration.count() / 1000;
+  if (duration.count() % 1000 != 0 && seconds < 60) {
+    return tenths(static_cast<double>(duration.count()) / 1000, "s");
+  }
+  if (seconds < 60) return std::to_string(seconds) + " s";
+  const std::int64_t minutes = seconds / 60;
+  if (minutes < 60) {
+    const std::int64_t rest = seconds % 60;
+    return std::to_string(minutes) + " min" + (rest ? " " + std::to_string(rest) + " s" : "");
+  }
+  const std::int64_t rest = minutes % 60;
+  return std::to_string(minutes / 60) + " h" + (rest ? " " + std::to_string(rest) + " min" : "");
+}
+
+std::string count_text(std::size_t n, const std::string& noun) {
+  return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
+std::string list_text(const std::vector<std::string>& parts) {
+  std::string text;
+  const std::size_t named = std::min(parts.size(), static_cast<std::size_t>(nodes_named));
+  for (std::size_t i = 0; i < named; ++i) text += (i == 0 ? "" : "; ") + parts[i];
+  if (named < parts.size()) text += " and " + std::to_string(parts.size() - named) + " more";
+  return text;
+}
+
+std::string names_text(const std::vector<NodeId>& nodes) {
+  std::vector<std::string> parts;
+  for (const NodeId& id : nodes) parts.push_back(id.value);
+  if (parts.size() > static_cast<std::size_t>(nodes_named)) {
+    parts.resize(static_cast<std::size_t>(nodes_named));
+    parts.push_back(std::to_string(nodes.size() - parts.size()) + " more");
+  }
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool is_last = i + 1 == parts.size();
+    text += (i == 0 ? "" : is_last ? " and " : ", ") + parts[i];
+  }
+  return text;
+}
+
+std::string link_text(const NodeId& node, const LinkFailure& failure) {
+  return node.value + " cannot be reached: " + failure.message;
+}
+
+}  // namespace muster

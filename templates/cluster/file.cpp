@@ -1,0 +1,228 @@
+#include "templates/cluster/file.h"
+
+#include <algorithm>
+#include <set>
+
+#include "health/checks/check_names.h"
+#include "templates/cluster/connect_keys.h"
+#include "templates/cluster/remediation.h"
+#include "templates/cluster/target.h"
+#include "templates/parse.h"
+#include "templates/profile/shipped.h"
+#include "templates/settings/rules.h"
+#include "templates/spelling.h"
+#include "templates/yaml/host_list.h"
+#include "templates/yaml/value.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t most_targets = 1000;
+
+bool is_placeable_path(const std::string& path) {
+  return path.starts_with('/') || path == "~" || path.starts_with("~/");
+}
+
+std::string read_path(const Value& value) {
+  const auto text = value.text();
+  if (!text) return "";
+  if (!is_placeable_path(*text)) {
+    value.error("expected a path that begins with / or ~/, got " + quoted_text(*text));
+  }
+  return *text;
+}
+
+void read_ports(const Value& value, ComputeTarget& target) {
+  const auto text = value.text();
+  if (!text) return;
+  const std::size_t dash = text->find('-');
+  const auto low = whole_number(std::string_view(*text).substr(0, dash));
+  const auto high = dash == std::string::npos
+                        ? std::nullopt
+                        : whole_number(std::string_view(*text).substr(dash + 1));
+  if (!low || !high || *low < 1024 || *high > 65535 || *low > *high) {
+    value.error("expected two ports from 1024 to 65535 such as 20000-29999, got " +
+                quoted_text(*text));
+    return;
+  }
+  target.port_min = static_cast<int>(*low);
+  target.port_max = static_cast<int>(*high);
+}
+
+// Refuses an option in disguise and a shell's letters: both go into the command line of ssh.
+bool is_plain_name(std::string_view name) {
+  if (name.empty() || name.size() > 253 || name.front() == '-') return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_.:@%\\$").find(c) != std::string_view::npos;
+  });
+}
+
+void read_plain(const Value& value, std::string& field) {
+  const auto text = value.text();
+  if (!text) return;
+  if (!is_plain_name(*text)) value.error("expected a name, got " + quoted_text(*text));
+  field = *text;
+}
+
+// Keys a node shares with its target, which gives the defaults.
+void read_access(MapReader& map, NodeAddress& node) {
+  read_plain(map.take("user"), node.user);
+  if (const auto port = map.take("port").integer(1, 65535)) node.port = *port;
+  const Value identity = map.take("identity_file");
+  if (identity.given()) node.identity_file = read_path(identity);
+}
+
+// The nodes of one target as they are read.
+class NodeListReader {
+ public:
+  NodeListReader(NodeAddress defaults, std::vector<NodeAddress>& nodes)
+      : defaults_(std::move(defaults)), nodes_(nodes) {}
+
+  void read(const Value& value) {
+    for (const Value& each : value.list_or_one()) {
+      if (each.is_scalar()) {
+        read_names(each);
+      } else if (each.is_map()) {
+        read_map(each);
+      } else {
+        each.error("expected a host name, a range such as n[01-04] or a map with 'name'");
+      }
+      if (value.findings().full()) return;
+    }
+    if (value.present() && nodes_.empty()) value.error("expected at least one node");
+  }
+
+ private:
+  void read_names(const Value& value) {
+    const auto names = expand_hosts(value.node().text);
+    if (!names) {
+      value.error(names.error().message);
+      return;
+    }
+    for (const std::string& name : *names) {
+      NodeAddress node = defaults_;
+      node.id = NodeId{name};
+      node.host = name;
+      add(value, std::move(node));
+    }
+  }
+
+  void read_map(const Value& value) {
+    MapReader map(value);
+    NodeAddress node = defaults_;
+    read_plain(map.require("name"), node.id.value);
+    node.host = node.id.value;
+    read_plain(map.take("host"), node.host);
+    read_plain(map.take("address"), node.job_address);
+    read_access(map, node);
+    map.finish();
+    if (!node.id.value.empty()) add(value, std::move(node));
+  }
+
+  void add(const Value& where, NodeAddress node) {
+    if (static_cast<int>(nodes_.size()) >= max_hosts) {
+      where.error("more than " + std::to_string(max_hosts) + " nodes");
+    } else if (!seen_.insert(node.id.value).second) {
+      where.error("the node " + quoted_text(node.id.value) + " is listed twice");
+    } else {
+      nodes_.push_back(std::move(node));
+    }
+  }
+
+  NodeAddress defaults_;
+  std::vector<NodeAddress>& nodes_;
+  std::set<std::string> seen_;
+};
+
+void read_silence(const Value& value, Milliseconds& field) {
+  const auto duration = value.duration();
+  if (!duration) return;
+  if (*duration < Seconds{1}) value.error("expected 1 second or more");
+  field = *duration;
+}
+
+ComputeTarget read_target(const Value& value) {
+  ComputeTarget target;
+  target.name = value.key();
+  if (target.name == "local" || target.name == "local-cluster") {
+    value.error("the name is built in; choose another");
+  } else if (!is_plain_name(target.name)) {
+    value.error(quoted_text(target.name) + " is not a name");
+  }
+  MapReader map(value);
+  NodeAddress defaults;
+  defaults.transport = map.take("transport")
+                           .choice<TransportKind>({{"ssh", TransportKind::ssh},
+                                                   {"openssh", TransportKind::openssh},
+                                                   {"local", TransportKind::local}})
+                           .value_or(TransportKind::ssh);
+  read_access(map, defaults);
+  NodeListReader(defaults, target.nodes).read(map.require("nodes"));
+  const Value shared = map.take("shared_root");
+  target.shared_root = read_path(shared);
+  if (target.shared_root.starts_with('~')) shared.error("expected an absolute path");
+  target.remote_home = read_path(map.take("remote_home"));
+  read_silence(map.take("lease"), target.lease);
+  read_silence(map.take("unreachable"), target.unreachable);
+  read_ports(map.take("ports"), target);
+  const Value notice = map.take("notice_file");
+  target.notice_file = read_path(notice);
+  if (target.notice_file.starts_with('~')) notice.error("expected an absolute path");
+  target.connect = read_connect(map.take("connect"), defaults.transport);
+  const Value health = map.take("health");
+  if (health.present()) target.health = read_profile_value(health, names_of_checks());
+  target.remedies = read_remedies(map.take("remedies"));
+  map.finish();
+  if (!value.is_map() && value.is_null()) value.error("expected a map with 'nodes'");
+  return target;
+}
+
+void check_default(const Value& value, ClusterFile& file) {
+  const auto name = value.text();
+  if (!name) return;
+  file.default_target = *name;
+  std::vector<std::string> names;
+  for (const ComputeTarget& target : known_targets(file)) names.push_back(target.name);
+  if (std::find(names.begin(), names.end(), *name) == names.end()) {
+    value.error("there is no target " + quoted_text(*name), did_you_mean(*name, names));
+  }
+}
+
+}  // namespace
+
+ClusterFile read_cluster(const Value& root) {
+  ClusterFile file;
+  MapReader map(root);
+  const Value compute = map.take("compute");
+  const std::vector<Value> targets = MapReader(compute).entries();
+  if (targets.size() > most_targets) {
+    compute.error("expected at most " + std::to_string(most_targets) + " targets");
+  } else {
+    for (const Value& each : targets) file.targets.push_back(read_target(each));
+  }
+  check_default(map.take("default"), file);
+  MapReader policy(map.take("policy"));
+  file.rules = read_rule_list(policy.take("rules"));
+  policy.finish();
+  map.finish();
+  return file;
+}
+
+ClusterFile read_cluster_file(const std::string& path, std::string_view text,
+                              const ReadOptions& options) {
+  ClusterFile file;
+  FindingList findings;
+  const auto tree = parse_with_sets(path, text, options, findings);
+  if (tree && tree->kind != YamlNode::Kind::null) file = read_cluster(Value(*tree, "", findings));
+  file.findings = findings.take_sorted();
+  return file;
+}
+
+std::vector<ComputeTarget> known_targets(const ClusterFile& file) {
+  std::vector<ComputeTarget> out{local_target(), local_cluster_target()};
+  out.insert(out.end(), file.targets.begin(), file.targets.end());
+  return out;
+}
+
+}  // namespace muster

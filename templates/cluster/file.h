@@ -1,0 +1,53 @@
+// Cluster files: the compute targets of a site. Same rules and findings as job files.
+//
+//   default: lab                      # target of jobs that name none
+//   compute:
+//     lab:
+//       transport: ssh                # ssh (default), openssh (the ssh program), local
+//       user: ml                      # default: the submitting user
+//       port: 22
+//       identity_file: ~/.ssh/lab     # default: the agent, then the usual key files
+//       nodes:
+//         - n[01-16]                  # name and host are the same
+//         - {name: m3, host: 10.0.0.3, port: 2222, user: root, address: 192.168.0.3}
+//       shared_root: /mnt/shared      # one path on all nodes
+//       remote_home: /scratch/muster  # muster's directory on a node; default ~/.muster
+//       lease: 60s                    # silence after which an agent kills its ranks
+//       unreachable: 30s              # silence after which a job is stopped
+//       ports: 20000-29999            # for MASTER_PORT
+//       health: ND96isr_H100_v5       # what a healthy node is: a shipped profile, or a map over it
+//       remedies: {}                  # commands that reset or reboot a node: remedy_keys.h
+//       connect: {}                   # limits on reaching the nodes, as connect_keys.h has them
+//   policy:                           # of all jobs that are submitted with this file
+//     rules: []                       # after the job's own, as rule_list.h has them
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scheduler/model/compute.h"
+#include "scheduler/model/job_spec.h"
+#include "templates/parse_file.h"
+
+namespace muster {
+
+class Value;
+
+struct ClusterFile {
+  std::vector<ComputeTarget> targets;  // in file order
+  std::string default_target;          // empty: `local`
+  std::vector<RestartRule> rules;      // `policy.rules`
+  std::vector<Finding> findings;
+};
+
+ClusterFile read_cluster_file(const std::string& path, std::string_view text,
+                              const ReadOptions& options);
+
+// The same of a file that is parsed already; what is wrong goes to the findings of `root`.
+ClusterFile read_cluster(const Value& root);
+
+// The built-in targets, then those of the file.
+std::vector<ComputeTarget> known_targets(const ClusterFile& file);
+
+}  // namespace muster

@@ -1,0 +1,185 @@
+// What a job runs with: `code`, `environment_variables`, `services`.
+#include <algorithm>
+
+#include "scheduler/model/exec_limit.h"
+#include "templates/job/command_job.h"
+#include "templates/spelling.h"
+#include "templates/yaml/path_form.h"
+
+namespace muster {
+namespace {
+
+bool is_git_url(std::string_view text) {
+  return text.starts_with("git+") || text.starts_with("git://");
+}
+
+void read_code_text(const Value& value, const std::string& text, Reading& reading, JobSpec& spec) {
+  if (is_placeholder(text)) {
+    value.unresolved(quoted_text(text) + " is a placeholder; name a directory");
+    return;
+  }
+  if (is_git_url(text)) {
+    spec.git_url = text;
+    return;
+  }
+  const auto form = path_form(text);
+  if (form && form->kind == PathKind::asset) {
+    spec.code = text;
+    return;
+  }
+  if (!form || form->kind != PathKind::local) {
+    value.error("expected a directory, git+<url> or azureml:<asset>, got " + quoted_text(text));
+    return;
+  }
+  spec.code = Reading::local_path(value, form->path);
+  if (!reading.options.files.kind_of) return;
+  const OnDisk found = reading.options.files.kind_of(spec.code);
+  if (found == OnDisk::missing) value.error("there is no directory " + quoted_text(spec.code));
+  if (found == OnDisk::file) {
+    value.error(quoted_text(spec.code) + " is a file; expected the directory it is in");
+  }
+}
+
+bool is_variable_name(std::string_view name) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  if (name.empty() || !letter(name.front())) return false;
+  return std::all_of(name.begin(), name.end(),
+                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+// Variables that muster sets on every rank, or for one type of distribution.
+bool is_rank_variable(std::string_view name) {
+  static constexpr std::string_view names[] = {"MASTER_ADDR",
+                                               "MASTER_PORT",
+                                               "WORLD_SIZE",
+                                               "RANK",
+                                               "LOCAL_RANK",
+                                               "NODE_RANK",
+                                               "LOCAL_WORLD_SIZE",
+                                               "TF_CONFIG",
+                                               "CCP_NODES",
+                                               "AZUREML_RUN_ID",
+                                               "AZUREML_EXPERIMENT_ID",
+                                               "AZUREML_CR_NODE_RANK",
+                                               "AZUREML_PROCESS_NAME",
+                                               "MUSTER_JOB",
+                                               "MUSTER_ATTEMPT",
+                                               "MUSTER_CHECKPOINT_DIR",
+                                               "MUSTER_RESUME_FROM",
+                                               "MUSTER_HEARTBEAT",
+                                               "MUSTER_METRICS",
+                                               "MUSTER_LEASE"};
+  for (const char* prefix : {"AZ_BATCH_", "AZ_BATCHAI_", "OMPI_COMM_WORLD_"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+bool looks_like_text(const YamlNode& node) {
+  return node.quoted || (!boolean_word(node.text) && !real_number(node.text));
+}
+
+const std::vector<std::string> service_types = {"ssh", "tensor_board", "jupyter_lab", "vs_code",
+                                                "custom"};
+
+void read_service_type(const Value& type, ServiceSpec& service) {
+  if (!type.is_scalar()) {
+    type.text();
+    return;
+  }
+  std::string word = folded(type.node().text);
+  const bool old = word == "tensorboard" || type.node().text == "VS_code";
+  if (word == "tensorboard") word = "tensor_board";
+  if (old) type.note("old spelling; write '" + word + "'");
+  const bool known =
+      std::find(service_types.begin(), service_types.end(), word) != service_types.end();
+  if (known) {
+    service.type = word;
+  } else if (const auto checked = type.word(service_types)) {
+    service.type = *checked;
+  }
+}
+
+void read_service_properties(const Value& value, ServiceSpec& service) {
+  MapReader map(value);
+  for (const Value& each : map.entries()) {
+    const auto text = each.text();
+    if (!text || folded(each.key()) != "logdir") continue;
+    each.note("old spelling; write 'log_dir' beside 'type'");
+    service.log_dir = *text;
+  }
+}
+
+ServiceSpec read_service(const Value& value) {
+  ServiceSpec service;
+  MapReader map(value);
+  const Value old_type = map.take("job_service_type");
+  const Value type = map.take("type");
+  if (old_type.given()) old_type.note("old spelling; write 'type'");
+  read_service_type(type.given() ? type : old_type, service);
+  if (value.is_map() && !type.present() && !old_type.present()) value.error("'type' is required");
+  service.port = map.take("port").integer(1, 65535);
+  const Value nodes = map.take("nodes");
+  service.nodes = nodes.text().value_or("");
+  const auto index = whole_number(service.nodes);
+  if (!service.nodes.empty() && folded(service.nodes) != "all" && (!index || *index < 0)) {
+    nodes.error("expected 'all' or the number of a node, got " + quoted_text(service.nodes));
+  }
+  if (const auto directory = map.take("log_dir").text()) service.log_dir = *directory;
+  const Value keys = map.take("ssh_public_keys");
+  keys.text();
+  if (keys.given()) keys.note("ignored; accounts on the nodes are the site's");
+  read_service_properties(map.take("properties"), service);
+  map.ignore({"endpoint", "status", "error_message"},
+             "written by Azure ML when it shows a job; ignored");
+  map.finish();
+  return service;
+}
+
+}  // namespace
+
+void read_code(const Value& value, Reading& reading, JobSpec& spec) {
+  if (!value.is_map()) {
+    if (const auto text = value.text()) read_code_text(value, *text, reading, spec);
+    return;
+  }
+  value.note("old spelling; write 'code: <directory>'");
+  MapReader map(value);
+  for (const char* key : {"local_path", "directory"}) {
+    const Value path = map.take(key);
+    if (const auto text = path.text()) read_code_text(path, *text, reading, spec);
+  }
+  map.finish();
+}
+
+void read_environment_variables(const Value& value, JobSpec& spec) {
+  spec.environment_variables = value.text_map();
+  if (!value.is_map()) return;
+  for (const Value& each : MapReader(value).entries()) {
+    if (!is_variable_name(each.key())) {
+      each.error(quoted_text(each.key()) + " is not the name of an environment variable");
+    } else if (is_rank_variable(each.key())) {
+      each.warning("hides the variable that muster sets on every rank");
+    }
+    const auto found = spec.environment_variables.find(each.key());
+    if (found != spec.environment_variables.end() &&
+        found->first.size() + found->second.size() + 2 > exec_string_limit_bytes) {
+      each.error("has " + std::to_string(found->second.size()) +
+                 " bytes: the kernel passes on at most 128 KiB in one variable; pass it in a file");
+    }
+    note_null_word(each);
+    if (!note_other_reading(each) && each.is_scalar() && !looks_like_text(each.node())) {
+      each.note("quote it: Azure ML may reject a value that is not text");
+    }
+  }
+}
+
+void read_services(const Value& value, JobSpec& spec) {
+  for (const Value& each : MapReader(value).entries()) {
+    spec.services[each.key()] = read_service(each);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,128 @@
+#include "templates/job/command_job.h"
+
+#include <sstream>
+
+#include "templates/spelling.h"
+
+namespace muster {
+namespace {
+
+bool calls(std::string_view command, std::string_view program) {
+  std::size_t at = 0;
+  while ((at = command.find(program, at)) != std::string_view::npos) {
+    const std::size_t end = at + program.size();
+    const bool starts =
+        at == 0 || std::string_view(" \t\n;&|(/").find(command[at - 1]) != std::string_view::npos;
+    const bool ends = end == command.size() ||
+                      std::string_view(" \t\n;").find(command[end]) != std::string_view::npos;
+    if (starts && ends) return true;
+    at = end;
+  }
+  return false;
+}
+
+// The program, an option and a script: `./train.sh`, `python -u train.py`.
+constexpr int words_looked_at = 3;
+
+// A file beside the job file that the command names is on no node without `code`.
+void check_own_files(const Value& command, const Reading& reading, const JobSpec& spec) {
+  if (!spec.code.empty() || !spec.git_url.empty() || !reading.options.files.kind_of) return;
+  std::istringstream words(spec.command);
+  std::string word;
+  for (int i = 0; i < words_looked_at && words >> word; ++i) {
+    const std::string path = Reading::local_path(command, word);
+    const bool is_own = word.front() != '/' && reading.options.files.kind_of(path) == OnDisk::file;
+    if (!is_own) continue;
+    command.warning(quoted_text(word) + " gets to the nodes only with 'code: .'");
+    return;
+  }
+}
+
+// A setting where the file says it, in the map or among the properties.
+const YamlNode* find_setting(const Value& root, const std::string& path) {
+  const YamlNode* found = root.node().find_path(path);
+  return found ? found : root.node().find_path("properties." + path);
+}
+
+// min <= instance_count <= max; one that is not given is the instance count.
+void check_nodes(const Value& root, const JobSpec& spec) {
+  const MusterSettings& muster = spec.muster;
+  const std::string bounds =
+      "resources.instance_count (" + std::to_string(spec.instance_count) + "), got ";
+  const std::string cure =
+      "write a resources.instance_count that is not below muster.nodes.min "
+      "and not above muster.nodes.max";
+  const auto complain = [&](const YamlNode* node, const char* key, const std::string& message) {
+    Value(node ? *node : root.node(), key, root.findings()).error(message, cure);
+  };
+  if (muster.nodes_min > spec.instance_count) {
+    complain(find_setting(root, "muster.nodes.min"), "muster.nodes.min",
+             "expected at most " + bounds + std::to_string(muster.nodes_min));
+  }
+  const YamlNode* most = find_setting(root, "muster.nodes.max");
+  const YamlNode* of_azure = root.node().find_path("resources.max_instance_count");
+  if (muster.nodes_max < spec.instance_count) {
+    complain(most ? most : of_azure, most ? "muster.nodes.max" : "resources.max_instance_count",
+             "expected at least " + bounds + std::to_string(muster.nodes_max));
+  } else if (most && of_azure && most->text != of_azure->text) {
+    Value(*most, "muster.nodes.max", root.findings())
+        .error("resources.max_instance_count says " + quoted_text(of_azure->text) + ", got " +
+                   quoted_text(most->text),
+               "keep one of the two");
+  }
+}
+
+void check_processes(const Value& distribution, const Value& command, const JobSpec& spec) {
+  const bool mpi = spec.distribution.type == DistributionType::mpi;
+  if (mpi && command.is_scalar() && calls(command.node().text, "mpirun")) {
+    command.warning(
+        "'mpirun' starts the processes a second time; distribution.type mpi already runs the "
+        "command under one mpirun");
+  }
+  const bool silent = spec.distribution.type == DistributionType::none && !distribution.given();
+  if (silent && spec.instance_count > 1 && command.given()) {
+    command.warning("without 'distribution' each of the " + std::to_string(spec.instance_count) +
+                    " nodes runs one process that gets node variables only");
+  }
+}
+
+}  // namespace
+
+void read_command_job(const Value& root, Reading& reading, JobSpec& spec) {
+  MapReader job(root);
+  read_base_keys(job, spec);
+  job.take("$schema");
+  job.take("type");
+  const Value command = job.require("command");
+  read_code(job.take("code"), reading, spec);
+  const Value environment = job.take("environment");
+  read_environment(environment, reading, spec.environment);
+  if (!environment.present()) {
+    root.findings().add(Severity::warning, root.node().place, "environment",
+                        "no 'environment': the ranks run in the host's own; write 'environment: "
+                        "azureml:host' if that is meant");
+  }
+  read_environment_variables(job.take("environment_variables"), spec);
+  read_compute(job.take("compute"), spec);
+  if (!root.node().find("compute")) {
+    root.findings().add(Severity::note, root.node().place, "compute",
+                        "no 'compute': the default target is used");
+  }
+  read_resources(job.take("resources"), spec);
+  read_limits(job.take("limits"), spec);
+  read_queue_settings(job.take("queue_settings"), spec);
+  read_identity(job.take("identity"), spec);
+  read_services(job.take("services"), spec);
+  const Value distribution = job.take("distribution");
+  read_distribution(distribution, spec);
+  read_inputs(job.take("inputs"), DataContext::command_job, reading, spec);
+  read_outputs(job.take("outputs"), spec);
+  read_settings(job.take("muster"), job.take("properties"), reading, spec);
+  read_command(command, nullptr, spec);
+  check_own_files(command, reading, spec);
+  check_nodes(root, spec);
+  check_processes(distribution, command, spec);
+  job.finish();
+}
+
+}  // namespace muster

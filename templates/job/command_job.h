@@ -1,0 +1,54 @@
+// Readers for the parts of a command job, shared with the trials of a sweep, the steps of a
+// pipeline and components. Each takes a value, stores what it means and reports what is wrong.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "templates/job/reading.h"
+
+namespace muster {
+
+// The whole file.
+void read_command_job(const Value& root, Reading& reading, JobSpec& spec);
+
+// Name, texts, tags, properties, and the keys that only Azure writes.
+void read_base_keys(MapReader& job, JobSpec& spec);
+// A name or id that muster writes into paths and variables.
+void check_name(const Value& value);
+
+// `code`, `environment_variables`, `compute`, `resources`, `limits`, `queue_settings`, `identity`,
+// `services`.
+void read_code(const Value& value, Reading& reading, JobSpec& spec);
+void read_environment_variables(const Value& value, JobSpec& spec);
+void read_compute(const Value& value, JobSpec& spec);
+void read_resources(const Value& value, JobSpec& spec);
+void read_limits(const Value& value, JobSpec& spec);
+void read_queue_settings(const Value& value, JobSpec& spec);
+void read_identity(const Value& value, JobSpec& spec);
+void read_services(const Value& value, JobSpec& spec);
+
+// After `resources`: process counts may be given for all nodes together.
+void read_distribution(const Value& value, JobSpec& spec);
+
+void read_environment(const Value& value, Reading& reading, EnvironmentSpec& spec);
+
+enum class DataContext {
+  command_job,
+  pipeline_job,
+  component,  // declarations: types and defaults
+  step,       // values for a component's declarations
+};
+void read_inputs(const Value& value, DataContext context, Reading& reading, JobSpec& spec);
+void read_outputs(const Value& value, JobSpec& spec);
+
+// The `muster` map and the `muster.*` properties. After `resources` and `queue_settings`.
+void read_settings(const Value& muster, const Value& properties, Reading& reading, JobSpec& spec);
+
+// The text of a command, with `{inputs.x}` read as `${{inputs.x}}` and a warning.
+std::optional<std::string> command_text(const Value& value);
+// Expands `${{…}}` in the command; `search_space` names are legal where `trial_names` is given.
+void read_command(const Value& value, const std::set<std::string>* trial_names, JobSpec& spec);
+
+}  // namespace muster

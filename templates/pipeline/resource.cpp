@@ -1,0 +1,162 @@
+#include "templates/pipeline/resource.h"
+
+#include "templates/job/command_job.h"
+#include "templates/spelling.h"
+#include "templates/yaml/path_form.h"
+
+namespace muster {
+namespace {
+
+void take_texts(MapReader& map, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const Value value = map.take(key);
+    if (value.present()) value.text();
+  }
+}
+
+void require_texts(MapReader& map, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const Value value = map.require(key);
+    const auto text = value.text();
+    if (text && is_placeholder(*text)) {
+      value.unresolved(quoted_text(*text) + " is a placeholder; fill it in");
+    }
+  }
+}
+
+// Keys of every resource.
+MapReader resource(const Value& root) {
+  MapReader map(root);
+  take_texts(map, {"$schema", "type", "description", "display_name"});
+  map.take("tags").text_map();
+  map.take("properties").text_map();
+  return map;
+}
+
+void read_ssh_settings(const Value& value) {
+  MapReader map(value);
+  take_texts(map, {"admin_username", "ssh_key_value", "ssh_private_key_file", "ssh_port"});
+  const Value password = map.take("admin_password");
+  if (password.given()) password.unresolved("passwords are not taken; use a key");
+  map.finish();
+}
+
+void read_amlcompute(MapReader& map) {
+  check_name(map.require("name"));
+  take_texts(map, {"size"});
+  map.take("tier").word({"dedicated", "low_priority"});
+  const auto least = map.take("min_instances").integer(0, 65536);
+  const Value most = map.take("max_instances");
+  const auto limit = most.integer(0, 65536);
+  if (least && limit && *least > *limit) most.error("expected at least min_instances");
+  map.take("idle_time_before_scale_down").duration();
+  read_ssh_settings(map.take("ssh_settings"));
+  map.ignore({"location", "network_settings", "identity", "ssh_public_access_enabled",
+              "enable_node_public_ip"},
+             "means something in the cloud only; ignored");
+}
+
+std::string type_of(const Value& root) {
+  const YamlNode* type = root.node().find("type");
+  return type && type->kind == YamlNode::Kind::scalar ? folded(type->text) : "";
+}
+
+void read_credentials(const Value& value, std::initializer_list<const char*> keys) {
+  MapReader map(value);
+  for (const char* key : keys) {
+    const Value secret = map.take(key);
+    if (secret.given() && !secret.is_scalar()) secret.error("expected text");
+  }
+  map.finish();
+}
+
+void read_blob_or_file(MapReader& map, const char* container) {
+  require_texts(map, {"name", "account_name", container});
+  take_texts(map, {"endpoint"});
+  map.take("protocol").word({"https", "wasbs", "wasb"});
+  read_credentials(map.take("credentials"), {"account_key", "sas_token"});
+}
+
+void read_data_lake(MapReader& map, bool first_generation) {
+  if (first_generation) {
+    require_texts(map, {"name", "store_name"});
+  } else {
+    require_texts(map, {"name", "account_name", "filesystem"});
+    take_texts(map, {"endpoint"});
+    map.take("protocol").word({"https", "abfss", "abfs"});
+  }
+  read_credentials(map.take("credentials"),
+                   {"tenant_id", "client_id", "client_secret", "resource_url", "authority_url"});
+}
+
+}  // namespace
+
+void read_compute_file(const Value& root) {
+  root.findings().hide_source_lines();
+  MapReader map = resource(root);
+  if (type_of(root) == "virtualmachine") {
+    check_name(map.require("name"));
+    require_texts(map, {"resource_id"});
+    read_ssh_settings(map.take("ssh_settings"));
+  } else {
+    read_amlcompute(map);
+  }
+  map.finish();
+}
+
+void read_environment_file(const Value& root, Reading& reading) {
+  MapReader map = resource(root);
+  check_name(map.require("name"));
+  take_texts(map, {"version", "inference_config"});
+  // The keys an inline environment has too are checked by its reader, from a map of those alone.
+  YamlNode inner;
+  inner.kind = YamlNode::Kind::map;
+  inner.place = root.node().place;
+  for (const char* key : {"image", "build", "conda_file", "os_type"}) {
+    map.take(key);
+    for (const Entry& entry : root.node().entries) {
+      if (entry.key == key) inner.entries.push_back(entry);
+    }
+  }
+  EnvironmentSpec ignored;
+  read_environment(Value(reading.keep(std::move(inner)), "", reading.findings), reading, ignored);
+  map.finish();
+}
+
+void read_datastore_file(const Value& root) {
+  root.findings().hide_source_lines();
+  MapReader map = resource(root);
+  const std::string type = type_of(root);
+  if (type == "azure_file") {
+    read_blob_or_file(map, "file_share_name");
+  } else if (type.starts_with("azure_data_lake")) {
+    read_data_lake(map, type.ends_with("gen1"));
+  } else {
+    read_blob_or_file(map, "container_name");
+  }
+  map.finish();
+}
+
+void read_data_asset_file(const Value& root, Reading& reading) {
+  MapReader map = resource(root);
+  check_name(map.require("name"));
+  take_texts(map, {"version"});
+  const Value path = map.require("path");
+  map.take("auto_delete_setting");
+  map.finish();
+  const auto text = path.text();
+  if (!text) return;
+  const auto form = path_form(*text);
+  if (is_placeholder(*text)) {
+    path.unresolved(quoted_text(*text) + " is a placeholder; name a path");
+  } else if (!form) {
+    path.error("expected a path, a URL or a datastore, got " + quoted_text(*text));
+  } else if (form->kind == PathKind::local && reading.options.files.kind_of) {
+    const std::string local = Reading::local_path(path, form->path);
+    if (reading.options.files.kind_of(local) == OnDisk::missing) {
+      path.error("there is no file or directory " + quoted_text(local));
+    }
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,429 @@
+#include "templates/profile/reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "health/active/burn_rate.h"
+#include "health/model/profile_floor.h"
+#include "health/name_pattern.h"
+#include "health/profile_rules.h"
+#include "templates/spelling.h"
+#include "templates/yaml/node.h"
+#include "templates/yaml/reader.h"
+#include "templates/yaml/value.h"
+#include "templates/yaml/yaml_text.h"
+
+namespace muster {
+namespace {
+
+constexpr int most_devices = 1024;            // of a kind, in one node
+constexpr std::size_t most_entries = 1000;    // of a list or map: each finding asks all of them
+constexpr std::size_t longest_name = 64;      // of a profile or a rule
+constexpr std::size_t longest_pattern = 256;  // host paths and device names are shorter
+constexpr std::int64_t most_kb = 1LL << 50;   // an exbibyte
+constexpr int most_samples = 100;             // later than a hundred, and it is never believed
+constexpr double largest_limit = 1e15;
+constexpr int longest_window_s = 30 * 24 * 3600;
+
+std::optional<std::int64_t> whole(const Value& value, std::int64_t lowest, std::int64_t highest) {
+  const auto number = value.number();
+  if (!number) return std::nullopt;
+  if (std::floor(*number) != *number || *number < static_cast<double>(lowest) ||
+      *number > static_cast<double>(highest)) {
+    value.error("expected a whole number from " + std::to_string(lowest) + " to " +
+                std::to_string(highest) + ", got " + describe(value.node()));
+    return std::nullopt;
+  }
+  return static_cast<std::int64_t>(*number);
+}
+
+std::optional<double> number_in(const Value& value, double lowest, double highest,
+                                const char* words) {
+  const auto number = value.number();
+  if (!number) return std::nullopt;
+  if (*number >= lowest && *number <= highest) return number;
+  value.error(std::string("expected ") + words + ", got " + describe(value.node()));
+  return std::nullopt;
+}
+
+std::optional<double> percent(const Value& value) {
+  return number_in(value, 0, 100, "a number from 0 to 100");
+}
+
+std::optional<std::string> name_text(const Value& value) {
+  const auto text = value.text();
+  if (!text) return std::nullopt;
+  const bool is_plain = std::ranges::all_of(*text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
+  if (is_plain && !text->empty() && text->size() <= longest_name) return text;
+  value.error("expected at most " + std::to_string(longest_name) +
+              " letters, digits, '-', '_' and '.', got " + quoted_text(*text));
+  return std::nullopt;
+}
+
+std::optional<std::string> pattern_text(const Value& value) {
+  const auto text = value.text();
+  if (!text) return std::nullopt;
+  if (!text->empty() && text->size() <= longest_pattern) return text;
+  value.error("expected 1 to " + std::to_string(longest_pattern) + " characters");
+  return std::nullopt;
+}
+
+std::vector<Value> bounded_list(const Value& value) {
+  std::vector<Value> items = value.list();
+  if (items.size() <= most_entries) return items;
+  value.error("expected at most " + std::to_string(most_entries) + " entries");
+  return {};
+}
+
+std::vector<std::string> texts(const Value& value) {
+  std::vector<std::string> out;
+  for (const Value& each : bounded_list(value)) {
+    if (const auto text = pattern_text(each)) out.push_back(*text);
+  }
+  return out;
+}
+
+std::vector<std::string> paths(const Value& value) {
+  std::vector<std::string> out;
+  for (const Value& each : bounded_list(value)) {
+    const auto text = pattern_text(each);
+    if (!text) continue;
+    if (!text->starts_with('/')) each.error("expected an absolute path, got " + quoted_text(*text));
+    out.push_back(*text);
+  }
+  return out;
+}
+
+// The keys of a profile, each group in its function.
+class ProfileReader {
+ public:
+  explicit ProfileReader(const std::vector<std::string>& checks) : checks_(checks) {}
+
+  HealthProfile read(const Value& root) {
+    MapReader map(root);
+    profile_.name = name_text(map.require("profile")).value_or("");
+    read_match(map.take("match"));
+    read_gpu(map.take("gpu"));
+    read_infiniband(map.take("ib"));
+    read_host(map.take("host"));
+    read_floors(map.take("floors"));
+    read_required(map.take("required"));
+    read_checks(map.take("checks"));
+    read_exclude(map.take("exclude"));
+    read_breaker(map.take("breaker"));
+    read_rules(map.take("rules"));
+    map.finish();
+    return std::move(profile_);
+  }
+  const HostMatch& match() const { return match_; }
+
+ private:
+  void read_match(const Value& value) {
+    MapReader map(value);
+    profile_.match_gpu_name = pattern_text(map.take("gpu_name")).value_or("");
+    profile_.match_gpu_count = map.take("gpu_count").integer(0, most_devices);
+    match_.vendor = pattern_text(map.take("vendor")).value_or("");
+    match_.product = pattern_text(map.take("product")).value_or("");
+    map.finish();
+  }
+
+  void read_gpu(const Value& value) {
+    MapReader map(value);
+    GpuProfile& gpu = profile_.gpu;
+    gpu.count = map.take("count").integer(0, most_devices);
+    gpu.nvlinks = map.take("nvlinks").integer(0, 64);
+    gpu.nvlink_mb_per_s = map.take("nvlink_mb_per_s").integer(1, std::numeric_limits<int>::max());
+    gpu.pcie_gen = map.take("pcie_gen").integer(1, 7);
+    gpu.pcie_width = map.take("pcie_width").integer(1, 32);
+    gpu.ecc = map.take("ecc").boolean();
+    gpu.mig = map.take("mig").boolean();
+    gpu.persistence = map.take("persistence").boolean();
+    map.finish();
+  }
+
+  void read_infiniband(const Value& value) {
+    MapReader map(value);
+    profile_.ib.ports = texts(map.take("ports"));
+    profile_.ib.rate_gbps = map.take("rate_gbps").integer(1, 100000);
+    profile_.ib.width = map.take("width").word({"1X", "2X", "4X", "8X", "12X"});
+    map.finish();
+  }
+
+  void read_host(const Value& value) {
+    MapReader map(value);
+    HostProfile& host = profile_.host;
+    host.mem_kb = whole(map.take("mem_kb"), 1, most_kb);
+    store(percent(map.take("mem_tolerance_pct")), host.mem_tolerance_pct);
+    host.swap_kb = whole(map.take("swap_kb"), 0, most_kb);
+    host.nofile = whole(map.take("nofile"), 1, 1LL << 40);
+    host.cpus = map.take("cpus").integer(1, 65536);
+    host.numa_nodes = map.take("numa_nodes").integer(1, most_devices);
+    host.nvmes = map.take("nvmes").integer(0, most_devices);
+    host.shm_kb = whole(map.take("shm_kb"), 0, most_kb);
+    host.hugepages = whole(map.take("hugepages"), 0, most_kb);
+    host.transparent_hugepages =
+        map.take("transparent_hugepages").word({"always", "madvise", "never"});
+    host.governor = name_text(map.take("governor"));
+    host.turbo = map.take("turbo").boolean();
+    host.numa_balancing = map.take("numa_balancing").boolean();
+    host.mounts = paths(map.take("mounts"));
+    const Value disks = map.take("disks");
+    if (disks.present()) host.disks = paths(disks);
+    store(percent(map.take("free_pct")), host.free_pct);
+    store(whole(map.take("free_mb"), 0, most_kb / 1024), host.free_mb);
+    host.services = texts(map.take("services"));
+    map.finish();
+  }
+
+  void read_floors(const Value& value) {
+    MapReader map(value);
+    for (const PerformanceMetric& metric : performance_metrics()) {
+      if (metric.counts_faults) continue;
+      const auto floor = number_in(map.take(metric.name), profile_floor_min, profile_floor_max,
+                                   "a positive number");
+      if (floor) profile_.floors[std::string(metric.name)] = *floor;
+    }
+    map.finish();
+  }
+
+  void read_required(const Value& value) {
+    for (const Value& each : bounded_list(value)) {
+      const auto check = each.text();
+      if (!check) continue;
+      check_name(each, each.node().place, *check, false);
+      profile_.required.push_back(*check);
+    }
+  }
+
+  void read_checks(const Value& value) {
+    const std::vector<Value> entries = MapReader(value).entries();
+    if (entries.size() > most_entries) {
+      value.error("expected at most " + std::to_string(most_entries) + " checks");
+      return;
+    }
+    for (const Value& each : entries) {
+      check_name(each, each.key_place(), each.key(), true);
+      profile_.checks[each.key()] = read_setting(each);
+    }
+  }
+
+  CheckSetting read_setting(const Value& value) {
+    CheckSetting setting;
+    MapReader map(value);
+    setting.mode = map.take("mode").choice<CheckMode>({{"off", CheckMode::off},
+                                                       {"observe", CheckMode::observe},
+                                                       {"enforce", CheckMode::enforce}});
+    setting.samples = map.take("samples").integer(1, most_samples);
+    if (const auto level = map.take("level").integer(1, 4)) setting.limits["level"] = *level;
+    const auto minutes = map.take("time_min").integer(1, burn_minutes_max);
+    if (minutes) setting.limits["time_min"] = *minutes;
+    for (const Value& each : map.entries()) {
+      if (!has_unit(each.key())) continue;
+      const auto limit =
+          number_in(map.take(each.key()), 0, largest_limit, "a number from 0 to 1e15");
+      if (limit) setting.limits[each.key()] = *limit;
+    }
+    map.finish();
+    return setting;
+  }
+
+  // Which limits a check has is its own affair; all of them say what they count or measure, but for
+  // the two that are no numbers of anything.
+  static bool has_unit(std::string_view key) {
+    constexpr std::string_view units[] = {
+        "per_s", "per_min", "per_h", "per_day", "per_window", "s",     "ms",    "us",     "min",
+        "h",     "days",    "pct",   "bytes",   "kb",         "mb",    "gb",    "c",      "mhz",
+        "mw",    "w",       "gbps",  "lanes",   "rows",       "pages", "times", "errors", "flaps"};
+    if (key == "width" || key == "partition") return true;
+    return std::ranges::any_of(units, [&](std::string_view unit) {
+      if (!key.ends_with(unit)) return false;
+      return key.size() == unit.size() || key[key.size() - unit.size() - 1] == '_';
+    });
+  }
+
+  void read_exclude(const Value& value) {
+    for (const Value& each : bounded_list(value)) {
+      MapReader map(each);
+      CheckExclusion exclusion;
+      const Value check = map.require("check");
+      exclusion.check = check.text().value_or("");
+      if (check.is_scalar()) check_name(check, check.node().place, exclusion.check, true);
+      exclusion.device = map.take("device").text().value_or("");
+      exclusion.why = map.take("why").text().value_or("");
+      map.finish();
+      profile_.exclude.push_back(std::move(exclusion));
+    }
+  }
+
+  void read_breaker(const Value& value) {
+    MapReader map(value);
+    store(map.take("min_nodes").integer(1, 65536), profile_.breaker.min_nodes);
+    store(percent(map.take("fleet_pct")), profile_.breaker.fleet_pct);
+    store(map.take("window_s").integer(1, longest_window_s), profile_.breaker.window_s);
+    map.finish();
+  }
+
+  void read_rules(const Value& value) {
+    std::set<std::string> taken;
+    for (const Value& each : bounded_list(value)) {
+      const ProfileRule rule = read_rule(each);
+      if (!rule.name.empty() && !taken.insert(rule.name).second) {
+        each.error("another rule has the name " + quoted_text(rule.name));
+      }
+      profile_.rules.push_back(rule);
+    }
+  }
+
+  ProfileRule read_rule(const Value& value) {
+    MapReader map(value);
+    ProfileRule rule;
+    rule.name = name_text(map.require("name")).value_or("");
+    const Value metric = map.require("metric");
+    rule.metric = metric.text().value_or("");
+    const bool is_figure = find_performance_metric(rule.metric) != nullptr;
+    if (metric.is_scalar() && !is_figure) {
+      check_name(metric, metric.node().place, rule.metric, false);
+    }
+    const auto op = map.require("op").choice<RuleOperator>(
+        {{"value", RuleOperator::value},
+         {"below_median_pct", RuleOperator::below_median_pct},
+         {"all_equal", RuleOperator::all_equal},
+         {"majority", RuleOperator::majority},
+         {"count_of", RuleOperator::count_of}});
+    const Value arg = map.take("arg");
+    if (op) {
+      rule.op = *op;
+      read_argument(arg, value, rule);
+      // A profile that came from elsewhere names what this muster may not know.
+      const auto why = checks_.empty() ? std::nullopt : why_never_judged(*op, rule.metric);
+      if (why && metric.is_scalar()) metric.error(*why);
+    }
+    const Value severity = map.require("severity");
+    rule.severity = severity.text().value_or("");
+    if (severity.is_scalar() && !is_severity_text(rule.severity)) {
+      severity.error(
+          "expected warn, drain, reset, reboot or rma, with `!` before one that stops "
+          "the job and `>` before the next, got " +
+          quoted_text(rule.severity));
+    }
+    map.finish();
+    return rule;
+  }
+
+  static void read_argument(const Value& arg, const Value& rule_value, ProfileRule& rule) {
+    if (rule.op == RuleOperator::all_equal || rule.op == RuleOperator::majority) {
+      if (arg.present()) arg.error("'op' compares the nodes with each other and takes no 'arg'");
+      return;
+    }
+    if (!arg.present()) {
+      rule_value.error("'arg' is required with this 'op'");
+      return;
+    }
+    std::optional<double> number;
+    if (rule.op == RuleOperator::below_median_pct) {
+      number = number_in(arg, 0, 100, "a number from 0 to 100");
+    } else if (rule.op == RuleOperator::count_of) {
+      if (const auto count = whole(arg, 0, most_kb)) number = static_cast<double>(*count);
+    } else {
+      number = number_in(arg, -largest_limit, largest_limit, "a number of at most 1e15");
+    }
+    store(number, rule.arg);
+  }
+
+  template <class From, class To>
+  static void store(const std::optional<From>& value, To& field) {
+    if (value) field = static_cast<To>(*value);
+  }
+
+  void check_name(const Value& where, const Place& place, const std::string& name,
+                  bool may_be_pattern) const {
+    if (checks_.empty()) return;
+    const bool is_known = std::ranges::any_of(checks_, [&](const std::string& known) {
+      return may_be_pattern ? fits_pattern(name, known) : name == known;
+    });
+    if (is_known) return;
+    where.findings().add(Severity::error, place, where.path(),
+                         where.path() + ": there is no check " + quoted_text(name),
+                         where.suggest(name, checks_));
+  }
+
+  const std::vector<std::string>& checks_;
+  HealthProfile profile_;
+  HostMatch match_;
+};
+
+std::optional<YamlNode> parse(const std::string& path, std::string_view text, int order,
+                              FindingList& findings) {
+  auto source = std::make_shared<Source>();
+  source->path = path;
+  source->text = without_byte_order_mark(text);
+  source->order = order;
+  auto tree = read_yaml(source, findings);
+  if (tree && tree->kind == YamlNode::Kind::null) tree->place = Place{source, 0, 0};
+  return tree;
+}
+
+YamlNode merged(YamlNode base, const YamlNode& over) {
+  if (base.kind != YamlNode::Kind::map || over.kind != YamlNode::Kind::map) return over;
+  for (const Entry& entry : over.entries) {
+    const auto found = std::ranges::find(base.entries, entry.key, &Entry::key);
+    if (found == base.entries.end()) {
+      base.entries.push_back(entry);
+    } else {
+      found->place = entry.place;
+      found->value = merged(std::move(found->value), entry.value);
+    }
+  }
+  base.place = over.place;
+  return base;
+}
+
+HealthProfileFile read_tree(const std::optional<YamlNode>& tree,
+                            const std::vector<std::string>& checks, FindingList& findings) {
+  HealthProfileFile file;
+  if (tree) {
+    const Value root(*tree, "", findings);
+    if (root.is_null()) {
+      root.error("the file is empty; a profile begins with 'profile: NAME'");
+    } else {
+      ProfileReader reader(checks);
+      file.profile = reader.read(root);
+      file.match = reader.match();
+    }
+  }
+  file.findings = findings.take_sorted();
+  return file;
+}
+
+}  // namespace
+
+HealthProfileFile read_health_profile(const std::string& path, std::string_view text,
+                                      const std::vector<std::string>& checks) {
+  FindingList findings;
+  return read_tree(parse(path, text, 0, findings), checks, findings);
+}
+
+HealthProfile read_health_profile_over(std::string_view base, const Value& value,
+                                       const std::vector<std::string>& checks) {
+  const std::optional<YamlNode> below = parse("the shipped profile", base, 1, value.findings());
+  const YamlNode tree = below ? merged(*below, value.node()) : value.node();
+  return ProfileReader(checks).read(Value(tree, value.path(), value.findings()));
+}
+
+HealthProfileFile read_health_profile_over(std::string_view base, const std::string& path,
+                                           std::string_view text,
+                                           const std::vector<std::string>& checks) {
+  FindingList findings;
+  std::optional<YamlNode> tree = parse(path, text, 0, findings);
+  std::optional<YamlNode> below = parse("the shipped profile", base, 1, findings);
+  if (tree && below && tree->kind == YamlNode::Kind::map) tree = merged(std::move(*below), *tree);
+  return read_tree(tree, checks, findings);
+}
+
+}  // namespace muster

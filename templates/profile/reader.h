@@ -1,0 +1,78 @@
+// Health profiles as files: what a healthy node of one kind looks like. Same rules and findings as
+// job files. A site's file goes over the shipped profile of its name, key by key, lists as a whole;
+// a key without a value takes out what the shipped one says.
+//
+//   profile: h100-8x-ndr
+//   match: {gpu_name: "NVIDIA H100 80GB HBM3", gpu_count: 8}       # `*` and [a-b] in the name;
+//                                              # vendor, product: as the host's firmware says
+//   gpu: {count: 8, nvlinks: 18, nvlink_mb_per_s: 26562, pcie_gen: 5, ecc: true, mig: false}
+//   ib: {ports: ["mlx5_[0-7]:1"], rate_gbps: 400, width: 4X}
+//   host: {mem_kb: 1961032704, mem_tolerance_pct: 5, swap_kb: 0, nofile: 65536}
+//   floors: {h2d_gb_per_s: 48, allreduce8_gb_per_s: 460}           # profile_floor.h has the names
+//   required: [gpu.count, ib.state]                                # unknown counts as a failure
+//   checks:
+//     ib.symbol: {mode: enforce, drain_per_h: 120, window_s: 30}   # limits end in their unit
+//     gpu.nvlink_*: {mode: observe, samples: 3}                    # off, observe, enforce
+//   exclude: [{check: "ib.*", device: mlx5_an0, why: management}]
+//   breaker: {min_nodes: 2, fleet_pct: 5, window_s: 600}
+//   rules:
+//     - {name: slow-p2p, metric: perf.p2p, op: below_median_pct, arg: 5, severity: drain}
+//     - {name: warm, metric: gpu.temp, op: value, arg: 10, severity: warn}
+//
+// A rule judges a check, or one figure of profile_floor.h (`metric: h2d_gb_per_s`). It drains where
+// the check's mode enforces; a rule that could never be carried out is an error here.
+//
+//   value             the number fails below `arg`, or above it where the check's own bound says
+//                     that more is worse; a text, or a check without a bound, is unknown
+//   count_of          as many devices of a node pass the check as `arg` says; what is not known of
+//                     some is unknown as far as it could decide
+//   below_median_pct  from eight nodes on, a figure `arg` % worse than their median fails
+//   majority          from three nodes on, who differs from more than half of them fails; where no
+//                     value has so many, all are unknown
+//   all_equal         the same, and two nodes are enough to differ; without a majority all are
+//                     warned and nobody is blamed
+//
+// The last three take `muster health NODE…`; figures are alike within the distance from the median
+// that profile_floor.h allows them (5 %, products 7, disks 20), texts letter by letter.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "health/model/profile.h"
+#include "templates/yaml/finding.h"
+
+namespace muster {
+
+class Value;
+
+// Whose hosts it is for, besides GPUs, as their firmware says. Patterns; empty: anybody's.
+struct HostMatch {
+  std::string vendor;   // "Microsoft*"
+  std::string product;  // "*DGX*H100*"
+};
+
+struct HealthProfileFile {
+  HealthProfile profile;  // meaningful without errors
+  HostMatch match;        // of a shipped one; no part of what is judged
+  std::vector<Finding> findings;
+};
+
+// `checks`: the ids that a profile may name (names_of_checks); with none of them any may be named.
+HealthProfileFile read_health_profile(const std::string& path, std::string_view text,
+                                      const std::vector<std::string>& checks);
+
+// `text` goes over `base`, both being files.
+HealthProfileFile read_health_profile_over(std::string_view base, const std::string& path,
+                                           std::string_view text,
+                                           const std::vector<std::string>& checks);
+
+// A map inside another file. `base` may be empty.
+HealthProfile read_health_profile_over(std::string_view base, const Value& value,
+                                       const std::vector<std::string>& checks);
+
+// Reads back as the same profile. What is left out or usual is not written.
+std::string write_health_profile(const HealthProfile& profile);
+
+}  // namespace muster

@@ -1,0 +1,351 @@
+#include "templates/settings/setting_table.h"
+
+#include <algorithm>
+
+#include "health/checks/check_names.h"
+#include "templates/duration.h"
+#include "templates/job/reading.h"
+#include "templates/settings/rules.h"
+#include "templates/spelling.h"
+#include "templates/yaml/host_list.h"
+#include "templates/yaml/path_form.h"
+
+namespace muster {
+namespace {
+
+constexpr int most_nodes = 65536;
+constexpr int most_attempts = 1000000;
+
+template <class Field, class T>
+void store(Field& field, const std::optional<T>& value) {
+  if (value) field = *value;
+}
+
+void store_seconds(Seconds& field, const Value& value) {
+  if (const auto duration = value.duration()) {
+    field = std::chrono::duration_cast<Seconds>(*duration);
+  }
+}
+
+// Longer than nothing.
+std::optional<Milliseconds> real_time(const Value& value) {
+  const auto duration = value.duration();
+  if (!duration || duration->count() > 0) return duration;
+  value.error("expected a duration of at least 1ms, got " + value.node().text);
+  return std::nullopt;
+}
+
+bool is_word(const Value& value, const char* word) {
+  return value.is_scalar() && folded(value.node().text) == word;
+}
+
+// Settings that are checked and kept as text, under their path.
+void keep(const Value& value, JobSpec& spec, const char* path, bool good) {
+  if (good && value.is_scalar()) spec.muster.other[path] = value.node().text;
+}
+
+std::vector<std::string> texts_of(const Value& value) {
+  std::vector<std::string> out;
+  for (const Value& each : value.list_or_one()) {
+    if (const auto text = each.text()) out.push_back(*text);
+  }
+  return out;
+}
+
+std::vector<std::string> hosts(const Value& value) {
+  std::string joined;
+  for (const std::string& part : texts_of(value)) joined += (joined.empty() ? "" : ",") + part;
+  if (joined.empty()) return {};
+  const auto expanded = expand_hosts(joined);
+  if (expanded) return *expanded;
+  value.error(expanded.error().message);
+  return {};
+}
+
+std::optional<std::string> path_text(const Value& value) {
+  const auto text = value.text();
+  if (!text) return std::nullopt;
+  if (is_placeholder(*text)) {
+    value.unresolved(quoted_text(*text) + " is a placeholder; name a path");
+    return std::nullopt;
+  }
+  const auto form = path_form(*text);
+  if (!form || text->empty()) {
+    value.error("expected a path, got " + quoted_text(*text));
+    return std::nullopt;
+  }
+  return form->kind == PathKind::local ? Reading::local_path(value, form->path) : form->path;
+}
+
+void read_resume_from(const Value& value, JobSpec& spec) {
+  for (const auto& [word, from] :
+       {std::pair{"latest", ResumeFrom::latest}, std::pair{"certified", ResumeFrom::certified},
+        std::pair{"none", ResumeFrom::none}}) {
+    if (!is_word(value, word)) continue;
+    spec.muster.resume_from = from;
+    return;
+  }
+  if (const auto path = path_text(value)) {
+    spec.muster.resume_from = ResumeFrom::path;
+    spec.muster.resume_path = *path;
+  }
+}
+
+void read_signal(const Value& value, JobSpec& spec) {
+  static const std::vector<std::string> names = {"SIGTERM", "SIGINT",  "SIGUSR1", "SIGUSR2",
+                                                 "SIGHUP",  "SIGQUIT", "SIGCONT", "SIGKILL"};
+  if (!value.is_scalar()) {
+    value.text();
+    return;
+  }
+  for (const std::string& name : names) {
+    if (folded(value.node().text) == folded(name.substr(3))) {
+      spec.muster.stop.signal = name;
+      return;
+    }
+  }
+  store(spec.muster.stop.signal, value.word(names));
+}
+
+void read_master_port(const Value& value, JobSpec& spec) {
+  if (is_word(value, "auto")) return;
+  spec.muster.master_port = value.integer(1024, 65535);
+  if (spec.muster.master_port == 6000) {
+    value.error("6000 is the port that AZ_BATCH_MASTER_NODE names; choose another");
+  }
+}
+
+void read_every(const Value& value, JobSpec& spec) {
+  if (!value.is_scalar()) {
+    value.text();
+    return;
+  }
+  std::string text = value.node().text;
+  bool good = is_word(value, "auto") || parse_duration(text).has_value();
+  if (text.ends_with("steps")) {
+    const auto steps = whole_number(std::string_view(text).substr(0, text.size() - 5));
+    good = steps && *steps > 0;
+  }
+  if (!good) value.error("expected auto, <n>steps or a duration, got " + quoted_text(text));
+  keep(value, spec, "checkpoint.every", good);
+}
+
+void read_processes(const Value& value, JobSpec& spec) {
+  const DistributionType type = spec.distribution.type;
+  const bool has_effect = type == DistributionType::pytorch || type == DistributionType::mpi;
+  if (!has_effect) value.warning("has no effect without distribution.type pytorch or mpi");
+  if (is_word(value, "gpus")) {
+    spec.distribution.process_per_gpu = has_effect;
+  } else {
+    store(spec.distribution.processes_per_node, value.integer(1, 4096));
+  }
+}
+
+void read_export(const Value& value, JobSpec& spec) {
+  for (const Value& each : value.list_or_one()) {
+    if (const auto word = each.word({"torch", "ompi", "slurm"})) {
+      spec.muster.env_export.push_back(*word);
+    }
+  }
+}
+
+template <FailureClass failure>
+void read_class_action(const Value& value, JobSpec& spec) {
+  static constexpr const char* names[] = {"user", "infra",     "hw",        "hang",
+                                          "sdc",  "preempted", "divergence"};
+  const auto action = value.choice<Reaction>({{"retry", Reaction::retry},
+                                              {"backoff", Reaction::backoff},
+                                              {"stop", Reaction::stop},
+                                              {"exclude_node", Reaction::exclude_node}});
+  if (action) spec.muster.class_actions[names[static_cast<int>(failure)]] = *action;
+}
+
+using V = const Value&;
+using S = JobSpec&;
+
+std::vector<Setting> scheduling_settings() {
+  const auto scalar = SettingShape::scalar;
+  const auto words = SettingShape::words;
+  return {
+      {"priority", scalar, [](V v, S s) { store(s.muster.priority, v.integer(-1000, 1000)); }},
+      {"preemptible", scalar, [](V v, S s) { store(s.muster.preemptible, v.boolean()); }},
+      {"nodes.min", scalar, [](V v, S s) { store(s.muster.nodes_min, v.integer(1, most_nodes)); }},
+      {"nodes.max", scalar, [](V v, S s) { store(s.muster.nodes_max, v.integer(1, most_nodes)); }},
+      {"nodes.wait", scalar, [](V v, S s) { store(s.muster.nodes_wait, v.duration()); }},
+      {"nodes.spares", scalar,
+       [](V v, S s) { store(s.muster.nodes_spares, v.integer(0, most_nodes)); }},
+      {"nodes.gpus", scalar,
+       [](V v, S s) {
+         if (!is_word(v, "all")) s.muster.nodes_gpus = v.integer(0, 1024);
+       }},
+      {"processes_per_node", scalar, read_processes},
+      {"elastic.micro_batches", scalar,
+       [](V v, S s) { keep(v, s, "elastic.micro_batches", v.integer(1, 1 << 30).has_value()); }},
+      {"elastic.deterministic", scalar,
+       [](V v, S s) { keep(v, s, "elastic.deterministic", v.boolean().has_value()); }},
+      {"placement.labels", words, [](V v, S s) { s.muster.labels = texts_of(v); }},
+      {"placement.include", words, [](V v, S s) { s.muster.include_nodes = hosts(v); }},
+      {"placement.exclude", words, [](V v, S s) { s.muster.exclude_nodes = hosts(v); }},
+      {"placement.fabric", scalar,
+       [](V v, S s) {
+         keep(v, s, "placement.fabric", v.word({"any", "prefer_leaf", "require_leaf"}).has_value());
+       }},
+      {"master_port", scalar, read_master_port},
+      {"mpi.launcher", scalar,
+       [](V v, S s) {
+         store(s.muster.mpi_launcher, v.choice<MpiLauncher>({{"mpirun", MpiLauncher::mpirun},
+                                                             {"direct", MpiLauncher::direct}}));
+       }},
+      {"env.export", words, read_export},
+  };
+}
+
+// One that has no check leaves out nothing, and nobody would notice.
+std::vector<std::string> check_ids(const Value& value, const std::vector<std::string>& names,
+                                   const std::string& none) {
+  std::vector<std::string> out;
+  for (const Value& each : value.list_or_one()) {
+    const auto text = each.text();
+    if (!text) continue;
+    if (std::find(names.begin(), names.end(), *text) != names.end()) {
+      out.push_back(*text);
+    } else {
+      each.error(none + quoted_text(*text), each.suggest(*text, names));
+    }
+  }
+  return out;
+}
+
+// In the words of HealthLevel.
+std::optional<std::string> level_word(const Value& value) {
+  const auto word = value.word({"off", "false", "quick", "full"});
+  return word == "false" ? std::optional<std::string>("off") : word;
+}
+
+std::vector<Setting> health_settings() {
+  const auto scalar = SettingShape::scalar;
+  const auto words = SettingShape::words;
+  return {
+      {"health.start", scalar,
+       [](V v, S s) {
+         store(s.muster.health_start, v.choice<HealthLevel>({{"off", HealthLevel::off},
+                                                             {"false", HealthLevel::off},
+                                                             {"quick", HealthLevel::quick},
+                                                             {"full", HealthLevel::full}}));
+       }},
+      {"health.failure", scalar,
+       [](V v, S s) {
+         if (const auto level = level_word(v)) s.muster.other["health.failure"] = *level;
+       }},
+      {"health.run", scalar,
+       [](V v, S s) {
+         if (const auto runs = v.boolean()) s.muster.other["health.run"] = *runs ? "true" : "false";
+       }},
+      {"health.skip", words,
+       [](V v, S s) {
+         s.muster.health_skip = check_ids(v, names_of_gate_checks(), "there is no check ");
+       }},
+      {"health.only", words,
+       [](V v, S s) {
+         s.muster.health_only =
+             check_ids(v, names_of_checks_at_gates(), "no start gate runs a check ");
+       }},
+      {"hang.timeout", scalar,
+       [](V v, S s) {
+         s.muster.hang.off = is_word(v, "off") || is_word(v, "false");
+         const bool learned = s.muster.hang.off || is_word(v, "auto");
+         s.muster.hang.timeout = learned ? std::nullopt : real_time(v);
+       }},
+      {"hang.first_step", scalar, [](V v, S s) { store(s.muster.hang.first_step, real_time(v)); }},
+      {"hang.watch", scalar,
+       [](V v, S s) {
+         store(s.muster.hang.watch, v.choice<HangWatch>({{"heartbeat", HangWatch::heartbeat},
+                                                         {"output", HangWatch::output}}));
+       }},
+  };
+}
+
+std::vector<Setting> checkpoint_settings() {
+  const auto scalar = SettingShape::scalar;
+  return {
+      {"checkpoint.path", scalar, [](V v, S s) { store(s.muster.checkpoint_path, path_text(v)); }},
+      {"checkpoint.local", scalar,
+       [](V v, S s) {
+         if (is_word(v, "off")) {
+           keep(v, s, "checkpoint.local", true);
+         } else if (const auto path = path_text(v)) {
+           s.muster.other["checkpoint.local"] = *path;
+         }
+       }},
+      {"checkpoint.format", scalar,
+       [](V v, S s) {
+         keep(v, s, "checkpoint.format",
+              v.word({"auto", "muster", "deepspeed", "megatron", "dcp", "marker", "none"})
+                  .has_value());
+       }},
+      {"checkpoint.marker", scalar,
+       [](V v, S s) { keep(v, s, "checkpoint.marker", v.text().has_value()); }},
+      {"checkpoint.every", scalar, read_every},
+      {"checkpoint.keep", scalar,
+       [](V v, S s) { keep(v, s, "checkpoint.keep", v.integer(1, 1000000).has_value()); }},
+      {"resume.from", scalar, read_resume_from},
+      {"resume.argument", scalar, [](V v, S s) { store(s.muster.resume_argument, v.text()); }},
+  };
+}
+
+std::vector<Setting> restart_settings() {
+  const auto scalar = SettingShape::scalar;
+  return {
+      {"restart.attempts", scalar,
+       [](V v, S s) { store(s.muster.restart.attempts, v.integer(0, most_attempts)); }},
+      {"restart.interval", scalar, [](V v, S s) { store_seconds(s.muster.restart.interval, v); }},
+      {"restart.delay", scalar, [](V v, S s) { store(s.muster.restart.delay, v.duration()); }},
+      {"restart.delay_function", scalar,
+       [](V v, S s) {
+         store(s.muster.restart.delay_function,
+               v.choice<DelayFunction>({{"constant", DelayFunction::constant},
+                                        {"exponential", DelayFunction::exponential},
+                                        {"fibonacci", DelayFunction::fibonacci}}));
+       }},
+      {"restart.max_delay", scalar,
+       [](V v, S s) { store(s.muster.restart.max_delay, v.duration()); }},
+      {"reschedule.attempts", scalar,
+       [](V v, S s) { store(s.muster.reschedule.attempts, v.integer(0, most_attempts)); }},
+      {"reschedule.interval", scalar,
+       [](V v, S s) { store_seconds(s.muster.reschedule.interval, v); }},
+      {"reschedule.unlimited", scalar,
+       [](V v, S s) { store(s.muster.reschedule.unlimited, v.boolean()); }},
+      {"no_progress.cycles", scalar,
+       [](V v, S s) { store(s.muster.no_progress_cycles, v.integer(1, most_attempts)); }},
+      {"classes.user.action", scalar, read_class_action<FailureClass::user>},
+      {"classes.infra.action", scalar, read_class_action<FailureClass::infra>},
+      {"classes.hw.action", scalar, read_class_action<FailureClass::hw>},
+      {"classes.hang.action", scalar, read_class_action<FailureClass::hang>},
+      {"classes.sdc.action", scalar, read_class_action<FailureClass::sdc>},
+      {"classes.preempted.action", scalar, read_class_action<FailureClass::preempted>},
+      {"classes.divergence.action", scalar, read_class_action<FailureClass::divergence>},
+      {"rules", SettingShape::structure,
+       [](V v, S s) { s.muster.rules = read_rule_list(v); }},
+      {"stop.signal", scalar, read_signal},
+      {"stop.grace", scalar, [](V v, S s) { store(s.muster.stop.grace, v.duration()); }},
+      {"stop.grace_max", scalar, [](V v, S s) { store(s.muster.stop.grace_max, v.duration()); }},
+  };
+}
+
+std::vector<Setting> whole_table() {
+  std::vector<Setting> out;
+  for (const auto& part :
+       {scheduling_settings(), health_settings(), checkpoint_settings(), restart_settings()}) {
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+const std::vector<Setting>& setting_table() {
+  static const std::vector<Setting> table = whole_table();
+  return table;
+}
+
+}  // namespace muster

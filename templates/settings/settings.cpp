@@ -1,0 +1,182 @@
+// The settings of muster itself: the `muster` map, or `muster.*` strings among the properties. One
+// table row for each path (setting_table.h); this file finds the rows' values in both places.
+#include <algorithm>
+#include <map>
+
+#include "templates/job/command_job.h"
+#include "templates/settings/setting_table.h"
+#include "templates/spelling.h"
+#include "templates/yaml/reader.h"
+
+namespace muster {
+namespace {
+
+const Setting* find_setting(std::string_view path) {
+  for (const Setting& setting : setting_table()) {
+    if (setting.path == path) return &setting;
+  }
+  return nullptr;
+}
+
+bool is_group(std::string_view path) {
+  const std::string prefix = std::string(path) + '.';
+  const auto& table = setting_table();
+  return std::any_of(table.begin(), table.end(),
+                     [&](const Setting& setting) { return setting.path.starts_with(prefix); });
+}
+
+// A setting that goes by the same name elsewhere: `rules` for `restart.rules`.
+std::string namesake(std::string_view path) {
+  const std::string_view last = path.substr(path.rfind('.') + 1);
+  return last != path && find_setting(last) ? std::string(last) : "";
+}
+
+std::vector<std::string> all_paths() {
+  std::vector<std::string> out;
+  for (const Setting& setting : setting_table()) out.push_back(setting.path);
+  return out;
+}
+
+class SettingsReader {
+ public:
+  SettingsReader(Reading& reading, JobSpec& spec) : reading_(reading), spec_(spec) {}
+
+  void read_map(const Value& value, const std::string& prefix) {
+    for (const Value& each : MapReader(value).entries()) {
+      const std::string path = prefix + each.key();
+      if (const Setting* setting = find_setting(path)) {
+        apply(*setting, each);
+      } else if (is_group(path)) {
+        read_map(each, path + '.');
+      } else {
+        unknown(each, path);
+      }
+    }
+  }
+
+  void read_properties(const Value& value) {
+    if (!value.is_map()) return;
+    for (const Value& each : MapReader(value).entries()) {
+      if (!each.key().starts_with("muster.")) continue;
+      const std::string path = each.key().substr(7);
+      const Setting* setting = find_setting(path);
+      if (!setting) {
+        unknown(each, path);
+      } else if (each.is_scalar()) {
+        apply(*setting, as_value(each, *setting));
+      } else {
+        each.text();
+      }
+    }
+  }
+
+ private:
+  void apply(const Setting& setting, const Value& value) {
+    if (!value.present()) return;
+    const auto [first, added] = seen_.emplace(setting.path, value.path());
+    if (added) {
+      setting.read(value, spec_);
+    } else {
+      value.error("already set by " + quoted_text(first->second) + "; keep one of the two");
+    }
+  }
+
+  // A property's text as the list or map it stands for.
+  Value as_value(const Value& text, const Setting& setting) {
+    if (setting.shape == SettingShape::scalar) return text;
+    const std::string& content = text.node().text;
+    const bool structured = content.starts_with('[') || content.starts_with('{');
+    if (setting.shape == SettingShape::words && !structured) {
+      return Value(reading_.keep(split(text.node())), text.path(), reading_.findings);
+    }
+    auto source = std::make_shared<Source>(*text.node().place.source);
+    source->text = content;
+    FindingList quiet;
+    std::optional<YamlNode> node = read_yaml(source, quiet);
+    if (!node) {
+      text.error("expected JSON, got " + quoted_text(content));
+      return text;
+    }
+    move_to(*node, text.node().place);
+    return Value(reading_.keep(std::move(*node)), text.path(), reading_.findings);
+  }
+
+  static YamlNode split(const YamlNode& text) {
+    YamlNode list;
+    list.kind = YamlNode::Kind::list;
+    list.place = text.place;
+    std::size_t at = 0;
+    while (at <= text.text.size()) {
+      const std::size_t comma = std::min(text.text.find(',', at), text.text.size());
+      std::string part = text.text.substr(at, comma - at);
+      part.erase(0, part.find_first_not_of(' '));
+      part.erase(part.find_last_not_of(' ') + 1);
+      if (!part.empty()) list.items.push_back(scalar_node(part, text.place, true));
+      at = comma + 1;
+    }
+    return list;
+  }
+
+  static void move_to(YamlNode& node, const Place& place) {
+    node.place = place;
+    for (YamlNode& item : node.items) move_to(item, place);
+    for (Entry& entry : node.entries) {
+      entry.place = place;
+      move_to(entry.value, place);
+    }
+  }
+
+  void unknown(const Value& value, const std::string& path) {
+    const bool shown = !reading_.findings.full();
+    std::string found = shown ? nearest(path, all_paths()) : "";
+    if (found.empty()) found = namesake(path);
+    reading_.findings.add(Severity::error, value.key_place(), value.path(),
+                          "unknown setting " + quoted_text("muster." + path),
+                          found.empty() ? "" : "did you mean 'muster." + found + "'?");
+  }
+
+  Reading& reading_;
+  JobSpec& spec_;
+  std::map<std::string, std::string> seen_;  // setting -> the key path that set it
+};
+
+// Where a setting is written, in the map or among the properties.
+const YamlNode& place_of(const std::string& path, const Value& muster, const Value& properties) {
+  const YamlNode* in_map = muster.is_map() ? muster.node().find_path(path) : nullptr;
+  return in_map ? *in_map : *properties.node().find("muster." + path);
+}
+
+// With a number of GPUs the number of processes is known, and nothing is left to count.
+void settle_processes(const Value& muster, const Value& properties, Reading& reading,
+                      JobSpec& spec) {
+  Distribution& distribution = spec.distribution;
+  const std::optional<int> gpus = spec.muster.nodes_gpus;
+  if (!distribution.process_per_gpu || !gpus) return;
+  distribution.process_per_gpu = false;
+  distribution.processes_per_node = std::max(1, *gpus);
+  if (*gpus > 0) return;
+  const std::string path = "processes_per_node";
+  Value(place_of(path, muster, properties), "muster." + path, reading.findings)
+      .error("'gpus' needs a GPU, and muster.nodes.gpus is 0");
+}
+
+}  // namespace
+
+void read_settings(const Value& muster, const Value& properties, Reading& reading, JobSpec& spec) {
+  SettingsReader reader(reading, spec);
+  reader.read_map(muster, "");
+  reader.read_properties(properties);
+  settle_processes(muster, properties, reading, spec);
+  const HangSettings& hang = spec.muster.hang;
+  if (hang.watch == HangWatch::output && !hang.timeout && !hang.off) {
+    Value(place_of("hang.watch", muster, properties), "muster.hang.watch", reading.findings)
+        .error(
+            "'output' needs an explicit "
+            "muster.hang.timeout");
+  }
+  if (spec.muster.restart.max_delay < spec.muster.restart.delay) {
+    spec.muster.restart.max_delay = spec.muster.restart.delay;
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+#include "templates/yaml/path_form.h"
+
+#include <filesystem>
+
+namespace muster {
+namespace {
+
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+  for (const std::string_view prefix : prefixes) {
+    if (text.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+bool is_storage_uri(std::string_view text) {
+  return starts_with_any(text, {"wasb://", "wasbs://", "abfs://", "abfss://", "adl://"});
+}
+
+std::optional<PathKind> kind_of_azureml_uri(std::string_view rest) {
+  if (starts_with_any(rest, {"registries/"})) return PathKind::registry;
+  if (starts_with_any(rest, {"jobs/"})) return PathKind::job_output;
+  if (starts_with_any(rest, {"datastores/"})) return PathKind::datastore;
+  const bool long_form = rest.starts_with("subscriptions/");
+  if (long_form && rest.find("/datastores/") != std::string_view::npos) return PathKind::datastore;
+  if (long_form) return PathKind::asset;
+  return std::nullopt;
+}
+
+bool has_scheme(std::string_view text) {
+  const std::size_t colon = text.find("://");
+  if (colon == std::string_view::npos || colon == 0) return false;
+  return text.substr(0, colon).find_first_of("/. $") == std::string_view::npos;
+}
+
+bool is_name_part(std::string_view text) {
+  return !text.empty() && text.find_first_of(" /:@${}<>") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::optional<PathForm> path_form(std::string_view text) {
+  if (text.starts_with("file://")) return PathForm{PathKind::local, std::string(text.substr(7))};
+  if (text.starts_with("file:")) return PathForm{PathKind::local, std::string(text.substr(5))};
+  if (starts_with_any(text, {"http://", "https://"})) {
+    return PathForm{PathKind::http, std::string(text)};
+  }
+  if (is_storage_uri(text)) return PathForm{PathKind::datastore, std::string(text)};
+  if (text.starts_with("runs:/")) return PathForm{PathKind::job_output, std::string(text)};
+  if (text.starts_with("azureml://")) {
+    const auto kind = kind_of_azureml_uri(text.substr(10));
+    if (!kind) return std::nullopt;
+    return PathForm{*kind, std::string(text)};
+  }
+  if (text.starts_with("azureml:")) {
+    const std::string_view rest = text.substr(8);
+    if (is_storage_uri(rest)) return PathForm{PathKind::datastore, std::string(rest)};
+    if (!is_asset_reference(text)) return std::nullopt;
+    return PathForm{PathKind::asset, std::string(text)};
+  }
+  if (has_scheme(text)) return std::nullopt;
+  return PathForm{PathKind::local, std::string(text)};
+}
+
+std::string absolute_path(const std::string& path, const std::string& directory) {
+  const std::filesystem::path joined = std::filesystem::path(directory) / path;
+  std::string out = joined.lexically_normal().string();
+  while (out.size() > 1 && out.back() == '/') out.pop_back();
+  return out;
+}
+
+std::string directory_of(const std::string& absolute_path) {
+  const std::size_t slash = absolute_path.rfind('/');
+  if (slash == std::string::npos || slash == 0) return "/";
+  return absolute_path.substr(0, slash);
+}
+
+std::string file_name_of(const std::string& absolute_path) {
+  return absolute_path.substr(absolute_path.rfind('/') + 1);
+}
+
+bool is_asset_reference(std::string_view text) {
+  if (!text.starts_with("azureml:")) return false;
+  const std::string_view rest = text.substr(8);
+  const std::size_t mark = rest.find_first_of(":@");
+  if (!is_name_part(rest.substr(0, mark))) return false;
+  return mark == std::string_view::npos || is_name_part(rest.substr(mark + 1));
+}
+
+}  // namespace muster

@@ -1,0 +1,371 @@
+#include "templates/yaml/reader.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "templates/spelling.h"
+#include "templates/yaml/yaml_text.h"
+
+namespace muster {
+namespace {
+
+// Thrown out of the library's parser when a limit of ours is reached; caught in `read_yaml`.
+struct Refused {
+  Place place;
+  std::string message;
+};
+
+bool is_text_tag(const std::string& tag) {
+  return tag == "!" || tag == "tag:yaml.org,2002:str";
+}
+
+bool is_known_tag(const std::string& tag) {
+  return tag.empty() || tag == "?" || tag == "!" || tag.starts_with("tag:yaml.org,2002:");
+}
+
+std::string_view line_at(std::string_view text, int line) {
+  for (int at = 0; at < line; ++at) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
+// Builds the tree from the parser's events. Depth is limited here, so nothing below recurses far.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::shared_ptr<const Source> source, FindingList& findings)
+      : source_(std::move(source)),
+        text_(without_byte_order_mark(source_->text)),
+        findings_(findings) {}
+
+  YamlNode root;
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    YamlNode node;
+    node.place = place(mark);
+    node.text = null_word(mark);
+    place_value(std::move(node), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchored_.find(anchor);
+    if (found == anchored_.end()) {
+      throw Refused{place(mark), "an alias inside its own anchor has no meaning"};
+    }
+    spend(found->second.nodes, found->second.bytes, mark);
+    place_value(found->second.node, 0);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    check_tag(mark, tag);
+    refuse_tab_before(mark);
+    check_quotes(mark);
+    if (value.find_first_of(std::string("\0\x01\x02", 3)) != std::string::npos) {
+      throw Refused{place(mark), "a value contains one of the control characters U+0000 to U+0002"};
+    }
+    spend(1, value.size(), mark);
+    place_value(scalar_node(value, place(mark), is_text_tag(tag)), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, YamlNode::Kind::list);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, YamlNode::Kind::map);
+  }
+  void OnMapEnd() override { close(); }
+
+  // The innermost '{' or '[' that is open where the parser gave up.
+  std::optional<Place> open_bracket() const {
+    for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
+      const Place& place = frame->node.place;
+      const std::string_view line = line_at(text_, place.line - 1);
+      const auto column = static_cast<std::size_t>(place.column - 1);
+      if (column < line.size() && (line[column] == '{' || line[column] == '[')) return place;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Frame {
+    YamlNode node;
+    YAML::anchor_t anchor = 0;
+    int nodes_before = 0;
+    std::size_t bytes_before = 0;
+    bool expects_value = false;
+    std::string key;
+    bool key_quoted = false;
+    Place key_place;
+    std::map<std::string, Place> keys;
+    std::vector<YamlNode> merged;  // values of `<<`
+  };
+  struct Anchored {
+    YamlNode node;
+    int nodes = 0;
+    std::size_t bytes = 0;
+  };
+
+  Place place(const YAML::Mark& mark) const {
+    return Place{source_, mark.line + 1, mark.column + 1};
+  }
+
+  static std::size_t offset(const YAML::Mark& mark) {
+    return static_cast<std::size_t>(std::max(mark.pos, 0));
+  }
+
+  void spend(int nodes, std::size_t bytes, const YAML::Mark& mark) {
+    nodes_ += nodes;
+    bytes_ += bytes;
+    if (nodes_ > max_nodes || bytes_ > max_expanded_bytes) {
+      throw Refused{place(mark), "the file expands to more than " + std::to_string(max_nodes) +
+                                     " values or " + std::to_string(max_expanded_bytes >> 20) +
+                                     " MiB"};
+    }
+  }
+
+  void check_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (is_known_tag(tag)) return;
+    throw Refused{place(mark), "the tag " + quoted_text(tag) + " is not supported"};
+  }
+
+  // What stands for a null value where one is written; empty where there is none.
+  std::string null_word(const YAML::Mark& mark) const {
+    const std::string_view rest = text_.substr(std::min(offset(mark), text_.size()));
+    for (const std::string_view word : {"~", "null", "Null", "NULL"}) {
+      if (!rest.starts_with(word)) continue;
+      const std::string_view after = rest.substr(word.size());
+      const bool ends =
+          after.empty() || std::string_view(" \t\r\n,}]").find(after.front()) != after.npos;
+      if (ends) return std::string(word);
+    }
+    return "";
+  }
+
+  // The parser ends an open quote where the text ends: all that follows would be one value, and
+  // another job would run.
+  void check_quotes(const YAML::Mark& mark) const {
+    const auto found = quoted_text_at(text_, offset(mark));
+    if (!found) return;
+    const std::string quote(1, text_[found->begin]);
+    const auto begin = [&] {
+      return place_of(source_, found->begin + (source_->text.size() - text_.size()));
+    };
+    if (!found->closed) {
+      throw Refused{begin(), "the quote " + quote +
+                                 " that opens here is never closed; all that follows would "
+                                 "belong to this value"};
+    }
+    const std::string key =
+        key_within(text_.substr(found->begin, found->end - 1 - found->begin));
+    if (key.empty()) return;
+    findings_.add(Severity::warning, begin(), "",
+                  "the value in " + quote + " goes on over several lines, and one of them begins "
+                      "with " + quoted_text(key + ':') + "; is a closing quote missing?");
+  }
+
+  void refuse_tab_before(const YAML::Mark& mark) const {
+    if (mark.pos < mark.column || mark.column <= 0) return;
+    const auto start = static_cast<std::size_t>(mark.pos - mark.column);
+    const std::string_view indent =
+        text_.substr(std::min(start, text_.size()), static_cast<std::size_t>(mark.column));
+    const bool blank = indent.find_first_not_of(" \t") == std::string_view::npos;
+    if (!blank || indent.find('\t') == std::string_view::npos) return;
+    throw Refused{place(mark), "a tab is used for indentation; use spaces"};
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+            YamlNode::Kind kind) {
+    check_tag(mark, tag);
+    if (static_cast<int>(frames_.size()) >= max_depth) {
+      throw Refused{place(mark),
+                    "values are nested deeper than " + std::to_string(max_depth) + " levels"};
+    }
+    Frame frame;
+    frame.nodes_before = nodes_;
+    frame.bytes_before = bytes_;
+    spend(1, 0, mark);
+    frame.node.kind = kind;
+    frame.node.place = place(mark);
+    frame.anchor = anchor;
+    frames_.push_back(std::move(frame));
+  }
+
+  void close() {
+    Frame frame = std::move(frames_.back());
+    frames_.pop_back();
+    for (const YamlNode& merged : frame.merged) merge(frame, merged);
+    const int nodes = nodes_ - frame.nodes_before;
+    const std::size_t bytes = bytes_ - frame.bytes_before;
+    if (frame.anchor != 0) remember(frame.anchor, frame.node, nodes, bytes);
+    place_value(std::move(frame.node), 0);
+  }
+
+  // The copy kept for aliases counts too: anchors on every level would multiply otherwise.
+  void remember(YAML::anchor_t anchor, const YamlNode& node, int nodes, std::size_t bytes) {
+    nodes_ += nodes;
+    bytes_ += bytes;
+    if (nodes_ > max_nodes || bytes_ > max_expanded_bytes) {
+      throw Refused{node.place, "anchors and aliases expand to too many values"};
+    }
+    anchored_[anchor] = Anchored{node, nodes, bytes};
+  }
+
+  void merge(Frame& frame, const YamlNode& from) {
+    if (from.kind == YamlNode::Kind::list) {
+      for (const YamlNode& item : from.items) merge(frame, item);
+      return;
+    }
+    if (from.kind != YamlNode::Kind::map) {
+      findings_.add(Severity::error, from.place, "<<", "'<<' merges maps, got " + describe(from));
+      return;
+    }
+    for (const Entry& entry : from.entries) {
+      if (frame.keys.emplace(entry.key, entry.place).second) frame.node.entries.push_back(entry);
+    }
+  }
+
+  void place_value(YamlNode node, YAML::anchor_t anchor) {
+    if (anchor != 0) remember(anchor, node, 1, node.text.size());
+    if (frames_.empty()) {
+      root = std::move(node);
+      return;
+    }
+    Frame& parent = frames_.back();
+    if (parent.node.kind == YamlNode::Kind::list) {
+      parent.node.items.push_back(std::move(node));
+    } else if (parent.expects_value) {
+      place_entry(parent, std::move(node));
+    } else {
+      place_key(parent, node);
+    }
+  }
+
+  void place_key(Frame& parent, const YamlNode& node) {
+    if (node.kind == YamlNode::Kind::list || node.kind == YamlNode::Kind::map) {
+      throw Refused{node.place, "a key must be text, got " + describe(node)};
+    }
+    parent.key = node.kind == YamlNode::Kind::null ? "null" : node.text;
+    parent.key_quoted = node.quoted;
+    parent.key_place = node.place;
+    parent.expects_value = true;
+  }
+
+  void place_entry(Frame& parent, YamlNode node) {
+    parent.expects_value = false;
+    if (node.kind == YamlNode::Kind::null) {
+      // Only of a last line that is no `key:` at all does the parser say so.
+      const bool no_colon = node.place.line == parent.key_place.line &&
+                            node.place.column == parent.key_place.column;
+      if (no_colon) throw Refused{node.place, "no ':' after " + quoted_text(parent.key)};
+      node.place = parent.key_place;
+    }
+    if (parent.key == "<<" && !parent.key_quoted) {
+      parent.merged.push_back(std::move(node));
+      return;
+    }
+    const auto [first, added] = parent.keys.emplace(parent.key, parent.key_place);
+    if (!added) {
+      findings_.add(Severity::error, parent.key_place, parent.key,
+                    "duplicate key " + quoted_text(parent.key) + ", first at " +
+                        std::to_string(first->second.line) + ':' +
+                        std::to_string(first->second.column));
+      return;
+    }
+    parent.node.entries.push_back(Entry{parent.key, parent.key_place, std::move(node)});
+  }
+
+  std::shared_ptr<const Source> source_;
+  std::string_view text_;  // of the source
+  FindingList& findings_;
+  std::vector<Frame> frames_;
+  std::map<YAML::anchor_t, Anchored> anchored_;
+  int nodes_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+// The library's wording for the mistakes people make, in ours.
+std::string plain_words(const YAML::ParserException& error, std::string_view line) {
+  const std::size_t indent = line.find_first_not_of(" \t");
+  if (line.substr(0, indent).find('\t') != std::string_view::npos) {
+    return "a tab is used for indentation; use spaces";
+  }
+  if (error.msg == YAML::ErrorMsg::MAP_VALUE) {
+    return "not valid YAML: a key is not expected here; check the indentation, and put text that "
+           "contains ': ' in quotes";
+  }
+  if (error.msg == YAML::ErrorMsg::END_OF_MAP && line.find(':') == line.npos) {
+    return "not valid YAML: a key and ':' are expected here";
+  }
+  if (error.msg == YAML::ErrorMsg::END_OF_MAP || error.msg == YAML::ErrorMsg::END_OF_SEQ) {
+    return "not valid YAML: the indentation does not fit the lines above";
+  }
+  return "not valid YAML: " + error.msg;
+}
+
+bool is_never_closed(const YAML::ParserException& error) {
+  return error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW ||
+         error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
+}
+
+// `where`: the parser gave up there; below the text when it went on to its end.
+std::string never_closed(const Place& bracket, std::string_view text, const YAML::Mark& where) {
+  const bool is_map = line_at(text, bracket.line - 1)[bracket.column - 1] == '{';
+  const std::string opens = std::string("the '") + (is_map ? '{' : '[') + "' that opens here";
+  if (where.line >= std::count(text.begin(), text.end(), '\n')) return opens + " is never closed";
+  return opens + " has no ',' or '" + (is_map ? '}' : ']') + "' at line " +
+         std::to_string(where.line + 1) + ", column " + std::to_string(where.column + 1) +
+         ", where one is due";
+}
+
+}  // namespace
+
+std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
+                                  FindingList& findings) {
+  if (!check_yaml_text(source, findings)) return std::nullopt;
+  const std::string_view text = without_byte_order_mark(source->text);
+  // With a line end the parser hands out a last value whose quote is open instead of giving up.
+  std::istringstream stream{std::string(text) + '\n'};
+  TreeBuilder builder(source, findings);
+  const auto refuse = [&](const Place& place, const std::string& message) {
+    findings.add(Severity::error, place, "", message);
+    return std::nullopt;
+  };
+  try {
+    YAML::Parser parser(stream);
+    const bool any = parser.HandleNextDocument(builder);
+    TreeBuilder second(source, findings);
+    if (any && parser.HandleNextDocument(second)) {
+      return refuse(second.root.place.source ? second.root.place : Place{source, 0, 0},
+                    "a second YAML document; a file holds one job");
+    }
+  } catch (const Refused& refused) {
+    return refuse(refused.place, refused.message);
+  } catch (const YAML::ParserException& error) {
+    const auto bracket = is_never_closed(error) ? builder.open_bracket() : std::nullopt;
+    if (bracket) return refuse(*bracket, never_closed(*bracket, text, error.mark));
+    const bool placed = error.mark.line >= 0;
+    const Place place{source, placed ? error.mark.line + 1 : 0, error.mark.column + 1};
+    return refuse(place, plain_words(error, line_at(text, error.mark.line)));
+  } catch (const std::exception& error) {
+    return refuse(Place{source, 0, 0}, std::string("not valid YAML: ") + error.what());
+  }
+  return std::move(builder.root);
+}
+
+}  // namespace muster

@@ -1,0 +1,274 @@
+#include "templates/yaml/value.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "templates/duration.h"
+#include "templates/spelling.h"
+#include "templates/yaml/key_suggestion.h"
+#include "templates/yaml/yaml_1_1.h"
+
+namespace muster {
+namespace {
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) out += i + 1 == words.size() ? " or " : ", ";
+    out += words[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+void Value::report(Severity severity, std::string message, std::string suggestion) const {
+  const std::string prefix = path_.empty() ? "" : path_ + ": ";
+  findings_->add(severity, node_->place, path_, prefix + message, std::move(suggestion));
+}
+
+void Value::error(std::string message, std::string suggestion) const {
+  report(Severity::error, std::move(message), std::move(suggestion));
+}
+
+void Value::unresolved(std::string message, std::string suggestion) const {
+  report(Severity::unresolved, std::move(message), std::move(suggestion));
+}
+
+void Value::warning(std::string message) const {
+  report(Severity::warning, std::move(message));
+}
+
+void Value::note(std::string message) const {
+  report(Severity::note, std::move(message));
+}
+
+Value Value::item(std::size_t index) const {
+  return Value(node_->items[index], path_ + '[' + std::to_string(index) + ']', *findings_);
+}
+
+Value Value::entry(const Entry& entry) const {
+  Value value(entry.value, path_.empty() ? entry.key : path_ + '.' + entry.key, *findings_);
+  value.entry_ = &entry;
+  return value;
+}
+
+bool Value::expect_scalar(const char* expected) const {
+  if (!present()) return false;
+  if (is_scalar()) return true;
+  error(std::string("expected ") + expected + ", got " + describe(*node_));
+  return false;
+}
+
+// `010` is eight for Azure ML and ten for a reader; in quotes it is ten for both.
+bool Value::expect_one_reading(const char* expected) const {
+  const auto octal = node_->quoted ? std::nullopt : octal_number(node_->text);
+  const auto decimal = whole_number(node_->text);
+  if (!octal || octal == decimal) return true;
+  const std::string cure =
+      decimal ? "write " + std::to_string(*octal) + " or " + std::to_string(*decimal) : "";
+  error(std::string("expected ") + expected + " without a leading 0, got " + describe(*node_),
+        cure);
+  return false;
+}
+
+std::optional<std::string> Value::text() const {
+  if (!expect_scalar("text")) return std::nullopt;
+  return node_->text;
+}
+
+std::optional<int> Value::integer(int lowest, int highest) const {
+  if (!expect_scalar("an integer") || !expect_one_reading("an integer")) return std::nullopt;
+  const auto value = whole_number(node_->text);
+  const bool is_power = value && node_->text.find_first_of("eE") != std::string::npos;
+  if (!value || is_power) {
+    error("expected an integer, got " + describe(*node_),
+          is_power ? "write " + std::to_string(*value) : "");
+    return std::nullopt;
+  }
+  if (*value < lowest) {
+    error("expected " + std::to_string(lowest) + " or more, got " + std::to_string(*value));
+    return std::nullopt;
+  }
+  if (*value > highest) {
+    error("expected at most " + std::to_string(highest) + ", got " + std::to_string(*value));
+    return std::nullopt;
+  }
+  return static_cast<int>(*value);
+}
+
+std::optional<double> Value::number() const {
+  if (!expect_scalar("a number") || !expect_one_reading("a number")) return std::nullopt;
+  const auto value = real_number(node_->text);
+  if (!value) error("expected a number, got " + describe(*node_));
+  return value;
+}
+
+std::optional<bool> Value::boolean() const {
+  if (!expect_scalar("true or false")) return std::nullopt;
+  const auto value = boolean_word(node_->text);
+  if (!value) error("expected true or false, got " + describe(*node_));
+  return value;
+}
+
+std::optional<Milliseconds> Value::duration() const {
+  if (!expect_scalar("a duration") || !expect_one_reading("a duration")) return std::nullopt;
+  const auto value = parse_duration(node_->text);
+  if (!value) {
+    error("expected a duration in seconds or such as 1h30m, got " + describe(*node_));
+  }
+  return value;
+}
+
+std::vector<Value> Value::list() const {
+  std::vector<Value> out;
+  if (!present()) return out;
+  if (!is_list()) {
+    error("expected a list, got " + describe(*node_));
+    return out;
+  }
+  for (std::size_t i = 0; i < node_->items.size(); ++i) out.push_back(item(i));
+  return out;
+}
+
+std::vector<Value> Value::list_or_one() const {
+  if (is_scalar()) return {*this};
+  return list();
+}
+
+std::map<std::string, std::string> Value::text_map() const {
+  std::map<std::string, std::string> out;
+  MapReader map(*this);
+  for (const Value& each : map.entries()) {
+    if (each.is_null()) {
+      out[each.key()] = "";
+    } else if (const auto text = each.text()) {
+      out[each.key()] = *text;
+    }
+  }
+  return out;
+}
+
+std::optional<int> Value::word_index(const std::vector<std::string>& names) const {
+  if (!expect_scalar(("one of " + joined(names)).c_str())) return std::nullopt;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (folded(names[i]) == folded(node_->text)) return static_cast<int>(i);
+  }
+  error("expected " + joined(names) + ", got " + describe(*node_), suggest(node_->text, names));
+  return std::nullopt;
+}
+
+std::optional<std::string> Value::word(const std::vector<std::string>& words) const {
+  const auto index = word_index(words);
+  if (!index) return std::nullopt;
+  return words[static_cast<std::size_t>(*index)];
+}
+
+bool note_other_reading(const Value& value) {
+  if (!value.is_scalar() || value.node().quoted) return false;
+  const auto reading = other_in_azure(value.node().text);
+  if (reading) value.note(*reading + "; quote it");
+  return reading.has_value();
+}
+
+void note_null_word(const Value& value) {
+  if (!value.is_null() || value.node().text.empty()) return;
+  value.note(quoted_text(value.node().text) + " is no value, not text; quote it if text is meant");
+}
+
+std::optional<bool> boolean_word(std::string_view text) {
+  const std::string word = folded(text);
+  for (const char* yes : {"true", "yes", "on", "y"}) {
+    if (word == yes) return true;
+  }
+  for (const char* no : {"false", "no", "off", "n"}) {
+    if (word == no) return false;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> real_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::optional<long long> whole_number(std::string_view text) {
+  const auto value = real_number(text);
+  constexpr double exact = 9007199254740992.0;  // 2^53: every whole double below it is exact
+  if (!value || std::floor(*value) != *value || std::abs(*value) > exact) return std::nullopt;
+  return static_cast<long long>(*value);
+}
+
+bool is_placeholder(std::string_view text) {
+  const auto wrapped = [&](std::string_view open, std::string_view close) {
+    return text.size() > open.size() + close.size() && text.starts_with(open) &&
+           text.ends_with(close);
+  };
+  const bool one_angle = wrapped("<", ">") && text.find('<', 1) == std::string_view::npos;
+  const bool one_brace = wrapped("{{", "}}") && text.find("{{", 2) == std::string_view::npos;
+  return one_angle || one_brace;
+}
+
+MapReader::MapReader(const Value& map) {
+  if (!map.present()) {
+    return;
+  }
+  if (!map.is_map()) {
+    map.error("expected a map, got " + describe(map.node()));
+    return;
+  }
+  map_ = map;
+}
+
+Value MapReader::take(std::string_view key) {
+  known_.emplace_back(key);
+  if (!map_.given()) return {};
+  for (const Entry& entry : map_.node().entries) {
+    if (entry.key == key) return map_.entry(entry);
+  }
+  return {};
+}
+
+Value MapReader::require(std::string_view key) {
+  Value value = take(key);
+  if (value.present() || !map_.given()) return value;
+  const Value& where = value.given() ? value : map_;
+  const std::string path =
+      map_.path().empty() ? std::string(key) : map_.path() + '.' + std::string(key);
+  where.findings().add(Severity::error, where.node().place, path,
+                       quoted_text(path) + (value.given() ? " has no value" : " is required"));
+  return value;
+}
+
+void MapReader::ignore(std::initializer_list<const char*> keys, const char* why) {
+  for (const char* key : keys) {
+    const Value value = take(key);
+    if (value.given()) value.note(why);
+  }
+}
+
+std::vector<Value> MapReader::entries() const {
+  std::vector<Value> out;
+  if (!map_.given()) return out;
+  for (const Entry& entry : map_.node().entries) out.push_back(map_.entry(entry));
+  return out;
+}
+
+void MapReader::finish(Severity severity) {
+  for (const Value& each : entries()) {
+    if (std::find(known_.begin(), known_.end(), each.key()) != known_.end()) continue;
+    std::string message = "unknown key " + quoted_text(each.key());
+    if (!map_.path().empty()) message += " in " + quoted_text(map_.path());
+    const bool shown = !map_.findings().full();
+    map_.findings().add(severity, each.key_place(), each.path(), std::move(message),
+                        shown ? suggest_key(each.key(), known_, map_.path()) : "");
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,356 @@
+// Nodes that were asked for their health: what they say is read with distrust, compared and shown.
+#include <nlohmann/json.hpp>
+
+#include "cli/health/cluster/health_fleet.h"
+#include "cli/health/cluster/health_node_choice.h"
+#include "cli/health/cluster/health_nodes_report.h"
+#include "cli/health/result.h"
+#include "cli/time_text.h"
+#include "health/model/check.h"
+#include "health/output/nagios.h"
+#include "health/output/prometheus.h"
+#include "tests/catch.h"
+#include "tests/cli/looked_node.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr const char* asked_at = "2027-01-15T08:00:00.000Z";
+
+HealthFinding finding(const char* check, const char* device, CheckStatus status,
+                      const char* value = "", std::vector<std::string> evidence = {}) {
+  HealthFinding one = make_finding(check, device, status);
+  one.value = value;
+  one.evidence = std::move(evidence);
+  return one;
+}
+
+const HealthFinding down = finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"raw"});
+const HealthFinding active = finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE");
+
+// h2 is drained, h10 does not answer, h3 is unclear, h1 is well.
+std::vector<NodeAnswer> four() {
+  Looked unclear;
+  unclear.look.verdict.unclear = {{"gpu.count", ""}};
+  unclear.look.verdict.unconfirmed = {{"ib.state", "mlx5_0:1"}};
+  std::vector<NodeAnswer> answers{Looked({active}).of("h1"),
+                                  no_answer("h10", "cluster", "connection refused", asked_at),
+                                  unclear.of("h3"), Looked({down}).drained_by(down).of("h2")};
+  sort_worst_first(answers);
+  return answers;
+}
+
+std::vector<std::string> names_of(const std::vector<NodeAnswer>& answers) {
+  std::vector<std::string> names;
+  for (const NodeAnswer& answer : answers) names.push_back(answer.node);
+  return names;
+}
+
+NodeAddress a_node(const char* name) {
+  NodeAddress node;
+  node.id = NodeId{name};
+  return node;
+}
+
+std::vector<ComputeTarget> two_targets() {
+  std::vector<ComputeTarget> targets(2);
+  targets[0].name = "east";
+  targets[1].name = "west";
+  for (const char* node : {"h01", "h02", "h03", "gpu1"}) {
+    targets[0].nodes.push_back(a_node(node));
+  }
+  for (const char* node : {"h03", "w1"}) targets[1].nodes.push_back(a_node(node));
+  return targets;
+}
+
+// "east: h01 h02; west: w1"
+std::string chosen(const std::string& target, const std::vector<std::string>& words) {
+  const auto targets = chosen_nodes(two_targets(), target, words);
+  if (!targets) return targets.error().message;
+  std::string text;
+  for (const ComputeTarget& one : *targets) {
+    text += (text.empty() ? "" : "; ") + one.name + ":";
+    for (const NodeAddress& node : one.nodes) text += " " + node.id.value;
+  }
+  return text;
+}
+
+void compare(std::vector<NodeAnswer>& answers, const HealthProfile& profile,
+             const std::vector<std::string>& checks = {}) {
+  compare_nodes(
+      answers, checks, [&](const NodeAnswer&) { return profile; }, from_ms(1'800'000'000'000));
+}
+
+HealthProfile enforcing_versions() {
+  HealthProfile profile;
+  profile.checks["host.versions"].mode = CheckMode::enforce;
+  return profile;
+}
+
+}  // namespace
+
+TEST_CASE("an answer says what the node's own look said, under the node's name") {
+  const NodeAnswer answer = Looked({active, down}).drained_by(down).of("h2");
+  CHECK(answer.fitness == NodeFitness::drained);
+  CHECK(answer.why == "muster:node:ib.state:mlx5_3:1 6f01ab22");
+  CHECK(answer.profile == "h100");
+  CHECK_FALSE(answer.beside_ranks);
+  REQUIRE(answer.reports.size() == 2);
+  const FindingReport& fault = answer.reports[0];
+  CHECK(fault.host == "h2");
+  CHECK(fault.check == "ib.state");
+  CHECK(fault.value.text == "1: DOWN");
+  CHECK(fault.evidence == std::vector<std::string>{"raw"});
+  CHECK(fault.code == MonitorCode::critical);
+  CHECK(answer.reports[1].code == MonitorCode::ok);
+  CHECK(answer.versions.at("host.versions").at("kernel") == "6.1");
+  // A finding goes there and back unchanged.
+  const Document sent = Document::parse(Looked({down}).text())["findings"][0];
+  Document back = report_document(Looked({down}).of("host-name").reports[0]);
+  CHECK(back == sent);
+}
+
+TEST_CASE("an answer that is none is never a pass") {
+  const std::string whole = Looked({active, down}).text();
+  std::vector<std::string> wrong{"", "null", "[]", "{}", "7", "\"x\"", "\xff\xfe", whole + "x"};
+  for (std::size_t size = 0; size < whole.size(); size += 7) wrong.push_back(whole.substr(0, size));
+  wrong.push_back(std::string(100'000, '['));
+  for (const char* at : {"/verdict/state", "/verdict", "/findings", "/beside_ranks", "/versions"}) {
+    for (const char* value : {"7", "null", "\"fine\"", "[[]]", "{\"a\":{\"b\":1}}"}) {
+      Document changed = Document::parse(whole);
+      changed[Document::json_pointer(at)] = Document::parse(value);
+      const NodeAnswer answer = read_answer("h", "t", changed.dump(), asked_at);
+      CAPTURE(at, value);
+      CHECK(answer.fitness == NodeFitness::unreachable);
+    }
+  }
+  for (const std::string& text : wrong) {
+    const NodeAnswer answer = read_answer("h", "t", text, asked_at);
+    CHECK(answer.fitness == NodeFitness::unreachable);
+    CHECK_THAT(answer.why, ContainsSubstring("cannot be read"));
+    REQUIRE(answer.reports.size() == 1);
+    CHECK(answer.reports[0].code == MonitorCode::unknown);
+    CHECK(health_exit({answer}) == HealthExit::unclear);
+  }
+}
+
+TEST_CASE("an answer that is nested too deeply to be written out again is none") {
+  const std::string whole = Looked({active}).text();
+  const auto nested = [&](const std::string& open, const std::string& close, int depth) {
+    std::string value;
+    for (int i = 0; i < depth; ++i) value += open;
+    value += "1";
+    for (int i = 0; i < depth; ++i) value += close;
+    return whole.substr(0, whole.rfind('}')) + ",\"more\":" + value + "}";
+  };
+  for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{"{\"a\":", "}"}}) {
+    const NodeAnswer shallow = read_answer("h", "t", nested(open, close, 8), asked_at);
+    CHECK(shallow.fitness == NodeFitness::ok);
+    CHECK(nodes_document({shallow})["nodes"][0].contains("more"));
+    for (const int depth : {64, 200'000}) {
+      const NodeAnswer deep = read_answer("h", "t", nested(open, close, depth), asked_at);
+      CHECK(deep.fitness == NodeFitness::unreachable);
+      CHECK_THAT(deep.why, ContainsSubstring("nested too deeply"));
+      CHECK(nodes_document({deep}).dump().size() < 2'000);
+    }
+  }
+}
+
+TEST_CASE("a status that nobody knows is unknown") {
+  Document changed = Document::parse(Looked({active}).text());
+  changed["findings"][0]["status"] = "splendid";
+  const NodeAnswer answer = read_answer("h", "t", changed.dump(), asked_at);
+  REQUIRE(answer.reports.size() == 1);
+  CHECK(answer.reports[0].code == MonitorCode::unknown);
+}
+
+TEST_CASE("nodes are shown worst first, and the last line counts and names them") {
+  const auto answers = four();
+  CHECK(names_of(answers) == std::vector<std::string>{"h2", "h10", "h3", "h1"});
+  CHECK(nodes_summary(answers) == "1 ok (h1), 1 drained (h2), 1 unclear (h3), 1 unreachable (h10)");
+  const std::string text = nodes_text(answers, {});
+  CHECK(text.ends_with("\n" + nodes_summary(answers) + "\n"));
+  CHECK_THAT(text, ContainsSubstring("connection refused"));
+  CHECK_THAT(text, ContainsSubstring("required, no pass: gpu.count; not often enough to be "
+                                     "believed: ib.state mlx5_0:1"));
+  CHECK_THAT(text, ContainsSubstring("h2 ib.state mlx5_3:1: "));
+  CHECK(text.find("4: ACTIVE") == text.npos);
+  CHECK_THAT(nodes_text(answers, {.all = true}), ContainsSubstring("4: ACTIVE"));
+  CHECK(text.find("beside ranks") == text.npos);
+}
+
+TEST_CASE("a node with ranks says that less was looked at") {
+  const std::string text = nodes_text({Looked({active}).beside_ranks().of("h1")}, {});
+  CHECK_THAT(text, ContainsSubstring("beside ranks"));
+  CHECK_THAT(text, ContainsSubstring("were left out\n1 ok (h1)\n"));
+}
+
+TEST_CASE("the exit code is of the worst node: a drained one, then one that is unclear or silent") {
+  const NodeAnswer ok = Looked().of("a");
+  const NodeAnswer gone = no_answer("b", "t", "no route", asked_at);
+  const NodeAnswer drained = Looked().drained_by(down).of("c");
+  CHECK(health_exit({ok, ok}) == HealthExit::healthy);
+  CHECK(health_exit({ok, gone}) == HealthExit::unclear);
+  CHECK(health_exit({ok, gone, drained}) == HealthExit::drained);
+  CHECK(health_exit(std::vector<NodeAnswer>{}) == HealthExit::unclear);
+}
+
+TEST_CASE("programs get each node with what it said, and monitors the node in each line") {
+  const auto answers = four();
+  const Document document = nodes_document(answers);
+  CHECK(document["nodes"][0]["node"] == "h2");
+  CHECK(document["nodes"][0]["state"] == "drained");
+  CHECK(document["nodes"][0]["host"] == "host-name");
+  CHECK(document["nodes"][0]["verdict"]["remedy"] == "drain");
+  CHECK(document["nodes"][0]["findings"][0]["host"] == "h2");
+  CHECK(document["nodes"][1] == Document::parse(R"({"node": "h10", "target": "cluster",
+      "state": "unreachable", "why": "connection refused"})"));
+  CHECK(document["nodes"][3]["why"].is_null());
+  CHECK(document["summary"] ==
+        Document::parse(
+            R"({"ok": ["h1"], "drained": ["h2"], "unclear": ["h3"], "unreachable": ["h10"]})"));
+  const auto reports = reports_of(answers);
+  const PluginAnswer plugin = nagios_answer(reports, HostNames::told);
+  CHECK(plugin.exit_code == 2);
+  CHECK_THAT(plugin.line, ContainsSubstring("CRITICAL - h2 ib.state mlx5_3:1 1: DOWN"));
+  CHECK_THAT(plugin.line, ContainsSubstring("h10 host.agent unknown: connection refused"));
+  const std::string metrics = prometheus_text(reports, from_ms(0), HostNames::told);
+  CHECK_THAT(metrics, ContainsSubstring("muster_health_check{host=\"h2\",check=\"ib.state\","
+                                        "device=\"mlx5_3:1\"} 2\n"));
+  CHECK_THAT(metrics, ContainsSubstring("{host=\"h10\",check=\"host.agent\",device=\"\"} 3\n"));
+  CHECK_THAT(metrics, ContainsSubstring("duration_seconds{host=\"h1\",check=\"ib.state\"} 0.0002"));
+  CHECK_THAT(report_lines(reports), ContainsSubstring("\"host\":\"h10\""));
+}
+
+TEST_CASE("no text of a node moves a terminal's cursor") {
+  const HealthFinding rude = finding("ib.state", "mlx5\x1b[2J", CheckStatus::fail, "\x1b]0;x\a",
+                                     {"a\x1b[31mb\nforged: line"});
+  std::vector<NodeAnswer> answers{Looked({rude}).drained_by(rude).of("h1"),
+                                  no_answer("h2", "t", "why\x1b[1m\nforged", asked_at)};
+  sort_worst_first(answers);
+  const std::string text = nodes_text(answers, {.all = true});
+  CHECK(text.find('\x1b') == text.npos);
+  CHECK(text.find("\nforged") == text.npos);
+}
+
+TEST_CASE("a version that one of three nodes has alone is told of it, and drains nobody") {
+  std::vector<NodeAnswer> answers{Looked().of("a"), Looked({}, "5.15").of("b"), Looked().of("c")};
+  compare(answers, {});
+  REQUIRE(answers[1].reports.size() == 1);
+  CHECK(answers[1].reports[0].check == "host.versions");
+  CHECK(answers[1].reports[0].host == "b");
+  CHECK(answers[1].reports[0].code == MonitorCode::warning);
+  CHECK(answers[0].reports[0].code == MonitorCode::ok);
+  CHECK(health_exit(answers) == HealthExit::healthy);  // the check observes
+  std::vector<NodeAnswer> enforced{Looked().of("a"), Looked({}, "5.15").of("b"), Looked().of("c")};
+  compare(enforced, enforcing_versions());
+  CHECK(enforced[1].fitness == NodeFitness::unclear);
+  CHECK(enforced[1].why == "host.versions: not as on most nodes");
+  CHECK(enforced[0].fitness == NodeFitness::ok);
+}
+
+TEST_CASE("without a majority, or asked for other checks, a version is nobody's fault") {
+  std::vector<NodeAnswer> split{Looked({}, "1").of("a"), Looked({}, "2").of("b"),
+                                Looked({}, "3").of("c")};
+  compare(split, enforcing_versions());
+  for (const NodeAnswer& one : split) {
+    REQUIRE(one.reports.size() == 1);
+    CHECK(one.reports[0].code == MonitorCode::unknown);
+    CHECK(one.fitness == NodeFitness::ok);  // nothing requires it
+  }
+  HealthProfile profile;
+  profile.required = {"host.versions"};
+  std::vector<NodeAnswer> required{Looked({}, "1").of("a"), Looked({}, "2").of("b"),
+                                   Looked({}, "3").of("c")};
+  compare(required, profile);
+  CHECK(required[0].fitness == NodeFitness::unclear);
+  std::vector<NodeAnswer> other{Looked().of("a"), Looked({}, "2").of("b"), Looked().of("c")};
+  compare(other, enforcing_versions(), {"ib.*"});
+  CHECK(other[1].reports.empty());
+}
+
+TEST_CASE("a rule of the profile compares what nodes tell of a check") {
+  HealthProfile profile;
+  profile.checks["gpu.power_limit"].mode = CheckMode::enforce;
+  profile.rules = {{"alike", "gpu.power_limit", RuleOperator::majority, 0, "drain"}};
+  const auto limit = [](const char* node, const char* watts) {
+    return Looked({finding("gpu.power_limit", "gpu0", CheckStatus::pass, watts)}).of(node);
+  };
+  std::vector<NodeAnswer> answers{limit("h01", "700"), limit("h02", "500"), limit("h03", "700")};
+  const auto compare_them = [&](const std::vector<std::string>& checks) {
+    compare_by_rules(
+        answers, checks, [&](const NodeAnswer&) { return profile; }, from_ms(1'800'000'000'000));
+  };
+  SECTION("who differs is told, and drains nobody") {
+    compare_them({"gpu.*"});
+    CHECK(answers[0].fitness == NodeFitness::ok);
+    CHECK(answers[1].fitness == NodeFitness::unclear);
+    CHECK(answers[1].why == "gpu.power_limit: not as on most nodes");
+    const FindingReport& odd = answers[1].reports.back();
+    CHECK(odd.host == "h02");
+    CHECK(odd.expected == "700");
+    CHECK(odd.severity == "drain");
+    CHECK(odd.evidence == std::vector<std::string>{"gpu.power_limit, rule alike"});
+    const std::size_t lines = answers[1].reports.size();
+    compare_them({});  // one line for a check and device, however often
+    CHECK(answers[1].reports.size() == lines);
+  }
+  SECTION("without a majority nobody is blamed") {
+    answers[0] = limit("h01", "600");
+    compare_them({});
+    for (const NodeAnswer& answer : answers) {
+      CHECK(answer.fitness == NodeFitness::ok);
+      CHECK(answer.reports.back().status == "unknown");
+    }
+  }
+  SECTION("other checks, targets and silent nodes are not compared") {
+    compare_them({"ib.*"});
+    answers[0] = no_answer("h01", "cluster", "gone", asked_at);
+    compare_them({});
+    answers[2].target = "farm";
+    compare_them({});
+    for (const NodeAnswer& answer : answers) {
+      for (const FindingReport& one : answer.reports) {
+        const bool is_of_rule = one.check == "gpu.power_limit" && one.device.empty();
+        CHECK_FALSE(is_of_rule);
+      }
+    }
+  }
+  SECTION("off is off") {
+    profile.checks["gpu.power_limit"].mode = CheckMode::off;
+    const std::size_t lines = answers[1].reports.size();
+    compare_them({});
+    CHECK(answers[1].reports.size() == lines);
+  }
+}
+
+TEST_CASE("nodes of other targets and profiles, and silent ones, are not compared") {
+  Looked other({}, "5.15");
+  other.look.profile = "a100";
+  std::vector<NodeAnswer> answers{Looked().of("a"), Looked().of("b"), other.of("c"),
+                                  read_answer("d", "elsewhere", Looked().text(), asked_at),
+                                  no_answer("e", "cluster", "gone", asked_at)};
+  compare(answers, enforcing_versions());
+  for (const NodeAnswer& one : answers) {
+    CHECK(one.reports.size() == (one.node == "e" ? 1 : 0));
+  }
+}
+
+TEST_CASE("nodes are meant by name, in brackets, by pattern or by their target") {
+  CHECK(chosen("", {"h02"}) == "east: h02");
+  CHECK(chosen("", {"h[01-02]", "w1"}) == "east: h01 h02; west: w1");
+  CHECK(chosen("", {"h*", "h01"}) == "east: h01 h02 h03");
+  CHECK(chosen("", {"h01,gpu1"}) == "east: h01 gpu1");
+  CHECK(chosen("west", {}) == "west: h03 w1");
+  CHECK(chosen("west", {"h03"}) == "west: h03");
+  CHECK(chosen("", {"h04"}) == "there is no node 'h04'; did you mean 'h01'?");
+  CHECK(chosen("", {"h[01-04]"}) == "there is no node 'h04'; did you mean 'h01'?");
+  CHECK(chosen("", {"x*"}) == "there is no node 'x*'; `muster nodes` lists them");
+  CHECK(chosen("", {"lern"}) == "there is no node 'lern'; did you mean `muster health learn`?");
+  CHECK(chosen("west", {"h01"}) == "there is no node 'h01'; did you mean 'h03'?");
+  CHECK(chosen("wset", {}) == "there is no compute target 'wset'; did you mean 'west'?");
+  CHECK(chosen("none", {}) == "there is no compute target 'none'; there are east, west");
+  CHECK_THAT(chosen("", {"h[01-"}), ContainsSubstring("brackets do not match"));
+  CHECK_THAT(chosen("", {"--help\x1b"}), ContainsSubstring("is not a host name"));
+}

@@ -1,0 +1,165 @@
+#include "cli/health/health_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/time_text.h"
+#include "health/model/check.h"
+#include "health/output/nagios.h"
+#include "health/output/prometheus.h"
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+HealthFinding finding(const char* check, const char* device, CheckStatus status,
+                      const char* value = "", std::vector<std::string> evidence = {}) {
+  HealthFinding one = make_finding(check, device, status);
+  one.value = value;
+  one.evidence = std::move(evidence);
+  return one;
+}
+
+StandingFault standing(const HealthFinding& of) {
+  StandingFault fault;
+  fault.finding = of;
+  fault.severity = of.severity;
+  fault.id = "6f01ab22";
+  fault.first_seen = from_ms(1'800'000'000'000);
+  return fault;
+}
+
+HealthLook look_of(const std::vector<HealthFinding>& findings) {
+  HealthProfile profile;
+  profile.required = {"ib.state"};
+  const CheckRules rules = rules_of(profile);
+  HealthLook look;
+  look.run = {from_ms(1'800'000'000'000), "n17", "6f", {}, utc_text};
+  look.profile = "h100";
+  look.phase = "on-demand";
+  look.took = Milliseconds{212};
+  for (const HealthFinding& one : findings) {
+    look.reports.push_back(report_of(one, 0.2, look.run, rules, {}));
+  }
+  return look;
+}
+
+const HealthFinding down =
+    finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"P/state says 1: DOWN"});
+
+}  // namespace
+
+TEST_CASE("passes are counted, failures and unknowns are shown with their evidence") {
+  const HealthLook look =
+      look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE"), down,
+               finding("gpu.temp", "gpu3", CheckStatus::unknown, "", {"not supported (3)"})});
+  const std::string text = health_text(look, {});
+  CHECK_THAT(text, ContainsSubstring("1 check passed, 1 failed, 1 unknown, in 0.2s; profile h100"));
+  CHECK_THAT(text, ContainsSubstring("P/state says 1: DOWN"));
+  CHECK_THAT(text, ContainsSubstring("gpu.temp gpu3"));
+  CHECK_THAT(text, ContainsSubstring("  not supported (3)"));
+  CHECK(text.find("mlx5_0:1") == text.npos);
+  CHECK(text.find("mlx5_3:1") < text.find("gpu3"));  // the worst first
+  CHECK_THAT(health_text(look, {.all = true}), ContainsSubstring("mlx5_0:1"));
+}
+
+TEST_CASE("the last line says what becomes of the host, and so does the exit code") {
+  HealthLook look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass)});
+  CHECK(health_exit(look) == HealthExit::healthy);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("nothing keeps jobs from n17\n"));
+  look.verdict.unconfirmed = {{"ib.state", "mlx5_3:1"}};
+  CHECK(health_exit(look.verdict) == HealthExit::unclear);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("not often enough to be believed: ib.state "
+                                                      "mlx5_3:1\nn17 is unclear\n"));
+  look.verdict.unconfirmed.clear();
+  look.verdict.unclear = {{"gpu.count", ""}};
+  CHECK(health_exit(look.verdict) == HealthExit::unclear);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("required, no pass: gpu.count\n"));
+  look.verdict.drains = {standing(down)};
+  CHECK(health_exit(look.verdict) == HealthExit::drained);
+  CHECK_THAT(health_text(look, {}),
+             ContainsSubstring("n17 takes no job: muster:node:ib.state:mlx5_3:1 6f01ab22\n"));
+  look.verdict.drains.clear();
+  look.verdict.unclear.clear();
+  look.verdict.would_drain = {standing(down)};
+  CHECK(health_exit(look.verdict) == HealthExit::healthy);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("would drain, were it enforced: ib.state"));
+  look.profile = "hgx-h100";
+  CHECK_THAT(health_text(look, {}),
+             ContainsSubstring("to make it drain: `ib.state: {mode: enforce}` under `checks:` of a "
+                               "profile over hgx-h100 (README, \"Health checks\")\n"));
+  look.verdict.would_drain.clear();
+  CHECK(health_text(look, {}).find("to make it drain") == std::string::npos);
+}
+
+TEST_CASE("a host of which nothing was checked is unclear") {
+  HealthLook look = look_of({});
+  CHECK(health_exit(look) == HealthExit::healthy);
+  look.nothing_checked = true;
+  CHECK(health_exit(look) == HealthExit::unclear);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is unclear: nothing was checked\n"));
+  CHECK(health_document(look)["verdict"]["state"] == "unclear");
+}
+
+TEST_CASE("what hangs is named") {
+  HealthLook look = look_of({});
+  look.hung = {{"/data", "no answer within 5 s"}};
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("hung: /data: no answer within 5 s\n"));
+  CHECK(health_document(look)["hung"] ==
+        Document::parse(R"([{"source":"/data","why":"no answer within 5 s"}])"));
+}
+
+TEST_CASE("no name of a device and no line of evidence moves a terminal's cursor") {
+  HealthLook look = look_of({finding("ib.state", "mlx5\x1b[2J\r", CheckStatus::fail, "\x1b]0;x\a",
+                                     {"a\x1b[31mb\nforged: line", "\xff"})});
+  look.run.host = "n\x1b[1m";
+  look.verdict.drains = {standing(down)};
+  look.verdict.drains[0].finding.device = "gpu\x1b[1m";
+  look.hung = {{"/a\x1b", "b\x1b"}};
+  for (const bool color : {false, true}) {
+    std::string text = health_text(look, {true, 0, false});
+    CHECK(text.find('\x1b') == text.npos);
+    CHECK(text.find('\r') == text.npos);
+    CHECK(text.find("\nforged") == text.npos);
+    text = health_text(look, {true, 80, color});
+    CHECK(text.find("\x1b]0") == text.npos);
+    CHECK(text.find("\x1b[2J") == text.npos);
+  }
+  CommonOptions common;
+  common.output = OutputFormat::json;
+  CHECK(document_text(health_document(look), common)->find('\x1b') == std::string::npos);
+  CHECK(health_lines(look).find('\x1b') == std::string::npos);
+  CHECK(nagios_answer(look.reports).line.find('\x1b') == std::string::npos);
+  CHECK(prometheus_text(look.reports, look.run.at).find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("a line of JSON for each finding has the fields of its schema, in their order") {
+  const HealthLook look = look_of({finding("ib.symbol", "mlx5_3:1", CheckStatus::fail, "131")});
+  const std::string lines = health_lines(look);
+  CHECK(lines.substr(0, 62) == R"({"ts":"2027-01-15T08:00:00.000Z","host":"n17","boot_id":"6f",")");
+  const Document one = Document::parse(lines);
+  std::string keys;
+  for (const auto& item : one.items()) keys += item.key() + " ";
+  CHECK(keys ==
+        "ts host boot_id check device serial status severity class value expected unit source "
+        "duration_ms mode finding first_seen evidence ");
+  CHECK(one["value"] == 131);
+  CHECK(one["mode"] == "observe");
+  CHECK(one["duration_ms"] == 0.2);
+}
+
+TEST_CASE("the document holds every finding, the verdict and what is null") {
+  HealthLook look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass), down});
+  look.profile.clear();
+  look.verdict.drains = {standing(down)};
+  const Document document = health_document(look);
+  CHECK(document["profile"].is_null());
+  CHECK(document["counts"] ==
+        Document::parse(R"({"pass":1,"fail":1,"unknown":0,"first_readings":0})"));
+  CHECK(document["findings"].size() == 2);
+  CHECK(document["verdict"]["state"] == "drained");
+  CHECK(document["verdict"]["reason"] == "muster:node:ib.state:mlx5_3:1 6f01ab22");
+  CHECK(document["verdict"]["drains"][0]["severity"] == "!drain");
+  CHECK(document["verdict"]["drains"][0]["evidence"][0] == "P/state says 1: DOWN");
+  CHECK(health_document(look_of({}))["verdict"]["reason"].is_null());
+}

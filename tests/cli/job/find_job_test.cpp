@@ -1,0 +1,65 @@
+#include "cli/job/find.h"
+
+#include "tests/catch.h"
+#include "tests/cli/folder.h"
+
+using namespace muster;
+
+namespace {
+
+void add_job(Store& store, const std::string& name) {
+  JobRow row;
+  row.name = name;
+  row.state = "Completed";
+  row.tags = "{}";
+  REQUIRE(store.append({}, {row}));
+}
+
+std::string answer(const Store& store, const std::string& typed) {
+  const auto row = find_job(store, typed);
+  return row ? row->name : "error: " + row.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a job is found by its name or by a beginning that fits no other") {
+  Folder home;
+  auto store = Store::open(home.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  for (const char* name : {"calm_kite_1", "calm_kite_12", "brave_otter"}) add_job(**store, name);
+  CHECK(answer(**store, "calm_kite_1") == "calm_kite_1");
+  CHECK(answer(**store, "calm_kite_12") == "calm_kite_12");
+  CHECK(answer(**store, "br") == "brave_otter");
+  CHECK_THAT(answer(**store, "calm"), ContainsSubstring("could be several jobs"));
+  CHECK_THAT(answer(**store, "brave_oter"), ContainsSubstring("did you mean 'brave_otter'"));
+  CHECK_THAT(answer(**store, "zzz"), ContainsSubstring("there is no job 'zzz'"));
+  CHECK_THAT(answer(**store, ""), ContainsSubstring("there is no job"));
+}
+
+TEST_CASE("a job that is not there ends with 1, a store that cannot be read with 99") {
+  Folder home;
+  CHECK(without_job({home.path() / "none"}, Error{"x"}, {}) == 1);
+  REQUIRE(Store::open(home.path(), Store::Mode::read_write));
+  CHECK(without_job({home.path()}, Error{"x"}, {}) == 1);
+  Folder broken;
+  broken.append("muster.db", "this is no database at all, and long enough to be looked at\n");
+  CHECK(without_job({broken.path()}, Error{"x"}, {}) == 99);
+}
+
+TEST_CASE("of more jobs than fit a line five are named, and that there are more") {
+  Folder home;
+  auto store = Store::open(home.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  for (int i = 1; i <= 5; ++i) add_job(**store, "calm_" + std::to_string(i));
+  CHECK(answer(**store, "calm").ends_with("calm_5"));
+  add_job(**store, "calm_6");
+  CHECK(answer(**store, "calm").ends_with("calm_5, …"));
+}
+
+TEST_CASE("an empty state directory has no jobs and stays empty") {
+  Folder home;
+  const auto found = open_job({home.path() / "none"}, "x");
+  REQUIRE_FALSE(found);
+  CHECK_THAT(found.error().message, ContainsSubstring("there is no job 'x'"));
+  CHECK_FALSE(std::filesystem::exists(home.path() / "none"));
+}

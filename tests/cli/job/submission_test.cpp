@@ -1,0 +1,156 @@
+// Submitting a job: which names it may have, what the controller is handed, and what is left of a
+// job that it does not take.
+#include <nlohmann/json.hpp>
+
+#include "cli/client/build_id.h"
+#include "tests/catch.h"
+#include "tests/cli/command_site.h"
+#include "tests/cli/fake_controller.h"
+
+using namespace muster;
+
+namespace {
+
+const std::string echo_job = "command: echo\nenvironment: azureml:host\ncompute: local\n";
+
+// Takes every job, or says `instead`.
+FakeController::Answer taking_jobs(std::vector<Submit>* taken = nullptr,
+                                   const std::optional<FromController>& instead = {}) {
+  return [=](const ToController& request) {
+    if (std::holds_alternative<AskVersion>(request)) {
+      return encode(FromController(VersionAnswer{own_build_id(), 7, 0}));
+    }
+    const auto& submit = std::get<Submit>(request);
+    if (taken != nullptr) taken->push_back(submit);
+    return encode(instead.value_or(Accepted{JobId{submit.spec.name}, "it waits"}));
+  };
+}
+
+bool has_directory(const CommandSite& site, const std::string& job) {
+  return std::filesystem::exists(site.home().job(JobId{job}));
+}
+
+}  // namespace
+
+TEST_CASE("a job that is submitted is handed over as its file says, and its name is printed") {
+  const CommandSite site;
+  std::vector<Submit> taken;
+  FakeController controller(site.home(), FakeController::any_number, taking_jobs(&taken));
+  const std::string file = site.add("job.yml", echo_job + "display_name: Echo\n");
+  const SaidByVerb said = site.type("submit --name kite " + file);
+  CHECK(said.code == 0);
+  CHECK(said.out == "kite\n");
+  CHECK_THAT(said.err, ContainsSubstring("it waits"));
+  REQUIRE(taken.size() == 1);
+  CHECK(taken[0].spec.name == "kite");
+  CHECK(taken[0].spec.display_name == "Echo");
+  CHECK_FALSE(taken[0].spec.experiment_name.empty());
+  CHECK(taken[0].target.name == "local");
+  CHECK_FALSE(taken[0].user.empty());
+  CHECK(taken[0].source_text == site.text_of("job.yml"));
+  CHECK(site.text_of("home/jobs/kite/spec.yml") == site.text_of("job.yml"));
+  CHECK_THAT(site.text_of("home/jobs/kite/spec.json"), ContainsSubstring("\"kite\""));
+  // One without a name gets one, which is also what it is shown as.
+  const SaidByVerb unnamed = site.type("submit " + site.add("plain.yml", echo_job));
+  CHECK(unnamed.code == 0);
+  REQUIRE(taken.size() == 2);
+  CHECK(unnamed.out == taken[1].spec.name + "\n");
+  CHECK(taken[1].spec.display_name == taken[1].spec.name);
+}
+
+TEST_CASE("a job's name is letters, digits, '_' and '-', the first of them no sign") {
+  const CommandSite site;
+  std::vector<Submit> taken;
+  FakeController controller(site.home(), FakeController::any_number, taking_jobs(&taken));
+  const std::string file = site.add("job.yml", echo_job);
+  for (const std::string& name :
+       {std::string("a"), std::string("9"), std::string("Za-z_09"), std::string(255, 'a')}) {
+    CAPTURE(name);
+    CHECK(site.type("submit " + file + " --name=" + name).code == 0);
+  }
+  CHECK(taken.size() == 4);
+  for (const std::string& name :
+       {std::string("_a"), std::string("-a"), std::string("a/b"), std::string("a.b"),
+        std::string("../a"), std::string("é"), std::string("a b"), std::string(256, 'a')}) {
+    CAPTURE(name);
+    const SaidByVerb said = site.type("submit " + file, {"--name=" + name});
+    CHECK(said.code == 90);
+    CHECK(said.out.empty());
+    CHECK_THAT(said.err, ContainsSubstring("is no job name; use letters, digits, '_' and '-'"));
+  }
+  CHECK(taken.size() == 4);
+}
+
+TEST_CASE("a name is taken once: the second job of it is refused and the first one stays") {
+  const CommandSite site;
+  FakeController controller(site.home(), FakeController::any_number, taking_jobs());
+  const std::string file = site.add("job.yml", echo_job);
+  REQUIRE(site.type("submit --name kite " + file).code == 0);
+  std::filesystem::create_directory(site.home().job(JobId{"kite"}) / "attempt-0");
+  const SaidByVerb second = site.type("submit --name kite " + file);
+  CHECK(second.code == 90);
+  CHECK_THAT(second.err, ContainsSubstring("the job name 'kite' is taken"));
+  CHECK(has_directory(site, "kite"));
+}
+
+TEST_CASE("of a job that the controller does not take nothing is left") {
+  struct Row {
+    FromController answer;
+    int code;
+    const char* says;
+  };
+  const std::vector<Row> rows{
+      {Refused{"the disk is full", 77}, 77, "muster: the disk is full\n"},
+      {VersionAnswer{"x", 7, 0}, 99, "the controller gave an unexpected answer"},
+  };
+  for (const Row& row : rows) {
+    const CommandSite site;
+    FakeController controller(site.home(), FakeController::any_number,
+                              taking_jobs(nullptr, row.answer));
+    const SaidByVerb said = site.type("submit --name kite " + site.add("job.yml", echo_job));
+    CHECK(said.code == row.code);
+    CHECK(said.out.empty());
+    CHECK_THAT(said.err, ContainsSubstring(row.says));
+    CHECK_FALSE(has_directory(site, "kite"));
+  }
+}
+
+TEST_CASE("code that cannot be copied is told, and the job is not handed over") {
+  const CommandSite site;
+  std::vector<Submit> taken;
+  FakeController controller(site.home(), FakeController::any_number, taking_jobs(&taken));
+  const std::string file = site.add("job.yml", echo_job + "code: ./src\n");
+  site.add("src/main.py", "");
+  site.add("home/blobs", "a file where the folder of copies should be");
+  const SaidByVerb said = site.type("submit --name kite " + file);
+  CHECK(said.code == 99);
+  CHECK(said.out.empty());
+  CHECK_THAT(said.err, ContainsSubstring(site.path("home/blobs")));
+  CHECK(taken.empty());
+  CHECK_FALSE(has_directory(site, "kite"));
+}
+
+TEST_CASE("what is no job here ends with 90 and says why") {
+  const CommandSite site;
+  const SaidByVerb cluster = site.type("submit " + site.path("lab.yml"));
+  CHECK(cluster.code == 90);
+  CHECK_THAT(cluster.err, ContainsSubstring("the file is a cluster, not a job"));
+  const SaidByVerb wrong = site.type("submit " + site.add("wrong.yml", "commnd: x\n"));
+  CHECK(wrong.code == 90);
+  CHECK_THAT(wrong.err, ContainsSubstring("'command' is required"));
+  const SaidByVerb absent = site.type("submit -o json --name kite " + site.path("none.yml"));
+  CHECK(absent.code == 90);
+  CHECK_THAT(absent.err, ContainsSubstring("none.yml"));
+  CHECK(absent.document()["status"] == "NotStarted");
+  CHECK(absent.document()["name"] == "kite");
+  CHECK(absent.document()["exit_code"] == 90);
+}
+
+TEST_CASE("a state directory that cannot be is told before anything is made") {
+  const CommandSite site;
+  const std::string job = site.add("job.yml", echo_job);
+  ::setenv("MUSTER_HOME", (site.add("file", "") + "/home").c_str(), 1);  // the site puts it back
+  const SaidByVerb said = site.type("submit " + job);
+  CHECK(said.code == 99);
+  CHECK_THAT(said.err, ContainsSubstring("cannot use the state directory"));
+}

@@ -1,0 +1,125 @@
+#include "health/checks/host/mounts.h"
+
+#include <random>
+
+#include "tests/catch.h"
+#include "tests/health/fake_host.h"
+
+using namespace muster;
+
+namespace {
+
+SourceFiles with_mounts(const std::string& text) {
+  SourceFiles files = healthy_host();
+  files.add("/proc/self/mountinfo", text);
+  return files;
+}
+
+CheckStatus read_only_status(const std::string& line) {
+  const auto findings = judge_read_only(with_mounts(line), fake_profile());
+  REQUIRE(findings.size() == 1);
+  return findings[0].status;
+}
+
+}  // namespace
+
+// The first two lines are from a Debian 12 host.
+TEST_CASE("mounts are read from the kernel's table") {
+  const auto mounts = parse_mountinfo(
+      "25 24 0:23 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=24684092k\n"
+      "26 24 0:24 / /dev/pts rw,relatime - devpts devpts rw,mode=600,ptmxmode=000\n"
+      "31 22 0:51 /sub /share\\040d rw shared:1 master:2 - nfs4 host:/a\\134b ro\n"
+      "no mount\n"
+      "1 2 3 4 5\n"
+      "- \n"
+      "36 35 98:0 / relative rw - ext4 /dev/sda1 rw\n"
+      "37 35 98:0 / /last rw - ext4 /dev/sda1 rw");
+  REQUIRE(mounts.size() == 4);
+  CHECK(mounts[0].point == "/dev/shm");
+  CHECK(mounts[0].system_options == "rw,size=24684092k");
+  CHECK(mounts[2].point == "/share d");
+  CHECK(mounts[2].source == "host:/a\\b");
+  CHECK(mounts[2].type == "nfs4");
+  CHECK(mounts[3].point == "/last");
+}
+
+TEST_CASE("a file system that the kernel made read-only fails, one that a person did passes") {
+  struct Row {
+    const char* line;
+    CheckStatus status;
+  };
+  const Row rows[] = {
+      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 ro,errors=remount-ro", CheckStatus::fail},
+      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,emergency_ro", CheckStatus::fail},
+      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,errors=remount-ro", CheckStatus::pass},
+      {"22 1 8:1 / /boot ro,relatime - ext4 /dev/sda1 ro", CheckStatus::pass},
+      {"22 1 8:1 / /bind ro,relatime - ext4 /dev/sda1 rw", CheckStatus::pass},
+      {"22 1 7:1 / /snap rw,relatime - squashfs /dev/loop1 ro", CheckStatus::pass},
+      {"22 1 0:9 / /x rw,relatime - overlay overlay ro", CheckStatus::pass},
+      {"", CheckStatus::unknown},
+      {"\xff\xfe - - -", CheckStatus::unknown},
+  };
+  for (const Row& row : rows) {
+    INFO(row.line);
+    CHECK(read_only_status(row.line) == row.status);
+  }
+  const auto findings = judge_read_only(with_mounts(rows[0].line), fake_profile());
+  CHECK(findings[0].value == "/");
+  CHECK(text_of(findings[0].severity) == "!reboot");
+  CHECK(findings[0].evidence.size() == 1);
+}
+
+TEST_CASE("mounts of the profile are there or not") {
+  const HealthProfile profile = fake_profile();
+  auto findings = judge_mounts(healthy_host(), profile);
+  CHECK(findings.size() == 2);
+  CHECK(status_of(findings, "host.mounts", "/share d") == CheckStatus::pass);
+  findings = judge_mounts(with_mounts("30 22 0:50 / /data rw - nfs4 a:/data rw\n"), profile);
+  CHECK(status_of(findings, "host.mounts", "/data") == CheckStatus::pass);
+  CHECK(status_of(findings, "host.mounts", "/share d") == CheckStatus::fail);
+  SourceFiles unreadable = healthy_host();
+  unreadable.add("/proc/self/mountinfo", refused());
+  findings = judge_mounts(unreadable, profile);
+  CHECK(status_of(findings, "host.mounts", "/data") == CheckStatus::unknown);
+  CHECK(judge_mounts(healthy_host(), HealthProfile{}).empty());
+}
+
+TEST_CASE("a mount that does not answer fails, one that cannot be looked at is unknown") {
+  const HealthProfile profile = fake_profile();
+  struct Row {
+    FileReading reading;
+    CheckStatus status;
+  };
+  const Row rows[] = {
+      {{"", "no answer within 5 s", false}, CheckStatus::fail},
+      {{"", "Stale file handle", false}, CheckStatus::fail},
+      {{"", "Transport endpoint is not connected", false}, CheckStatus::fail},
+      {{"", "Permission denied", false}, CheckStatus::unknown},
+      {{"", "not reached: /x: no answer within 5 s", false}, CheckStatus::unknown},
+      {{"", "No such file or directory", true}, CheckStatus::unknown},
+      {{}, CheckStatus::pass},
+  };
+  for (const Row& row : rows) {
+    INFO(row.reading.error);
+    for (const char* path : {"/data", "statvfs:/data"}) {
+      SourceFiles files = healthy_host();
+      files.add(path, row.reading);
+      const auto findings = judge_mount_stall(files, profile);
+      CHECK(status_of(findings, "host.mount_stall", "/data") == row.status);
+      CHECK(status_of(findings, "host.mount_stall", "/share d") == CheckStatus::pass);
+    }
+  }
+}
+
+TEST_CASE("a spoilt table of mounts is no crash") {
+  const SourceFiles host = healthy_host();
+  const std::string good = host.reading("/proc/self/mountinfo").text;
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000; ++round) {
+    std::string text = good.substr(random() % good.size());
+    for (std::uint32_t times = random() % 8; times > 0; --times)
+      text[random() % text.size()] = " \n\\04-/\xff"[random() % 8];
+    for (const Mount& mount : parse_mountinfo(text)) CHECK(mount.point.starts_with('/'));
+    judge_read_only(with_mounts(text), fake_profile());
+  }
+}

@@ -1,0 +1,107 @@
+#include "health/checks/host/processors.h"
+
+#include <random>
+#include <span>
+
+#include "tests/catch.h"
+#include "tests/health/fake_host.h"
+
+using namespace muster;
+
+namespace {
+
+using Judge = std::optional<HealthFinding> (*)(const SourceFiles&, const HealthProfile&);
+
+struct Row {
+  const char* path;
+  const char* text;
+  CheckStatus status;
+};
+
+void check_rows(Judge judge, std::span<const Row> rows) {
+  for (const Row& row : rows) {
+    INFO(row.path << " " << row.text);
+    SourceFiles files = healthy_host();
+    CHECK(judge(files, fake_profile())->status == CheckStatus::pass);
+    files.add(row.path, std::string(row.text));
+    CHECK(judge(files, fake_profile())->status == row.status);
+    files.add(row.path, refused());
+    CHECK(judge(files, fake_profile())->status == CheckStatus::unknown);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a kernel's list of numbers is counted") {
+  CHECK(count_in_list("0-95") == 96);
+  CHECK(count_in_list("0-3,8,10-11") == 7);
+  CHECK(count_in_list("0") == 1);
+  for (const char* broken :
+       {"", "-", "3-1", "1,", ",1", "0-", "a", "0-99999999999", "-1", "1 2", "0-9999999", "\xff"})
+    CHECK_FALSE(count_in_list(broken));
+  std::string many = "0-1048575";
+  for (int at = 0; at < 10'000; ++at) many += ",0-1048575";
+  CHECK_FALSE(count_in_list(many));
+}
+
+TEST_CASE("processors are all there, at their full speed") {
+  const Row rows[] = {
+      {"/sys/devices/system/cpu/online", "0-94\n", CheckStatus::fail},
+      {"/sys/devices/system/cpu/online", "0-47,49-95\n", CheckStatus::fail},
+      {"/sys/devices/system/cpu/online", "x\n", CheckStatus::unknown},
+      {"/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "powersave\n",
+       CheckStatus::fail},
+      {"/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "\n", CheckStatus::unknown},
+      {"/sys/devices/system/cpu/intel_pstate/no_turbo", "1\n", CheckStatus::fail},
+      {"/sys/devices/system/cpu/intel_pstate/no_turbo", "2\n", CheckStatus::unknown},
+  };
+  check_rows(judge_processors, rows);
+  SourceFiles files = healthy_host();
+  files.add("/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "powersave");
+  CHECK(judge_processors(files, fake_profile())->value == "governor powersave x 1");
+  files.add("/sys/devices/system/cpu/intel_pstate/no_turbo", FileReading{{}, "none", true});
+  files.add("/sys/devices/system/cpu/cpufreq/boost", "0");
+  CHECK(judge_processors(files, fake_profile())->value == "governor powersave x 1, turbo off");
+}
+
+TEST_CASE("memory nodes are all there, and pages stay where they are") {
+  const Row rows[] = {
+      {"/sys/devices/system/node/online", "0\n", CheckStatus::fail},
+      {"/proc/sys/kernel/numa_balancing", "1\n", CheckStatus::fail},
+      {"/proc/sys/kernel/numa_balancing", "2\n", CheckStatus::fail},
+      {"/proc/sys/kernel/numa_balancing", "-1\n", CheckStatus::unknown},
+  };
+  check_rows(judge_numa, rows);
+}
+
+TEST_CASE("ranks start with locked memory and many files") {
+  const Row rows[] = {
+      {"rlimit:memlock", "soft 65536\nhard unlimited\n", CheckStatus::fail},
+      {"rlimit:nofile", "soft 1024\nhard 1048576\n", CheckStatus::fail},
+      {"rlimit:nofile", "soft 65536\nhard 65536\n", CheckStatus::pass},
+      {"rlimit:nofile", "soft unlimited\nhard unlimited\n", CheckStatus::pass},
+      {"rlimit:nofile", "hard 65536\n", CheckStatus::unknown},
+      {"rlimit:memlock", "", CheckStatus::unknown},
+  };
+  check_rows(judge_limits, rows);
+  HealthProfile profile;
+  CHECK_FALSE(judge_limits(healthy_host(), profile));
+  profile.ib.ports = {"mlx5_0:1"};
+  CHECK(judge_limits(healthy_host(), profile)->status == CheckStatus::pass);
+}
+
+TEST_CASE("without a profile processors are not judged") {
+  CHECK_FALSE(judge_processors(healthy_host(), HealthProfile{}));
+  CHECK_FALSE(judge_numa(healthy_host(), HealthProfile{}));
+}
+
+TEST_CASE("lists of any bytes are counted or refused") {
+  std::mt19937 random(9);
+  for (int round = 0; round < 5000; ++round) {
+    std::string list;
+    for (std::uint32_t size = random() % 16; size > 0; --size)
+      list += "0123456789,,--x"[random() % 15];
+    const auto count = count_in_list(list);
+    CHECK((!count || *count > 0));
+  }
+}

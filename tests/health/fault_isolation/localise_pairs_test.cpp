@@ -1,0 +1,443 @@
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "health/benchmark/probe_words.h"
+#include "health/fault_isolation/measure.h"
+#include "tests/catch.h"
+#include "tests/health/localise_fabric.h"
+
+using namespace muster;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::vector<LocaliseNode> two_nodes() {
+  return {{"n1", "leaf1", {"mlx5_0", "mlx5_1"}}, {"n2", "leaf1", {"mlx5_0", "mlx5_1"}}};
+}
+
+// Nodes whose probes measure a model fabric. They believe the words that they are given alone.
+class ModelNodes : public RunOnNode {
+ public:
+  ModelNodes(ModelFabric& fabric, bool has_verbs) : fabric_(fabric), has_verbs_(has_verbs) {
+    const auto nodes = fabric.nodes();
+    for (std::size_t i = 0; i < nodes.size(); ++i) places_[nodes[i].name] = i;
+  }
+
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+    std::map<std::string, std::string> servers;  // by "host port"
+    for (const NodeCommand& one : commands) {
+      CHECK(one.token == "a-token-of-16-ch");
+      CHECK(one.deadline.count() > 0);
+      if (!one.words.front().ends_with("-serve")) continue;
+      const std::string key = one.node + " " + port_of(one);
+      CHECK(servers.emplace(key, one.node).second);  // no port is served twice on a node
+    }
+    std::vector<PairTest> tests;
+    for (const NodeCommand& one : commands) {
+      if (one.words.front().ends_with("-connect")) tests.push_back(test_of(one, servers));
+    }
+    const std::vector<PairResult> results = fabric_.run(tests);
+    std::vector<NodeOutput> outputs;
+    std::size_t next = 0;
+    for (const NodeCommand& one : commands) {
+      const bool connects = one.words.front().ends_with("-connect");
+      outputs.push_back(connects ? said(one, results[next++]) : NodeOutput{});
+    }
+    return outputs;
+  }
+
+  // How often each word was run.
+  const std::map<std::string, int>& probes() const { return probes_; }
+
+ private:
+  static std::string port_of(const NodeCommand& command) {
+    const auto read = ProbeWords::read(command.words, {"--port", "--seconds"});
+    REQUIRE(read);
+    const std::string port = read->text("--port");
+    CHECK(std::stoi(port) + 64 <= 65535);
+    return port;
+  }
+  PairTest test_of(const NodeCommand& command, std::map<std::string, std::string>& servers) {
+    const auto read = ProbeWords::read(command.words, {"--port", "--seconds"});
+    REQUIRE(read);
+    const std::string& host = read->names().at(1);
+    CHECK(servers.contains(host + " " + read->text("--port")));
+    PairTest test{places_.at(host), places_.at(command.node), std::nullopt};
+    const std::vector<std::string>& names = read->names();
+    if (has_verbs_ && names.size() == 3) {
+      test.rail = static_cast<std::size_t>(names[2].back() - '0');
+    }
+    return test;
+  }
+  NodeOutput said(const NodeCommand& command, const PairResult& result) {
+    const auto names = ProbeWords::read(command.words, {"--port", "--seconds"})->names();
+    const bool reduces = command.words.front() == "gpu-nccl-pair-connect";
+    Words devices{"-"};
+    if (has_verbs_ && !reduces) devices.assign(names.begin() + 2, names.end());
+    const std::string metric = reduces      ? "two_node_allreduce_gb_per_s"
+                               : has_verbs_ ? "ib_write_bw_host_gbps"
+                                            : "tcp_gbps";
+    const double units = reduces ? 1 : 8;
+    ++probes_[command.words.front()];
+    std::string lines;
+    for (const std::string& device : devices) {
+      lines +=
+          metric + " " + device +
+          (result.gb_per_s ? " " + std::to_string(*result.gb_per_s * units) : " error too slow") +
+          "\n";
+    }
+    return {lines, ""};
+  }
+
+  ModelFabric& fabric_;
+  bool has_verbs_;
+  std::map<std::string, NodeIndex> places_;
+  std::map<std::string, int> probes_;
+};
+
+// Those that never answer.
+class SilentNodes : public RunOnNode {
+ public:
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+    return std::vector<NodeOutput>(commands.size() / 2, {"", "the node does not answer"});
+  }
+};
+
+PairMeasureOptions with_verbs(bool has_verbs) {
+  PairMeasureOptions options;
+  options.has_verbs = has_verbs;
+  options.token = "a-token-of-16-ch";
+  return options;
+}
+
+struct Reduced {
+  std::vector<LocaliseVerdict> verdicts;
+  std::map<std::string, int> probes;
+};
+
+// Whole nodes by NCCL; their rails over InfiniBand, where it is there.
+Reduced reduced(FabricShape shape, const std::vector<FabricFault>& faults, bool has_verbs) {
+  ModelFabric fabric(shape, faults, 0, 7);
+  ModelNodes on_nodes(fabric, has_verbs);
+  LocaliseSettings settings;
+  settings.seed = 3;
+  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  PairMeasureOptions options = with_verbs(has_verbs);
+  options.has_nccl = true;
+  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).complaints.empty());
+  return {localisation.verdicts(), on_nodes.probes()};
+}
+
+std::vector<LocaliseVerdict> localised(FabricShape shape, const std::vector<FabricFault>& faults,
+                                       bool has_verbs) {
+  ModelFabric fabric(shape, faults, 0, 7);
+  ModelNodes on_nodes(fabric, has_verbs);
+  LocaliseSettings settings;
+  settings.seed = 3;
+  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  const auto measured =
+      measure_pairs(localisation, fabric.nodes(), on_nodes, with_verbs(has_verbs));
+  CHECK(measured.complaints.empty());
+  CHECK(measured.left_out.empty());
+  return localisation.verdicts();
+}
+
+// Nodes of which somebody else has some, as the test says.
+class SharedNodes : public RunOnNode {
+ public:
+  using IsTaken = std::function<bool(int round, const std::string& node, const std::string& mate)>;
+
+  SharedNodes(RunOnNode& nodes, IsTaken is_taken) : nodes_(nodes), is_taken_(std::move(is_taken)) {}
+
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+    std::vector<NodeOutput> outputs = nodes_.run(commands);
+    ++round_;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      if (!is_taken_(round_, commands[i].node, commands[i ^ 1].node)) continue;
+      outputs[i] = {"", "job j1 holds it", true};
+      outputs[i ^ 1] = {"", "the partner did not come"};
+    }
+    return outputs;
+  }
+
+ private:
+  RunOnNode& nodes_;
+  IsTaken is_taken_;
+  int round_ = 0;
+};
+
+struct Said {
+  PairComplaints complaints;
+  std::map<std::string, std::string> left_out;
+  std::vector<LocaliseVerdict> verdicts;
+};
+
+Said measured_beside(const std::vector<FabricFault>& faults, SharedNodes::IsTaken is_taken) {
+  ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 16, .rails = 1}, faults, 0, 7);
+  ModelNodes on_nodes(fabric, false);
+  SharedNodes shared(on_nodes, std::move(is_taken));
+  LocaliseSettings settings;
+  settings.seed = 3;
+  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  auto measured = measure_pairs(localisation, fabric.nodes(), shared, with_verbs(false));
+  return {measured.complaints, measured.left_out, localisation.verdicts()};
+}
+
+}  // namespace
+
+TEST_CASE("both ends of a TCP pair know port and host, and no rail") {
+  PairMeasureOptions options = with_verbs(false);
+  options.hosts["n1"] = "10.0.0.1";
+  const PairCommands both = commands_of({0, 1, std::nullopt}, two_nodes(), 18700, options);
+  CHECK(both.serve.node == "n1");
+  CHECK(both.serve.words == Words{"tcp-serve", "--port", "18700"});
+  CHECK(both.connect.node == "n2");
+  CHECK(both.connect.words ==
+        Words{"tcp-connect", "10.0.0.1", "--port", "18700", "--seconds", "10"});
+  CHECK(both.serve.token == options.token);
+}
+
+TEST_CASE("both ends of an InfiniBand pair name their HCAs, or that of the rail") {
+  const PairMeasureOptions options = with_verbs(true);
+  const PairCommands all = commands_of({0, 1, std::nullopt}, two_nodes(), 18700, options);
+  CHECK(all.serve.words ==
+        Words{"ib-pair-serve", "mlx5_0", "mlx5_1", "--port", "18700", "--seconds", "10"});
+  CHECK(all.connect.words ==
+        Words{"ib-pair-connect", "n1", "mlx5_0", "mlx5_1", "--port", "18700", "--seconds", "10"});
+  const PairCommands one = commands_of({0, 1, 1}, two_nodes(), 18700, options);
+  CHECK(one.connect.words ==
+        Words{"ib-pair-connect", "n1", "mlx5_1", "--port", "18700", "--seconds", "10"});
+  CHECK(all.serve.deadline > one.serve.deadline);
+}
+
+TEST_CASE("whole nodes reduce over their GPUs, and a rail is measured over InfiniBand") {
+  PairMeasureOptions options = with_verbs(true);
+  options.has_nccl = true;
+  options.hosts["n1"] = "10.0.0.1";
+  const PairCommands both = commands_of({0, 1, std::nullopt}, two_nodes(), 18700, options);
+  CHECK(both.serve.words == Words{"gpu-nccl-pair-serve", "--port", "18700"});
+  CHECK(both.connect.words ==
+        Words{"gpu-nccl-pair-connect", "10.0.0.1", "--port", "18700", "--seconds", "10"});
+  CHECK(both.serve.token == options.token);
+  CHECK(both.connect.deadline.count() >= 120);
+  const PairCommands rail = commands_of({0, 1, 1}, two_nodes(), 18700, options);
+  CHECK(rail.connect.words ==
+        Words{"ib-pair-connect", "10.0.0.1", "mlx5_1", "--port", "18700", "--seconds", "10"});
+  options.has_verbs = false;
+  CHECK(commands_of({0, 1, 0}, two_nodes(), 18700, options).serve.words ==
+        Words{"gpu-nccl-pair-serve", "--port", "18700"});
+}
+
+TEST_CASE("bus bandwidth is GB/s as it is, and nothing else is a result of an all-reduce") {
+  PairMeasureOptions options = with_verbs(true);
+  options.has_nccl = true;
+  const auto of = [&](const PairTest& test, const std::string& lines) {
+    return result_of(test, two_nodes(), {lines, ""}, options).gb_per_s;
+  };
+  const PairTest whole{0, 1, std::nullopt};
+  CHECK(of(whole, "two_node_allreduce_gb_per_s - 312.5\n") == 312.5);
+  CHECK_FALSE(of(whole, "two_node_allreduce_gb_per_s - 312.5"));
+  CHECK_FALSE(of(whole, "two_node_allreduce_gb_per_s - error NCCL hangs\n"));
+  CHECK_FALSE(of(whole, "two_node_allreduce_gb_per_s - absent not built\n"));
+  CHECK_FALSE(of(whole, "allreduce8_gb_per_s - 440\nib_write_bw_host_gbps mlx5_0:1 380\n"));
+  CHECK(of({0, 1, 1}, "ib_write_bw_host_gbps mlx5_1:1 400\n") == 50);
+  CHECK_FALSE(of({0, 1, 1}, "two_node_allreduce_gb_per_s - 312.5\n"));
+}
+
+TEST_CASE("of several HCAs the slowest counts, and one that said nothing is no result") {
+  const PairMeasureOptions options = with_verbs(true);
+  const PairTest test{0, 1, std::nullopt};
+  const auto of = [&](const std::string& lines) {
+    return result_of(test, two_nodes(), {lines, ""}, options).gb_per_s;
+  };
+  CHECK(of("ib_write_bw_host_gbps mlx5_0:1 380\nib_write_bw_host_gbps mlx5_1:1 200\n") == 25);
+  CHECK_FALSE(of("ib_write_bw_host_gbps mlx5_0:1 380\n"));
+  CHECK_FALSE(of("ib_write_bw_host_gbps mlx5_0:1 380\nib_write_bw_host_gbps mlx5_1:1 error no\n"));
+  CHECK_FALSE(of(""));
+  CHECK_FALSE(of("rubbish\ntcp_gbps - 80\n"));
+  CHECK(result_of(test, two_nodes(), {"tcp_gbps - 80\n", ""}, with_verbs(false)).gb_per_s == 10);
+}
+
+TEST_CASE("a slow node is found over TCP, by what its probes print") {
+  const auto verdicts = localised({.leaves = 2, .nodes_per_leaf = 8, .rails = 1},
+                                  {{FabricFaultKind::node, 5, 0, 0.7}}, false);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(drains(verdicts.front().kind));
+  CHECK(verdicts.front().names == std::vector<std::string>{"n5"});
+}
+
+TEST_CASE("a slow rail is found over InfiniBand, by what its probes print") {
+  const auto verdicts = localised({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
+                                  {{FabricFaultKind::rail, 3, 2, 0.6}}, true);
+  REQUIRE(verdicts.size() == 1);
+  CHECK(verdicts.front().kind == LocaliseKind::rail);
+  CHECK(verdicts.front().names == std::vector<std::string>{"n3"});
+  CHECK(verdicts.front().rail == "mlx5_2");
+}
+
+TEST_CASE("a node whose GPUs are slow, but no rail of it, is found by all-reduces") {
+  const auto found = reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
+                             {{FabricFaultKind::inside_node, 5, 0, 0.7}}, true);
+  REQUIRE(found.verdicts.size() == 1);
+  CHECK(found.verdicts.front().kind == LocaliseKind::node);
+  CHECK(found.verdicts.front().names == Words{"n5"});
+  CHECK(found.probes.at("gpu-nccl-pair-connect") >= 8);
+  CHECK(found.probes.contains("ib-pair-connect"));
+  CHECK_FALSE(found.probes.contains("tcp-connect"));
+}
+
+TEST_CASE("a slow rail that all-reduces show is told apart over InfiniBand") {
+  const auto found = reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
+                             {{FabricFaultKind::rail, 3, 2, 0.6}}, true);
+  REQUIRE(found.verdicts.size() == 1);
+  CHECK(found.verdicts.front().kind == LocaliseKind::rail);
+  CHECK(found.verdicts.front().names == Words{"n3"});
+  CHECK(found.verdicts.front().rail == "mlx5_2");
+}
+
+TEST_CASE("without InfiniBand all-reduces alone find the slow node") {
+  const auto found = reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 1},
+                             {{FabricFaultKind::inside_node, 9, 0, 0.7}}, false);
+  REQUIRE(found.verdicts.size() == 1);
+  CHECK(drains(found.verdicts.front().kind));
+  CHECK(found.verdicts.front().names == Words{"n9"});
+  CHECK(found.probes.size() == 1);
+  CHECK(reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 1}, {}, false).verdicts.front().kind ==
+        LocaliseKind::clean);
+}
+
+TEST_CASE("nodes that do not answer end the rounds, and are complained of") {
+  const std::vector<LocaliseNode> nodes = two_nodes();
+  Localisation localisation(nodes, std::nullopt, {});
+  SilentNodes silent;
+  const auto measured = measure_pairs(localisation, nodes, silent, with_verbs(false));
+  REQUIRE_FALSE(measured.complaints.empty());
+  CHECK_THAT(measured.complaints.front(), ContainsSubstring("answer"));
+  CHECK(measured.left_out.empty());
+}
+
+TEST_CASE("a node that somebody else has in the first round is blamed for nothing, nor its mate") {
+  const auto said = measured_beside(
+      {}, [](int, const std::string& node, const std::string&) { return node == "n5"; });
+  CHECK(said.left_out == std::map<std::string, std::string>{{"n5", "job j1 holds it"}});
+  CHECK(said.complaints.empty());
+  REQUIRE(said.verdicts.size() == 1);
+  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+}
+
+// Nodes whose probes print what they waited for a processor, and are slower for it.
+class BusyNodes : public RunOnNode {
+ public:
+  BusyNodes(RunOnNode& nodes, std::string busy, bool is_slowed)
+      : nodes_(nodes), busy_(std::move(busy)), is_slowed_(is_slowed) {}
+
+  std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+    std::vector<NodeOutput> outputs = nodes_.run(commands);
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      if (commands[i].node != busy_) continue;
+      const std::size_t connecting = i | 1;
+      if (is_slowed_) outputs[connecting].lines = "tcp_gbps - 1\n";
+      outputs[i].lines += "waited_pct - 31.4\n";
+    }
+    return outputs;
+  }
+
+ private:
+  RunOnNode& nodes_;
+  std::string busy_;
+  bool is_slowed_;
+};
+
+Said measured_busy(bool is_slowed) {
+  ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 8, .rails = 1}, {}, 0, 7);
+  ModelNodes on_nodes(fabric, false);
+  BusyNodes busy(on_nodes, "n5", is_slowed);
+  LocaliseSettings settings;
+  settings.seed = 3;
+  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  auto measured = measure_pairs(localisation, fabric.nodes(), busy, with_verbs(false));
+  return {measured.complaints, measured.left_out, localisation.verdicts()};
+}
+
+TEST_CASE("a node that had no processor for its probe is left out and blamed for nothing") {
+  const Said said = measured_busy(true);
+  CHECK(said.left_out ==
+        std::map<std::string, std::string>{
+            {"n5", "busy: its probe waited for a processor for 31 % of the time"}});
+  REQUIRE(said.verdicts.size() == 1);
+  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+  // As fast as the others it was not held up.
+  CHECK(measured_busy(false).left_out.empty());
+}
+
+TEST_CASE("a partner that a job took is no evidence: the suspect is named with another one") {
+  int taken = 0;
+  const auto said =
+      measured_beside({{FabricFaultKind::node, 3, 0, 0.7}},
+                      [&](int round, const std::string& node, const std::string& partner) {
+                        return partner == "n3" && round == 2 && node != "n3" && ++taken > 0;
+                      });
+  CHECK(taken == 1);
+  REQUIRE(said.left_out.size() == 1);
+  REQUIRE(said.verdicts.size() == 1);
+  CHECK(said.verdicts.front().names == std::vector<std::string>{"n3"});
+  CHECK_FALSE(said.verdicts.front().no_result);
+  for (const std::string& line : said.verdicts.front().evidence) {
+    CHECK(line.find(said.left_out.begin()->first + " ") == line.npos);
+  }
+}
+
+TEST_CASE("a suspect that only partners who were taken measured is not named") {
+  const auto said =
+      measured_beside({{FabricFaultKind::node, 3, 0, 0.7}},
+                      [](int round, const std::string& node, const std::string& partner) {
+                        return partner == "n3" && round >= 2 && node != "n3";
+                      });
+  CHECK(said.left_out.size() >= 2);
+  REQUIRE(said.verdicts.size() == 1);
+  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+}
+
+TEST_CASE("however many pairs there are, their ports are ports") {
+  ModelFabric fabric({.leaves = 8, .nodes_per_leaf = 16, .rails = 8}, {}, 0, 7);
+  ModelNodes on_nodes(fabric, true);
+  Localisation localisation(fabric.nodes(), std::nullopt, {});
+  PairMeasureOptions options = with_verbs(true);
+  options.first_port = 65'000;
+  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).complaints.empty());
+}
+
+TEST_CASE("nodes that share a machine share no port, whatever their addresses") {
+  ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 8, .rails = 1}, {}, 0, 7);
+  std::vector<std::string> ports;
+  class Listening : public RunOnNode {
+   public:
+    explicit Listening(std::vector<std::string>& ports) : ports_(ports) {}
+    std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
+      for (const NodeCommand& one : commands) {
+        const auto read = ProbeWords::read(one.words, {"--port", "--seconds"});
+        if (one.words.front().ends_with("-serve")) ports_.push_back(read->text("--port"));
+      }
+      return std::vector<NodeOutput>(commands.size(), {"", "no", true});
+    }
+
+   private:
+    std::vector<std::string>& ports_;
+  } on_nodes(ports);
+  Localisation localisation(fabric.nodes(), std::nullopt, {});
+  PairMeasureOptions options = with_verbs(false);
+  SECTION("one address") {
+    for (const LocaliseNode& node : fabric.nodes()) options.hosts[node.name] = "10.0.0.1";
+  }
+  SECTION("an address each") {
+    for (const LocaliseNode& node : fabric.nodes()) {
+      options.hosts[node.name] = "10.0.0." + std::to_string(options.hosts.size() + 1);
+      options.machines[node.name] = "3f2a";
+    }
+  }
+  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).left_out.size() == 8);
+  CHECK(ports.size() == 4);
+  CHECK(std::set<std::string>(ports.begin(), ports.end()).size() == 4);
+}

@@ -1,0 +1,376 @@
+// Processes and peers that do what no one expects: ends of threads, killed keepers, commands that
+// do not read, daemons asked for twice.
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "launcher/agent/attempt/cgroup.h"
+#include "launcher/agent/node/child_tasks.h"
+#include "launcher/agent/node/peer.h"
+#include "launcher/agent/node/process_scan.h"
+#include "launcher/agent/staging.h"
+#include "launcher/staging/content_hash.h"
+#include "launcher/wire/message_codec.h"
+#include "tests/catch.h"
+#include "tests/launcher/agent/test_node.h"
+#include "tests/skip.h"
+
+using namespace muster;
+
+namespace {
+
+// With an mpirun that asks for nothing, and a daemon that runs until there is the file `go`.
+StartRanks an_mpi_start(const TestNode& node, int node_index) {
+  const std::string tools = node.home() + "/tools";
+  std::filesystem::create_directories(tools);
+  std::ofstream(tools + "/mpirun") << "#!/bin/sh\nexec sleep 1000\n";
+  std::ofstream(tools + "/orted") << "#!/bin/sh\necho ran >>\"$HERE/ran\"\n"
+                                     "until [ -e \"$HERE/go\" ]; do sleep 0.02; done; exit 3\n";
+  for (const char* tool : {"/mpirun", "/orted"}) {
+    std::filesystem::permissions(tools + tool, std::filesystem::perms::owner_all);
+  }
+  StartRanks start = a_start("sleep 1000", 0);
+  start.environment = {{"PATH", tools + ":" + std::getenv("PATH")}, {"HERE", node.home()}};
+  start.node_index = node_index;
+  start.mpi = MpiLaunch{{"local-0", "local-1"}, 1};
+  start.ranks.push_back({RankId{node_index}, 0, {}});
+  return start;
+}
+
+// Of a line like "4711\n"; 0 while there is none.
+pid_t pid_in(const std::string& text) {
+  pid_t pid = 0;
+  if (text.find('\n') != text.npos) std::from_chars(text.data(), text.data() + text.size(), pid);
+  return pid;
+}
+
+}  // namespace
+
+TEST_CASE("stopping ends a rank whose main thread has ended before the others") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(
+      a_start("exec python3 -c 'import ctypes, os, threading, time\n"
+              "threading.Thread(target=lambda: time.sleep(1000)).start()\n"
+              "print(os.getpid(), flush=True)\n"
+              "ctypes.CDLL(None).syscall(60, 0)'"));
+  REQUIRE(client.await<StartDone>());
+  pid_t rank = 0;
+  REQUIRE(client.wait([&] {
+    rank = pid_in(client.output(0));
+    const auto process = rank > 0 ? read_process(rank) : std::nullopt;
+    return process && process->state == 'Z';
+  }));
+  CHECK(is_running(rank));
+  client.send(a_stop(std::chrono::milliseconds{200}));
+  REQUIRE(client.await<AttemptClean>());
+  CHECK_FALSE(is_running(rank));
+}
+
+// New session, empty environment, no pipe of ours, dead parent: only the kernel's list has it.
+constexpr const char* unmarked =
+    "(env -i /usr/bin/setsid /bin/sh -c 'echo $$; exec >/dev/null 2>&1; exec /bin/sleep 1000' &); "
+    "exec sleep 1000";
+
+bool has_control_groups() {
+  char pattern[] = "/tmp/muster-agent-group.XXXXXX";
+  REQUIRE(::mkdtemp(pattern) != nullptr);
+  const auto group = AttemptGroup::make("test-" + std::to_string(::getpid()), pattern);
+  if (group) group->remove();
+  std::filesystem::remove_all(pattern);
+  return group.has_value();
+}
+
+TEST_CASE("a process without any mark is ended with its control group, the agent dead or not") {
+  if (!has_control_groups()) {
+    skip_test("no control group may be made here");
+    return;
+  }
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_start(unmarked));
+  client.send(a_start("exec sleep 1000", 1, "other"));  // so that nobody takes orphans
+  REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
+  const pid_t hidden = pid_in(client.output(0));
+  const auto group = AttemptGroup::noted(node.run_directory() + "/attempts/job/0");
+  REQUIRE(group);
+  CHECK(group->members().contains(hidden));
+  SECTION("stopped") {
+    client.send(a_stop(std::chrono::milliseconds{100}));
+    REQUIRE(client.await<AttemptClean>());
+    CHECK_FALSE(is_running(hidden));
+  }
+  SECTION("by the keeper") {
+    node.kill_agent();
+    CHECK(eventually([&] { return !is_running(hidden); }));
+  }
+  CHECK(eventually([&] { return !std::filesystem::exists(group->path()); }));
+}
+
+TEST_CASE("a keeper that is killed is replaced while there are ranks") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  CHECK(node.keeper_pid() == 0);  // nothing to keep yet
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_start("(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000"));
+  REQUIRE(client.await<StartDone>());
+  REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
+  const pid_t orphan = pid_in(client.output(0));
+  pid_t first = 0;
+  REQUIRE(eventually([&] { return (first = node.keeper_pid()) > 0; }));
+  ::kill(first, SIGKILL);
+  REQUIRE(eventually([&] { return node.keeper_pid() > 0 && node.keeper_pid() != first; }));
+  REQUIRE(is_running(orphan));
+  node.kill_agent();
+  CHECK(eventually([&] { return !is_running(orphan); }));
+}
+
+TEST_CASE("keepers that are killed again and again are replaced at once, not with the next tick") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_start("exec sleep 1000"));
+  REQUIRE(client.await<StartDone>());
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 7; ++i) {
+    pid_t keeper = 0;
+    REQUIRE(eventually([&] { return (keeper = node.keeper_pid()) > 0; }));
+    ::kill(keeper, SIGKILL);
+    REQUIRE(eventually([&] { return !is_running(keeper); }));
+  }
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{2000});
+  client.send(a_stop(std::chrono::milliseconds{0}));
+  CHECK(client.await<AttemptClean>());
+}
+
+TEST_CASE("a keeper whose home was removed ends what the agent left, and makes no home") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_start("echo $$; exec sleep 1000"));
+  REQUIRE(client.await<StartDone>());
+  REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
+  const pid_t rank = pid_in(client.output(0));
+  const pid_t agent = node.agent_pid();
+  pid_t keeper = 0;
+  REQUIRE(eventually([&] { return (keeper = node.keeper_pid()) > 0; }));
+  REQUIRE(::kill(agent, SIGSTOP) == 0);  // it would write into its home
+  std::filesystem::remove_all(node.home());
+  ::kill(agent, SIGKILL);
+  CHECK(eventually([&] { return !is_running(rank) && !is_running(keeper); }));
+  CHECK_FALSE(std::filesystem::exists(node.home()));
+}
+
+TEST_CASE("what an earlier agent left to be removed is removed by the next one") {
+  TestNode node;
+  const std::filesystem::path left = node.run_directory() + "/trash.earlier.1";
+  std::filesystem::create_directories(left / "logs");
+  REQUIRE(node.serve() == 0);
+  CHECK(eventually([&] { return !std::filesystem::exists(left); }));
+}
+
+TEST_CASE("a command that does not read its input is ended before it fills the memory") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(a_start("exec sleep 1000"));
+  REQUIRE(client.await<StartDone>());
+  client.send(ExecStart{"e", JobId{"job"}, AttemptId{}, RankId{0}, {"sleep", "1000"}});
+  const std::string piece(4 << 20, 'x');
+  for (int i = 0; i < 17; ++i) client.send(ExecInput{"e"}, piece);
+  const auto ended = client.await<ExecEnded>();
+  REQUIRE(ended);
+  CHECK_THAT(ended->error, ContainsSubstring("did not read its input"));
+  client.send(a_stop(std::chrono::milliseconds{0}));
+  CHECK(client.await<AttemptClean>());
+}
+
+TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
+  TestNode node("local-1");
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(an_mpi_start(node, 1));
+  const auto started = client.await<StartDone>();
+  REQUIRE(started);
+  REQUIRE(started->error == "");
+  const std::string go = node.home() + "/go";
+  const std::string ran = node.home() + "/ran";
+  const std::string command = "orted -mca ess \"env\"";
+  client.send(RemoteStart{"r1", JobId{"job"}, AttemptId{}, command});
+  REQUIRE(eventually([&] { return read_file(ran) == "ran\n"; }));
+  client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(RemoteStart{"r2", JobId{"job"}, AttemptId{}, command});
+  std::ofstream(go).put('\n');
+  auto ended = client.await<RemoteStartEnded>();
+  REQUIRE(ended);
+  CHECK(ended->ticket == "r2");
+  CHECK(ended->status.code == 3);
+  client.send(RemoteStart{"r3", JobId{"job"}, AttemptId{}, command});  // its end was not heard
+  ended = client.await<RemoteStartEnded>();
+  REQUIRE(ended);
+  CHECK(ended->ticket == "r3");
+  CHECK(read_file(ran) == "ran\n");
+}
+
+TEST_CASE("what mpirun asked for over a lost connection is asked for again over the next") {
+  TestNode node("local-0");
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(an_mpi_start(node, 0));
+  REQUIRE(client.await<StartDone>());
+  auto mpi_start = connect_to_agent(node.socket_path());
+  REQUIRE(mpi_start);
+  const RemoteStartAsked asks{"4711", JobId{"job"}, AttemptId{}, "local-1", "orted"};
+  REQUIRE(write_all(mpi_start->get(), encode(FromAgent{asks})));
+  const auto first = client.await<RemoteStartAsked>();
+  REQUIRE(first);
+  client = node.connect();
+  client.hello(node.controller(), node.name());
+  const auto again = client.await<RemoteStartAsked>();
+  REQUIRE(again);
+  CHECK(again->ticket == first->ticket);
+  CHECK(again->command == "orted");
+}
+
+TEST_CASE("each mpi-start is told the end of its own daemon") {
+  TestNode node("local-0");
+  REQUIRE(node.serve() == 0);
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(an_mpi_start(node, 0));
+  REQUIRE(client.await<StartDone>());
+  for (const int code : {3, 4}) {
+    auto mpi_start = connect_to_agent(node.socket_path());
+    REQUIRE(mpi_start);
+    const RemoteStartAsked asks{"4711", JobId{"job"}, AttemptId{}, "local-1", "orted"};
+    REQUIRE(write_all(mpi_start->get(), encode(FromAgent{asks})));
+    const auto asked = client.await<RemoteStartAsked>();
+    REQUIRE(asked);
+    client.send(RemoteStartEnded{asked->ticket, ExitStatus{code, 0}, "over"});
+    const timeval patience{10, 0};
+    ::setsockopt(mpi_start->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    std::string answer(65536, '\0');
+    const ssize_t got = ::recv(mpi_start->get(), answer.data(), answer.size(), 0);
+    REQUIRE(got > 0);
+    const std::string told(answer.data(), static_cast<std::size_t>(got));
+    CHECK(told == encode(ToAgent{RemoteStartEnded{asked->ticket, ExitStatus{code, 0}, "over"}}));
+  }
+}
+
+TEST_CASE("an attempt that nobody started here is not held because of a late daemon") {
+  TestNode node;
+  REQUIRE(node.serve() == 0);
+  const pid_t agent = node.agent_pid();
+  AgentClient client = node.connect();
+  client.hello(node.controller(), node.name());
+  client.send(RemoteStart{"r1", JobId{"gone"}, AttemptId{}, "true"});
+  const auto refused = client.await<RemoteStartEnded>();
+  REQUIRE(refused);
+  CHECK(refused->status.code == 255);
+  client.send(Retire{});
+  CHECK(eventually([&] { return !is_running(agent); }));
+}
+
+TEST_CASE("staging that waits for blobs fails when none comes, and names node and file") {
+  TestNode node("n7");
+  const auto run = open_run_directory(node.home(), node.controller(), NodeId{"n7"});
+  REQUIRE(run);
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  AgentClient controller{Fd(ends[1])};
+  boost::asio::io_context io;
+  using Local = boost::asio::local::stream_protocol;
+  ControllerLine line;
+  line.attach(std::make_shared<PeerConnection>(Local::socket(io, Local(), ends[0])));
+  ChildTasks tasks(io);
+  AttemptStaging staging(*run, line, tasks);
+  const TreeEntry file{TreeEntry::Kind::file, "big.bin", 0644, 4, content_hash_of("data"), {}};
+  staging.stage(StageTrees{JobId{"job"}, AttemptId{}, {{"inputs/data", {file}, false}}});
+  std::optional<WantBlobs> wanted;
+  REQUIRE(eventually([&] {
+    io.run_for(std::chrono::milliseconds{20});
+    io.restart();
+    if (!wanted) wanted = controller.await<WantBlobs>(std::chrono::milliseconds{1});
+    return wanted.has_value();
+  }));
+  staging.poll(boot_time() + AttemptStaging::stall_limit - std::chrono::seconds{1});
+  staging.poll(boot_time() + AttemptStaging::stall_limit + std::chrono::seconds{1});
+  io.run_for(std::chrono::milliseconds{20});
+  const auto failed = controller.await<StageDone>(std::chrono::seconds{1});
+  REQUIRE(failed);
+  CHECK_THAT(failed->error, ContainsSubstring("node n7"));
+  CHECK_THAT(failed->error, ContainsSubstring("'inputs/data/big.bin'"));
+  line.detach()->close();
+}
+
+TEST_CASE("a child that falls silent is ended and says where it was") {
+  boost::asio::io_context io;
+  ChildTasks tasks(io);
+  std::optional<Result<std::string>> answer;
+  tasks.run(
+      [](const ChildTasks::Tell& tell) {
+        tell("code/big.bin");
+        ::pause();
+        return std::string();
+      },
+      Milliseconds{300}, [&](Result<std::string> got) { answer = std::move(got); });
+  io.run();
+  REQUIRE(answer);
+  REQUIRE_FALSE(*answer);
+  CHECK_THAT(answer->error().message, ContainsSubstring("last at 'code/big.bin'"));
+}
+
+TEST_CASE("a child that goes on telling may take longer than its limit") {
+  boost::asio::io_context io;
+  ChildTasks tasks(io);
+  std::optional<Result<std::string>> answer;
+  const auto begin = std::chrono::steady_clock::now();
+  tasks.run(
+      [begin](const ChildTasks::Tell& tell) {
+        while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{3500}) {
+          ::usleep(20'000);
+          tell("a\nb");
+        }
+        return std::string("PA\0.", 4);
+      },
+      Milliseconds{2500}, [&](Result<std::string> got) { answer = std::move(got); });
+  io.run();
+  REQUIRE(answer);
+  REQUIRE(*answer);
+  CHECK(**answer == std::string("PA\0.", 4));
+}
+
+TEST_CASE("a child that is stopped gives an error and no answer") {
+  boost::asio::io_context io;
+  ChildTasks tasks(io);
+  std::optional<Result<std::string>> answer;
+  const auto id = tasks.run(
+      [](const ChildTasks::Tell&) {
+        ::pause();
+        return std::string();
+      },
+      Milliseconds{60000}, [&](Result<std::string> got) { answer = std::move(got); });
+  tasks.stop(id);
+  io.run();
+  REQUIRE(answer);
+  CHECK_FALSE(*answer);
+}

@@ -1,0 +1,142 @@
+// What a rank finds: its environment, its paths, its command.
+#include "launcher/agent/attempt/rank_environment.h"
+
+#include "tests/catch.h"
+
+using namespace muster;
+
+namespace {
+
+struct Given {
+  Given() {
+    run.home = "/home";
+    run.controller = "c";
+    run.node.value = "n";
+    run.path = "/home/run/c/n";
+    start.job.value = "job";
+    start.attempt.value = 2;
+    start.command = "train \x01inputs.text\x02 \x01outputs.model\x02";
+    start.ranks = {{RankId{4}, 0, {{"RANK", "4"}}}, {RankId{5}, 1, {{"RANK", "5"}}}};
+  }
+  AttemptLayout layout() const { return layout_of(run, {start.job, start.attempt}); }
+  Environment of_rank(std::size_t index, const Environment& base = {{"PATH", "/bin"}}) {
+    const AttemptLayout where = layout();
+    const DataPaths paths = data_paths(start, where, [](const std::string&) { return false; });
+    return rank_environment({start, where, paths, "token", "/sock", "/lease", ports},
+                            start.ranks[index], base);
+  }
+  RunDirectory run;
+  StartRanks start;
+  std::vector<int> ports;
+};
+
+InputSpec a_folder(const std::string& path) {
+  InputSpec input;
+  input.path_kind = PathKind::local;
+  input.path = path;
+  return input;
+}
+
+bool all_staged(const std::string&) { return true; }
+bool none_staged(const std::string&) { return false; }
+
+}  // namespace
+
+TEST_CASE("a rank inherits a few variables of its agent and no others") {
+  const Environment base = base_environment({{"HOME", "/h"}, {"SECRET", "s"}, {"LANG", "C"}});
+  CHECK(base.at("HOME") == "/h");
+  CHECK(base.at("LANG") == "C");
+  CHECK_FALSE(base.contains("SECRET"));
+  CHECK_THAT(base.at("PATH"), ContainsSubstring("/usr/bin"));
+  CHECK(base_environment({{"PATH", "/mine"}}).at("PATH") == "/mine");
+}
+
+TEST_CASE("what the job sets wins over what the agent suggests, never over its marks") {
+  Given given;
+  given.start.environment = {{"MUSTER_JOB", "mine"}, {"PATH", "/job"}};
+  for (const char* mark : {"MUSTER_TOKEN", "MUSTER_LEASE", "MUSTER_AGENT_SOCKET"}) {
+    given.start.environment[mark] = "x";
+  }
+  const Environment environment = given.of_rank(0);
+  CHECK(environment.at("MUSTER_JOB") == "mine");
+  CHECK(environment.at("PATH") == "/job");
+  CHECK(environment.at("RANK") == "4");
+  CHECK(environment.at("MUSTER_TOKEN") == "token");
+  CHECK(environment.at("MUSTER_AGENT_SOCKET") == "/sock");
+  CHECK(environment.at("MUSTER_LEASE") == "/lease");
+  CHECK(environment.at("MUSTER_ATTEMPT") == "2");
+  CHECK(environment.at("MUSTER_EPOCH") == "3");
+  CHECK(environment.at("MUSTER_RESUME_FROM") == "");
+  CHECK(environment.at("MUSTER_CHECKPOINT_DIR") == "/home/jobs/c/n/job/ckpt");
+  CHECK(environment.at("MUSTER_HEARTBEAT") == "/home/run/c/n/attempts/job/2/vitals/heartbeat-4");
+  CHECK_THAT(environment.at("MUSTER_METRICS"), ContainsSubstring("/vitals/metrics-4.jsonl"));
+  given.start.checkpoint_path = "/shared/ckpt";
+  given.start.resume_from = CheckpointRef{};
+  given.start.resume_from->directory = "/shared/ckpt/s000000010-g1";
+  CHECK(given.of_rank(1).at("MUSTER_CHECKPOINT_DIR") == "/shared/ckpt");
+  CHECK(given.of_rank(1).at("MUSTER_RESUME_FROM") == "/shared/ckpt/s000000010-g1");
+}
+
+TEST_CASE("ranks of an elastic job find their members and each a port of its own") {
+  Given given;
+  given.start.elastic = true;
+  given.ports = {2001};
+  CHECK(given.of_rank(0).at("MUSTER_MEMBERS") == "/home/run/c/n/attempts/job/2/members");
+  CHECK(given.of_rank(0).at("MUSTER_MEMBER_PORT") == "2001");
+  CHECK_FALSE(given.of_rank(1).contains("MUSTER_MEMBER_PORT"));
+  given.ports = {2001, 2002};
+  CHECK(given.of_rank(1).at("MUSTER_MEMBER_PORT") == "2002");
+}
+
+TEST_CASE("an input is found where it was staged, else where it is") {
+  Given given;
+  given.start.inputs["text"] = a_folder("/data/text");
+  given.start.inputs["file"] = a_folder("/data/one.txt");
+  given.start.inputs["file"].type = DataType::uri_file;
+  given.start.inputs["direct"] = a_folder("/data/direct");
+  given.start.inputs["direct"].mode = InputMode::direct;
+  given.start.inputs["rate"].is_literal = true;
+  given.start.inputs["rate"].literal = "0.1";
+  const std::string staged = given.layout().inputs;
+  const auto here = data_paths(given.start, given.layout(), all_staged).inputs;
+  CHECK(here.at("text") == staged + "/text");
+  CHECK(here.at("file") == staged + "/file/one.txt");
+  CHECK(here.at("direct") == "/data/direct");
+  CHECK(here.at("rate") == "0.1");
+  const auto there = data_paths(given.start, given.layout(), none_staged).inputs;
+  CHECK(there.at("text") == "/data/text");
+  CHECK(there.at("file") == "/data/one.txt");
+}
+
+TEST_CASE("an output lies with the job, or where the job says, or where all nodes see it") {
+  Given given;
+  auto& outputs = given.start.outputs;
+  outputs["model"] = {};
+  outputs["here"].path_kind = PathKind::local;
+  outputs["here"].path = "/out/here";
+  outputs["copied"] = outputs["here"];
+  outputs["copied"].mode = OutputMode::upload;
+  outputs["direct"].mode = OutputMode::direct;
+  outputs["direct"].path = "azureml://x";
+  const auto lie = [&] { return data_paths(given.start, given.layout(), none_staged).outputs; };
+  const std::string own = given.layout().outputs;
+  CHECK(lie().at("model") == own + "/model");
+  CHECK(lie().at("here") == "/out/here");
+  CHECK(lie().at("copied") == own + "/copied");
+  CHECK(lie().at("direct") == "azureml://x");
+  given.start.shared_outputs = "/shared/out";
+  CHECK(lie().at("model") == "/shared/out/model");
+  CHECK(lie().at("copied") == own + "/copied");
+}
+
+TEST_CASE("a command has its paths filled in, and how it resumes where it does") {
+  Given given;
+  const DataPaths paths{{{"text", "/in"}}, {{"model", "/out"}}};
+  CHECK(rank_command(given.start, paths) == "train /in /out");
+  given.start.resume_argument = "--from {checkpoint} --step {step}";
+  CHECK(rank_command(given.start, paths) == "train /in /out");
+  given.start.resume_from = CheckpointRef{};
+  given.start.resume_from->directory = "/ckpt/s10";
+  given.start.resume_from->step = 10;
+  CHECK(rank_command(given.start, paths) == "train /in /out --from /ckpt/s10 --step 10");
+}

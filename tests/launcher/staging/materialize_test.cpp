@@ -1,0 +1,225 @@
+#include "launcher/staging/materialize.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "launcher/staging/tree_check.h"
+#include "tests/launcher/staging/trees.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uint64_t inode(const fs::path& file) {
+  struct stat facts {};
+  return ::stat(file.c_str(), &facts) == 0 ? facts.st_ino : 0;
+}
+
+Tree small_tree(const BlobStore& store, bool writable) {
+  Tree tree;
+  tree.place = writable ? "code" : "inputs/data";
+  tree.writable = writable;
+  tree.entries = {a_directory("sub", 0700), a_file("sub/file", *store.put_bytes("content"), 0640),
+                  a_file("run", *store.put_bytes("#!/bin/sh\n"), 0755), a_link("link", "sub/file"),
+                  a_directory("empty"), a_file("none", *store.put_bytes(""))};
+  return tree;
+}
+
+}  // namespace
+
+TEST_CASE("a writable tree is made of private copies with their modes") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  const Tree tree = small_tree(store, true);
+  REQUIRE(materialize(tree, store, folder / "job"));
+  CHECK(folder.list("job/code") ==
+        std::set<std::string>{"empty/", "link", "none", "run", "sub/", "sub/file"});
+  CHECK(folder.read("job/code/link") == "content");
+  CHECK(folder.mode("job/code/run") == 0755);
+  CHECK(folder.mode("job/code/sub/file") == 0640);
+  CHECK(folder.mode("job/code/sub") == 0700);
+  folder.write("job/code/sub/file", "changed by a rank");
+  CHECK(*store.read(content_hash_of("content"), 0, 100) == "content");
+}
+
+TEST_CASE("who waits for a tree hears of each file") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  std::set<std::string> heard;
+  const auto placing = [&heard](const std::string& path) { heard.insert(path); };
+  REQUIRE(materialize(small_tree(store, true), store, folder / "job", placing));
+  CHECK(heard == std::set<std::string>{"none", "run", "sub/file"});
+}
+
+TEST_CASE("a writable tree is fresh every time") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  const Tree tree = small_tree(store, true);
+  REQUIRE(materialize(tree, store, folder / "job"));
+  folder.write("job/code/sub/file", "changed");
+  folder.write("job/code/left/over", "by a rank");
+  ::chmod((folder / "job/code/left").c_str(), 0555);
+  REQUIRE(materialize(tree, store, folder / "job"));
+  CHECK(folder.read("job/code/sub/file") == "content");
+  CHECK_FALSE(fs::exists(folder / "job/code/left"));
+  CHECK(folder.list("job/.staged").empty());
+}
+
+TEST_CASE("a read-only tree links to the blobs and is kept while it is untouched") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  const Tree tree = small_tree(store, false);
+  REQUIRE(materialize(tree, store, folder / "job"));
+  const fs::path file = folder / "job/inputs/data/sub/file";
+  CHECK(inode(file) == inode(store.path_of(content_hash_of("content"))));
+  CHECK(folder.mode("job/inputs/data/sub/file") == 0444);
+  CHECK(folder.mode("job/inputs/data/run") == 0555);
+
+  const std::uint64_t before = inode(folder / "job/inputs/data");
+  REQUIRE(materialize(tree, store, folder / "job"));
+  CHECK(inode(folder / "job/inputs/data") == before);
+}
+
+TEST_CASE("a read-only tree that a rank wrote to is built again from whole blobs") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  const Tree tree = small_tree(store, false);
+  REQUIRE(materialize(tree, store, folder / "job"));
+  const std::string file = "job/inputs/data/sub/file";
+  ::chmod((folder / file).c_str(), 0644);
+  std::ofstream(folder / file) << "CONTENT";  // through the hard link, into the blob
+
+  CHECK(missing_blobs({tree}, store) == std::vector<std::string>{content_hash_of("content")});
+  const Status refused = materialize(tree, store, folder / "job");
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("is not in"));
+  REQUIRE(store.put_bytes("content"));
+  REQUIRE(materialize(tree, store, folder / "job"));
+  CHECK(folder.read(file) == "content");
+}
+
+TEST_CASE("a changed read-only tree replaces the old one") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  Tree tree = small_tree(store, false);
+  REQUIRE(materialize(tree, store, folder / "job"));
+  tree.entries = {a_file("only", *store.put_bytes("x"))};
+  REQUIRE(materialize(tree, store, folder / "job"));
+  CHECK(folder.list("job/inputs/data") == std::set<std::string>{"only"});
+}
+
+TEST_CASE("an empty tree is an empty directory") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  Tree tree;
+  tree.place = "code";
+  REQUIRE(materialize(tree, store, folder / "job"));
+  CHECK(fs::is_directory(folder / "job/code"));
+  folder.write("job/code/x", "x");
+  REQUIRE(materialize(tree, store, folder / "job"));
+  CHECK(fs::is_empty(folder / "job/code"));
+}
+
+TEST_CASE("a snapshot and its materialisation are the same directory") {
+  Folder folder;
+  folder.write("source/a/b/c", std::string(3 << 20, 'x'));
+  folder.write("source/\xff\n", "odd name");
+  folder.link("source/l", "a/b");
+  const BlobStore store = store_in(folder);
+  const Snapshot taken = snapshot_of(folder / "source", store);
+  REQUIRE(materialize(taken.tree, store, folder / "job"));
+  CHECK(folder.list("job/code") == folder.list("source"));
+  CHECK(folder.read("job/code/a/b/c") == folder.read("source/a/b/c"));
+  CHECK(tree_digest(snapshot_of(folder / "job/code", store).tree) == tree_digest(taken.tree));
+}
+
+TEST_CASE("missing blobs are named once each") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  Tree tree;
+  const std::string absent(64, 'a');
+  tree.entries = {a_file("x", {absent, 1}), a_file("y", {absent, 1}),
+                  a_file("z", *store.put_bytes("z")), a_directory("d"), a_link("l", "x")};
+  CHECK(missing_blobs({tree, tree}, store) == std::vector<std::string>{absent});
+}
+
+TEST_CASE("a tree that reaches outside is refused before anything is written") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  const StoredBlob blob = *store.put_bytes("evil");
+  using Entries = std::vector<TreeEntry>;
+  const Entries entries = GENERATE_COPY(
+      values<Entries>({{a_file("../x", blob)},
+                       {a_file("/tmp/x", blob)},
+                       {a_file("a/../../x", blob)},
+                       {a_file("", blob)},
+                       {a_directory("..")},
+                       {a_link("l", "/tmp"), a_file("l/x", blob)},
+                       {a_file("l/x", blob), a_link("l", "/tmp")},
+                       {a_file("f", blob), a_directory("f/d")},
+                       {a_file("f", blob), a_link("f", "x")},
+                       {a_link("l", "")},
+                       {a_file("f", {"../../etc/passwd", 1})}}));
+  Tree tree;
+  tree.place = "code";
+  tree.entries = entries;
+  const Status refused = materialize(tree, store, folder / "job");
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("the tree 'code' is refused"));
+  CHECK_FALSE(fs::exists(folder / "job"));
+}
+
+TEST_CASE("a place outside the job's directory is refused") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  Tree tree;
+  tree.place = GENERATE("../code", "/code", "", "inputs/../../x");
+  CHECK_FALSE(materialize(tree, store, folder / "job"));
+}
+
+TEST_CASE("what stands in the tree's place is replaced, never followed") {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+  folder.write("precious/file", "keep me");
+  folder.link("job/code", (folder / "precious").string());
+  const Tree tree = small_tree(store, true);
+  REQUIRE(materialize(tree, store, folder / "job"));
+  CHECK(folder.list("precious") == std::set<std::string>{"file"});
+  CHECK_FALSE(fs::is_symlink(folder / "job/code"));
+}
+
+TEST_CASE("a full disk leaves the old tree, no part of the new one, and a sentence") {
+  Folder folder;
+  folder.directory("small");
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", (folder / "small").c_str(), "tmpfs", 0, "size=2m") != 0) {
+    WARN("no small file system can be mounted here: not tested");
+    return;
+  }
+  const BlobStore store = store_in(folder);
+  Tree tree;
+  tree.place = "code";
+  tree.entries = {a_file("a", *store.put_bytes("old"))};
+  REQUIRE(materialize(tree, store, folder / "small/job"));
+  tree.entries = {a_file("a", *store.put_bytes("new")),
+                  a_file("big", *store.put_bytes(std::string(3 << 20, 'x')))};
+  const Status full = materialize(tree, store, folder / "small/job");
+  REQUIRE_FALSE(full);
+  CHECK_THAT(full.error().message, ContainsSubstring("job/code/big': the file system is full ("));
+  CHECK_THAT(full.error().message, ContainsSubstring("the tree 'code' takes 3.0 MiB in all"));
+  CHECK(folder.read("small/job/code/a") == "old");
+  CHECK(folder.list("small/job/.staged").empty());
+
+  const BlobStore tight = store_in(folder, "small/blobs");
+  folder.write("big", std::string(3 << 20, 'y'));
+  CHECK_THAT(tight.put_file(folder / "big").error().message,
+             ContainsSubstring("the file system is full"));
+  CHECK(folder.list("small/blobs/tmp").empty());
+  ::umount((folder / "small").c_str());
+}
+
+}  // namespace muster

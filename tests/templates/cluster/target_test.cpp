@@ -1,0 +1,121 @@
+#include "templates/cluster/target.h"
+
+#include "templates/cluster/file.h"
+#include "tests/catch.h"
+#include "tests/templates/files_in_memory.h"
+
+namespace muster {
+namespace {
+
+std::string findings_for(const std::string& text, const std::string& default_target = "") {
+  ClusterFile cluster =
+      read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
+  const auto known = known_targets(cluster);
+  const ResolvedTarget resolved = resolve_target(read_job(text), known, default_target);
+  return resolved.target ? "runs on " + resolved.target->name : printed(resolved.findings);
+}
+
+const std::string target_head = "command: x\nenvironment: azureml:host\n";
+
+TEST_CASE("this machine is a target with one node, both called local") {
+  const ComputeTarget local = local_target();
+  CHECK(local.name == "local");
+  REQUIRE(local.nodes.size() == 1);
+  CHECK(local.nodes[0].id.value == "local");
+  CHECK(local.nodes[0].transport == TransportKind::local);
+  const auto known = known_targets(
+      read_cluster_file("c.yml", "compute: {lab: {nodes: a}, far: {nodes: b}}", in_project()));
+  std::vector<std::string> names;
+  for (const ComputeTarget& target : known) names.push_back(target.name);
+  CHECK(names == std::vector<std::string>{"local", "local-cluster", "lab", "far"});
+}
+
+TEST_CASE("a job runs on the target it names, on the default, or on this host") {
+  CHECK(findings_for(target_head + "compute: azureml:lab") == "runs on lab");
+  CHECK(findings_for(target_head, "lab") == "runs on lab");
+  CHECK(findings_for(target_head) == "runs on local");
+  CHECK(findings_for(target_head + "compute: serverless", "lab") == "runs on lab");
+  CHECK(findings_for(target_head + "compute: local-cluster\nresources: {instance_count: 8}") ==
+        "runs on local-cluster");
+}
+
+TEST_CASE("an unknown target is unresolved, with the nearest name") {
+  CHECK(findings_for(target_head + "compute: lap") ==
+        "job.yml:3:10: unresolved: compute: there is no target 'lap'; did you mean 'lab'?\n"
+        "  compute: lap\n"
+        "           ^\n");
+  CHECK_THAT(findings_for(target_head + "compute: elsewhere"),
+             ContainsSubstring("known are local, local-cluster, lab"));
+}
+
+TEST_CASE("more nodes than the target has are an error") {
+  CHECK_THAT(findings_for(target_head + "compute: lab\nresources: {instance_count: 5}"),
+             ContainsSubstring("error: resources.instance_count: the target 'lab' has 4 nodes"));
+  CHECK_THAT(findings_for(target_head + "compute: lab\nresources: {instance_count: 6}\n"
+                                        "muster: {nodes: {min: 5}}"),
+             ContainsSubstring("error: muster.nodes.min: the target 'lab' has 4 nodes, got 5"));
+}
+
+TEST_CASE("fewer nodes than a job may have are a note, fewer than it needs an error") {
+  const auto findings = [](const std::string& nodes, const std::string& compute = "lab") {
+    ClusterFile cluster =
+        read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
+    const auto job =
+        read_job("command: x\nenvironment: azureml:host\ncompute: " + compute +
+                 "\ndistribution: {type: pytorch}\nresources: {instance_count: 2" + nodes);
+    const ResolvedTarget resolved = resolve_target(job, known_targets(cluster), "");
+    CHECK((resolved.target != nullptr) == !has_errors(resolved.findings));
+    return printed(resolved.findings);
+  };
+  CHECK(findings("}\nmuster: {nodes: {max: 4}}") == "");
+  CHECK_THAT(findings("}\nmuster: {nodes: {max: 5}}"),
+             ContainsSubstring(
+                 "job.yml:6:23: note: muster.nodes.max: the target 'lab' has 4 nodes, got 5"));
+  CHECK_THAT(findings(", max_instance_count: 5}"), ContainsSubstring("job.yml:5:52: note: "));
+  CHECK_THAT(findings("}\nmuster: {nodes: {min: 1, max: 2}}", "local"),
+             ContainsSubstring("note: muster.nodes.max: the target 'local' has 1 node, got 2"));
+  CHECK_THAT(findings("}\nmuster: {nodes: {max: 4}}", "local"),
+             ContainsSubstring("error: resources.instance_count: 'local' is one node, got 2"));
+  CHECK_THAT(findings("}\nmuster: {nodes: {max: 4, spares: 1}}"),
+             ContainsSubstring("has 0 beside the job's own nodes, got 1"));
+}
+
+TEST_CASE("more spares than the target has nodes left are a warning") {
+  const auto warnings = [](const std::string& spares) {
+    ClusterFile cluster =
+        read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
+    const auto job = read_job(target_head +
+                              "compute: lab\nresources: {instance_count: 3}\n"
+                              "muster: {nodes: {spares: " +
+                              spares + "}}");
+    const ResolvedTarget resolved = resolve_target(job, known_targets(cluster), "");
+    return printed(resolved.findings);
+  };
+  CHECK(warnings("1") == "");
+  CHECK_THAT(warnings("2"),
+             ContainsSubstring("warning: muster.nodes.spares: the target 'lab' has 1 beside the "
+                               "job's own nodes, got 2"));
+}
+
+TEST_CASE("the target local takes one node only") {
+  CHECK_THAT(findings_for(target_head + "compute: local\nresources: {instance_count: 2}"),
+             ContainsSubstring("'local' is one node, got 2; 'compute: local-cluster'"));
+}
+
+TEST_CASE("a placement that names a host outside the target is unresolved") {
+  CHECK_THAT(findings_for(target_head + "compute: lab\nmuster: {placement: {exclude: 'n[04-05]'}}"),
+             ContainsSubstring("the target 'lab' has no node 'n05'; did you mean 'n0"));
+}
+
+TEST_CASE("idle GPUs are a warning that names the cure") {
+  const JobFile job = read_job(target_head + "compute: lab\ndistribution: {type: pytorch}");
+  CHECK_THAT(printed(check_gpu_use(job, 8)),
+             ContainsSubstring("set 'process_count_per_instance: 8'"));
+  CHECK(check_gpu_use(job, 1).empty());
+  CHECK(check_gpu_use(job, 0).empty());
+  const JobFile sub = read_job("command: torchrun train.py\ndistribution: {type: pytorch}");
+  CHECK(check_gpu_use(sub, 8).empty());
+}
+
+}  // namespace
+}  // namespace muster
