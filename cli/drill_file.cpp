@@ -6,7 +6,7 @@
 #include "cli/drill_keys.h"
 #include "scheduler/model/names.h"
 #include "templates/duration.h"
-#include "templates/parse.h"
+#include "templates/parse_file.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/value.h"
 

@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-constexpr Milliseconds answer_limit{10000};
+constexpr Milliseconds ask_limit{10000};
 constexpr Milliseconds at_the_end = Milliseconds::max();
 const std::optional<std::string> nothing_to_hit;
 
@@ -44,7 +44,7 @@ Result<std::optional<DrillVictim>> DrillHands::find_controller() {
   auto client = ControllerClient::connect(place_.home);
   if (!client) return client.error();
   if (!*client) return std::optional<DrillVictim>();
-  const auto answer = muster::ask(**client, AskVersion{}, answer_limit);
+  const auto answer = muster::ask(**client, AskVersion{}, ask_limit);
   const auto* version = answer ? std::get_if<VersionAnswer>(&*answer) : nullptr;
   const auto process = version ? read_process(static_cast<pid_t>(version->pid)) : std::nullopt;
   if (!process) return std::optional<DrillVictim>();

@@ -6,20 +6,20 @@
 #include <memory>
 #include <optional>
 
-#include "cli/client/build_id.h"
 #include "cli/client/connection.h"
+#include "cli/client/start.h"
 #include "cli/grammar/verbs.h"
 #include "cli/health/cluster/health_ready.h"
 #include "cli/job/cleaning.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "health/benchmark/command.h"
 #include "health/read/node_reader.h"
-#include "launcher/agent/node/agent_main.h"
+#include "launcher/agent/node/run_directory.h"
 #include "launcher/controller/main.h"
 #include "launcher/controller/store/own_home.h"
 #include "launcher/controller/supervisor.h"
-#include "launcher/os/own_program.h"
+#include "launcher/os/child.h"
 #include "launcher/relay/relay_main.h"
 
 namespace muster {

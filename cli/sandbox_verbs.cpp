@@ -11,8 +11,8 @@
 
 #include "cli/client/interrupt.h"
 #include "cli/grammar/verbs.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
-#include "cli/terminal/exit_status.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/os/read_file.h"

@@ -13,15 +13,14 @@
 #include <thread>
 
 #include "runtime/communicator/allreduce_probe.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/mesh.h"
-#include "runtime/communicator/mesh/mesh_environment.h"
 #include "runtime/communicator/mpi.h"
-#include "runtime/communicator/rank_vote.h"
 #include "runtime/estimate/estimate_command.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/report/terminal_text.h"
-#include "runtime/tokenize/tokenize_command.h"
+#include "runtime/tokenize/tokenize.h"
 #include "runtime/train/elastic/run.h"
 #include "runtime/train/run.h"
 #include "runtime/train/step/lease_watch.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "scheduler/apply/apply.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "scheduler/node/status.h"
-#include "scheduler/state/gpu_fit.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/state/rank_map.h"
 
 namespace muster {
 

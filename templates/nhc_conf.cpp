@@ -6,7 +6,6 @@
 #include "templates/nhc_checks.h"
 #include "templates/nhc_target.h"
 #include "templates/yaml/reader.h"
-#include "templates/yaml/yaml_text.h"
 
 namespace muster {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "templates/yaml/yaml_text.h"
+#include "templates/yaml/reader.h"
 
 namespace muster {
 namespace {

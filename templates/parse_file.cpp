@@ -2,7 +2,6 @@
 
 #include "templates/cluster/file.h"
 #include "templates/job/command_job.h"
-#include "templates/parse.h"
 #include "templates/pipeline/component.h"
 #include "templates/pipeline/pipeline.h"
 #include "templates/pipeline/resource.h"
@@ -10,8 +9,11 @@
 #include "templates/spelling.h"
 #include "templates/yaml/file_kind.h"
 #include "templates/yaml/path_form.h"
+#include "templates/yaml/reader.h"
+#include "templates/yaml/set_option.h"
 
 namespace muster {
+
 namespace {
 
 void read_kind(const Value& root, Reading& reading, JobFile& job) {
@@ -62,6 +64,9 @@ void fill_replaced(std::string& text, std::string_view placeholder, const std::s
   }
 }
 
+// After every file that a job may include (reading.cpp).
+constexpr int first_set_order = 1000000;
+
 }  // namespace
 
 JobFile read_job_file(const std::string& path, std::string_view text, const ReadOptions& options) {
@@ -109,6 +114,22 @@ Finding finding_about(const JobFile& job, Severity severity, const std::string& 
     place = found->place;
   }
   return finding_at(severity, place, key, message, suggestion);
+}
+
+std::shared_ptr<const YamlNode> parse_with_sets(const std::string& path, std::string_view text,
+                                            const ReadOptions& options, FindingList& findings) {
+  auto source = std::make_shared<Source>();
+  source->path = path;
+  source->directory = directory_of(absolute_path(path, options.cwd));
+  source->text = without_byte_order_mark(text);
+  std::optional<YamlNode> tree = read_yaml(source, findings);
+  if (!tree) return nullptr;
+  if (tree->kind == YamlNode::Kind::null) tree->place = Place{source, 0, 0};
+  int order = first_set_order;
+  for (const std::string& set : options.sets) {
+    apply_set(*tree, set, source->directory, order++, findings);
+  }
+  return std::make_shared<const YamlNode>(std::move(*tree));
 }
 
 }  // namespace muster

@@ -72,4 +72,10 @@ void give_name(JobSpec& spec, const std::string& name);
 Finding finding_about(const JobFile& job, Severity severity, const std::string& key,
                       const std::string& message, const std::string& suggestion = "");
 
+// The first step for every file of ours: text and `--set` options in, tree out.
+
+// Null after an error, which is then in `findings`; a null node for an empty file.
+std::shared_ptr<const YamlNode> parse_with_sets(const std::string& path, std::string_view text,
+                                            const ReadOptions& options, FindingList& findings);
+
 }  // namespace muster

@@ -8,8 +8,8 @@
 
 #include "cli/checkpoint/subject.h"
 #include "cli/job/find.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
-#include "cli/terminal/exit_status.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
 #include "launcher/staging/content_hash.h"

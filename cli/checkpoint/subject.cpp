@@ -6,7 +6,7 @@
 
 #include "cli/job/find.h"
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/normal_path.h"
+#include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "scheduler/explain/summary.h"
 #include "templates/spelling.h"

@@ -4,7 +4,7 @@
 
 #include "cli/client/follow_display.h"
 #include "cli/client/interrupt.h"
-#include "cli/client/log_tail.h"
+#include "cli/client/log_follower.h"
 #include "cli/client/start.h"
 #include "cli/job/find.h"
 #include "cli/time_text.h"

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "scheduler/model/clock.h"
@@ -54,5 +55,13 @@ class LogFollower {
 
 // The attempts that have a directory, in order.
 std::set<AttemptId> attempts_on_disk(const std::filesystem::path& job_directory);
+
+// The end of a file, read from the back: cheap for logs of any size.
+
+// Where the last `lines` lines of the file begin; 0 when it has fewer, or cannot be read.
+std::int64_t offset_of_last_lines(const std::filesystem::path& file, std::int64_t lines);
+
+// Those lines, at most 64 KiB of them; empty when there are none.
+std::string last_lines_of_file(const std::filesystem::path& file, std::int64_t lines);
 
 }  // namespace muster

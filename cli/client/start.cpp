@@ -1,6 +1,8 @@
 #include "cli/client/start.h"
 
+#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,15 +10,15 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <thread>
 
-#include "cli/client/build_id.h"
-#include "cli/client/log_tail.h"
+#include "cli/client/log_follower.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/own_home.h"
 #include "launcher/controller/supervisor.h"
+#include "launcher/os/child.h"
 #include "launcher/os/lock_file.h"
-#include "launcher/os/own_program.h"
 
 namespace muster {
 
@@ -60,9 +62,9 @@ Error ended_while_starting(const std::string& how, const Home& home) {
 }
 
 // One attempt at having a controller: our child until it detaches, then whoever supervises one.
-class Starting {
+class ControllerStart {
  public:
-  explicit Starting(const Home& home) : home_(home) {}
+  explicit ControllerStart(const Home& home) : home_(home) {}
 
   // Called until a controller answers; the Error ends it.
   Status look() {
@@ -99,7 +101,7 @@ class Starting {
 };
 
 Result<ControllerClient> start_controller(const Home& home) {
-  Starting starting(home);
+  ControllerStart starting(home);
   const auto deadline = Clock::now() + start_limit;
   auto pause = 1ms;
   while (Clock::now() < deadline) {
@@ -120,7 +122,7 @@ Result<ControllerClient> start_controller(const Home& home) {
 // none can be started the controller serves all the same, and the next command tries again.
 void supervise(const Home& home) {
   if (is_locked(supervisor_lock(home))) return;
-  Starting starting(home);
+  ControllerStart starting(home);
   const auto deadline = Clock::now() + start_limit;
   while (starting.look() && starting.has_child() && Clock::now() < deadline) {
     std::this_thread::sleep_for(1ms);
@@ -172,6 +174,50 @@ Result<VersionAnswer> version_of_running(const Home& home) {
   return version;
 }
 
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += digits[byte >> 4];
+    out += digits[byte & 15];
+  }
+  return out;
+}
+
+std::size_t aligned(std::size_t size) {
+  return (size + 3) & ~std::size_t{3};
+}
+
+// A note segment: header, name, description, each padded to four bytes.
+std::string build_id_in(std::string_view notes) {
+  while (notes.size() >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) header;
+    std::memcpy(&header, notes.data(), sizeof(header));
+    notes.remove_prefix(sizeof(header));
+    const std::size_t whole = aligned(header.n_namesz) + aligned(header.n_descsz);
+    if (whole > notes.size()) return "";
+    const std::string_view name = notes.substr(0, header.n_namesz);
+    if (header.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU\0", 4)) {
+      return hex(notes.substr(aligned(header.n_namesz), header.n_descsz));
+    }
+    notes.remove_prefix(whole);
+  }
+  return "";
+}
+
+// The first object that the loader reports is the executable itself.
+int look_at_executable(dl_phdr_info* info, std::size_t, void* found) {
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    const auto* start = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
+    auto& id = *static_cast<std::string*>(found);
+    if (id.empty()) id = build_id_in({start, segment.p_memsz});
+  }
+  return 1;
+}
+
 }  // namespace
 
 Status prepare_home(const Home& home) {
@@ -209,6 +255,12 @@ Result<FromController> ask_controller(const Home& home, const ToController& ques
   auto client = ensure_controller(home, common);
   if (!client) return client.error();
   return ask(*client, question, answer_limit);
+}
+
+std::string own_build_id() {
+  std::string id;
+  ::dl_iterate_phdr(look_at_executable, &id);
+  return id;
 }
 
 }  // namespace muster

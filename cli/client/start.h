@@ -21,4 +21,10 @@ Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions
 Result<FromController> ask_controller(const Home& home, const ToController& question,
                                       const CommonOptions& common);
 
+// The build id of the running executable, from its ELF note (the linker's SHA-1 over the contents):
+// two muster binaries are the same build exactly when these are equal.
+
+// Lower-case hex; empty when the executable was linked without one.
+std::string own_build_id();
+
 }  // namespace muster

@@ -11,7 +11,7 @@
 #include "launcher/controller/main.h"
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/lock_file.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cli/query/query.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
-#include "cli/terminal/exit_status.h"
 #include "scheduler/model/exit_code.h"
 #include "templates/duration.h"
 #include "templates/spelling.h"

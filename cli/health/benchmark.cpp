@@ -5,10 +5,10 @@
 
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/health_active_look.h"
-#include "cli/health/health_forms.h"
 #include "cli/health/health_measure.h"
 #include "cli/health/profile.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/health/result.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
 #include "health/active/burn_probe.h"

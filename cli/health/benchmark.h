@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/health/health_options.h"
+#include "cli/health/run.h"
 #include "cli/terminal/common_options.h"
 
 namespace muster {

@@ -5,13 +5,13 @@
 #include "cli/health/health_report.h"
 #include "cli/health/idle.h"
 #include "cli/health/profile.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
-#include "health/benchmark/expected_plan.h"
+#include "health/benchmark/plan.h"
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
-#include "launcher/os/own_program.h"
+#include "launcher/os/child.h"
 #include "templates/spelling.h"
 
 namespace muster {

@@ -34,4 +34,18 @@ struct ChosenProfile {
 // a GPU or a port that is gone speaks against it.
 ChosenProfile choose_profile(const NodeKind& kind, const std::string& before);
 
+// `muster health learn`: a profile of this machine's kind, from what its sources say now.
+
+struct HealthLearnOptions {
+  std::string name;      // empty: after the host
+  std::string file;      // empty: stdout
+  bool measure = false;  // floors too
+  std::string disk;      // a directory; empty: no disk is written
+  bool force = false;    // measure idle or not
+};
+
+// What is left out of the profile, and so is not judged, is said.
+int learn_health(const HealthSourcesOptions& where, const HealthLearnOptions& options,
+                 const CommonOptions& common);
+
 }  // namespace muster

@@ -5,7 +5,7 @@
 
 #include "cli/health/host.h"
 #include "cli/health/profile.h"
-#include "cli/terminal/new_file.h"
+#include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "health/learn/facts.h"
 #include "health/monitor/node_monitor.h"

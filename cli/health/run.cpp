@@ -5,10 +5,10 @@
 #include <thread>
 
 #include "cli/health/cluster/nodes.h"
-#include "cli/health/health_forms.h"
 #include "cli/health/profile.h"
+#include "cli/health/result.h"
 #include "cli/health/slurm.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
 #include "health/name_pattern.h"

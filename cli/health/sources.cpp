@@ -9,9 +9,9 @@
 #include "health/checks/host/facts.h"
 #include "health/checks/infiniband/port.h"
 #include "health/read/files.h"
-#include "launcher/agent/gpu_count.h"
+#include "launcher/agent/node_check.h"
+#include "launcher/os/child.h"
 #include "launcher/os/clocks.h"
-#include "launcher/os/own_program.h"
 #include "launcher/os/read_file.h"
 
 namespace muster {

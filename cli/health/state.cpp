@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "health/model/finding_words.h"
+#include "health/model/check.h"
 #include "launcher/controller/store/home.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
-#include "launcher/wire/versioned_json.h"
+#include "launcher/wire/json_fields.h"
 
 namespace muster {
 
@@ -33,6 +33,8 @@ std::string file_name(const std::string& kind, const std::string& host) {
   for (char& c : name) c = c == '/' || static_cast<unsigned char>(c) < ' ' ? '_' : c;
   return name;
 }
+
+constexpr int fabric_version = 1;
 
 }  // namespace
 
@@ -93,6 +95,14 @@ std::string encode_health_state(const HealthState& state) {
 
 Result<HealthState> decode_health_state(std::string_view text) {
   return read_versioned_json<HealthState>(text, version);
+}
+
+std::string encode_fabric_state(const FabricState& state) {
+  return versioned_json(state, fabric_version);
+}
+
+Result<FabricState> decode_fabric_state(std::string_view text) {
+  return read_versioned_json<FabricState>(text, fabric_version);
 }
 
 }  // namespace muster

@@ -7,11 +7,15 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "health/monitor/monitor_memory.h"
+#include "health/fabric/counter_memory.h"
 #include "health/monitor/node_health.h"
+#include "health/monitor/node_monitor.h"
+#include "health/verdict/streaks.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -54,5 +58,25 @@ Status save_health_state(const std::filesystem::path& path, const HealthState& s
 
 std::string encode_health_state(const HealthState& state);
 Result<HealthState> decode_health_state(std::string_view text);
+
+// What `muster health fabric` remembers from one run to the next: error counters to compare with,
+// and how often what failed where. One file of JSON, kept as health_state.h says.
+//
+//   {"version": 1, "counts": FabricCounts, "hosts": {HOST: Streaks}}
+
+struct FabricState {
+  FabricCounts counts;
+  // Of hosts that something is, or was lately, wrong with; "" is what is no host's.
+  std::map<std::string, Streaks> hosts;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("counts", self.counts);
+    visit("hosts", self.hosts);
+  }
+};
+
+std::string encode_fabric_state(const FabricState& state);
+Result<FabricState> decode_fabric_state(std::string_view text);
 
 }  // namespace muster

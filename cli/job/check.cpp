@@ -9,8 +9,8 @@
 #include <string>
 #include <tuple>
 
-#include "cli/job/gate_words.h"
 #include "cli/job/memory.h"
+#include "cli/job/plan.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"

@@ -16,7 +16,7 @@
 #include "launcher/controller/store/own_home.h"
 #include "launcher/os/fd.h"
 #include "launcher/staging/blob_sweep.h"
-#include "launcher/staging/remove_tree.h"
+#include "launcher/staging/materialize.h"
 #include "launcher/staging/trees_file.h"
 #include "templates/cluster/retention.h"
 

@@ -11,6 +11,8 @@
 
 #include <string>
 
+#include "cli/grammar/command_line.h"
+#include "cli/job/find.h"
 #include "cli/terminal/document.h"
 #include "scheduler/explain/launch_profile.h"
 
@@ -23,5 +25,14 @@ std::string launch_text(const LaunchProfile& profile, int width, bool color);
 
 // Trace Event Format, as chrome://tracing and Perfetto read it: a row per node.
 Document chrome_trace(const std::string& job, const LaunchProfile& profile);
+
+// `--profile[=FILE]` of `run` and `status`: tells where the time of the launch went, and writes its
+// trace.
+
+void add_profile_option(Arguments& of, std::string& value);
+
+// The table on stderr, the trace into the file; returns an exit code. `value`: as given, empty when
+// the option was not.
+int tell_launch(const FoundJob& found, const std::string& value, const CommonOptions& common);
 
 }  // namespace muster

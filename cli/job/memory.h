@@ -38,4 +38,11 @@ std::vector<Finding> train_findings(const JobFile& job, const ComputeTarget& tar
 std::string train_memory_text(const TrainMemory& memory);
 Document train_memory_document(const TrainMemory& memory);
 
+// Finding the options of muster-train in a job's command, which is a line for a shell. Pure.
+
+// The words after the first muster-train that the command starts, up to the end of that command,
+// without their quotes; nothing when it starts none, or one of its tools (muster-train tokenize).
+// What only a shell knows, such as "$STEPS", stays as it is.
+std::optional<std::vector<std::string>> train_words(const JobSpec& spec);
+
 }  // namespace muster

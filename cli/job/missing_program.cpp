@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "templates/spelling.h"
 
 namespace muster {

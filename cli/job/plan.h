@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/job/memory.h"
-#include "cli/job/staging.h"
+#include "cli/job/submission.h"
 #include "cli/job/unavailable_nodes.h"
 #include "cli/terminal/document.h"
 #include "launcher/staging/source_tree.h"
@@ -18,6 +18,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
+#include "templates/parse_file.h"
 
 namespace muster {
 
@@ -53,5 +54,13 @@ std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int
 // known yet, or when the node was not in it.
 std::set<RankId> ranks_of_node(const JobSpec& spec, const AttemptSummary& attempt,
                                const NodeId& node);
+
+// What is said beforehand of the measuring that a job's gate does (health.start, health.failure).
+
+// What `start: full` costs on this target, and where `full` that a job asks for adds nothing.
+std::vector<Finding> gate_findings(const JobFile& job, const ComputeTarget& target);
+
+// What comes between an attempt that failed and the next; empty: nothing.
+std::string measured_after_failure(const JobSpec& spec, const ComputeTarget& target);
 
 }  // namespace muster

@@ -7,14 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "cli/client/start.h"
-#include "cli/job/job_name.h"
-#include "cli/job/staging.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/store.h"
 #include "launcher/os/fd.h"
@@ -145,6 +145,19 @@ Submitted hand_over(const Home& home, const JobSpec& spec, const CheckedJob& job
   return Submitted{yes->job, spec, 0};
 }
 
+constexpr std::array<std::string_view, 32> adjectives{
+    "amber", "brave", "brisk",  "calm",  "clear",  "cosmic", "crisp", "eager",
+    "early", "fair",  "gentle", "green", "happy",  "honest", "jolly", "keen",
+    "kind",  "light", "lively", "loyal", "mellow", "neat",   "noble", "patient",
+    "plain", "quick", "quiet",  "solid", "steady", "sunny",  "swift", "warm"};
+constexpr std::array<std::string_view, 32> nouns{
+    "acorn", "anchor",  "atlas", "badger", "beacon", "birch",  "bridge", "canyon",
+    "cedar", "comet",   "coral", "falcon", "garden", "harbor", "heron",  "island",
+    "kite",  "lantern", "maple", "meadow", "nectar", "orbit",  "otter",  "pebble",
+    "pine",  "plough",  "raven", "river",  "sail",   "spark",  "summit", "walnut"};
+// Without vowels, so that no word is spelled by accident, and without l and 1, o and 0.
+constexpr std::string_view letters = "bcdfghjkmnpqrstvwxz23456789";
+
 }  // namespace
 
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common) {
@@ -177,6 +190,58 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   }
   if (!submitted.job) forget_directory(directory);
   return submitted;
+}
+
+std::string job_name_from(const NameBytes& random) {
+  std::string name(adjectives[random[0] % adjectives.size()]);
+  name += '_';
+  name += nouns[random[1] % nouns.size()];
+  name += '_';
+  for (std::size_t i = 0; i < 10; ++i) name += letters[random[i + 2] % letters.size()];
+  return name;
+}
+
+bool seen_by_nodes(const std::string& path, const ComputeTarget& target) {
+  const bool all_here =
+      std::all_of(target.nodes.begin(), target.nodes.end(),
+                  [](const NodeAddress& node) { return node.transport == TransportKind::local; });
+  if (all_here) return true;
+  if (target.shared_root.empty()) return false;
+  const std::string root =
+      target.shared_root.back() == '/' ? target.shared_root : target.shared_root + "/";
+  return path == target.shared_root || path.starts_with(root);
+}
+
+std::vector<SnapshotRequest> sources_of(const JobSpec& spec, const ComputeTarget& target) {
+  std::vector<SnapshotRequest> requests;
+  if (!spec.code.empty()) requests.push_back({.source = spec.code, .place = "code"});
+  for (const auto& [name, input] : spec.inputs) {
+    if (input.is_literal || input.path_kind != PathKind::local) continue;
+    const bool in_place = input.mode != InputMode::download && seen_by_nodes(input.path, target);
+    if (in_place || input.mode == InputMode::direct) continue;
+    SnapshotRequest request;
+    request.source = input.path;
+    request.place = "inputs/" + name;
+    request.writable = false;
+    request.honour_ignore_files = false;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+Result<Staged> stage_sources(const Home& home, const JobSpec& spec, const ComputeTarget& target) {
+  Staged staged;
+  const auto requests = sources_of(spec, target);
+  if (requests.empty()) return staged;
+  const auto store = BlobStore::open(home.blobs());
+  if (!store) return store.error();
+  for (const SnapshotRequest& request : requests) {
+    auto snapshot = take_snapshot(request, *store);
+    if (!snapshot) return snapshot.error();
+    staged.trees.push_back(std::move(snapshot->tree));
+    for (std::string& warning : snapshot->warnings) staged.warnings.push_back(std::move(warning));
+  }
+  return staged;
 }
 
 }  // namespace muster

@@ -2,12 +2,18 @@
 // in the state directory, the spec as understood, the request. Says what goes wrong on stderr.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/job/check.h"
 #include "cli/terminal/common_options.h"
 #include "launcher/controller/store/home.h"
+#include "launcher/staging/snapshot.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/job_spec.h"
 
 namespace muster {
 
@@ -24,5 +30,31 @@ struct Submitted {
 
 // Everything from the file on. Prints findings; one sentence when it is refused.
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common);
+
+// Names for jobs that were given none: `adjective_noun_<10 characters>`. Pure; randomness is an
+// input.
+
+using NameBytes = std::array<std::uint8_t, 16>;
+
+// Lower-case letters, digits and underscores.
+std::string job_name_from(const NameBytes& random);
+
+// What a job needs on its nodes and where it comes from on this machine: the code, and inputs that
+// the nodes cannot see by themselves.
+
+// One request for each tree; nothing is read yet.
+std::vector<SnapshotRequest> sources_of(const JobSpec& spec, const ComputeTarget& target);
+
+// Whether every node of the target sees `path` under that name: nodes on this machine do, and all
+// do below the shared root.
+bool seen_by_nodes(const std::string& path, const ComputeTarget& target);
+
+struct Staged {
+  std::vector<Tree> trees;
+  std::vector<std::string> warnings;
+};
+
+// Takes the snapshots into the blobs of the home.
+Result<Staged> stage_sources(const Home& home, const JobSpec& spec, const ComputeTarget& target);
 
 }  // namespace muster

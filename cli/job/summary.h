@@ -14,7 +14,7 @@
 
 #include "cli/job/find.h"
 #include "cli/terminal/document.h"
-#include "launcher/wire/tree.h"
+#include "launcher/wire/agent_request.h"
 
 namespace muster {
 

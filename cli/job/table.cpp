@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cli/job/node_range.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
@@ -20,6 +19,22 @@ std::string run_time(const Store& store, const JobRow& row, Time now) {
 
 std::string number_text(const std::optional<std::int64_t>& number) {
   return number ? std::to_string(*number) : "";
+}
+
+// A job that waits has the nodes of its last attempt no more.
+std::size_t nodes_now(const JobRow& row) {
+  const bool waits = row.state == "Queued" || row.state == "NotStarted";
+  if (row.ended_at || waits || row.nodes.empty()) return 0;
+  return static_cast<std::size_t>(std::count(row.nodes.begin(), row.nodes.end(), ',')) + 1;
+}
+
+std::string range(const JobRow& row) {
+  return std::to_string(row.nodes_min) + "-" + std::to_string(row.nodes_max);
+}
+
+std::string now_text(const JobRow& row) {
+  const std::size_t nodes = nodes_now(row);
+  return nodes == 0 ? "" : ", " + std::to_string(nodes) + " now";
 }
 
 }  // namespace
@@ -56,6 +71,19 @@ std::string job_table_text(const Store& store, const std::vector<JobRow>& rows,
   }
   const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
   return table.text(width, wants_color(common.color, Stream::out));
+}
+
+bool is_elastic_row(const JobRow& row) {
+  return row.nodes_min < row.nodes_max;
+}
+
+std::string node_range_text(const JobRow& row) {
+  return range(row) + " nodes" + now_text(row);
+}
+
+std::string nodes_cell(const JobRow& row) {
+  if (is_elastic_row(row)) return range(row) + now_text(row);
+  return row.nodes_max > 0 ? std::to_string(row.nodes_max) : "";
 }
 
 }  // namespace muster

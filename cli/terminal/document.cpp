@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "cli/query/query.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
-#include "cli/terminal/exit_status.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "templates/spelling.h"

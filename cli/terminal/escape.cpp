@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "templates/yaml/yaml_text.h"
+#include "templates/yaml/reader.h"
 
 namespace muster {
 

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
+#include "cli/terminal/common_options.h"
 #include "scheduler/model/result.h"
 #include "templates/parse_file.h"
 
@@ -14,5 +16,10 @@ Result<std::string> read_input(const std::string& path, std::size_t limit_bytes)
 
 // The file system as job files see it.
 FileView real_files();
+
+// Files that a verb makes for a person. A file that exists is somebody's work: never overwritten.
+
+// 0, or the exit code after saying what is wrong: 2 when it exists, 99 when it cannot be written.
+int write_new_file(const std::string& path, std::string_view text, const CommonOptions& common);
 
 }  // namespace muster

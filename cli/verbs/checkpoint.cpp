@@ -9,7 +9,7 @@
 #include "cli/checkpoint/verify.h"
 #include "cli/grammar/verbs.h"
 #include "cli/job/find.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"

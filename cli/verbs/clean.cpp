@@ -5,8 +5,8 @@
 
 #include "cli/grammar/verbs.h"
 #include "cli/job/cleaning.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
-#include "cli/terminal/exit_status.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
 #include "scheduler/model/exit_code.h"

@@ -7,7 +7,7 @@
 #include "cli/health/checks.h"
 #include "cli/health/cluster/fabric.h"
 #include "cli/health/cluster/pairs.h"
-#include "cli/health/health_learn.h"
+#include "cli/health/profile.h"
 #include "cli/health/record.h"
 #include "cli/health/run.h"
 #include "cli/health_import.h"

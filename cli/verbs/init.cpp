@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "cli/grammar/verbs.h"
-#include "cli/terminal/new_file.h"
+#include "cli/terminal/files.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "templates/job/starter.h"

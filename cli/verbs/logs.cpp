@@ -10,7 +10,7 @@
 #include "cli/job/find.h"
 #include "cli/job/log_document.h"
 #include "cli/job/plan.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/explain/summary.h"
 

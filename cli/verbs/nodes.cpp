@@ -7,7 +7,7 @@
 #include "cli/grammar/verbs.h"
 #include "cli/job/check.h"
 #include "cli/job/node_table.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
 #include "templates/spelling.h"

@@ -5,7 +5,6 @@
 
 #include "cli/grammar/verbs.h"
 #include "cli/job/check.h"
-#include "cli/job/gate_words.h"
 #include "cli/job/plan.h"
 #include "cli/job/spec_document.h"
 #include "cli/terminal/escape.h"

@@ -5,12 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/client/log_tail.h"
+#include "cli/client/log_follower.h"
 #include "cli/grammar/verbs.h"
 #include "cli/job/find.h"
-#include "cli/job/policy_subject.h"
 #include "cli/job/rules_report.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/os/regular_file.h"
 #include "scheduler/state/sentences.h"

@@ -6,7 +6,7 @@
 #include "cli/client/follow.h"
 #include "cli/grammar/verbs.h"
 #include "cli/job/find.h"
-#include "cli/job/launch_profile_option.h"
+#include "cli/job/launch_report.h"
 #include "cli/job/missing_program.h"
 #include "cli/job/plan.h"
 #include "cli/job/report.h"

@@ -1,7 +1,7 @@
 // `muster version`.
 #include <nlohmann/json.hpp>
 
-#include "cli/client/build_id.h"
+#include "cli/client/start.h"
 #include "cli/grammar/verbs.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "health/active/probe_door.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 #include "health/active/burn_probe.h"
 #include "health/active/gpu_program.h"
 #include "health/benchmark/samples.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 

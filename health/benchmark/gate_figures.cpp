@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "health/benchmark/expected_plan.h"
+#include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
 #include "health/model/profile_floor.h"
 #include "health/verdict/check_rules.h"

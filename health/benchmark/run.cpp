@@ -4,7 +4,7 @@
 #include <chrono>
 #include <iterator>
 
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 #include "health/read/tool_process.h"
 
 namespace muster {

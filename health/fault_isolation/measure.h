@@ -9,10 +9,33 @@
 #include <string>
 #include <vector>
 
-#include "health/fault_isolation/run_on_node.h"
 #include "health/fault_isolation/search.h"
 
 namespace muster {
+
+// Runs probes on nodes that this process only reaches through somebody else: the agents, or a
+// model of them. Blocks.
+
+struct NodeCommand {
+  std::string node;
+  std::vector<std::string> words;    // of a probe, behind `muster agent probe`
+  std::string token;                 // for its environment: arguments can be read by everybody
+  std::chrono::seconds deadline{0};  // it is killed then
+};
+
+struct NodeOutput {
+  std::string lines;  // what it printed, also before it was killed
+  std::string error;  // why it did not end by itself, or never ran; empty: it ended
+  // Somebody else had the node, a job or another measurement: what it says counts for nothing.
+  bool is_void = false;
+};
+
+class RunOnNode {
+ public:
+  virtual ~RunOnNode() = default;
+  // All at the same time; returns when each has ended or was killed, in the same order.
+  virtual std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) = 0;
+};
 
 struct PairMeasureOptions {
   bool has_verbs = false;                    // rails are HCAs; else TCP, which knows no rails

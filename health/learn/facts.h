@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "health/learn/profile.h"
-#include "health/read/node_readings.h"
+#include "health/read/reader_protocol.h"
 
 namespace muster {
 

@@ -2,12 +2,14 @@
 // what it costs. The judging functions look a check up here and add what they found.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "health/model/finding.h"
+#include "scheduler/model/names.h"
 
 namespace muster {
 
@@ -65,5 +67,16 @@ const CheckSpec* find_check(std::string_view id);
 
 // A finding of a check that exists, with its severity and class.
 HealthFinding make_finding(std::string_view check, std::string device, CheckStatus status);
+
+// The words of a finding's enumerations for the codecs, as they stand in JSON.
+
+template <>
+struct EnumWords<CheckStatus> {
+  static constexpr auto words = check_status_words;
+};
+template <>
+struct EnumWords<Persistence> {
+  static constexpr auto words = std::to_array<std::string_view>({"event", "delta", "samples"});
+};
 
 }  // namespace muster

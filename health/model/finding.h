@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scheduler/model/node_fault.h"
@@ -75,5 +77,15 @@ constexpr std::string_view word_of(FaultClass fault_class) {
 }
 // "!reboot>rma": `!` stops the job, `>` leads to what comes on recurrence.
 std::string text_of(const CheckSeverity& severity);
+
+// Findings put behind others.
+
+inline void append_findings(std::vector<HealthFinding>& all, std::vector<HealthFinding> more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+inline void append_findings(std::vector<HealthFinding>& all, std::optional<HealthFinding> finding) {
+  if (finding) all.push_back(*std::move(finding));
+}
 
 }  // namespace muster

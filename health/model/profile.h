@@ -17,4 +17,8 @@ bool is_severity_text(std::string_view text);
 double limit_of(const HealthProfile& profile, std::string_view check, std::string_view name,
                 double usual);
 
+// How seriously a check is taken that a profile neither sets nor requires. Pure.
+
+CheckMode usual_mode(const HealthProfile& profile, std::string_view check);
+
 }  // namespace muster

@@ -4,7 +4,6 @@
 #include <array>
 #include <span>
 
-#include "health/checks/gpu/device_nodes.h"
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/host/processes.h"

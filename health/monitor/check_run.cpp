@@ -7,7 +7,7 @@
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/processes.h"
 #include "health/host/bmc.h"
-#include "health/model/append_findings.h"
+#include "health/model/finding.h"
 #include "health/monitor/node_monitor.h"
 #include "health/node_rules.h"
 #include "health/read/probe_calls.h"

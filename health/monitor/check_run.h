@@ -19,7 +19,7 @@
 #include "health/monitor/check_groups.h"
 #include "health/read/kmsg.h"
 #include "health/read/liveness.h"
-#include "health/read/node_readings.h"
+#include "health/read/reader_protocol.h"
 #include "scheduler/model/clock.h"
 
 namespace muster {

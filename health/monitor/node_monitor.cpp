@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "health/kernel/pci_address.h"
-#include "health/model/append_findings.h"
 #include "health/model/check.h"
+#include "health/model/finding.h"
 
 namespace muster {
 

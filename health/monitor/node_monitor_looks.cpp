@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "health/checks/gpu/device_nodes.h"
+#include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/infiniband/counter_checks.h"
-#include "health/checks/infiniband/judge.h"
+#include "health/checks/infiniband/link_checks.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/model/append_findings.h"
 #include "health/model/check.h"
+#include "health/model/finding.h"
 #include "health/monitor/node_monitor.h"
 
 namespace muster {

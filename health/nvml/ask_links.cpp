@@ -2,7 +2,7 @@
 #include <array>
 #include <vector>
 
-#include "health/nvml/gpu_questions.h"
+#include "health/nvml/reader.h"
 
 namespace muster {
 

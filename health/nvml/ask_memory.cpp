@@ -1,4 +1,4 @@
-#include "health/nvml/gpu_questions.h"
+#include "health/nvml/reader.h"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "health/nvml/gpu_questions.h"
+#include "health/nvml/reader.h"
 
 namespace muster {
 

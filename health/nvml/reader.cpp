@@ -4,8 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "health/nvml/asker.h"
-#include "health/nvml/gpu_questions.h"
+#include "health/nvml/reader.h"
 
 namespace muster {
 

@@ -100,4 +100,16 @@ MonitorCode code_of(const HealthFinding& finding, CheckMode mode);
 // Critical, then unknown, then warning: silence is worse than a warning.
 MonitorCode worst_code(MonitorCode a, MonitorCode b);
 
+// Findings for people: cells for a table, worst first. Text as it comes: whoever prints it makes it
+// printable.
+
+std::vector<std::string> finding_headings();
+// As many cells as headings; an empty one means that there is nothing to say.
+std::vector<std::string> finding_row(const FindingReport& report);
+// Those of a monitor's worst code first, then by check and device.
+std::vector<FindingReport> worst_first(std::vector<FindingReport> reports);
+
+// "131 1/h"; the value as it was found.
+std::string value_text(const FindingReport& report);
+
 }  // namespace muster

@@ -3,7 +3,7 @@
 #include <array>
 #include <string_view>
 
-#include "health/output/finding_table.h"
+#include "health/output/finding_report.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "health/model/source_pattern.h"
+#include "health/model/source_files.h"
 #include "health/read/files.h"
 
 namespace muster {

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "health/read/node_readings.h"
 #include "health/read/reader_protocol.h"
 
 namespace muster {

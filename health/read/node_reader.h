@@ -22,7 +22,7 @@
 
 #include "health/nvml/event_source.h"
 #include "health/read/liveness.h"
-#include "health/read/node_readings.h"
+#include "health/read/reader_protocol.h"
 #include "scheduler/model/result.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "health/model/source_pattern.h"
+#include "health/model/source_files.h"
 
 namespace muster {
 

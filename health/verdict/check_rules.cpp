@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "health/model/profile_usual.h"
+#include "health/model/profile.h"
 #include "health/name_pattern.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "health/model/finding.h"
-#include "scheduler/model/drain_reason.h"
+#include "scheduler/model/node_fault.h"
 
 namespace muster {
 

@@ -8,12 +8,11 @@
 #include <filesystem>
 
 #include "launcher/agent/attempt/files.h"
-#include "launcher/agent/gpu_count.h"
 #include "launcher/agent/health/claim.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
-#include "launcher/agent/watch/checkpoint_probe.h"
-#include "launcher/os/own_program.h"
+#include "launcher/agent/watch/checkpoint.h"
+#include "launcher/os/child.h"
 #include "launcher/wire/message_codec.h"
 
 extern char** environ;

@@ -10,9 +10,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "launcher/agent/node/agent_main.h"
 #include "launcher/agent/node/run_directory.h"
-#include "launcher/os/system_error_text.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 

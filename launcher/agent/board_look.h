@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "health/monitor/check_run.h"
-#include "launcher/agent/exec/ending_sessions.h"
+#include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/health/reader_deaths.h"
 #include "runtime/protocol/boot_clock.h"
 

@@ -12,7 +12,7 @@
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/agent/watch/rank_inspect.h"
-#include "launcher/staging/remove_tree.h"
+#include "launcher/staging/materialize.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {

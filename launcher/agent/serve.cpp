@@ -16,11 +16,10 @@
 #include "launcher/agent/attempt/attempt_layout.h"
 #include "launcher/agent/attempt/files.h"
 #include "launcher/agent/attempt/orphan_processes.h"
-#include "launcher/agent/node/agent_main.h"
 #include "launcher/agent/node/keeper.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/run_directory.h"
-#include "launcher/os/system_error_text.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "launcher/agent/attempt/files.h"
-#include "launcher/staging/blob_receiver.h"
+#include "launcher/staging/blob_store.h"
+#include "launcher/staging/collect.h"
 #include "launcher/staging/materialize.h"
 #include "launcher/wire/message_codec.h"
 
@@ -47,6 +48,14 @@ Result<FromAgent> decode_one(const std::string& bytes) {
   auto received = decode_from_agent(std::move(**frame));
   if (!received) return received.error();
   return std::move(received->message);
+}
+
+constexpr std::size_t piece_bytes = 1u << 20;  // as for output: cheap frames that take turns
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
+  return text;
 }
 
 }  // namespace
@@ -172,6 +181,39 @@ void AttemptStaging::forget(const AttemptKey& key) {
 void AttemptStaging::fail(const AttemptKey& key, const std::string& error) {
   entries_.erase(key);
   line_.send(StageDone{key.job, key.attempt, error});
+}
+
+OutputCollection::OutputCollection(ControllerLine& line) : line_(line) {}
+OutputCollection::~OutputCollection() = default;
+
+void OutputCollection::begin(const AttemptKey& key, const AttemptLayout& layout) {
+  auto reader = CollectReader::open(layout.job, {"outputs", "logs"});
+  if (!reader) return line_.send(CollectDone{key.job, key.attempt, reader.error().message, {}});
+  readers_[key] = std::make_unique<CollectReader>(std::move(*reader));
+  pump();
+}
+
+void OutputCollection::pump() {
+  for (auto at = readers_.begin(); at != readers_.end();) {
+    auto& [key, reader] = *at;
+    bool is_over = false;
+    while (line_.has_room() && !is_over) {
+      const auto piece = reader->next(piece_bytes);
+      is_over = !piece.has_value();
+      if (is_over) {
+        line_.send(
+            CollectDone{key.job, key.attempt, joined(reader->problems()), reader->left_out()});
+      } else {
+        line_.send(FileData{key.job, key.attempt, piece->entry, piece->offset, piece->last},
+                   piece->bytes);
+      }
+    }
+    at = is_over ? readers_.erase(at) : std::next(at);
+  }
+}
+
+void OutputCollection::cancel_all() {
+  readers_.clear();
 }
 
 }  // namespace muster

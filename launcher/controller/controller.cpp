@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "launcher/controller/agents/host_clock.h"
+#include "launcher/controller/agents/clock_offset.h"
 #include "launcher/controller/agents/work_message.h"
 #include "launcher/controller/clients/event_feed.h"
-#include "launcher/controller/controller_log.h"
-#include "launcher/controller/store/over_attempt.h"
+#include "launcher/controller/main.h"
+#include "launcher/controller/store/journal.h"
 #include "scheduler/apply/apply.h"
 #include "scheduler/decide/decide.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/rank_map.h"
 

@@ -2,6 +2,7 @@
 // supervisor (supervisor.h).
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "launcher/controller/store/home.h"
@@ -31,5 +32,13 @@ struct ControllerOptions {
 // 0: ended by itself, was told to, or (in the foreground) another controller holds the lock; 99:
 // cannot work (said on stderr; by a child in controller.log).
 int controller_main(const ControllerOptions& options);
+
+// The controller's log file, `$MUSTER_HOME/controller.log`: rotated at 4 MiB, one older file kept.
+// The only place that includes spdlog.
+
+void open_log(const std::filesystem::path& path, bool to_terminal);
+void log_info(const std::string& sentence);
+void log_warning(const std::string& sentence);
+void log_error(const std::string& sentence);
 
 }  // namespace muster

@@ -8,10 +8,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
-#include "launcher/os/output_tail.h"
-#include "launcher/os/spawn.h"
-#include "launcher/os/wait_status.h"
 #include "launcher/wire/utf8_lines.h"
 
 namespace muster {

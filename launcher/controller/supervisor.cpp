@@ -14,11 +14,11 @@
 #include <iostream>
 #include <vector>
 
-#include "launcher/controller/controller_log.h"
+#include "launcher/controller/main.h"
 #include "launcher/controller/restart_pause.h"
 #include "launcher/controller/store/own_home.h"
+#include "launcher/os/child.h"
 #include "launcher/os/lock_file.h"
-#include "launcher/os/own_program.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/model/exit_code.h"
 

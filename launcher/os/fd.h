@@ -3,11 +3,15 @@
 // after a part, and block as the descriptor does.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -33,5 +37,15 @@ bool write_all(int fd, std::string_view bytes);
 
 // Up to `limit` bytes at `offset` into `out` (resized), fewer only at the end; false leaves errno.
 bool read_at(int fd, std::int64_t offset, std::size_t limit, std::string& out);
+
+// The sentence for a failed system call: what was attempted, on which thing, what the system said.
+
+inline Error system_error(const std::string& attempted, int error_number = errno) {
+  std::string message = "could not " + attempted + ": " + std::strerror(error_number);
+  if (error_number == ENOSPC || error_number == EDQUOT) {
+    message += "; free space on this node or set another home";
+  }
+  return Error{std::move(message)};
+}
 
 }  // namespace muster

@@ -1,11 +1,13 @@
 // Time as an input of code that waits: what it is now and what is called later. In production it is
-// the io_context's (launcher/os/asio_timers.h), in a simulation a queue of events. One
+// the io_context's (launcher/os/timers.h), in a simulation a queue of events. One
 // thread; nothing is ever called from inside `after` or `post`.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+
+#include <boost/asio/io_context.hpp>
 
 #include "launcher/os/clocks.h"
 #include "scheduler/model/clock.h"
@@ -29,6 +31,21 @@ class Timers {
   [[nodiscard]] virtual std::unique_ptr<Alarm> after(Milliseconds delay,
                                                      std::function<void()> call) = 0;
   virtual void post(std::function<void()> call) = 0;  // soon, whatever happens to the caller
+};
+
+// The controller's time: the clocks of this machine and the io_context that it runs on.
+
+class AsioTimers : public Timers {
+ public:
+  explicit AsioTimers(boost::asio::io_context& io) : io_(io) {}
+  SteadyTime now() const override;
+  Time wall_now() const override;
+  RawTime raw_now() const override;
+  std::unique_ptr<Alarm> after(Milliseconds delay, std::function<void()> call) override;
+  void post(std::function<void()> call) override;
+
+ private:
+  boost::asio::io_context& io_;
 };
 
 }  // namespace muster

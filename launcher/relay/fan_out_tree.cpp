@@ -4,6 +4,7 @@
 #include <utility>
 
 namespace muster {
+
 namespace {
 
 // A relay that is lost is started again after a pause that doubles, for each loss costs records in
@@ -360,6 +361,21 @@ void FanOutTree::link_gone(const NodeId& node, std::uint64_t attempt) {
   Member& member = members_[node];
   if (member.attempt == attempt) member.state = Out{};
   replan();
+}
+
+FanOut::FanOut(Timers& timers, std::unique_ptr<Transport> direct, Note note)
+    : timers_(timers), direct_(std::move(direct)), note_(std::move(note)) {}
+
+FanOut::~FanOut() = default;
+
+void FanOut::connect(const NodeAddress& node, const AgentLaunch& launch,
+                     std::function<void(ConnectResult)> done) {
+  if (node.transport != TransportKind::local) {
+    return direct_->connect(node, launch, std::move(done));
+  }
+  auto& tree = trees_[launch.target];
+  if (!tree) tree = std::make_shared<FanOutTree>(timers_, *direct_, launch.target, note_);
+  tree->connect(node, launch, std::move(done));
 }
 
 }  // namespace muster

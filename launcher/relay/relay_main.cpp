@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "launcher/os/own_program.h"
+#include "launcher/os/child.h"
 #include "launcher/relay/frame_pipe.h"
 #include "launcher/relay/relay_server.h"
 #include "launcher/wire/message_codec.h"

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "launcher/agent/gpu_count.h"
+#include "launcher/agent/node_check.h"
 #include "launcher/sandbox/command.h"
 #include "launcher/sandbox/files.h"
 

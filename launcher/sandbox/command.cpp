@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "launcher/agent/node/spawn.h"
+#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
-#include "launcher/os/spawn.h"
 
 namespace muster {
 

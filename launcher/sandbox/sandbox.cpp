@@ -8,7 +8,7 @@
 #include <cstring>
 #include <thread>
 
-#include "launcher/os/own_program.h"
+#include "launcher/os/child.h"
 #include "launcher/sandbox/account.h"
 #include "launcher/sandbox/disk.h"
 #include "launcher/sandbox/files.h"

@@ -4,18 +4,20 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <random>
 
 #include "launcher/staging/blob_sweep.h"
-#include "launcher/staging/file_facts.h"
+#include "launcher/staging/hash_cache.h"
 #include "launcher/staging/sparse_write.h"
-#include "launcher/staging/stage_error.h"
 
 namespace muster {
 
@@ -109,6 +111,33 @@ Result<StoredBlob> copy_and_hash(const Fd& source, const fs::path& name, Fd& tar
     if (write_sparse(target.get(), piece) && (!is_last || end_sparse(target.get()))) return Done{};
     return stage_error("write", target_name, errno);
   });
+}
+
+namespace fs = std::filesystem;
+
+// Free bytes of the file system that holds `path` or, where that does not exist, its nearest
+// parent.
+std::string free_space_near(fs::path path) {
+  struct statvfs space {};
+  while (::statvfs(path.c_str(), &space) != 0) {
+    if (!path.has_relative_path()) return "an unknown amount";
+    path = path.parent_path();
+  }
+  return readable_bytes(static_cast<std::int64_t>(space.f_bavail * space.f_frsize));
+}
+
+std::string reason(const fs::path& path, int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+      return "the file system is full (" + free_space_near(path) +
+             " free); make room and try again";
+    case EDQUOT:
+      return "the disk quota is used up; make room and try again";
+    case EIO:
+      return "the disk reported an input/output error; see the kernel log of this machine";
+    default:
+      return std::strerror(error_number);
+  }
 }
 
 }  // namespace
@@ -235,6 +264,41 @@ Result<std::string> BlobStore::read(const std::string& hash, std::int64_t offset
     return stage_error("read", path, errno);
   }
   return bytes;
+}
+
+Result<bool> BlobReceiver::accept(const BlobData& piece, std::string_view payload) {
+  if (piece.offset == 0) {
+    writers_.erase(piece.hash);
+    auto writer = store_.writer(piece.hash);
+    if (!writer) return writer.error();
+    writers_.emplace(piece.hash, std::move(*writer));
+  }
+  const auto found = writers_.find(piece.hash);
+  if (found == writers_.end()) {
+    return Error{"a piece of blob " + piece.hash + " at offset " + std::to_string(piece.offset) +
+                 " came without its beginning"};
+  }
+  Status status = found->second.append(piece.offset, payload);
+  if (status && piece.last) status = found->second.finish();
+  if (!status || piece.last) writers_.erase(found);
+  if (!status) return status.error();
+  return piece.last;
+}
+
+Error stage_error(std::string_view attempt, const fs::path& path, int error_number) {
+  return Error{"cannot " + std::string(attempt) + " '" + path.string() +
+               "': " + reason(path, error_number)};
+}
+
+std::string readable_bytes(std::int64_t bytes) {
+  static constexpr std::array units{"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f %s", value, units[unit]);
+  return text.data();
 }
 
 }  // namespace muster

@@ -11,11 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "launcher/os/fd.h"
 #include "launcher/staging/content_hash.h"
+#include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -79,5 +81,32 @@ class BlobStore {
 
   std::filesystem::path root_;
 };
+
+// The node's side of BlobData: pieces of many blobs, in order within a blob, into a BlobStore. A
+// blob that begins again at offset 0 (after a reconnection) is started afresh; one that is in the
+// store already is ignored. Owned by the agent's staging; one thread.
+
+class BlobReceiver {
+ public:
+  explicit BlobReceiver(const BlobStore& store) : store_(store) {}
+
+  // True: this was the last piece and the blob is now in the store.
+  Result<bool> accept(const BlobData& piece, std::string_view payload);
+  // Forgets every unfinished blob: the sender is gone.
+  void reset() { writers_.clear(); }
+
+ private:
+  const BlobStore& store_;
+  std::map<std::string, BlobWriter> writers_;
+};
+
+// The sentence for a failed call on a file. Used by every part of staging; any thread. Knows
+// nothing of trees or blobs.
+
+// "cannot <attempt> '<path>': <why>", and for a full file system how much is free and what to do.
+Error stage_error(std::string_view attempt, const std::filesystem::path& path, int error_number);
+
+// "3.2 GiB", "17 bytes": for sentences.
+std::string readable_bytes(std::int64_t bytes);
 
 }  // namespace muster

@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
+#include "launcher/staging/blob_store.h"
 #include "launcher/staging/content_hash.h"
-#include "launcher/staging/stage_error.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "launcher/staging/beneath.h"
-#include "launcher/staging/stage_error.h"
+#include "launcher/staging/blob_store.h"
 
 namespace muster {
 

@@ -6,12 +6,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <utility>
 
+#include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
-#include "launcher/staging/remove_tree.h"
+#include "launcher/staging/blob_store.h"
+#include "launcher/staging/materialize.h"
 #include "launcher/staging/sparse_write.h"
-#include "launcher/staging/stage_error.h"
+#include "launcher/staging/trees_file.h"
+#include "launcher/wire/json_fields.h"
 
 namespace muster {
 
@@ -46,6 +50,10 @@ std::string identity(const TreeEntry& entry, const std::string& hash) {
   }
   return "file " + hash;
 }
+
+namespace fs = std::filesystem;
+
+constexpr int settled_files_version = 1;
 
 }  // namespace
 
@@ -276,6 +284,36 @@ Status FileSink::move_into_place(const Arrived& arrived, const std::string& path
     return stage_error("store", root_ / path, errno);
   }
   return Done{};
+}
+
+Status save_settled(const fs::path& file, const SettledFiles& settled) {
+  Json files = Json::object();
+  for (const auto& [path, content] : settled) files[escaped(path)] = escaped(content);
+  const Json json = {{"version", settled_files_version}, {"files", std::move(files)}};
+  std::error_code ignored;
+  fs::create_directories(file.parent_path(), ignored);
+  if (replace_file(file, json.dump() + '\n', 0600, Durable::on_disk)) return Done{};
+  return stage_error("write", file, errno);
+}
+
+Result<SettledFiles> load_settled(const fs::path& file) {
+  std::error_code absent;
+  if (!fs::exists(file, absent)) return SettledFiles{};
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return stage_error("read", file, errno);
+  try {
+    const Json json = Json::parse(in);
+    if (json.at("version").get<int>() > settled_files_version) {
+      return Error{"'" + file.string() + "' was written by a newer muster"};
+    }
+    SettledFiles settled;
+    for (const auto& [path, content] : json.at("files").items()) {
+      settled[unescaped(path)] = unescaped(content.get<std::string>());
+    }
+    return settled;
+  } catch (const std::exception& failure) {
+    return Error{"'" + file.string() + "' cannot be read: " + failure.what()};
+  }
 }
 
 }  // namespace muster

@@ -6,15 +6,49 @@
 //   <hash> <size> <modified ns> <changed ns> <inode> <device> <path, to the zero byte>
 #pragma once
 
+#include <sys/stat.h>
+
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-#include "launcher/staging/file_facts.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
+
+// What tells an unchanged file from a changed one, and the mark by which a file that nobody may
+// write to shows that somebody did.
+
+struct FileFacts {
+  std::int64_t size_bytes = 0;
+  std::int64_t modified_ns = 0;
+  std::int64_t changed_ns = 0;  // inode change time
+  std::uint64_t inode = 0;
+  std::uint64_t device = 0;
+  bool operator==(const FileFacts&) const = default;
+};
+
+inline FileFacts facts_of(const struct stat& facts) {
+  constexpr std::int64_t second_ns = 1'000'000'000;
+  return {facts.st_size, facts.st_mtim.tv_sec * second_ns + facts.st_mtim.tv_nsec,
+          facts.st_ctim.tv_sec * second_ns + facts.st_ctim.tv_nsec, facts.st_ino, facts.st_dev};
+}
+
+// The mark is a constant modification time (2001-09-09): any write moves it.
+inline constexpr std::time_t untouched_time = 1'000'000'000;
+
+inline bool mark_untouched(const Fd& file) {
+  const std::array<timespec, 2> times{timespec{0, UTIME_NOW}, timespec{untouched_time, 0}};
+  return ::futimens(file.get(), times.data()) == 0;
+}
+
+inline bool is_untouched(const struct stat& facts) {
+  return S_ISREG(facts.st_mode) && facts.st_mtim.tv_sec == untouched_time &&
+         facts.st_mtim.tv_nsec == 0;
+}
 
 class HashCache {
  public:

@@ -11,9 +11,8 @@
 #include <cstdio>
 #include <set>
 
-#include "launcher/staging/file_facts.h"
-#include "launcher/staging/remove_tree.h"
-#include "launcher/staging/stage_error.h"
+#include "launcher/staging/blob_store.h"
+#include "launcher/staging/hash_cache.h"
 #include "launcher/staging/tree_check.h"
 
 namespace muster {
@@ -214,6 +213,18 @@ Status build_and_place(const Tree& tree, const BlobStore& store, const Workspace
   return tree.writable ? Status(Done{}) : write_note(at.note, digest);
 }
 
+namespace fs = std::filesystem;
+
+void open_up(const fs::path& directory) {
+  std::error_code ignored;
+  fs::permissions(directory, fs::perms::owner_all, fs::perm_options::add, ignored);
+  for (fs::directory_iterator it(directory, ignored), end; !ignored && it != end;
+       it.increment(ignored)) {
+    std::error_code unknown;
+    if (fs::is_directory(it->symlink_status(unknown))) open_up(it->path());
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> missing_blobs(const std::vector<Tree>& trees, const BlobStore& store) {
@@ -240,6 +251,17 @@ Status materialize(const Tree& tree, const BlobStore& store, const fs::path& job
   if (done) return done;
   const Status removed = remove_tree(at.fresh);
   return removed ? done : Error{done.error().message + "; and " + removed.error().message};
+}
+
+Status remove_tree(const fs::path& directory) {
+  std::error_code code;
+  fs::remove_all(directory, code);
+  if (code == std::errc::permission_denied) {
+    open_up(directory);
+    fs::remove_all(directory, code);
+  }
+  if (code) return stage_error("remove", directory, code.value());
+  return Done{};
 }
 
 }  // namespace muster

@@ -31,4 +31,10 @@ Status materialize(const Tree& tree, const BlobStore& store,
                    const std::filesystem::path& job_directory,
                    const Placing& placing = [](const std::string&) {});
 
+// Removes a directory and all below it, never following a link. Directories that their owner may
+// not write to are opened up first: ranks leave such things.
+
+// An absent tree is removed already.
+Status remove_tree(const std::filesystem::path& directory);
+
 }  // namespace muster

@@ -7,8 +7,8 @@
 #include <chrono>
 
 #include "launcher/os/fd.h"
+#include "launcher/staging/blob_store.h"
 #include "launcher/staging/hash_cache.h"
-#include "launcher/staging/stage_error.h"
 
 namespace muster {
 

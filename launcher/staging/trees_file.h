@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "launcher/wire/agent_message.h"
@@ -14,5 +15,12 @@ namespace muster {
 
 Status save_trees(const std::filesystem::path& file, const std::vector<Tree>& trees);
 Result<std::vector<Tree>> load_trees(const std::filesystem::path& file);
+
+// File names in JSON, which holds only UTF-8, while names hold any bytes: a `%` is written `%25`,
+// and where the name is not UTF-8 each of its bytes above 0x7f is written `%hh`. Pure.
+
+std::string escaped(const std::string& name);
+// Throws std::runtime_error when a `%` is not followed by two hex digits.
+std::string unescaped(const std::string& text);
 
 }  // namespace muster

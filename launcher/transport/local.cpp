@@ -1,30 +1,35 @@
 #include "launcher/transport/local.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <list>
 #include <utility>
 #include <vector>
 
-#include "launcher/os/spawn.h"
-#include "launcher/transport/agent_socket.h"
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "launcher/os/child.h"
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
+#include "launcher/transport/link/byte_stream.h"
 #include "launcher/transport/link/connect_profile.h"
 #include "launcher/transport/link/handshake_gate.h"
 #include "launcher/transport/link/process_link.h"
 #include "launcher/transport/local_shell.h"
-#include "launcher/transport/stream_link.h"
 
 namespace muster {
+
 namespace {
 
 constexpr int max_starting =
@@ -58,6 +63,30 @@ class Reaper : public std::enable_shared_from_this<Reaper> {
   boost::asio::steady_timer timer_;
   pid_t child_;
   std::chrono::steady_clock::time_point until_;
+};
+
+class StreamLink final : public Link {
+ public:
+  StreamLink(boost::asio::local::stream_protocol::socket socket, std::string peer)
+      : stream_(std::make_shared<ByteStream>(std::move(socket))), peer_(std::move(peer)) {}
+  ~StreamLink() override { stream_->close(); }
+
+  void start(Handlers handlers) override {
+    auto on_end = [peer = peer_,
+                   on_closed = std::move(handlers.on_closed)](const std::string& reason) {
+      if (!on_closed) return;
+      on_closed({LinkFailureKind::lost, peer + ": the agent closed the connection" +
+                                            (reason.empty() ? "" : ": " + reason)});
+    };
+    stream_->start({std::move(handlers.on_bytes), [] {}, std::move(on_end)});
+  }
+
+  void write(std::string bytes) override { stream_->write(std::move(bytes)); }
+  std::size_t queued_bytes() const override { return stream_->queued_bytes(); }
+
+ private:
+  std::shared_ptr<ByteStream> stream_;
+  std::string peer_;
 };
 
 }  // namespace
@@ -309,6 +338,38 @@ LocalTransport::~LocalTransport() {
 void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
                              std::function<void(ConnectResult)> done) {
   shared_->connect(node, launch, std::move(done));
+}
+
+std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder) {
+  Fd folder(::open(run_folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) {
+    if (errno == ENOENT) return NobodyListens{};
+    return Error{run_folder + ": " + std::strerror(errno)};
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // A socket's path holds 108 bytes, a home directory may be longer.
+  const std::string path = "/proc/self/fd/" + std::to_string(folder.get()) + "/agent.sock";
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return Error{std::string("no socket: ") + std::strerror(errno)};
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    // Refused: the file of an agent that is gone.
+    if (errno == ENOENT || errno == ECONNREFUSED) return NobodyListens{};
+    return Error{run_folder + "/agent.sock: " + std::strerror(errno)};
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+      peer.uid != ::geteuid()) {
+    return Error{run_folder + "/agent.sock belongs to another user; remove it"};
+  }
+  return socket;
+}
+
+std::unique_ptr<Link> make_stream_link(boost::asio::local::stream_protocol::socket socket,
+                                       const std::string& peer) {
+  return std::make_unique<StreamLink>(std::move(socket), peer);
 }
 
 }  // namespace muster

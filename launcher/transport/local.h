@@ -13,8 +13,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 
+#include <boost/asio/local/stream_protocol.hpp>
+
+#include "launcher/os/fd.h"
 #include "launcher/transport/link/transport.h"
+#include "scheduler/model/result.h"
 
 namespace boost::asio {
 class io_context;
@@ -36,5 +41,18 @@ class LocalTransport final : public Transport {
   class Shared;
   std::shared_ptr<Shared> shared_;
 };
+
+// Connecting to the Unix socket that an agent of this machine listens on.
+
+struct NobodyListens {};
+
+// `<run_folder>/agent.sock`, whatever the length of the path; a socket of another user is an error.
+std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder);
+
+// A Link over a Unix socket that an agent of this machine listens on.
+
+// `peer` names the agent in messages.
+std::unique_ptr<Link> make_stream_link(boost::asio::local::stream_protocol::socket socket,
+                                       const std::string& peer);
 
 }  // namespace muster

@@ -4,12 +4,17 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/remote_process.h"
 #include "launcher/transport/link/transport.h"
 #include "launcher/transport/ssh/settings.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/link.h"
 
 namespace boost::asio {
 class io_context;
@@ -36,5 +41,14 @@ class OpensshTransport final : public Transport {
   class Shared;
   std::shared_ptr<Shared> shared_;
 };
+
+// What the `ssh` program said on standard error, turned into a LinkFailure. Pure.
+
+// sshd was busy and closed the connection before login: worth another try.
+bool openssh_was_dropped(const RemoteExit& exit, std::string_view errors);
+
+// `ssh` ended before the remote shell ran our command. `output` is what came on standard output.
+LinkFailure openssh_failure(const NodeAddress& node, const RemoteExit& exit,
+                            std::string_view output, std::string_view errors);
 
 }  // namespace muster

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "launcher/wire/agent_request.h"
-#include "launcher/wire/tree.h"
-#include "scheduler/model/rank_doing.h"
+#include "scheduler/model/outcome.h"
 #include "scheduler/model/record.h"
 
 namespace muster {

@@ -1,6 +1,9 @@
 #include "launcher/wire/message_codec.h"
 
-#include "launcher/wire/header_limits.h"
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+
 #include "launcher/wire/json_fields.h"
 
 namespace muster {
@@ -51,6 +54,51 @@ Result<Received<Variant>> decode_any(Frame frame,
   }
 }
 
+using Json = nlohmann::json;
+
+// Builds nothing: counts, and ends the parser by an exception.
+class Limits : public Json::json_sax_t {
+ public:
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(number_integer_t) override { return count(); }
+  bool number_unsigned(number_unsigned_t) override { return count(); }
+  bool number_float(number_float_t, const string_t&) override { return count(); }
+  bool string(string_t&) override { return count(); }
+  bool binary(binary_t&) override { return count(); }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t, const std::string&, const Json::exception& why) override {
+    throw std::runtime_error(why.what());
+  }
+
+ private:
+  bool count() {
+    if (++values_ > header_values_limit) throw std::runtime_error("it holds too many values");
+    return true;
+  }
+  bool enter() {
+    if (++depth_ > header_depth_limit) throw std::runtime_error("it nests too deeply");
+    return count();
+  }
+  bool leave() {
+    --depth_;
+    return true;
+  }
+
+  int depth_ = 0;
+  int values_ = 0;
+};
+
+std::optional<std::string> below(const std::string& name, const Json& given, const Json& known) {
+  const auto found = unknown_field(given, known);
+  if (!found) return std::nullopt;
+  return name + "." + *found;
+}
+
 }  // namespace
 
 std::string encode(const ToAgent& m, std::string_view payload) { return encode_any(m, payload); }
@@ -82,6 +130,27 @@ Result<Received<ToRelay>> decode_to_relay(Frame frame) {
 }
 Result<Received<FromRelay>> decode_from_relay(Frame frame) {
   return decode_any<FromRelay>(std::move(frame));
+}
+
+void check_header_limits(const std::string& header) {
+  Limits limits;
+  Json::sax_parse(header, &limits, Json::input_format_t::cbor);
+}
+
+std::optional<std::string> unknown_field(const Json& given, const Json& known) {
+  if (given.is_object() && known.is_object()) {
+    for (const auto& [name, value] : given.items()) {
+      if (value.is_null()) continue;
+      const auto same = known.find(name);
+      if (same == known.end()) return name;
+      if (auto found = below(name, value, *same)) return found;
+    }
+  } else if (given.is_array() && known.is_array()) {
+    for (std::size_t i = 0; i < given.size() && i < known.size(); ++i) {
+      if (auto found = below(std::to_string(i), given[i], known[i])) return found;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/protocol/crc32c.h"
@@ -73,6 +74,12 @@ Checked<NoValue> CheckpointReader::read(std::size_t plane, std::uint64_t first,
     if (!got) return got.fault();
   }
   return NoValue{};
+}
+
+std::string normal_path(const std::string& path) {
+  std::filesystem::path normal = std::filesystem::absolute(path).lexically_normal();
+  if (!normal.has_filename()) normal = normal.parent_path();
+  return normal.string();
 }
 
 }  // namespace muster

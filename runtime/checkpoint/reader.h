@@ -38,4 +38,9 @@ class CheckpointReader {
   std::vector<bool> header_checked_;  // by shard
 };
 
+// A path as a person may have typed it, in the form in which paths are compared and taken apart.
+
+// Absolute, without "." and "..", and without "/" at its end unless it is the root. Links stay.
+std::string normal_path(const std::string& path);
+
 }  // namespace muster

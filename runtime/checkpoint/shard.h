@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -51,5 +52,11 @@ Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdenti
 Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
                                  const ShardWriter& writer, const ElementRange& range,
                                  const PlaneSpans& planes);
+
+// The frame around the JSON header of a safetensors file.
+
+// What stands before the data: the length of the header as u64 little-endian, then `json`, padded
+// with blanks so that the data begins at a multiple of `alignment` bytes.
+std::string safetensors_header(std::string json, std::size_t alignment);
 
 }  // namespace muster

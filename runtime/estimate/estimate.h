@@ -4,10 +4,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/estimate/fit.h"
 #include "runtime/estimate/sku_catalogue.h"
+#include "runtime/model/gpt.h"
 
 namespace muster {
 
@@ -42,5 +44,13 @@ Estimate make_estimate(const EstimateQuestion& question);
 
 std::string estimate_text(const Estimate& estimate);
 std::string estimate_json(const Estimate& estimate);
+
+// Models that have a name, and their shapes. Context is left to the run. Plain data.
+
+// With vocabularies as they are trained: padded for matrix products. Letter case does not matter.
+std::optional<GptShape> named_shape(std::string_view name);
+
+// All names, for help and complaints.
+std::string names_of_shapes();
 
 }  // namespace muster

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <set>
 
-#include "runtime/estimate/model_names.h"
+#include "runtime/estimate/estimate.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {

@@ -1,18 +1,21 @@
 #include "runtime/export/export.h"
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/normal_path.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/export/exported_model.h"
 #include "runtime/export/onnx_file.h"
 #include "runtime/export/safetensors_files.h"
 #include "runtime/export/tokenizer_files.h"
 
+static_assert(std::endian::native == std::endian::little, "exported values are little-endian");
+
 namespace muster {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -112,6 +115,30 @@ Checked<std::vector<ExportedFile>> export_checkpoint(const std::string& path,
   }
   if (auto finished = partial.finish(); !finished) return finished.fault();
   return files;
+}
+
+Checked<ExportFile> ExportFile::create(const std::string& path, std::uint64_t bytes) {
+  auto file = CheckpointFile::create(path, bytes);
+  if (!file) return file.fault();
+  return ExportFile(std::move(file.value()));
+}
+
+Checked<NoValue> ExportFile::append(std::string_view bytes) {
+  auto put = file_.write_at(offset_, bytes.data(), bytes.size());
+  if (put) offset_ += bytes.size();
+  return put;
+}
+
+Checked<NoValue> ExportFile::append_tensor(CheckpointReader& reader, const FlatParameter& tensor) {
+  constexpr std::uint64_t piece_elements = 1 << 20;
+  const std::uint64_t end = tensor.offset + tensor.size();
+  for (std::uint64_t at = tensor.offset; at < end; at += piece_.size()) {
+    piece_.resize(std::min(piece_elements, end - at));
+    if (auto got = reader.read(0, at, piece_); !got) return got;
+    const auto* bytes = reinterpret_cast<const char*>(piece_.data());
+    if (auto put = append({bytes, piece_.size() * sizeof(float)}); !put) return put;
+  }
+  return NoValue{};
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 #include "runtime/export/onnx_file.h"
 
-#include "runtime/export/export_file.h"
+#include "runtime/export/export.h"
 #include "runtime/export/gpt_graph.h"
 #include "runtime/export/onnx.pb.h"
 #include "runtime/export/onnx_graph.h"

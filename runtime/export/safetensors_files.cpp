@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/safetensors_header.h"
-#include "runtime/export/export_file.h"
+#include "runtime/checkpoint/shard.h"
+#include "runtime/export/export.h"
 #include "runtime/layer/layer_norm.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "runtime/checkpoint/safetensors_header.h"
+#include "runtime/checkpoint/shard.h"
 
 namespace muster {
 namespace {

@@ -52,4 +52,9 @@ void index_token_files(const std::string& directory, std::uint64_t vocabulary, s
 // The text of document number `number` of a dataset with a tokenizer beside it. Throws StartError.
 std::string read_document(const std::string& directory, std::uint64_t number);
 
+// The command line of `muster-train tokenize`.
+
+// argv[0] is "tokenize". Prints what it does, help and complaints; returns the exit code.
+int run_tokenize_command(int argc, const char* const* argv);
+
 }  // namespace muster

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <queue>
 
-#include "runtime/tokenize/token_pair_key.h"
+#include "runtime/tokenize/tokenizer.h"
 #include "runtime/tokenize/word_splitter.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "runtime/tokenize/token_pair_key.h"
+#include "runtime/tokenize/tokenizer.h"
 #include "runtime/tokenize/word_splitter.h"
 
 namespace muster {

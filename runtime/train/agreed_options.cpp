@@ -133,4 +133,14 @@ void check_agreed_options(const TrainOptions& options, Communicator& ranks) {
   if (!difference.empty()) throw StartError(difference);
 }
 
+void check_sharing_options(const TrainOptions& options, Communicator& ranks) {
+  check_agreed_options(options, ranks);
+  const BucketLimits& buckets = options.buckets;
+  if (buckets.least_bytes > buckets.most_bytes) {
+    throw StartError("--bucket-bytes: " + std::to_string(buckets.least_bytes) +
+                     " is more than the " + std::to_string(buckets.most_bytes) +
+                     " of --bucket-limit-bytes");
+  }
+}
+
 }  // namespace muster

@@ -29,4 +29,8 @@ std::string options_difference(const std::vector<GivenOptions>& all);
 // Throws StartError, on all ranks alike. Collective.
 void check_agreed_options(const TrainOptions& options, Communicator& ranks);
 
+// Throws StartError, on all ranks alike, when the options differ between ranks, or --zero and its
+// companions contradict each other. Collective.
+void check_sharing_options(const TrainOptions& options, Communicator& ranks);
+
 }  // namespace muster

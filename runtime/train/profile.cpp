@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/communicator/rank_vote.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/report/trace_file.h"
 
 namespace muster {

@@ -2,36 +2,41 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <vector>
 
-#include "runtime/communicator/rank_vote.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm.h"
+#include "runtime/memory/bf16.h"
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/report/weights_file.h"
+#include "runtime/train/agreed_options.h"
 #include "runtime/train/profile.h"
 #include "runtime/train/restore/generation.h"
 #include "runtime/train/restore/restore.h"
-#include "runtime/train/run_peak.h"
 #include "runtime/train/run_report.h"
 #include "runtime/train/save/checkpoints.h"
 #include "runtime/train/save/final_weights.h"
-#include "runtime/train/save/save_context.h"
+#include "runtime/train/save/save.h"
 #include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/divergence.h"
 #include "runtime/train/step/guard.h"
-#include "runtime/train/step/sharing_options.h"
+#include "runtime/train/step/options.h"
 #include "runtime/train/step/step_guard.h"
 #include "runtime/train/step/stop_request.h"
 #include "runtime/train/step/training_data.h"
 
 namespace muster {
+
 namespace {
 
 void check_world(const RankVariables& variables, const Communicator& ranks) {
@@ -278,6 +283,30 @@ class Run {
   std::optional<Profile> profile_;
 };
 
+constexpr std::size_t probe_size = 512;  // operands and result fit the cache of a core
+constexpr double probe_s = 0.01;
+
+PeakRate measure_bf16_peak() {
+  const std::size_t n = probe_size;
+  const std::vector<Bf16> a(n * n, to_bf16(0.5f));
+  std::vector<float> c(n * n);
+  const GemmShape shape{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
+  gemm(shape, a.data(), a.data(), c.data());  // compiles it
+  double best_s = 1;
+  for (const Stopwatch whole; whole.seconds() < probe_s;) {
+    const Stopwatch one;
+    gemm(shape, a.data(), a.data(), c.data());
+    best_s = std::min(best_s, one.seconds());
+  }
+  return {2.0 * static_cast<double>(n * n * n) / best_s, "measured by a bf16 matrix product"};
+}
+
+PeakRate own_peak(const TrainOptions& options) {
+  if (options.peak_tflops) return {*options.peak_tflops * 1e12, "given"};
+  if (options.model.precision == Precision::bf16) return measure_bf16_peak();
+  return measure_fma_peak(options.threads);
+}
+
 }  // namespace
 
 int end_taken_over(const std::string& why) {
@@ -294,6 +323,17 @@ int run_training(const TrainOptions& options, const RankVariables& variables, Co
   check_sharing_options(options, ranks);
   const TrainingDataPlan data = plan_training_data(options, ranks);
   return Run(data.options, data.dataset, variables, ranks, before_steps).go();
+}
+
+PeakRate run_peak(const TrainOptions& options, Communicator& ranks) {
+  PeakRate peak = own_peak(options);
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", peak.flops);
+  peak.flops = 0;
+  for (const std::string& other : ranks.gather_texts(text)) {
+    peak.flops += std::strtod(other.c_str(), nullptr);
+  }
+  return peak;
 }
 
 }  // namespace muster

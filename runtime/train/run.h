@@ -10,6 +10,7 @@
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/environment.h"
+#include "runtime/report/peak_rate.h"
 #include "runtime/train/step/options.h"
 
 namespace muster {
@@ -26,5 +27,12 @@ int run_training(const TrainOptions& options, const RankVariables& variables, Co
 
 // Says on stderr why, for a launcher; the exit code.
 int end_taken_over(const std::string& why);
+
+// The peak of a whole run's processors, for its utilisation.
+
+// The sum over all ranks: what --peak-tflops says of each, or what each measures now, all at once,
+// in some 15 ms. For bf16 that is a matrix product, as an FMA loop would not use the units that
+// such products use. Collective.
+PeakRate run_peak(const TrainOptions& options, Communicator& ranks);
 
 }  // namespace muster

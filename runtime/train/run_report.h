@@ -15,8 +15,8 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/report/flops.h"
 #include "runtime/report/peak_rate.h"
+#include "runtime/report/spent_time.h"
 #include "runtime/report/tensorboard.h"
-#include "runtime/report/time_split.h"
 #include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/options.h"
 

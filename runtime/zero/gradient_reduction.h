@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "runtime/communicator/communicator.h"
-#include "runtime/zero/division.h"
+#include "runtime/zero/gradient_plan.h"
 
 namespace muster {
 

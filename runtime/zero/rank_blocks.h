@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/model/block_store.h"
+#include "runtime/model/gpt.h"
 #include "runtime/zero/gradient_memory.h"
 #include "runtime/zero/weight_memory.h"
 

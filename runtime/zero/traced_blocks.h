@@ -2,7 +2,7 @@
 // otherwise: what lies between taking a block and giving it back is forward or backward of it.
 #pragma once
 
-#include "runtime/model/block_store.h"
+#include "runtime/model/gpt.h"
 #include "runtime/report/trace.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include "scheduler/attempt/node_failure.h"
 #include "scheduler/attempt/scale_down.h"
 #include "scheduler/failure/classify.h"
-#include "scheduler/placement/spares.h"
+#include "scheduler/placement/allocate.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"

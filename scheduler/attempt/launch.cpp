@@ -1,12 +1,13 @@
 // From a healthy gang to running ranks: staging, ports, launch. A node that fails here ends the
 // attempt.
+#include "scheduler/attempt/launch.h"
+
 #include <algorithm>
 
-#include "scheduler/attempt/preparation.h"
-#include "scheduler/state/gpu_fit.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
+#include "scheduler/state/rank_map.h"
 #include "scheduler/state/resume_point.h"
 #include "scheduler/state/sentences.h"
 #include "scheduler/state/turn.h"
@@ -112,6 +113,26 @@ void launch(Turn& turn, const Job& job, const Attempt& attempt) {
     return reserve(turn, job, attempt, phase->since);
   }
   if (const auto* phase = phase_of<Starting>(attempt)) start(turn, job, attempt, phase->since);
+}
+
+// A node without a link is not stalled but lost, which has a limit of its own.
+std::optional<std::string> staging_trouble(Turn& turn, const AttemptNode& node, Time since) {
+  if (node.staged) {
+    if (node.staged->error.empty()) return std::nullopt;
+    return " could not be prepared: " + node.staged->error;
+  }
+  if (!linked_agent(turn.state, node.id)) return std::nullopt;
+  const Time heard = std::max(since, node.staging_seen.value_or(since));
+  if (!turn.moment.reached(heard + stage_limit)) return std::nullopt;
+  return " could not be prepared: none of the job's files arrived for " +
+         duration_text(stage_limit);
+}
+
+std::optional<std::string> ports_trouble(const AttemptNode& node, int wanted) {
+  if (!node.ports) return std::nullopt;
+  const bool enough = node.ports->ports.size() >= static_cast<std::size_t>(wanted);
+  if (enough && node.ports->error.empty()) return std::nullopt;
+  return " could not reserve " + std::to_string(wanted) + " ports: " + node.ports->error;
 }
 
 }  // namespace muster

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "scheduler/attempt/fencing.h"
 #include "scheduler/attempt/node_failure.h"
 #include "scheduler/attempt/output_collection.h"
+#include "scheduler/attempt/stop.h"
 #include "scheduler/failure/classify.h"
 #include "scheduler/failure/first_failure.h"
 #include "scheduler/node/status.h"
@@ -12,7 +12,6 @@
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
-#include "scheduler/state/restart_rules.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {

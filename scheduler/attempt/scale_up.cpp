@@ -3,15 +3,15 @@
 // notices before that, nor when it fails.
 #include <algorithm>
 
-#include "scheduler/attempt/preparation.h"
+#include "scheduler/attempt/launch.h"
 #include "scheduler/attempt/scale_down.h"
+#include "scheduler/placement/allocate.h"
 #include "scheduler/placement/candidates.h"
 #include "scheduler/placement/fitness.h"
-#include "scheduler/placement/spares.h"
-#include "scheduler/state/gpu_fit.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
+#include "scheduler/state/rank_map.h"
 #include "scheduler/state/sentences.h"
 #include "scheduler/state/turn.h"
 

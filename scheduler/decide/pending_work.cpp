@@ -3,9 +3,9 @@
 #include "scheduler/decide/decide.h"
 #include "scheduler/placement/absence.h"
 #include "scheduler/placement/candidates.h"
-#include "scheduler/state/gpu_fit.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
+#include "scheduler/state/rank_map.h"
 
 namespace muster {
 

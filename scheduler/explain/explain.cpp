@@ -9,7 +9,6 @@
 #include "scheduler/node/remediation_run.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/membership.h"
-#include "scheduler/state/restart_rules.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {

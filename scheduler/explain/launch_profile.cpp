@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {

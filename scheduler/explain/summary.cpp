@@ -4,8 +4,7 @@
 
 #include "scheduler/apply/apply.h"
 #include "scheduler/model/names.h"
-#include "scheduler/model/record_subject.h"
-#include "scheduler/state/job_state.h"
+#include "scheduler/model/record.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/resume_point.h"
 

@@ -5,7 +5,6 @@
 #include <csignal>
 #include <string_view>
 
-#include "scheduler/state/restart_rules.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {

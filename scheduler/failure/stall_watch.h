@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "scheduler/failure/step_pace.h"
-#include "scheduler/model/rank_doing.h"
+#include "scheduler/model/outcome.h"
 #include "scheduler/model/record.h"
 
 namespace muster {

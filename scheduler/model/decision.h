@@ -11,7 +11,7 @@
 #include "scheduler/model/ids.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
-#include "scheduler/model/remedy_run.h"
+#include "scheduler/model/remediation.h"
 
 namespace muster {
 

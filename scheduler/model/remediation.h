@@ -4,13 +4,16 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "scheduler/model/clock.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/node_fault.h"
+#include "scheduler/model/outcome.h"
 
 namespace muster {
 
@@ -29,5 +32,102 @@ std::optional<std::string> unfit_placeholder(const std::vector<std::string>& wor
 // Nothing: there is an unfit placeholder.
 std::optional<std::vector<std::string>> remedy_argv(const std::vector<std::string>& words,
                                                     const NodeId& node, const NodeFault& fault);
+
+// Resets and reboots that muster carries out itself, with the commands of the site
+// (RemedyCommands): what the journal says of each time.
+//
+//   (idle, drained for a fault) ─► RemedyBegun ─► RemedyEnded, the command ─► RemedyOver
+//                                       └──────── another boot, or too late ────────┘
+
+// In this order, as far as a fault calls for them.
+enum class RemedyStep : std::uint8_t { reset, reboot, reboot_from_here };
+
+inline constexpr std::array<std::string_view, 3> remedy_step_words{"reset", "reboot",
+                                                                   "reboot_from_here"};
+
+struct RemedyTry {
+  Time at;
+  std::string fault;  // NodeFault::id
+  RemedyStep step = RemedyStep::reset;
+  std::string failure;  // empty: it was done, or goes on
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("at", self.at);
+    visit("fault", self.fault);
+    visit("step", self.step);
+    visit("failure", self.failure);
+  }
+};
+
+// Decided. Says all that was tried on the node lately, because records of nodes are read back no
+// further than to the newest of a kind.
+struct RemedyBegun {
+  static constexpr const char* kind = "remedy_begun";
+  NodeId node;
+  std::string id;  // of this one run: its agent does it once
+  RemedyStep step = RemedyStep::reset;
+  NodeFault fault;  // with what it calls for by now
+  std::vector<std::string> argv;
+  std::string agent_id;  // that does it, or answered last
+  std::string boot_id;   // of the host then; empty: it was not known
+  std::vector<RemedyTry> before;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("id", self.id);
+    visit("step", self.step);
+    visit("fault", self.fault);
+    visit("argv", self.argv);
+    visit("agent_id", self.agent_id);
+    visit("boot_id", self.boot_id);
+    visit("before", self.before);
+  }
+};
+
+// Observed: the command has ended, was not started (error) or was killed (error).
+struct RemedyEnded {
+  static constexpr const char* kind = "remedy_ended";
+  NodeId node;
+  std::string id;
+  ExitStatus status;
+  std::string error;
+  std::vector<std::string> lines;  // the last that it wrote
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("id", self.id);
+    visit("status", self.status);
+    visit("error", self.error);
+    visit("lines", self.lines);
+  }
+};
+
+// Decided: it was done, or (failure) was not, as far as anybody can tell.
+struct RemedyOver {
+  static constexpr const char* kind = "remedy_over";
+  NodeId node;
+  std::string id;
+  RemedyStep step = RemedyStep::reset;
+  std::string device;
+  std::string what;     // NodeFault::what
+  std::string failure;  // empty: done
+  std::vector<std::string> lines;
+  bool is_away = false;  // the node went down for it and did not come back
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("node", self.node);
+    visit("id", self.id);
+    visit("step", self.step);
+    visit("device", self.device);
+    visit("what", self.what);
+    visit("failure", self.failure);
+    visit("lines", self.lines);
+    visit("is_away", self.is_away);
+  }
+};
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "scheduler/state/breaker_name.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/sentences.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduler/model/drain_reason.h"
+#include "scheduler/model/node_fault.h"
 #include "scheduler/node/breaker.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"

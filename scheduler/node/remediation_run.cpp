@@ -4,8 +4,8 @@
 
 #include "scheduler/model/remediation.h"
 #include "scheduler/node/breaker.h"
+#include "scheduler/node/remediation.h"
 #include "scheduler/node/remediation_steps.h"
-#include "scheduler/node/remedy_end.h"
 #include "scheduler/node/status.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"

@@ -6,7 +6,6 @@
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/sentences.h"
-#include "scheduler/state/suspicion.h"
 
 namespace muster {
 

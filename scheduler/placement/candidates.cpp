@@ -7,10 +7,9 @@
 #include "scheduler/node/remediation_run.h"
 #include "scheduler/node/status.h"
 #include "scheduler/placement/absence.h"
-#include "scheduler/state/gpu_fit.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/state/rank_map.h"
 #include "scheduler/state/sentences.h"
-#include "scheduler/state/suspicion.h"
 
 namespace muster {
 

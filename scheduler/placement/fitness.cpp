@@ -4,9 +4,9 @@
 
 #include "scheduler/node/status.h"
 #include "scheduler/placement/candidates.h"
-#include "scheduler/state/gpu_fit.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/state/rank_map.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {

@@ -80,7 +80,7 @@ std::vector<RestartRule> gpu_rules() {
       says("nvlink", "(?i)uncorrectable NVLink error|NVLink.{0,40}(fatal|is down|error detected)",
            hw, exclude_node, "have the node's NVLink and NVSwitch diagnosed"),
       // 48, 95, 140: uncontained memory errors; 64: remapping failed. Values may have gone wrong:
-      // scheduler/state/restart_rules.cpp knows this rule and gpu-ecc by their names.
+      // scheduler/state/sentences.cpp knows this rule and gpu-ecc by their names.
       reports("gpu-xid-memory", {{48, 48}, {64, 64}, {95, 95}, {140, 140}}, hw, exclude_node,
               "have the GPU that the kernel log names reset and its memory diagnosed"),
       // 74: NVLink; 79: GPU lost; 94: contained memory error; 119, 120: the GPU's own processor.

@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "scheduler/model/names.h"
-#include "scheduler/state/restart_rules.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "scheduler/model/record_subject.h"
-#include "scheduler/state/restart_rules.h"
+#include "scheduler/model/record.h"
 #include "scheduler/state/resume_point.h"
+#include "scheduler/state/sentences.h"
 
 namespace muster {
 

@@ -35,6 +35,33 @@ auto ranks_at(Ranks& ranks, std::ptrdiff_t node_index) {
   return std::span(here.begin(), here.end());
 }
 
+constexpr char before_target = '@';
+
+const char* phase_name(const Attempt& attempt) {
+  struct Name {
+    const char* operator()(const Gathering&) const { return "Preparing"; }
+    const char* operator()(const Staging&) const { return "Preparing"; }
+    const char* operator()(const Reserving&) const { return "Starting"; }
+    const char* operator()(const Starting&) const { return "Starting"; }
+    const char* operator()(const Running&) const { return "Running"; }
+    const char* operator()(const Stopping&) const { return "Finalizing"; }
+    const char* operator()(const Collecting&) const { return "Finalizing"; }
+  };
+  return std::visit(Name{}, attempt.phase);
+}
+
+constexpr std::int64_t one_job = 1000;
+
+// Straight between two halvings, so that no floating point decides.
+std::int64_t weight_at_age(Milliseconds age) {
+  const std::int64_t half_life = suspicion_half_life.count();
+  const std::int64_t passed = std::max<std::int64_t>(0, age.count());
+  const std::int64_t halvings = passed / half_life;
+  if (halvings >= 10) return 0;
+  const std::int64_t rest = passed % half_life;
+  return (one_job >> halvings) * (2 * half_life - rest) / (2 * half_life);
+}
+
 }  // namespace
 
 const Job* find_job(const State& state, const JobId& id) {
@@ -168,6 +195,74 @@ bool may_deliver(const AttemptNode& node) {
 bool is_undecided(const Job& job) {
   return std::holds_alternative<Queued>(job.phase) && !job.past.empty() &&
          !job.past.back().reschedule.has_value();
+}
+
+std::string breaker_name(std::string_view check, std::string_view target) {
+  return std::string(check) + before_target + std::string(target);
+}
+
+std::string_view check_of_breaker(std::string_view name) {
+  return name.substr(0, name.find(before_target));
+}
+
+bool names_breaker(std::string_view said, std::string_view name) {
+  const bool has_target = name.find(before_target) != std::string_view::npos;
+  return said == name || (has_target && check_of_breaker(name) == said);
+}
+
+std::set<std::string> targets_of(const State& state, const NodeId& node) {
+  std::set<std::string> names;
+  for (const auto& [id, job] : state.jobs) {
+    if (has_node(job.target, node)) names.insert(job.target.name);
+  }
+  return names;
+}
+
+bool is_breaker_of(std::string_view name, const std::set<std::string>& targets) {
+  const std::size_t at = name.find(before_target);
+  if (at == std::string_view::npos) return true;
+  const std::string target(name.substr(at + 1));
+  return targets.empty() ? target.empty() : targets.contains(target);
+}
+
+const char* job_state_name(const State& state, const Job& job) {
+  const Attempt* attempt = active_attempt(job);
+  if (!attempt || !phase_of<Gathering>(*attempt)) return job_state_name(job);
+  const bool connected =
+      std::all_of(attempt->nodes.begin(), attempt->nodes.end(),
+                  [&](const AttemptNode& node) { return linked_agent(state, node.id) != nullptr; });
+  return connected ? "Preparing" : "Provisioning";
+}
+
+const char* job_state_name(const Job& job) {
+  if (const Attempt* attempt = active_attempt(job)) return phase_name(*attempt);
+  const auto* queued = std::get_if<Queued>(&job.phase);
+  const bool untouched = queued && queued->reason.empty() && job.past.empty();
+  return untouched ? "NotStarted" : "Queued";
+}
+
+std::int64_t suspicion_of(const std::vector<NodeEvidence>& evidence, Time now) {
+  std::int64_t sum = 0;
+  for (const NodeEvidence& piece : evidence) sum += weight_at_age(now - piece.at);
+  return sum;
+}
+
+std::vector<NodeEvidence> with_evidence(std::vector<NodeEvidence> evidence, NodeEvidence piece) {
+  std::erase_if(evidence, [&](const NodeEvidence& old) { return old.job == piece.job; });
+  evidence.push_back(std::move(piece));
+  if (evidence.size() > evidence_kept) evidence.erase(evidence.begin());
+  return evidence;
+}
+
+Time faded_below(const std::vector<NodeEvidence>& evidence, std::int64_t limit, Time now) {
+  constexpr Milliseconds step{3'600'000};
+  Time when = now;
+  while (suspicion_of(evidence, when) >= limit) when += step;
+  return when;
+}
+
+bool is_suspect(const Node& node, Time now) {
+  return !node.evidence.empty() && suspicion_of(node.evidence, now) >= one_job / 2;
 }
 
 }  // namespace muster

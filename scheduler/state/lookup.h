@@ -1,7 +1,13 @@
 // Finding things in State. Pointers live until the next `apply`; null: no such thing.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "scheduler/state/state.h"
 
@@ -57,5 +63,47 @@ bool may_deliver(const AttemptNode& node);
 
 // Its latest attempt is over and the restart policy has not spoken yet.
 bool is_undecided(const Job& job);
+
+// The name of a health check's breaker: "ib.phys@lab", of the check on the nodes of one target;
+// "ib.phys@", on nodes that no live job's target has; "ib.phys", wherever: what a person may say to
+// arm them all, and what journals from before there was one for each target say. Pure.
+
+std::string breaker_name(std::string_view check, std::string_view target);
+
+// "ib.phys"
+std::string_view check_of_breaker(std::string_view name);
+
+// What arms `said` arms `name` too: "ib.phys" that of each target.
+bool names_breaker(std::string_view said, std::string_view name);
+
+// Names of the live jobs' targets that have the node.
+std::set<std::string> targets_of(const State& state, const NodeId& node);
+
+// Whether it is about nodes of these targets. Of no target: one of no target.
+bool is_breaker_of(std::string_view name, const std::set<std::string>& targets);
+
+// The name of what a job is doing, in Azure's words.
+
+// NotStarted, Queued, Provisioning (nodes are being connected), Preparing (checks and staging),
+// Starting, Running, Finalizing. An ended job has its JobEndState instead.
+const char* job_state_name(const State& state, const Job& job);
+
+// The same from the job alone: Preparing also while nodes are being connected.
+const char* job_state_name(const Job& job);
+
+// What a node did to jobs, remembered across them. A job that it broke weighs 1, half of that a
+// week later; a job counts once. Pure, in whole numbers: the same on every machine.
+
+// In thousandths of a job.
+std::int64_t suspicion_of(const std::vector<NodeEvidence>& evidence, Time now);
+
+// With one piece more: the newest of each job, and no more than anybody reads.
+std::vector<NodeEvidence> with_evidence(std::vector<NodeEvidence> evidence, NodeEvidence piece);
+
+// When it will have faded below `limit`; `now` or earlier: it has.
+Time faded_below(const std::vector<NodeEvidence>& evidence, std::int64_t limit, Time now);
+
+// What speaks against the node since somebody said last that it is sound.
+bool is_suspect(const Node& node, Time now);
 
 }  // namespace muster

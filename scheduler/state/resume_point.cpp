@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "scheduler/state/restart_rules.h"
+#include "scheduler/state/sentences.h"
 
 namespace muster {
 

@@ -1,7 +1,7 @@
 #include "templates/cluster/retention.h"
 
 #include "templates/duration.h"
-#include "templates/parse.h"
+#include "templates/parse_file.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

@@ -3,7 +3,6 @@
 #include "templates/spelling.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/reader.h"
-#include "templates/yaml/yaml_text.h"
 
 namespace muster {
 namespace {

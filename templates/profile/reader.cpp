@@ -14,7 +14,6 @@
 #include "templates/yaml/node.h"
 #include "templates/yaml/reader.h"
 #include "templates/yaml/value.h"
-#include "templates/yaml/yaml_text.h"
 
 namespace muster {
 namespace {

@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "templates/yaml/finding.h"
 #include "templates/yaml/node.h"
@@ -22,5 +24,33 @@ constexpr std::size_t max_expanded_bytes = std::size_t{8} << 20;
 // nullopt after an error, which is then in `findings`. An empty document is a null node.
 std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
                                   FindingList& findings);
+
+// Checks on the bytes of a YAML text before any parser sees them: size, UTF-8, control characters,
+// runaway nesting of brackets. And what the parser lets pass: quotes that are never closed.
+
+// False after a finding that makes parsing pointless.
+bool check_yaml_text(const std::shared_ptr<const Source>& source, FindingList& findings);
+
+// A value in quotes: from the opening one to behind the closing one, or to the end of the text.
+struct QuotedText {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool closed = false;
+};
+
+// Of the value that begins at `at`, perhaps with a tag or an anchor; nothing when it has no quotes.
+std::optional<QuotedText> quoted_text_at(std::string_view text, std::size_t at);
+
+// The key that a line of `text` below the first one begins with, as after a forgotten quote.
+std::string key_within(std::string_view text);
+
+// Line and column of a byte of the source.
+Place place_of(const std::shared_ptr<const Source>& source, std::size_t offset);
+
+// The text without a byte order mark.
+std::string_view without_byte_order_mark(std::string_view text);
+
+// Length of the valid UTF-8 sequence at the start of `bytes` (not empty); 0 if there is none.
+std::size_t utf8_length(std::string_view bytes);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "launcher/os/bounded_command.h"
+#include "launcher/os/child.h"
 
 #include "tests/catch.h"
 

@@ -6,7 +6,7 @@
 
 #include "health/checks/gpu/sources.h"
 #include "health/kernel/pci_address.h"
-#include "health/model/source_pattern.h"
+#include "health/model/source_files.h"
 #include "health/name_pattern.h"
 #include "tests/health/fake_host.h"
 #include "tests/health/fake_infiniband.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "health/model/profile.h"
-#include "health/read/node_readings.h"
+#include "health/read/reader_protocol.h"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include "scheduler/apply/apply.h"
 #include "scheduler/decide/decide.h"
 #include "scheduler/invariants.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "scheduler/record_audit.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"

@@ -4,9 +4,9 @@
 #include "scheduler/describe.h"
 #include "scheduler/explain/explain.h"
 #include "scheduler/explain/summary.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "scheduler/replay.h"
-#include "scheduler/state/job_state.h"
+#include "scheduler/state/lookup.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "launcher/controller/controller_log.h"
+#include "launcher/controller/main.h"
 #include "tests/sim/world.h"
 
 using namespace muster::sim;

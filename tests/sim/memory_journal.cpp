@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 
 namespace muster::sim {
 

@@ -5,7 +5,7 @@
 #include "scheduler/apply/apply.h"
 #include "scheduler/describe.h"
 #include "scheduler/model/names.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 
 namespace muster::sim {
 

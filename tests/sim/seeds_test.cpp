@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "launcher/controller/controller_log.h"
+#include "launcher/controller/main.h"
 #include "tests/catch.h"
 #include "tests/sim/world.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "scheduler/describe.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "scheduler/replay.h"
 #include "tests/sim/time_units.h"
 

@@ -4,7 +4,7 @@
 #include "templates/spelling.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/path_form.h"
-#include "templates/yaml/yaml_text.h"
+#include "templates/yaml/reader.h"
 #include "tests/catch.h"
 
 namespace muster {

@@ -6,12 +6,11 @@
 #include <thread>
 
 #include "cli/health/cluster/health_fabric_report.h"
-#include "cli/health/health_forms.h"
 #include "cli/health/profile.h"
+#include "cli/health/result.h"
 #include "cli/health/state.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
-#include "cli/terminal/new_file.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
 #include "health/checks/host/facts.h"

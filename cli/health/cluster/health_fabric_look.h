@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/health/health_fabric_state.h"
 #include "cli/health/health_report.h"
+#include "cli/health/state.h"
 #include "health/fabric/ber.h"
 #include "health/fabric/judges.h"
 #include "health/fabric/tools.h"

@@ -5,7 +5,7 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
-#include "health/output/finding_table.h"
+#include "health/output/finding_report.h"
 
 namespace muster {
 

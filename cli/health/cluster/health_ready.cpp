@@ -11,7 +11,7 @@
 #include "health/checks/infiniband/sources.h"
 #include "health/fabric/fabric.h"
 #include "health/read/tool_process.h"
-#include "launcher/agent/gpu_count.h"
+#include "launcher/agent/node_check.h"
 
 namespace muster {
 

@@ -4,25 +4,28 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <variant>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/client/start.h"
 #include "cli/health/cluster/compare.h"
-#include "cli/health/cluster/health_fleet.h"
-#include "cli/health/cluster/health_node_choice.h"
 #include "cli/health/cluster/health_nodes_report.h"
 #include "cli/health/health_measure.h"
 #include "cli/health/profile.h"
 #include "cli/job/check.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"
-#include "health/benchmark/expected_plan.h"
+#include "health/benchmark/plan.h"
+#include "health/name_pattern.h"
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "launcher/os/read_file.h"
+#include "templates/spelling.h"
+#include "templates/yaml/host_list.h"
 
 namespace muster {
 
@@ -292,6 +295,72 @@ int tell(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options
   return static_cast<int>(code);
 }
 
+void complete(std::vector<NodeOutput>& outputs, const std::vector<bool>& is_told,
+              const std::string& why) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_told[i]) outputs[i].error = why;
+  }
+}
+
+std::string or_else(const std::string& meant, const std::string& otherwise) {
+  return meant.empty() ? otherwise : meant;
+}
+
+std::vector<std::string> names_in(const std::vector<ComputeTarget>& targets) {
+  std::vector<std::string> names;
+  for (const ComputeTarget& target : targets) {
+    for (const NodeAddress& node : target.nodes) names.push_back(node.id.value);
+  }
+  return names;
+}
+
+Error unknown_node(const std::string& name, const std::vector<std::string>& names) {
+  // `muster health lern`: where a verb may stand as well.
+  const std::vector<std::string> verbs{"run",   "active", "checks",   "fabric",    "learn",
+                                       "pairs", "record", "profiles", "import-nhc"};
+  const std::string verb = nearest(name, verbs);
+  const std::string meant = did_you_mean(name, names);
+  const std::string other =
+      verb.empty() ? "`muster nodes` lists them" : "did you mean `muster health " + verb + "`?";
+  return Error{"there is no node " + quoted_text(name) + "; " + or_else(meant, other)};
+}
+
+Status add_meant(const std::string& word, const std::vector<std::string>& names,
+                 std::set<std::string>& meant) {
+  if (word.find('*') != word.npos) {
+    const std::size_t before = meant.size();
+    bool fits = false;
+    for (const std::string& name : names) {
+      if (!fits_pattern(word, name)) continue;
+      fits = true;
+      meant.insert(name);
+    }
+    if (!fits && meant.size() == before) return unknown_node(word, names);
+    return Done{};
+  }
+  const auto expanded = expand_hosts(word);
+  if (!expanded) return expanded.error();
+  for (const std::string& name : *expanded) {
+    if (std::ranges::find(names, name) == names.end()) return unknown_node(name, names);
+    meant.insert(name);
+  }
+  return Done{};
+}
+
+Result<std::vector<ComputeTarget>> candidates(const std::vector<ComputeTarget>& targets,
+                                              const std::string& wanted) {
+  if (wanted.empty()) return targets;
+  std::vector<std::string> names;
+  for (const ComputeTarget& target : targets) {
+    if (target.name == wanted) return std::vector{target};
+    names.push_back(target.name);
+  }
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "there are " : ", ") + name;
+  return Error{"there is no compute target " + quoted_text(wanted) + "; " +
+               or_else(did_you_mean(wanted, names), all)};
+}
+
 }  // namespace
 
 int run_health_nodes(const HealthRunOptions& options, const CommonOptions& common) {
@@ -326,6 +395,108 @@ int run_health_nodes(const HealthRunOptions& options, const CommonOptions& commo
   const int kept = keep_metrics(answers, options, common);
   const int code = tell(answers, options, common);
   return kept != 0 ? kept : code;
+}
+
+MeasureNodes probes_of(const ComputeTarget& target, const std::vector<NodeCommand>& commands,
+                       Milliseconds reach) {
+  MeasureNodes request;
+  request.timeout = reach;
+  std::set<std::string> meant;
+  for (const NodeCommand& command : commands) {
+    meant.insert(command.node);
+    request.token = command.token;
+    request.probes.push_back({NodeId{command.node}, command.words, command.deadline});
+  }
+  NodesMeant nodes{target, {}};
+  std::erase_if(nodes.target.nodes,
+                [&](const NodeAddress& node) { return !meant.contains(node.id.value); });
+  request.nodes = {std::move(nodes)};
+  return request;
+}
+
+Result<JobOfNode> jobs_on_nodes(const CommonOptions& common) {
+  const auto answer = ask_controller(Home::from_environment(), AskNodes{}, common);
+  if (!answer) return answer.error();
+  const auto* known = std::get_if<NodesAnswer>(&*answer);
+  if (known == nullptr) return Error{"the controller does not say what runs on the nodes"};
+  JobOfNode jobs;
+  for (const NodeLine& line : known->nodes) {
+    if (!line.owner.empty()) jobs[line.node] = line.owner;
+  }
+  return jobs;
+}
+
+std::vector<NodeOutput> DeskNodes::run(const std::vector<NodeCommand>& commands) {
+  std::vector<NodeOutput> outputs = ask(commands);
+  const auto failed = [](const NodeOutput& one) { return !one.error.empty(); };
+  if (std::ranges::none_of(outputs, failed)) return outputs;
+  const auto jobs = jobs_on_nodes(common_);
+  if (!jobs) return outputs;
+  // Nodes that a job got meanwhile: that their probes ended is not their fault.
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const auto job = jobs->find(commands[i].node);
+    if (job == jobs->end() || outputs[i].is_void) continue;
+    outputs[i] = {"", "job " + job->second + " got it during the measurement", true};
+  }
+  return outputs;
+}
+
+std::vector<NodeOutput> DeskNodes::ask(const std::vector<NodeCommand>& commands) {
+  std::vector<NodeOutput> outputs(commands.size());
+  std::vector<bool> is_told(commands.size(), false);
+  auto client = ensure_controller(Home::from_environment(), common_);
+  const MeasureNodes request = probes_of(target_, commands, reach_);
+  std::string lost;
+  if (!client) {
+    lost = client.error().message;
+  } else if (const auto sent = client->send(request); !sent) {
+    lost = sent.error().message;
+  }
+  Milliseconds longest{0};
+  for (const NodeCommand& one : commands) longest = std::max<Milliseconds>(longest, one.deadline);
+  const auto until = Clock::now() + reach_ + longest + patience;
+  for (std::size_t told = 0; lost.empty() && told < commands.size();) {
+    const auto left = std::chrono::duration_cast<Milliseconds>(until - Clock::now());
+    auto message = client->receive(std::max(left, Milliseconds{0}));
+    if (!message) {
+      lost = message.error().message;
+    } else if (!*message) {
+      lost = "the controller gave no answer";
+    } else if (const auto* no = std::get_if<Refused>(&(*message)->message)) {
+      lost = no->message;
+    } else if (const auto* one = std::get_if<NodeLooked>(&(*message)->message)) {
+      const auto place = static_cast<std::size_t>(one->place);
+      if (place >= outputs.size() || is_told[place]) continue;
+      const std::string error = one->is_started ? one->error : "not started: " + one->error;
+      outputs[place] = {std::move((*message)->payload), error, one->is_void};
+      is_told[place] = true;
+      ++told;
+    }
+  }
+  complete(outputs, is_told, lost);
+  return outputs;
+}
+
+Result<std::vector<ComputeTarget>> chosen_nodes(const std::vector<ComputeTarget>& targets,
+                                                const std::string& target,
+                                                const std::vector<std::string>& words) {
+  auto from = candidates(targets, target);
+  if (!from) return from.error();
+  const std::vector<std::string> names = names_in(*from);
+  std::set<std::string> meant;
+  for (const std::string& word : words) {
+    if (auto added = add_meant(word, names, meant); !added) return added.error();
+  }
+  std::set<std::string> taken;
+  for (ComputeTarget& each : *from) {
+    std::erase_if(each.nodes, [&](const NodeAddress& node) {
+      const bool is_meant = words.empty() || meant.contains(node.id.value);
+      return !is_meant || !taken.insert(node.id.value).second;
+    });
+  }
+  std::erase_if(*from, [](const ComputeTarget& each) { return each.nodes.empty(); });
+  if (from->empty()) return Error{"compute target " + quoted_text(target) + " has no nodes"};
+  return from;
 }
 
 }  // namespace muster

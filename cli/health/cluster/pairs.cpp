@@ -9,13 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
-#include "cli/health/cluster/health_desk_nodes.h"
-#include "cli/health/cluster/health_node_choice.h"
-#include "cli/health/health_forms.h"
+#include "cli/health/cluster/nodes.h"
 #include "cli/health/profile.h"
+#include "cli/health/result.h"
 #include "cli/health_pairs_fabric.h"
 #include "cli/job/check.h"
-#include "cli/terminal/exit_status.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "cli/time_text.h"

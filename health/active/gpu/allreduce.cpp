@@ -5,7 +5,7 @@
 #include "health/active/gpu/gpu_probes.h"
 #include "health/active/gpu/gpu_timing.h"
 #include "health/active/gpu/reduced_memory.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 #ifdef MUSTER_HAS_NCCL
 

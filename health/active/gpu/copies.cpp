@@ -3,7 +3,7 @@
 #include "health/active/gpu/gpu_probes.h"
 #include "health/active/gpu/gpu_timing.h"
 #include "health/active/gpu/near_processors.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 

@@ -12,8 +12,7 @@
 #include "health/active/gpu/gpu_probes.h"
 #include "health/active/probe_door.h"
 #include "health/benchmark/command.h"
-#include "health/benchmark/probe_words.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 namespace {

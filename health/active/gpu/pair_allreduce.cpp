@@ -1,7 +1,7 @@
 #include <string>
 
 #include "health/active/gpu/gpu_probes.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace {
 constexpr const char* metric = "two_node_allreduce_gb_per_s";

@@ -8,7 +8,7 @@
 #include "health/active/gpu/cuda_resource.h"
 #include "health/active/gpu/gpu_probes.h"
 #include "health/active/product_sum.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 

@@ -9,7 +9,8 @@
 #include <optional>
 
 #include "health/active/json_tree.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
+#include "health/read/tool_process.h"
 
 namespace muster {
 
@@ -279,6 +280,11 @@ std::string why_no_report(const ToolRun& run, seconds limit) {
   return "dcgmi ended with " + std::to_string(*run.exit_code) + (said.empty() ? "" : ": " + said);
 }
 
+using Clock = std::chrono::steady_clock;
+
+// Asked to end, dcgmi stops what it began in the host engine, which is another process.
+constexpr std::chrono::seconds stopping_limit{10};
+
 }  // namespace
 
 DcgmLevel dcgm_level(int level) {
@@ -337,6 +343,14 @@ std::vector<PerformanceSample> dcgm_samples(const ToolRun& run, seconds limit) {
     return none(why_no_report({true, run.exit_code, false, "", run.errors}, limit) +
                 ", though no test failed");
   return *std::move(samples);
+}
+
+void probe_dcgm(const DcgmProbeOptions& options) {
+  const std::chrono::seconds limit =
+      options.limit.count() > 0 ? options.limit : dcgm_level(options.level).limit;
+  const ToolRun run =
+      ToolProcess(dcgm_argv(options.level)).wait(Clock::now() + limit, stopping_limit);
+  for (const PerformanceSample& sample : dcgm_samples(run, limit)) print_sample(sample);
 }
 
 }  // namespace muster

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 
@@ -34,7 +34,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-std::optional<double> number_in(std::string_view word) {
+std::optional<double> figure_in(std::string_view word) {
   double value = 0;
   const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   const bool is_number = error == std::errc() && at == word.data() + word.size();
@@ -47,9 +47,9 @@ std::optional<double> column_of(std::string_view line, std::size_t column) {
   const auto words = words_of(line);
   if (words.size() <= column + 1) return std::nullopt;
   for (const std::string_view word : words) {
-    if (!number_in(word)) return std::nullopt;
+    if (!figure_in(word)) return std::nullopt;
   }
-  return number_in(words[column]);
+  return figure_in(words[column]);
 }
 
 // A positive one of the last line of numbers below the title.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 

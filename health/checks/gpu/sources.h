@@ -1,9 +1,12 @@
 // Which files the GPU checks need. `*` stands for one name in a path.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "health/model/finding.h"
+#include "health/model/profile.h"
 #include "health/model/source_files.h"
 
 namespace muster {
@@ -21,5 +24,12 @@ std::vector<std::string> gpus_on_pci(const SourceFiles& scanned);
 // The driver's "00000000:3B:00.0" as the kernel writes it; what is no address, as it is.
 std::string kernel_pci_address(std::string_view driver_address);
 std::string pci_file(const std::string& address, const char* name);
+
+// gpu.devnodes: whether who launches ranks can open the driver's device nodes. Pure.
+
+// For read_files: `open:` of each. Of as many GPUs as the profile says; none where it does not.
+std::vector<std::string> gpu_device_nodes(const HealthProfile& profile);
+std::optional<HealthFinding> judge_gpu_device_nodes(const SourceFiles& files,
+                                                    const HealthProfile& profile);
 
 }  // namespace muster

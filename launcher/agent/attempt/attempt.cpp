@@ -7,9 +7,8 @@
 
 #include "launcher/agent/attempt/files.h"
 #include "launcher/agent/attempt/mpi_launch.h"
-#include "launcher/agent/attempt/shell_children.h"
-#include "launcher/os/signal_name.h"
-#include "launcher/os/wait_status.h"
+#include "launcher/agent/attempt/processes.h"
+#include "launcher/os/child.h"
 
 namespace muster {
 

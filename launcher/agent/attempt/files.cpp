@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
-#include "launcher/os/system_error_text.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {

@@ -6,9 +6,9 @@
 #include "launcher/agent/attempt/files.h"
 #include "launcher/agent/attempt/mpi_launch.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/os/own_program.h"
+#include "launcher/os/child.h"
+#include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
-#include "launcher/os/system_error_text.h"
 #include "launcher/wire/mpi_daemon.h"
 #include "runtime/protocol/membership.h"
 

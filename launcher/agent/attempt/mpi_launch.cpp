@@ -9,8 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
-#include "launcher/os/system_error_text.h"
 #include "launcher/wire/mpi_daemon.h"
 
 namespace muster {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/pipe_watch.h"
+#include "launcher/agent/attempt/output_pipe.h"
 #include "launcher/agent/attempt/spool.h"
 #include "launcher/agent/node/controller_line.h"
 

@@ -9,8 +9,13 @@
 // copied, and a SIGKILL in that moment costs up to `copy_bytes`.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+
+#include <boost/asio/io_context.hpp>
 
 #include "launcher/os/fd.h"
 #include "scheduler/model/result.h"
@@ -49,6 +54,24 @@ class OutputPipe {
   Fd fd_;
   std::int64_t capacity_ = 0;
   std::string copied_;  // out of the pipe and not in the file: only where splice does not work
+};
+
+// Tells once when a rank has written into its pipe. Owned beside the pipe, on the agent's thread;
+// never reads, never closes the pipe.
+
+class PipeWatch {
+ public:
+  PipeWatch(boost::asio::io_context& io, int pipe, std::function<void()> on_bytes);
+  PipeWatch(PipeWatch&&) = default;
+  PipeWatch& operator=(PipeWatch&&) = default;
+  ~PipeWatch();
+
+  // The next time there is something, looking after `pause`; nothing when it is told already.
+  void tell_next(std::chrono::milliseconds pause);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace muster

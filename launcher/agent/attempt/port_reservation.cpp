@@ -9,8 +9,8 @@
 
 #include <cerrno>
 
+#include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
-#include "launcher/os/system_error_text.h"
 
 namespace muster {
 

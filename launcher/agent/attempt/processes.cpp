@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <map>
+#include <string>
 
 #include "launcher/agent/attempt/attempt_layout.h"
 
@@ -76,6 +77,11 @@ class Ownership {
   std::map<pid_t, Owner> known_;
 };
 
+bool is_shell(const std::string& program) {
+  const std::string name = program.substr(program.rfind('/') + 1);
+  return name == "bash" || name == "sh" || name == "dash" || name == "busybox";
+}
+
 }  // namespace
 
 std::vector<ProcessInfo> find_attempt_processes(ProcessTable& table, const ProcessMarks& marks) {
@@ -102,6 +108,15 @@ std::vector<ProcessInfo> find_descendants(ProcessTable& table, pid_t agent) {
 void kill_processes(ProcessTable& table, const std::vector<ProcessInfo>& processes) {
   for (const ProcessInfo& process : processes) table.signal(process, SIGSTOP);
   for (const ProcessInfo& process : processes) table.signal(process, SIGKILL);
+}
+
+std::vector<ProcessInfo> children_of_shell(ProcessTable& table, const ProcessInfo& process) {
+  std::vector<ProcessInfo> children;
+  if (!is_shell(table.signs_of(process).program)) return children;
+  for (ProcessInfo& other : table.scan()) {
+    if (other.parent == process.pid && !other.is_dead()) children.push_back(std::move(other));
+  }
+  return children;
 }
 
 }  // namespace muster

@@ -38,4 +38,10 @@ std::vector<ProcessInfo> find_descendants(ProcessTable& table, pid_t agent);
 // One round of SIGKILL: all are stopped first, so that none forks away while the others die.
 void kill_processes(ProcessTable& table, const std::vector<ProcessInfo>& processes);
 
+// A rank is started as `bash -c command`. A shell that runs a single program becomes it; otherwise
+// it waits for a child that is the program.
+
+// The direct children of `process` while it is a shell; none once it has become something else.
+std::vector<ProcessInfo> children_of_shell(ProcessTable& table, const ProcessInfo& process);
+
 }  // namespace muster

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "launcher/os/system_error_text.h"
+#include "launcher/os/fd.h"
 #include "launcher/wire/utf8_lines.h"
 
 namespace muster {

@@ -14,9 +14,9 @@
 #include "health/checks/host/facts.h"
 #include "launcher/agent/attempt/exit_log.h"
 #include "launcher/agent/attempt/mpi_launch.h"
-#include "launcher/agent/node/agent_main.h"
+#include "launcher/agent/node/run_directory.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/os/wait_status.h"
+#include "launcher/os/child.h"
 
 extern char** environ;
 

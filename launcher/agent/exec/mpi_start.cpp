@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 #include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/node/agent_main.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/wire/message_codec.h"
 

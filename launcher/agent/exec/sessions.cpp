@@ -5,17 +5,19 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/write.hpp>
 #include <csignal>
 #include <deque>
 #include <optional>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+
+#include "launcher/agent/node/process_scan.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/os/system_error_text.h"
-#include "launcher/os/wait_status.h"
+#include "launcher/os/child.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 
@@ -38,6 +40,9 @@ Result<PipePair> make_pipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("make a pipe");
   return PipePair{Fd(ends[0]), Fd(ends[1])};
 }
+
+// Of those that are waited for no longer.
+constexpr std::chrono::seconds hung_look_pause{5};
 
 }  // namespace
 
@@ -211,6 +216,34 @@ void ExecSessions::finish(const std::shared_ptr<Session>& session) {
   session->output.pipe.close(ignored);
   session->errors.pipe.close(ignored);
   line_.send(ExecEnded{session->id, *session->status, session->fault});
+}
+
+void EndingSessions::add(pid_t session) {
+  until_.try_emplace(session, boot_time() + limit_);
+}
+
+bool EndingSessions::are_gone() {
+  if (until_.empty()) return true;
+  const BootTime now = boot_time();
+  const auto is_waited_for = [now](const auto& item) { return now < item.second; };
+  if (std::ranges::none_of(until_, is_waited_for) && now < look_at_) return true;
+  look_at_ = now + hung_look_pause;
+  alive_.clear();
+  for (const ProcessInfo& one : scan_processes()) {
+    if (!one.is_dead() && until_.contains(one.session)) alive_.emplace(one.session, describe(one));
+  }
+  std::erase_if(until_, [&](const auto& item) { return !alive_.contains(item.first); });
+  return std::ranges::none_of(until_, is_waited_for);
+}
+
+std::string EndingSessions::hung() const {
+  const BootTime now = boot_time();
+  for (const auto& [session, until] : until_) {
+    const auto known = alive_.find(session);
+    if (now < until || known == alive_.end()) continue;
+    return "process " + known->second + " of what was measured before does not end";
+  }
+  return {};
 }
 
 }  // namespace muster

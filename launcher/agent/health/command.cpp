@@ -4,7 +4,7 @@
 
 #include "health/benchmark/command.h"
 #include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/os/own_program.h"
+#include "launcher/os/child.h"
 
 namespace muster {
 

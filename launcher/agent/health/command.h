@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "launcher/agent/attempt/rank_environment.h"
-#include "launcher/agent/exec/ending_sessions.h"
 #include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/health/claim.h"
 #include "launcher/agent/node/run_directory.h"

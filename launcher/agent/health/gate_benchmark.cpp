@@ -4,20 +4,23 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
-#include "health/benchmark/expected_plan.h"
+#include <nlohmann/json.hpp>
+
+#include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 #include "health/model/profile_floor.h"
 #include "health/read/tool_process.h"
-#include "launcher/agent/health/measured_figures.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/os/read_file.h"
-#include "launcher/wire/versioned_json.h"
+#include "launcher/wire/json_fields.h"
 
 namespace muster {
 
@@ -113,6 +116,33 @@ std::string run_program(const std::vector<std::string>& argv, std::chrono::secon
                                 : "it took more than " + std::to_string(limit.count()) + " s";
   const bool is_refused = run.exit_code == code_of_refusal;
   return (is_refused ? refused : hung) + (said.empty() ? ended : said);
+}
+
+using Json = nlohmann::json;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return {};
+  return found->get<std::string>();
+}
+
+PerformanceSample read_figure(const Json& in) {
+  require(in.is_object(), "a figure is no object");
+  PerformanceSample sample;
+  sample.metric = text_at(in, "metric");
+  sample.device = text_at(in, "device");
+  sample.error = text_at(in, "error");
+  require(find_performance_metric(sample.metric) != nullptr, "a figure has no known name");
+  const Json& value = in.at("value");
+  if (value.is_null()) return sample;
+  require(value.is_number(), "a figure is no number");
+  sample.value = value.get<double>();
+  require(std::isfinite(*sample.value) && *sample.value >= 0, "a figure is no number");
+  return sample;
 }
 
 }  // namespace
@@ -364,6 +394,20 @@ void GateMeasure::save() const {
   const std::string text = versioned_json(saved, saved_version);
   if (!replace_file(site_.directory + figures_file, text, 0600, Durable::in_cache)) {
     log_line("cannot write " + site_.directory + figures_file);
+  }
+}
+
+Result<std::vector<PerformanceSample>> read_measured(std::string_view text) {
+  try {
+    const Json document = Json::parse(text);
+    require(document.is_object(), "it is no object");
+    const Json& list = document.at("figures");
+    require(list.is_array() && list.size() <= probe_samples_max, "its figures are no list");
+    std::vector<PerformanceSample> samples;
+    for (const Json& one : list) samples.push_back(read_figure(one));
+    return samples;
+  } catch (const std::exception& wrong) {
+    return Error{wrong.what()};
   }
 }
 

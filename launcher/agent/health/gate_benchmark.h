@@ -16,14 +16,17 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "health/benchmark/gate_figures.h"
+#include "health/model/performance.h"
 #include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/exec/ending_sessions.h"
+#include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/health/claim.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "runtime/protocol/boot_clock.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -95,5 +98,11 @@ class GateMeasure {
   std::uint64_t runs_ = 0;
   MeasureClaim claim_;
 };
+
+// The figures in what `muster health active -o json` wrote, by a child or on another node: read
+// with distrust, whoever asked for them. Pure.
+
+// An Error: it is no such text, or one of its figures makes no sense.
+Result<std::vector<PerformanceSample>> read_measured(std::string_view text);
 
 }  // namespace muster

@@ -6,15 +6,16 @@
 #include <filesystem>
 #include <utility>
 
+#include "health/model/check.h"
 #include "health/monitor/node_health.h"
 #include "health/monitor/node_monitor.h"
 #include "health/read/kernel_log.h"
 #include "health/read/node_reader.h"
 #include "launcher/agent/health/fault_report.h"
-#include "launcher/agent/health/health_codec.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/os/clocks.h"
 #include "launcher/os/read_file.h"
+#include "launcher/wire/json_fields.h"
 
 namespace muster {
 
@@ -44,6 +45,8 @@ bool has_devices(const std::string& root) {
   return std::filesystem::exists(base / "proc/driver/nvidia", ignored) ||
          std::filesystem::exists(base / "sys/class/infiniband", ignored);
 }
+
+constexpr int version = 1;
 
 }  // namespace
 
@@ -427,6 +430,14 @@ void HealthWatch::was_reset(const std::string& device) {
   health_->on_reset(device, now.wall);
   save();
   tell_if_news();
+}
+
+std::string encode_health(const SavedHealth& saved) {
+  return versioned_json(saved, version);
+}
+
+Result<SavedHealth> decode_health(std::string_view text) {
+  return read_versioned_json<SavedHealth>(text, version);
 }
 
 }  // namespace muster

@@ -7,19 +7,22 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "health/monitor/check_run.h"
 #include "health/monitor/node_health.h"
+#include "health/monitor/node_monitor.h"
 #include "health/verdict/prolog.h"
 #include "launcher/agent/attempt/attempt_layout.h"
 #include "launcher/agent/board_look.h"
@@ -28,6 +31,7 @@
 #include "launcher/wire/agent_request.h"
 #include "runtime/protocol/boot_clock.h"
 #include "scheduler/model/health_profile.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -181,5 +185,26 @@ class HealthWatch {
   bool owes_epilog_ = false;
   std::optional<Epilog> epilog_;
 };
+
+// What an agent keeps of its node's health in a file: JSON with a version (versioned_json.h).
+
+struct SavedHealth {
+  std::string boot_id;
+  bool is_settled = false;  // NodeFaultsSeen::settled
+  MonitorMemory monitor;
+  NodeHealthMemory health;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("boot_id", self.boot_id);
+    visit("is_settled", self.is_settled);
+    visit("monitor", self.monitor);
+    visit("health", self.health);
+  }
+};
+
+std::string encode_health(const SavedHealth& saved);
+// The Error says what is wrong with the text.
+Result<SavedHealth> decode_health(std::string_view text);
 
 }  // namespace muster

@@ -9,9 +9,8 @@
 
 #include "launcher/agent/node/process_scan.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/os/output_tail.h"
-#include "launcher/os/system_error_text.h"
-#include "launcher/os/wait_status.h"
+#include "launcher/os/child.h"
+#include "launcher/os/fd.h"
 #include "launcher/wire/utf8_lines.h"
 
 namespace muster {

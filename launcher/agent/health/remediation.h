@@ -15,7 +15,7 @@
 #include <string>
 
 #include "launcher/agent/attempt/rank_environment.h"
-#include "launcher/agent/exec/ending_sessions.h"
+#include "launcher/agent/exec/sessions.h"
 #include "launcher/os/fd.h"
 #include "launcher/wire/agent_report.h"
 #include "launcher/wire/agent_request.h"

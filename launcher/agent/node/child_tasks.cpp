@@ -17,7 +17,6 @@
 
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/fd.h"
-#include "launcher/os/system_error_text.h"
 
 namespace muster {
 

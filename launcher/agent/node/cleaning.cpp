@@ -12,7 +12,7 @@
 #include "launcher/agent/attempt/attempt_layout.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/staging/blob_sweep.h"
-#include "launcher/staging/remove_tree.h"
+#include "launcher/staging/materialize.h"
 
 namespace muster {
 

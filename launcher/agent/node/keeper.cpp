@@ -21,7 +21,7 @@
 #include "launcher/agent/attempt/stop.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/os/system_error_text.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 

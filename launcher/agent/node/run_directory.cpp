@@ -14,9 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
-#include "launcher/os/system_error_text.h"
 
 namespace muster {
 

@@ -15,7 +15,6 @@
 #include <csignal>
 
 #include "launcher/os/fd.h"
-#include "launcher/os/system_error_text.h"
 #include "scheduler/model/exec_limit.h"
 
 namespace muster {

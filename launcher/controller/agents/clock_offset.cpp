@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
+
+#include "health/checks/host/facts.h"
 
 namespace muster {
 
@@ -62,6 +65,12 @@ std::optional<std::int64_t> ClockOffset::last_answer_us() const {
   if (bounds_.empty()) return std::nullopt;
   const std::int64_t answered = bounds_.back().node_us;
   return answered - at(answered)->most;
+}
+
+std::optional<ClockInterval> on_this_host(const std::optional<Interval>& interval_us) {
+  static const std::string boot = read_boot_id();
+  if (!interval_us) return std::nullopt;
+  return ClockInterval{interval_us->least, interval_us->most, boot};
 }
 
 }  // namespace muster

@@ -13,6 +13,8 @@
 #include <deque>
 #include <optional>
 
+#include "scheduler/model/outcome.h"
+
 namespace muster {
 
 struct Exchange {
@@ -52,5 +54,10 @@ class ClockOffset {
   std::deque<Bound> bounds_;  // oldest first
   std::optional<std::int64_t> jumped_before_us_;  // on the node's clock
 };
+
+// Intervals of this host's raw_time() as the journal has them: with the name of the clock, so that
+// those from before a reboot, or of another host that had the same state directory, are told apart.
+
+std::optional<ClockInterval> on_this_host(const std::optional<Interval>& interval_us);
 
 }  // namespace muster

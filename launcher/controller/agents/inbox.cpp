@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "launcher/controller/agents/host_clock.h"
-#include "launcher/controller/agents/told_text.h"
+#include "launcher/controller/agents/clock_offset.h"
+#include "launcher/controller/agents/inbox_files.h"
 #include "launcher/controller/agents/work_message.h"
 #include "scheduler/failure/evidence.h"
 #include "scheduler/node/breaker.h"

@@ -1,8 +1,11 @@
 // AgentInbox's part that takes the files of nodes whose ranks are gone: of all nodes at the end of
 // an attempt, of one that leaves while the others go on.
+#include "launcher/controller/agents/inbox_files.h"
+
 #include <algorithm>
 
 #include "launcher/controller/agents/inbox.h"
+#include "launcher/wire/utf8_lines.h"
 #include "scheduler/state/lookup.h"
 
 namespace muster {
@@ -11,6 +14,9 @@ namespace {
 
 // Far below the core's limit for a node that sends nothing, and few records in a long collection.
 constexpr Milliseconds collection_interval{60'000};
+
+constexpr std::size_t text_bytes_most = 400;
+constexpr std::size_t lines_most = 10;
 
 }  // namespace
 
@@ -100,6 +106,18 @@ Status AgentInbox::settle_files(const JobId& job) {
   Status done = sink->finish();
   for (const std::string& problem : sink->problems()) outlets_.note(job, problem);
   return done;
+}
+
+void limit_text(std::string& text) {
+  if (text.size() <= text_bytes_most) return;
+  text = to_utf8(std::string_view(text).substr(0, text_bytes_most));
+}
+
+void limit_lines(std::vector<std::string>& lines) {
+  if (lines.size() > lines_most) {
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(lines_most));
+  }
+  for (std::string& line : lines) limit_text(line);
 }
 
 }  // namespace muster

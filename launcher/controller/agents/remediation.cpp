@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "launcher/controller/agents/told_text.h"
-#include "scheduler/model/record_subject.h"
+#include "launcher/controller/agents/inbox_files.h"
+#include "scheduler/model/record.h"
 #include "scheduler/node/remediation_run.h"
 #include "scheduler/state/lookup.h"
 

@@ -5,7 +5,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/store/home.h"
@@ -67,5 +69,12 @@ std::string checkpoint_path_of(const Job& job, const Home& home);
 
 // Where outputs go when every node can write there directly; empty: collected from the nodes.
 std::string shared_outputs_of(const Job& job, const Home& home);
+
+// Which program a command cannot do without, as far as its first word tells: `python3 train.py`
+// needs python3 on every node. Pure.
+
+// The interpreters named as the first word of the command; empty for anything that the shell must
+// work out first (assignments, expansions, paths, builtins, other programs).
+std::vector<std::string> interpreters_of(std::string_view command);
 
 }  // namespace muster

@@ -1,11 +1,11 @@
 #include "launcher/controller/clients/event_feed.h"
 
+#include <algorithm>
 #include <map>
 
 #include "scheduler/explain/explain.h"
 #include "scheduler/model/names.h"
-#include "scheduler/model/record_subject.h"
-#include "scheduler/state/job_state.h"
+#include "scheduler/model/record.h"
 #include "scheduler/state/lookup.h"
 
 namespace muster {
@@ -67,6 +67,32 @@ void announce(const std::vector<Record>& records, const State& state, const JobR
     if (!is_said_again(record, find_job(state, *id))) mine.push_back(record);
   }
   for (const auto& [id, mine] : by_job) tell(id, mine, state, rows.find(id), watchers);
+}
+
+void Watchers::add(const JobId& job, const std::shared_ptr<Session>& session) {
+  auto& list = sessions_[job];
+  std::erase_if(list, [](const auto& weak) { return weak.expired(); });
+  list.push_back(session);
+}
+
+void Watchers::tell(const JobId& job, const JobEvent& event) {
+  const auto found = sessions_.find(job);
+  if (found == sessions_.end()) return;
+  for (const auto& weak : found->second) {
+    if (const auto session = weak.lock()) session->send(event);
+  }
+}
+
+void Watchers::end(const Ended& ended) {
+  const auto found = sessions_.find(ended.job);
+  if (found == sessions_.end()) return;
+  for (const auto& weak : found->second) {
+    const auto session = weak.lock();
+    if (!session) continue;
+    session->send(ended);
+    session->finish();
+  }
+  sessions_.erase(found);
 }
 
 }  // namespace muster

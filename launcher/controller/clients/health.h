@@ -13,7 +13,6 @@
 
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/clients/server.h"
-#include "launcher/controller/clients/slow_clients.h"
 #include "launcher/os/timers.h"
 #include "scheduler/state/state.h"
 

@@ -10,9 +10,7 @@
 #include "scheduler/node/remediation_run.h"
 #include "scheduler/node/status.h"
 #include "scheduler/restart/resume_request.h"
-#include "scheduler/state/breaker_name.h"
 #include "scheduler/state/lookup.h"
-#include "scheduler/state/suspicion.h"
 
 namespace muster {
 

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "launcher/controller/agents/pool.h"
+#include "launcher/controller/clients/event_feed.h"
 #include "launcher/controller/clients/exec_relay.h"
 #include "launcher/controller/clients/health.h"
 #include "launcher/controller/clients/server.h"
-#include "launcher/controller/clients/watchers.h"
 #include "launcher/controller/store/home.h"
 #include "launcher/controller/store/job_rows.h"
 #include "launcher/controller/store/journal.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 
 namespace muster {
 

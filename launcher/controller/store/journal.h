@@ -9,6 +9,7 @@
 
 #include "scheduler/model/record.h"
 #include "scheduler/model/result.h"
+#include "scheduler/state/state.h"
 
 namespace muster {
 
@@ -52,5 +53,13 @@ class Journal {
   virtual Result<std::vector<Record>> records_of(const JobId& job) const = 0;
   virtual Result<std::optional<JobRow>> job(const JobId& job) const = 0;
 };
+
+// Which attempts a node may forget. Pure but for the journal, which it reads.
+
+// The journal knows the attempt and that it has ended, or goes on without the node, and nothing of
+// it is owed by the node. False
+// for jobs that the journal does not know: another copy of the state directory may own them.
+bool is_over(const State& state, const Journal& journal, const NodeId& node, const JobId& job,
+             AttemptId attempt);
 
 }  // namespace muster

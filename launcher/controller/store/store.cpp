@@ -5,7 +5,7 @@
 #include "launcher/controller/store/sqlite.h"
 #include "launcher/controller/store/store_file.h"
 #include "launcher/wire/record_codec.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 //   summary(job TEXT PRIMARY KEY, payload TEXT)
 //     what is left of a job whose records were removed, as JSON (cli/job/summary.h)
 // Version 1 had no job.unclean, 7 no job.nodes_min; which version records have what since stands in
-// store_schema.cpp, how older ones are read in launcher/wire/older_records.cpp. An older file is
+// store_schema.cpp, how older ones are read in launcher/wire/record_codec.cpp. An older file is
 // migrated in place when the controller opens it; readers read it as it is. A newer one is refused
 // by all.
 #pragma once

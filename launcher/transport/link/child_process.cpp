@@ -17,8 +17,8 @@
 #include <cstring>
 #include <vector>
 
+#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
-#include "launcher/os/spawn.h"
 #include "launcher/transport/link/byte_stream.h"
 
 namespace muster {

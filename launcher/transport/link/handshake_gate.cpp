@@ -1,6 +1,7 @@
 #include "launcher/transport/link/handshake_gate.h"
 
 #include <algorithm>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
@@ -50,6 +51,12 @@ void HandshakeGate::grant() {
                       [pass, granted = std::move(next->granted)] { granted(std::move(*pass)); });
     waiting_.erase(next);
   }
+}
+
+Milliseconds pause_after_drops(int drops, std::mt19937_64& dice) {
+  constexpr int first_ms = 100, longest_ms = 3000;
+  const int full_ms = std::min(longest_ms, first_ms << std::clamp(drops - 1, 0, 10));
+  return Milliseconds(std::uniform_int_distribution<int>(full_ms / 2, full_ms)(dice));
 }
 
 }  // namespace muster

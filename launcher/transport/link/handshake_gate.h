@@ -8,8 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
+
+#include "scheduler/model/clock.h"
 
 namespace boost::asio {
 class io_context;
@@ -62,5 +65,11 @@ class HandshakeGate : public std::enable_shared_from_this<HandshakeGate> {
   std::map<std::string, int> inside_per_address_;
   std::deque<Waiting> waiting_;
 };
+
+// How long to wait before a connection that sshd dropped is tried again. Pure but for its dice.
+
+// Doubles from 0.1 s to 3 s with each drop (from 1), and half of it is random: hosts that were
+// turned away together must not come back together.
+Milliseconds pause_after_drops(int drops, std::mt19937_64& dice);
 
 }  // namespace muster

@@ -2,9 +2,8 @@
 
 #include <array>
 
-#include "launcher/transport/link/shell_quote.h"
-
 namespace muster {
+
 namespace {
 
 // Both are POSIX sh on one line, free of quotes and backslashes that csh or fish would touch.
@@ -62,6 +61,11 @@ std::string attach_at_once(const AgentLaunch& launch, const NodeId& node) {
          " --home " + home + " " + shell_command(controller) + " " + shell_command(name);
 }
 
+// Inside '…', fish still reads backslashes and csh still reads `!`, so those go outside.
+bool needs_backslash(char c) {
+  return c == '\'' || c == '\\' || c == '!';
+}
+
 }  // namespace
 
 std::string attach_command(const AgentLaunch& launch, const NodeId& node) {
@@ -86,6 +90,29 @@ std::string push_command(const AgentLaunch& launch, std::size_t binary_bytes) {
                                         launch.build_id,
                                         std::to_string(binary_bytes)};
   return "exec " + shell_command(argv);
+}
+
+std::string shell_quote(std::string_view word) {
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (needs_backslash(c)) {
+      quoted += "'\\";
+      quoted += c;
+      quoted += '\'';
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+std::string shell_command(std::span<const std::string> argv) {
+  std::string command;
+  for (const std::string& word : argv) {
+    if (!command.empty()) command += ' ';
+    command += shell_quote(word);
+  }
+  return command;
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,14 @@ inline constexpr std::string_view attached_marker = "MUSTER-ATTACHED\n";
 
 std::string attach_command(const AgentLaunch& launch, const NodeId& node);
 std::string push_command(const AgentLaunch& launch, std::size_t binary_bytes);
+
+// The one place where a shell command is made: argv in, a string that every login shell reads as
+// those words. Pure, any thread.
+
+// One word, safe in sh, bash, zsh, dash, fish and (but for line breaks) csh.
+std::string shell_quote(std::string_view word);
+
+// The words of a command, quoted and joined by spaces.
+std::string shell_command(std::span<const std::string> argv);
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 
 #include "launcher/os/fd.h"
 #include "launcher/transport/link/byte_stream.h"
-#include "launcher/transport/ssh/wire_reader.h"
+#include "launcher/transport/ssh/key_file.h"
 
 namespace muster {
 namespace {

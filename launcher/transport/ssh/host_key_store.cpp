@@ -10,7 +10,7 @@
 
 #include "launcher/transport/base64.h"
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/ssh/wire_reader.h"
+#include "launcher/transport/ssh/key_file.h"
 
 namespace muster {
 namespace {

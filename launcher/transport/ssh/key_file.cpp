@@ -1,11 +1,19 @@
 #include "launcher/transport/ssh/key_file.h"
 
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/param_build.h>
+
+#include <memory>
 
 #include "launcher/os/read_file.h"
 #include "launcher/transport/base64.h"
-#include "launcher/transport/ssh/wire_reader.h"
+#include "launcher/transport/ssh/key_file.h"
 
 namespace muster {
+
 namespace {
 
 constexpr std::string_view openssh_begin = "-----BEGIN OPENSSH PRIVATE KEY-----";
@@ -30,6 +38,100 @@ std::string read_openssh(KeyFile& key, std::string_view text) {
   key.public_blob = reader.string();
   key.kind = kind_named(WireReader(key.public_blob).string());
   return std::string(reader.string());
+}
+
+template <auto release>
+struct Release {
+  template <class T>
+  void operator()(T* object) const {
+    release(object);
+  }
+};
+using Key = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
+using Number = std::unique_ptr<BIGNUM, Release<BN_clear_free>>;
+
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+Key ed25519_key(WireReader& fields) {
+  fields.string();  // public
+  const std::string_view secret = fields.string();
+  constexpr std::size_t seed_bytes = 32;
+  if (secret.size() < seed_bytes) return nullptr;
+  return Key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, bytes_of(secret), seed_bytes));
+}
+
+struct Curve {
+  std::string_view name;
+  const char* group;
+  const char* digest;
+};
+constexpr Curve curves[] = {{"nistp256", "prime256v1", "SHA256"},
+                            {"nistp384", "secp384r1", "SHA384"},
+                            {"nistp521", "secp521r1", "SHA512"}};
+
+const Curve* curve_named(std::string_view name) {
+  for (const Curve& each : curves) {
+    if (name == each.name) return &each;
+  }
+  return nullptr;
+}
+
+Key ecdsa_key(const Curve& curve, std::string_view point, std::string_view secret) {
+  const Number scalar(BN_bin2bn(bytes_of(secret), static_cast<int>(secret.size()), nullptr));
+  const std::unique_ptr<OSSL_PARAM_BLD, Release<OSSL_PARAM_BLD_free>> build(OSSL_PARAM_BLD_new());
+  if (!scalar || !build) return nullptr;
+  OSSL_PARAM_BLD_push_utf8_string(build.get(), OSSL_PKEY_PARAM_GROUP_NAME, curve.group, 0);
+  OSSL_PARAM_BLD_push_octet_string(build.get(), OSSL_PKEY_PARAM_PUB_KEY, point.data(),
+                                   point.size());
+  OSSL_PARAM_BLD_push_BN(build.get(), OSSL_PKEY_PARAM_PRIV_KEY, scalar.get());
+  const std::unique_ptr<OSSL_PARAM, Release<OSSL_PARAM_free>> parameters(
+      OSSL_PARAM_BLD_to_param(build.get()));
+  const std::unique_ptr<EVP_PKEY_CTX, Release<EVP_PKEY_CTX_free>> context(
+      EVP_PKEY_CTX_new_from_name(nullptr, "EC", nullptr));
+  EVP_PKEY* key = nullptr;
+  if (!parameters || !context || EVP_PKEY_fromdata_init(context.get()) != 1) return nullptr;
+  if (EVP_PKEY_fromdata(context.get(), &key, EVP_PKEY_KEYPAIR, parameters.get()) != 1) {
+    return nullptr;
+  }
+  return Key(key);
+}
+
+std::optional<std::string> signature_of(EVP_PKEY* key, const char* digest, std::string_view data) {
+  const std::unique_ptr<EVP_MD_CTX, Release<EVP_MD_CTX_free>> context(EVP_MD_CTX_new());
+  std::size_t size = 0;
+  if (key == nullptr || !context ||
+      EVP_DigestSignInit_ex(context.get(), nullptr, digest, nullptr, nullptr, key, nullptr) != 1 ||
+      EVP_DigestSign(context.get(), nullptr, &size, bytes_of(data), data.size()) != 1) {
+    return {};
+  }
+  std::string signature(size, '\0');
+  if (EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size,
+                     bytes_of(data), data.size()) != 1) {
+    return {};
+  }
+  signature.resize(size);
+  return signature;
+}
+
+// A number of the ssh wire format: big-endian, with a zero before a set highest bit.
+std::string number_of(const BIGNUM* number) {
+  std::string bytes(static_cast<std::size_t>(BN_num_bytes(number)), '\0');
+  BN_bn2bin(number, reinterpret_cast<unsigned char*>(bytes.data()));
+  if (!bytes.empty() && (static_cast<unsigned char>(bytes[0]) & 0x80) != 0) {
+    bytes.insert(bytes.begin(), '\0');
+  }
+  return wire_string(bytes);
+}
+
+// OpenSSL writes the two numbers in DER.
+std::optional<std::string> ecdsa_wire(const std::string& der) {
+  const unsigned char* at = bytes_of(der);
+  const std::unique_ptr<ECDSA_SIG, Release<ECDSA_SIG_free>> pair(
+      d2i_ECDSA_SIG(nullptr, &at, static_cast<long>(der.size())));
+  if (!pair) return {};
+  return number_of(ECDSA_SIG_get0_r(pair.get())) + number_of(ECDSA_SIG_get0_s(pair.get()));
 }
 
 }  // namespace
@@ -61,6 +163,22 @@ std::string read_key_secrets(const std::string& path) {
   KeyFile key;
   std::string secrets = read_openssh(key, std::string_view(text).substr(at + openssh_begin.size()));
   return key.has_passphrase ? std::string() : secrets;
+}
+
+std::optional<std::string> sign_with_key_file(const std::string& path, std::string_view data) {
+  const std::string secrets = read_key_secrets(path);
+  WireReader fields(secrets);
+  const auto check = fields.number();
+  if (!check || fields.number() != check) return {};
+  const std::string_view type = fields.string();
+  if (type == "ssh-ed25519") return signature_of(ed25519_key(fields).get(), nullptr, data);
+  if (!type.starts_with("ecdsa-sha2-")) return {};
+  const Curve* curve = curve_named(fields.string());
+  const std::string_view point = fields.string();
+  const std::string_view secret = fields.string();
+  if (curve == nullptr || secret.empty()) return {};
+  const auto der = signature_of(ecdsa_key(*curve, point, secret).get(), curve->digest, data);
+  return der ? ecdsa_wire(*der) : std::nullopt;
 }
 
 }  // namespace muster

@@ -4,8 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "launcher/transport/ssh/key_signature.h"
-#include "launcher/transport/ssh/wire_reader.h"
+#include "launcher/transport/ssh/key_file.h"
 
 namespace muster {
 namespace {

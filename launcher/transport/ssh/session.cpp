@@ -5,16 +5,19 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
-#include <cerrno>
-#include <cstring>
 
 #include "scheduler/model/result.h"
 
 namespace muster {
+
 namespace {
 
 constexpr std::size_t socket_read_bytes = 64 * 1024;
@@ -200,6 +203,45 @@ std::string SshSession::last_error() {
   char* text = nullptr;
   libssh2_session_last_error(session_, &text, nullptr, 0);
   return text == nullptr ? "" : text;
+}
+
+SessionMemory::~SessionMemory() {
+  while (first_.next != &first_) release(first_.next + 1);
+}
+
+void* SessionMemory::allocate(std::size_t bytes) {
+  auto* header = static_cast<Header*>(std::malloc(sizeof(Header) + bytes));
+  if (header == nullptr) return nullptr;
+  link(header);
+  return header + 1;
+}
+
+void* SessionMemory::resize(void* block, std::size_t bytes) {
+  if (block == nullptr) return allocate(bytes);
+  auto* header = static_cast<Header*>(block) - 1;
+  unlink(header);
+  auto* moved = static_cast<Header*>(std::realloc(header, sizeof(Header) + bytes));
+  link(moved == nullptr ? header : moved);
+  return moved == nullptr ? nullptr : moved + 1;
+}
+
+void SessionMemory::release(void* block) {
+  if (block == nullptr) return;
+  auto* header = static_cast<Header*>(block) - 1;
+  unlink(header);
+  std::free(header);
+}
+
+void SessionMemory::link(Header* header) {
+  header->next = first_.next;
+  header->previous = &first_;
+  first_.next->previous = header;
+  first_.next = header;
+}
+
+void SessionMemory::unlink(Header* header) {
+  header->next->previous = header->previous;
+  header->previous->next = header->next;
 }
 
 }  // namespace muster

@@ -8,8 +8,7 @@
 #include <cstring>
 #include <deque>
 
-#include "runtime/checkpoint/file/aligned_buffer.h"
-#include "runtime/checkpoint/file/write_engine.h"
+#include "runtime/checkpoint/file/write.h"
 
 namespace muster {
 namespace {

@@ -11,9 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/checkpoint/file/aligned_buffer.h"
-#include "runtime/checkpoint/file/step_back.h"
-#include "runtime/checkpoint/file/write_engine.h"
+#include "runtime/checkpoint/file/threads.h"
+#include "runtime/checkpoint/file/write.h"
 
 namespace muster {
 namespace {

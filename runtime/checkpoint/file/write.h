@@ -5,8 +5,12 @@
 // keeps the choice from file to file. Small files go through the page cache. Used by one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,9 +18,49 @@
 
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/file/write_engine.h"
 
 namespace muster {
+
+// How the pieces of a large file reach the disk, several of them at once.
+//
+//   buffered         a thread, through the page cache; each 64 MiB the system is asked to write
+//   what
+//                    it holds, and to forget what is written
+//   direct_threads   O_DIRECT, eight threads
+//   direct_ring      O_DIRECT, eight pieces in flight by io_uring
+//
+// The file is there already and has its size reserved. Pieces may come in any order; their memory
+// stays as it is until drain() has returned. Memory or lengths that O_DIRECT cannot take go through
+// buffers of the engine's own, and a last block that was padded is cut off by whoever opened the
+// file. Nothing here makes data durable: that is fdatasync, by the caller. An engine is used by one
+// thread.
+
+enum class WriteWay { buffered, direct_threads, direct_ring };
+
+const char* write_way_name(WriteWay way);  // "buffered", "threads", "io_uring"
+
+// What O_DIRECT asks of offsets, lengths and addresses.
+inline constexpr std::uint64_t direct_alignment_bytes = 4096;
+
+class WriteEngine {
+ public:
+  virtual ~WriteEngine() = default;  // waits for what is in flight
+
+  // Takes a piece over. Only the last of the file may have a length that is no multiple of the
+  // alignment, and all offsets are multiples of it.
+  virtual void put(std::uint64_t offset, std::span<const char> piece) = 0;
+  // Lets things move on without waiting; to be called now and then between put() and drain().
+  virtual void tend() {}
+  // Waits until all is written; the first fault.
+  virtual Checked<NoValue> drain() = 0;
+};
+
+// For the file at `path`. A fault when this way cannot be used here.
+Checked<std::unique_ptr<WriteEngine>> open_write_engine(WriteWay way, const std::string& path);
+
+// The two kinds, for open_write_engine.
+std::unique_ptr<WriteEngine> make_threaded_writer(int fd, const std::string& path, bool direct);
+Checked<std::unique_ptr<WriteEngine>> make_ring_writer(int fd, const std::string& path);
 
 // From this size on a file is worth the trial; smaller ones are buffered when nothing is chosen.
 inline constexpr std::uint64_t write_trial_file_bytes = 256ull << 20;
@@ -67,5 +111,36 @@ class FileWrite {
   // Ends first: what is in flight goes before the file.
   std::unique_ptr<WriteEngine> engine_;
 };
+
+// Memory that starts at a page, as O_DIRECT wants it.
+
+struct FreeMemory {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using AlignedBuffer = std::unique_ptr<char, FreeMemory>;
+
+inline std::size_t direct_length(std::size_t bytes) {
+  return (bytes + direct_alignment_bytes - 1) / direct_alignment_bytes * direct_alignment_bytes;
+}
+
+inline bool is_direct(std::span<const char> piece) {
+  return reinterpret_cast<std::uintptr_t>(piece.data()) % direct_alignment_bytes == 0 &&
+         piece.size() % direct_alignment_bytes == 0;
+}
+
+inline AlignedBuffer make_aligned_buffer(std::size_t bytes) {
+  AlignedBuffer buffer(
+      static_cast<char*>(std::aligned_alloc(direct_alignment_bytes, direct_length(bytes))));
+  if (!buffer) throw std::bad_alloc();
+  return buffer;
+}
+
+// A copy of `piece`, padded with zeros.
+inline std::span<const char> aligned_copy(std::span<const char> piece, AlignedBuffer& buffer) {
+  const std::size_t length = direct_length(piece.size());
+  std::memcpy(buffer.get(), piece.data(), piece.size());
+  std::memset(buffer.get() + piece.size(), 0, length - piece.size());
+  return {buffer.get(), length};
+}
 
 }  // namespace muster

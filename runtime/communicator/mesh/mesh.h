@@ -6,13 +6,16 @@
 // One thread; waiting spins shortly and then sleeps between looks, since ranks may share cores.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/peers.h"
 #include "runtime/communicator/mesh/rendezvous.h"
+#include "runtime/protocol/environment.h"
 
 namespace muster {
 
@@ -31,5 +34,18 @@ struct PeerLost : std::runtime_error {
 std::unique_ptr<Communicator> make_mesh_communicator(const MeshSeat& seat,
                                                      const MeetingPlace& place,
                                                      const MeshOptions& options);
+
+// What the environment says about ranks that mpirun did not start. Pure.
+
+struct MeshStart {
+  MeshSeat seat;
+  MeetingPlace place;
+};
+
+// Nothing when this process is the only rank (WORLD_SIZE is 1, or not set). Throws StartError when
+// it is one of several and does not know its place. Ranks wait for each other as long as for an
+// answer later, but not longer than it takes to start the largest run.
+std::optional<MeshStart> mesh_start(const RankVariables& variables,
+                                    std::chrono::seconds peer_timeout);
 
 }  // namespace muster

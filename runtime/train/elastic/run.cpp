@@ -1,6 +1,7 @@
 #include "runtime/train/elastic/run.h"
 
 #include <omp.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -22,13 +23,11 @@
 #include "runtime/train/agreed_options.h"
 #include "runtime/train/elastic/checkpoints.h"
 #include "runtime/train/elastic/epoch_start.h"
-#include "runtime/train/elastic/member_watch.h"
 #include "runtime/train/restore/restore.h"
 #include "runtime/train/run.h"
-#include "runtime/train/run_peak.h"
 #include "runtime/train/run_report.h"
 #include "runtime/train/save/final_weights.h"
-#include "runtime/train/save/save_context.h"
+#include "runtime/train/save/save.h"
 #include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/divergence.h"
 #include "runtime/train/step/run_identity.h"
@@ -37,6 +36,7 @@
 #include "runtime/train/step/training_data.h"
 
 namespace muster {
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -482,6 +482,20 @@ int run_elastic_training(const TrainOptions& options, const RankVariables& varia
   const std::string fault = gpt_shape_fault(data.options.shape);
   if (!fault.empty()) throw StartError(fault);
   return ElasticRun(data.options, variables, data.dataset, *alone).go(before_steps);
+}
+
+const EpochMembers& MemberWatch::newest() {
+  struct stat found {};
+  if (::stat(path_.c_str(), &found) != 0) return newest_;
+  const std::int64_t changed_ns =
+      std::int64_t{found.st_ctim.tv_sec} * 1'000'000'000 + found.st_ctim.tv_nsec;
+  if (found.st_ino == inode_ && changed_ns == changed_ns_) return newest_;
+  const auto read = read_membership(path_);
+  if (!read) return newest_;  // another look may find it whole
+  inode_ = found.st_ino;
+  changed_ns_ = changed_ns;
+  if (read->epoch > newest_.epoch) newest_ = *read;
+  return newest_;
 }
 
 }  // namespace muster

@@ -19,9 +19,12 @@
 // whether all do and the run is to end.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 
 #include "runtime/protocol/environment.h"
+#include "runtime/protocol/membership.h"
 #include "runtime/train/step/options.h"
 
 namespace muster {
@@ -31,5 +34,22 @@ namespace muster {
 // `before_steps` is called before the first step.
 int run_elastic_training(const TrainOptions& options, const RankVariables& variables,
                          const std::function<void()>& before_steps);
+
+// What the membership file of an elastic job says now. One thread; a look costs one stat(2) while
+// the file stays the same.
+
+class MemberWatch {
+ public:
+  explicit MemberWatch(std::string path) : path_(std::move(path)) {}
+
+  // The highest epoch that was ever seen; epoch 0 without members before the first.
+  const EpochMembers& newest();
+
+ private:
+  std::string path_;
+  EpochMembers newest_;
+  std::uint64_t inode_ = 0;
+  std::int64_t changed_ns_ = 0;
+};
 
 }  // namespace muster

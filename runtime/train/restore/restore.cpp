@@ -6,15 +6,14 @@
 #include <vector>
 
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/normal_path.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/communicator/rank_vote.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/train/restore/plane_source.h"
 #include "runtime/train/restore/resume_offer.h"
-#include "runtime/train/save/save_context.h"
+#include "runtime/train/save/save.h"
 
 namespace muster {
 namespace {

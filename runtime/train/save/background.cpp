@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/file/step_back.h"
+#include "runtime/checkpoint/file/threads.h"
 #include "runtime/checkpoint/tensor_stats.h"
 #include "runtime/train/save/parts.h"
 

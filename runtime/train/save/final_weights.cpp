@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/communicator/rank_vote.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/report/weights_file.h"
 #include "runtime/zero/bucket.h"
 

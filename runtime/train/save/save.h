@@ -17,6 +17,7 @@
 #include "runtime/checkpoint/file/write.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/communicator/communicator.h"
+#include "runtime/protocol/environment.h"
 #include "runtime/train/step/batch_plan.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/run_identity.h"
@@ -69,5 +70,16 @@ SaveOutcome conclude_save(SaveContext& context, std::uint64_t step,
 // Every rank gets the same outcome. `context.previous` moves on after a commit.
 SaveOutcome save_checkpoint(SaveContext& context, const FlatSpace& space,
                             const TrainingState& state, Communicator& ranks);
+
+// What every checkpoint of a run says about the run, and where they lie.
+
+// Empty: none are written.
+std::string checkpoint_root(const TrainOptions& options, const RankVariables& variables);
+
+// All but what a generation adds: its number, lineage, nodes and the checkpoint before it.
+// `windows` are those of the sampler, `data` the fingerprint of the text.
+SaveContext make_save_context(const TrainOptions& options, const RankVariables& variables,
+                              const BatchPlan& plan, const SamplerState& data,
+                              std::uint64_t windows);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/communicator/rank_vote.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/protocol/crc32c.h"
 
 namespace muster {

@@ -6,8 +6,8 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/resume_log.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/mesh.h"
-#include "runtime/communicator/rank_vote.h"
 
 namespace muster {
 namespace {

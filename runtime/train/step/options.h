@@ -11,10 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/checkpoint/file/write_engine.h"
+#include "runtime/checkpoint/file/write.h"
 #include "runtime/model/gpt.h"
 #include "runtime/optimizer/adamw.h"
-#include "runtime/optimizer/learning_rate.h"
+#include "runtime/optimizer/adamw.h"
 #include "runtime/tokenize/text_blocks.h"
 #include "runtime/train/step/training_state.h"
 #include "runtime/zero/bucket.h"

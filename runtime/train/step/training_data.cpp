@@ -7,7 +7,7 @@
 
 #include "runtime/checkpoint/base64.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/communicator/rank_vote.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/data/shard_tokens.h"
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/checkpoint_layout.h"

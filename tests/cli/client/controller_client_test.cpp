@@ -1,6 +1,5 @@
 #include "cli/client/connection.h"
 
-#include "cli/client/build_id.h"
 #include "cli/client/start.h"
 #include "tests/catch.h"
 #include "tests/cli/fake_controller.h"

@@ -2,8 +2,8 @@
 
 #include <atomic>
 
-#include "cli/client/build_id.h"
 #include "cli/client/connection.h"
+#include "cli/client/start.h"
 #include "tests/catch.h"
 #include "tests/cli/fake_controller.h"
 #include "tests/cli/folder.h"

@@ -1,6 +1,6 @@
 #include "cli/client/log_follower.h"
 
-#include "cli/client/log_tail.h"
+#include "cli/client/log_follower.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 

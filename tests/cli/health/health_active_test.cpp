@@ -48,9 +48,9 @@ CommonOptions quiet() {
 }
 
 // A process as a job starts them, for the life of this.
-class Rank {
+class SleepingRank {
  public:
-  Rank() : pid_(::fork()) {
+  SleepingRank() : pid_(::fork()) {
     if (pid_ == 0) {
       const char* const argv[] = {"sleep", "60", nullptr};
       const char* const environment[] = {"MUSTER_JOB=j4", nullptr};
@@ -58,11 +58,11 @@ class Rank {
       ::_exit(127);
     }
   }
-  ~Rank() {
+  ~SleepingRank() {
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
-  Rank(const Rank&) = delete;
+  SleepingRank(const SleepingRank&) = delete;
   // Until the new program's environment is there to be read.
   void await() const {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -260,7 +260,7 @@ TEST_CASE("a host with a rank of a job is refused, unless it is forced") {
   MeasureWanted wanted;
   wanted.program = {"/bin/sh", "-c", "echo cpu_gemm_gflops - 7", "x"};
   wanted.only = {"cpu"};
-  const Rank rank;
+  const SleepingRank rank;
   rank.await();
   const auto refused = measure_node(sources, {}, wanted, quiet());
   CHECK(std::holds_alternative<MeasureRefused>(refused));

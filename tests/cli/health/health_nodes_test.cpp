@@ -1,9 +1,9 @@
 // Nodes that were asked for their health: what they say is read with distrust, compared and shown.
 #include <nlohmann/json.hpp>
 
-#include "cli/health/cluster/health_fleet.h"
-#include "cli/health/cluster/health_node_choice.h"
+#include "cli/health/cluster/compare.h"
 #include "cli/health/cluster/health_nodes_report.h"
+#include "cli/health/cluster/nodes.h"
 #include "cli/health/result.h"
 #include "cli/time_text.h"
 #include "health/model/check.h"

@@ -1,7 +1,7 @@
 // `health pairs` up to its first round: who takes part, over what, and how long that takes.
 #include <nlohmann/json.hpp>
 
-#include "cli/client/build_id.h"
+#include "cli/client/start.h"
 #include "cli/health/cluster/health_ready.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"

@@ -2,8 +2,8 @@
 // socket, and a profile learned from a recorded node.
 #include <nlohmann/json.hpp>
 
-#include "cli/client/build_id.h"
-#include "cli/health/health_learn.h"
+#include "cli/client/start.h"
+#include "cli/health/profile.h"
 #include "health/checks/check_names.h"
 #include "templates/profile/reader.h"
 #include "tests/catch.h"

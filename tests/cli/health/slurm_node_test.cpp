@@ -1,4 +1,4 @@
-#include "cli/health/slurm_node.h"
+#include "cli/health/slurm.h"
 
 #include "tests/catch.h"
 

@@ -1,5 +1,5 @@
 // What is said of measuring gates before a job runs.
-#include "cli/job/gate_words.h"
+#include "cli/job/plan.h"
 
 #include "tests/catch.h"
 

@@ -1,4 +1,4 @@
-#include "cli/job/job_name.h"
+#include "cli/job/submission.h"
 
 #include <regex>
 

@@ -1,5 +1,5 @@
 // How many nodes a job has, in words.
-#include "cli/job/node_range.h"
+#include "cli/job/table.h"
 
 #include "tests/catch.h"
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "cli/job/report.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "tests/catch.h"
 
 using namespace muster;

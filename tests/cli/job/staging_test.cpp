@@ -1,4 +1,4 @@
-#include "cli/job/staging.h"
+#include "cli/job/submission.h"
 
 #include "tests/catch.h"
 

@@ -2,7 +2,7 @@
 // job that it does not take.
 #include <nlohmann/json.hpp>
 
-#include "cli/client/build_id.h"
+#include "cli/client/start.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 #include "tests/cli/fake_controller.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/job/train_words.h"
+#include "cli/job/memory.h"
 #include "scheduler/state/membership.h"
 #include "tests/catch.h"
 

@@ -1,4 +1,4 @@
-#include "cli/terminal/new_file.h"
+#include "cli/terminal/files.h"
 
 #include "tests/catch.h"
 #include "tests/cli/folder.h"

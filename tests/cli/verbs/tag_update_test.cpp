@@ -1,4 +1,4 @@
-#include "cli/verbs/tag_update.h"
+#include "cli/verbs/job.h"
 
 #include "tests/catch.h"
 

@@ -1,7 +1,7 @@
 // `nodes`, `drain` and `undrain`: what they ask a controller, and what they say of its answers.
 #include <nlohmann/json.hpp>
 
-#include "cli/client/build_id.h"
+#include "cli/client/start.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 #include "tests/cli/fake_controller.h"

@@ -4,7 +4,7 @@
 
 #include "health/active/product_sum.h"
 #include "health/benchmark/samples.h"
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 #include "tests/catch.h"
 
 using namespace muster;

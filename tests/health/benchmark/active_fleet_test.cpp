@@ -1,5 +1,5 @@
 // Figures of several nodes, compared with each other: who is named, and who is not.
-#include "health/benchmark/fleet_figures.h"
+#include "health/benchmark/samples.h"
 
 #include "health/model/check.h"
 #include "tests/catch.h"

@@ -1,7 +1,7 @@
 // What a job's gate measures, how long that is believed, and what keeps the job away.
 #include "health/benchmark/gate_figures.h"
 
-#include "health/benchmark/expected_plan.h"
+#include "health/benchmark/plan.h"
 #include "tests/catch.h"
 #include "tests/health/profile_with_floors.h"
 

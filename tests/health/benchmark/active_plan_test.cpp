@@ -1,4 +1,4 @@
-#include "health/benchmark/expected_plan.h"
+#include "health/benchmark/plan.h"
 
 #include <algorithm>
 #include <set>

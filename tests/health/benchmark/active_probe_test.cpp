@@ -9,7 +9,6 @@
 #include <iostream>
 
 #include "health/benchmark/command.h"
-#include "health/benchmark/probe_words.h"
 #include "health/benchmark/samples.h"
 #include "health/read/tool_process.h"
 #include "tests/catch.h"

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "health/benchmark/tools/probe_line.h"
+#include "health/benchmark/tools/sample_line.h"
 #include "health/model/profile_floor.h"
 #include "tests/catch.h"
 #include "tests/health/profile_with_floors.h"

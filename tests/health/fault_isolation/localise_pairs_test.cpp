@@ -2,7 +2,7 @@
 #include <charconv>
 #include <set>
 
-#include "health/benchmark/probe_words.h"
+#include "health/benchmark/command.h"
 #include "health/fault_isolation/measure.h"
 #include "tests/catch.h"
 #include "tests/health/localise_fabric.h"

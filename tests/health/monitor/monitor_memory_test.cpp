@@ -1,7 +1,7 @@
 // What the monitor and the verdict remember, through the codec of the agent's state.
 #include <algorithm>
 
-#include "health/model/finding_words.h"
+#include "health/model/check.h"
 #include "health/monitor/node_health.h"
 #include "health/monitor/node_monitor.h"
 #include "launcher/wire/json_fields.h"

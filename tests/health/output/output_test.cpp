@@ -1,7 +1,6 @@
 #include <map>
 
 #include "health/output/finding_report.h"
-#include "health/output/finding_table.h"
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "health/output/slurm.h"

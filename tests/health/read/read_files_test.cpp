@@ -9,7 +9,7 @@
 #include <csignal>
 #include <random>
 
-#include "health/model/source_pattern.h"
+#include "health/model/source_files.h"
 #include "health/read/probe_calls.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"

@@ -22,9 +22,9 @@
 #include "launcher/agent/node/spawn.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/agent/preemption_notice.h"
-#include "launcher/agent/watch/checkpoint_probe.h"
+#include "launcher/agent/watch/checkpoint.h"
 #include "launcher/agent/watch/progress.h"
-#include "launcher/os/signal_name.h"
+#include "launcher/os/child.h"
 #include "launcher/wire/utf8_lines.h"
 #include "tests/catch.h"
 

@@ -14,7 +14,7 @@
 
 #include "health/benchmark/command.h"
 #include "health/read/node_reader.h"
-#include "launcher/agent/node/agent_main.h"
+#include "launcher/agent/node/run_directory.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // GPUs as the driver lists them below a /proc that the test makes.
-#include "launcher/agent/gpu_count.h"
+#include "launcher/agent/node_check.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/agent/health/health_codec.h"
+#include "launcher/agent/health/monitor.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/bench_agent.h"

@@ -8,10 +8,10 @@
 
 #include "launcher/controller/agents/inbox.h"
 #include "launcher/controller/agents/work_sender.h"
-#include "launcher/controller/store/over_attempt.h"
+#include "launcher/controller/store/journal.h"
 #include "launcher/controller/store/store.h"
-#include "launcher/os/asio_timers.h"
 #include "launcher/os/clocks.h"
+#include "launcher/os/timers.h"
 #include "scheduler/apply/apply.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/fake_transport.h"

@@ -1,4 +1,4 @@
-#include "launcher/os/asio_timers.h"
+#include "launcher/os/timers.h"
 #include "tests/catch.h"
 
 using namespace muster;

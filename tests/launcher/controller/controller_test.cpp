@@ -1,6 +1,6 @@
 #include "launcher/controller/controller.h"
 
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "tests/launcher/controller/running_controller.h"
 
 namespace muster {

@@ -11,7 +11,7 @@
 
 #include "launcher/controller/controller.h"
 #include "launcher/controller/store/store.h"
-#include "launcher/os/asio_timers.h"
+#include "launcher/os/timers.h"
 #include "tests/launcher/controller/agents.h"
 
 namespace muster {

@@ -1,4 +1,4 @@
-#include "launcher/os/output_tail.h"
+#include "launcher/os/child.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "launcher/os/own_program.h"
+#include "launcher/os/child.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

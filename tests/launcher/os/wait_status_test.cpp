@@ -1,4 +1,4 @@
-#include "launcher/os/wait_status.h"
+#include "launcher/os/child.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

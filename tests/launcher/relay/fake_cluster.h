@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/relay/fan_out.h"
+#include "launcher/relay/fan_out_tree.h"
 #include "launcher/wire/frame.h"
 #include "launcher/wire/relay_message.h"
 #include "tests/launcher/relay/virtual_timers.h"

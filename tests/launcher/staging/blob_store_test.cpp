@@ -1,8 +1,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "launcher/staging/blob_receiver.h"
-#include "launcher/staging/file_facts.h"
+#include "launcher/staging/blob_store.h"
+#include "launcher/staging/hash_cache.h"
 #include "tests/launcher/staging/trees.h"
 
 namespace muster {

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "launcher/staging/remove_tree.h"
+#include "launcher/staging/materialize.h"
 
 namespace muster {
 

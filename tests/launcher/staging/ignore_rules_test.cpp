@@ -1,4 +1,4 @@
-#include "launcher/staging/ignore_rules.h"
+#include "launcher/staging/glob.h"
 
 #include "tests/catch.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/staging/remove_tree.h"
+#include "launcher/staging/materialize.h"
 
 #include "tests/launcher/staging/trees.h"
 

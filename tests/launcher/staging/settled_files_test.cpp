@@ -1,4 +1,4 @@
-#include "launcher/staging/settled_files.h"
+#include "launcher/staging/file_sink.h"
 
 #include "tests/launcher/staging/trees.h"
 

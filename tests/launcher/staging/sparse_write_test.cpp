@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "launcher/os/fd.h"
-#include "launcher/staging/blob_receiver.h"
+#include "launcher/staging/blob_store.h"
 #include "launcher/staging/collect.h"
 #include "launcher/staging/file_sink.h"
 #include "launcher/staging/materialize.h"

@@ -1,4 +1,4 @@
-#include "launcher/staging/stage_error.h"
+#include "launcher/staging/blob_store.h"
 
 #include <cerrno>
 

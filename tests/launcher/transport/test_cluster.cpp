@@ -12,7 +12,7 @@
 
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
-#include "launcher/transport/link/shell_quote.h"
+#include "launcher/transport/link/remote_scripts.h"
 #include "tests/skip.h"
 
 namespace muster {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "runtime/checkpoint/normal_path.h"
+#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/retention.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"

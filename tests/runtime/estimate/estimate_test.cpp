@@ -7,9 +7,9 @@
 #include <set>
 #include <sstream>
 
+#include "runtime/estimate/estimate.h"
 #include "runtime/estimate/estimate_command.h"
-#include "runtime/estimate/model_names.h"
-#include "runtime/estimate/run_memory.h"
+#include "runtime/estimate/rank_memory.h"
 #include "runtime/protocol/start_error.h"
 #include "tests/catch.h"
 

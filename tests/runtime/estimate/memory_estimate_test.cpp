@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "runtime/estimate/run_memory.h"
+#include "runtime/estimate/rank_memory.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_trainer.h"
 #include "tests/runtime/folder.h"

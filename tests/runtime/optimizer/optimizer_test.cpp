@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "runtime/optimizer/adamw.h"
-#include "runtime/optimizer/learning_rate.h"
 #include "tests/catch.h"
 #include "tests/runtime/random_values.h"
 

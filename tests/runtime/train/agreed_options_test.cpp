@@ -3,7 +3,7 @@
 #include "runtime/train/agreed_options.h"
 
 #include "runtime/protocol/start_error.h"
-#include "runtime/train/step/sharing_options.h"
+#include "runtime/train/step/options.h"
 #include "tests/catch.h"
 #include "tests/runtime/thread_communicator.h"
 

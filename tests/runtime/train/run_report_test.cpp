@@ -6,7 +6,7 @@
 
 #include "runtime/layer/gemm.h"
 #include "runtime/report/flops.h"
-#include "runtime/train/run_peak.h"
+#include "runtime/train/run.h"
 #include "runtime/train/run_report.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"

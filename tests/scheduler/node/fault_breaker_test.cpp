@@ -4,8 +4,8 @@
 
 #include "scheduler/describe.h"
 #include "scheduler/replay.h"
-#include "scheduler/state/breaker_name.h"
 #include "scheduler/state/limits.h"
+#include "scheduler/state/lookup.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

@@ -5,9 +5,9 @@
 #include "scheduler/explain/explain.h"
 #include "scheduler/explain/rules_replay.h"
 #include "scheduler/failure/evidence.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "scheduler/restart/rule_book.h"
-#include "scheduler/state/restart_rules.h"
+#include "scheduler/state/sentences.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "scheduler/describe.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "tests/catch.h"
 #include "tests/scheduler/sim/world.h"
 

@@ -1,6 +1,6 @@
 #include <csignal>
 
-#include "scheduler/state/suspicion.h"
+#include "scheduler/state/lookup.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

@@ -1,5 +1,5 @@
 // What is said of a text before the parser has it, and of quotes that it lets pass.
-#include "templates/yaml/yaml_text.h"
+#include "templates/yaml/reader.h"
 
 #include "templates/yaml/reader.h"
 #include "tests/catch.h"

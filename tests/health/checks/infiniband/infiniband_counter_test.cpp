@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "health/checks/infiniband/counter_checks.h"
-#include "health/checks/infiniband/judge.h"
+#include "health/checks/infiniband/link_checks.h"
 #include "health/checks/infiniband/sources.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"

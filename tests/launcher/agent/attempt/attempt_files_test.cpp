@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "launcher/agent/attempt/cgroup.h"
-#include "launcher/agent/watch/checkpoint_growth.h"
+#include "launcher/agent/watch/checkpoint.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"

@@ -2,7 +2,6 @@
 #include "launcher/agent/attempt/stop.h"
 
 #include "launcher/agent/attempt/processes.h"
-#include "launcher/agent/attempt/shell_children.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
 

@@ -1,5 +1,5 @@
 // When a session is over: with the last of its processes, or when it takes too long.
-#include "launcher/agent/exec/ending_sessions.h"
+#include "launcher/agent/exec/sessions.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "launcher/agent/node/agent_main.h"
+#include "launcher/agent/node/run_directory.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
 

@@ -1,5 +1,5 @@
 // What `muster health active -o json` wrote, read with distrust.
-#include "launcher/agent/health/measured_figures.h"
+#include "launcher/agent/health/gate_benchmark.h"
 
 #include <string>
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "launcher/agent/node/process_scan.h"
-#include "launcher/os/own_program.h"
+#include "launcher/os/child.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
 

@@ -1,5 +1,5 @@
 // What the agent tells of a job's checkpoints.
-#include "launcher/agent/watch/checkpoint_probe.h"
+#include "launcher/agent/watch/checkpoint.h"
 
 #include "launcher/agent/node_check.h"
 #include "runtime/checkpoint/grading.h"

@@ -2,7 +2,7 @@
 #include <sstream>
 
 #include "launcher/controller/agents/work_message.h"
-#include "launcher/controller/store/over_attempt.h"
+#include "launcher/controller/store/journal.h"
 #include "tests/launcher/controller/agents.h"
 
 namespace muster {

@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "launcher/controller/agents/work_message.h"
-#include "launcher/controller/store/over_attempt.h"
-#include "launcher/staging/settled_files.h"
+#include "launcher/controller/store/journal.h"
+#include "launcher/staging/file_sink.h"
 #include "runtime/protocol/membership.h"
 #include "scheduler/state/lookup.h"
 #include "tests/launcher/controller/agents.h"

@@ -1,4 +1,4 @@
-#include "launcher/controller/agents/interpreter.h"
+#include "launcher/controller/agents/work_message.h"
 
 #include "tests/catch.h"
 

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "launcher/controller/site_commands.h"
-#include "launcher/os/asio_timers.h"
+#include "launcher/os/timers.h"
 #include "scheduler/apply/apply.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/agents.h"

@@ -1,4 +1,4 @@
-#include "launcher/controller/agents/told_text.h"
+#include "launcher/controller/agents/inbox_files.h"
 
 #include "tests/catch.h"
 

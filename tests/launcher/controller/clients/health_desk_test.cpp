@@ -6,7 +6,7 @@
 #include <csignal>
 #include <set>
 
-#include "launcher/os/asio_timers.h"
+#include "launcher/os/timers.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/agents.h"
 #include "tests/launcher/controller/paired_client.h"

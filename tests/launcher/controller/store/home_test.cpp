@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "launcher/controller/controller_log.h"
+#include "launcher/controller/main.h"
 #include "launcher/controller/restart_pause.h"
 #include "launcher/controller/store/own_home.h"
 #include "launcher/controller/store/store.h"

@@ -1,4 +1,4 @@
-#include "launcher/controller/store/over_attempt.h"
+#include "launcher/controller/store/journal.h"
 
 #include "launcher/controller/store/store.h"
 #include "scheduler/state/lookup.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "scheduler/apply/apply.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
 

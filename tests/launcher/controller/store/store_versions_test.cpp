@@ -8,7 +8,7 @@
 #include "launcher/controller/store/schema.h"
 #include "launcher/controller/store/store.h"
 #include "scheduler/apply/apply.h"
-#include "scheduler/model/record_subject.h"
+#include "scheduler/model/record.h"
 #include "scheduler/node/breaker.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"

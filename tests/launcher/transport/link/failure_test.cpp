@@ -5,7 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/openssh_failure.h"
+#include "launcher/transport/openssh_transport.h"
 #include "launcher/transport/ssh/transport.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"

@@ -1,4 +1,4 @@
-#include "launcher/transport/link/shell_quote.h"
+#include "launcher/transport/link/remote_scripts.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/checkpoint/file/aligned_buffer.h"
 #include "runtime/checkpoint/file/write.h"
 #include "runtime/checkpoint/shard_write.h"
 #include "runtime/protocol/crc32c.h"

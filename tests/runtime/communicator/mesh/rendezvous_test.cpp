@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "runtime/communicator/mesh/mesh_environment.h"
+#include "runtime/communicator/mesh/mesh.h"
 #include "tests/runtime/free_port.h"
 #include "tests/runtime/process_world.h"
 

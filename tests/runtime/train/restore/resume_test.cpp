@@ -6,7 +6,7 @@
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/communicator/rank_vote.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/train/restore/restore.h"
 #include "runtime/train/restore/resume_offer.h"
 #include "runtime/train/save/shard_transfer.h"

@@ -5,7 +5,6 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/train/save/certification.h"
-#include "runtime/train/save/host_memory.h"
 #include "runtime/train/save/memory.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"

@@ -1,0 +1,199 @@
+#include "launcher/os/child.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "launcher/os/fd.h"
+#include "launcher/os/read_file.h"
+
+extern char** environ;
+
+namespace muster {
+
+namespace {
+
+// Frees the C structs whatever happens between.
+struct SpawnPlan {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  SpawnPlan() {
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&attributes);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+  }
+};
+
+void reset_signals(posix_spawnattr_t& attributes) {
+  sigset_t all, none;
+  sigfillset(&all);
+  sigemptyset(&none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  // An own session: Ctrl-C in the terminal is for muster alone, and the ssh of a jump host, which
+  // knows nothing of our BatchMode, has no terminal to ask questions on.
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+}
+
+void map_files(posix_spawn_file_actions_t& files, std::span<const Inherit> inherited) {
+  for (int standard = 0; standard <= 2; ++standard) {
+    const bool named = std::any_of(inherited.begin(), inherited.end(),
+                                   [&](const Inherit& each) { return each.theirs == standard; });
+    if (!named) posix_spawn_file_actions_addopen(&files, standard, "/dev/null", O_RDWR, 0);
+  }
+  for (const Inherit& each : inherited) {
+    posix_spawn_file_actions_adddup2(&files, each.ours, each.theirs);
+  }
+}
+
+using Clock = std::chrono::steady_clock;
+
+// A killed program goes at once, unless the kernel holds it: then it is left behind.
+constexpr Milliseconds reaping_limit{500};
+constexpr std::size_t said_most = 300;
+
+std::string words(const std::vector<std::string>& argv) {
+  std::string text;
+  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+std::string content_of(const Fd& file) {
+  std::string text;
+  read_whole(file.get(), text);
+  return text;
+}
+
+// Nothing: it has not ended by then.
+std::optional<int> wait_until(pid_t child, Clock::time_point end) {
+  Milliseconds pause{1};
+  while (true) {
+    int status = 0;
+    const pid_t got = ::waitpid(child, &status, WNOHANG);
+    if (got == child || (got < 0 && errno != EINTR)) return status;
+    if (Clock::now() >= end) return std::nullopt;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause + Milliseconds{1}, Milliseconds{20});
+  }
+}
+
+std::string why_failed(int status, std::string said) {
+  said = said.substr(0, said_most);
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  if (!said.empty()) return said;
+  return WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
+                             : "exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+constexpr std::size_t bytes_kept = 8192;
+constexpr int reads_at_once = 16;
+
+}  // namespace
+
+Result<pid_t> spawn(std::span<const std::string> argv, std::span<const Inherit> inherited) {
+  check(!argv.empty(), "spawn: a command has at least one word");
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  SpawnPlan plan;
+  reset_signals(plan.attributes);
+  map_files(plan.files, inherited);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, words[0], &plan.files, &plan.attributes, words.data(), environ);
+  if (error != 0) return Error{"cannot start " + argv[0] + ": " + std::strerror(error)};
+  return child;
+}
+
+void kill_and_reap(pid_t child) {
+  ::kill(-child, SIGKILL);  // it leads a session: its ProxyCommand goes, too
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Result<std::string> run_within(const std::vector<std::string>& argv, Milliseconds limit) {
+  // Files in memory cannot block the way pipes do.
+  const Fd output(::memfd_create("muster-output", MFD_CLOEXEC));
+  const Fd errors(::memfd_create("muster-errors", MFD_CLOEXEC));
+  if (!output || !errors) return Error{"cannot run '" + words(argv) + "': no file for its output"};
+  const std::array inherited{Inherit{output.get(), 1}, Inherit{errors.get(), 2}};
+  const auto child = spawn(argv, inherited);
+  if (!child) return child.error();
+  const auto status = wait_until(*child, Clock::now() + limit);
+  if (!status) {
+    ::kill(-*child, SIGKILL);
+    wait_until(*child, Clock::now() + reaping_limit);
+    return Error{"'" + words(argv) + "' gave no answer within " + std::to_string(limit.count()) +
+                 " ms"};
+  }
+  if (WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return content_of(output);
+  return Error{"'" + words(argv) + "' failed: " + why_failed(*status, content_of(errors))};
+}
+
+std::optional<int> signal_number(const std::string& name) {
+  const std::string short_name = name.starts_with("SIG") ? name.substr(3) : name;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const char* known = ::sigabbrev_np(signal);
+    if (known != nullptr && short_name == known) return signal;
+    if (short_name == std::to_string(signal)) return signal;
+  }
+  return {};
+}
+
+std::optional<TailPipe> tail_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return std::nullopt;
+  ::fcntl(ends[1], F_SETFL, 0);
+  return TailPipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+void read_tail(int from, std::string& text) {
+  std::array<char, 4096> buffer;
+  for (int i = 0; i < reads_at_once; ++i) {
+    const ssize_t got = ::read(from, buffer.data(), buffer.size());
+    if (got <= 0) return;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (text.size() > 2 * bytes_kept) text.erase(0, text.size() - bytes_kept);
+  }
+}
+
+namespace fs = std::filesystem;
+
+std::string own_program() {
+  std::error_code failed;
+  const fs::path name = fs::read_symlink("/proc/self/exe", failed);
+  if (!failed && fs::equivalent(name, "/proc/self/exe", failed) && !failed) return name.string();
+  return "/proc/" + std::to_string(::getpid()) + "/exe";
+}
+
+ExitStatus exit_status_of(int wait_status) {
+  ExitStatus status;
+  if (WIFSIGNALED(wait_status)) {
+    status.signal = WTERMSIG(wait_status);
+    status.core_dumped = WCOREDUMP(wait_status);
+  } else {
+    status.code = WEXITSTATUS(wait_status);
+  }
+  return status;
+}
+
+}  // namespace muster

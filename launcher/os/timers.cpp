@@ -1,0 +1,52 @@
+#include "launcher/os/timers.h"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <utility>
+
+namespace muster {
+
+namespace {
+
+// Shared with the io_context, which may hold an expired timer's call when the alarm is destroyed.
+struct Call {
+  explicit Call(boost::asio::io_context& io) : timer(io) {}
+  boost::asio::steady_timer timer;
+  std::function<void()> what;
+};
+
+class AsioAlarm : public Alarm {
+ public:
+  explicit AsioAlarm(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+  ~AsioAlarm() override {
+    call_->what = nullptr;
+    call_->timer.cancel();
+  }
+
+ private:
+  std::shared_ptr<Call> call_;
+};
+
+}  // namespace
+
+SteadyTime AsioTimers::now() const { return std::chrono::steady_clock::now(); }
+
+Time AsioTimers::wall_now() const {
+  return std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now());
+}
+
+RawTime AsioTimers::raw_now() const { return raw_time(); }
+
+std::unique_ptr<Alarm> AsioTimers::after(Milliseconds delay, std::function<void()> what) {
+  auto call = std::make_shared<Call>(io_);
+  call->what = std::move(what);
+  call->timer.expires_after(delay);
+  call->timer.async_wait([call](const boost::system::error_code&) {
+    if (auto now = std::exchange(call->what, nullptr)) now();
+  });
+  return std::make_unique<AsioAlarm>(std::move(call));
+}
+
+void AsioTimers::post(std::function<void()> call) { boost::asio::post(io_, std::move(call)); }
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+#include "scheduler/model/node_fault.h"
+
+#include <algorithm>
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view prefix = "muster:";
+bool is_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool is_hex_digit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+std::string word_of_reason(std::string_view text, std::string_view allowed) {
+  std::string word(text);
+  for (char& c : word) {
+    if (!is_alphanumeric(c) && allowed.find(c) == std::string_view::npos) c = '_';
+  }
+  return word;
+}
+
+std::string check_word(std::string_view check) {
+  return word_of_reason(check, "._-");
+}
+std::string device_word(std::string_view device) {
+  return word_of_reason(device, "._-:/");
+}
+
+// The text up to `end`, which is taken off with it.
+std::optional<std::string_view> take_until(std::string_view& text, char end) {
+  const std::size_t at = text.find(end);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view taken = text.substr(0, at);
+  text.remove_prefix(at + 1);
+  return taken;
+}
+
+bool is_mark_of_slurm(std::string_view text) {
+  return text.size() > 3 && text.starts_with(" [") && text.ends_with("]") &&
+         text.find('@') != std::string_view::npos && text.find(' ', 1) == std::string_view::npos;
+}
+
+std::optional<FaultClass> parse_class(std::string_view word) {
+  const auto found = std::ranges::find(fault_class_words, word);
+  if (found == fault_class_words.end()) return std::nullopt;
+  return static_cast<FaultClass>(found - fault_class_words.begin());
+}
+
+}  // namespace
+
+DrainReason drain_reason(FaultClass fault_class, std::string_view check, std::string_view device,
+                         std::string id) {
+  return {fault_class, check_word(check), device_word(device), std::move(id)};
+}
+
+std::string text_of(const DrainReason& reason) {
+  return std::string(prefix) +
+         std::string(fault_class_words.at(static_cast<std::size_t>(reason.fault_class))) + ":" +
+         reason.check + ":" + reason.device + " " + reason.id;
+}
+
+std::optional<DrainReason> parse_drain_reason(std::string_view text) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  const auto class_word = take_until(text, ':');
+  const auto check = take_until(text, ':');
+  const auto device = take_until(text, ' ');
+  if (!class_word || !check || !device || text.size() < fault_id_digits) return std::nullopt;
+  const auto fault_class = parse_class(*class_word);
+  const std::string_view id = text.substr(0, fault_id_digits);
+  const std::string_view rest = text.substr(fault_id_digits);
+  if (!fault_class || check->empty() || !std::ranges::all_of(id, is_hex_digit)) return std::nullopt;
+  if (check_word(*check) != *check || device_word(*device) != *device) return std::nullopt;
+  if (!rest.empty() && !is_mark_of_slurm(rest)) return std::nullopt;
+  return DrainReason{*fault_class, std::string(*check), std::string(*device), std::string(id)};
+}
+
+}  // namespace muster

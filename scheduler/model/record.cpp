@@ -1,0 +1,32 @@
+#include "scheduler/model/record.h"
+
+namespace muster {
+
+namespace {
+
+template <class Function>
+auto visit_record(const Record& record, Function function) {
+  return std::visit([&](const auto& side) { return std::visit(function, side); }, record.what);
+}
+
+}  // namespace
+
+const JobId* job_of(const Record& record) {
+  return visit_record(record, [](const auto& one) -> const JobId* {
+    if constexpr (requires { one.job; }) return &one.job;
+    return nullptr;
+  });
+}
+
+const NodeId* node_of(const Record& record) {
+  return visit_record(record, [](const auto& one) -> const NodeId* {
+    if constexpr (requires { one.node; }) return &one.node;
+    return nullptr;
+  });
+}
+
+const char* kind_of(const Record& record) {
+  return visit_record(record, [](const auto& one) { return one.kind; });
+}
+
+}  // namespace muster
