@@ -17,6 +17,10 @@ good_tree() {
   printf 'muster_test(a SOURCES a_test.cpp)\nadd_subdirectory(e2e)\n' >tests/CMakeLists.txt
   printf 'muster_e2e(run e2e)\n' >tests/e2e/CMakeLists.txt
   printf '#!/bin/sh\n' >tests/e2e/run.sh
+  mkdir scripts tests/lint
+  cp "$(dirname "$rules")/../../scripts/count-house" scripts/
+  printf '%s\n' 'product_files 3' 'product_lines 99' 'test_lines 9' 'folder_files 2' \
+    'knotted_folders 0' >tests/lint/house_limits
 }
 
 broken() { # RULE LINE-OF-SHELL: the rule fails once the line has run in the good tree
@@ -61,6 +65,10 @@ broken names 'echo >scheduler/utils.h'
 broken machine_paths 'echo "path: /home/somebody/data" >launcher/job.yml'
 settings='struct MusterSettings {\n visit("no_use", x);\n};\n'
 broken unread_settings 'printf "$settings" >scheduler/model/job_spec.h'
+broken house 'for i in $(seq 99); do echo "// $i"; done '"$add"
+broken house 'for i in $(seq 9); do echo "// $i"; done >>tests/a_test.cpp'
+broken house 'touch scheduler/a.h scheduler/b.h'
+broken house 'echo "#include \"scheduler/verb.h\"" >>scheduler/model/noun.h'
 broken readme_length 'for i in $(seq 61); do echo line; done >scheduler/README.md'
 
 good_tree

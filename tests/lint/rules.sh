@@ -249,6 +249,14 @@ rule_unread_settings() {
   done
 }
 
+# Weight, size of folders, knots between them: within limits that only shrink.
+rule_house() {
+  local told
+  told=$(scripts/count-house . 2>&1) && return
+  echo "tests/lint/house_limits:1: scripts/count-house says:"
+  echo "$told"
+}
+
 rule_readme_length() {
   find "${code_folders[@]}" -name README.md 2>/dev/null |
     read_files awk 'FNR == 61 { print FILENAME ":61: a folder has a page of 60 lines" }'
