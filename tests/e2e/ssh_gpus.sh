@@ -15,7 +15,8 @@ expect 0 "$MUSTER" sandbox list --dir "$cluster_dir" -o tsv --query '[].gpus'
 [ "$(tr -s '\n\t ' ' ' <"$work/out")" = "2 2 2 " ] || { cat "$work/out"; fail "not 2 each"; }
 lab="$cluster_dir/cluster.yml"
 
-# A rank for each GPU; nothing tells a rank of what is pretended.
+# A rank for each GPU; nothing tells a rank of what is pretended. The third host has no agent before
+# it loses a GPU.
 job_file every.yml <<'YAML'
 command: >-
   echo "rank $RANK of $WORLD_SIZE is $LOCAL_RANK of $LOCAL_WORLD_SIZE on $(uname -n),
@@ -23,7 +24,7 @@ command: >-
 compute: sandbox
 resources: {instance_count: 2}
 distribution: {type: pytorch}
-muster: {processes_per_node: gpus}
+muster: {processes_per_node: gpus, placement: {include: [h01, h02]}}
 YAML
 expect 0 "$MUSTER" validate "$work/every.yml" --cluster "$lab"
 expect 0 "$MUSTER" plan "$work/every.yml" --cluster "$lab"

@@ -95,7 +95,7 @@ def main():
         text = os.path.join(folder, "a.txt")
         with open(text, "w", encoding="utf-8", newline="") as file:
             file.write(TEXT * 3)
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data_test.cpp")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "data_test.cpp")
         out = os.path.join(folder, "out")
         subprocess.run([muster_train, "tokenize", "--train", "--vocabulary", "600", "--out", out,
                         "--shard-version", "1", "--shard-tokens", "500", text, source],
