@@ -108,9 +108,9 @@ void WorkSender::hold(const State& state) {
 }
 
 // Whose target says how the node is reached. Null: as it was reached before. A free node that this
-// controller has not reached yet is looked for by an elastic job that could take it, or by one
-// whose own nodes do not answer; one that is drained for a fault or being rebooted, by any job that
-// could.
+// controller has not reached yet is looked for by an elastic job that could take it, by one whose
+// own nodes do not answer, or by one that asks before it is placed; one that is drained for a fault
+// or being rebooted, by any job that could.
 const Job* WorkSender::holder_of(const State& state, const Node& node) {
   if (node.owner) return find_job(state, *node.owner);
   if (pool_.find(node.id) != nullptr) return nullptr;
