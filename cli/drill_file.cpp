@@ -5,7 +5,7 @@
 
 #include "cli/drill_keys.h"
 #include "scheduler/model/names.h"
-#include "templates/duration.h"
+#include "scheduler/text/duration.h"
 #include "templates/parse_file.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/value.h"

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 #include "templates/parse_file.h"
 #include "templates/yaml/finding.h"
 

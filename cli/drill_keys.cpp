@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "scheduler/model/names.h"
-#include "templates/duration.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

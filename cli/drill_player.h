@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cli/drill_file.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

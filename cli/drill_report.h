@@ -13,7 +13,7 @@
 #include "cli/drill_verdict.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -18,11 +18,11 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "launcher/sandbox/requirements.h"
 #include "launcher/sandbox/sandbox.h"
 #include "scheduler/explain/explain.h"
 #include "scheduler/explain/summary.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

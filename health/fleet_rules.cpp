@@ -6,8 +6,8 @@
 
 #include "health/compare/majority.h"
 #include "health/model/check.h"
-#include "health/number_text.h"
 #include "health/profile_rules.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 

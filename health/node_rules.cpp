@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "health/model/check.h"
-#include "health/number_text.h"
 #include "health/profile_rules.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 

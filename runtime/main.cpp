@@ -19,13 +19,13 @@
 #include "runtime/estimate/estimate_command.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/report/terminal_text.h"
 #include "runtime/tokenize/tokenize.h"
 #include "runtime/train/elastic/run.h"
 #include "runtime/train/run.h"
 #include "runtime/train/step/lease_watch.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/stop_request.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {

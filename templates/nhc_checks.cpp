@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "health/model/profile_floor.h"
+#include "scheduler/text/spelling.h"
 #include "templates/nhc_arguments.h"
-#include "templates/spelling.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

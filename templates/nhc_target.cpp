@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

@@ -1,12 +1,12 @@
 #include "templates/parse_file.h"
 
+#include "scheduler/text/spelling.h"
 #include "templates/cluster/file.h"
 #include "templates/job/command_job.h"
 #include "templates/pipeline/component.h"
 #include "templates/pipeline/pipeline.h"
 #include "templates/pipeline/resource.h"
 #include "templates/pipeline/sweep.h"
-#include "templates/spelling.h"
 #include "templates/yaml/file_kind.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/reader.h"

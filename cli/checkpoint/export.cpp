@@ -11,12 +11,12 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "launcher/staging/content_hash.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/grading.h"
 #include "runtime/export/export.h"
-#include "templates/spelling.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

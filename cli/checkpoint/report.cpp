@@ -9,10 +9,10 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/export/exported_model.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 #include "cli/checkpoint/subject.h"
 #include "cli/job/find.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

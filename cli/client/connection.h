@@ -9,8 +9,8 @@
 #include "launcher/controller/store/home.h"
 #include "launcher/wire/client_message.h"
 #include "launcher/wire/message_codec.h"
-#include "scheduler/model/clock.h"
 #include "scheduler/model/result.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -7,9 +7,9 @@
 #include "cli/client/log_follower.h"
 #include "cli/client/start.h"
 #include "cli/job/find.h"
-#include "cli/time_text.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -1,7 +1,7 @@
 #include "cli/client/follow_display.h"
 
 #include "cli/terminal/escape.h"
-#include "cli/time_text.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/ids.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

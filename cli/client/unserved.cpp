@@ -7,11 +7,11 @@
 #include "cli/client/connection.h"
 #include "cli/client/start.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "launcher/controller/main.h"
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/lock_file.h"
 #include "scheduler/model/record.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -11,8 +11,8 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
 #include "scheduler/model/exit_code.h"
-#include "templates/duration.h"
-#include "templates/spelling.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/set_option.h"
 
 namespace muster {

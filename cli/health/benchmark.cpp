@@ -10,8 +10,8 @@
 #include "cli/health/result.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "health/active/burn_probe.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -10,6 +10,7 @@
 #include "health/model/check.h"
 #include "health/verdict/check_rules.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -66,12 +67,6 @@ void print_table(const Table& table, const CommonOptions& common) {
 Result<HealthProfile> profile_or_none(const std::string& typed, const CommonOptions& common) {
   if (typed.empty()) return HealthProfile{};
   return named_profile(typed, common);
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ",") + text;
-  return all;
 }
 
 HealthProfile read_shipped(const ShippedProfile& shipped) {
@@ -158,7 +153,7 @@ int show_profiles(const std::string& name, const CommonOptions& common) {
   for (const ShippedProfile& shipped : shipped_profiles()) {
     const HealthProfile profile = read_shipped(shipped);
     table.add({std::string(shipped.name), number_text(profile.gpu.count), profile.match_gpu_name,
-               joined(profile.ib.ports), number_text(profile.ib.rate_gbps)});
+               joined(profile.ib.ports, ","), number_text(profile.ib.rate_gbps)});
   }
   print_table(table, common);
   return 0;

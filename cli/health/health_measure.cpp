@@ -7,12 +7,12 @@
 #include "cli/health/profile.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "health/benchmark/plan.h"
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
 #include "launcher/os/child.h"
-#include "templates/spelling.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

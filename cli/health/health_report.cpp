@@ -5,8 +5,8 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "health/output/finding_report.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <thread>
 
-#include "cli/time_text.h"
 #include "health/checks/infiniband/counter_checks.h"
-#include "health/name_pattern.h"
-#include "templates/spelling.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

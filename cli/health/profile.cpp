@@ -14,8 +14,8 @@
 #include "health/checks/infiniband/sources.h"
 #include "health/learn/facts.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/spelling.h"
 #include "templates/profile/reader.h"
-#include "templates/spelling.h"
 
 namespace muster {
 

@@ -11,8 +11,8 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
-#include "health/name_pattern.h"
-#include "templates/spelling.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

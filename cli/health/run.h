@@ -9,7 +9,7 @@
 
 #include "cli/health/host.h"
 #include "cli/terminal/common_options.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -15,7 +15,7 @@
 #include "health/output/slurm.h"
 #include "health/verdict/prolog.h"
 #include "launcher/os/child.h"
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

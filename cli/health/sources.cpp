@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/time_text.h"
 #include "health/checks/host/facts.h"
 #include "health/checks/infiniband/port.h"
 #include "health/read/files.h"
@@ -13,6 +12,7 @@
 #include "launcher/os/child.h"
 #include "launcher/os/clocks.h"
 #include "launcher/os/read_file.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -4,7 +4,8 @@
 
 #include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -13,12 +14,6 @@ namespace {
 constexpr int names_shown = 5;
 // Enough to find a slip of the fingers in; older jobs are seldom meant.
 constexpr int names_compared = 1000;
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
-}
 
 Error unknown_job(const Store& store, const std::string& typed) {
   std::string message = "there is no job " + quoted_text(typed);

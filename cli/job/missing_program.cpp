@@ -8,7 +8,7 @@
 #include <set>
 
 #include "scheduler/model/record.h"
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 #include "cli/client/connection.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "scheduler/model/names.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

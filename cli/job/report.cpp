@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/job/launch_report.h"
-#include "cli/time_text.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/names.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

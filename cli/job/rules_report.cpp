@@ -10,9 +10,9 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/table.h"
-#include "cli/time_text.h"
 #include "scheduler/model/names.h"
 #include "scheduler/state/sentences.h"
+#include "scheduler/text/duration.h"
 #include "templates/cluster/file.h"
 
 namespace muster {

@@ -6,7 +6,7 @@
 
 #include "launcher/wire/json_fields.h"
 #include "launcher/wire/record_codec.h"
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

@@ -4,7 +4,7 @@
 
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -1,10 +1,10 @@
 #include "cli/job/unavailable_nodes.h"
 
 #include "cli/client/connection.h"
-#include "cli/time_text.h"
 #include "launcher/controller/store/store.h"
 #include "scheduler/apply/apply.h"
 #include "scheduler/node/status.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

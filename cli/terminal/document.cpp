@@ -9,7 +9,7 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

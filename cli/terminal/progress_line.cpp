@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/terminal/escape.h"
-#include "cli/time_text.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

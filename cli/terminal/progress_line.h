@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -8,8 +8,8 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

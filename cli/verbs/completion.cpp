@@ -6,6 +6,7 @@
 #include "cli/grammar/verbs.h"
 #include "cli/job/check.h"
 #include "cli/terminal/terminal.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -19,12 +20,6 @@ constexpr const char* node_names = "muster completion --nodes 2>/dev/null";
 
 const char* job_names_of(const VerbShape& verb) {
   return verb.unfinished_jobs ? unfinished_job_names : job_names;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
-  return out;
 }
 
 std::vector<std::string> names_of(const VerbShape& shape) {
@@ -44,9 +39,9 @@ std::vector<std::string> groups_of(const VerbShape& shape) {
 
 // One `case` of the shell function: what may follow the verb.
 std::string bash_case(const std::string& path, const VerbShape& verb) {
-  std::string text = "    '" + path + "') opts='" + joined(verb.options) + "'";
-  std::string words = joined(verb.words);
-  if (!verb.verbs.empty()) words += (words.empty() ? "" : " ") + joined(names_of(verb));
+  std::string text = "    '" + path + "') opts='" + joined(verb.options, " ") + "'";
+  std::string words = joined(verb.words, " ");
+  if (!verb.verbs.empty()) words += (words.empty() ? "" : " ") + joined(names_of(verb), " ");
   if (verb.takes_jobs) words += std::string(" $(") + job_names_of(verb) + ")";
   if (verb.takes_nodes) words += std::string(" $(") + node_names + ")";
   if (!words.empty()) text += "; [[ $current == -* ]] || choices=\"" + words + "\"";
@@ -59,7 +54,7 @@ using PlacesByWords = std::map<std::string, std::vector<std::string>>;
 // Where the same words may follow: `list -o`, `list --output`.
 void collect_option_words(const std::string& path, const VerbShape& verb, PlacesByWords& places) {
   for (const auto& [option, words] : verb.option_words) {
-    places[joined(words)].push_back("'" + path + " " + option + "'");
+    places[joined(words, " ")].push_back("'" + path + " " + option + "'");
   }
 }
 
@@ -118,7 +113,7 @@ std::string bash_completion(const VerbShape& shape) {
          "  local current=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
          "  local verb=\"${COMP_WORDS[1]}\" choices='' opts='' files=''\n"
          "  [[ ' " +
-         joined(groups_of(shape)) +
+         joined(groups_of(shape), " ") +
          " ' == *\" $verb \"* && COMP_CWORD -gt 2 && ${COMP_WORDS[2]} != -* ]] && "
          "verb+=\" ${COMP_WORDS[2]}\"\n"
          "  if [[ COMP_CWORD -eq 1 ]]; then verb=''; fi\n"
@@ -137,7 +132,7 @@ std::string zsh_completion(const VerbShape& shape) {
 }
 
 std::string fish_completion(const VerbShape& shape) {
-  const std::string all = joined(names_of(shape));
+  const std::string all = joined(names_of(shape), " ");
   std::string text =
       "# muster completion for fish: write it to ~/.config/fish/completions/muster.fish\n"
       "complete -c muster -f\n"
@@ -150,11 +145,11 @@ std::string fish_completion(const VerbShape& shape) {
       const bool is_long = option.starts_with("--");
       text += begin + (is_long ? " -l " + option.substr(2) : " -s " + option.substr(1));
       const auto words = verb.option_words.find(option);
-      if (words != verb.option_words.end()) text += " -xa '" + joined(words->second) + "'";
+      if (words != verb.option_words.end()) text += " -xa '" + joined(words->second, " ") + "'";
       text += "\n";
     }
-    if (!verb.verbs.empty()) text += begin + " -a '" + joined(names_of(verb)) + "'\n";
-    if (!verb.words.empty()) text += begin + " -a '" + joined(verb.words) + "'\n";
+    if (!verb.verbs.empty()) text += begin + " -a '" + joined(names_of(verb), " ") + "'\n";
+    if (!verb.words.empty()) text += begin + " -a '" + joined(verb.words, " ") + "'\n";
     if (verb.takes_jobs) text += begin + " -a '(" + job_names_of(verb) + ")'\n";
     if (verb.takes_nodes) text += begin + " -a '(" + node_names + ")'\n";
     if (verb.takes_files) text += begin + " -F\n";

@@ -7,8 +7,8 @@
 #include "cli/job/find.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -10,9 +10,9 @@
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "scheduler/explain/explain.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -5,8 +5,8 @@
 #include "cli/terminal/files.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
+#include "scheduler/text/spelling.h"
 #include "templates/job/starter.h"
-#include "templates/spelling.h"
 
 namespace muster {
 

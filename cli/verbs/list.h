@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/grammar/command_line.h"
-#include "cli/time_text.h"
 #include "launcher/controller/store/store.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -9,8 +9,8 @@
 #include "cli/job/node_table.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
-#include "templates/spelling.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

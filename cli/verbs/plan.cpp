@@ -10,11 +10,11 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/model/names.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/sentences.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

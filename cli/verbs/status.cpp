@@ -25,9 +25,10 @@
 #include "cli/terminal/progress_line.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/names.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -129,12 +130,6 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
   return text + line("directory", home.job(JobId{row.name}).string());
 }
 
-std::string joined(const std::vector<NodeId>& nodes) {
-  std::string out;
-  for (const NodeId& node : nodes) out += (out.empty() ? "" : ",") + node.value;
-  return out;
-}
-
 std::string number(const std::optional<std::int64_t>& value) {
   return value ? std::to_string(*value) : "";
 }
@@ -152,7 +147,7 @@ std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& 
   for (const AttemptSummary& attempt : job.attempts) {
     const std::string ran =
         attempt.started ? elapsed_text(attempt.ended.value_or(now) - *attempt.started) : "";
-    table.add({std::to_string(attempt.number.value), joined(attempt.nodes), ran,
+    table.add({std::to_string(attempt.number.value), joined(attempt.nodes, ","), ran,
                number(attempt.resumed_from_step),
                number(attempt.last_step),
                attempt.newest_checkpoint ? std::to_string(attempt.newest_checkpoint->step) : "",

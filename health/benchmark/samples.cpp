@@ -14,6 +14,7 @@
 #include "health/model/profile_floor.h"
 #include "health/node_rules.h"
 #include "health/profile_rules.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -37,17 +38,9 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-std::optional<double> number_in(std::string_view word) {
-  double value = 0;
-  const char* end = word.data() + word.size();
-  const auto [at, error] = std::from_chars(word.data(), end, value);
-  const bool is_number = error == std::errc() && at == end && std::isfinite(value) && value >= 0;
-  return is_number ? std::optional(value) : std::nullopt;
-}
-
 // "2 fail Memory: …", "1 warn …"
 bool read_faults(std::string_view text, PerformanceSample& sample) {
-  sample.value = number_in(take_word(text));
+  sample.value = plain_number(take_word(text));
   const std::string_view kind = take_word(text);
   sample.is_slight = kind == "warn";
   sample.note = probe_text(text);
@@ -65,7 +58,7 @@ std::optional<PerformanceSample> read_line(std::string_view line) {
   sample.metric = name;
   if (device != probe_node_device) sample.device = device;
   const bool is_number = line.find(' ') == std::string_view::npos;
-  sample.value = number_in(line);
+  sample.value = plain_number(line);
   // Faults have a name.
   if (metric->counts_faults && sample.value.value_or(0) > 0) return std::nullopt;
   if (sample.value) return sample;
@@ -80,7 +73,7 @@ std::optional<PerformanceSample> read_line(std::string_view line) {
 }
 
 template <class Number>
-std::optional<Number> whole_number_in(std::string_view word, int base) {
+std::optional<Number> whole_plain_number(std::string_view word, int base) {
   Number value = 0;
   const char* end = word.data() + word.size();
   const auto [at, error] = std::from_chars(word.data(), end, value, base);
@@ -107,7 +100,7 @@ std::optional<BitsLine> read_bits(std::string_view line) {
 std::optional<double> read_waited(std::string_view line) {
   if (take_word(line) != probe_waited_word || take_word(line) != probe_node_device)
     return std::nullopt;
-  return number_in(line);
+  return plain_number(line);
 }
 
 // A device that said why it ended is unknown, unless it was wrong before.

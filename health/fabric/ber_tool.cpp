@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "health/read/tool_process.h"
-#include "health/trimmed.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

@@ -3,8 +3,8 @@
 
 #include "health/fabric/ber.h"
 #include "health/fabric/fabric_subject.h"
-#include "health/mentions.h"
 #include "health/model/check.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "health/trimmed.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 
 #include "health/fabric/ber.h"
 #include "health/fabric/text_cursor.h"
-#include "health/mentions.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

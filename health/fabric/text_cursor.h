@@ -9,7 +9,7 @@
 
 #include "health/fabric/fabric.h"
 #include "health/model/source_files.h"
-#include "health/trimmed.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <map>
 
-#include "health/trimmed.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

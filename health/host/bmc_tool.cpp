@@ -16,7 +16,7 @@
 #include "health/host/bmc_text.h"
 #include "health/read/probe_calls.h"
 #include "health/read/tool_process.h"
-#include "health/trimmed.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

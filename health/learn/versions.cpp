@@ -5,18 +5,13 @@
 #include "health/checks/host/versions.h"
 #include "health/checks/infiniband/device_checks.h"
 #include "health/checks/infiniband/port.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
 // Devices of one kind should all have one; where they do not, that is told as well.
-std::string joined(const std::set<std::string>& versions) {
-  std::string text;
-  for (const std::string& one : versions) text += (text.empty() ? "" : ", ") + one;
-  return text;
-}
-
 Facts gpu_versions(const GpuReadings& gpus) {
   Facts facts;
   if (const auto driver = gpus.text("driver")) facts["driver"] = *driver;

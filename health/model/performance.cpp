@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "health/model/check.h"
-#include "health/number_text.h"
 #include "health/profile_rules.h"
 #include "scheduler/model/result.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 

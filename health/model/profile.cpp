@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "health/name_pattern.h"
 #include "health/profile_rules.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "health/model/profile.h"
-#include "health/name_pattern.h"
-#include "health/trimmed.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

@@ -20,7 +20,7 @@
 #include "health/read/kmsg.h"
 #include "health/read/liveness.h"
 #include "health/read/reader_protocol.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 #include "health/checks/gpu/sources.h"
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/kernel/pci_address.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "health/kernel/pci_address.h"
 #include "health/model/check.h"
 #include "health/model/finding.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

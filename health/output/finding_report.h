@@ -12,7 +12,7 @@
 #include "health/model/profile.h"
 #include "health/verdict/check_rules.h"
 #include "health/verdict/streaks.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

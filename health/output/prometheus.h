@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "health/output/finding_report.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

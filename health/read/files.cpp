@@ -15,8 +15,8 @@
 #include "health/host/bmc_tool.h"
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
-#include "health/name_pattern.h"
 #include "health/read/probe_calls.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

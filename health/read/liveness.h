@@ -5,7 +5,7 @@
 
 #include "health/model/finding.h"
 #include "health/model/profile.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

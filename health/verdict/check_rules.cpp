@@ -4,7 +4,7 @@
 #include <array>
 
 #include "health/model/profile.h"
-#include "health/name_pattern.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 
 #include "health/model/check.h"
 #include "health/model/profile.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

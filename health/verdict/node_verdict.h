@@ -6,7 +6,7 @@
 
 #include "health/verdict/check_rules.h"
 #include "health/verdict/streaks.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "health/verdict/node_verdict.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

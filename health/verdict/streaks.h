@@ -16,7 +16,7 @@
 
 #include "health/model/finding.h"
 #include "health/verdict/check_rules.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -7,6 +7,7 @@
 #include "launcher/staging/collect.h"
 #include "launcher/staging/materialize.h"
 #include "launcher/wire/message_codec.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -51,12 +52,6 @@ Result<FromAgent> decode_one(const std::string& bytes) {
 }
 
 constexpr std::size_t piece_bytes = 1u << 20;  // as for output: cheap frames that take turns
-
-std::string joined(const std::vector<std::string>& sentences) {
-  std::string text;
-  for (const std::string& sentence : sentences) text += (text.empty() ? "" : "; ") + sentence;
-  return text;
-}
 
 }  // namespace
 
@@ -202,7 +197,8 @@ void OutputCollection::pump() {
       is_over = !piece.has_value();
       if (is_over) {
         line_.send(
-            CollectDone{key.job, key.attempt, joined(reader->problems()), reader->left_out()});
+            CollectDone{key.job, key.attempt, joined(reader->problems(), "; "),
+                        reader->left_out()});
       } else {
         line_.send(FileData{key.job, key.attempt, piece->entry, piece->offset, piece->last},
                    piece->bytes);

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "launcher/controller/store/home.h"
-#include "scheduler/model/clock.h"
 #include "scheduler/model/retention.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

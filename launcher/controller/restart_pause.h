@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

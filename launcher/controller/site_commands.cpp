@@ -10,7 +10,7 @@
 
 #include "launcher/os/child.h"
 #include "launcher/os/fd.h"
-#include "launcher/wire/utf8_lines.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "launcher/os/fd.h"
-#include "scheduler/model/clock.h"
 #include "scheduler/model/outcome.h"
 #include "scheduler/model/result.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "launcher/os/clocks.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

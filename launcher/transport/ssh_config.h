@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "launcher/transport/ssh/host_key_store.h"
-#include "scheduler/model/clock.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
+#include "scheduler/text/clock.h"
 
 namespace boost::asio {
 class io_context;

@@ -2,10 +2,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "runtime/checkpoint/base64.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/protocol/checkpoint_layout.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 namespace {

@@ -1,10 +1,10 @@
 #include <bit>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/base64.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/protocol/checkpoint_layout.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 namespace {

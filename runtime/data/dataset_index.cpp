@@ -1,11 +1,11 @@
 // The JSON text of an index; the rest of token_dataset.h lies in token_dataset.cpp.
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/base64.h"
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/data/token_dataset.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/json_depth.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 namespace {

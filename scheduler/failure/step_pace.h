@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <deque>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

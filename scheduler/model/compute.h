@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/health_profile.h"
 #include "scheduler/model/ids.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -7,11 +7,11 @@
 #include <variant>
 #include <vector>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
 #include "scheduler/model/remediation.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

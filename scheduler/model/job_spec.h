@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/ids.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
@@ -15,6 +14,7 @@
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
 #include "scheduler/model/remediation.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

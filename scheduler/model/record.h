@@ -7,9 +7,9 @@
 
 #include <variant>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/decision.h"
 #include "scheduler/model/observation.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

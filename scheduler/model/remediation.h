@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

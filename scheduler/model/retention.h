@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -4,12 +4,12 @@
 #include <set>
 
 #include "health/checks/check_names.h"
+#include "scheduler/text/spelling.h"
 #include "templates/cluster/remediation.h"
 #include "templates/cluster/target.h"
 #include "templates/parse_file.h"
 #include "templates/profile/shipped.h"
 #include "templates/settings/rules.h"
-#include "templates/spelling.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/value.h"
 

@@ -1,6 +1,6 @@
 #include "templates/cluster/retention.h"
 
-#include "templates/duration.h"
+#include "scheduler/text/duration.h"
 #include "templates/parse_file.h"
 #include "templates/yaml/value.h"
 

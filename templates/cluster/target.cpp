@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 namespace {

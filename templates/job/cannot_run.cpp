@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "scheduler/model/names.h"
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/path_form.h"
 
 namespace muster {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "scheduler/model/exec_limit.h"
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
-#include "templates/spelling.h"
 #include "templates/yaml/path_form.h"
 
 namespace muster {

@@ -1,9 +1,9 @@
 // `inputs` and `outputs`: literals, and data with its path, type and mode.
 #include <algorithm>
 
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
-#include "templates/spelling.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/yaml_1_1.h"
 

@@ -1,6 +1,6 @@
 // `distribution`: how many processes a job has. Azure's semantics exactly, never another number.
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
-#include "templates/spelling.h"
 
 namespace muster {
 namespace {

@@ -1,6 +1,6 @@
 // `environment`: a name, an inline image, or a file read in place.
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
-#include "templates/spelling.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/writer.h"
 

@@ -2,9 +2,9 @@
 // `identity`.
 #include <charconv>
 
-#include "templates/duration.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
-#include "templates/spelling.h"
 #include "templates/yaml/path_form.h"
 
 namespace muster {

@@ -1,6 +1,6 @@
 #include "templates/job/reading.h"
 
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/reader.h"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/text/spelling.h"
 #include "templates/job/expression.h"
-#include "templates/spelling.h"
 
 namespace muster {
 namespace {

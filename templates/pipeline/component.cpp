@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
 #include "templates/pipeline/pipeline.h"
-#include "templates/spelling.h"
 #include "templates/yaml/file_kind.h"
 #include "templates/yaml/path_form.h"
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/pipeline/bindings.h"
 #include "templates/pipeline/sweep.h"
-#include "templates/spelling.h"
 
 namespace muster {
 namespace {

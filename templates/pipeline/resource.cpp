@@ -1,7 +1,7 @@
 #include "templates/pipeline/resource.h"
 
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
-#include "templates/spelling.h"
 #include "templates/yaml/path_form.h"
 
 namespace muster {

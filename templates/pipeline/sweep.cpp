@@ -2,9 +2,9 @@
 
 #include <optional>
 
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/pipeline/component.h"
-#include "templates/spelling.h"
 
 namespace muster {
 

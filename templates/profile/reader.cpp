@@ -8,9 +8,9 @@
 
 #include "health/active/burn_rate.h"
 #include "health/model/profile_floor.h"
-#include "health/name_pattern.h"
 #include "health/profile_rules.h"
-#include "templates/spelling.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/node.h"
 #include "templates/yaml/reader.h"
 #include "templates/yaml/value.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "health/name_pattern.h"
-#include "templates/spelling.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "scheduler/restart/pattern.h"
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/node.h"
 
 namespace muster {

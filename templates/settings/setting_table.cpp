@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "health/checks/check_names.h"
-#include "templates/duration.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
 #include "templates/job/reading.h"
 #include "templates/settings/rules.h"
-#include "templates/spelling.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/path_form.h"
 

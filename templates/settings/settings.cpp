@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/settings/setting_table.h"
-#include "templates/spelling.h"
 #include "templates/yaml/reader.h"
 
 namespace muster {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 namespace {

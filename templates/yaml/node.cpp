@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

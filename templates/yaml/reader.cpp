@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/reader.h"
 
 namespace muster {

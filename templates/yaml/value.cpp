@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "templates/duration.h"
-#include "templates/spelling.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/key_suggestion.h"
 #include "templates/yaml/yaml_1_1.h"
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/model/clock.h"
-#include "templates/spelling.h"
+#include "scheduler/text/clock.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/finding.h"
 #include "templates/yaml/node.h"
 

@@ -6,8 +6,8 @@
 
 #include "cli/health/host.h"
 #include "cli/health/result.h"
-#include "cli/time_text.h"
 #include "health/model/check.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "cli/time_text.h"
+#include "scheduler/text/duration.h"
 
 #include "tests/catch.h"
 

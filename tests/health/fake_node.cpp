@@ -5,9 +5,8 @@
 #include <set>
 
 #include "health/checks/gpu/sources.h"
-#include "health/kernel/pci_address.h"
 #include "health/model/source_files.h"
-#include "health/name_pattern.h"
+#include "scheduler/text/pattern.h"
 #include "tests/health/fake_host.h"
 #include "tests/health/fake_infiniband.h"
 #include "tests/health/nvml_fixture.h"

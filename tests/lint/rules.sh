@@ -9,9 +9,10 @@ set -uo pipefail
 readonly code_folders=(scheduler health templates runtime launcher cli)
 
 # What may include what: `folder: folders`, on several lines where one is too short. Of the folders
-# around a file the innermost one that is listed counts.
+# around a file the innermost one that is listed counts. All may include scheduler/text.
 layers() {
   cat <<'TABLE'
+scheduler/text: scheduler/text
 scheduler/model: scheduler/model
 scheduler/restart: scheduler
 scheduler: scheduler
@@ -114,7 +115,7 @@ rule_layering() {
         }
         if (home == "") next
         n = split(allowed[home], folders, " ")
-        fine = 0
+        fine = below($3, "scheduler/text")
         for (i = 1; i <= n; i++) if (below($3, folders[i])) fine = 1
         if (!fine) print $1 ":" $2 ": " home " may not include " $3
       }'

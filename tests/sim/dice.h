@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster::sim {
 

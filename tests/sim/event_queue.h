@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster::sim {
 

@@ -1,7 +1,7 @@
 // The units in which the parts of the world count virtual time.
 #pragma once
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster::sim {
 

@@ -1,7 +1,7 @@
 // The small languages inside values: durations, host lists, paths, near misses, expressions.
-#include "templates/duration.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
 #include "templates/job/expression.h"
-#include "templates/spelling.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/reader.h"

@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/table.h"
-#include "cli/time_text.h"
 #include "health/benchmark/samples.h"
 #include "health/fleet_rules.h"
 #include "health/model/profile_floor.h"
-#include "health/name_pattern.h"
 #include "health/verdict/check_rules.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

@@ -10,7 +10,7 @@
 #include "cli/health/result.h"
 #include "cli/terminal/document.h"
 #include "health/model/profile.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -12,13 +12,12 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "health/checks/host/facts.h"
 #include "health/fabric/ber_tool.h"
 #include "health/model/check.h"
-#include "health/name_pattern.h"
 #include "launcher/os/regular_file.h"
-#include "templates/duration.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

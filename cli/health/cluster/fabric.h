@@ -7,7 +7,7 @@
 
 #include "cli/health/run.h"
 #include "cli/terminal/common_options.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "cli/time_text.h"
 #include "health/fabric/host_device.h"
 #include "health/model/check.h"
-#include "health/name_pattern.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

@@ -7,7 +7,8 @@
 
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -16,12 +17,6 @@ namespace {
 // Twice what rails and networks at rest show: a slow one of 5 % is not seen behind more.
 constexpr double noise_most = 0.04;
 constexpr std::size_t complaints_shown = 3;
-
-std::string listed(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
 
 std::string number_text(const char* format, double number) {
   char text[48];
@@ -150,7 +145,7 @@ std::string last_line(const PairsResult& result, bool color) {
     for (const LocaliseVerdict& verdict : result.verdicts) {
       if (!is_doubtful(verdict)) names.push_back(name_of(verdict));
     }
-    return inked("slow", Ink::red, color) + ": " + one_line(listed(names)) + "\n";
+    return inked("slow", Ink::red, color) + ": " + one_line(joined(names)) + "\n";
   }
   const std::vector<std::string> reasons = why_unclear(result);
   if (reasons.empty()) return inked("no pair is slower than the others", Ink::green, color) + "\n";
@@ -238,7 +233,7 @@ std::vector<std::string> why_unclear(const PairsResult& result) {
   for (const LeftOut& one : result.left_out) {
     if (!one.is_meant) silent.push_back(one.node);
   }
-  if (!silent.empty()) reasons.push_back(listed(silent) + " did not take part");
+  if (!silent.empty()) reasons.push_back(joined(silent) + " did not take part");
   if (result.noise > noise_most) {
     reasons.push_back("pairs differ by " + number_text("%.1f %%", 100 * result.noise) +
                       " of the median without a cause: the network is in use, or --time is short");
@@ -252,7 +247,7 @@ HealthExit pairs_exit(const PairsResult& result) {
 }
 
 std::string name_of(const LocaliseVerdict& verdict) {
-  const std::string names = listed(verdict.names);
+  const std::string names = joined(verdict.names);
   switch (verdict.kind) {
     case LocaliseKind::rail:
       return "rail " + verdict.rail + " of " + names;

@@ -4,18 +4,13 @@
 #include <vector>
 
 #include "health/fabric/leaf_groups.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
 constexpr std::size_t leaf_lines_most = 65'536;
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : "+") + name;
-  return text;
-}
 
 std::vector<std::string> words_of(std::string_view line) {
   constexpr std::string_view blank = " \t\r";
@@ -53,7 +48,7 @@ Result<LeafOfNode> leaves_in(const Fabric& fabric) {
   if (!fabric.reading.error.empty()) return Error{fabric.reading.error};
   LeafOfNode leaves;
   for (const LeafGroup& group : host_cabling_of(fabric).groups) {
-    for (const std::string& host : group.hosts) leaves[host] = joined(group.leaf_names);
+    for (const std::string& host : group.hosts) leaves[host] = joined(group.leaf_names, "+");
   }
   if (leaves.empty()) return Error{"ibnetdiscover told of no host below a switch"};
   return leaves;

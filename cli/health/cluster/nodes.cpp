@@ -18,13 +18,13 @@
 #include "cli/job/check.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
 #include "health/benchmark/plan.h"
-#include "health/name_pattern.h"
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "launcher/os/read_file.h"
-#include "templates/spelling.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/host_list.h"
 
 namespace muster {

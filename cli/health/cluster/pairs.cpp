@@ -17,7 +17,7 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
-#include "cli/time_text.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 

@@ -4,7 +4,8 @@
 #include <set>
 
 #include "cli/terminal/table.h"
-#include "health/name_pattern.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -14,12 +15,6 @@ constexpr double bits_of_a_byte = 8;
 constexpr const char* nccl_metric = "two_node_allreduce_gb_per_s";
 constexpr const char* other_leaf = "other";
 constexpr const char* only_leaf = "all";
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
 
 // "mlx5_0" is its first port; a pattern without one stands for all.
 bool is_named(const HealthProfile& profile, const std::string& hca) {

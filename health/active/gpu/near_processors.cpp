@@ -8,7 +8,7 @@
 #include <string>
 
 #include "health/active/processor_list.h"
-#include "health/lower_case.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

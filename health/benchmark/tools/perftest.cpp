@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "health/benchmark/tools/sample_line.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -34,22 +35,15 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-std::optional<double> figure_in(std::string_view word) {
-  double value = 0;
-  const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const bool is_number = error == std::errc() && at == word.data() + word.size();
-  return is_number && std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
-}
-
 // Of a line of numbers; other lines may stand between title and numbers ("Conflicting CPU
 // frequency values detected").
 std::optional<double> column_of(std::string_view line, std::size_t column) {
   const auto words = words_of(line);
   if (words.size() <= column + 1) return std::nullopt;
   for (const std::string_view word : words) {
-    if (!figure_in(word)) return std::nullopt;
+    if (!plain_number(word)) return std::nullopt;
   }
-  return figure_in(words[column]);
+  return plain_number(words[column]);
 }
 
 // A positive one of the last line of numbers below the title.

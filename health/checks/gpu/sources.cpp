@@ -1,7 +1,7 @@
 #include "health/checks/gpu/sources.h"
 
-#include "health/kernel/pci_address.h"
 #include "health/model/check.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

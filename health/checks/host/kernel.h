@@ -8,7 +8,7 @@
 #include "health/model/finding.h"
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "health/model/judged_check.h"
-#include "health/name_pattern.h"
 #include "health/read/probe_calls.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 
 #include "health/checks/infiniband/port_finding.h"
 #include "health/checks/infiniband/port_text.h"
-#include "health/name_pattern.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

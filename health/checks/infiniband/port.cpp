@@ -7,7 +7,7 @@
 
 #include "health/checks/infiniband/port_text.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/name_pattern.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "health/trimmed.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

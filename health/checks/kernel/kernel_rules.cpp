@@ -4,8 +4,7 @@
 #include <array>
 #include <string>
 
-#include "health/lower_case.h"
-#include "health/mentions.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

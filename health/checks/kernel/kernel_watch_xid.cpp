@@ -6,7 +6,7 @@
 
 #include "health/checks/kernel/kernel_watch.h"
 #include "health/checks/kernel/kernel_watch_parts.h"
-#include "health/kernel/pci_address.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 

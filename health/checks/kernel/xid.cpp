@@ -5,8 +5,8 @@
 #include <charconv>
 #include <utility>
 
-#include "health/kernel/pci_address.h"
-#include "health/lower_case.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

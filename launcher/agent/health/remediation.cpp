@@ -11,7 +11,7 @@
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
 #include "launcher/os/fd.h"
-#include "launcher/wire/utf8_lines.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

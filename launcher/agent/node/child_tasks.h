@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/result.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "launcher/os/fd.h"
-#include "launcher/wire/utf8_lines.h"
 #include "runtime/protocol/heartbeat.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

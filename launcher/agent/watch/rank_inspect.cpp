@@ -21,7 +21,7 @@
 #include "launcher/agent/node/spawn.h"
 #include "launcher/agent/watch/rank_stats.h"
 #include "launcher/os/fd.h"
-#include "launcher/wire/utf8_lines.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "launcher/controller/agents/inbox.h"
-#include "launcher/wire/utf8_lines.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

@@ -6,16 +6,11 @@
 #include "scheduler/model/names.h"
 #include "scheduler/model/record.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
-
-std::string joined(const std::vector<NodeId>& nodes) {
-  std::string text;
-  for (const NodeId& node : nodes) text += (text.empty() ? "" : ",") + node.value;
-  return text;
-}
 
 // The nodes that the attempt has now.
 std::vector<NodeId> active_nodes(const Attempt& attempt) {
@@ -46,7 +41,7 @@ struct Fold {
 
   void operator()(const AttemptPlaced& placed) const {
     row.attempts = placed.attempt.value + 1;
-    row.nodes = joined(placed.nodes);
+    row.nodes = joined(placed.nodes, ",");
   }
   void operator()(const LaunchBegun&) const {
     if (!row.started_at) row.started_at = at;
@@ -113,7 +108,7 @@ void JobRows::note(const Record& record, const State& state) {
     const bool awaits = attempt && phase_of<Gathering>(*attempt) && !job->second.awaited.empty();
     if (attempt && !awaits) row.reason.clear();
     const bool may_move_nodes = std::holds_alternative<Decision>(record.what);
-    if (attempt && may_move_nodes) row.nodes = joined(active_nodes(*attempt));
+    if (attempt && may_move_nodes) row.nodes = joined(active_nodes(*attempt), ",");
   }
   changed_.insert(id);
 }

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace boost::asio {
 class io_context;

@@ -14,11 +14,11 @@
 #include <variant>
 #include <vector>
 
-#include "scheduler/model/clock.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
 #include "scheduler/model/outcome.h"
 #include "scheduler/model/retention.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 

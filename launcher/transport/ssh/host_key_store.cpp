@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "launcher/transport/base64.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/ssh/key_file.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "launcher/os/read_file.h"
-#include "launcher/transport/base64.h"
 #include "launcher/transport/ssh/key_file.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 

@@ -15,7 +15,7 @@
 
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
-#include "launcher/transport/base64.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "runtime/checkpoint/base64.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/data/shard_tokens.h"
@@ -15,6 +14,7 @@
 #include "runtime/protocol/start_error.h"
 #include "runtime/tokenize/text_files.h"
 #include "runtime/tokenize/tokenizer_file.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 namespace {

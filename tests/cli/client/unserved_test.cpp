@@ -8,8 +8,8 @@
 
 #include <sstream>
 
-#include "cli/time_text.h"
 #include "launcher/controller/main.h"
+#include "scheduler/text/duration.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 

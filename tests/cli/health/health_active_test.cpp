@@ -8,8 +8,8 @@
 #include "cli/health/health_active_look.h"
 #include "cli/health/health_measure.h"
 #include "cli/health/idle.h"
-#include "cli/time_text.h"
 #include "launcher/agent/node/process_scan.h"
+#include "scheduler/text/duration.h"
 #include "tests/catch.h"
 #include "tests/cli/recorded_node.h"
 

@@ -5,8 +5,8 @@
 #include "cli/health/cluster/health_nodes_report.h"
 #include "cli/health/health_active_look.h"
 #include "cli/health/result.h"
-#include "cli/time_text.h"
 #include "health/output/nagios.h"
+#include "scheduler/text/duration.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -5,10 +5,10 @@
 #include "cli/health/cluster/health_nodes_report.h"
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/result.h"
-#include "cli/time_text.h"
 #include "health/model/check.h"
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
+#include "scheduler/text/duration.h"
 #include "tests/catch.h"
 #include "tests/cli/looked_node.h"
 

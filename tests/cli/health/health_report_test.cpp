@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/time_text.h"
 #include "health/model/check.h"
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
+#include "scheduler/text/duration.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "health/name_pattern.h"
+#include "scheduler/text/pattern.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,8 +1,8 @@
 #include "health/model/profile.h"
 
 #include "health/model/finding.h"
-#include "health/name_pattern.h"
 #include "health/profile_rules.h"
+#include "scheduler/text/pattern.h"
 
 #include "tests/catch.h"
 

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "health/kernel/pci_address.h"
+#include "scheduler/text/pattern.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -25,7 +25,7 @@
 #include "launcher/agent/watch/checkpoint.h"
 #include "launcher/agent/watch/progress.h"
 #include "launcher/os/child.h"
-#include "launcher/wire/utf8_lines.h"
+#include "scheduler/text/text.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,4 +1,4 @@
-#include "launcher/wire/utf8_lines.h"
+#include "scheduler/text/text.h"
 
 #include "tests/catch.h"
 

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <limits>
 
-#include "runtime/checkpoint/base64.h"
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/protocol/crc32c.h"
+#include "scheduler/text/number.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/file_size_limit.h"

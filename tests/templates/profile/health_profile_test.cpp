@@ -6,9 +6,9 @@
 
 #include "health/learn/profile.h"
 #include "health/model/profile_floor.h"
-#include "health/name_pattern.h"
 #include "health/verdict/check_rules.h"
 #include "runtime/estimate/sku_catalogue.h"
+#include "scheduler/text/pattern.h"
 #include "templates/profile/shipped.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"

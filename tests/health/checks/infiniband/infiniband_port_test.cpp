@@ -5,7 +5,7 @@
 
 #include "health/checks/infiniband/known_devices.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/name_pattern.h"
+#include "scheduler/text/pattern.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"
 

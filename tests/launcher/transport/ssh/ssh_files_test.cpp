@@ -1,12 +1,12 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdlib>
 
-#include "launcher/transport/base64.h"
 #include "launcher/transport/link/handshake_gate.h"
 #include "launcher/transport/ssh/agent.h"
 #include "launcher/transport/ssh/host_key_store.h"
 #include "launcher/transport/ssh/key_file.h"
 #include "launcher/transport/ssh_config.h"
+#include "scheduler/text/number.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
 

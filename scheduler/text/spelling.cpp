@@ -1,4 +1,4 @@
-#include "templates/spelling.h"
+#include "scheduler/text/spelling.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,13 +1,22 @@
-// Times and durations in words: the only place that formats them. `now` and the time zone are
-// inputs.
+// Durations as job and cluster files write them; times, durations, sizes and rates in words for
+// people: the only place that formats them. `now` and the time zone are inputs.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
-#include "scheduler/model/clock.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
+
+// `90` (seconds), `1.5`, `45s`, `1h30m`, `2d`, `500ms`, and ISO 8601 `PT15M`. nullopt for anything
+// else, for negative values and beyond ten years.
+std::optional<Milliseconds> parse_duration(std::string_view text);
+
+// `1h30m`, `45s`, `500ms`: what `parse_duration` reads back as the same value.
+std::string written_duration(Milliseconds duration);
 
 Time wall_clock_now();
 

@@ -1,0 +1,53 @@
+// Small things that are done to text. Pure, any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+// The parts, texts or ids, with `between` between them. Empty ones at the front count as none.
+template <class Parts>
+std::string joined(const Parts& parts, std::string_view between = ", ") {
+  std::string text;
+  for (const auto& part : parts) {
+    if (!text.empty()) text += between;
+    if constexpr (requires { part.value; }) {
+      text += part.value;
+    } else {
+      text += part;
+    }
+  }
+  return text;
+}
+
+inline constexpr std::string_view white_space = " \t\r\n";
+
+// Without the white space at its ends.
+inline std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(white_space);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(white_space) - begin + 1);
+}
+
+// Whether a text holds another, anywhere in it.
+inline bool mentions(std::string_view text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+// Small letters for capital ones: of ASCII, whatever the locale.
+std::string lower_case(std::string_view text);
+
+// `text` with ? for every control character but the line feed and the tabulator: for sentences on a
+// terminal that quote names of files and texts in them, which anybody may have written.
+std::string without_controls(std::string_view text);
+
+// What is not UTF-8 becomes U+FFFD: bytes that a program wrote, for JSON.
+std::string to_utf8(std::string_view bytes);
+
+// The last `count` non-empty lines of `bytes`, oldest first, each cut to a readable length.
+std::vector<std::string> last_utf8_lines(std::string_view bytes, std::size_t count);
+
+}  // namespace muster
