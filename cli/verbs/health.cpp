@@ -10,7 +10,6 @@
 #include "cli/health/profile.h"
 #include "cli/health/record.h"
 #include "cli/health/run.h"
-#include "cli/health_import.h"
 
 namespace muster {
 
@@ -241,17 +240,6 @@ void add_pairs(CommandLine& line) {
   });
 }
 
-void add_import(CommandLine& line) {
-  VerbTexts texts = texts_of("import-nhc", "Print profiles with what an nhc.conf says");
-  texts.footer = "Exit code 1: lines were skipped, which stderr names.";
-  line.verb_of(health_group, texts, [](Arguments& of) {
-    auto options = std::make_shared<HealthImportOptions>();
-    of.argument("FILE", options->file, "The nhc.conf; - is standard input");
-    of.option("--host", options->host, "Only the lines for this host");
-    return [options](const CommonOptions& common) { return import_health(*options, common); };
-  });
-}
-
 }  // namespace
 
 void add_health(CommandLine& line) {
@@ -269,7 +257,6 @@ void add_health(CommandLine& line) {
   add_active(line);
   add_fabric(line);
   add_pairs(line);
-  add_import(line);
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `muster health` on recorded roots: verdicts and exit codes, forms for monitors, Slurm's hooks with
-# a scontrol that writes down what it is told, profiles from a host and from an nhc.conf, records.
+# a scontrol that writes down what it is told, profiles from a host, records.
 . "$(dirname "$0")/harness.sh"
 
 root="$work/root"
@@ -92,12 +92,6 @@ has err "left out: host.cpus"
 grep -q "mem_kb: 1000000" "$work/mine.yml" || fail "nothing was learned: $(cat "$work/mine.yml")"
 expect 0 "$MUSTER" health --root "$root" --profile "$work/mine.yml" --check "host.mem"
 expect 2 "$MUSTER" health learn --root "$root" -o "$work/mine.yml"
-printf '* || check_hw_ib 400\n* || check_fs_mount_rw /data\nfoo bar\n' >"$work/nhc.conf"
-expect 1 "$MUSTER" health import-nhc "$work/nhc.conf"
-has out "rate_gbps: 400"
-has err "nhc.conf:3: skipped:"
-head -2 "$work/nhc.conf" >"$work/good.conf"
-expect 0 "$MUSTER" health import-nhc "$work/good.conf" --host n17
 
 # ---- a record says the same
 echo "2: INIT" >"$port/state"

@@ -316,8 +316,8 @@ std::vector<std::string> names_in(const std::vector<ComputeTarget>& targets) {
 
 Error unknown_node(const std::string& name, const std::vector<std::string>& names) {
   // `muster health lern`: where a verb may stand as well.
-  const std::vector<std::string> verbs{"run",   "active", "checks",   "fabric",    "learn",
-                                       "pairs", "record", "profiles", "import-nhc"};
+  const std::vector<std::string> verbs{"run",   "active", "checks", "fabric",
+                                       "learn", "pairs",  "record", "profiles"};
   const std::string verb = nearest(name, verbs);
   const std::string meant = did_you_mean(name, names);
   const std::string other =

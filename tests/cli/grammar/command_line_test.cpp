@@ -100,7 +100,6 @@ const Case cases[] = {
     {"health learn --name x -o p.yml", "health learn", 0, ""},
     {"health record d", "health record", 0, ""},
     {"health record", "", 2, "DIR is required"},
-    {"health import-nhc nhc.conf --host n1", "health import-nhc", 0, ""},
     {"health checks --profile x -o json", "health checks", 0, ""},
     {"health profiles ND96asr_v4", "health profiles", 0, ""},
     {"completion bash", "completion", 0, ""},

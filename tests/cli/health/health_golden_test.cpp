@@ -35,7 +35,7 @@ std::string help_of(const std::vector<std::string>& verb) {
 
 TEST_CASE("the help of health and its verbs is as written") {
   for (const std::string verb :
-       {"", "checks", "profiles", "learn", "record", "active", "fabric", "pairs", "import-nhc"}) {
+       {"", "checks", "profiles", "learn", "record", "active", "fabric", "pairs"}) {
     const std::string name = "health_help" + (verb.empty() ? "" : "_" + verb) + ".txt";
     const std::string help =
         help_of(verb.empty() ? std::vector<std::string>{} : std::vector<std::string>{verb});

@@ -83,7 +83,7 @@ TEST_CASE("bash completes verbs, verbs below a verb, and options") {
                 "[[ $(try muster run --deta) == --detach ]] || exit 3\n"
                 "[[ $(try muster job create --sav) == --save-as ]] || exit 4\n"
                 "[[ $(try muster checkpoint veri) == verify ]] || exit 5\n"
-                "[[ $(try muster health imp) == import-nhc ]] || exit 7\n"
+                "[[ $(try muster health rec) == record ]] || exit 7\n"
                 "[[ $(try muster health --prom) == --prometheus-file ]] || exit 8\n"
                 "[[ $(try muster health --all --prom) == --prometheus-file ]] || exit 9\n"
                 "[[ $(try muster checkpoint verify --al) == --all ]] || exit 6\n"
