@@ -12,7 +12,6 @@ namespace muster {
 
 namespace {
 
-constexpr std::string_view board_check = "host.bmc";
 constexpr Phase phases[] = {Phase::prolog,     Phase::periodic,  Phase::epilog,
                             Phase::on_failure, Phase::on_demand, Phase::qualification};
 
@@ -71,9 +70,6 @@ NodeLook::NodeLook(HealthSources& sources, LookOptions options, HealthState save
 
 CheckSituation NodeLook::situation() const {
   CheckSituation situation;
-  // Its run has looked twice where that is needed; five of them would take a minute.
-  const bool asks_board = looks_ <= 1 && is_asked_for(std::string(board_check));
-  if (!asks_board) situation.groups = paced_source_groups;
   situation.phase = options_.phase;
   situation.is_idle = options_.is_idle;
   situation.ended_uids = options_.ended_uids;
@@ -105,19 +101,9 @@ void NodeLook::look() {
   RunFindings run = run_checks(monitor_, sources_, now);
   take(monitor_.tick(sources_.now()), {sources_.now(), 0, {}});
   take(run.findings, {sources_.now(), now.groups, {}});
-  keep_board(run);
   run_ = std::move(run);
   judged_boot_id_ = sources_.boot_id();
   judged_at_ = sources_.now().since_boot;
-}
-
-// What the first look was told is told by all.
-void NodeLook::keep_board(RunFindings& run) const {
-  for (std::size_t i = 0; looks_ > 1 && i < run_.findings.size(); ++i) {
-    if (run_.findings[i].check != board_check) continue;
-    run.findings.push_back(run_.findings[i]);
-    run.took_ms.push_back(run_.took_ms[i]);
-  }
 }
 
 NodeVerdict NodeLook::verdict() const {

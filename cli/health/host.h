@@ -65,7 +65,6 @@ class NodeLook {
   bool is_asked_for(const std::string& check) const;
   void take(std::vector<HealthFinding> findings, const FindingsTaken& taken);
   RunFindings latest() const;
-  void keep_board(RunFindings& run) const;
   void show_fault(HealthLook& look, const StandingFault& fault) const;
 
   HealthSources& sources_;

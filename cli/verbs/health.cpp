@@ -114,7 +114,7 @@ void add_learn_and_record(CommandLine& line) {
   });
   VerbTexts record = texts_of("record", "Save what the checks read, to be looked at elsewhere");
   record.footer =
-      "Sources are recorded as they are, with lines of the kernel's log and the board's events:\n"
+      "Sources are recorded as they are, with lines of the kernel's log:\n"
       "read them before you give them away. Environments, keys and command lines are not among\n"
       "them.";
   line.verb_of(health_group, record, [](Arguments& of) {

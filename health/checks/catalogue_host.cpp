@@ -89,9 +89,6 @@ constexpr std::array table{
     CheckSpec{"host.net", "/sys/class/net/*/mtu, peers' names, the master port",
               "peers are known by name, the port is free, the MTU is the majority's", drain, setup,
               samples, when("P"), milliseconds(5)},
-    // Its run reads a sensor that is bad a second time.
-    CheckSpec{"host.bmc", "ipmitool sel list, sdr", "nothing critical", warn, node, event,
-              when("DF"), std::chrono::seconds(5)},
     CheckSpec{"host.agent", "latest heartbeat", "at most 15 s old", drain, node, samples, when("T"),
               quick},
     CheckSpec{"host.helper", "the NVML helper's process", "none that was killed and stays", drain,

@@ -84,7 +84,6 @@ milliseconds period_of(SourceGroup group, bool is_idle) {
 SourceGroups group_of(std::string_view check) {
   if (std::ranges::find(process_checks, check) != process_checks.end())
     return as_groups(SourceGroup::processes);
-  if (check == "host.bmc") return as_groups(SourceGroup::board);
   if (check.starts_with("gpu.")) return as_groups(SourceGroup::gpu);
   if (check.starts_with("host.")) return as_groups(SourceGroup::host);
   if (!check.starts_with("ib.")) return 0;

@@ -19,22 +19,13 @@ enum class SourceGroup : std::uint8_t {
   infiniband_counters = 2,  // every 30 s
   gpu = 4,                  // every 60 s
   host = 8,                 // every 60 s
-  processes = 16,           // every 2 min; stuck ones: five looks a second apart
-  board = 32                // when somebody asks, or a job failed: its controller takes seconds
+  processes = 16            // every 2 min; stuck ones: five looks a second apart
 };
 using SourceGroups = std::uint8_t;
-inline constexpr SourceGroups all_source_groups = 63;
-// Those that have a pace.
-inline constexpr SourceGroups paced_source_groups = 31;
-inline constexpr SourceGroup every_paced_group[] = {
+inline constexpr SourceGroups all_source_groups = 31;
+inline constexpr SourceGroup every_source_group[] = {
     SourceGroup::infiniband_state, SourceGroup::infiniband_counters, SourceGroup::gpu,
     SourceGroup::host, SourceGroup::processes};
-inline constexpr SourceGroup every_source_group[] = {SourceGroup::infiniband_state,
-                                                     SourceGroup::infiniband_counters,
-                                                     SourceGroup::gpu,
-                                                     SourceGroup::host,
-                                                     SourceGroup::processes,
-                                                     SourceGroup::board};
 
 constexpr bool has(SourceGroups groups, SourceGroup group) {
   return (groups & static_cast<SourceGroups>(group)) != 0;
@@ -44,7 +35,7 @@ constexpr SourceGroups with(SourceGroups groups, SourceGroup group) {
 }
 
 // How long after a read the next one is due. Without ranks nothing is lost by a later look, but the
-// next job wants an answer that is less than a minute old. Of a group with a pace.
+// next job wants an answer that is less than a minute old.
 std::chrono::milliseconds period_of(SourceGroup group, bool is_idle);
 
 // Nothing: it is not judged from the node's own sources.
@@ -57,7 +48,7 @@ bool has_checks(const HealthProfile& profile, SourceGroup group, Phase phase);
 // Beside what ranks must not be held up by, everything is read: before and between jobs.
 bool reads_all(Phase phase);
 
-// Of the first read; what may hang comes last. The board has reads of its own (host/bmc.h).
+// Of the first read; what may hang comes last.
 std::vector<std::string> sources_of(const HealthProfile& profile, SourceGroups groups, Phase phase);
 
 }  // namespace muster

@@ -6,7 +6,6 @@
 
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/processes.h"
-#include "health/host/bmc.h"
 #include "health/model/finding.h"
 #include "health/monitor/node_monitor.h"
 #include "health/node_rules.h"
@@ -99,8 +98,7 @@ CheckRun::CheckRun(NodeMonitor& monitor, CheckSituation situation)
     : monitor_(monitor),
       situation_(std::move(situation)),
       groups_(wanted_groups(monitor.profile(), situation_)) {
-  constexpr auto board = static_cast<SourceGroups>(SourceGroup::board);
-  if ((groups_ & ~board) == 0) stage_ = after_looks();
+  if (groups_ == 0) stage_ = Stage::over;
 }
 
 RunStep CheckRun::next() const {
@@ -120,10 +118,6 @@ RunStep CheckRun::next() const {
     scope.processes = situation_.is_idle;
     scope.inforom = reads_all(situation_.phase);
     request.gpus = scope;
-  } else if (stage_ == Stage::board) {
-    request.sources = bmc_sources();
-  } else if (stage_ == Stage::board_again) {
-    request.sources = bmc_sources_again(board_.front());
   } else {
     request.sources = process_sources_after(process_states_of(looks_.front()));
   }
@@ -141,12 +135,10 @@ void CheckRun::read(const NodeReadings& readings, const CheckMoment& at) {
     gpus_at_ = at;
     gpus_took_ = readings.files_took + readings.gpus_took;
     stage_ = after_gpus();
-  } else if (stage_ == Stage::looks) {
+  } else {
     looks_took_ += readings.files_took;
     looks_.push_back(readings.files);
     stage_ = after_gpus();
-  } else {
-    take_board(readings);
   }
   if (stage_ == Stage::over) judge(at);
 }
@@ -173,19 +165,7 @@ CheckRun::Stage CheckRun::after_sources() const {
 }
 
 CheckRun::Stage CheckRun::after_gpus() const {
-  return is_watching() ? Stage::pause : after_looks();
-}
-
-// After all that is quick.
-CheckRun::Stage CheckRun::after_looks() const {
-  return has(groups_, SourceGroup::board) ? Stage::board : Stage::over;
-}
-
-void CheckRun::take_board(const NodeReadings& readings) {
-  board_took_ += readings.files_took;
-  board_.push_back(readings.files);
-  const bool is_doubtful = stage_ == Stage::board && !bmc_sources_again(board_.front()).empty();
-  stage_ = is_doubtful ? Stage::board_again : Stage::over;
+  return is_watching() ? Stage::pause : Stage::over;
 }
 
 // Nobody who sleeps in the first look: nobody is stuck.
@@ -225,11 +205,6 @@ void CheckRun::judge(const CheckMoment& now) {
   if (has(groups_, SourceGroup::host))
     append_findings(all, monitor_.look_at_host(files_, situation_, sources_at_));
   if (!looks_.empty()) judge_processes(all);
-  if (!board_.empty()) {
-    const SourceFiles* again = board_.size() > 1 ? &board_.back() : nullptr;
-    if (auto found = judge_bmc(board_.front(), again, monitor_.profile()))
-      all.push_back(*std::move(found));
-  }
   append_findings(all, monitor_.standing(situation_, now));
   for (HealthFinding& finding : all) {
     if (is_kept(finding)) findings_.push_back(std::move(finding));
@@ -259,7 +234,6 @@ double CheckRun::took_ms(const HealthFinding& finding) const {
   auto took = files_took_;
   if (group == static_cast<SourceGroups>(SourceGroup::gpu)) took = gpus_took_;
   if (group == static_cast<SourceGroups>(SourceGroup::processes)) took = looks_took_;
-  if (group == static_cast<SourceGroups>(SourceGroup::board)) took = board_took_;
   return static_cast<double>(took.count());
 }
 

@@ -86,15 +86,13 @@ class CheckRun {
   SourceGroups groups() const { return groups_; }  // those with checks of the phase
 
  private:
-  //   sources ──► gpus ──► looks ⇄ pause ──► board ──► board_again ──► over
+  //   sources ──► gpus ──► looks ⇄ pause ──► over
   // What is not wanted is left out.
-  enum class Stage { sources, gpus, looks, pause, board, board_again, over };
+  enum class Stage { sources, gpus, looks, pause, over };
 
   void take_sources(const NodeReadings& readings);
   Stage after_sources() const;
   Stage after_gpus() const;
-  Stage after_looks() const;
-  void take_board(const NodeReadings& readings);
   bool is_watching() const;
   void judge(const CheckMoment& now);
   void judge_processes(std::vector<HealthFinding>& all) const;
@@ -107,13 +105,11 @@ class CheckRun {
   SourceFiles files_;
   std::optional<GpuReadings> gpus_;
   std::vector<SourceFiles> looks_;  // at processes
-  std::vector<SourceFiles> board_;  // what its controller said, and said again
   CheckMoment sources_at_;
   CheckMoment gpus_at_;
   std::chrono::milliseconds files_took_{0};
   std::chrono::milliseconds gpus_took_{0};
   std::chrono::milliseconds looks_took_{0};
-  std::chrono::milliseconds board_took_{0};
   bool is_same_ = false;
   std::vector<HealthFinding> findings_;
 };

@@ -152,7 +152,7 @@ SourcesDue NodeHealth::pace(const CheckMoment& now, bool is_idle) const {
   const SourceGroups fast = both(groups_of(wanted_, is_idle), groups_of(remedied_, is_idle));
   SourcesDue due;
   std::optional<SinceBoot> next;
-  for (const SourceGroup group : every_paced_group) {
+  for (const SourceGroup group : every_source_group) {
     const auto read = read_at_.find(group);
     SinceBoot period = period_of(group, is_idle);
     const auto reads = fast_reads_.find(group);

@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 
-#include "health/host/bmc_tool.h"
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
 #include "health/read/probe_calls.h"
@@ -171,7 +170,6 @@ class Pass {
     if (auto placed = placed_reading(key)) return *std::move(placed);
     if (source.probe == "rlimit:") return limit_reading(path);
     if (source.probe == "adjtimex:") return clock_reading();
-    if (source.probe == "ipmi:") return board_reading(path, key);
     if (!path.starts_with('/')) return {{}, "no absolute path", true};
     if (source.is_link) return link_reading(root_.fd, below(path));
     if (source.probe.empty()) return text_reading(root_.fd, below(path), request_.file_bytes_max);
@@ -179,15 +177,6 @@ class Pass {
     if (source.probe == "statvfs:") return space_reading(root_.fd, below(path));
     if (source.probe == "open:") return open_reading(root_.fd, below(path));
     return {{}, "no such probe", true};
-  }
-
-  // A tool has a limit of its own: while it is waited for, the read goes on. One question that was
-  // not answered is enough.
-  FileReading board_reading(const std::string& question, const std::string& key) {
-    if (!board_silence_.empty()) return {{}, "not asked: " + board_silence_, false};
-    FileReading reading = ask_bmc(question, root_.fd, [&] { begin(key); });
-    if (did_not_answer(reading)) board_silence_ = key + ": " + reading.error;
-    return reading;
   }
 
   // Of the file that takes its place; nothing: there is none.
@@ -222,7 +211,6 @@ class Pass {
   std::map<std::string, std::vector<std::string>> listed_;
   std::set<std::string, std::less<>> told_;
   std::size_t bytes_ = 0;
-  std::string board_silence_;  // empty, or what its controller did not answer
   std::string stopped_;        // empty, or why nothing more is read
 };
 

@@ -11,8 +11,6 @@
 //   open:/dev/infiniband/uverbs*   read when it opens for reading and writing
 //   rlimit:nofile                  "soft N", "hard N"; N may be "unlimited"; also memlock, nproc
 //   adjtimex:                      "status N", "offset_us N", "max_error_us N"
-//   ipmi:sel                       what ipmitool says of the board (host/bmc_tool.h); also sdr,
-//   time
 // The path of a reading is its source with the stars filled in. A directory that was listed for a
 // star has a reading of its own: nothing below it means that nothing fitted.
 #pragma once

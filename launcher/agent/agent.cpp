@@ -180,7 +180,6 @@ AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
     marks.other_sessions = {::getsid(0)};
     if (host_.keeper.pid()) marks.other_sessions.insert(*host_.keeper.pid());
     if (const pid_t helper = health_.helper()) marks.other_sessions.insert(helper);
-    marks.other_sessions.merge(health_.board_sessions());
     for (const pid_t session : looks_.sessions()) marks.other_sessions.insert(session);
     for (const auto& [session, until] : measured_before_.all()) {
       marks.other_sessions.insert(session);

@@ -12,7 +12,7 @@ constexpr std::chrono::seconds usual_watch{75};
 constexpr std::array<std::string_view, 21> verbs{
     "set",   "append",    "remove",    "error",   "hang",      "add",   "grow",
     "nvml",  "nvml-add",  "nvml-grow", "kmsg",    "kmsg-old",  "event", "kill",
-    "reset", "job-death", "boot",      "restart", "nvml-stop", "know",  "ask-board"};
+    "reset", "job-death", "boot",      "restart", "nvml-stop", "know"};
 
 std::string_view take_word(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find(' '));

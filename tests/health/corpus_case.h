@@ -12,7 +12,7 @@
 //   add PATH NUMBER   grow PATH NUMBER_A_SECOND
 //   nvml LINE   nvml-add KEY NUMBER   nvml-grow KEY NUMBER_A_SECOND   nvml-stop CALL
 //   kmsg TEXT   kmsg-old SECONDS_AGO TEXT   event GPU TYPE DATA
-//   kill [GPU]   reset GPU   job-death   ask-board   boot ID   restart   know WORDS
+//   kill [GPU]   reset GPU   job-death   boot ID   restart   know WORDS
 //   expect CHECK DEVICE SEVERITY CLASS [SECONDS]   a fault stands; so long after it was injected
 //   expect CHECK DEVICE unknown
 //   never CHECK [DEVICE]                           no fault of it; `never *`: none at all

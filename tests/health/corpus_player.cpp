@@ -108,8 +108,6 @@ class Player {
       agent.resets(text);
     else if (verb == "job-death")
       agent.loses_job();
-    else if (verb == "ask-board")
-      agent.asks_board();
     else if (verb == "boot")
       agent.boots(text);
     else if (verb == "restart")

@@ -108,10 +108,6 @@ void SimulatedAgent::loses_job() {
   take(monitor_->on_job_death(now_));
 }
 
-void SimulatedAgent::asks_board() {
-  run(Phase::on_failure, static_cast<SourceGroups>(SourceGroup::board));
-}
-
 void SimulatedAgent::ends_job() {
   take(monitor_->on_jobs_over(now_));
 }

@@ -37,7 +37,6 @@ class SimulatedAgent {
   void resets(const std::string& gpu);
   void loses_job();
   // Once the node is left alone after that.
-  void asks_board();
   void ends_job();
   // The host starts anew, and the agent with what it had saved.
   void boots(const std::string& boot_id);

@@ -53,8 +53,7 @@ constexpr int version = 1;
 HealthWatch::HealthWatch(boost::asio::io_context& io, Site site, Tell tell)
     : site_(std::move(site)),
       tell_(std::move(tell)),
-      timer_(io),
-      board_(site_.helper, site_.board_quiet) {}
+      timer_(io) {}
 
 HealthWatch::~HealthWatch() {
   reader_.reset();  // asks for the dead
@@ -70,7 +69,6 @@ void HealthWatch::follow(const std::optional<HealthProfile>& profile) {
   if (health_ && profile == profile_) return;
   save();
   run_.reset();
-  board_.stop();
   profile_ = profile;
   const CheckMoment now = moment();
   SavedHealth saved = load();
@@ -106,7 +104,7 @@ void HealthWatch::open_reader() {
 }
 
 bool HealthWatch::reaped(pid_t pid, int wait_status) {
-  return board_.reaped(pid, wait_status) || dead_.reaped(reader_.get(), pid, wait_status);
+  return dead_.reaped(reader_.get(), pid, wait_status);
 }
 
 pid_t HealthWatch::helper() const {
@@ -145,7 +143,6 @@ void HealthWatch::poll() {
   take(monitor_->tick(now), now);
   if (is_idle_) take(monitor_->on_jobs_over(now), now);
   step();
-  go_on_with_board();
   if (boot_time() - saved_at_ > save_pause) {
     save();
     begin_reading();
@@ -183,7 +180,7 @@ void HealthWatch::step() {
   go_on_with_epilog();
   answer_questions();
   const bool looks_for_cause = failure_ && !failure_->is_over && reads_sources_;
-  if (looks_for_cause && !run_) begin_run(Purpose::failure, paced_source_groups, now);
+  if (looks_for_cause && !run_) begin_run(Purpose::failure, all_source_groups, now);
   const bool is_watched = is_idle_ || job_.run || failure_;
   if (!run_ && reads_sources_ && is_watched) begin_due(now);
   if (run_) go_on_after_run_step();
@@ -368,7 +365,7 @@ void HealthWatch::answer(const PrologAnswer& answer, const NodeVerdict& verdict)
 
 bool HealthWatch::is_settled() const {
   if (remembers_ || !reads_sources_) return true;
-  return std::ranges::all_of(every_paced_group, [&](SourceGroup group) {
+  return std::ranges::all_of(every_source_group, [&](SourceGroup group) {
     const auto found = looks_.find(group);
     return found != looks_.end() && found->second >= looks_until_settled;
   });
@@ -411,7 +408,6 @@ void HealthWatch::mended(const std::vector<std::string>& faults) {
 
 void HealthWatch::let_go() {
   has_let_go_ = true;
-  board_.stop();
   run_.reset();
   if (reader_) reader_->pause();
 }

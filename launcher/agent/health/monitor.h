@@ -25,7 +25,6 @@
 #include "health/monitor/node_monitor.h"
 #include "health/verdict/prolog.h"
 #include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/board_look.h"
 #include "launcher/agent/health/reader_deaths.h"
 #include "launcher/wire/agent_report.h"
 #include "launcher/wire/agent_request.h"
@@ -51,8 +50,6 @@ class HealthWatch {
     // The node is being measured: what uses its GPUs then, and some seconds after, is nothing that
     // a job left.
     std::function<bool()> is_measured{};
-    // How long nobody must want the node before its board is asked.
-    std::chrono::milliseconds board_quiet = BoardLook::quiet_time;
   };
   using Tell = std::function<void(const FaultsTold&)>;
   using Gated = std::function<void(std::vector<CheckFailure>)>;
@@ -94,7 +91,6 @@ class HealthWatch {
   // A dead child of the agent; true: it was the helper.
   bool reaped(pid_t pid, int wait_status);
   pid_t helper() const;  // no process of any attempt; 0: none
-  std::set<pid_t> board_sessions() const { return board_.sessions(); }  // the same
 
  private:
   enum class Purpose { gate, pace, failure };
@@ -140,7 +136,6 @@ class HealthWatch {
   bool awaits_confirmation(Phase phase) const;
   void go_on_deciding();
   void go_on_with_epilog();
-  void go_on_with_board();
   void epilog_read(SourceGroups read);
   bool is_concluding() const;
   bool must_wait(const Question& question) const;
@@ -181,7 +176,6 @@ class HealthWatch {
   JobHealth job_;
   std::optional<AttemptKey> failed_;  // the latest attempt of which a rank did
   std::optional<FailureLook> failure_;
-  BoardLook board_;
   bool owes_epilog_ = false;
   std::optional<Epilog> epilog_;
 };

@@ -48,7 +48,6 @@ bool is_run_in(const std::string& id, Phase phase) {
 // ---- a job ------------------------------------------------------------------------------------
 
 void HealthWatch::begin_job(const JobHealth& job) {
-  board_.stop();
   const bool counts_the_same = job.skip == job_.skip && job.only == job_.only;
   job_ = job;
   if (counts_the_same) return;
@@ -68,7 +67,6 @@ void HealthWatch::rank_died(const AttemptKey& attempt) {
   const bool is_wanted = job_.failure != HealthLevel::off && reads_sources_;
   if (!is_wanted || failed_ == attempt) return;
   failed_ = attempt;
-  board_.owe();
   if (purpose_ == Purpose::pace) run_.reset();  // it may watch processes for seconds
   failure_ = FailureLook{attempt, boot_time() + failure_limit, false};
   step_after(Milliseconds{0});
@@ -94,7 +92,6 @@ void HealthWatch::set_idle(bool is_idle) {
   idle_since_ = boot_time();
   epilog_.reset();
   owes_epilog_ = is_idle && health_ && reads_sources_;
-  board_.stop();
   if (!health_) return;
   if (!is_idle) return health_->hurry(not_asked_by_gate(monitor_->profile()));
   const CheckMoment now = moment();
@@ -136,25 +133,6 @@ void HealthWatch::epilog_read(SourceGroups read) {
   if (is_over) epilog_.reset();
 }
 
-// Takes seconds: for whoever waits for the node it is not begun, and does not go on.
-void HealthWatch::go_on_with_board() {
-  const CheckMoment now = moment();
-  if (auto findings = board_.poll(now)) {
-    health_->take(*findings, {now, static_cast<SourceGroups>(SourceGroup::board), {}});
-    tell_if_news();
-  }
-  const bool is_alone = is_idle_ && reads_sources_ && !has_let_go_ && questions_.empty() &&
-                        !is_concluding() && !was_measured_lately();
-  if (!is_alone && board_.is_looking()) return board_.stop();
-  const auto has_fault = [this] { return health_->checks_with_faults().contains("host.bmc"); };
-  if (!is_alone || !board_.is_due(has_fault)) return;
-  CheckSituation situation;
-  situation.phase = Phase::on_failure;
-  situation.choice = choice_in(situation.phase);
-  situation.groups = static_cast<SourceGroups>(SourceGroup::board);
-  board_.begin(*monitor_, situation);
-}
-
 bool HealthWatch::is_concluding() const {
   return failure_ || owes_epilog_ || (epilog_ && !epilog_->is_judged);
 }
@@ -182,12 +160,12 @@ CheckChoice HealthWatch::choice_in(Phase phase) const {
   return choice;
 }
 
-// Processes are looked at for seconds, and so is the board: nobody waits for what becomes of them.
+// Processes are looked at for seconds: nobody waits for what becomes of them.
 bool HealthWatch::awaits_confirmation(Phase phase) const {
   const CheckChoice choice = choice_in(phase);
   const std::vector<SampleWanted> wanted = health_->wanted();
   return std::ranges::any_of(wanted, [&](const SampleWanted& one) {
-    constexpr SourceGroups quick = paced_source_groups & ~processes;
+    constexpr SourceGroups quick = all_source_groups & ~processes;
     return (group_of(one.check) & quick) != 0 && is_run_in(one.check, phase) &&
            choice.has(one.check);
   });

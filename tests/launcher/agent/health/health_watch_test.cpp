@@ -10,7 +10,6 @@
 
 #include "launcher/os/clocks.h"
 #include "tests/catch.h"
-#include "tests/health/fake_board.h"
 #include "tests/health/reader_fixture.h"
 
 using namespace muster;
@@ -217,21 +216,3 @@ TEST_CASE("what killed a rank is not looked for where the job or the node has no
   CHECK_FALSE(host.watch->is_deciding(watched_attempt));
 }
 
-TEST_CASE("a board that is being asked is left at once when ranks come") {
-  const FakeBoard board("echo $$ > $(dirname $0)/pid; exec sleep 60");
-  WatchedHost host(board.root());
-  host.begin();
-  host.watch->follow(WatchedHost::profile());
-  host.watch->rank_died(watched_attempt);
-  const std::string pid_file = board.root().path() + "/bin/pid";
-  REQUIRE(host.until([&] { return text_of_file(pid_file).ends_with('\n'); }));
-  CHECK(host.watch->board_sessions().size() == 1);
-  const pid_t tool = static_cast<pid_t>(std::stol(text_of_file(pid_file)));
-  CHECK(::kill(tool, 0) == 0);
-  host.watch->set_idle(false);
-  const auto is_gone = [&] {
-    const auto fields = process_fields(std::to_string(tool));
-    return fields.empty() || fields.front() == "Z";
-  };
-  CHECK(host.until(is_gone, 2s, false));  // it gets three seconds by itself
-}
