@@ -173,10 +173,7 @@ void add_fabric(CommandLine& line) {
       "infiniband-diags; most want root. One that is not there, or gave no answer twice, is\n"
       "unknown. Of error counters the growth is judged, over 5 minutes or more: what is\n"
       "remembered lies in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
-      "3 as well when no tool answers.\n"
-      "--ber wants ibdiagnet and a load on the fabric, clears the counters of all ports, and then\n"
-      "takes TIME, 1m to 1h. --ufm-events reads the event.log of NVIDIA's UFM, in the local time\n"
-      "of this host; a cable that went down 3 times in 24 hours fails (fab.events: {flaps: 3}).";
+      "3 as well when no tool answers.";
   line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthFabricOptions>();
     of.option("--profile", options->profile, "Rate and width of hosts' links: NAME or FILE");
@@ -185,9 +182,6 @@ void add_fabric(CommandLine& line) {
     of.option("--hca", options->hca, "By which port of this host, as mlx5_0:1");
     of.repeated("--check", options->checks, "Only these, as fab.links (again for more)");
     of.option("--deadline", options->deadline, "Of each run of a tool, default 1m");
-    of.option("--ber", options->ber, "Measure bit error rates over this time, as 5m");
-    of.repeated("--ufm-events", options->ufm_events,
-                "This log of UFM tells of flaps: FILE (again for older parts, those first)");
     of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
     declare_kept(of, *options);
     return [options](const CommonOptions& common) { return run_health_fabric(*options, common); };

@@ -11,7 +11,7 @@ using std::chrono_literals::operator""ms;
 using std::chrono_literals::operator""s;
 using std::chrono_literals::operator""min;
 
-constexpr std::array<CheckSpec, 6> table{
+constexpr std::array<CheckSpec, 4> table{
     {{"fab.errors", "ibqueryerrors --data",
       "each counter's growth in 5 to 10 minutes is within its limit", warn, FaultClass::node,
       Persistence::delta, Phase::on_failure | Phase::periodic | Phase::qualification, 150ms},
@@ -21,11 +21,7 @@ constexpr std::array<CheckSpec, 6> table{
      {"fab.discover", "ibnetdiscover -p", "every adapter of the golden topology is found", drain,
       FaultClass::node, Persistence::samples, Phase::periodic | Phase::qualification, 200ms},
      {"fab.sm", "sminfo", "a subnet manager is master", warn, FaultClass::infra,
-      Persistence::samples, Phase::periodic | Phase::qualification, 5ms},
-     {"fab.ber", "ibdiagnet --pc", "no warning of the bit error rate after a load", drain,
-      FaultClass::node, Persistence::delta, Phase::on_demand | Phase::qualification, 10min},
-     {"fab.events", "UFM events of cables", "fewer than 3 flaps in 24 hours", drain,
-      FaultClass::node, Persistence::event, Phase::on_demand | Phase::qualification, 5s}}};
+      Persistence::samples, Phase::periodic | Phase::qualification, 5ms}}};
 
 }  // namespace fabric_catalogue
 

@@ -23,8 +23,6 @@ refused 90 "it is a named pipe" "$MUSTER" drill "$fifo"
 refused 90 "it is a named pipe" "$MUSTER" policy show "$fifo"
 refused 1 "it is a named pipe" "$MUSTER" policy test --log "$fifo"
 refused 90 "it is a named pipe" "$MUSTER" health --profile "$fifo"
-expect 3 within "$MUSTER" health fabric --ufm-events "$fifo"
-has out "it is a named pipe"
 # A pipe that a shell has opened, and has its writer, is as good as a file.
 expect 0 within "$MUSTER" validate <(printf 'command: "true"\n')
 

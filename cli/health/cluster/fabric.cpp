@@ -13,7 +13,6 @@
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/host/facts.h"
-#include "health/fabric/ber_tool.h"
 #include "health/model/check.h"
 #include "launcher/os/regular_file.h"
 #include "scheduler/text/duration.h"
@@ -121,78 +120,6 @@ Result<FabricToolOptions> tools_of(const HealthFabricOptions& options) {
   return tools;
 }
 
-std::string misused_ber(const HealthFabricOptions& options) {
-  const bool is_good =
-      !options.ber || (*options.ber >= ber_time_min && *options.ber <= ber_time_max);
-  return is_good ? "" : "--ber: expected 1m to 1h";
-}
-
-// What was asked for in words of its own must not be left out by a pattern.
-std::string left_out(const HealthFabricOptions& options) {
-  const auto is_left_out = [&](const char* check) {
-    return !options.checks.empty() &&
-           std::ranges::none_of(options.checks, [&](const std::string& pattern) {
-             return fits_pattern(pattern, check);
-           });
-  };
-  if (options.ber && is_left_out("fab.ber"))
-    return "--check leaves out what --ber asks for, fab.ber";
-  if (!options.ufm_events.empty() && is_left_out("fab.events"))
-    return "--check leaves out what --ufm-events asks for, fab.events";
-  return {};
-}
-
-std::function<BerReading()> ber_of(const HealthFabricOptions& options,
-                                   const FabricToolOptions& tools, const CommonOptions& common) {
-  if (!options.ber) return {};
-  return [time = *options.ber, port = tools.port, &common] {
-    BerToolOptions tool;
-    tool.port = port;
-    tool.wait = [&] {
-      notice(
-          "the counters of all ports are cleared: errors are counted for " + written_duration(time),
-          common);
-      std::this_thread::sleep_for(time);
-    };
-    return measure_ber(tool);
-  };
-}
-
-// Parts of one log, as it was rotated.
-UfmEvents read_ufm_log(const std::vector<std::string>& files, const CommonOptions& common) {
-  UfmEventReader reader;
-  for (const std::string& name : files) {
-    const auto file = open_regular_file(name);
-    std::string part;
-    std::int64_t offset = 0;
-    bool is_read = static_cast<bool>(file);
-    do {
-      is_read = is_read && read_at(file->get(), offset, 65536, part);
-      if (is_read) reader.feed(part);
-      offset += static_cast<std::int64_t>(part.size());
-    } while (is_read && !part.empty());
-    if (is_read) continue;
-    UfmEvents none;
-    none.error = file ? name + ": it cannot be read" : file.error().message;
-    return none;
-  }
-  UfmEvents events = reader.done();
-  if (events.error.empty() && events.skipped_lines > 0) {
-    notice(std::to_string(events.skipped_lines) + " lines of " + files.front() +
-               (files.size() > 1 ? " and the others" : "") + " are not understood",
-           common);
-  }
-  if (!events.error.empty()) events.error = files.front() + ": " + events.error;
-  return events;
-}
-
-UfmTime local_now() {
-  const std::time_t seconds = std::time(nullptr);
-  std::tm local{};
-  ::localtime_r(&seconds, &local);
-  return UfmTime(std::chrono::seconds(::timegm(&local)));
-}
-
 }  // namespace
 
 int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& common) {
@@ -202,10 +129,6 @@ int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& c
   if (!misfit.empty()) return complain(misfit, usage_error, common);
   const auto tools = tools_of(options);
   if (!tools) return complain(tools.error().message, usage_error, common);
-  const std::string misused_time = misused_ber(options);
-  if (!misused_time.empty()) return complain(misused_time, usage_error, common);
-  const std::string missed = left_out(options);
-  if (!missed.empty()) return complain(missed, usage_error, common);
   if (!options.save_golden.empty()) return save_golden(options.save_golden, *tools, common);
 
   FabricLookOptions wanted;
@@ -221,10 +144,6 @@ int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& c
   wanted.host = read_host_name();
   wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, *tools); };
   wanted.now = wall_clock_now;
-  wanted.measure_ber = ber_of(options, *tools, common);
-  if (!options.ufm_events.empty())
-    wanted.read_events = [&] { return read_ufm_log(options.ufm_events, common); };
-  wanted.local_now = local_now;
   const auto file = state_file(options, wanted.host);
   FabricLook look(std::move(wanted), remembered(file, common));
   look.look();

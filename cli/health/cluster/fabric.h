@@ -18,8 +18,6 @@ struct HealthFabricOptions : HealthKept {
   std::string hca;                  // "mlx5_0:1"; empty: the tools' own choice
   std::vector<std::string> checks;  // patterns; none: all
   std::optional<Milliseconds> deadline;
-  std::optional<Milliseconds> ber;      // measure bit error rates over so long
-  std::vector<std::string> ufm_events;  // files of one log, the oldest first; none: not asked
   bool quick = false;
 };
 

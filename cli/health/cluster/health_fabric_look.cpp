@@ -16,8 +16,6 @@ constexpr std::string_view links_check = "fab.links";
 constexpr std::string_view errors_check = "fab.errors";
 constexpr std::string_view discover_check = "fab.discover";
 constexpr std::string_view manager_check = "fab.sm";
-constexpr std::string_view ber_check = "fab.ber";
-constexpr std::string_view events_check = "fab.events";
 constexpr std::size_t said_most = 200;
 
 // What it requires of a node's own devices is not looked at here.
@@ -83,15 +81,11 @@ bool FabricLook::is_asked_for(std::string_view check) const {
 void FabricLook::look() {
   ++looks_;
   Findings findings;
-  const bool wants_ber = looks_ == 1 && options_.measure_ber && is_asked_for(ber_check);
-  const bool wants_events = looks_ == 1 && options_.read_events && is_asked_for(events_check);
   const bool wants_links = is_asked_for(links_check) || is_asked_for(errors_check);
-  if (wants_links || wants_ber || wants_events) look_at_links(findings);
+  if (wants_links) look_at_links(findings);
   if (looks_ == 1 && is_asked_for(errors_check)) look_at_errors(at_once_);
   if (options_.golden && is_asked_for(discover_check)) look_at_adapters(findings);
   if (is_asked_for(manager_check)) look_at_manager(findings);
-  if (wants_events) look_at_events(at_once_);
-  if (wants_ber) look_at_ber(at_once_);
   Findings seen = findings;
   if (looks_ == 1) seen.insert(seen.end(), at_once_.begin(), at_once_.end());
   remember(seen);
@@ -175,22 +169,6 @@ void FabricLook::look_at_manager(Findings& findings) {
   }
   add(findings, manager ? judge_subnet_manager(manager) : unknown(manager_check, answer.said),
       answer);
-}
-
-// Last: it clears all counters, so that the next run's growth has nothing to begin from.
-void FabricLook::look_at_ber(Findings& findings) {
-  const auto began = std::chrono::steady_clock::now();
-  const BerReading reading = options_.measure_ber();
-  const auto took =
-      std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
-  if (!reading.is_missing) state_.counts.clear();
-  add(findings, judge_fabric_ber(reading, *links_, options_.profile), {{}, took});
-}
-
-void FabricLook::look_at_events(Findings& findings) {
-  add(findings,
-      judge_fabric_events(options_.read_events(), *links_, options_.local_now(), options_.profile),
-      {});
 }
 
 // A host that nothing was ever wrong with has nothing to be remembered.

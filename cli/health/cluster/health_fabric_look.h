@@ -13,10 +13,8 @@
 
 #include "cli/health/health_report.h"
 #include "cli/health/state.h"
-#include "health/fabric/ber.h"
 #include "health/fabric/judges.h"
 #include "health/fabric/tools.h"
-#include "health/fabric/ufm_events.h"
 #include "health/verdict/check_rules.h"
 
 namespace muster {
@@ -27,9 +25,6 @@ struct FabricLookOptions {
   std::vector<std::string> checks;  // patterns; none: all
   std::string host;                 // where the tools run
   std::function<FabricToolAnswer(FabricTool)> ask;
-  std::function<BerReading()> measure_ber;  // clears the counters; empty: it is not asked
-  std::function<UfmEvents()> read_events;   // empty: there is no log of them
-  std::function<UfmTime()> local_now;       // of the log's host; with read_events
   std::function<Time()> now;
 };
 
@@ -49,8 +44,7 @@ class FabricLook {
   FabricLook(const FabricLook&) = delete;  // its rules refer to its profile
   FabricLook& operator=(const FabricLook&) = delete;
 
-  // Error counters, bit error rates and events are read by the first look alone: they are believed
-  // at once.
+  // Error counters are read by the first look alone: they are believed at once.
   void look();
   int looks() const { return looks_; }
   // Whether one more look decides about something that counts.
@@ -66,8 +60,6 @@ class FabricLook {
   void look_at_errors(Findings& findings);
   void look_at_adapters(Findings& findings);
   void look_at_manager(Findings& findings);
-  void look_at_ber(Findings& findings);
-  void look_at_events(Findings& findings);
   void remember(const Findings& findings);
   void forget_what_left(const Findings& findings);
   std::map<std::string, NodeVerdict> verdicts() const;

@@ -25,7 +25,7 @@ const std::vector<std::string> checks{"gpu.count",         "gpu.recovery_action"
                                       "ib.symbol",         "host.mem",
                                       "perf.p2p",          "perf.gemm",
                                       "perf.h2d_d2h",      "perf.dcgm",
-                                      "fab.events",        "perf.burn"};
+                                      "fab.links",         "perf.burn"};
 
 const std::string example = R"(profile: h100-8x-ndr
 match: {gpu_name: "NVIDIA H100 80GB HBM3", gpu_count: 8}
@@ -474,12 +474,6 @@ TEST_CASE("what was learned from a node is a profile that reads back") {
 TEST_CASE("the time of a full load is read, and written again") {
   const HealthProfile profile = clean("profile: a\nchecks: {perf.burn: {time_min: 30}}\n");
   CHECK(profile.checks.at("perf.burn").limits.at("time_min") == 30);
-  CHECK(clean(write_health_profile(profile)) == profile);
-}
-
-TEST_CASE("how often a cable may go down is read, and written again") {
-  const HealthProfile profile = clean("profile: a\nchecks: {fab.events: {flaps: 5}}\n");
-  CHECK(profile.checks.at("fab.events").limits.at("flaps") == 5);
   CHECK(clean(write_health_profile(profile)) == profile);
 }
 
