@@ -17,6 +17,7 @@
 #include "health/monitor/node_monitor.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/model/result.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -29,15 +30,7 @@ struct HealthState {
   MonitorMemory monitor;
   NodeHealthMemory health;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("host", self.host);
-    visit("profile", self.profile);
-    visit("judged_boot_id", self.judged_boot_id);
-    visit("judged_at", self.judged_at);
-    visit("monitor", self.monitor);
-    visit("health", self.health);
-  }
+  MUSTER_FIELDS(host, profile, judged_boot_id, judged_at, monitor, health)
 };
 
 // In the state directory; a name of the host's own, for home directories are shared. A process of
@@ -69,11 +62,7 @@ struct FabricState {
   // Of hosts that something is, or was lately, wrong with; "" is what is no host's.
   std::map<std::string, Streaks> hosts;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("counts", self.counts);
-    visit("hosts", self.hosts);
-  }
+  MUSTER_FIELDS(counts, hosts)
 };
 
 std::string encode_fabric_state(const FabricState& state);

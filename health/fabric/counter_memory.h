@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "health/fabric/readers.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -28,15 +29,7 @@ struct FabricCount {
   std::set<std::string> suppressed;
   std::map<std::string, std::vector<int>> unanswered;  // ports by the node's name
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("at", self.at);
-    visit("counters", self.counters);
-    visit("nodes", self.nodes);
-    visit("thresholds", self.thresholds);
-    visit("suppressed", self.suppressed);
-    visit("unanswered", self.unanswered);
-  }
+  MUSTER_FIELDS(at, counters, nodes, thresholds, suppressed, unanswered)
 };
 
 // The oldest first.

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "scheduler/text/fields.h"
+
 namespace muster {
 
 struct CounterKey {
@@ -20,12 +22,7 @@ struct CounterKey {
   std::string counter;  // "symbol_error"
   friend auto operator<=>(const CounterKey&, const CounterKey&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("owner", self.owner);
-    visit("device", self.device);
-    visit("counter", self.counter);
-  }
+  MUSTER_FIELDS(owner, device, counter)
 };
 
 struct CounterSample {
@@ -33,11 +30,7 @@ struct CounterSample {
   std::uint64_t value = 0;
   friend bool operator==(const CounterSample&, const CounterSample&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("at", self.at);
-    visit("value", self.value);
-  }
+  MUSTER_FIELDS(at, value)
 };
 
 // One counter's samples since its baseline: times rise, values do not fall.
@@ -46,11 +39,7 @@ struct CounterTrack {
   std::vector<CounterSample> samples;
   friend bool operator==(const CounterTrack&, const CounterTrack&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("key", self.key);
-    visit("samples", self.samples);
-  }
+  MUSTER_FIELDS(key, samples)
 };
 
 struct CounterGrowth {

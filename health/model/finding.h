@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scheduler/model/node_fault.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -22,12 +23,7 @@ struct CheckSeverity {
   bool stops_job = false;               // the job on the node cannot go on there
   friend bool operator==(const CheckSeverity&, const CheckSeverity&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("remedy", self.remedy);
-    visit("on_recurrence", self.on_recurrence);
-    visit("stops_job", self.stops_job);
-  }
+  MUSTER_FIELDS(remedy, on_recurrence, stops_job)
 };
 
 inline constexpr CheckSeverity only_warn{Remedy::warn, {}, false};

@@ -19,6 +19,7 @@
 #include "health/verdict/node_verdict.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -26,11 +27,7 @@ struct NodeHealthMemory {
   std::string boot_id;
   Streaks streaks;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("boot_id", self.boot_id);
-    visit("streaks", self.streaks);
-  }
+  MUSTER_FIELDS(boot_id, streaks)
 };
 
 // Where findings come from.

@@ -28,6 +28,7 @@
 #include "health/monitor/check_run.h"
 #include "health/monitor/device_names.h"
 #include "health/nvml/event_source.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -49,22 +50,8 @@ struct MonitorMemory {
   std::string look_readings;  // of the GPUs, as write_gpu_readings has them; empty: none
   std::map<std::string, std::string> look_files;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("boot_id", self.boot_id);
-    visit("gpu_names", self.gpu_names);
-    visit("hca_names", self.hca_names);
-    visit("skipped", self.skipped);
-    visit("refusing", self.refusing);
-    visit("kernel", self.kernel);
-    visit("counters", self.counters);
-    visit("flaps", self.flaps);
-    visit("edac", self.edac);
-    visit("boots", self.boots);
-    visit("look_at", self.look_at);
-    visit("look_readings", self.look_readings);
-    visit("look_files", self.look_files);
-  }
+  MUSTER_FIELDS(boot_id, gpu_names, hca_names, skipped, refusing, kernel, counters, flaps, edac,
+                boots, look_at, look_readings, look_files)
 };
 
 struct MonitorOptions {

@@ -17,6 +17,7 @@
 #include "health/model/finding.h"
 #include "health/verdict/check_rules.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -76,29 +77,14 @@ struct Streak {
   std::optional<StandingFault> fault;
   std::string cleared_id;  // of the last fault that was over
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("check", self.check);
-    visit("device", self.device);
-    visit("code", self.code);
-    visit("last", self.last);
-    visit("bad", self.bad);
-    visit("unknown", self.unknown);
-    visit("passed", self.passed);
-    visit("windows", self.windows);
-    visit("first_bad", self.first_bad);
-    visit("fault", self.fault);
-    visit("cleared_id", self.cleared_id);
-  }
+  MUSTER_FIELDS(check, device, code, last, bad, unknown, passed, windows, first_bad, fault,
+                cleared_id)
 };
 
 struct Streaks {
   std::map<std::string, Streak> by_key;  // see key_of
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("by_key", self.by_key);
-  }
+  MUSTER_FIELDS(by_key)
 };
 
 struct SampleMoment {

@@ -11,6 +11,7 @@
 #include "launcher/wire/agent_request.h"
 #include "scheduler/model/outcome.h"
 #include "scheduler/model/record.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -19,11 +20,7 @@ struct HeldAttempt {
   JobId job;
   AttemptId attempt;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-  }
+  MUSTER_FIELDS(job, attempt)
 };
 
 // An exchange that shows how far apart two clocks are: T1 is the controller's, the others the
@@ -33,12 +30,7 @@ struct ClockStamps {
   std::int64_t received_us = 0;  // T2
   std::int64_t replied_us = 0;   // T3
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("sent_us", self.sent_us);
-    visit("received_us", self.received_us);
-    visit("replied_us", self.replied_us);
-  }
+  MUSTER_FIELDS(sent_us, received_us, replied_us)
 };
 
 struct Welcome {
@@ -59,24 +51,8 @@ struct Welcome {
   bool measures = false;  // knows MeasureNode and CheckNode::measures; agents before did not
   std::vector<JobId> folders{};  // jobs of which more than checkpoints is there; not all if many
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("version", self.version);
-    visit("agent_id", self.agent_id);
-    visit("boot_id", self.boot_id);
-    visit("host_name", self.host_name);
-    visit("address", self.address);
-    visit("cores", self.cores);
-    visit("memory_bytes", self.memory_bytes);
-    visit("gpus", self.gpus);
-    visit("build_id", self.build_id);
-    visit("holds_attempts", self.holds_attempts);
-    visit("held", self.held);
-    visit("boot_ms", self.boot_ms);
-    visit("clock", self.clock);
-    visit("measures", self.measures);
-    visit("folders", self.folders);
-  }
+  MUSTER_FIELDS(version, agent_id, boot_id, host_name, address, cores, memory_bytes, gpus, build_id,
+                holds_attempts, held, boot_ms, clock, measures, folders)
 };
 
 struct Pong {
@@ -84,11 +60,7 @@ struct Pong {
   std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
   std::optional<ClockStamps> clock{};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("boot_ms", self.boot_ms);
-    visit("clock", self.clock);
-  }
+  MUSTER_FIELDS(boot_ms, clock)
 };
 
 struct CheckDone {
@@ -100,15 +72,7 @@ struct CheckDone {
   std::optional<CheckpointRef> newest_certified{};
   std::optional<CheckpointRef> asked_checkpoint{};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("failures", self.failures);
-    visit("newest_checkpoint", self.newest_checkpoint);
-    visit("newest_certified", self.newest_certified);
-    visit("asked_checkpoint", self.asked_checkpoint);
-  }
+  MUSTER_FIELDS(job, attempt, failures, newest_checkpoint, newest_certified, asked_checkpoint)
 };
 
 struct WantBlobs {
@@ -117,12 +81,7 @@ struct WantBlobs {
   AttemptId attempt;
   std::vector<std::string> hashes;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("hashes", self.hashes);
-  }
+  MUSTER_FIELDS(job, attempt, hashes)
 };
 
 struct StageDone {
@@ -131,12 +90,7 @@ struct StageDone {
   AttemptId attempt;
   std::string error;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(job, attempt, error)
 };
 
 struct PortsDone {
@@ -146,13 +100,7 @@ struct PortsDone {
   std::vector<int> ports;
   std::string error;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("ports", self.ports);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(job, attempt, ports, error)
 };
 
 struct StartDone {
@@ -163,14 +111,7 @@ struct StartDone {
   std::string directory{};  // of the job, with outputs/ and logs/ in it
   bool lasting = false;     // the error is the job's own doing: it would be the same on any node
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("error", self.error);
-    visit("directory", self.directory);
-    visit("lasting", self.lasting);
-  }
+  MUSTER_FIELDS(job, attempt, error, directory, lasting)
 };
 
 struct MembersSet {
@@ -180,13 +121,7 @@ struct MembersSet {
   std::int64_t members_epoch = 0;
   std::string error;  // empty: the file says this epoch, or a newer one
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("members_epoch", self.members_epoch);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(job, attempt, members_epoch, error)
 };
 
 struct RankOutput {  // payload: bytes of the rank's output (stdout and stderr as written) at
@@ -197,13 +132,7 @@ struct RankOutput {  // payload: bytes of the rank's output (stdout and stderr a
   RankId rank;
   std::int64_t offset = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("rank", self.rank);
-    visit("offset", self.offset);
-  }
+  MUSTER_FIELDS(job, attempt, rank, offset)
 };
 
 // On the node's raw_time(): it was alive at the one and dead at the other.
@@ -211,11 +140,7 @@ struct ExitSpan {
   std::int64_t earliest_us = 0;
   std::int64_t latest_us = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("earliest_us", self.earliest_us);
-    visit("latest_us", self.latest_us);
-  }
+  MUSTER_FIELDS(earliest_us, latest_us)
 };
 
 // Sent when reaped and again after every reconnection, until the attempt is forgotten.
@@ -231,18 +156,7 @@ struct RankEnded {
   std::optional<ExitSpan> span;
   ExitEvidence evidence;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("rank", self.rank);
-    visit("status", self.status);
-    visit("asked_to_stop", self.asked_to_stop);
-    visit("age_us", self.age_us);
-    visit("last_lines", self.last_lines);
-    visit("span", self.span);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(job, attempt, rank, status, asked_to_stop, age_us, last_lines, span, evidence)
 };
 
 // Heartbeat step and new lines of the metrics file, at most twice a second and rank.
@@ -255,15 +169,7 @@ struct Progress {
   std::vector<std::string> metrics;  // one JSON object each
   std::optional<CheckpointRef> checkpoint;  // newest sealed one, when it changed
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("rank", self.rank);
-    visit("step", self.step);
-    visit("metrics", self.metrics);
-    visit("checkpoint", self.checkpoint);
-  }
+  MUSTER_FIELDS(job, attempt, rank, step, metrics, checkpoint)
 };
 
 // What the ranks of the node do has changed: only those that do something else than was told before
@@ -275,13 +181,7 @@ struct RankActivity {
   std::vector<RankDoing> ranks;
   std::optional<bool> network_moves;  // more than idle talk, on any interface of the node
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("ranks", self.ranks);
-    visit("network_moves", self.network_moves);
-  }
+  MUSTER_FIELDS(job, attempt, ranks, network_moves)
 };
 
 // The answer to LookAtRanks: what /proc and, where there are such, debuggers say of a rank.
@@ -289,11 +189,7 @@ struct RankLook {
   RankId rank;
   std::vector<std::string> lines;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("rank", self.rank);
-    visit("lines", self.lines);
-  }
+  MUSTER_FIELDS(rank, lines)
 };
 
 struct RanksLookedAt {
@@ -302,12 +198,7 @@ struct RanksLookedAt {
   AttemptId attempt;
   std::vector<RankLook> ranks;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("ranks", self.ranks);
-  }
+  MUSTER_FIELDS(job, attempt, ranks)
 };
 
 struct AttemptClean {
@@ -318,14 +209,7 @@ struct AttemptClean {
   std::vector<std::string> unkillable;
   std::optional<CheckpointRef> newest_certified{};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("newest_checkpoint", self.newest_checkpoint);
-    visit("unkillable", self.unkillable);
-    visit("newest_certified", self.newest_certified);
-  }
+  MUSTER_FIELDS(job, attempt, newest_checkpoint, unkillable, newest_certified)
 };
 
 // Payload: bytes of the file at `offset`. `entry` names it below the job's run directory.
@@ -337,14 +221,7 @@ struct FileData {
   std::int64_t offset = 0;
   bool last = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("entry", self.entry);
-    visit("offset", self.offset);
-    visit("last", self.last);
-  }
+  MUSTER_FIELDS(job, attempt, entry, offset, last)
 };
 
 struct CollectDone {
@@ -354,13 +231,7 @@ struct CollectDone {
   std::string error;  // what could not be sent; empty: nothing
   std::vector<std::string> left_out{};  // what is never sent: sockets, pipes; sentences
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("error", self.error);
-    visit("left_out", self.left_out);
-  }
+  MUSTER_FIELDS(job, attempt, error, left_out)
 };
 
 // The host says that it is about to be taken away, or (`over`) that it stays.
@@ -371,12 +242,7 @@ struct FaultsTold {
   std::vector<NodeFault> faults;  // worst first
   bool settled = false;           // NodeFaultsSeen::settled
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("now_ms", self.now_ms);
-    visit("faults", self.faults);
-    visit("settled", self.settled);
-  }
+  MUSTER_FIELDS(now_ms, faults, settled)
 };
 
 struct NoticeSeen {
@@ -385,12 +251,7 @@ struct NoticeSeen {
   std::string source;
   bool over = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("leaves_in", self.leaves_in);
-    visit("source", self.source);
-    visit("over", self.over);
-  }
+  MUSTER_FIELDS(leaves_in, source, over)
 };
 
 // How the command of a RunRemedy ended. Said again when it is asked again.
@@ -401,13 +262,7 @@ struct RemedyRun {
   std::string error;               // why it was not run, or was killed; empty: it ended
   std::vector<std::string> lines;  // the last that it wrote
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("status", self.status);
-    visit("error", self.error);
-    visit("lines", self.lines);
-  }
+  MUSTER_FIELDS(id, status, error, lines)
 };
 
 struct ExecOutput {  // payload: bytes
@@ -415,11 +270,7 @@ struct ExecOutput {  // payload: bytes
   std::string id;
   bool is_stderr = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("is_stderr", self.is_stderr);
-  }
+  MUSTER_FIELDS(id, is_stderr)
 };
 
 struct ExecEnded {
@@ -428,12 +279,7 @@ struct ExecEnded {
   ExitStatus status;
   std::string error;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("status", self.status);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(id, status, error)
 };
 
 // mpirun on this node wants a daemon started on another node of the attempt.
@@ -445,14 +291,7 @@ struct RemoteStartAsked {
   std::string host;  // as given to mpirun
   std::string command;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("host", self.host);
-    visit("command", self.command);
-  }
+  MUSTER_FIELDS(ticket, job, attempt, host, command)
 };
 
 using FromAgent =

@@ -11,6 +11,7 @@
 
 #include "scheduler/model/record.h"
 #include "scheduler/model/retention.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -26,15 +27,7 @@ struct TreeEntry {
   std::string hash;    // file: hex content hash, names the blob
   std::string target;  // link
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("entry_kind", self.entry_kind);
-    visit("path", self.path);
-    visit("mode", self.mode);
-    visit("size_bytes", self.size_bytes);
-    visit("hash", self.hash);
-    visit("target", self.target);
-  }
+  MUSTER_FIELDS(entry_kind, path, mode, size_bytes, hash, target)
 };
 
 // A tree and where it goes below the job's directory on the node: `code`, `inputs/<name>`.
@@ -43,12 +36,7 @@ struct Tree {
   std::vector<TreeEntry> entries;
   bool writable = true;  // code is a fresh writable copy per attempt, inputs are read-only
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("place", self.place);
-    visit("entries", self.entries);
-    visit("writable", self.writable);
-  }
+  MUSTER_FIELDS(place, entries, writable)
 };
 
 inline constexpr int wire_version = 1;
@@ -64,17 +52,7 @@ struct Hello {
   std::optional<HealthProfile> health{};  // ComputeTarget::health
   RetentionLimits retention{};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("retention", self.retention);
-    visit("version", self.version);
-    visit("controller_id", self.controller_id);
-    visit("node", self.node);
-    visit("lease", self.lease);
-    visit("sent_us", self.sent_us);
-    visit("notice_file", self.notice_file);
-    visit("health", self.health);
-  }
+  MUSTER_FIELDS(retention, version, controller_id, node, lease, sent_us, notice_file, health)
 };
 
 // The lease counts from `heard_ms`: when the agent sent the newest word that the controller has got
@@ -85,11 +63,7 @@ struct Ping {
   std::optional<std::int64_t> sent_us;     // controller's raw_time(), echoed
   std::optional<std::int64_t> heard_ms{};  // Welcome::boot_ms or Pong::boot_ms, given back
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("sent_us", self.sent_us);
-    visit("heard_ms", self.heard_ms);
-  }
+  MUSTER_FIELDS(sent_us, heard_ms)
 };
 
 // The job's settings `health.*`, as far as a node's agent has to know them.
@@ -100,13 +74,7 @@ struct JobHealth {
   std::vector<std::string> only;            // at the gate these alone; empty: all
   friend bool operator==(const JobHealth&, const JobHealth&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("failure", self.failure);
-    visit("run", self.run);
-    visit("skip", self.skip);
-    visit("only", self.only);
-  }
+  MUSTER_FIELDS(failure, run, skip, only)
 };
 
 // The node is to be judged by another profile than the greeting's: ComputeTarget::health. Answered
@@ -115,10 +83,7 @@ struct WatchHealth {
   static constexpr const char* kind = "watch_health";
   std::optional<HealthProfile> health;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("health", self.health);
-  }
+  MUSTER_FIELDS(health)
 };
 
 struct CheckNode {
@@ -136,21 +101,8 @@ struct CheckNode {
   JobHealth health{};                  // for all checks until another job's come
   std::optional<std::int64_t> asked_step{};  // whose checkpoint the job shall go back to
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("now_ms", self.now_ms);
-    visit("programs", self.programs);
-    visit("expected_host", self.expected_host);
-    visit("checkpoint_path", self.checkpoint_path);
-    visit("skip", self.skip);
-    visit("with_health", self.with_health);
-    visit("measures", self.measures);
-    visit("failed_ago", self.failed_ago);
-    visit("health", self.health);
-    visit("asked_step", self.asked_step);
-  }
+  MUSTER_FIELDS(job, attempt, now_ms, programs, expected_host, checkpoint_path, skip, with_health,
+                measures, failed_ago, health, asked_step)
 };
 
 // Answered by WantBlobs (until nothing is missing), then NodeStaged's content as StageDone.
@@ -160,12 +112,7 @@ struct StageTrees {
   AttemptId attempt;
   std::vector<Tree> trees;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("trees", self.trees);
-  }
+  MUSTER_FIELDS(job, attempt, trees)
 };
 
 // Payload: bytes of the blob at `offset`.
@@ -175,12 +122,7 @@ struct BlobData {
   std::int64_t offset = 0;
   bool last = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("hash", self.hash);
-    visit("offset", self.offset);
-    visit("last", self.last);
-  }
+  MUSTER_FIELDS(hash, offset, last)
 };
 
 struct ReservePorts {
@@ -191,14 +133,7 @@ struct ReservePorts {
   int port_min = 20000;
   int port_max = 29999;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("count", self.count);
-    visit("port_min", self.port_min);
-    visit("port_max", self.port_max);
-  }
+  MUSTER_FIELDS(job, attempt, count, port_min, port_max)
 };
 
 struct RankLaunch {
@@ -206,12 +141,7 @@ struct RankLaunch {
   int local_rank = 0;
   std::map<std::string, std::string> environment;  // what differs from StartRanks::environment
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("rank", self.rank);
-    visit("local_rank", self.local_rank);
-    visit("environment", self.environment);
-  }
+  MUSTER_FIELDS(rank, local_rank, environment)
 };
 
 // How Open MPI's mpirun is used for this attempt; on node 0 it is started, elsewhere awaited.
@@ -221,13 +151,7 @@ struct MpiLaunch {
   std::vector<int> processes{};  // of each node, where GPUs are counted; else empty
   bool one_machine = false;      // all nodes are pretend ones of the same machine
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("hosts", self.hosts);
-    visit("processes_per_node", self.processes_per_node);
-    visit("processes", self.processes);
-    visit("one_machine", self.one_machine);
-  }
+  MUSTER_FIELDS(hosts, processes_per_node, processes, one_machine)
 };
 
 struct StartRanks {
@@ -249,25 +173,8 @@ struct StartRanks {
   std::string members{};       // first content of the membership file; empty: not a member yet
   JobHealth health{};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node_index", self.node_index);
-    visit("command", self.command);
-    visit("resume_argument", self.resume_argument);
-    visit("resume_from", self.resume_from);
-    visit("checkpoint_path", self.checkpoint_path);
-    visit("environment", self.environment);
-    visit("ranks", self.ranks);
-    visit("mpi", self.mpi);
-    visit("inputs", self.inputs);
-    visit("outputs", self.outputs);
-    visit("shared_outputs", self.shared_outputs);
-    visit("elastic", self.elastic);
-    visit("members", self.members);
-    visit("health", self.health);
-  }
+  MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
+                environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by
@@ -279,13 +186,7 @@ struct SetMembers {
   std::int64_t members_epoch = 0;
   std::string content;  // runtime/protocol/membership.h
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("members_epoch", self.members_epoch);
-    visit("content", self.content);
-  }
+  MUSTER_FIELDS(job, attempt, members_epoch, content)
 };
 
 // Signal the ranks (an empty signal: none, they are to end by themselves), wait `grace`, kill the
@@ -299,14 +200,7 @@ struct StopAttempt {
   Milliseconds grace{30000};
   Milliseconds grace_max{0};  // the grace grows this far while the job's checkpoint does
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("signal", self.signal);
-    visit("grace", self.grace);
-    visit("grace_max", self.grace_max);
-  }
+  MUSTER_FIELDS(job, attempt, signal, grace, grace_max)
 };
 
 // A closer look at ranks that seem to hang; answered by RanksLookedAt. Changes nothing about them.
@@ -317,13 +211,7 @@ struct LookAtRanks {
   std::vector<RankId> ranks;
   std::optional<RankId> suspect;  // the one of them that a debugger may hold up for a moment
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("ranks", self.ranks);
-    visit("suspect", self.suspect);
-  }
+  MUSTER_FIELDS(job, attempt, ranks, suspect)
 };
 
 // Send every file below the job's outputs and logs directories of this node; answered by FileData…,
@@ -333,11 +221,7 @@ struct CollectOutputs {
   JobId job;
   AttemptId attempt;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-  }
+  MUSTER_FIELDS(job, attempt)
 };
 
 // All bytes of the rank's output before `offset` are safe in the job's log.
@@ -348,13 +232,7 @@ struct OutputAck {
   RankId rank;
   std::int64_t offset = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("rank", self.rank);
-    visit("offset", self.offset);
-  }
+  MUSTER_FIELDS(job, attempt, rank, offset)
 };
 
 // Nothing about this attempt is wanted any more.
@@ -363,11 +241,7 @@ struct ForgetAttempt {
   JobId job;
   AttemptId attempt;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-  }
+  MUSTER_FIELDS(job, attempt)
 };
 
 // The job has ended: what of its directory can be brought again may go. `outputs_too`: what its
@@ -377,11 +251,7 @@ struct ForgetJob {
   JobId job;
   bool outputs_too = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("outputs_too", self.outputs_too);
-  }
+  MUSTER_FIELDS(job, outputs_too)
 };
 
 // Run a command beside a rank, in its directory and environment. ExecInput feeds its stdin.
@@ -393,34 +263,21 @@ struct ExecStart {
   RankId rank;
   std::vector<std::string> argv;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("rank", self.rank);
-    visit("argv", self.argv);
-  }
+  MUSTER_FIELDS(id, job, attempt, rank, argv)
 };
 
 struct ExecInput {  // payload: bytes for stdin; none: end of input
   static constexpr const char* kind = "exec_input";
   std::string id;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-  }
+  MUSTER_FIELDS(id)
 };
 
 struct ExecStop {  // the asker went away: kill the command
   static constexpr const char* kind = "exec_stop";
   std::string id;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-  }
+  MUSTER_FIELDS(id)
 };
 
 // Start one of mpirun's daemons here, as if by a remote shell: `sh -c` of the joined words.
@@ -431,13 +288,7 @@ struct RemoteStart {
   AttemptId attempt;
   std::string command;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("command", self.command);
-  }
+  MUSTER_FIELDS(ticket, job, attempt, command)
 };
 
 // Relayed to the agent whose mpirun asked.
@@ -447,12 +298,7 @@ struct RemoteStartEnded {
   ExitStatus status;
   std::string error;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-    visit("status", self.status);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(ticket, status, error)
 };
 
 // A person says that the node is sound: faults believed until then are over, as if repaired.
@@ -460,10 +306,7 @@ struct FaultsMended {
   static constexpr const char* kind = "faults_mended";
   std::vector<std::string> ids;  // NodeFault::id
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ids", self.ids);
-  }
+  MUSTER_FIELDS(ids)
 };
 
 // How a person wants a node's health looked at.
@@ -473,13 +316,7 @@ struct HealthWanted {
   bool quick = false;                 // one look
   bool is_idle = false;               // a person says that nothing runs there
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("phase", self.phase);
-    visit("checks", self.checks);
-    visit("quick", self.quick);
-    visit("is_idle", self.is_idle);
-  }
+  MUSTER_FIELDS(phase, checks, quick, is_idle)
 };
 
 // Run `muster health run -o json`: ExecOutput and ExecEnded of this id, and ExecStop from the
@@ -492,13 +329,7 @@ struct LookAtHealth {
   HealthWanted wanted{};
   bool is_held = false;  // a job has the node
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("profile", self.profile);
-    visit("wanted", self.wanted);
-    visit("is_held", self.is_held);
-  }
+  MUSTER_FIELDS(id, profile, wanted, is_held)
 };
 
 // Measure the node, which has to be idle: `muster health active -o json WORDS…`, or a probe, as
@@ -513,14 +344,7 @@ struct MeasureNode {
   std::string profile{};  // not of a probe: as LookAtHealth's
   std::string token{};    // of a probe, for its environment: what all of one run know
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("is_probe", self.is_probe);
-    visit("words", self.words);
-    visit("profile", self.profile);
-    visit("token", self.token);
-  }
+  MUSTER_FIELDS(id, is_probe, words, profile, token)
 };
 
 // Run this command of the site, once for the id however often it is asked; answered by RemedyRun.
@@ -533,14 +357,7 @@ struct RunRemedy {
   std::vector<std::string> argv;
   Milliseconds limit{0};  // then it is killed
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("step", self.step);
-    visit("device", self.device);
-    visit("argv", self.argv);
-    visit("limit", self.limit);
-  }
+  MUSTER_FIELDS(id, step, device, argv, limit)
 };
 
 struct Retire {  // exit if no attempt is held

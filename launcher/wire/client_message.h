@@ -13,6 +13,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/record.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -24,13 +25,7 @@ struct Submit {
   std::string user;
   std::string source_text;  // the file as submitted
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("spec", self.spec);
-    visit("target", self.target);
-    visit("user", self.user);
-    visit("source_text", self.source_text);
-  }
+  MUSTER_FIELDS(spec, target, user, source_text)
 };
 
 struct Cancel {
@@ -38,11 +33,7 @@ struct Cancel {
   JobId job;
   std::optional<Milliseconds> grace;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("grace", self.grace);
-  }
+  MUSTER_FIELDS(job, grace)
 };
 
 struct Resume {
@@ -51,12 +42,7 @@ struct Resume {
   std::optional<std::int64_t> from_step;
   bool from_certified = false;  // from the newest certified checkpoint
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("from_step", self.from_step);
-    visit("from_certified", self.from_certified);
-  }
+  MUSTER_FIELDS(job, from_step, from_certified)
 };
 
 struct SetDrain {
@@ -66,13 +52,7 @@ struct SetDrain {
   std::string reason;
   std::optional<Milliseconds> move_after{};  // absent: what runs there may finish
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("drained", self.drained);
-    visit("reason", self.reason);
-    visit("move_after", self.move_after);
-  }
+  MUSTER_FIELDS(node, drained, reason, move_after)
 };
 
 // Sends JobEvent for every change of the job from now on, and ends with Ended when it is over.
@@ -80,10 +60,7 @@ struct Watch {
   static constexpr const char* kind = "watch";
   JobId job;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-  }
+  MUSTER_FIELDS(job)
 };
 
 // A command beside a rank: Accepted, then ExecOutput/ExecEnded; ExecInput from the client.
@@ -93,12 +70,7 @@ struct Exec {
   std::optional<RankId> rank;
   std::vector<std::string> argv;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("rank", self.rank);
-    visit("argv", self.argv);
-  }
+  MUSTER_FIELDS(job, rank, argv)
 };
 
 // Somebody has looked at why so many nodes of a target were set aside or drained: muster may go on.
@@ -106,10 +78,7 @@ struct ResetBreaker {
   static constexpr const char* kind = "reset_breaker";
   std::string target;  // or "ib.phys@lab"; "ib.phys": of all targets
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("target", self.target);
-  }
+  MUSTER_FIELDS(target)
 };
 
 struct AskNodes {
@@ -124,11 +93,7 @@ struct NodesMeant {
   ComputeTarget target;
   std::string profile;  // a file of health profiles; empty: each node finds its own
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("target", self.target);
-    visit("profile", self.profile);
-  }
+  MUSTER_FIELDS(target, profile)
 };
 
 // A look at nodes' health: NodeLooked for each as it answers, then the connection ends.
@@ -138,12 +103,7 @@ struct LookAtNodes {
   HealthWanted wanted;
   Milliseconds timeout{15000};  // a node
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("nodes", self.nodes);
-    visit("wanted", self.wanted);
-    visit("timeout", self.timeout);
-  }
+  MUSTER_FIELDS(nodes, wanted, timeout)
 };
 
 // A probe on one of the nodes that are meant.
@@ -152,12 +112,7 @@ struct NodeProbe {
   std::vector<std::string> words;  // behind `muster agent probe`
   Milliseconds limit{0};           // from its start; it is killed then
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("words", self.words);
-    visit("limit", self.limit);
-  }
+  MUSTER_FIELDS(node, words, limit)
 };
 
 // A measurement of nodes that are idle: NodeLooked for each node, or for each probe, as it ends,
@@ -171,15 +126,7 @@ struct MeasureNodes {
   Milliseconds timeout{15000};       // until a node is reached
   Milliseconds limit{600000};        // of `muster health active`, from its start
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("nodes", self.nodes);
-    visit("words", self.words);
-    visit("probes", self.probes);
-    visit("token", self.token);
-    visit("timeout", self.timeout);
-    visit("limit", self.limit);
-  }
+  MUSTER_FIELDS(nodes, words, probes, token, timeout, limit)
 };
 
 struct AskVersion {
@@ -193,10 +140,7 @@ struct Shutdown {  // ends the controller; agents and ranks go on until their le
   static constexpr const char* kind = "shutdown";
   bool retire_agents = false;  // and ask idle agents to exit first
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("retire_agents", self.retire_agents);
-  }
+  MUSTER_FIELDS(retire_agents)
 };
 
 using ToController =
@@ -208,11 +152,7 @@ struct Accepted {
   JobId job;
   std::string note;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("note", self.note);
-  }
+  MUSTER_FIELDS(job, note)
 };
 
 struct Refused {
@@ -220,11 +160,7 @@ struct Refused {
   std::string message;
   int exit_code = 1;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("message", self.message);
-    visit("exit_code", self.exit_code);
-  }
+  MUSTER_FIELDS(message, exit_code)
 };
 
 struct JobEvent {
@@ -235,14 +171,7 @@ struct JobEvent {
   std::optional<std::int64_t> step;
   std::string metrics;   // newest metrics line (JSON), empty: none
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("state", self.state);
-    visit("sentence", self.sentence);
-    visit("attempt", self.attempt);
-    visit("step", self.step);
-    visit("metrics", self.metrics);
-  }
+  MUSTER_FIELDS(state, sentence, attempt, step, metrics)
 };
 
 struct Ended {
@@ -252,13 +181,7 @@ struct Ended {
   int exit_code = 0;
   std::string reason;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("state", self.state);
-    visit("exit_code", self.exit_code);
-    visit("reason", self.reason);
-  }
+  MUSTER_FIELDS(job, state, exit_code, reason)
 };
 
 struct NodeLine {
@@ -290,36 +213,10 @@ struct NodeLine {
   std::optional<Milliseconds> silent{};   // its last word, where that is unusually long ago
   std::optional<Milliseconds> lost_at{};  // so silent, its link or its job's attempt is given up
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("link", self.link);
-    visit("through", self.through);
-    visit("host_name", self.host_name);
-    visit("owner", self.owner);
-    visit("drained", self.drained);
-    visit("drain_reason", self.drain_reason);
-    visit("profile", self.profile);
-    visit("spare", self.spare);
-    visit("leaves", self.leaves);
-    visit("set_aside", self.set_aside);
-    visit("set_aside_since", self.set_aside_since);
-    visit("set_aside_until", self.set_aside_until);
-    visit("evidence", self.evidence);
-    visit("suspicion", self.suspicion);
-    visit("gpus", self.gpus);
-    visit("faults", self.faults);
-    visit("unfit", self.unfit);
-    visit("unfit_reason", self.unfit_reason);
-    visit("unfit_since", self.unfit_since);
-    visit("next_look", self.next_look);
-    visit("remedy", self.remedy);
-    visit("remedy_since", self.remedy_since);
-    visit("remedies", self.remedies);
-    visit("not_remedied", self.not_remedied);
-    visit("silent", self.silent);
-    visit("lost_at", self.lost_at);
-  }
+  MUSTER_FIELDS(node, link, through, host_name, owner, drained, drain_reason, profile, spare,
+                leaves, set_aside, set_aside_since, set_aside_until, evidence, suspicion, gpus,
+                faults, unfit, unfit_reason, unfit_since, next_look, remedy, remedy_since, remedies,
+                not_remedied, silent, lost_at)
 };
 
 // Of a target whose nodes muster sets aside no more, or "ib.phys@lab": a health check that drains
@@ -330,13 +227,7 @@ struct BreakerLine {
   Time since;
   bool is_check = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("target", self.target);
-    visit("reason", self.reason);
-    visit("since", self.since);
-    visit("is_check", self.is_check);
-  }
+  MUSTER_FIELDS(target, reason, since, is_check)
 };
 
 struct NodesAnswer {
@@ -344,11 +235,7 @@ struct NodesAnswer {
   std::vector<NodeLine> nodes;
   std::vector<BreakerLine> breakers;  // that are open
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("nodes", self.nodes);
-    visit("breakers", self.breakers);
-  }
+  MUSTER_FIELDS(nodes, breakers)
 };
 
 // Payload: what `muster health run -o json`, `active -o json` or the probe wrote there.
@@ -365,16 +252,7 @@ struct NodeLooked {
   bool is_void = false;
   bool is_started = true;  // of a measurement: something of it ran there
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("error", self.error);
-    visit("drained", self.drained);
-    visit("place", self.place);
-    visit("is_reached", self.is_reached);
-    visit("is_void", self.is_void);
-    visit("is_started", self.is_started);
-  }
+  MUSTER_FIELDS(node, error, drained, place, is_reached, is_void, is_started)
 };
 
 struct VersionAnswer {
@@ -383,12 +261,7 @@ struct VersionAnswer {
   std::int64_t pid = 0;
   std::int64_t live_jobs = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("build_id", self.build_id);
-    visit("pid", self.pid);
-    visit("live_jobs", self.live_jobs);
-  }
+  MUSTER_FIELDS(build_id, pid, live_jobs)
 };
 
 using FromController = std::variant<Accepted, Refused, JobEvent, Ended, NodesAnswer, VersionAnswer,

@@ -19,6 +19,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
 #include "scheduler/model/outcome.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -34,25 +35,14 @@ struct RelayConnect {
   std::string home;       // of muster on the node, "~/…" allowed
   bool is_relay = false;  // wanted is a relay on the node, not its agent
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-    visit("node", self.node);
-    visit("build_id", self.build_id);
-    visit("controller_id", self.controller_id);
-    visit("home", self.home);
-    visit("is_relay", self.is_relay);
-  }
+  MUSTER_FIELDS(ticket, node, build_id, controller_id, home, is_relay)
 };
 
 struct RelayBytes {  // payload: what was read
   static constexpr const char* kind = "relay_bytes";
   std::int64_t ticket = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-  }
+  MUSTER_FIELDS(ticket)
 };
 
 struct RelayRoom {  // so many bytes more may be sent
@@ -60,21 +50,14 @@ struct RelayRoom {  // so many bytes more may be sent
   std::int64_t ticket = 0;
   std::int64_t bytes = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-    visit("bytes", self.bytes);
-  }
+  MUSTER_FIELDS(ticket, bytes)
 };
 
 struct RelayHangUp {
   static constexpr const char* kind = "relay_hang_up";
   std::int64_t ticket = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-  }
+  MUSTER_FIELDS(ticket)
 };
 
 // Answered at once: shows that the other end lives.
@@ -90,11 +73,7 @@ struct RelayConnected {
   std::int64_t ticket = 0;
   std::vector<PhaseTime> profile;  // where the time went, in order
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-    visit("profile", self.profile);
-  }
+  MUSTER_FIELDS(ticket, profile)
 };
 
 struct RelayClosed {  // also in place of RelayConnected
@@ -102,11 +81,7 @@ struct RelayClosed {  // also in place of RelayConnected
   std::int64_t ticket = 0;
   LinkFailure failure;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ticket", self.ticket);
-    visit("failure", self.failure);
-  }
+  MUSTER_FIELDS(ticket, failure)
 };
 
 using ToRelay = std::variant<RelayConnect, RelayBytes, RelayRoom, RelayHangUp, RelayPing>;

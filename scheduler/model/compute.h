@@ -10,6 +10,7 @@
 #include "scheduler/model/health_profile.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -24,16 +25,7 @@ struct NodeAddress {
   std::string identity_file;  // empty: the ssh agent, then the usual key files
   std::string job_address;    // address other nodes use; empty: the address ssh connected to
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("transport", self.transport);
-    visit("host", self.host);
-    visit("port", self.port);
-    visit("user", self.user);
-    visit("identity_file", self.identity_file);
-    visit("job_address", self.job_address);
-  }
+  MUSTER_FIELDS(id, transport, host, port, user, identity_file, job_address)
 };
 
 // Limits on reaching the nodes of a target. Each is a key of `connect` in the cluster file.
@@ -70,22 +62,9 @@ struct ConnectSettings {
   // 10 s): they would be reached through it again.
   Milliseconds fan_out_silence{8000};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("handshakes", self.handshakes);
-    visit("unauthenticated_per_host", self.unauthenticated_per_host);
-    visit("retries", self.retries);
-    visit("resolve_timeout", self.resolve_timeout);
-    visit("tcp_timeout", self.tcp_timeout);
-    visit("login_timeout", self.login_timeout);
-    visit("silence", self.silence);
-    visit("refuses_unknown_hosts", self.refuses_unknown_hosts);
-    visit("fan_out_above", self.fan_out_above);
-    visit("fan_out_radix", self.fan_out_radix);
-    visit("fan_out_patience", self.fan_out_patience);
-    visit("fan_out_set_aside", self.fan_out_set_aside);
-    visit("fan_out_silence", self.fan_out_silence);
-  }
+  MUSTER_FIELDS(handshakes, unauthenticated_per_host, retries, resolve_timeout, tcp_timeout,
+                login_timeout, silence, refuses_unknown_hosts, fan_out_above, fan_out_radix,
+                fan_out_patience, fan_out_set_aside, fan_out_silence)
 };
 
 // The site's commands, split into words, with placeholders in their arguments (remedy_command.h).
@@ -97,12 +76,7 @@ struct RemedyCommands {
 
   bool none() const { return reset.empty() && reboot.empty() && reboot_from_here.empty(); }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("reset", self.reset);
-    visit("reboot", self.reboot);
-    visit("reboot_from_here", self.reboot_from_here);
-  }
+  MUSTER_FIELDS(reset, reboot, reboot_from_here)
 };
 
 struct ComputeTarget {
@@ -120,21 +94,8 @@ struct ComputeTarget {
   std::optional<HealthProfile> health;
   RemedyCommands remedies{};  // what muster does itself for nodes that need it
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("name", self.name);
-    visit("nodes", self.nodes);
-    visit("lease", self.lease);
-    visit("unreachable", self.unreachable);
-    visit("shared_root", self.shared_root);
-    visit("remote_home", self.remote_home);
-    visit("port_min", self.port_min);
-    visit("port_max", self.port_max);
-    visit("connect", self.connect);
-    visit("notice_file", self.notice_file);
-    visit("health", self.health);
-    visit("remedies", self.remedies);
-  }
+  MUSTER_FIELDS(name, nodes, lease, unreachable, shared_root, remote_home, port_min, port_max,
+                connect, notice_file, health, remedies)
 };
 
 }  // namespace muster

@@ -12,6 +12,7 @@
 #include "scheduler/model/outcome.h"
 #include "scheduler/model/remediation.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -21,11 +22,7 @@ struct JobWaits {
   JobId job;
   std::string reason;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("reason", self.reason);
-  }
+  MUSTER_FIELDS(job, reason)
 };
 
 // The gang is chosen: every node of it is this job's until the attempt ends. Checks begin.
@@ -37,14 +34,7 @@ struct AttemptPlaced {
   std::string why;            // why these nodes
   std::vector<NodeId> spares{};  // held ready to take the place of one of them
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("nodes", self.nodes);
-    visit("why", self.why);
-    visit("spares", self.spares);
-  }
+  MUSTER_FIELDS(job, attempt, nodes, why, spares)
 };
 
 // A spare is given back: it is not fit, or somebody else needs it more.
@@ -55,13 +45,7 @@ struct SpareDropped {
   NodeId node;
   std::string reason;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("reason", self.reason);
-  }
+  MUSTER_FIELDS(job, attempt, node, reason)
 };
 
 // A free node is held as a spare in place of one that was used or given back.
@@ -71,12 +55,7 @@ struct SpareAdded {
   AttemptId attempt;
   NodeId node;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-  }
+  MUSTER_FIELDS(job, attempt, node)
 };
 
 // A node is blamed for a failure. Says all that is known against it, because the records of jobs
@@ -86,11 +65,7 @@ struct NodeSuspected {
   NodeId node;
   std::vector<NodeEvidence> evidence;  // one of each job, the newest last
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(node, evidence)
 };
 
 // A node that breaks one job after another gets nothing new for a while.
@@ -100,12 +75,7 @@ struct NodeSetAside {
   std::string reason;
   Time until;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("reason", self.reason);
-    visit("until", self.until);
-  }
+  MUSTER_FIELDS(node, reason, until)
 };
 
 // So many nodes would be set aside that the cause is hardly theirs: none is, until somebody looks.
@@ -117,14 +87,7 @@ struct BreakerOpened {
   Milliseconds window{600'000};  // nodes that the check drained in that time before were sound
   std::vector<NodeId> nodes{};   // these; of a check without a target: all
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("target", self.target);
-    visit("reason", self.reason);
-    visit("is_check", self.is_check);
-    visit("window", self.window);
-    visit("nodes", self.nodes);
-  }
+  MUSTER_FIELDS(target, reason, is_check, window, nodes)
 };
 
 // A node was passed over while gathering; another takes its index.
@@ -137,15 +100,7 @@ struct NodeReplaced {
   std::string reason;
   Unfitness unfitness = Unfitness::unhealthy;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("old_node", self.old_node);
-    visit("new_node", self.new_node);
-    visit("reason", self.reason);
-    visit("unfitness", self.unfitness);
-  }
+  MUSTER_FIELDS(job, attempt, old_node, new_node, reason, unfitness)
 };
 
 // Too few nodes passed: the gang is given back and the job waits (until muster.nodes.wait is over).
@@ -156,13 +111,7 @@ struct PlacementAbandoned {
   std::string reason;
   Time retry_at;  // not placed again before
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("reason", self.reason);
-    visit("retry_at", self.retry_at);
-  }
+  MUSTER_FIELDS(job, attempt, reason, retry_at)
 };
 
 // Before a job is placed where it has a choice: these are asked at once whether they are there.
@@ -171,11 +120,7 @@ struct HostsAsked {
   JobId job;
   std::vector<NodeId> nodes;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("nodes", self.nodes);
-  }
+  MUSTER_FIELDS(job, nodes)
 };
 
 // Nodes of the gang do not answer; whoever waits is told long before they are given up.
@@ -186,13 +131,7 @@ struct AnswersAwaited {
   std::vector<NodeId> nodes;
   std::string sentence;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("nodes", self.nodes);
-    visit("sentence", self.sentence);
-  }
+  MUSTER_FIELDS(job, attempt, nodes, sentence)
 };
 
 struct StagingBegun {
@@ -200,11 +139,7 @@ struct StagingBegun {
   JobId job;
   AttemptId attempt;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-  }
+  MUSTER_FIELDS(job, attempt)
 };
 
 struct PortsAsked {
@@ -212,11 +147,7 @@ struct PortsAsked {
   JobId job;
   AttemptId attempt;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-  }
+  MUSTER_FIELDS(job, attempt)
 };
 
 struct LaunchBegun {
@@ -229,15 +160,7 @@ struct LaunchBegun {
   bool went_back = false;   // a newer one was known; `why` says what became of it
   std::vector<int> processes{};  // ranks of each node, of jobs by GPUs and elastic ones; else empty
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("resume_from", self.resume_from);
-    visit("why", self.why);
-    visit("went_back", self.went_back);
-    visit("processes", self.processes);
-  }
+  MUSTER_FIELDS(job, attempt, resume_from, why, went_back, processes)
 };
 
 // The ranks are told to stop: signal, grace, then SIGKILL, then the proof. Again for an attempt
@@ -254,18 +177,7 @@ struct StopBegun {
   bool in_doubt = false;      // what the blamed node computed may be wrong
   bool lasting = false;       // the job's own doing: no node is blamed, and no other try is made
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("reason", self.reason);
-    visit("sentence", self.sentence);
-    visit("grace", self.grace);
-    visit("blamed", self.blamed);
-    visit("grace_max", self.grace_max);
-    visit("in_doubt", self.in_doubt);
-    visit("lasting", self.lasting);
-  }
+  MUSTER_FIELDS(job, attempt, reason, sentence, grace, blamed, grace_max, in_doubt, lasting)
 };
 
 enum class FenceProof {
@@ -284,13 +196,7 @@ struct NodeFenced {
   NodeId node;
   FenceProof proof = FenceProof::lease_expired;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("proof", self.proof);
-  }
+  MUSTER_FIELDS(job, attempt, node, proof)
 };
 
 // A running elastic attempt takes another node: it is checked, given the job's files and holds its
@@ -302,13 +208,7 @@ struct NodeTaken {
   NodeId node;
   std::string why;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("why", self.why);
-  }
+  MUSTER_FIELDS(job, attempt, node, why)
 };
 
 // The ranks of a taken node are started, numbered on from all ranks before; they wait to be
@@ -320,13 +220,7 @@ struct JoinBegun {
   NodeId node;
   int processes = 1;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("processes", self.processes);
-  }
+  MUSTER_FIELDS(job, attempt, node, processes)
 };
 
 // From this epoch on these ranks of an elastic attempt train together
@@ -339,14 +233,7 @@ struct MembersChanged {
   std::vector<RankId> ranks;       // as in the file: the first leads
   std::string why;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("members_epoch", self.members_epoch);
-    visit("ranks", self.ranks);
-    visit("why", self.why);
-  }
+  MUSTER_FIELDS(job, attempt, members_epoch, ranks, why)
 };
 
 // A node of an elastic attempt goes and the others go on. What runs there has `grace` to end by
@@ -360,15 +247,7 @@ struct NodeLeaves {
   std::string sentence;
   Milliseconds grace{30000};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("reason", self.reason);
-    visit("sentence", self.sentence);
-    visit("grace", self.grace);
-  }
+  MUSTER_FIELDS(job, attempt, node, reason, sentence, grace)
 };
 
 // A node that left is quiet, its outputs are copied or given up: it is nobody's any more.
@@ -379,13 +258,7 @@ struct NodeReleased {
   NodeId node;
   std::string left_behind;  // outputs that were not copied; empty: none
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("left_behind", self.left_behind);
-  }
+  MUSTER_FIELDS(job, attempt, node, left_behind)
 };
 
 struct CollectionBegun {
@@ -394,12 +267,7 @@ struct CollectionBegun {
   AttemptId attempt;
   std::optional<NodeId> again_from{};  // it failed before; absent: from all nodes
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("again_from", self.again_from);
-  }
+  MUSTER_FIELDS(job, attempt, again_from)
 };
 
 struct AttemptEnded {
@@ -409,13 +277,7 @@ struct AttemptEnded {
   AttemptCause cause;
   std::optional<CheckpointRef> newest_checkpoint;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("cause", self.cause);
-    visit("newest_checkpoint", self.newest_checkpoint);
-  }
+  MUSTER_FIELDS(job, attempt, cause, newest_checkpoint)
 };
 
 // Another attempt will start, not before `at`, without the excluded nodes.
@@ -430,17 +292,7 @@ struct RetryScheduled {
   bool charged = true;   // false: counts in no budget (preempted, drained)
   bool exclude = false;  // the nodes in `avoid` are never this job's again
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("at", self.at);
-    visit("reschedule", self.reschedule);
-    visit("avoid", self.avoid);
-    visit("rule", self.rule);
-    visit("charged", self.charged);
-    visit("exclude", self.exclude);
-  }
+  MUSTER_FIELDS(job, attempt, at, reschedule, avoid, rule, charged, exclude)
 };
 
 struct JobEnded {
@@ -450,13 +302,7 @@ struct JobEnded {
   int exit_code = 0;
   std::string reason;  // one sentence
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("state", self.state);
-    visit("exit_code", self.exit_code);
-    visit("reason", self.reason);
-  }
+  MUSTER_FIELDS(job, state, exit_code, reason)
 };
 
 using Decision =

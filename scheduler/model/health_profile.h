@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/text/fields.h"
+
 namespace muster {
 
 // off: not run. observe: a failure is told, and that it would have drained. enforce: it drains.
@@ -20,12 +22,7 @@ struct CheckSetting {
   std::map<std::string, double> limits;  // by name with its unit: "drain_per_h"
   friend bool operator==(const CheckSetting&, const CheckSetting&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("mode", self.mode);
-    visit("samples", self.samples);
-    visit("limits", self.limits);
-  }
+  MUSTER_FIELDS(mode, samples, limits)
 };
 
 // Checks of the pattern are left out on the device ("ib.*" on "mlx5_an0"); `*` is any text. A
@@ -36,12 +33,7 @@ struct CheckExclusion {
   std::string why;
   friend bool operator==(const CheckExclusion&, const CheckExclusion&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("check", self.check);
-    visit("device", self.device);
-    visit("why", self.why);
-  }
+  MUSTER_FIELDS(check, device, why)
 };
 
 struct GpuProfile {
@@ -55,17 +47,7 @@ struct GpuProfile {
   std::optional<bool> persistence;
   friend bool operator==(const GpuProfile&, const GpuProfile&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("count", self.count);
-    visit("nvlinks", self.nvlinks);
-    visit("nvlink_mb_per_s", self.nvlink_mb_per_s);
-    visit("pcie_gen", self.pcie_gen);
-    visit("pcie_width", self.pcie_width);
-    visit("ecc", self.ecc);
-    visit("mig", self.mig);
-    visit("persistence", self.persistence);
-  }
+  MUSTER_FIELDS(count, nvlinks, nvlink_mb_per_s, pcie_gen, pcie_width, ecc, mig, persistence)
 };
 
 struct InfinibandProfile {
@@ -74,12 +56,7 @@ struct InfinibandProfile {
   std::optional<std::string> width;  // "4X"
   friend bool operator==(const InfinibandProfile&, const InfinibandProfile&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ports", self.ports);
-    visit("rate_gbps", self.rate_gbps);
-    visit("width", self.width);
-  }
+  MUSTER_FIELDS(ports, rate_gbps, width)
 };
 
 struct HostProfile {
@@ -103,27 +80,9 @@ struct HostProfile {
   std::vector<std::string> services;  // programs that run: "sshd"
   friend bool operator==(const HostProfile&, const HostProfile&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("mem_kb", self.mem_kb);
-    visit("mem_tolerance_pct", self.mem_tolerance_pct);
-    visit("swap_kb", self.swap_kb);
-    visit("nofile", self.nofile);
-    visit("cpus", self.cpus);
-    visit("numa_nodes", self.numa_nodes);
-    visit("nvmes", self.nvmes);
-    visit("shm_kb", self.shm_kb);
-    visit("hugepages", self.hugepages);
-    visit("transparent_hugepages", self.transparent_hugepages);
-    visit("governor", self.governor);
-    visit("turbo", self.turbo);
-    visit("numa_balancing", self.numa_balancing);
-    visit("mounts", self.mounts);
-    visit("disks", self.disks);
-    visit("free_pct", self.free_pct);
-    visit("free_mb", self.free_mb);
-    visit("services", self.services);
-  }
+  MUSTER_FIELDS(mem_kb, mem_tolerance_pct, swap_kb, nofile, cpus, numa_nodes, nvmes, shm_kb,
+                hugepages, transparent_hugepages, governor, turbo, numa_balancing, mounts, disks,
+                free_pct, free_mb, services)
 };
 
 enum class RuleOperator { value, below_median_pct, all_equal, majority, count_of };
@@ -137,14 +96,7 @@ struct ProfileRule {
   std::string severity;  // "drain", as text_of(CheckSeverity) writes it
   friend bool operator==(const ProfileRule&, const ProfileRule&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("name", self.name);
-    visit("metric", self.metric);
-    visit("op", self.op);
-    visit("arg", self.arg);
-    visit("severity", self.severity);
-  }
+  MUSTER_FIELDS(name, metric, op, arg, severity)
 };
 
 struct BreakerProfile {
@@ -153,12 +105,7 @@ struct BreakerProfile {
   int window_s = 600;
   friend bool operator==(const BreakerProfile&, const BreakerProfile&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("min_nodes", self.min_nodes);
-    visit("fleet_pct", self.fleet_pct);
-    visit("window_s", self.window_s);
-  }
+  MUSTER_FIELDS(min_nodes, fleet_pct, window_s)
 };
 
 struct HealthProfile {
@@ -177,21 +124,8 @@ struct HealthProfile {
   std::vector<ProfileRule> rules;
   friend bool operator==(const HealthProfile&, const HealthProfile&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("name", self.name);
-    visit("match_gpu_name", self.match_gpu_name);
-    visit("match_gpu_count", self.match_gpu_count);
-    visit("gpu", self.gpu);
-    visit("ib", self.ib);
-    visit("host", self.host);
-    visit("floors", self.floors);
-    visit("required", self.required);
-    visit("checks", self.checks);
-    visit("exclude", self.exclude);
-    visit("breaker", self.breaker);
-    visit("rules", self.rules);
-  }
+  MUSTER_FIELDS(name, match_gpu_name, match_gpu_count, gpu, ib, host, floors, required, checks,
+                exclude, breaker, rules)
 };
 
 }  // namespace muster

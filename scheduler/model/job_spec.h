@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -25,14 +26,7 @@ struct Distribution {
   int parameter_server_count = 0;  // tensorflow
   bool process_per_gpu = false;    // `muster.processes_per_node: gpus`: counted on the node
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("type", self.type);
-    visit("processes_per_node", self.processes_per_node);
-    visit("worker_count", self.worker_count);
-    visit("parameter_server_count", self.parameter_server_count);
-    visit("process_per_gpu", self.process_per_gpu);
-  }
+  MUSTER_FIELDS(type, processes_per_node, worker_count, parameter_server_count, process_per_gpu)
 };
 
 // The `environment` key. `none` runs in the host's own environment.
@@ -43,14 +37,7 @@ struct EnvironmentSpec {
   std::string build_path;
   std::string dockerfile_path;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("reference", self.reference);
-    visit("image", self.image);
-    visit("conda_file", self.conda_file);
-    visit("build_path", self.build_path);
-    visit("dockerfile_path", self.dockerfile_path);
-  }
+  MUSTER_FIELDS(reference, image, conda_file, build_path, dockerfile_path)
 };
 
 enum class DataType { uri_folder, uri_file, mltable, mlflow_model, custom_model, triton_model };
@@ -68,15 +55,7 @@ struct InputSpec {
   PathKind path_kind = PathKind::none;
   std::string path;  // absolute for `local`
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("is_literal", self.is_literal);
-    visit("literal", self.literal);
-    visit("type", self.type);
-    visit("mode", self.mode);
-    visit("path_kind", self.path_kind);
-    visit("path", self.path);
-  }
+  MUSTER_FIELDS(is_literal, literal, type, mode, path_kind, path)
 };
 
 struct OutputSpec {
@@ -87,15 +66,7 @@ struct OutputSpec {
   std::string asset_name;
   std::string asset_version;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("type", self.type);
-    visit("mode", self.mode);
-    visit("path_kind", self.path_kind);
-    visit("path", self.path);
-    visit("asset_name", self.asset_name);
-    visit("asset_version", self.asset_version);
-  }
+  MUSTER_FIELDS(type, mode, path_kind, path, asset_name, asset_version)
 };
 
 enum class DelayFunction { constant, exponential, fibonacci };
@@ -108,14 +79,7 @@ struct RestartSettings {
   DelayFunction delay_function = DelayFunction::exponential;
   Milliseconds max_delay{120000};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("attempts", self.attempts);
-    visit("interval", self.interval);
-    visit("delay", self.delay);
-    visit("delay_function", self.delay_function);
-    visit("max_delay", self.max_delay);
-  }
+  MUSTER_FIELDS(attempts, interval, delay, delay_function, max_delay)
 };
 
 // `reschedule`: restarts with replacement nodes.
@@ -124,12 +88,7 @@ struct RescheduleSettings {
   Seconds interval{86400};
   bool unlimited = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("attempts", self.attempts);
-    visit("interval", self.interval);
-    visit("unlimited", self.unlimited);
-  }
+  MUSTER_FIELDS(attempts, interval, unlimited)
 };
 
 enum class FailureClass { user, infra, hw, hang, sdc, preempted, divergence };
@@ -140,11 +99,7 @@ struct NumberRange {
   int high = 0;  // included
   bool holds(int number) const { return low <= number && number <= high; }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("low", self.low);
-    visit("high", self.high);
-  }
+  MUSTER_FIELDS(low, high)
 };
 
 // One entry of `muster.rules`, of a site's `policy.rules` or of the built-in table: the first whose
@@ -162,20 +117,8 @@ struct RestartRule {
   bool enforce = true;                  // false: `mode: log`
   bool cascade = false;                 // what the rank says is an echo of another's failure
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("exit_codes", self.exit_codes);
-    visit("signals", self.signals);
-    visit("stderr_regex", self.stderr_regex);
-    visit("xids", self.xids);
-    visit("failure_class", self.failure_class);
-    visit("action", self.action);
-    visit("delay", self.delay);
-    visit("advice", self.advice);
-    visit("enforce", self.enforce);
-    visit("cascade", self.cascade);
-  }
+  MUSTER_FIELDS(id, exit_codes, signals, stderr_regex, xids, failure_class, action, delay, advice,
+                enforce, cascade)
 };
 
 struct StopSettings {
@@ -183,12 +126,7 @@ struct StopSettings {
   Milliseconds grace{30000};
   Milliseconds grace_max{300000};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("signal", self.signal);
-    visit("grace", self.grace);
-    visit("grace_max", self.grace_max);
-  }
+  MUSTER_FIELDS(signal, grace, grace_max)
 };
 
 enum class HangWatch { heartbeat, output };
@@ -200,13 +138,7 @@ struct HangSettings {
   Milliseconds first_step{20 * 60'000};
   HangWatch watch = HangWatch::heartbeat;  // `output`: any new byte of a rank is progress
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("off", self.off);
-    visit("timeout", self.timeout);
-    visit("first_step", self.first_step);
-    visit("watch", self.watch);
-  }
+  MUSTER_FIELDS(off, timeout, first_step, watch)
 };
 
 enum class ResumeFrom { latest, certified, none, path };
@@ -245,38 +177,11 @@ struct MusterSettings {
   std::vector<std::string> env_export;       // `torch`, `ompi`, `slurm` families asked for
   std::map<std::string, std::string> other;  // parsed and checked, not yet acted on
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("priority", self.priority);
-    visit("preemptible", self.preemptible);
-    visit("nodes_min", self.nodes_min);
-    visit("nodes_max", self.nodes_max);
-    visit("nodes_wait", self.nodes_wait);
-    visit("nodes_spares", self.nodes_spares);
-    visit("nodes_gpus", self.nodes_gpus);
-    visit("include_nodes", self.include_nodes);
-    visit("exclude_nodes", self.exclude_nodes);
-    visit("labels", self.labels);
-    visit("health_start", self.health_start);
-    visit("health_skip", self.health_skip);
-    visit("health_only", self.health_only);
-    visit("checkpoint_path", self.checkpoint_path);
-    visit("resume_from", self.resume_from);
-    visit("resume_path", self.resume_path);
-    visit("resume_argument", self.resume_argument);
-    visit("restart", self.restart);
-    visit("reschedule", self.reschedule);
-    visit("no_progress_cycles", self.no_progress_cycles);
-    visit("class_actions", self.class_actions);
-    visit("rules", self.rules);
-    visit("site_rules", self.site_rules);
-    visit("stop", self.stop);
-    visit("hang", self.hang);
-    visit("master_port", self.master_port);
-    visit("mpi_launcher", self.mpi_launcher);
-    visit("env_export", self.env_export);
-    visit("other", self.other);
-  }
+  MUSTER_FIELDS(priority, preemptible, nodes_min, nodes_max, nodes_wait, nodes_spares, nodes_gpus,
+                include_nodes, exclude_nodes, labels, health_start, health_skip, health_only,
+                checkpoint_path, resume_from, resume_path, resume_argument, restart, reschedule,
+                no_progress_cycles, class_actions, rules, site_rules, stop, hang, master_port,
+                mpi_launcher, env_export, other)
 };
 
 struct ServiceSpec {
@@ -285,13 +190,7 @@ struct ServiceSpec {
   std::string nodes;
   std::string log_dir;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("type", self.type);
-    visit("port", self.port);
-    visit("nodes", self.nodes);
-    visit("log_dir", self.log_dir);
-  }
+  MUSTER_FIELDS(type, port, nodes, log_dir)
 };
 
 struct JobSpec {
@@ -324,32 +223,10 @@ struct JobSpec {
   // ...
   std::map<std::string, std::string> recorded;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("name", self.name);
-    visit("display_name", self.display_name);
-    visit("description", self.description);
-    visit("experiment_name", self.experiment_name);
-    visit("tags", self.tags);
-    visit("properties", self.properties);
-    visit("command", self.command);
-    visit("code", self.code);
-    visit("git_url", self.git_url);
-    visit("environment", self.environment);
-    visit("environment_variables", self.environment_variables);
-    visit("distribution", self.distribution);
-    visit("compute", self.compute);
-    visit("instance_count", self.instance_count);
-    visit("instance_types", self.instance_types);
-    visit("shm_size", self.shm_size);
-    visit("docker_args", self.docker_args);
-    visit("timeout", self.timeout);
-    visit("inputs", self.inputs);
-    visit("outputs", self.outputs);
-    visit("services", self.services);
-    visit("muster", self.muster);
-    visit("recorded", self.recorded);
-  }
+  MUSTER_FIELDS(name, display_name, description, experiment_name, tags, properties, command, code,
+                git_url, environment, environment_variables, distribution, compute, instance_count,
+                instance_types, shm_size, docker_args, timeout, inputs, outputs, services, muster,
+                recorded)
 };
 
 }  // namespace muster

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "scheduler/text/fields.h"
+
 namespace muster {
 
 enum class LinkFailureKind {
@@ -21,12 +23,7 @@ struct LinkFailure {
   std::string message;  // a whole sentence that names host and cure
   bool is_silent = false;  // lost without an end of the connection: the host may be dead
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("kind", self.kind);
-    visit("message", self.message);
-    visit("is_silent", self.is_silent);
-  }
+  MUSTER_FIELDS(kind, message, is_silent)
 };
 
 // Waiting does not mend these: a job that needs the node fails at once.

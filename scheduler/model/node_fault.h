@@ -12,6 +12,7 @@
 
 #include "scheduler/model/ids.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -94,13 +95,7 @@ struct NodeFaultsSeen {
   bool settled = true;
   std::optional<JobId> owner{};  // of the node then
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("faults", self.faults);
-    visit("settled", self.settled);
-    visit("owner", self.owner);
-  }
+  MUSTER_FIELDS(node, faults, settled, owner)
 };
 
 // One of them keeps new jobs from the node, until it is over or somebody undrains the node.
@@ -111,13 +106,7 @@ struct NodeFaulted {
   std::string reason;  // "muster:node:gpu.xid:gpu3 6f01ab22"
   std::optional<JobId> owner{};  // of the node then
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("fault", self.fault);
-    visit("reason", self.reason);
-    visit("owner", self.owner);
-  }
+  MUSTER_FIELDS(node, fault, reason, owner)
 };
 
 struct NodeFaultOver {
@@ -125,11 +114,7 @@ struct NodeFaultOver {
   NodeId node;
   std::string reason;  // that it was drained for
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("reason", self.reason);
-  }
+  MUSTER_FIELDS(node, reason)
 };
 
 // The reason that a node drained for a fault carries:

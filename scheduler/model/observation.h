@@ -15,6 +15,7 @@
 #include "scheduler/model/outcome.h"
 #include "scheduler/model/remediation.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -25,13 +26,7 @@ struct JobSubmitted {
   ComputeTarget target;
   std::string user;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("spec", self.spec);
-    visit("target", self.target);
-    visit("user", self.user);
-  }
+  MUSTER_FIELDS(job, spec, target, user)
 };
 
 // Asked again: the grace is over at once, or shortened to the one given.
@@ -40,11 +35,7 @@ struct CancelRequested {
   JobId job;
   std::optional<Milliseconds> grace;  // overrides muster.stop.grace
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("grace", self.grace);
-  }
+  MUSTER_FIELDS(job, grace)
 };
 
 // A finished job is queued again; its attempts continue their numbering. Carries what State forgot
@@ -62,18 +53,8 @@ struct ResumeRequested {
   std::vector<Fork> forks;
   std::optional<std::string> certified_because{};  // only a certified checkpoint will do, and why
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("from_step", self.from_step);
-    visit("spec", self.spec);
-    visit("target", self.target);
-    visit("user", self.user);
-    visit("next_attempt", self.next_attempt);
-    visit("newest_checkpoint", self.newest_checkpoint);
-    visit("forks", self.forks);
-    visit("certified_because", self.certified_because);
-  }
+  MUSTER_FIELDS(job, from_step, spec, target, user, next_attempt, newest_checkpoint, forks,
+                certified_because)
 };
 
 // A drained node gets nothing new. What runs there may finish, or is moved to other nodes.
@@ -84,13 +65,7 @@ struct NodeDrainSet {
   std::string reason;
   std::optional<Milliseconds> move_after{};  // absent: what runs may finish
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("drained", self.drained);
-    visit("reason", self.reason);
-    visit("move_after", self.move_after);
-  }
+  MUSTER_FIELDS(node, drained, reason, move_after)
 };
 
 // An agent answered. A new agent_id means the agent started afresh: what the old one ran is dead
@@ -108,19 +83,8 @@ struct LinkUp {
   int gpus = 0;                      // that the driver has there
   std::string first_contact{};       // with its host key, a sentence; empty: it was known
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("boot_id", self.boot_id);
-    visit("agent_id", self.agent_id);
-    visit("host_name", self.host_name);
-    visit("job_address", self.job_address);
-    visit("profile", self.profile);
-    visit("methods", self.methods);
-    visit("through", self.through);
-    visit("gpus", self.gpus);
-    visit("first_contact", self.first_contact);
-  }
+  MUSTER_FIELDS(node, boot_id, agent_id, host_name, job_address, profile, methods, through, gpus,
+                first_contact)
 };
 
 struct LinkDown {
@@ -130,13 +94,7 @@ struct LinkDown {
   std::optional<ClockInterval> silent_since{};  // between its last word and the notice of its loss
   bool is_untried = false;  // the controller has just begun: it has not looked for the node
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("failure", self.failure);
-    visit("silent_since", self.silent_since);
-    visit("is_untried", self.is_untried);
-  }
+  MUSTER_FIELDS(node, failure, silent_since, is_untried)
 };
 
 struct NodeChecked {
@@ -149,16 +107,7 @@ struct NodeChecked {
   std::optional<CheckpointRef> newest_certified{};
   std::optional<CheckpointRef> asked_checkpoint{};  // of the step that `resume --from` names
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("failures", self.failures);
-    visit("newest_checkpoint", self.newest_checkpoint);
-    visit("newest_certified", self.newest_certified);
-    visit("asked_checkpoint", self.asked_checkpoint);
-  }
+  MUSTER_FIELDS(job, attempt, node, failures, newest_checkpoint, newest_certified, asked_checkpoint)
 };
 
 // The job's files are on their way to the node: at most once a minute, and not when nothing moves.
@@ -169,13 +118,7 @@ struct StagingSeen {
   NodeId node;
   std::int64_t bytes = 0;  // so far
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("bytes", self.bytes);
-  }
+  MUSTER_FIELDS(job, attempt, node, bytes)
 };
 
 struct NodeStaged {
@@ -186,14 +129,7 @@ struct NodeStaged {
   std::string error;     // empty: done
   bool lasting = false;  // the job's own doing: no node and no later try would do better
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("error", self.error);
-    visit("lasting", self.lasting);
-  }
+  MUSTER_FIELDS(job, attempt, node, error, lasting)
 };
 
 // Node 0 holds this port (and, for tensorflow, one per process on every node) for the attempt.
@@ -205,14 +141,7 @@ struct PortsReserved {
   std::vector<int> ports;
   std::string error;  // empty: done
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("ports", self.ports);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(job, attempt, node, ports, error)
 };
 
 // Every rank of the node has been exec'd (or could not be: error).
@@ -225,15 +154,7 @@ struct NodeStarted {
   std::string directory{};  // of the job on the node, with outputs/ and logs/ in it
   bool lasting = false;     // as of NodeStaged
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("error", self.error);
-    visit("directory", self.directory);
-    visit("lasting", self.lasting);
-  }
+  MUSTER_FIELDS(job, attempt, node, error, directory, lasting)
 };
 
 struct RankExited {
@@ -250,20 +171,8 @@ struct RankExited {
   std::optional<ClockInterval> when{};  // absent: the node's clock was not known yet
   ExitEvidence evidence{};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("rank", self.rank);
-    visit("status", self.status);
-    visit("asked_to_stop", self.asked_to_stop);
-    visit("at_ms", self.at_ms);
-    visit("last_lines", self.last_lines);
-    visit("rules", self.rules);
-    visit("when", self.when);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(job, attempt, node, rank, status, asked_to_stop, at_ms, last_lines, rules, when,
+                evidence)
 };
 
 // Seen the first time in an attempt, then at most every 30 s and at a newer checkpoint.
@@ -274,13 +183,7 @@ struct ProgressSeen {
   std::int64_t step = 0;
   std::optional<CheckpointRef> checkpoint;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("step", self.step);
-    visit("checkpoint", self.checkpoint);
-  }
+  MUSTER_FIELDS(job, attempt, step, checkpoint)
 };
 
 // The first byte of any rank of the node has arrived.
@@ -290,12 +193,7 @@ struct FirstOutputSeen {
   AttemptId attempt;
   NodeId node;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-  }
+  MUSTER_FIELDS(job, attempt, node)
 };
 
 // The run's pace changed: see stall_watch.h.
@@ -312,19 +210,7 @@ struct StallSeen {
   std::string sentence;
   std::vector<std::string> evidence;  // what the ranks were doing
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("stall", self.stall);
-    visit("rank", self.rank);
-    visit("blamed", self.blamed);
-    visit("step", self.step);
-    visit("silent_for", self.silent_for);
-    visit("limit", self.limit);
-    visit("sentence", self.sentence);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(job, attempt, stall, rank, blamed, step, silent_for, limit, sentence, evidence)
 };
 
 // The node will be taken away, or (`over`) stays after all.
@@ -337,15 +223,7 @@ struct NodeNotice {
   std::string boot_id{};   // of the host then: after a reboot it is over
   std::string agent_id{};  // that said so: the next one has to say it again
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("leaves_in", self.leaves_in);
-    visit("source", self.source);
-    visit("over", self.over);
-    visit("boot_id", self.boot_id);
-    visit("agent_id", self.agent_id);
-  }
+  MUSTER_FIELDS(node, leaves_in, source, over, boot_id, agent_id)
 };
 
 // Somebody has looked at why so many nodes were set aside or drained: older findings count no more.
@@ -353,10 +231,7 @@ struct BreakerReset {
   static constexpr const char* kind = "breaker_reset";
   std::string target;  // or a check's breaker; "ib.phys": that of each target
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("target", self.target);
-  }
+  MUSTER_FIELDS(target)
 };
 
 // The agent proved from /proc that no process of the attempt exists on the node any more, and every
@@ -370,15 +245,7 @@ struct NodeClean {
   std::vector<std::string> unkillable;  // processes that survived SIGKILL: the node is not clean
   std::optional<CheckpointRef> newest_certified{};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("newest_checkpoint", self.newest_checkpoint);
-    visit("unkillable", self.unkillable);
-    visit("newest_certified", self.newest_certified);
-  }
+  MUSTER_FIELDS(job, attempt, node, newest_checkpoint, unkillable, newest_certified)
 };
 
 // The attempt's outputs are on their way from the node: at most once a minute, and not when nothing
@@ -390,13 +257,7 @@ struct CollectionSeen {
   NodeId node;
   std::int64_t bytes = 0;  // so far
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("bytes", self.bytes);
-  }
+  MUSTER_FIELDS(job, attempt, node, bytes)
 };
 
 // With an error, what came from the node before counts for nothing: it is lost or incomplete.
@@ -407,13 +268,7 @@ struct OutputsCollected {
   NodeId node;
   std::string error;  // empty: done
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(job, attempt, node, error)
 };
 
 // Every rank of a node that joins has written its heartbeat: it can be made a member.
@@ -423,12 +278,7 @@ struct NodeReady {
   AttemptId attempt;
   NodeId node;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-  }
+  MUSTER_FIELDS(job, attempt, node)
 };
 
 // The node's membership file says this epoch, or (error) could not be written.
@@ -440,14 +290,7 @@ struct MembersTold {
   std::int64_t members_epoch = 0;
   std::string error;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("attempt", self.attempt);
-    visit("node", self.node);
-    visit("members_epoch", self.members_epoch);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(job, attempt, node, members_epoch, error)
 };
 
 using Observation =

@@ -9,6 +9,7 @@
 
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -19,12 +20,7 @@ struct ExitStatus {
   bool core_dumped = false;
   bool ok() const { return code == 0 && signal == 0; }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("code", self.code);
-    visit("signal", self.signal);
-    visit("core_dumped", self.core_dumped);
-  }
+  MUSTER_FIELDS(code, signal, core_dumped)
 };
 
 // When something happened: not before the one, not after the other, on the monotonic clock of the
@@ -34,12 +30,7 @@ struct ClockInterval {
   std::int64_t latest_us = 0;
   std::string clock;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("earliest_us", self.earliest_us);
-    visit("latest_us", self.latest_us);
-    visit("clock", self.clock);
-  }
+  MUSTER_FIELDS(earliest_us, latest_us, clock)
 };
 
 // What the agent found about a rank's end beside its status and its output.
@@ -48,12 +39,7 @@ struct ExitEvidence {
   std::optional<std::int64_t> last_step;  // of this rank's heartbeat
   bool with_mpirun = false;               // left no record: it went when mpirun or its daemon did
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("oom", self.oom);
-    visit("last_step", self.last_step);
-    visit("with_mpirun", self.with_mpirun);
-  }
+  MUSTER_FIELDS(oom, last_step, with_mpirun)
 };
 
 // One failed check of the start gate: which, and a sentence with the measured and the wanted value.
@@ -62,12 +48,7 @@ struct CheckFailure {
   std::string message;
   bool lasting = false;  // waiting does not mend it: nobody installs a program meanwhile
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("check", self.check);
-    visit("message", self.message);
-    visit("lasting", self.lasting);
-  }
+  MUSTER_FIELDS(check, message, lasting)
 };
 
 // What was wrong with a node that was passed over while gathering.
@@ -79,12 +60,7 @@ struct NodeEvidence {
   Time at;
   std::string what;  // the cause of the attempt's end, in a sentence
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("job", self.job);
-    visit("at", self.at);
-    visit("what", self.what);
-  }
+  MUSTER_FIELDS(job, at, what)
 };
 
 // A sealed checkpoint as an agent found it on its node.
@@ -92,11 +68,7 @@ struct CheckpointRef {
   std::int64_t step = 0;
   std::string directory;  // absolute path on the node
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("step", self.step);
-    visit("directory", self.directory);
-  }
+  MUSTER_FIELDS(step, directory)
 };
 
 // A launch makes checkpoints of older epochs beyond its step obsolete: they are another history.
@@ -104,11 +76,7 @@ struct Fork {
   Epoch epoch;
   std::int64_t step = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("epoch", self.epoch);
-    visit("step", self.step);
-  }
+  MUSTER_FIELDS(epoch, step)
 };
 
 // `finished`: every rank ended with 0; the nodes still prove themselves clean.
@@ -138,11 +106,7 @@ struct PhaseTime {
   std::string phase;
   std::int64_t us = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("phase", self.phase);
-    visit("us", self.us);
-  }
+  MUSTER_FIELDS(phase, us)
 };
 
 enum class JobEndState { completed, failed, canceled };
@@ -160,16 +124,7 @@ struct MatchedRule {
   std::string advice;
   bool cascade = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("origin", self.origin);
-    visit("failure_class", self.failure_class);
-    visit("action", self.action);
-    visit("delay", self.delay);
-    visit("advice", self.advice);
-    visit("cascade", self.cascade);
-  }
+  MUSTER_FIELDS(id, origin, failure_class, action, delay, advice, cascade)
 };
 
 // What the rules in force say of one exit (scheduler/restart/rule_book.h).
@@ -177,11 +132,7 @@ struct RuleVerdict {
   std::optional<MatchedRule> rule;
   std::vector<std::string> only_logged;  // names of rules of `mode: log` that hold and come before
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("rule", self.rule);
-    visit("only_logged", self.only_logged);
-  }
+  MUSTER_FIELDS(rule, only_logged)
 };
 
 // Somebody who may have failed first.
@@ -190,12 +141,7 @@ struct FailureCandidate {
   NodeId node;
   std::string how;  // "was killed by SIGSEGV"
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("rank", self.rank);
-    visit("node", self.node);
-    visit("how", self.how);
-  }
+  MUSTER_FIELDS(rank, node, how)
 };
 
 // Who failed first, or why that cannot be told: see first_failure.h.
@@ -211,17 +157,7 @@ struct FirstFailure {
   std::vector<FailureCandidate> candidates;  // when nobody is named
   std::vector<std::string> evidence;         // about the one named
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("rank", self.rank);
-    visit("node", self.node);
-    visit("at_ms", self.at_ms);
-    visit("margin_us", self.margin_us);
-    visit("uncertainty_us", self.uncertainty_us);
-    visit("followed", self.followed);
-    visit("candidates", self.candidates);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(rank, node, at_ms, margin_us, uncertainty_us, followed, candidates, evidence)
 };
 
 // Why an attempt ended, for `explain` and the report: the class and the evidence in one sentence.
@@ -240,22 +176,8 @@ struct AttemptCause {
   RuleVerdict rules{};                   // of the rank whose exit is the cause
   std::optional<FirstFailure> first_failure{};  // of an attempt in which something failed
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("succeeded", self.succeeded);
-    visit("failure_class", self.failure_class);
-    visit("sentence", self.sentence);
-    visit("first_rank", self.first_rank);
-    visit("first_node", self.first_node);
-    visit("status", self.status);
-    visit("made_progress", self.made_progress);
-    visit("last_lines", self.last_lines);
-    visit("reason", self.reason);
-    visit("left_behind", self.left_behind);
-    visit("unproven", self.unproven);
-    visit("rules", self.rules);
-    visit("first_failure", self.first_failure);
-  }
+  MUSTER_FIELDS(succeeded, failure_class, sentence, first_rank, first_node, status, made_progress,
+                last_lines, reason, left_behind, unproven, rules, first_failure)
 };
 
 // What a rank does, seen from outside: its agent reads it from /proc, never from the rank. Plain
@@ -275,13 +197,7 @@ struct RankDoing {
   std::int64_t age_ms = 0;  // since when it does that, on the node's clock
   std::string process;      // "4711 (python)": the one that is stopped or stuck
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("rank", self.rank);
-    visit("doing", self.doing);
-    visit("age_ms", self.age_ms);
-    visit("process", self.process);
-  }
+  MUSTER_FIELDS(rank, doing, age_ms, process)
 };
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -51,13 +52,7 @@ struct RemedyTry {
   RemedyStep step = RemedyStep::reset;
   std::string failure;  // empty: it was done, or goes on
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("at", self.at);
-    visit("fault", self.fault);
-    visit("step", self.step);
-    visit("failure", self.failure);
-  }
+  MUSTER_FIELDS(at, fault, step, failure)
 };
 
 // Decided. Says all that was tried on the node lately, because records of nodes are read back no
@@ -73,17 +68,7 @@ struct RemedyBegun {
   std::string boot_id;   // of the host then; empty: it was not known
   std::vector<RemedyTry> before;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("id", self.id);
-    visit("step", self.step);
-    visit("fault", self.fault);
-    visit("argv", self.argv);
-    visit("agent_id", self.agent_id);
-    visit("boot_id", self.boot_id);
-    visit("before", self.before);
-  }
+  MUSTER_FIELDS(node, id, step, fault, argv, agent_id, boot_id, before)
 };
 
 // Observed: the command has ended, was not started (error) or was killed (error).
@@ -95,14 +80,7 @@ struct RemedyEnded {
   std::string error;
   std::vector<std::string> lines;  // the last that it wrote
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("id", self.id);
-    visit("status", self.status);
-    visit("error", self.error);
-    visit("lines", self.lines);
-  }
+  MUSTER_FIELDS(node, id, status, error, lines)
 };
 
 // Decided: it was done, or (failure) was not, as far as anybody can tell.
@@ -117,17 +95,7 @@ struct RemedyOver {
   std::vector<std::string> lines;
   bool is_away = false;  // the node went down for it and did not come back
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("node", self.node);
-    visit("id", self.id);
-    visit("step", self.step);
-    visit("device", self.device);
-    visit("what", self.what);
-    visit("failure", self.failure);
-    visit("lines", self.lines);
-    visit("is_away", self.is_away);
-  }
+  MUSTER_FIELDS(node, id, step, device, what, failure, lines, is_away)
 };
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -30,14 +31,7 @@ struct RetentionLimits {
 
   friend bool operator==(const RetentionLimits&, const RetentionLimits&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("journal", self.journal);
-    visit("job_folders", self.job_folders);
-    visit("blobs", self.blobs);
-    visit("binaries", self.binaries);
-    visit("run_folders", self.run_folders);
-  }
+  MUSTER_FIELDS(journal, job_folders, blobs, binaries, run_folders)
 };
 
 inline constexpr RetentionLimits usual_retention{

@@ -140,6 +140,10 @@ void check_shape(const JobSpec& spec, Refusals& out) {
     out.refuse("services." + name, "services are not started yet: services." + name);
   }
   check_elastic(spec, out);
+  if (!spec.muster.labels.empty()) {
+    out.refuse("muster.placement.labels",
+               "nodes have no labels yet; name hosts in muster.placement.include");
+  }
   const std::string& checkpoint = spec.muster.checkpoint_path;
   if (const auto form = path_form(checkpoint); form && is_remote(form->kind)) {
     out.refuse("muster.checkpoint.path", std::string(what_is(form->kind)) +

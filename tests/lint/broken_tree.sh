@@ -63,7 +63,7 @@ broken banned_calls 'echo "int a = rand();" '"$add"
 broken names 'mkdir launcher/common'
 broken names 'echo >scheduler/utils.h'
 broken machine_paths 'echo "path: /home/somebody/data" >launcher/job.yml'
-settings='struct MusterSettings {\n visit("no_use", x);\n};\n'
+settings='struct MusterSettings {\n MUSTER_FIELDS(no_use,\n   x)\n};\n'
 broken unread_settings 'printf "$settings" >scheduler/model/job_spec.h'
 broken house 'for i in $(seq 99); do echo "// $i"; done '"$add"
 broken house 'for i in $(seq 9); do echo "// $i"; done >>tests/a_test.cpp'

@@ -243,9 +243,9 @@ rule_machine_paths() {
 # A key that a job file may hold and that nothing acts on would be a promise not kept.
 rule_unread_settings() {
   local name
-  sed -n '/^struct MusterSettings {/,/^};/s/.*visit("\([a-z_]*\)".*/\1/p' \
-    scheduler/model/job_spec.h 2>/dev/null | while read -r name; do
-    grep -rqE "(\.|->)$name\b" --include='*.cpp' --include='*.h' scheduler launcher health cli ||
+  sed -n '/^struct MusterSettings {/,/^};/p' scheduler/model/job_spec.h 2>/dev/null | tr -d '\n' |
+    sed -n 's/.*MUSTER_FIELDS(\([^)]*\)).*/\1/p' | tr -d ' ' | tr ',' '\n' | while read -r name; do
+    grep -rqE "(\.|->)$name\b" --include='*.cpp' --include='*.h' scheduler launcher health cli templates/job ||
       echo "scheduler/model/job_spec.h:1: nothing reads the setting '$name'"
   done
 }

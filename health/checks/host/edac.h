@@ -12,6 +12,7 @@
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -19,11 +20,7 @@ struct EdacCounts {
   std::optional<std::int64_t> uncorrected;  // nothing: could not be read
   std::optional<std::int64_t> corrected;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("uncorrected", self.uncorrected);
-    visit("corrected", self.corrected);
-  }
+  MUSTER_FIELDS(uncorrected, corrected)
 };
 
 struct EdacSample {
@@ -32,13 +29,7 @@ struct EdacSample {
   std::map<std::string, EdacCounts> by_controller;  // "mc0"
   std::string error;                                // why there is none; empty: they were read
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("boot_id", self.boot_id);
-    visit("at", self.at);
-    visit("by_controller", self.by_controller);
-    visit("error", self.error);
-  }
+  MUSTER_FIELDS(boot_id, at, by_controller, error)
 };
 
 EdacSample edac_sample_of(const SourceFiles& files, Time at);

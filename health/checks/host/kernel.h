@@ -9,6 +9,7 @@
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -22,11 +23,7 @@ struct BootSeen {
   std::string boot_id;
   Time first_seen{};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("boot_id", self.boot_id);
-    visit("first_seen", self.first_seen);
-  }
+  MUSTER_FIELDS(boot_id, first_seen)
 };
 
 // `history` in the order of time. The first boot that was ever seen is no reboot.

@@ -12,6 +12,7 @@
 
 #include "health/checks/infiniband/port.h"
 #include "health/model/finding.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -30,12 +31,7 @@ struct LinkFlapTrack {
   std::optional<std::chrono::milliseconds> loop_passed;  // the latest test
   friend bool operator==(const LinkFlapTrack&, const LinkFlapTrack&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("device", self.device);
-    visit("downs", self.downs);
-    visit("loop_passed", self.loop_passed);
-  }
+  MUSTER_FIELDS(device, downs, loop_passed)
 };
 
 class LinkFlaps {

@@ -14,6 +14,7 @@
 #include "health/checks/kernel/xid.h"
 #include "health/model/finding.h"
 #include "health/read/kmsg.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -26,14 +27,7 @@ struct SeenEvent {
   int in_hour = 0;            // told
   friend bool operator==(const SeenEvent&, const SeenEvent&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("at", self.at);
-    visit("weight", self.weight);
-    visit("repeats", self.repeats);
-    visit("hour", self.hour);
-    visit("in_hour", self.in_hour);
-  }
+  MUSTER_FIELDS(at, weight, repeats, hour, in_hour)
 };
 
 // An NVML event that waits for its line in the log.
@@ -43,12 +37,7 @@ struct HeldXid {
   SinceBoot at{};
   friend bool operator==(const HeldXid&, const HeldXid&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("address", self.address);
-    visit("xid", self.xid);
-    visit("at", self.at);
-  }
+  MUSTER_FIELDS(address, xid, at)
 };
 
 // An SXid that counts for more if a job dies.
@@ -59,13 +48,7 @@ struct OpenSxid {
   std::string line;
   friend bool operator==(const OpenSxid&, const OpenSxid&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("address", self.address);
-    visit("sxid", self.sxid);
-    visit("at", self.at);
-    visit("line", self.line);
-  }
+  MUSTER_FIELDS(address, sxid, at, line)
 };
 
 // The driver's own verdict on a GPU.
@@ -93,13 +76,7 @@ struct StandingFailure {
   HealthFinding finding;
   friend bool operator==(const StandingFailure&, const StandingFailure&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("at", self.at);
-    visit("until", self.until);
-    visit("address", self.address);
-    visit("finding", self.finding);
-  }
+  MUSTER_FIELDS(at, until, address, finding)
 };
 
 struct KernelWatchState {
@@ -128,30 +105,9 @@ struct KernelWatchState {
 
   friend bool operator==(const KernelWatchState&, const KernelWatchState&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("boot_id", self.boot_id);
-    visit("sequence", self.sequence);
-    visit("latest", self.latest);
-    visit("history", self.history);
-    visit("lost_lines", self.lost_lines);
-    visit("old_records", self.old_records);
-    visit("last_end", self.last_end);
-    visit("last_gpu", self.last_gpu);
-    visit("seen", self.seen);
-    visit("standing", self.standing);
-    visit("resets", self.resets);
-    visit("driver_loaded", self.driver_loaded);
-    visit("kills", self.kills);
-    visit("faults", self.faults);
-    visit("actions", self.actions);
-    visit("held", self.held);
-    visit("open_sxids", self.open_sxids);
-    visit("job_death", self.job_death);
-    visit("resets_at_epilog", self.resets_at_epilog);
-    visit("nvlink_faults", self.nvlink_faults);
-    visit("switches", self.switches);
-  }
+  MUSTER_FIELDS(boot_id, sequence, latest, history, lost_lines, old_records, last_end, last_gpu,
+                seen, standing, resets, driver_loaded, kills, faults, actions, held, open_sxids,
+                job_death, resets_at_epilog, nvlink_faults, switches)
 };
 
 }  // namespace muster

@@ -21,6 +21,7 @@
 #include "launcher/agent/node/log.h"
 #include "launcher/os/read_file.h"
 #include "launcher/wire/json_fields.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -57,26 +58,14 @@ struct SavedFigure {
   std::int64_t at_ms = 0;
   bool was_bad_before = false;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("metric", self.metric);
-    visit("device", self.device);
-    visit("value", self.value);
-    visit("error", self.error);
-    visit("at_ms", self.at_ms);
-    visit("was_bad_before", self.was_bad_before);
-  }
+  MUSTER_FIELDS(metric, device, value, error, at_ms, was_bad_before)
 };
 
 struct SavedFigures {
   std::string boot_id;
   std::vector<SavedFigure> figures;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("boot_id", self.boot_id);
-    visit("figures", self.figures);
-  }
+  MUSTER_FIELDS(boot_id, figures)
 };
 
 std::chrono::milliseconds now_since_boot() {

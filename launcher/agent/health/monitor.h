@@ -31,6 +31,7 @@
 #include "runtime/protocol/boot_clock.h"
 #include "scheduler/model/health_profile.h"
 #include "scheduler/model/result.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -188,13 +189,7 @@ struct SavedHealth {
   MonitorMemory monitor;
   NodeHealthMemory health;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("boot_id", self.boot_id);
-    visit("is_settled", self.is_settled);
-    visit("monitor", self.monitor);
-    visit("health", self.health);
-  }
+  MUSTER_FIELDS(boot_id, is_settled, monitor, health)
 };
 
 std::string encode_health(const SavedHealth& saved);
