@@ -245,7 +245,8 @@ rule_unread_settings() {
   local name
   sed -n '/^struct MusterSettings {/,/^};/p' scheduler/model/job_spec.h 2>/dev/null | tr -d '\n' |
     sed -n 's/.*MUSTER_FIELDS(\([^)]*\)).*/\1/p' | tr -d ' ' | tr ',' '\n' | while read -r name; do
-    grep -rqE "(\.|->)$name\b" --include='*.cpp' --include='*.h' scheduler launcher health cli templates/job ||
+    grep -rqsE "(\.|->)$name\b" --include='*.cpp' --include='*.h' scheduler launcher health cli \
+      templates/job ||
       echo "scheduler/model/job_spec.h:1: nothing reads the setting '$name'"
   done
 }
