@@ -8,12 +8,12 @@
 
 #include "scheduler/apply/apply.h"
 #include "scheduler/decide/decide.h"
-#include "scheduler/invariants.h"
 #include "scheduler/model/record.h"
-#include "scheduler/record_audit.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "tests/scheduler/builders.h"
+#include "tests/sim/model/audit.h"
+#include "tests/sim/model/invariants.h"
 
 namespace muster::test {
 

@@ -1,9 +1,9 @@
 // Nodes that leave an elastic job while the others go on, and when they cannot.
 #include <csignal>
 
-#include "scheduler/replay.h"
 #include "scheduler/state/sentences.h"
 #include "tests/scheduler/elastic_bench.h"
+#include "tests/sim/model/replay.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -1,5 +1,5 @@
 // The auditors must see a broken promise, or the property tests prove nothing.
-#include "scheduler/invariants.h"
+#include "tests/sim/model/invariants.h"
 
 #include "tests/catch.h"
 #include "tests/scheduler/elastic_bench.h"

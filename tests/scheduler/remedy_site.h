@@ -2,12 +2,12 @@
 // replayed at the end.
 #pragma once
 
-#include "scheduler/describe.h"
 #include "scheduler/node/status.h"
-#include "scheduler/replay.h"
 #include "scheduler/state/limits.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
+#include "tests/sim/model/dump.h"
+#include "tests/sim/model/replay.h"
 
 namespace muster::test {
 

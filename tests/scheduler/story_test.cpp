@@ -1,14 +1,14 @@
 // What people read: explain, the summary, the state's name; and that the journal alone can tell it.
 #include <csignal>
 
-#include "scheduler/describe.h"
 #include "scheduler/explain/explain.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/record.h"
-#include "scheduler/replay.h"
 #include "scheduler/state/lookup.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
+#include "tests/sim/model/dump.h"
+#include "tests/sim/model/replay.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -2,8 +2,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "scheduler/replay.h"
 #include "scheduler/state/lookup.h"
+#include "tests/sim/model/replay.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {

@@ -1,7 +1,7 @@
 // The world's part that runs the controller process: its lives, its deaths, what it connects to.
 #include "launcher/controller/store/store.h"
 #include "scheduler/apply/apply.h"
-#include "scheduler/describe.h"
+#include "tests/sim/model/dump.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {

@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "scheduler/apply/apply.h"
-#include "scheduler/describe.h"
 #include "scheduler/model/names.h"
 #include "scheduler/model/record.h"
+#include "tests/sim/model/dump.h"
 
 namespace muster::sim {
 

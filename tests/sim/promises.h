@@ -1,7 +1,7 @@
 // What must hold, seen from outside the controller: the simulated world reports what really
 // happens (processes that live, bytes that were written), the journal what was recorded.
 //
-// I1, I2 at every start of a rank · I3, I4, I5, I9 at every record (scheduler/record_audit.h) · I6
+// I1, I2 at every start of a rank · I3, I4, I5, I9 at every record (tests/sim/model/audit.h) · I6
 // at every restart and at the end · I10 the logs, byte by byte
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/invariants.h"
-#include "scheduler/record_audit.h"
+#include "tests/sim/model/audit.h"
+#include "tests/sim/model/invariants.h"
 
 namespace muster::sim {
 

@@ -4,9 +4,9 @@
 
 #include <cstdio>
 
-#include "scheduler/describe.h"
 #include "scheduler/model/record.h"
-#include "scheduler/replay.h"
+#include "tests/sim/model/dump.h"
+#include "tests/sim/model/replay.h"
 #include "tests/sim/time_units.h"
 
 namespace muster::sim {

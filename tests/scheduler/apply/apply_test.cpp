@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "scheduler/describe.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
+#include "tests/sim/model/dump.h"
 
 using namespace muster;
 using namespace muster::test;

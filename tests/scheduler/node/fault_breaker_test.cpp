@@ -2,12 +2,12 @@
 // share.
 #include "scheduler/node/breaker.h"
 
-#include "scheduler/describe.h"
-#include "scheduler/replay.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
+#include "tests/sim/model/dump.h"
+#include "tests/sim/model/replay.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -2,11 +2,11 @@
 
 #include <csignal>
 
-#include "scheduler/describe.h"
 #include "scheduler/explain/explain.h"
-#include "scheduler/replay.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
+#include "tests/sim/model/dump.h"
+#include "tests/sim/model/replay.h"
 
 using namespace muster;
 using namespace muster::test;

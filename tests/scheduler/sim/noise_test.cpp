@@ -2,10 +2,10 @@
 // decide comes to rest; and once agents do their work again, every job ends.
 #include <cstdlib>
 
-#include "scheduler/describe.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 #include "tests/scheduler/sim/fake_node.h"
+#include "tests/sim/model/dump.h"
 
 using namespace muster;
 using namespace muster::test;

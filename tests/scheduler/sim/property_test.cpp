@@ -5,10 +5,10 @@
 #include <map>
 #include <string>
 
-#include "scheduler/describe.h"
 #include "scheduler/model/record.h"
 #include "tests/catch.h"
 #include "tests/scheduler/sim/world.h"
+#include "tests/sim/model/dump.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -1,9 +1,9 @@
 #include "tests/scheduler/sim/world.h"
 
-#include "scheduler/describe.h"
-#include "scheduler/replay.h"
 #include "scheduler/state/lookup.h"
 #include "tests/scheduler/builders.h"
+#include "tests/sim/model/dump.h"
+#include "tests/sim/model/replay.h"
 
 namespace muster::test {
 

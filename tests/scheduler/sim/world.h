@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "scheduler/apply/apply.h"
-#include "scheduler/invariants.h"
-#include "scheduler/record_audit.h"
 #include "tests/scheduler/sim/fake_node.h"
+#include "tests/sim/model/audit.h"
+#include "tests/sim/model/invariants.h"
 
 namespace muster::test {
 

@@ -1,9 +1,9 @@
 // Who comes to an elastic attempt, who takes part, who goes: I12.
 #include <algorithm>
 
-#include "scheduler/record_audit.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
+#include "tests/sim/model/audit.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "scheduler/record_audit.h"
+#include "tests/sim/model/audit.h"
 
 #include <algorithm>
 

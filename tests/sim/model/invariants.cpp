@@ -1,4 +1,4 @@
-#include "scheduler/invariants.h"
+#include "tests/sim/model/invariants.h"
 
 #include <algorithm>
 #include <map>

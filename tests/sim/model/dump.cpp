@@ -1,4 +1,4 @@
-#include "scheduler/describe.h"
+#include "tests/sim/model/dump.h"
 
 #include <type_traits>
 

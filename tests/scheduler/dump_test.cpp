@@ -1,6 +1,6 @@
 // Two states are compared by what `describe` says of them: a fact that it left out could differ
 // between a controller and its successor without anybody seeing it.
-#include "scheduler/describe.h"
+#include "tests/sim/model/dump.h"
 
 #include <functional>
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "scheduler/node/remediation_run.h"
-#include "scheduler/record_audit.h"
 #include "scheduler/state/lookup.h"
+#include "tests/sim/model/audit.h"
 
 namespace muster {
 

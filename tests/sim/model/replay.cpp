@@ -1,10 +1,10 @@
-#include "scheduler/replay.h"
+#include "tests/sim/model/replay.h"
 
 #include <deque>
 
 #include "scheduler/apply/apply.h"
 #include "scheduler/decide/decide.h"
-#include "scheduler/describe.h"
+#include "tests/sim/model/dump.h"
 
 namespace muster {
 
