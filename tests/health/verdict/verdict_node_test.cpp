@@ -1,6 +1,5 @@
 #include "health/verdict/node_verdict.h"
 
-#include "health/verdict/job_blame.h"
 #include "tests/catch.h"
 #include "tests/health/verdict_builders.h"
 
@@ -119,16 +118,3 @@ TEST_CASE("a reason is set where there is none or an older one of our own") {
 }
 
 // ---- whose fault a job's failures are --------------------------------------------------------
-
-TEST_CASE("a job that fails on two sets of nodes without a node in common fails by itself") {
-  const FailedAttempt ab{{{"a"}, {"b"}}};
-  const FailedAttempt bc{{{"b"}, {"c"}}};
-  const FailedAttempt cd{{{"c"}, {"d"}}};
-  const FailedAttempt explained{{{"e"}}, true};
-  CHECK_FALSE(fails_by_itself({}));
-  CHECK_FALSE(fails_by_itself(std::vector{ab, ab, ab}));
-  CHECK_FALSE(fails_by_itself(std::vector{ab, bc, ab, bc}));
-  CHECK(fails_by_itself(std::vector{ab, bc, cd}));
-  CHECK_FALSE(fails_by_itself(std::vector{ab, explained}));
-  CHECK_FALSE(fails_by_itself(std::vector{ab, FailedAttempt{}}));
-}
