@@ -40,7 +40,7 @@ std::string_view take_word(std::string_view& line) {
 
 // "2 fail Memory: …", "1 warn …"
 bool read_faults(std::string_view text, PerformanceSample& sample) {
-  sample.value = plain_number(take_word(text));
+  sample.value = read_number(take_word(text));
   const std::string_view kind = take_word(text);
   sample.is_slight = kind == "warn";
   sample.note = probe_text(text);
@@ -58,7 +58,7 @@ std::optional<PerformanceSample> read_line(std::string_view line) {
   sample.metric = name;
   if (device != probe_node_device) sample.device = device;
   const bool is_number = line.find(' ') == std::string_view::npos;
-  sample.value = plain_number(line);
+  sample.value = read_number(line);
   // Faults have a name.
   if (metric->counts_faults && sample.value.value_or(0) > 0) return std::nullopt;
   if (sample.value) return sample;
@@ -100,7 +100,7 @@ std::optional<BitsLine> read_bits(std::string_view line) {
 std::optional<double> read_waited(std::string_view line) {
   if (take_word(line) != probe_waited_word || take_word(line) != probe_node_device)
     return std::nullopt;
-  return plain_number(line);
+  return read_number(line);
 }
 
 // A device that said why it ended is unknown, unless it was wrong before.

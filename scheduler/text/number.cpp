@@ -20,7 +20,7 @@ std::string number_text(double value) {
   return text;
 }
 
-std::optional<double> plain_number(std::string_view text) {
+std::optional<double> read_number(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);

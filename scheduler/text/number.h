@@ -14,7 +14,7 @@ namespace muster {
 std::string number_text(double value);
 
 // Of a text that is a finite number of 0 or more, and nothing else.
-std::optional<double> plain_number(std::string_view text);
+std::optional<double> read_number(std::string_view text);
 
 std::string encode_base64(std::string_view bytes);  // RFC 4648: padded, on one line
 

@@ -41,9 +41,9 @@ std::optional<double> column_of(std::string_view line, std::size_t column) {
   const auto words = words_of(line);
   if (words.size() <= column + 1) return std::nullopt;
   for (const std::string_view word : words) {
-    if (!plain_number(word)) return std::nullopt;
+    if (!read_number(word)) return std::nullopt;
   }
-  return plain_number(words[column]);
+  return read_number(words[column]);
 }
 
 // A positive one of the last line of numbers below the title.
