@@ -142,8 +142,7 @@ void add_active(CommandLine& line) {
       "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
       "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
       "and profile on each figure is also held against the median of all: 5 % below it fails, of\n"
-      "products 7 %, of disks 20 %, and what the profile's rules `below_median_pct` say instead.\n"
-      "Its rules `value` and `count_of` judge one node, `majority` and `all_equal` compare them.";
+      "products 7 %, of disks 20 %.";
   line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthActiveOptions>();
     of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");

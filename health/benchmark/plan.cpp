@@ -12,7 +12,6 @@
 #include "health/active/product_bits.h"
 #include "health/benchmark/tools/dcgm.h"
 #include "health/model/profile_floor.h"
-#include "health/profile_rules.h"
 
 namespace muster {
 
@@ -225,7 +224,7 @@ class Planner {
     return std::ranges::find(situation_.named, spec.name) != situation_.named.end();
   }
   bool is_stated(std::string_view metric) const {
-    return profile_.floors.contains(std::string(metric)) || wants_figure(profile_, metric);
+    return profile_.floors.contains(std::string(metric));
   }
   bool is_of_interest(std::string_view metric) const {
     const bool is_known = situation_.learns || situation_.fleet_nodes >= fleet_min_nodes;

@@ -1,5 +1,5 @@
 // Which probes a run on a node needs, and what they cost: those that measure what the profile
-// states a floor for or has a rule on (`value`, `count_of`), or what the fleet is known to reach;
+// states a floor for, or what the fleet is known to reach;
 // all that the node can run, when a profile is to be learned from it. What counts faults has no
 // floor: it is run where the profile names its check under `checks` or `required`, or somebody
 // names the probe. A full load, which takes long, is so too where somebody says for how long, and

@@ -12,8 +12,6 @@
 #include "health/compare/majority.h"
 #include "health/model/check.h"
 #include "health/model/profile_floor.h"
-#include "health/node_rules.h"
-#include "health/profile_rules.h"
 #include "scheduler/text/number.h"
 
 namespace muster {
@@ -131,27 +129,6 @@ bool is_left_out(const HealthProfile& profile, std::string_view check, std::stri
   return setting_of(profile, check).mode == CheckMode::off || is_excluded(profile, check, device);
 }
 
-// Of those that the rule is about, each as bad as its worst figure. What is neither bounded nor
-// bad was measured, and passes. A figure without a number of any device is said of the node.
-std::vector<DeviceStatus> devices_of(const HealthProfile& profile,
-                                     std::span<const PerformanceSample> samples,
-                                     const ProfileRule& rule) {
-  std::map<std::string, CheckStatus> worst;
-  for (const PerformanceSample& sample : samples) {
-    const PerformanceMetric* metric = find_performance_metric(sample.metric);
-    if (metric == nullptr || !is_about(rule, *metric)) continue;
-    if (is_left_out(profile, metric->check, sample.device)) continue;
-    const auto finding = judge_sample(profile, samples, sample, {});
-    const auto plain = sample.value ? CheckStatus::pass : CheckStatus::unknown;
-    const CheckStatus status = finding ? finding->status : plain;
-    const auto [known, is_new] = worst.emplace(sample.device, status);
-    if (!is_new) known->second = worse_of(known->second, status);
-  }
-  std::vector<DeviceStatus> devices;
-  for (const auto& [device, status] : worst) devices.push_back({device, status});
-  return devices;
-}
-
 // Of the node's devices.
 std::map<std::string, double> medians_of(const std::vector<PerformanceSample>& samples) {
   std::map<std::string, std::vector<double>> values;
@@ -248,12 +225,6 @@ std::vector<HealthFinding> judge_samples(const HealthProfile& profile,
   for (const PerformanceSample& sample : samples) {
     auto finding = judge_sample(profile, samples, sample, fleet);
     if (finding) findings.push_back(std::move(*finding));
-  }
-  for (const ProfileRule& rule : profile.rules) {
-    if (rule.op != RuleOperator::count_of) continue;
-    const auto devices = devices_of(profile, samples, rule);
-    auto finding = devices.empty() ? std::nullopt : judge_count_of(rule, devices);
-    if (finding) put_finding(findings, std::move(*finding));
   }
   return findings;
 }

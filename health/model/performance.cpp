@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "health/model/check.h"
-#include "health/profile_rules.h"
 #include "scheduler/model/result.h"
 #include "scheduler/text/number.h"
 
@@ -29,14 +28,13 @@ class Bounds {
       const char* from = metric.is_ceiling ? "limit of the profile" : "floor of the profile";
       all_.push_back({floor->second, from, usual_});
     }
-    for (const RuleCase& rule : rules_on_figure(profile, RuleOperator::value, metric)) {
-      all_.push_back({rule.arg, rule_words(rule.name), rule.severity});
-    }
     if (metric.node_pct && peers.node_median) {
       all_.push_back(share_of("node", *peers.node_median, *metric.node_pct, usual_));
     }
     const bool is_fleet = peers.fleet_nodes >= fleet_min_nodes;
-    if (peers.fleet_median && is_fleet) add_fleet(profile, *peers.fleet_median);
+    if (peers.fleet_median && is_fleet) {
+      all_.push_back(share_of("fleet", *peers.fleet_median, metric.fleet_pct, usual_));
+    }
   }
 
   bool empty() const { return all_.empty(); }
@@ -72,17 +70,6 @@ class Bounds {
             std::string(whose) + " median " + number_text(median) +
                 (metric_.is_ceiling ? " +" : " -") + number_text(pct) + " %",
             severity};
-  }
-
-  // The site's own rules stand in the place of the usual one.
-  void add_fleet(const HealthProfile& profile, double median) {
-    const auto rules = rules_on_figure(profile, RuleOperator::below_median_pct, metric_);
-    if (rules.empty()) all_.push_back(share_of("fleet", median, metric_.fleet_pct, usual_));
-    for (const RuleCase& rule : rules) {
-      Bound bound = share_of("fleet", median, rule.arg, rule.severity);
-      bound.from += " (" + rule_words(rule.name) + ")";
-      all_.push_back(std::move(bound));
-    }
   }
 
   const PerformanceMetric& metric_;

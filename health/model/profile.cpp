@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "health/profile_rules.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
@@ -65,10 +64,6 @@ bool is_excluded(const HealthProfile& profile, std::string_view check, std::stri
   return std::ranges::any_of(profile.exclude, [&](const CheckExclusion& one) {
     return fits_pattern(one.check, check) && is_of_device(one.device, device);
   });
-}
-
-bool is_severity_text(std::string_view text) {
-  return severity_in(text).has_value();
 }
 
 double limit_of(const HealthProfile& profile, std::string_view check, std::string_view name,

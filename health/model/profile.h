@@ -11,8 +11,6 @@ namespace muster {
 // there is none.
 CheckSetting setting_of(const HealthProfile& profile, std::string_view check);
 bool is_excluded(const HealthProfile& profile, std::string_view check, std::string_view device);
-// "drain", "!reboot>rma": what text_of(CheckSeverity) writes.
-bool is_severity_text(std::string_view text);
 // A limit that the profile may set, or the usual one.
 double limit_of(const HealthProfile& profile, std::string_view check, std::string_view name,
                 double usual);

@@ -8,7 +8,6 @@
 #include "health/checks/host/processes.h"
 #include "health/model/finding.h"
 #include "health/monitor/node_monitor.h"
-#include "health/node_rules.h"
 #include "health/read/probe_calls.h"
 #include "health/verdict/check_rules.h"
 
@@ -209,11 +208,6 @@ void CheckRun::judge(const CheckMoment& now) {
   for (HealthFinding& finding : all) {
     if (is_kept(finding)) findings_.push_back(std::move(finding));
   }
-  const auto has_run = [this](std::string_view check) {
-    return find_check(check) && is_kept(make_finding(check, "", CheckStatus::pass));
-  };
-  judge_by_rules(monitor_.profile(), has_run, findings_);
-  std::erase_if(findings_, [this](const HealthFinding& finding) { return !is_kept(finding); });
 }
 
 bool CheckRun::is_kept(const HealthFinding& finding) const {

@@ -85,20 +85,6 @@ struct HostProfile {
                 free_pct, free_mb, services)
 };
 
-enum class RuleOperator { value, below_median_pct, all_equal, majority, count_of };
-
-// A judgement of the site's own on a number that was measured.
-struct ProfileRule {
-  std::string name;
-  std::string metric;
-  RuleOperator op = RuleOperator::value;
-  double arg = 0;
-  std::string severity;  // "drain", as text_of(CheckSeverity) writes it
-  friend bool operator==(const ProfileRule&, const ProfileRule&) = default;
-
-  MUSTER_FIELDS(name, metric, op, arg, severity)
-};
-
 struct BreakerProfile {
   int min_nodes = 2;
   double fleet_pct = 5;
@@ -121,11 +107,10 @@ struct HealthProfile {
   std::map<std::string, CheckSetting> checks;
   std::vector<CheckExclusion> exclude;
   BreakerProfile breaker;
-  std::vector<ProfileRule> rules;
   friend bool operator==(const HealthProfile&, const HealthProfile&) = default;
 
   MUSTER_FIELDS(name, match_gpu_name, match_gpu_count, gpu, ib, host, floors, required, checks,
-                exclude, breaker, rules)
+                exclude, breaker)
 };
 
 }  // namespace muster

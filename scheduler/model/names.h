@@ -38,7 +38,6 @@ MUSTER_WORDS(ResumeFrom, "latest", "certified", "none", "path");
 MUSTER_WORDS(MpiLauncher, "mpirun", "direct");
 MUSTER_WORDS(HealthLevel, "off", "quick", "full");
 MUSTER_WORDS(CheckMode, "off", "observe", "enforce");
-MUSTER_WORDS(RuleOperator, "value", "below_median_pct", "all_equal", "majority", "count_of");
 MUSTER_WORDS(TransportKind, "local", "ssh", "openssh");
 MUSTER_WORDS(LinkFailureKind, "unknown_host", "unreachable", "refused_key", "changed_host_key",
              "shell", "disk_full", "wrong_build", "lost");

@@ -8,7 +8,6 @@
 
 #include "health/active/burn_rate.h"
 #include "health/model/profile_floor.h"
-#include "health/profile_rules.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
 #include "templates/yaml/node.h"
@@ -116,7 +115,6 @@ class ProfileReader {
     read_checks(map.take("checks"));
     read_exclude(map.take("exclude"));
     read_breaker(map.take("breaker"));
-    read_rules(map.take("rules"));
     map.finish();
     return std::move(profile_);
   }
@@ -266,73 +264,6 @@ class ProfileReader {
     store(percent(map.take("fleet_pct")), profile_.breaker.fleet_pct);
     store(map.take("window_s").integer(1, longest_window_s), profile_.breaker.window_s);
     map.finish();
-  }
-
-  void read_rules(const Value& value) {
-    std::set<std::string> taken;
-    for (const Value& each : bounded_list(value)) {
-      const ProfileRule rule = read_rule(each);
-      if (!rule.name.empty() && !taken.insert(rule.name).second) {
-        each.error("another rule has the name " + quoted_text(rule.name));
-      }
-      profile_.rules.push_back(rule);
-    }
-  }
-
-  ProfileRule read_rule(const Value& value) {
-    MapReader map(value);
-    ProfileRule rule;
-    rule.name = name_text(map.require("name")).value_or("");
-    const Value metric = map.require("metric");
-    rule.metric = metric.text().value_or("");
-    const bool is_figure = find_performance_metric(rule.metric) != nullptr;
-    if (metric.is_scalar() && !is_figure) {
-      check_name(metric, metric.node().place, rule.metric, false);
-    }
-    const auto op = map.require("op").choice<RuleOperator>(
-        {{"value", RuleOperator::value},
-         {"below_median_pct", RuleOperator::below_median_pct},
-         {"all_equal", RuleOperator::all_equal},
-         {"majority", RuleOperator::majority},
-         {"count_of", RuleOperator::count_of}});
-    const Value arg = map.take("arg");
-    if (op) {
-      rule.op = *op;
-      read_argument(arg, value, rule);
-      // A profile that came from elsewhere names what this muster may not know.
-      const auto why = checks_.empty() ? std::nullopt : why_never_judged(*op, rule.metric);
-      if (why && metric.is_scalar()) metric.error(*why);
-    }
-    const Value severity = map.require("severity");
-    rule.severity = severity.text().value_or("");
-    if (severity.is_scalar() && !is_severity_text(rule.severity)) {
-      severity.error(
-          "expected warn, drain, reset, reboot or rma, with `!` before one that stops "
-          "the job and `>` before the next, got " +
-          quoted_text(rule.severity));
-    }
-    map.finish();
-    return rule;
-  }
-
-  static void read_argument(const Value& arg, const Value& rule_value, ProfileRule& rule) {
-    if (rule.op == RuleOperator::all_equal || rule.op == RuleOperator::majority) {
-      if (arg.present()) arg.error("'op' compares the nodes with each other and takes no 'arg'");
-      return;
-    }
-    if (!arg.present()) {
-      rule_value.error("'arg' is required with this 'op'");
-      return;
-    }
-    std::optional<double> number;
-    if (rule.op == RuleOperator::below_median_pct) {
-      number = number_in(arg, 0, 100, "a number from 0 to 100");
-    } else if (rule.op == RuleOperator::count_of) {
-      if (const auto count = whole(arg, 0, most_kb)) number = static_cast<double>(*count);
-    } else {
-      number = number_in(arg, -largest_limit, largest_limit, "a number of at most 1e15");
-    }
-    store(number, rule.arg);
   }
 
   template <class From, class To>

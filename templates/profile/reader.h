@@ -15,25 +15,6 @@
 //     gpu.nvlink_*: {mode: observe, samples: 3}                    # off, observe, enforce
 //   exclude: [{check: "ib.*", device: mlx5_an0, why: management}]
 //   breaker: {min_nodes: 2, fleet_pct: 5, window_s: 600}
-//   rules:
-//     - {name: slow-p2p, metric: perf.p2p, op: below_median_pct, arg: 5, severity: drain}
-//     - {name: warm, metric: gpu.temp, op: value, arg: 10, severity: warn}
-//
-// A rule judges a check, or one figure of profile_floor.h (`metric: h2d_gb_per_s`). It drains where
-// the check's mode enforces; a rule that could never be carried out is an error here.
-//
-//   value             the number fails below `arg`, or above it where the check's own bound says
-//                     that more is worse; a text, or a check without a bound, is unknown
-//   count_of          as many devices of a node pass the check as `arg` says; what is not known of
-//                     some is unknown as far as it could decide
-//   below_median_pct  from eight nodes on, a figure `arg` % worse than their median fails
-//   majority          from three nodes on, who differs from more than half of them fails; where no
-//                     value has so many, all are unknown
-//   all_equal         the same, and two nodes are enough to differ; without a majority all are
-//                     warned and nobody is blamed
-//
-// The last three take `muster health NODE…`; figures are alike within the distance from the median
-// that profile_floor.h allows them (5 %, products 7, disks 20), texts letter by letter.
 #pragma once
 
 #include <string>

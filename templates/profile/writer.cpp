@@ -36,9 +36,6 @@ YamlNode node_of(const std::vector<std::string>& texts) {
 YamlNode node_of(CheckMode mode) {
   return node_of(std::string(word(mode)));
 }
-YamlNode node_of(RuleOperator op) {
-  return node_of(std::string(word(op)));
-}
 
 // A map that leaves out what is not there.
 class MapBuilder {
@@ -162,22 +159,6 @@ YamlNode breaker_node(const BreakerProfile& breaker) {
   return map.take();
 }
 
-YamlNode rules_node(const std::vector<ProfileRule>& rules) {
-  YamlNode list;
-  list.kind = YamlNode::Kind::list;
-  for (const ProfileRule& rule : rules) {
-    const bool has_arg = rule.op != RuleOperator::all_equal && rule.op != RuleOperator::majority;
-    MapBuilder map;
-    map.add("name", rule.name);
-    map.add("metric", rule.metric);
-    map.add("op", rule.op);
-    if (has_arg) map.add("arg", rule.arg);
-    map.add("severity", rule.severity);
-    list.items.push_back(map.take());
-  }
-  return list;
-}
-
 }  // namespace
 
 std::string write_health_profile(const HealthProfile& profile) {
@@ -192,7 +173,6 @@ std::string write_health_profile(const HealthProfile& profile) {
   map.add_node("checks", checks_node(profile.checks));
   map.add_node("exclude", exclude_node(profile.exclude));
   map.add_node("breaker", breaker_node(profile.breaker));
-  map.add_node("rules", rules_node(profile.rules));
   return write_yaml(map.take());
 }
 

@@ -390,7 +390,6 @@ int run_health_nodes(const HealthRunOptions& options, const CommonOptions& commo
   const auto kind = [&](const NodeAnswer& answer) { return profile_of(question, answer); };
   compare_nodes(answers, options.checks, kind, wall_clock_now());
   compare_figures(answers, kind, wall_clock_now());
-  compare_by_rules(answers, options.checks, kind, wall_clock_now());
   sort_worst_first(answers);
   const int kept = keep_metrics(answers, options, common);
   const int code = tell(answers, options, common);

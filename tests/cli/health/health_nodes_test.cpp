@@ -270,61 +270,6 @@ TEST_CASE("without a majority, or asked for other checks, a version is nobody's 
   CHECK(other[1].reports.empty());
 }
 
-TEST_CASE("a rule of the profile compares what nodes tell of a check") {
-  HealthProfile profile;
-  profile.checks["gpu.power_limit"].mode = CheckMode::enforce;
-  profile.rules = {{"alike", "gpu.power_limit", RuleOperator::majority, 0, "drain"}};
-  const auto limit = [](const char* node, const char* watts) {
-    return Looked({finding("gpu.power_limit", "gpu0", CheckStatus::pass, watts)}).of(node);
-  };
-  std::vector<NodeAnswer> answers{limit("h01", "700"), limit("h02", "500"), limit("h03", "700")};
-  const auto compare_them = [&](const std::vector<std::string>& checks) {
-    compare_by_rules(
-        answers, checks, [&](const NodeAnswer&) { return profile; }, from_ms(1'800'000'000'000));
-  };
-  SECTION("who differs is told, and drains nobody") {
-    compare_them({"gpu.*"});
-    CHECK(answers[0].fitness == NodeFitness::ok);
-    CHECK(answers[1].fitness == NodeFitness::unclear);
-    CHECK(answers[1].why == "gpu.power_limit: not as on most nodes");
-    const FindingReport& odd = answers[1].reports.back();
-    CHECK(odd.host == "h02");
-    CHECK(odd.expected == "700");
-    CHECK(odd.severity == "drain");
-    CHECK(odd.evidence == std::vector<std::string>{"gpu.power_limit, rule alike"});
-    const std::size_t lines = answers[1].reports.size();
-    compare_them({});  // one line for a check and device, however often
-    CHECK(answers[1].reports.size() == lines);
-  }
-  SECTION("without a majority nobody is blamed") {
-    answers[0] = limit("h01", "600");
-    compare_them({});
-    for (const NodeAnswer& answer : answers) {
-      CHECK(answer.fitness == NodeFitness::ok);
-      CHECK(answer.reports.back().status == "unknown");
-    }
-  }
-  SECTION("other checks, targets and silent nodes are not compared") {
-    compare_them({"ib.*"});
-    answers[0] = no_answer("h01", "cluster", "gone", asked_at);
-    compare_them({});
-    answers[2].target = "farm";
-    compare_them({});
-    for (const NodeAnswer& answer : answers) {
-      for (const FindingReport& one : answer.reports) {
-        const bool is_of_rule = one.check == "gpu.power_limit" && one.device.empty();
-        CHECK_FALSE(is_of_rule);
-      }
-    }
-  }
-  SECTION("off is off") {
-    profile.checks["gpu.power_limit"].mode = CheckMode::off;
-    const std::size_t lines = answers[1].reports.size();
-    compare_them({});
-    CHECK(answers[1].reports.size() == lines);
-  }
-}
-
 TEST_CASE("nodes of other targets and profiles, and silent ones, are not compared") {
   Looked other({}, "5.15");
   other.look.profile = "a100";

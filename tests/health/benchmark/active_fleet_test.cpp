@@ -27,11 +27,6 @@ HealthProfile with_floor(const std::string& metric, double floor) {
   return profile;
 }
 
-ProfileRule below_median(const char* rule, const char* check, double percent,
-                         const char* severity) {
-  return {rule, check, RuleOperator::below_median_pct, percent, severity};
-}
-
 // "n3: perf.cpu fail drain; …", of those that did not pass.
 std::string blamed(const HealthProfile& profile, const NodeFigures& by_node) {
   std::string text;
@@ -141,23 +136,6 @@ TEST_CASE("a node counts once in the median, and each of its devices is judged")
     const bool is_slow = one.finding.device == "gpu3";
     CHECK(one.finding.status == (is_slow ? CheckStatus::fail : CheckStatus::pass));
   }
-}
-
-TEST_CASE("rules of the profile stand in the place of the usual distance") {
-  const Values values{100, 100, 100, 100, 100, 100, 92, 70};
-  HealthProfile profile;
-  profile.rules = {below_median("slow", "perf.cpu", 5, "warn"),
-                   below_median("broken", "perf.cpu", 20, "!reboot>rma"),
-                   below_median("other", "perf.stream", 1, "rma"),
-                   {"else", "perf.cpu", RuleOperator::majority, 0, "rma"}};
-  CHECK(blamed(profile, nodes(cpu_metric, values)) ==
-        "n6: perf.cpu fail warn; n7: perf.cpu fail !reboot>rma");
-  const auto judged = judge_fleet(profile, nodes(cpu_metric, values));
-  CHECK(judged.at("n7").front().finding.expected == ">= 80");
-  CHECK(judged.at("n7").front().finding.evidence ==
-        std::vector<std::string>{"cpu_gemm_gflops, fleet median 100 -20 % (rule broken)"});
-  profile.rules = {below_median("lenient", "perf.cpu", 50, "drain")};
-  CHECK(blamed(profile, nodes(cpu_metric, values)).empty());
 }
 
 TEST_CASE("checks that are off and devices that are left out are not compared") {

@@ -1,7 +1,6 @@
 #include "health/model/profile.h"
 
 #include "health/model/finding.h"
-#include "health/profile_rules.h"
 #include "scheduler/text/pattern.h"
 
 #include "tests/catch.h"

@@ -402,29 +402,3 @@ TEST_CASE(
     return one.check == "gpu.recovery_action" && one.device == "gpu3";
   }));
 }
-
-TEST_CASE("rules of the profile judge what a run found, where it looked") {
-  FakeNode node(FakeKind::h100);
-  HealthProfile profile = monitor_profile();
-  profile.rules = {{"ports", "ib.state", RuleOperator::count_of, 9, "drain"},
-                   {"cool", "gpu.temp", RuleOperator::value, 1000, "reset"}};
-  SimulatedAgent agent(node, profile, a_day_up);
-  const auto all = agent.run(Phase::qualification, all_source_groups);
-  const auto count = std::ranges::find_if(
-      all, [](const HealthFinding& one) { return one.check == "ib.state" && one.device.empty(); });
-  REQUIRE(count != all.end());
-  CHECK(count->status == CheckStatus::fail);
-  CHECK(count->value == "8");
-  CHECK(count->expected == "9");
-  const auto hot = std::ranges::count_if(all, [](const HealthFinding& one) {
-    return one.check == "gpu.temp" && one.status == CheckStatus::fail &&
-           text_of(one.severity) == "reset";
-  });
-  CHECK(hot == 8);
-  for (const HealthFinding& one : agent.run(Phase::qualification, host)) {
-    CHECK(one.check != "ib.state");
-  }
-  profile.checks["ib.state"].mode = CheckMode::off;
-  SimulatedAgent without(node, profile, a_day_up);
-  CHECK_FALSE(has_check(without.run(Phase::qualification, all_source_groups), "ib.state"));
-}
