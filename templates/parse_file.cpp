@@ -1,6 +1,5 @@
 #include "templates/parse_file.h"
 
-#include "scheduler/text/spelling.h"
 #include "templates/cluster/file.h"
 #include "templates/job/command_job.h"
 #include "templates/pipeline/component.h"
@@ -9,8 +8,6 @@
 #include "templates/pipeline/sweep.h"
 #include "templates/yaml/file_kind.h"
 #include "templates/yaml/path_form.h"
-#include "templates/yaml/reader.h"
-#include "templates/yaml/set_option.h"
 
 namespace muster {
 
@@ -56,17 +53,6 @@ void read_kind(const Value& root, Reading& reading, JobFile& job) {
   }
 }
 
-void fill_replaced(std::string& text, std::string_view placeholder, const std::string& name) {
-  std::size_t at = 0;
-  while ((at = text.find(placeholder, at)) != std::string::npos) {
-    text.replace(at, placeholder.size(), name);
-    at += name.size();
-  }
-}
-
-// After every file that a job may include (reading.cpp).
-constexpr int first_set_order = 1000000;
-
 }  // namespace
 
 JobFile read_job_file(const std::string& path, std::string_view text, const ReadOptions& options) {
@@ -89,47 +75,6 @@ JobFile read_job_file(const std::string& path, std::string_view text, const Read
   if (job.spec.experiment_name.empty()) job.spec.experiment_name = file_name_of(options.cwd);
   job.findings = findings.take_sorted();
   return job;
-}
-
-void give_name(JobSpec& spec, const std::string& name) {
-  spec.name = name;
-  for (auto& [key, output] : spec.outputs) fill_replaced(output.path, "\x01name\x02", name);
-}
-
-Finding finding_about(const JobFile& job, Severity severity, const std::string& key,
-                      const std::string& message, const std::string& suggestion) {
-  Place place;
-  if (job.tree) {
-    std::string nearest_key = key;
-    const YamlNode* found = job.tree->find_path(nearest_key);
-    if (!found) found = job.tree->find_path("properties." + key);
-    if (!found && key == "muster.nodes.max") {
-      found = job.tree->find_path("resources.max_instance_count");
-    }
-    while (!found) {
-      const std::size_t dot = nearest_key.rfind('.');
-      nearest_key.resize(dot == std::string::npos ? 0 : dot);
-      found = job.tree->find_path(nearest_key);
-    }
-    place = found->place;
-  }
-  return finding_at(severity, place, key, message, suggestion);
-}
-
-std::shared_ptr<const YamlNode> parse_with_sets(const std::string& path, std::string_view text,
-                                            const ReadOptions& options, FindingList& findings) {
-  auto source = std::make_shared<Source>();
-  source->path = path;
-  source->directory = directory_of(absolute_path(path, options.cwd));
-  source->text = without_byte_order_mark(text);
-  std::optional<YamlNode> tree = read_yaml(source, findings);
-  if (!tree) return nullptr;
-  if (tree->kind == YamlNode::Kind::null) tree->place = Place{source, 0, 0};
-  int order = first_set_order;
-  for (const std::string& set : options.sets) {
-    apply_set(*tree, set, source->directory, order++, findings);
-  }
-  return std::make_shared<const YamlNode>(std::move(*tree));
 }
 
 }  // namespace muster

@@ -6,76 +6,14 @@
 // The dialect is documented in docs; one file has one meaning here and in Azure ML.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "scheduler/model/job_spec.h"
-#include "scheduler/model/result.h"
-#include "templates/yaml/finding.h"
+#include "templates/job/job_file.h"
 
 namespace muster {
 
-struct YamlNode;
-
-enum class FileKind {
-  empty,  // nothing but comments: an error
-  command,
-  sweep,
-  pipeline,
-  command_component,
-  pipeline_component,
-  compute,
-  environment,
-  datastore,
-  data_asset,
-  cluster,      // compute targets of a site (cluster_file.h), not a kind of Azure ML
-  unsupported,  // a known Azure kind that muster does not offer
-  unreadable,   // not YAML, or not a map; the findings say why
-};
-
-const char* file_kind_name(FileKind kind);
-
-enum class OnDisk { missing, file, directory };
-
-// How files are seen. A default-made view knows nothing: existence is then not checked, and files
-// that have to be read are findings.
-struct FileView {
-  std::function<OnDisk(const std::string& path)> kind_of;
-  // At most `limit` bytes are returned; longer files are an error. Paths are absolute.
-  std::function<Result<std::string>(const std::string& path, std::size_t limit)> read;
-};
-
-struct ReadOptions {
-  std::string cwd = "/";          // absolute; what a relative path of the job file itself means
-  std::vector<std::string> sets;  // `a.b=value`, applied in order
-  FileView files;
-};
-
-struct JobFile {
-  FileKind kind = FileKind::unreadable;
-  JobSpec spec;                      // meaningful for FileKind::command without errors
-  std::vector<Finding> findings;     // in line order
-  std::shared_ptr<const YamlNode> tree;  // after `--set`; null when the text could not be parsed
-};
-
 // `path` is what findings print and what relative paths inside start from.
 JobFile read_job_file(const std::string& path, std::string_view text, const ReadOptions& options);
-
-// Gives the job its name and fills the places where the file says `${{name}}`.
-void give_name(JobSpec& spec, const std::string& name);
-
-// The job's findings about `key` (dotted path), placed where the file says it, or at the nearest
-// map above. For checks that need more than the file, such as the compute targets.
-Finding finding_about(const JobFile& job, Severity severity, const std::string& key,
-                      const std::string& message, const std::string& suggestion = "");
-
-// The first step for every file of ours: text and `--set` options in, tree out.
-
-// Null after an error, which is then in `findings`; a null node for an empty file.
-std::shared_ptr<const YamlNode> parse_with_sets(const std::string& path, std::string_view text,
-                                            const ReadOptions& options, FindingList& findings);
 
 }  // namespace muster

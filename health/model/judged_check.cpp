@@ -1,7 +1,6 @@
 #include "health/model/judged_check.h"
 
 #include "health/model/check.h"
-#include "health/verdict/check_rules.h"
 
 namespace muster {
 

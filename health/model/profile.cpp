@@ -9,6 +9,9 @@ namespace muster {
 
 namespace {
 
+// They have no other failure than silence.
+constexpr std::array<std::string_view, 2> always_required{"host.agent", "host.helper"};
+
 // "mlx5_an0" of "mlx5_an0:1".
 std::string_view without_port(std::string_view device) {
   return device.substr(0, device.find(':'));
@@ -64,6 +67,12 @@ bool is_excluded(const HealthProfile& profile, std::string_view check, std::stri
   return std::ranges::any_of(profile.exclude, [&](const CheckExclusion& one) {
     return fits_pattern(one.check, check) && is_of_device(one.device, device);
   });
+}
+
+bool is_required(const HealthProfile& profile, std::string_view check) {
+  if (std::ranges::find(always_required, check) != always_required.end()) return true;
+  return std::ranges::any_of(
+      profile.required, [&](const std::string& pattern) { return fits_pattern(pattern, check); });
 }
 
 double limit_of(const HealthProfile& profile, std::string_view check, std::string_view name,

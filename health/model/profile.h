@@ -11,6 +11,8 @@ namespace muster {
 // there is none.
 CheckSetting setting_of(const HealthProfile& profile, std::string_view check);
 bool is_excluded(const HealthProfile& profile, std::string_view check, std::string_view device);
+// Unknown counts against the node. An agent or a probe that does not answer always does.
+bool is_required(const HealthProfile& profile, std::string_view check);
 // A limit that the profile may set, or the usual one.
 double limit_of(const HealthProfile& profile, std::string_view check, std::string_view name,
                 double usual);

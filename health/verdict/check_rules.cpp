@@ -13,8 +13,6 @@ namespace {
 constexpr std::array<std::string_view, 9> link_checks{
     "ib.state",   "ib.phys",   "ib.rate",           "ib.lid",          "ib.netdev",
     "gpu.fabric", "fab.links", "gpu.nvlink_active", "gpu.nvlink_speed"};
-// They have no other failure than silence.
-constexpr std::array<std::string_view, 2> always_required{"host.agent", "host.helper"};
 
 constexpr double most_clean_s = 30.0 * 24 * 3600;
 
@@ -50,12 +48,6 @@ CheckMode mode_of(const CheckRules& rules, std::string_view check, std::string_v
   if (set) return *set;
   if (is_required(rules.profile, check)) return CheckMode::enforce;
   return rules.unnamed ? *rules.unnamed : usual_mode(rules.profile, check);
-}
-
-bool is_required(const HealthProfile& profile, std::string_view check) {
-  if (std::ranges::find(always_required, check) != always_required.end()) return true;
-  return std::ranges::any_of(
-      profile.required, [&](const std::string& pattern) { return fits_pattern(pattern, check); });
 }
 
 int bad_samples_needed(const CheckRules& rules, std::string_view check) {

@@ -39,8 +39,6 @@ CheckRules rules_of(const HealthProfile& profile);
 
 // Off too where the profile leaves the device out, itself ("mlx5_an0") or with its ports.
 CheckMode mode_of(const CheckRules& rules, std::string_view check, std::string_view device);
-// Unknown counts against the node. An agent or a probe that does not answer always does.
-bool is_required(const HealthProfile& profile, std::string_view check);
 int bad_samples_needed(const CheckRules& rules, std::string_view check);
 int passes_needed(const CheckRules& rules, std::string_view check);
 // Since the last bad sample, before a fault is over; `clear_after_s` of the profile.

@@ -36,4 +36,10 @@ inline Bf16 to_operand<Bf16>(float value) {
   return to_bf16(value);
 }
 
+// Flips the highest bit of the exponent, as a computer that errs: a usual value becomes an absurd
+// one. For tests of those who watch.
+inline void flip_top_bit(float& value) {
+  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (1u << 30));
+}
+
 }  // namespace muster

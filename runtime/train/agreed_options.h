@@ -6,9 +6,9 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runtime/communicator/communicator.h"
+#include "runtime/communicator/given_options.h"
 #include "runtime/train/step/options.h"
 
 namespace muster {
@@ -16,15 +16,6 @@ namespace muster {
 // Lines "name=value". What a rank may have of its own is not in it: paths, --threads (unless bits
 // must be those of any number of ranks), what only one rank does.
 std::string agreed_text(const TrainOptions& options);
-
-// What one process was given; `name`: how a person knows it.
-struct GivenOptions {
-  std::string name;  // "rank 3"
-  std::string text;
-};
-// One sentence that names the first option that differs, who has which value of it, and what else
-// differs; empty: nothing does. Pure.
-std::string options_difference(const std::vector<GivenOptions>& all);
 
 // Throws StartError, on all ranks alike. Collective.
 void check_agreed_options(const TrainOptions& options, Communicator& ranks);

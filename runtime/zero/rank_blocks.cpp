@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/train/step/guard.h"
+#include "runtime/memory/bf16.h"
 
 namespace muster {
 

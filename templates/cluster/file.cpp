@@ -7,10 +7,10 @@
 #include "scheduler/text/spelling.h"
 #include "templates/cluster/remediation.h"
 #include "templates/cluster/target.h"
-#include "templates/parse_file.h"
 #include "templates/profile/shipped.h"
 #include "templates/settings/rules.h"
 #include "templates/yaml/host_list.h"
+#include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

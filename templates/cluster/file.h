@@ -28,7 +28,7 @@
 
 #include "scheduler/model/compute.h"
 #include "scheduler/model/job_spec.h"
-#include "templates/parse_file.h"
+#include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

@@ -1,7 +1,7 @@
 #include "templates/cluster/retention.h"
 
 #include "scheduler/text/duration.h"
-#include "templates/parse_file.h"
+#include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scheduler/model/compute.h"
-#include "templates/parse_file.h"
+#include "templates/job/job_file.h"
 
 namespace muster {
 

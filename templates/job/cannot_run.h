@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "templates/parse_file.h"
+#include "templates/job/job_file.h"
 
 namespace muster {
 

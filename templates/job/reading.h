@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "templates/parse_file.h"
+#include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "templates/job/reading.h"
-#include "templates/parse_file.h"
+#include "templates/yaml/read_options.h"
 
 namespace muster {
 

@@ -2,7 +2,7 @@
 // the two differ and when the kind is one that muster does not offer.
 #pragma once
 
-#include "templates/parse_file.h"
+#include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
 
 namespace muster {

@@ -6,9 +6,9 @@
 #include <map>
 #include <thread>
 
+#include "runtime/communicator/given_options.h"
 #include "runtime/protocol/keyed_hash.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/train/agreed_options.h"
 
 namespace muster {
 namespace {

@@ -11,7 +11,6 @@
 // they end because of it.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -52,12 +51,6 @@ class ReplayRule {
  private:
   std::optional<std::uint64_t> last_;
 };
-
-// Flips the highest bit of the exponent, as a test of the above: a usual value becomes an absurd
-// one.
-inline void flip_top_bit(float& value) {
-  value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) ^ (1u << 30));
-}
 
 struct SpeakingRank {
   std::uint64_t rank = 0;
