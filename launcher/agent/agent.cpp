@@ -7,8 +7,8 @@
 #include <csignal>
 #include <filesystem>
 
-#include "launcher/agent/attempt/files.h"
 #include "launcher/agent/health/claim.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/agent/watch/checkpoint.h"

@@ -6,7 +6,7 @@
 
 #include "launcher/agent/agent.h"
 #include "launcher/agent/attempt/mpi_launch.h"
-#include "launcher/agent/node/job_folders.h"
+#include "launcher/agent/keeper/job_folders.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/wire/message_codec.h"

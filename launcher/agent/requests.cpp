@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "launcher/agent/agent.h"
-#include "launcher/agent/attempt/files.h"
-#include "launcher/agent/node/job_folders.h"
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/keeper/job_folders.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/agent/watch/rank_inspect.h"

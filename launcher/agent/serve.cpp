@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "launcher/agent/agent.h"
-#include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/files.h"
-#include "launcher/agent/attempt/orphan_processes.h"
-#include "launcher/agent/node/keeper.h"
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/keeper/keeper.h"
+#include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/keeper/orphan_processes.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/os/fd.h"

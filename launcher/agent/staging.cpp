@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/agent/attempt/files.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/collect.h"
 #include "launcher/staging/materialize.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/controller_line.h"
 #include "launcher/wire/agent_message.h"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <csignal>
 
-#include "launcher/agent/attempt/files.h"
 #include "launcher/agent/attempt/mpi_launch.h"
-#include "launcher/agent/attempt/processes.h"
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/keeper/processes.h"
 #include "launcher/os/child.h"
 
 namespace muster {

@@ -13,17 +13,17 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/cgroup.h"
 #include "launcher/agent/attempt/exit_log.h"
 #include "launcher/agent/attempt/output.h"
 #include "launcher/agent/attempt/port_reservation.h"
-#include "launcher/agent/attempt/processes.h"
-#include "launcher/agent/attempt/rank_environment.h"
-#include "launcher/agent/attempt/stop.h"
+#include "launcher/agent/keeper/cgroup.h"
+#include "launcher/agent/keeper/keeper.h"
+#include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/keeper/processes.h"
+#include "launcher/agent/keeper/rank_environment.h"
+#include "launcher/agent/keeper/stop.h"
 #include "launcher/agent/node/agent_clock.h"
 #include "launcher/agent/node/controller_line.h"
-#include "launcher/agent/node/keeper.h"
 #include "launcher/agent/watch/activity.h"
 #include "launcher/agent/watch/oom.h"
 #include "launcher/agent/watch/progress.h"

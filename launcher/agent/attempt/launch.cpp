@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "launcher/agent/attempt/attempt.h"
-#include "launcher/agent/attempt/files.h"
 #include "launcher/agent/attempt/mpi_launch.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
 #include "launcher/os/fd.h"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/rank_environment.h"
+#include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/keeper/rank_environment.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
 

@@ -11,9 +11,9 @@
 #include <optional>
 #include <vector>
 
-#include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/output_pipe.h"
-#include "launcher/agent/attempt/spool.h"
+#include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/keeper/output_pipe.h"
+#include "launcher/agent/keeper/spool.h"
 #include "launcher/agent/node/controller_line.h"
 
 namespace muster {

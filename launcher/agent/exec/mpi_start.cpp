@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/wire/message_codec.h"
 

@@ -12,8 +12,8 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/rank_environment.h"
+#include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/keeper/rank_environment.h"
 #include "launcher/agent/node/controller_line.h"
 #include "runtime/protocol/boot_clock.h"
 

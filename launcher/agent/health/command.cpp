@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "health/benchmark/command.h"
-#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/keeper/layout.h"
 #include "launcher/os/child.h"
 
 namespace muster {

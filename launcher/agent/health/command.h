@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/attempt/rank_environment.h"
 #include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/health/claim.h"
+#include "launcher/agent/keeper/rank_environment.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/wire/agent_message.h"
 

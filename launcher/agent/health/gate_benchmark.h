@@ -21,9 +21,9 @@
 
 #include "health/benchmark/gate_figures.h"
 #include "health/model/performance.h"
-#include "launcher/agent/attempt/attempt_layout.h"
 #include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/health/claim.h"
+#include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "runtime/protocol/boot_clock.h"
 #include "scheduler/model/result.h"

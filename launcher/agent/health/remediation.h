@@ -14,8 +14,8 @@
 #include <set>
 #include <string>
 
-#include "launcher/agent/attempt/rank_environment.h"
 #include "launcher/agent/exec/sessions.h"
+#include "launcher/agent/keeper/rank_environment.h"
 #include "launcher/os/fd.h"
 #include "launcher/wire/agent_report.h"
 #include "launcher/wire/agent_request.h"

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "launcher/agent/agent.h"
-#include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/files.h"
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/keeper/layout.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/agent/attempt/rank_environment.h"
+#include "launcher/agent/keeper/rank_environment.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -10,7 +10,7 @@
 #include <random>
 #include <thread>
 
-#include "launcher/agent/attempt/spool.h"
+#include "launcher/agent/keeper/spool.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
 #include "tests/skip.h"

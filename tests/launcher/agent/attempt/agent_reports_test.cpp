@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "launcher/agent/attempt/exit_log.h"
-#include "launcher/agent/attempt/orphan_processes.h"
+#include "launcher/agent/keeper/orphan_processes.h"
 #include "runtime/protocol/membership.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"

@@ -1,4 +1,4 @@
-#include "launcher/agent/attempt/rank_environment.h"
+#include "launcher/agent/keeper/rank_environment.h"
 
 #include "runtime/protocol/environment.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/attempt/spool.h"
+#include "launcher/agent/keeper/spool.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

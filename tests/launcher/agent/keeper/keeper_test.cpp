@@ -1,5 +1,5 @@
 // The process that holds the pipes of an agent's ranks: this process is the agent.
-#include "launcher/agent/node/keeper.h"
+#include "launcher/agent/keeper/keeper.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/keeper/layout.h"
 #include "launcher/wire/agent_message.h"
 
 namespace muster {

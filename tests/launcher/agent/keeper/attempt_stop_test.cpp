@@ -1,7 +1,7 @@
 // Which processes are an attempt's, how they are ended, and what counts as proof.
-#include "launcher/agent/attempt/stop.h"
+#include "launcher/agent/keeper/stop.h"
 
-#include "launcher/agent/attempt/processes.h"
+#include "launcher/agent/keeper/processes.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/attempt/files.h"
+#include "launcher/agent/keeper/files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

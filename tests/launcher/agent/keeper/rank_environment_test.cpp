@@ -1,5 +1,5 @@
 // What a rank finds: its environment, its paths, its command.
-#include "launcher/agent/attempt/rank_environment.h"
+#include "launcher/agent/keeper/rank_environment.h"
 
 #include "tests/catch.h"
 

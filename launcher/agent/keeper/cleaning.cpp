@@ -1,4 +1,4 @@
-#include "launcher/agent/node/cleaning.h"
+#include "launcher/agent/keeper/cleaning.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <set>
 
-#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/staging/blob_sweep.h"
 #include "launcher/staging/materialize.h"

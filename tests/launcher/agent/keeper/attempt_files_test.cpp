@@ -1,5 +1,5 @@
 // The directories of an attempt on disk, and what the agent after this one finds there.
-#include "launcher/agent/attempt/files.h"
+#include "launcher/agent/keeper/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/agent/attempt/cgroup.h"
+#include "launcher/agent/keeper/cgroup.h"
 #include "launcher/agent/watch/checkpoint.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"

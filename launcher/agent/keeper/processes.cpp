@@ -1,10 +1,10 @@
-#include "launcher/agent/attempt/processes.h"
+#include "launcher/agent/keeper/processes.h"
 
 #include <csignal>
 #include <map>
 #include <string>
 
-#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/keeper/layout.h"
 
 namespace muster {
 

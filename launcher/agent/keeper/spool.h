@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/attempt/output_pipe.h"
+#include "launcher/agent/keeper/output_pipe.h"
 #include "launcher/os/fd.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/result.h"

@@ -1,4 +1,4 @@
-#include "launcher/agent/node/job_folders.h"
+#include "launcher/agent/keeper/job_folders.h"
 
 #include <unistd.h>
 

@@ -1,10 +1,10 @@
-#include "launcher/agent/attempt/stop.h"
+#include "launcher/agent/keeper/stop.h"
 
 #include <algorithm>
 #include <csignal>
 #include <ctime>
 
-#include "launcher/agent/attempt/processes.h"
+#include "launcher/agent/keeper/processes.h"
 
 namespace muster {
 

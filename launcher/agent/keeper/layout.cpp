@@ -1,4 +1,4 @@
-#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/keeper/layout.h"
 
 #include <cinttypes>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/attempt/attempt_layout.h"
+#include "launcher/agent/keeper/layout.h"
 
 namespace muster {
 

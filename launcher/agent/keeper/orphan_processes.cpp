@@ -1,14 +1,14 @@
-#include "launcher/agent/attempt/orphan_processes.h"
+#include "launcher/agent/keeper/orphan_processes.h"
 
 #include <unistd.h>
 
 #include <set>
 
-#include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/cgroup.h"
-#include "launcher/agent/attempt/files.h"
-#include "launcher/agent/attempt/processes.h"
-#include "launcher/agent/attempt/stop.h"
+#include "launcher/agent/keeper/cgroup.h"
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/keeper/processes.h"
+#include "launcher/agent/keeper/stop.h"
 
 namespace muster {
 

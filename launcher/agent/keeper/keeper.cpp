@@ -1,4 +1,4 @@
-#include "launcher/agent/node/keeper.h"
+#include "launcher/agent/keeper/keeper.h"
 
 #include <poll.h>
 #include <sys/prctl.h>
@@ -13,12 +13,12 @@
 #include <cstring>
 #include <span>
 
-#include "launcher/agent/attempt/attempt_layout.h"
-#include "launcher/agent/attempt/files.h"
-#include "launcher/agent/attempt/orphan_processes.h"
-#include "launcher/agent/attempt/processes.h"
-#include "launcher/agent/attempt/spool.h"
-#include "launcher/agent/attempt/stop.h"
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/keeper/orphan_processes.h"
+#include "launcher/agent/keeper/processes.h"
+#include "launcher/agent/keeper/spool.h"
+#include "launcher/agent/keeper/stop.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/fd.h"

@@ -1,4 +1,4 @@
-#include "launcher/agent/attempt/cgroup.h"
+#include "launcher/agent/keeper/cgroup.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "launcher/agent/node/keeper.h"
+#include "launcher/agent/keeper/keeper.h"
 #include "tests/catch.h"
 
 using namespace muster;

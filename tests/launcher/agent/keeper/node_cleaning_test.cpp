@@ -1,4 +1,4 @@
-#include "launcher/agent/node/cleaning.h"
+#include "launcher/agent/keeper/cleaning.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,7 +15,7 @@
 #include <fstream>
 #include <set>
 
-#include "launcher/agent/node/job_folders.h"
+#include "launcher/agent/keeper/job_folders.h"
 #include "launcher/os/fd.h"
 #include "tests/catch.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/agent/attempt/output_pipe.h"
+#include "launcher/agent/keeper/output_pipe.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
