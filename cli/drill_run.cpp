@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <random>
 
+#include "cli/client/find.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/start.h"
 #include "cli/drill_hands.h"
 #include "cli/drill_processes.h"
 #include "cli/drill_sight.h"
-#include "cli/job/find.h"
 #include "cli/job/missing_program.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/common_options.h"

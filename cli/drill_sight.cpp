@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/client/find.h"
 #include "cli/client/start.h"
 #include "cli/drill_processes.h"
-#include "cli/job/find.h"
 #include "runtime/protocol/checkpoint_layout.h"
 
 namespace muster {

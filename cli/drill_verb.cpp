@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/client/targets.h"
 #include "cli/drill_run.h"
 #include "cli/grammar/verbs.h"
 #include "cli/job/check.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/checkpoint/subject.h"
-#include "cli/job/find.h"
+#include "cli/client/find.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"

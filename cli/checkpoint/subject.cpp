@@ -4,7 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
-#include "cli/job/find.h"
+#include "cli/client/find.h"
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"

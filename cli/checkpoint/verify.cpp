@@ -9,7 +9,7 @@
 
 #include "cli/checkpoint/report.h"
 #include "cli/checkpoint/subject.h"
-#include "cli/job/find.h"
+#include "cli/client/find.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/text/duration.h"
 

@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
+#include "cli/client/find.h"
 #include "cli/client/follow_display.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/log_follower.h"
 #include "cli/client/start.h"
-#include "cli/job/find.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"

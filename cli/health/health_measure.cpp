@@ -76,13 +76,6 @@ std::string left_out_of(const ProbePlan& plan, const std::vector<std::string>& o
 
 }  // namespace
 
-std::string cost_text(const ProbePlan& plan) {
-  std::string names;
-  for (const std::string& name : probe_names(plan)) names += (names.empty() ? "" : ", ") + name;
-  return names + ": about " + elapsed_text(time_of(plan)) + ", " +
-         elapsed_text(longest_time_of(plan)) + " at most";
-}
-
 std::string misnamed_probe(const std::vector<std::string>& only) {
   const std::vector<std::string> names = names_of_probes();
   for (const std::string& name : only) {

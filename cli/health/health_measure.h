@@ -34,9 +34,6 @@ struct MeasureRefused {
   int exit_code = 0;
 };
 
-// "cpu, memory: about 10s, 1m 30s at most", of a plan that is not empty.
-std::string cost_text(const ProbePlan& plan);
-
 // Empty, or what is wrong with the names of probes.
 std::string misnamed_probe(const std::vector<std::string>& only);
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <map>
 
+#include "cli/client/targets.h"
 #include "cli/health/health_measure.h"
-#include "cli/job/check.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"

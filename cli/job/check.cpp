@@ -1,21 +1,13 @@
 #include "cli/job/check.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <iterator>
 #include <string>
 #include <tuple>
 
 #include "cli/job/memory.h"
 #include "cli/job/plan.h"
-#include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
-#include "cli/terminal/terminal.h"
-#include "launcher/sandbox/sandbox.h"
-#include "templates/cluster/file.h"
 #include "templates/cluster/target.h"
 #include "templates/job/cannot_run.h"
 #include "templates/yaml/reader.h"
@@ -23,60 +15,6 @@
 namespace muster {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> split_paths(const std::string& list) {
-  std::vector<std::string> paths;
-  std::size_t begin = 0;
-  while (begin <= list.size()) {
-    const std::size_t end = std::min(list.find(':', begin), list.size());
-    if (end > begin) paths.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return paths;
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// While the user's sandbox is up, it is a target like those of the user's own files.
-std::string sandbox_cluster_file() {
-  return SandboxLayout(default_sandbox(::getuid())).cluster_file().string();
-}
-
-std::vector<std::string> user_cluster_files() {
-  std::string config = variable("XDG_CONFIG_HOME");
-  if (config.empty()) config = variable("HOME") + "/.config";
-  std::vector<std::string> paths;
-  std::error_code failure;
-  fs::directory_iterator entries(fs::path(config) / "muster" / "clusters", failure);
-  for (; !failure && entries != fs::directory_iterator(); entries.increment(failure)) {
-    const std::string extension = entries->path().extension().string();
-    if (extension == ".yml" || extension == ".yaml") paths.push_back(entries->path().string());
-  }
-  std::sort(paths.begin(), paths.end());
-  if (fs::exists(sandbox_cluster_file(), failure)) paths.push_back(sandbox_cluster_file());
-  return paths;
-}
-
-std::vector<std::string> cluster_files(const CommonOptions& common) {
-  if (!common.cluster_files.empty()) return common.cluster_files;
-  const std::string config = variable("MUSTER_CONFIG");
-  return config.empty() ? user_cluster_files() : split_paths(config);
-}
-
-std::string working_directory() {
-  std::error_code failure;
-  const fs::path directory = fs::current_path(failure);
-  return failure ? "/" : directory.string();
-}
-
-ReadOptions read_options(std::vector<std::string> sets) {
-  return ReadOptions{working_directory(), std::move(sets), real_files()};
-}
 
 template <class T>
 void append(std::vector<T>& to, std::vector<T> from) {
@@ -117,23 +55,6 @@ std::vector<Finding> new_places(std::vector<Finding> found, const std::vector<Fi
 
 }  // namespace
 
-Result<KnownTargets> find_targets(const CommonOptions& common) {
-  KnownTargets known;
-  known.targets = {local_target(), local_cluster_target()};
-  for (const std::string& path : cluster_files(common)) {
-    const auto text = read_input(path, max_file_bytes);
-    if (!text) return Error{"no cluster file: " + text.error().message};
-    ClusterFile file = read_cluster_file(path, *text, read_options({}));
-    append(known.findings, std::move(file.findings));
-    for (ComputeTarget& target : file.targets) known.targets.push_back(std::move(target));
-    append(known.rules, std::move(file.rules));
-    // Jobs go to the sandbox when they, or a file that was asked for, say so.
-    const bool is_asked_for = !common.cluster_files.empty() || path != sandbox_cluster_file();
-    if (known.default_target.empty() && is_asked_for) known.default_target = file.default_target;
-  }
-  return known;
-}
-
 std::string no_job(FileKind kind) {
   if (kind == FileKind::cluster) return "the file is a cluster, not a job; name it with --cluster";
   return "";
@@ -162,27 +83,6 @@ Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& c
                        (has_unresolved(job.file.findings) && !request.accept_unresolved);
   job.can_run = is_command && job.target.has_value() && !stopped;
   return job;
-}
-
-void print_findings(const std::vector<Finding>& findings, const CommonOptions& common) {
-  const bool color = wants_color(common.color, Stream::err);
-  std::string out;
-  for (const Finding& finding : findings) {
-    const bool stops =
-        finding.severity == Severity::error || finding.severity == Severity::unresolved;
-    if (!stops && common.only_show_errors) continue;
-    std::string text = printable(print(finding));
-    const std::string word = std::string(severity_name(finding.severity)) + ":";
-    const Ink ink = stops                                   ? Ink::red
-                    : finding.severity == Severity::warning ? Ink::yellow
-                                                            : Ink::blue;
-    if (const auto at = text.find(word); at != text.npos) {
-      text.replace(at, word.size(), inked(word, ink, color));
-    }
-    out += text;
-    if (out.empty() || out.back() != '\n') out += '\n';
-  }
-  write_all(Stream::err, out);
 }
 
 }  // namespace muster

@@ -7,23 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/client/targets.h"
 #include "cli/terminal/common_options.h"
 #include "scheduler/model/compute.h"
 #include "templates/parse_file.h"
 
 namespace muster {
-
-struct KnownTargets {
-  std::vector<ComputeTarget> targets;  // the built-in ones first
-  std::string default_target;
-  std::vector<RestartRule> rules;  // of the cluster files, in their order
-  std::vector<Finding> findings;   // about the cluster files
-};
-
-// From --cluster, else $MUSTER_CONFIG (files, separated by `:`), else
-// `$XDG_CONFIG_HOME/muster/clusters/*.yml` and the user's sandbox. An Error: a file that was asked
-// for cannot be read.
-Result<KnownTargets> find_targets(const CommonOptions& common);
 
 struct CheckedJob {
   JobFile file;
@@ -43,8 +32,5 @@ struct CheckRequest {
 std::string no_job(FileKind kind);
 
 Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common);
-
-// In line order on stderr, in colour on a terminal; notes and warnings only when they are wanted.
-void print_findings(const std::vector<Finding>& findings, const CommonOptions& common);
 
 }  // namespace muster

@@ -11,8 +11,8 @@
 
 #include <string>
 
+#include "cli/client/find.h"
 #include "cli/grammar/command_line.h"
-#include "cli/job/find.h"
 #include "cli/terminal/document.h"
 #include "scheduler/explain/launch_profile.h"
 

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/health/health_measure.h"
 #include "cli/job/spec_document.h"
 #include "health/benchmark/gate_figures.h"
+#include "health/benchmark/plan.h"
 #include "health/checks/host/facts.h"
 #include "scheduler/state/gate_benchmark.h"
 #include "scheduler/state/membership.h"

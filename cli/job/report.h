@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/job/find.h"
+#include "cli/client/find.h"
 #include "cli/terminal/document.h"
 #include "launcher/controller/store/store.h"
 #include "scheduler/model/record.h"

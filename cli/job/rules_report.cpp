@@ -5,8 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/client/find.h"
+#include "cli/client/targets.h"
 #include "cli/job/check.h"
-#include "cli/job/find.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/table.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/job/find.h"
+#include "cli/client/find.h"
 #include "cli/terminal/document.h"
 #include "launcher/wire/agent_request.h"
 

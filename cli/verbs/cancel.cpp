@@ -1,10 +1,10 @@
 // `muster cancel JOB`: success means that every rank is proven gone.
 #include <memory>
 
+#include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/start.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"

@@ -3,8 +3,8 @@
 #include <map>
 #include <memory>
 
+#include "cli/client/targets.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/check.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/text/text.h"
 

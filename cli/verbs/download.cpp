@@ -3,8 +3,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/client/find.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <memory>
 
+#include "cli/client/find.h"
 #include "cli/client/start.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"
 

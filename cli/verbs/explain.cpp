@@ -3,8 +3,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/client/find.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/job/missing_program.h"
 #include "cli/job/summary.h"
 #include "cli/terminal/document.h"

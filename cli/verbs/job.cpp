@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/client/find.h"
 #include "cli/grammar/verbs.h"
 #include "cli/job/check.h"
-#include "cli/job/find.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/output_merger.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/job/log_document.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/common_options.h"

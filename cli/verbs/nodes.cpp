@@ -4,8 +4,8 @@
 #include <set>
 
 #include "cli/client/start.h"
+#include "cli/client/targets.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/check.h"
 #include "cli/job/node_table.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/client/find.h"
 #include "cli/client/log_follower.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/job/rules_report.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"

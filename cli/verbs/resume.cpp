@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
+#include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/start.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"

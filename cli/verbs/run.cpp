@@ -3,9 +3,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/job/launch_report.h"
 #include "cli/job/missing_program.h"
 #include "cli/job/plan.h"

@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/connection.h"
+#include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/log_follower.h"
 #include "cli/client/unserved.h"
 #include "cli/grammar/verbs.h"
-#include "cli/job/find.h"
 #include "cli/job/launch_report.h"
 #include "cli/job/node_table.h"
 #include "cli/job/report.h"

@@ -12,6 +12,8 @@
 #include "health/active/product_bits.h"
 #include "health/benchmark/tools/dcgm.h"
 #include "health/model/profile_floor.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -363,6 +365,11 @@ void keep_only(ProbePlan& plan, std::span<const std::string> names) {
              std::ranges::find(spec.metrics, one.metric) != spec.metrics.end();
     });
   });
+}
+
+std::string cost_text(const ProbePlan& plan) {
+  return joined(probe_names(plan)) + ": about " + elapsed_text(time_of(plan)) + ", " +
+         elapsed_text(longest_time_of(plan)) + " at most";
 }
 
 }  // namespace muster

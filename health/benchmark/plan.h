@@ -103,4 +103,7 @@ std::vector<std::string> probe_names(const ProbePlan& plan);
 // Without the probes that have another name, and what they would have measured.
 void keep_only(ProbePlan& plan, std::span<const std::string> names);
 
+// "cpu, memory: about 10s, 1m 30s at most", of a plan that is not empty.
+std::string cost_text(const ProbePlan& plan);
+
 }  // namespace muster

@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/start.h"
+#include "cli/client/targets.h"
 #include "cli/health/cluster/compare.h"
 #include "cli/health/cluster/health_nodes_report.h"
 #include "cli/health/health_measure.h"
 #include "cli/health/profile.h"
-#include "cli/job/check.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "health/benchmark/plan.h"

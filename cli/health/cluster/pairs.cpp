@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "cli/client/targets.h"
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/profile.h"
 #include "cli/health/result.h"
 #include "cli/health_pairs_fabric.h"
-#include "cli/job/check.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"

@@ -1,4 +1,4 @@
-#include "cli/job/find.h"
+#include "cli/client/find.h"
 
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
