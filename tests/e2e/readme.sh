@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What README.md and docs/ say is true of the program: their verbs and options exist, their links and
-# files too, their YAML is valid, what can run here ends with 0, and the run that README.md shows is
-# what the program prints. MUSTER_UPDATE_GOLDEN=1 puts what it prints now into README.md.
+# What README.md and docs/ say is true of the program: verbs, options, links and files exist, the
+# YAML is valid, what can run here ends with 0, and the run that README.md shows is what the program
+# prints. MUSTER_UPDATE_GOLDEN=1 puts what it prints now into README.md.
 . "$(dirname "$0")/harness.sh"
 pages=("$source"/README.md "$source"/docs/*.md "$source"/{CONTRIBUTING,SECURITY}.md)
 # Blocks of commands, without comments and redirections; with its page before each line.
@@ -10,19 +10,20 @@ awk 'FNR == 1 {on = 0} /^```/ {on = !on; is_text = $0 == "```"; next}
     sub(/ +[#>].*/, ""); sub(/ >.*/, ""); print FILENAME "\t" $0 }' "${pages[@]}" |
   sort -u >"$work/commands"
 # Between backticks inside sentences as well.
-grep -oHE '`muster [a-z][^`]*`' "${pages[@]}" | sed 's/:`/\t/; s/`$//' >>"$work/commands"
+grep -oHE '`muster(-sandbox)? [a-z][^`]*`' "${pages[@]}" | sed 's/:`/\t/; s/`$//' >>"$work/commands"
 [ "$(wc -l <"$work/commands")" -gt 100 ] || fail "too few commands are found"
 
 help_of() {  # help_of COMMAND: the help of the verb, in $work/out
-  local words=() word
-  for word in $1; do
+  local verb=() word program
+  program=$(dirname "$MUSTER")/${1%% *}  # muster, or a program beside it
+  for word in ${1#* }; do
     [[ $word =~ ^[a-z][a-z-]*$ ]] || break
-    "$MUSTER" "${words[@]:1}" "$word" --help >"$work/deeper" 2>&1 </dev/null || {
-      [ "${#words[@]}" -gt 1 ] && break  # an argument
-      [ "$word" = muster ] || fail "there is no verb: $1"
-    }
-    words+=("$word")
-    [ "$word" = muster ] || cp "$work/deeper" "$work/out"
+    if ! "$program" "${verb[@]}" "$word" --help >"$work/deeper" 2>&1 </dev/null; then
+      [ "${#verb[@]}" -gt 0 ] && break  # an argument
+      fail "there is no verb: $1"
+    fi
+    verb+=("$word")
+    cp "$work/deeper" "$work/out"
   done
 }
 while IFS=$'\t' read -r page command; do
@@ -36,8 +37,9 @@ done <"$work/commands"
 for script in $(grep -ohE '\bscripts/[a-z-]+' "${pages[@]}" | sort -u); do
   [ -e "$source/$script" ] || fail "$script is not there"
 done
-for file in $(grep -ohE '`(configs|docs|tests|launcher|runtime|scheduler|health|templates|cli)/[^` ]*`' \
-  "${pages[@]}" | tr -d '`' | grep -v '[<*{]' | sort -u); do
+folders='configs|docs|tests|launcher|runtime|scheduler|health|templates|cli'
+for file in $(grep -ohE "\`($folders)/[^\` ]*\`" "${pages[@]}" | tr -d '`' | grep -v '[<*{]' |
+  sort -u); do
   [ -e "$source/$file" ] || fail "$file is not there"
 done
 anchors_of() { sed -n 's/^#\+ //p' "$1" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-'; }
@@ -117,14 +119,15 @@ cp "$source/configs/policy.yml" .
 printf 'command: echo done\nenvironment: azureml:host\ncompute: local\n' >job.yml
 echo "CUDA out of memory" >rank-0.log
 runs=0
-cut -f2 commands | grep -E '^muster [a-z]' | grep -vE '^muster [a-z]+$' | sed -E \
-  's/\[FILE\|JOB\]|\[JOB\]//; s/\b(JOB|SUBJECT)\b/quickstart/; s/NODE/local-0/; s/FILE/job.yml/; s/…/test/' |
-  sort -u >runnable
+cut -f2 commands | grep -E '^muster [a-z]' | grep -vE '^muster [a-z]+$' | sed -E '
+  s/\[FILE\|JOB\]|\[JOB\]//; s/\b(JOB|SUBJECT)\b/quickstart/
+  s/NODE/local-0/; s/FILE/job.yml/; s/…/test/' | sort -u >runnable
 able='validate|plan|run|submit|status|explain|logs|list|nodes|drain|undrain|download|clean'
 able+='|policy|completion|checkpoint (list|show|verify)|health (checks|profiles)'
 while read -r command; do
   [[ $command =~ ^muster\ ($able)\ . ]] || continue
-  [[ $command =~ TARGET|NAME|--(watch|experiment|tag)|configs/|' '-f$|verify$|run\ --profile ]] && continue
+  [[ $command =~ TARGET|NAME|--(watch|experiment|tag)|configs/ ]] && continue
+  [[ $command =~ \ -f$|verify$|run\ --profile$ ]] && continue
   expect 0 bash -c "$command"
   runs=$((runs + 1))
 done <runnable
