@@ -6,8 +6,8 @@
 pages=("$source"/README.md "$source"/docs/*.md "$source"/{CONTRIBUTING,SECURITY}.md)
 # Blocks of commands, without comments and redirections; with its page before each line.
 awk 'FNR == 1 {on = 0} /^```/ {on = !on; is_text = $0 == "```"; next}
-  on && is_text && sub(/^(\$ )?(sudo )?muster/, "muster") {
-    sub(/ +[#>].*/, ""); sub(/ >.*/, ""); print FILENAME "\t" $0 }' "${pages[@]}" |
+  on && is_text { sub(/^\$ /, ""); sub(/^sudo /, ""); sub(/ +[#>].*/, "") }
+  on && is_text && /^muster(-sandbox)? [a-z]/ { print FILENAME "\t" $0 }' "${pages[@]}" |
   sort -u >"$work/commands"
 # Between backticks inside sentences as well.
 grep -oHE '`muster(-sandbox)? [a-z][^`]*`' "${pages[@]}" | sed 's/:`/\t/; s/`$//' >>"$work/commands"
