@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "scheduler/model/job_spec.h"
 #include "templates/job/reading.h"
 
 namespace muster {

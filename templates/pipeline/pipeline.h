@@ -1,6 +1,7 @@
 // Pipeline jobs and pipeline components: steps whose order comes from their bindings alone.
 #pragma once
 
+#include "scheduler/model/job_spec.h"
 #include "templates/job/reading.h"
 #include "templates/pipeline/component.h"
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "scheduler/model/job_spec.h"
 #include "templates/job/reading.h"
 #include "templates/yaml/value.h"
 

@@ -17,6 +17,7 @@ good_tree() {
   printf 'muster_test(a SOURCES a_test.cpp)\nadd_subdirectory(e2e)\n' >tests/CMakeLists.txt
   printf 'muster_e2e(run e2e)\n' >tests/e2e/CMakeLists.txt
   printf '#!/bin/sh\n' >tests/e2e/run.sh
+  echo '# A program' | tee README.md scheduler/README.md >scheduler/model/README.md
   mkdir scripts tests/lint
   cp "$(dirname "$rules")/../../scripts/count-house" scripts/
   printf '%s\n' 'product_files 3' 'product_lines 99' 'test_lines 9' 'folder_files 2' \
@@ -70,6 +71,9 @@ broken house 'for i in $(seq 9); do echo "// $i"; done >>tests/a_test.cpp'
 broken house 'touch scheduler/a.h scheduler/b.h'
 broken house 'echo "#include \"scheduler/verb.h\"" >>scheduler/model/noun.h'
 broken readme_length 'for i in $(seq 61); do echo line; done >scheduler/README.md'
+broken readme_length 'for i in $(seq 201); do echo line; done >README.md'
+broken folder_readme 'rm scheduler/README.md'
+broken folder_readme 'rm scheduler/model/README.md'
 
 good_tree
 echo 'int b = snprintf(a, 1, "rand()"); Foo::system(1); x.system(2); y->rand(); // sprintf' \

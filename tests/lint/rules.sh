@@ -262,6 +262,15 @@ rule_house() {
 rule_readme_length() {
   find "${code_folders[@]}" -name README.md 2>/dev/null |
     read_files awk 'FNR == 61 { print FILENAME ":61: a folder has a page of 60 lines" }'
+  awk 'FNR == 201 { print "README.md:201: longer than 200 lines: it goes to docs/" }' README.md
+}
+
+rule_folder_readme() {
+  local folder
+  find "${code_folders[@]}" -maxdepth 1 -type d 2>/dev/null | while read -r folder; do
+    find "$folder" -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cpp' | grep -q . || continue
+    [ -f "$folder/README.md" ] || echo "$folder:1: no README.md: what is here, and for whom"
+  done
 }
 
 # ---- running them
