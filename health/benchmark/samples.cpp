@@ -78,6 +78,14 @@ std::optional<Number> whole_plain_number(std::string_view word, int base) {
   return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
 }
 
+template <class Number>
+std::optional<Number> whole_number_in(std::string_view word, int base) {
+  Number value = 0;
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data(), end, value, base);
+  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
+}
+
 struct BitsLine {
   unsigned round = 0;
   ProductBits said;

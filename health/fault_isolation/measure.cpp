@@ -24,7 +24,7 @@ constexpr int ports_of_an_hca = 2;
 // Half of what makes a pair a slow one.
 constexpr double waited_pct_max = 2.5;
 // More would repeat themselves: what is wrong with one node is wrong with each of its tests.
-constexpr std::size_t complaints_max = 64;
+constexpr std::size_t failures_told_max = 64;
 
 // One rail says nothing of GPUs; where rails have no names, all that is measured is the whole node.
 const PairProbe& probe_of(const PairTest& test, const PairMeasureOptions& options) {
@@ -201,7 +201,7 @@ PairsMeasured measure_pairs(Localisation& localisation, const std::vector<Locali
       const NodeOutput& connecting = outputs[2 * i + 1];
       if (!counts(result.test, serving, connecting, nodes, localisation, measured)) continue;
       if (!was_free(result, fastest, serving, connecting, nodes, localisation, measured)) continue;
-      if (!result.gb_per_s && measured.complaints.size() < complaints_max) {
+      if (!result.gb_per_s && measured.complaints.size() < failures_told_max) {
         measured.complaints.push_back(
             name_of(result.test, nodes) + ": " +
             why_none(serving, connecting, probe_of(result.test, options).metric));
