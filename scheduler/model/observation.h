@@ -10,6 +10,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
+#include "scheduler/model/keep.h"
 #include "scheduler/model/link.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
@@ -60,11 +61,13 @@ struct ResumeRequested {
 // A drained node gets nothing new. What runs there may finish, or is moved to other nodes.
 struct NodeDrainSet {
   static constexpr const char* kind = "node_drain_set";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   bool drained = false;
   std::string reason;
   std::optional<Milliseconds> move_after{};  // absent: what runs may finish
 
+  std::string keep_key() const { return drained ? "1" : "0"; }
   MUSTER_FIELDS(node, drained, reason, move_after)
 };
 
@@ -72,6 +75,7 @@ struct NodeDrainSet {
 // and proven gone by the new one before it answers.
 struct LinkUp {
   static constexpr const char* kind = "link_up";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   std::string boot_id;
   std::string agent_id;
@@ -89,6 +93,7 @@ struct LinkUp {
 
 struct LinkDown {
   static constexpr const char* kind = "link_down";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   LinkFailure failure;
   std::optional<ClockInterval> silent_since{};  // between its last word and the notice of its loss
@@ -216,6 +221,7 @@ struct StallSeen {
 // The node will be taken away, or (`over`) stays after all.
 struct NodeNotice {
   static constexpr const char* kind = "node_notice";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   std::optional<Milliseconds> leaves_in;  // absent: not said
   std::string source;                     // who said so
@@ -229,8 +235,10 @@ struct NodeNotice {
 // Somebody has looked at why so many nodes were set aside or drained: older findings count no more.
 struct BreakerReset {
   static constexpr const char* kind = "breaker_reset";
+  static constexpr Keep keep = Keep::newest;
   std::string target;  // or a check's breaker; "ib.phys": that of each target
 
+  std::string keep_key() const { return target; }
   MUSTER_FIELDS(target)
 };
 
