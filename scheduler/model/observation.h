@@ -194,6 +194,7 @@ struct ProgressSeen {
 // The first byte of any rank of the node has arrived.
 struct FirstOutputSeen {
   static constexpr const char* kind = "first_output_seen";
+  static constexpr bool is_told_only = true;
   JobId job;
   AttemptId attempt;
   NodeId node;
