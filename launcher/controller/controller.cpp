@@ -89,6 +89,7 @@ void Controller::client_gone(const std::shared_ptr<Session>& session) {
 
 Status Controller::start() {
   if (auto done = replay(); !done) return done;
+  for (const auto& [id, job] : state_.jobs) observe(ControllerRestarted{id});
   for (const auto& [id, node] : state_.nodes) {
     const auto* lost = std::get_if<Unlinked>(&node.link);
     const bool is_sought = lost && lost->sought_since && (node.fault_drain || node.remedy);

@@ -39,6 +39,15 @@ struct CancelRequested {
   MUSTER_FIELDS(job, grace)
 };
 
+// Another controller goes on with a job that lives: the one before was ended, or the host was.
+struct ControllerRestarted {
+  static constexpr const char* kind = "controller_restarted";
+  static constexpr bool is_told_only = true;
+  JobId job;
+
+  MUSTER_FIELDS(job)
+};
+
 // A finished job is queued again; its attempts continue their numbering. Carries what State forgot
 // with the job's end: made by `resume_request` (scheduler/restart/resume_request.h) from the job's
 // records.
@@ -307,6 +316,6 @@ using Observation =
                  NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
                  ProgressSeen, NodeClean, CollectionSeen, OutputsCollected, FirstOutputSeen,
                  StallSeen, NodeNotice, BreakerReset, NodeReady, MembersTold, NodeFaultsSeen,
-                 RemedyEnded>;
+                 RemedyEnded, ControllerRestarted>;
 
 }  // namespace muster
