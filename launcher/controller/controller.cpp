@@ -46,51 +46,27 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
       process_(std::move(process)),
       last_busy_(timers.now()),
       logs_(settings_.home),
-      pool_(timers, *transport_, settings_.launch,
-            {[this](const NodeId& node, const Welcome& welcome) { agent_up(node, welcome); },
-             [this](const NodeId& node, FromAgent message, std::string payload) {
-               agent_said(node, message, payload);
-             },
-             [this](const NodeId& node, LinkFailure failure, std::optional<Interval> silent_us) {
-               sender_.node_down(node);
-               stalls_.node_down(node);
-               relay_.node_down(node);
-               health_.node_down(node, failure.message);
-               remedies_.node_down(node);
-               observe(LinkDown{node, std::move(failure), on_this_host(silent_us)});
-             },
-             [this](const NodeId& node, const LinkFailure& failure) {
-               health_.node_down(node, failure.message);
-             }}),
-      sender_(timers, settings_.home, pool_,
-              {[this](const NodeWork& work, const std::string& error) {
-                 observe(NodeStaged{work.job, work.attempt, work.node, error, !error.empty()});
-               },
-               [this](StagingSeen seen) { observe(std::move(seen)); }},
-              settings_.secret_key),
-      relay_(pool_),
+      pool_(timers, *transport_, settings_.launch),
+      sender_(timers, settings_.home, state_, pool_, logs_, *this, settings_.secret_key),
+      relay_(state_, pool_),
       health_(timers, state_, pool_,
               [this](const ComputeTarget& target, const NodeAddress& node) {
                 sender_.await(target, node);
               }),
-      remedies_(timers, state_, pool_, process_.run,
-                [this](Observation what) { observe(std::move(what)); }),
-      inbox_of_agents_(
-          timers, settings_.home, state_, pool_, logs_,
-          {[this](Observation what) { observe(std::move(what)); },
-           [this](const JobId& job, const JobEvent& event) { progress(job, event); },
-           [this](const JobId& job, const std::string& sentence) { note(job, sentence); },
-           [this](const NodeId& node, const JobId& job, AttemptId attempt) {
-             return state_is_journal_ && is_over(state_, *journal_, node, job, attempt);
-           },
-           [this] { post_turn(); }}),
+      remedies_(timers, state_, pool_, process_.run, *this),
+      inbox_of_agents_(timers, settings_.home, state_, pool_, logs_, *this,
+                       [this](const NodeId& node, const JobId& job, AttemptId attempt) {
+                         return state_is_journal_ && is_over(state_, *journal_, node, job, attempt);
+                       }),
       stalls_(
-          timers, state_,
-          {[this](Observation what) { observe(std::move(what)); },
-           [this](const NodeId& node, const LookAtRanks& request) { pool_.send(node, request); }}),
+          timers, state_, *this,
+          [this](const NodeId& node, const LookAtRanks& request) { pool_.send(node, request); }),
       folders_(timers, *journal_, pool_, [this](const JobId& job) {
         return state_is_journal_ && find_job(state_, job) == nullptr;
-      }) {}
+      }) {
+  pool_.set_listeners(
+      {&sender_, &stalls_, &remedies_, &inbox_of_agents_, &folders_, &health_, &relay_, this});
+}
 
 Requests::Desk Controller::desk() {
   return {state_,
@@ -113,6 +89,7 @@ void Controller::client_gone(const std::shared_ptr<Session>& session) {
 
 Status Controller::start() {
   if (auto done = replay(); !done) return done;
+  for (const auto& [id, job] : state_.jobs) observe(ControllerRestarted{id});
   for (const auto& [id, node] : state_.nodes) {
     const auto* lost = std::get_if<Unlinked>(&node.link);
     const bool is_sought = lost && lost->sought_since && (node.fault_drain || node.remedy);
@@ -237,8 +214,7 @@ void Controller::perform() {
   announce(records, state_, rows_, watchers_);
   for (const Record& record : records) forget(record);
   for (const Record& record : records) renew_lease(record);
-  sender_.perform(state_,
-                  [this](const NodeWork& work) { return inbox_of_agents_.clears_away(work); });
+  sender_.perform([this](const NodeWork& work) { return inbox_of_agents_.clears_away(work); });
   remedies_.perform(records);
   stalls_.follow();
 }
@@ -343,7 +319,7 @@ void Controller::end_when_sent(SteadyTime deadline) {
   });
 }
 
-void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
+void Controller::node_up(const NodeId& node, const Welcome& welcome) {
   LinkUp up;
   up.node = node;
   up.boot_id = welcome.boot_id;
@@ -357,12 +333,6 @@ void Controller::agent_up(const NodeId& node, const Welcome& welcome) {
   up.through = connection->through();
   up.first_contact = connection->first_contact();
   up.gpus = welcome.gpus;
-  sender_.node_up(state_, node, logs_);
-  inbox_of_agents_.clear_away(node, welcome);
-  folders_.node_up(node, welcome.folders);
-  stalls_.node_up(node);
-  relay_.node_up(node);
-  health_.node_up(node);
   tell_first_contact(up);
   observe(std::move(up));
 }
@@ -375,25 +345,9 @@ void Controller::tell_first_contact(const LinkUp& up) {
   log_warning(up.first_contact);
 }
 
-void Controller::agent_said(const NodeId& node, const FromAgent& message,
-                            std::string_view payload) {
-  const auto* clean = std::get_if<AttemptClean>(&message);
-  if (clean != nullptr && !clean->unkillable.empty()) {
-    sender_.ask_again(node, [this] { post_turn(); });
-  }
-  if (stalls_.take(node, message) || remedies_.take(node, message)) return;
-  if (inbox_of_agents_.take(node, message, payload)) return;
-  if (const auto* wanted = std::get_if<WantBlobs>(&message)) {
-    sender_.blobs_wanted(node, *wanted);
-  } else if (const auto* output = std::get_if<ExecOutput>(&message)) {
-    if (!health_.output(node, *output, payload)) relay_.output(node, *output, payload);
-  } else if (const auto* ended = std::get_if<ExecEnded>(&message)) {
-    if (!health_.ended(node, *ended)) relay_.ended(node, *ended);
-  } else if (const auto* asked = std::get_if<RemoteStartAsked>(&message)) {
-    relay_.remote_start(state_, node, *asked);
-  } else if (const auto* over = std::get_if<RemoteStartEnded>(&message)) {
-    relay_.remote_start_ended(node, *over);
-  }
+void Controller::node_down(const NodeId& node, const LinkFailure& failure,
+                           std::optional<Interval> silent_us) {
+  observe(LinkDown{node, failure, on_this_host(silent_us)});
 }
 
 void Controller::progress(const JobId& job, const JobEvent& event) {

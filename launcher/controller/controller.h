@@ -13,6 +13,7 @@
 
 #include "launcher/controller/agents/inbox.h"
 #include "launcher/controller/agents/node_folders.h"
+#include "launcher/controller/agents/observer.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/agents/remediation.h"
@@ -39,7 +40,7 @@ struct ControllerSettings {
   std::vector<std::string> clean_command{};  // runs now and then; empty: nothing is cleaned here
 };
 
-class Controller {
+class Controller final : public Observer, private NodeListener {
  public:
   // What the process around it provides.
   struct Process {
@@ -57,7 +58,8 @@ class Controller {
   void client_gone(const std::shared_ptr<Session>& session);
   // A request of a client journals first and answers with the outcome.
   using Answer = std::function<void(Status)>;
-  void observe(Observation what, Answer answer = {});
+  void observe(Observation what, Answer answer);
+  void observe(Observation what) override { observe(std::move(what), {}); }
 
  private:
   struct Incoming {
@@ -66,7 +68,7 @@ class Controller {
   };
 
   Status replay();
-  void post_turn();
+  void post_turn() override;
   void turn();
   Status journal(const std::deque<Incoming>& batch);
   void turn_failed(std::deque<Incoming> batch, const Error& why);
@@ -84,11 +86,13 @@ class Controller {
   void shut_down();
   void end_when_sent(SteadyTime deadline);
 
-  void agent_up(const NodeId& node, const Welcome& welcome);
-  void agent_said(const NodeId& node, const FromAgent& message, std::string_view payload);
-  void progress(const JobId& job, const JobEvent& event);
+  // After all the other listeners.
+  void node_up(const NodeId& node, const Welcome& welcome) override;
+  void node_down(const NodeId& node, const LinkFailure& failure,
+                 std::optional<Interval> silent_us) override;
+  void progress(const JobId& job, const JobEvent& event) override;
   void tell_first_contact(const LinkUp& up);
-  void note(const JobId& job, const std::string& sentence);
+  void note(const JobId& job, const std::string& sentence) override;
 
   Timers& timers_;
   ControllerSettings settings_;

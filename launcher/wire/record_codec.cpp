@@ -50,6 +50,16 @@ void many_conditions(Json& rule) {
   rename(rule, "xid", "xids", one_range);
 }
 
+// Up to version 14 the built-in rules after which saved values may be wrong were known by name.
+void doubt_by_name(Json& record, const Json::json_pointer& at) {
+  if (!record.contains(at) || !record.at(at).is_object()) return;
+  Json& rule = record.at(at);
+  const std::string id = rule.value("id", "");
+  const bool is_one =
+      rule.value("origin", "default") == "default" && (id == "gpu-ecc" || id == "gpu-xid-memory");
+  if (is_one && !rule.contains("doubts_state")) rule["doubts_state"] = true;
+}
+
 // Up to version 4 muster.hang was checked, kept as text and not acted on. Whoever set a time, or
 // none, did not ask for one that is learned.
 void unwatched_hangs(Json& muster) {
@@ -104,6 +114,8 @@ std::string encode_tags(const std::map<std::string, std::string>& tags) {
 }
 
 void bring_up_to_date(std::string_view kind, Json& record) {
+  if (kind == RankExited::kind) doubt_by_name(record, Json::json_pointer("/rules/rule"));
+  if (kind == AttemptEnded::kind) doubt_by_name(record, Json::json_pointer("/cause/rules/rule"));
   if (kind != JobSubmitted::kind && kind != ResumeRequested::kind) return;
   const Json::json_pointer muster("/spec/muster"), rules("/spec/muster/rules");
   if (record.contains(rules)) {

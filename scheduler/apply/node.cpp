@@ -184,9 +184,7 @@ void apply_one(State& state, Time at, const NodeFaultsSeen& record) {
     heard.insert(fault.id);
     const auto known = node.faults_told.find(fault.id);
     told.emplace(fault.id, known == node.faults_told.end() ? at : known->second);
-    const bool counts = fault.remedy == Remedy::warn && fault.on_recurrence && fault.enforced &&
-                        !fault.code.empty();
-    if (counts) remember_remedy(state, record.node, fault, record.owner, at);
+    if (recurs(fault)) remember_remedy(state, record.node, fault, record.owner, at);
   }
   node.faults = record.faults;
   node.faults_told = std::move(told);

@@ -70,8 +70,12 @@ void apply_one(State& state, Time at, const ProgressSeen& record);
 void apply_one(State& state, Time at, const NodeClean& record);
 void apply_one(State& state, Time at, const CollectionSeen& record);
 void apply_one(State& state, Time at, const OutputsCollected& record);
-void apply_one(State& state, Time at, const FirstOutputSeen& record);
 void apply_one(State& state, Time at, const StallSeen& record);
+
+// For explain and the report: State stays as it is.
+template <class Told>
+requires Told::is_told_only
+void apply_one(State&, Time, const Told&) {}
 
 // Shared by them.
 Node& node_at(State& state, const NodeId& id);        // made when first heard of

@@ -177,9 +177,6 @@ void apply_one(State& state, Time at, const OutputsCollected& record) {
   node->collect_failed_at = at;
 }
 
-// For the report alone.
-void apply_one(State&, Time, const FirstOutputSeen&) {}
-
 void apply_one(State& state, Time, const StallSeen& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   if (!attempt || !phase_of<Running>(*attempt)) return;

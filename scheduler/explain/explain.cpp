@@ -83,6 +83,7 @@ class Explainer {
     say("asked to cancel" +
         (record.grace ? " with a grace of " + duration_text(*record.grace) : std::string()));
   }
+  void tell(const ControllerRestarted&) { say("the controller was restarted"); }
   void tell(const ResumeRequested& record) {
     std::string from = record.certified_because ? " from a certified checkpoint" : "";
     if (record.from_step) from = " from step " + std::to_string(*record.from_step);

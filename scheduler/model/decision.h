@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scheduler/model/ids.h"
+#include "scheduler/model/keep.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
 #include "scheduler/model/remediation.h"
@@ -62,6 +63,7 @@ struct SpareAdded {
 // that have ended are read no more.
 struct NodeSuspected {
   static constexpr const char* kind = "node_suspected";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   std::vector<NodeEvidence> evidence;  // one of each job, the newest last
 
@@ -71,6 +73,7 @@ struct NodeSuspected {
 // A node that breaks one job after another gets nothing new for a while.
 struct NodeSetAside {
   static constexpr const char* kind = "node_set_aside";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   std::string reason;
   Time until;
@@ -81,12 +84,14 @@ struct NodeSetAside {
 // So many nodes would be set aside that the cause is hardly theirs: none is, until somebody looks.
 struct BreakerOpened {
   static constexpr const char* kind = "breaker_opened";
+  static constexpr Keep keep = Keep::month;
   std::string target;  // or "ib.phys@lab": a health check drains no more nodes of the target
   std::string reason;
   bool is_check = false;
   Milliseconds window{600'000};  // nodes that the check drained in that time before were sound
   std::vector<NodeId> nodes{};   // these; of a check without a target: all
 
+  std::string keep_key() const { return target; }
   MUSTER_FIELDS(target, reason, is_check, window, nodes)
 };
 

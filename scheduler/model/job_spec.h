@@ -116,6 +116,7 @@ struct RestartRule {
   std::string advice;                   // one sentence for the user
   bool enforce = true;                  // false: `mode: log`
   bool cascade = false;                 // what the rank says is an echo of another's failure
+  bool doubts_state = false;            // values may have gone wrong; built-in rules alone say so
 
   MUSTER_FIELDS(id, exit_codes, signals, stderr_regex, xids, failure_class, action, delay, advice,
                 enforce, cascade)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scheduler/model/ids.h"
+#include "scheduler/model/keep.h"
 #include "scheduler/text/clock.h"
 #include "scheduler/text/fields.h"
 
@@ -73,6 +74,12 @@ inline bool call_for_the_same(const std::vector<NodeFault>& a, const std::vector
   });
 }
 
+// A mere warning that is remembered: it decides what its next coming calls for.
+inline bool recurs(const NodeFault& fault) {
+  return fault.remedy == Remedy::warn && fault.on_recurrence && fault.enforced &&
+         !fault.code.empty();
+}
+
 // What a fault called for, remembered by the board's serial: boards move between hosts.
 struct RemedyTaken {
   Time at;        // when the fault was believed
@@ -89,18 +96,25 @@ struct RemedyTaken {
 // All faults that stand on a node.
 struct NodeFaultsSeen {
   static constexpr const char* kind = "node_faults_seen";
+  static constexpr Keep keep = Keep::while_faulty;
   NodeId node;
   std::vector<NodeFault> faults;  // worst first
   // Every check has answered often enough that a fault that is not here is none.
   bool settled = true;
   std::optional<JobId> owner{};  // of the node then
 
+  // Empty: it has none.
+  std::string keep_key() const {
+    if (faults.empty()) return "";
+    return std::any_of(faults.begin(), faults.end(), recurs) ? "recurs" : "stands";
+  }
   MUSTER_FIELDS(node, faults, settled, owner)
 };
 
 // One of them keeps new jobs from the node, until it is over or somebody undrains the node.
 struct NodeFaulted {
   static constexpr const char* kind = "node_faulted";
+  static constexpr Keep keep = Keep::month;
   NodeId node;
   NodeFault fault;
   std::string reason;  // "muster:node:gpu.xid:gpu3 6f01ab22"
@@ -111,6 +125,7 @@ struct NodeFaulted {
 
 struct NodeFaultOver {
   static constexpr const char* kind = "node_fault_over";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   std::string reason;  // that it was drained for
 

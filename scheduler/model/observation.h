@@ -10,6 +10,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
+#include "scheduler/model/keep.h"
 #include "scheduler/model/link.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
@@ -38,6 +39,15 @@ struct CancelRequested {
   MUSTER_FIELDS(job, grace)
 };
 
+// Another controller goes on with a job that lives: the one before was ended, or the host was.
+struct ControllerRestarted {
+  static constexpr const char* kind = "controller_restarted";
+  static constexpr bool is_told_only = true;
+  JobId job;
+
+  MUSTER_FIELDS(job)
+};
+
 // A finished job is queued again; its attempts continue their numbering. Carries what State forgot
 // with the job's end: made by `resume_request` (scheduler/restart/resume_request.h) from the job's
 // records.
@@ -60,11 +70,13 @@ struct ResumeRequested {
 // A drained node gets nothing new. What runs there may finish, or is moved to other nodes.
 struct NodeDrainSet {
   static constexpr const char* kind = "node_drain_set";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   bool drained = false;
   std::string reason;
   std::optional<Milliseconds> move_after{};  // absent: what runs may finish
 
+  std::string keep_key() const { return drained ? "1" : "0"; }
   MUSTER_FIELDS(node, drained, reason, move_after)
 };
 
@@ -72,6 +84,7 @@ struct NodeDrainSet {
 // and proven gone by the new one before it answers.
 struct LinkUp {
   static constexpr const char* kind = "link_up";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   std::string boot_id;
   std::string agent_id;
@@ -89,6 +102,7 @@ struct LinkUp {
 
 struct LinkDown {
   static constexpr const char* kind = "link_down";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   LinkFailure failure;
   std::optional<ClockInterval> silent_since{};  // between its last word and the notice of its loss
@@ -189,6 +203,7 @@ struct ProgressSeen {
 // The first byte of any rank of the node has arrived.
 struct FirstOutputSeen {
   static constexpr const char* kind = "first_output_seen";
+  static constexpr bool is_told_only = true;
   JobId job;
   AttemptId attempt;
   NodeId node;
@@ -216,6 +231,7 @@ struct StallSeen {
 // The node will be taken away, or (`over`) stays after all.
 struct NodeNotice {
   static constexpr const char* kind = "node_notice";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   std::optional<Milliseconds> leaves_in;  // absent: not said
   std::string source;                     // who said so
@@ -229,8 +245,10 @@ struct NodeNotice {
 // Somebody has looked at why so many nodes were set aside or drained: older findings count no more.
 struct BreakerReset {
   static constexpr const char* kind = "breaker_reset";
+  static constexpr Keep keep = Keep::newest;
   std::string target;  // or a check's breaker; "ib.phys": that of each target
 
+  std::string keep_key() const { return target; }
   MUSTER_FIELDS(target)
 };
 
@@ -298,6 +316,6 @@ using Observation =
                  NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
                  ProgressSeen, NodeClean, CollectionSeen, OutputsCollected, FirstOutputSeen,
                  StallSeen, NodeNotice, BreakerReset, NodeReady, MembersTold, NodeFaultsSeen,
-                 RemedyEnded>;
+                 RemedyEnded, ControllerRestarted>;
 
 }  // namespace muster

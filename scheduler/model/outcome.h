@@ -123,8 +123,9 @@ struct MatchedRule {
   std::optional<Milliseconds> delay;
   std::string advice;
   bool cascade = false;
+  bool doubts_state = false;
 
-  MUSTER_FIELDS(id, origin, failure_class, action, delay, advice, cascade)
+  MUSTER_FIELDS(id, origin, failure_class, action, delay, advice, cascade, doubts_state)
 };
 
 // What the rules in force say of one exit (scheduler/restart/rule_book.h).

@@ -5,9 +5,11 @@
 // A new field must be optional in meaning: older journals lack it and read as the default here.
 #pragma once
 
+#include <string>
 #include <variant>
 
 #include "scheduler/model/decision.h"
+#include "scheduler/model/keep.h"
 #include "scheduler/model/observation.h"
 #include "scheduler/text/clock.h"
 
@@ -23,6 +25,8 @@ struct Record {
 const JobId* job_of(const Record& record);
 const NodeId* node_of(const Record& record);
 const char* kind_of(const Record& record);  // its stable name in the journal
+Keep keep_of(const Record& record);
+std::string keep_key_of(const Record& record);  // empty: its kind has none
 
 template <class T>
 const T* record_as(const Record& record) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "scheduler/model/ids.h"
+#include "scheduler/model/keep.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/model/outcome.h"
 #include "scheduler/text/clock.h"
@@ -59,6 +60,7 @@ struct RemedyTry {
 // further than to the newest of a kind.
 struct RemedyBegun {
   static constexpr const char* kind = "remedy_begun";
+  static constexpr Keep keep = Keep::month;
   NodeId node;
   std::string id;  // of this one run: its agent does it once
   RemedyStep step = RemedyStep::reset;
@@ -74,6 +76,7 @@ struct RemedyBegun {
 // Observed: the command has ended, was not started (error) or was killed (error).
 struct RemedyEnded {
   static constexpr const char* kind = "remedy_ended";
+  static constexpr Keep keep = Keep::newest;
   NodeId node;
   std::string id;
   ExitStatus status;
@@ -86,6 +89,7 @@ struct RemedyEnded {
 // Decided: it was done, or (failure) was not, as far as anybody can tell.
 struct RemedyOver {
   static constexpr const char* kind = "remedy_over";
+  static constexpr Keep keep = Keep::month;
   NodeId node;
   std::string id;
   RemedyStep step = RemedyStep::reset;

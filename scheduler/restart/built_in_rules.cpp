@@ -44,6 +44,11 @@ RestartRule echoes(const char* id, const char* pattern, FailureClass failure_cla
   return rule;
 }
 
+RestartRule doubts_state(RestartRule rule) {
+  rule.doubts_state = true;
+  return rule;
+}
+
 RestartRule waits(RestartRule rule, Seconds delay) {
   rule.delay = delay;
   return rule;
@@ -72,17 +77,18 @@ RestartRule reports(const char* id, std::vector<NumberRange> xids, FailureClass 
 
 std::vector<RestartRule> gpu_rules() {
   return {
-      says("gpu-ecc",
-           "uncorrectable ECC error|CUDA_ERROR_ECC_UNCORRECTABLE|cudaErrorECCUncorrectable", hw,
-           exclude_node, "have the node's GPU memory diagnosed and the GPU reset"),
+      doubts_state(
+          says("gpu-ecc",
+               "uncorrectable ECC error|CUDA_ERROR_ECC_UNCORRECTABLE|cudaErrorECCUncorrectable", hw,
+               exclude_node, "have the node's GPU memory diagnosed and the GPU reset")),
       says("gpu-lost", "GPU has fallen off the bus|GPU is lost|cudaErrorDeviceLost", hw,
            exclude_node, "reboot the node; when it happens again have the GPU replaced"),
       says("nvlink", "(?i)uncorrectable NVLink error|NVLink.{0,40}(fatal|is down|error detected)",
            hw, exclude_node, "have the node's NVLink and NVSwitch diagnosed"),
-      // 48, 95, 140: uncontained memory errors; 64: remapping failed. Values may have gone wrong:
-      // scheduler/state/sentences.cpp knows this rule and gpu-ecc by their names.
-      reports("gpu-xid-memory", {{48, 48}, {64, 64}, {95, 95}, {140, 140}}, hw, exclude_node,
-              "have the GPU that the kernel log names reset and its memory diagnosed"),
+      // 48, 95, 140: uncontained memory errors; 64: remapping failed.
+      doubts_state(
+          reports("gpu-xid-memory", {{48, 48}, {64, 64}, {95, 95}, {140, 140}}, hw, exclude_node,
+                  "have the GPU that the kernel log names reset and its memory diagnosed")),
       // 74: NVLink; 79: GPU lost; 94: contained memory error; 119, 120: the GPU's own processor.
       reports("gpu-xid", {{74, 74}, {79, 79}, {94, 94}, {119, 120}}, hw, exclude_node,
               "have the GPU that the kernel log names reset and diagnosed"),

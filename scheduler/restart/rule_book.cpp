@@ -116,7 +116,7 @@ void each_hit(const std::vector<RuleEntry>& own, const KnownExit& evidence,
 MatchedRule matched(const RuleEntry& entry) {
   const RestartRule& rule = entry.rule;
   return {rule.id,    entry.origin, rule.failure_class, rule.action,
-          rule.delay, rule.advice,  rule.cascade};
+          rule.delay, rule.advice,  rule.cascade,       rule.doubts_state};
 }
 
 std::string ranges_text(const std::vector<NumberRange>& ranges) {

@@ -60,7 +60,7 @@ inline constexpr Milliseconds shared_cause_settles{150'000};
 inline constexpr Milliseconds fault_drain_least{5 * 60'000};
 
 // A board that is faulty comes back within weeks; three reboots in a day are a loop that hides it.
-inline constexpr Milliseconds remedy_window{30LL * 24 * 3'600'000};
+inline constexpr Milliseconds fault_memory{30LL * 24 * 3'600'000};
 inline constexpr Milliseconds reboot_window{24 * 3'600'000};
 inline constexpr int reboots_before_repair = 3;
 inline constexpr std::size_t remedies_kept = 50'000;

@@ -35,7 +35,7 @@ bool came_before(const State& state, const RemedyTaken& taken, const NodeId& nod
                  const NodeFault& fault) {
   const bool is_same =
       is_of_board(taken, node, fault) && taken.check == fault.check && taken.code == fault.code;
-  if (!is_same || taken.at >= fault.since || taken.at < fault.since - remedy_window) return false;
+  if (!is_same || taken.at >= fault.since || taken.at < fault.since - fault_memory) return false;
   return !is_of_program(fault) || taken.job != job_of(state, node, fault);
 }
 
@@ -91,7 +91,7 @@ void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
     return;
   }
   std::erase_if(all,
-                [&](const RemedyTaken& taken) { return taken.at < fault.since - remedy_window; });
+                [&](const RemedyTaken& taken) { return taken.at < fault.since - fault_memory; });
   if (all.size() >= remedies_kept) all.erase(all.begin());
   all.push_back({fault.since, at, node, fault.serial, fault.device, fault.check, fault.code,
                  fault.remedy, owner ? owner->value : ""});

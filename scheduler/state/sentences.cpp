@@ -111,9 +111,7 @@ bool casts_doubt(const AttemptCause& cause) {
   if (cause.succeeded) return false;
   if (cause.failure_class == FailureClass::sdc) return true;
   const auto& rule = cause.rules.rule;
-  const bool built_in = rule && rule->origin == RuleOrigin::built_in;
-  return cause.failure_class == FailureClass::hw && built_in &&
-         (rule->id == "gpu-ecc" || rule->id == "gpu-xid-memory");
+  return cause.failure_class == FailureClass::hw && rule && rule->doubts_state;
 }
 
 std::string doubt_text(const AttemptCause& cause) {

@@ -1,7 +1,7 @@
 #include "tests/sim/memory_journal.h"
 
-#include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "scheduler/model/record.h"
 
@@ -9,33 +9,41 @@ namespace muster::sim {
 
 namespace {
 
-Error full() { return Error{"cannot write the simulated journal: no space left on device"}; }
-
-// What the newest record of makes older ones void.
-std::string kind_and_subject(const Record& record) {
-  std::string text = kind_of(record);
-  if (const auto* drain = record_as<NodeDrainSet>(record)) text += drain->drained ? "+" : "-";
-  if (const auto* opened = record_as<BreakerOpened>(record)) text += opened->target;
-  if (const auto* reset = record_as<BreakerReset>(record)) text += reset->target;
-  return text;
+Error full() {
+  return Error{"cannot write the simulated journal: no space left on device"};
 }
 
-// It counts for weeks, not only until the next one.
-bool is_of_remedies(const Record& record) {
-  if (const auto* opened = record_as<BreakerOpened>(record)) return opened->is_check;
-  if (const auto* seen = record_as<NodeFaultsSeen>(record)) {
-    return std::any_of(seen->faults.begin(), seen->faults.end(), [](const NodeFault& fault) {
-      return fault.remedy == Remedy::warn && fault.on_recurrence && !fault.code.empty();
-    });
+// Which of the records of nodes before the first live job are read back: as Store::load_live says.
+class KeptBefore {
+ public:
+  // From the newest to the oldest.
+  bool is_kept(const Record& record) {
+    const NodeId* node = node_of(record);
+    const NodeId id = node == nullptr ? NodeId{} : *node;
+    const std::string key = keep_key_of(record);
+    switch (keep_of(record)) {
+      case Keep::month:
+        return true;  // no simulated run is as long
+      case Keep::newest:
+        return seen_.insert({id, kind_of(record), key}).second;
+      case Keep::while_faulty:
+        break;
+      case Keep::with_job:
+        return false;
+    }
+    const bool stands = !sound_.contains(id);
+    if (key.empty()) sound_.insert(id);
+    return stands || key == "recurs";
   }
-  return record_as<NodeFaulted>(record) != nullptr || record_as<RemedyBegun>(record) != nullptr ||
-         record_as<RemedyOver>(record) != nullptr;
-}
+
+ private:
+  std::set<std::tuple<NodeId, std::string, std::string>> seen_;
+  std::set<NodeId> sound_;
+};
 
 }  // namespace
 
-Status MemoryJournal::append(const std::vector<Record>& records,
-                             const std::vector<JobRow>& rows) {
+Status MemoryJournal::append(const std::vector<Record>& records, const std::vector<JobRow>& rows) {
   disk_.records.insert(disk_.records.end(), records.begin(), records.end());
   for (const JobRow& row : rows) disk_.rows[JobId{row.name}] = row;
   return Done{};
@@ -52,19 +60,15 @@ Result<std::vector<Record>> MemoryJournal::load_live() const {
     const JobId* job = job_of(all[i]);
     if (job != nullptr && is_live(*job)) since = i;
   }
-  std::set<std::size_t> newest_before;
-  std::set<std::pair<NodeId, std::string>> seen;
+  std::set<std::size_t> kept;
+  KeptBefore before;
   for (std::size_t i = since; i-- > 0;) {
-    if (job_of(all[i]) != nullptr) continue;
-    const NodeId* node = node_of(all[i]);
-    const NodeId id = node == nullptr ? NodeId{} : *node;
-    const bool is_newest = seen.emplace(id, kind_and_subject(all[i])).second;
-    if (is_newest || is_of_remedies(all[i])) newest_before.insert(i);
+    if (before.is_kept(all[i])) kept.insert(i);
   }
   std::vector<Record> live;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const JobId* job = job_of(all[i]);
-    const bool wanted = job != nullptr ? is_live(*job) : i >= since || newest_before.contains(i);
+    const bool wanted = job != nullptr ? is_live(*job) : i >= since || kept.contains(i);
     if (wanted) live.push_back(all[i]);
   }
   return live;
@@ -94,6 +98,8 @@ Status FaultyJournal::append(const std::vector<Record>& records, const std::vect
   return Done{};
 }
 
-Result<std::vector<Record>> FaultyJournal::load_live() const { return inner_->load_live(); }
+Result<std::vector<Record>> FaultyJournal::load_live() const {
+  return inner_->load_live();
+}
 
 }  // namespace muster::sim

@@ -74,19 +74,20 @@ const Rank* known_rank(const State& state, const JobId& job, AttemptId attempt, 
 }  // namespace
 
 AgentInbox::AgentInbox(Timers& timers, Home home, const State& state, AgentPool& pool,
-                       RankLogs& logs, Outlets outlets)
+                       RankLogs& logs, Observer& observer, IsOver is_over)
     : timers_(timers),
       home_(std::move(home)),
       state_(state),
       pool_(pool),
       logs_(logs),
-      outlets_(std::move(outlets)) {}
+      observer_(observer),
+      is_over_(std::move(is_over)) {}
 
 template <class Message>
 void AgentInbox::observe_if_ours(const NodeId& node, const Message& message, Observation what) {
   const bool is_ours = node_index(message.job, message.attempt, node) >= 0 ||
                        is_spare(message.job, message.attempt, node);
-  if (is_ours) outlets_.observe(std::move(what));
+  if (is_ours) observer_.observe(std::move(what));
 }
 
 bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_view payload) {
@@ -129,12 +130,12 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   return true;
 }
 
-void AgentInbox::clear_away(const NodeId& node, const Welcome& welcome) {
+void AgentInbox::node_up(const NodeId& node, const Welcome& welcome) {
   std::erase_if(beats_, [&](const auto& item) { return item.first.second == node; });
   faults_.erase(node);
   std::erase_if(clearing_, [&](const HeldBy& one) { return std::get<NodeId>(one) == node; });
   for (const HeldAttempt& held : welcome.held) {
-    if (!outlets_.is_over(node, held.job, held.attempt)) continue;
+    if (!is_over_(node, held.job, held.attempt)) continue;
     clearing_.emplace(node, held.job, held.attempt);
     pool_.send(node, StopAttempt{held.job, held.attempt, "SIGKILL", Milliseconds{0}});
   }
@@ -147,18 +148,18 @@ bool AgentInbox::clears_away(const NodeWork& work) const {
 // By then every byte that its ranks wrote has arrived.
 void AgentInbox::clean(const NodeId& node, const AttemptClean& clean) {
   const HeldBy held{node, clean.job, clean.attempt};
-  if (clearing_.contains(held) || outlets_.is_over(node, clean.job, clean.attempt)) {
+  if (clearing_.contains(held) || is_over_(node, clean.job, clean.attempt)) {
     if (!clean.unkillable.empty()) return;
     pool_.send(node, ForgetAttempt{clean.job, clean.attempt});
-    if (clearing_.erase(held) != 0) outlets_.cleared_away();
+    if (clearing_.erase(held) != 0) observer_.post_turn();
     return;
   }
   const Node* known = find_node(state_, node);
   const bool was_stuck = known != nullptr && known->unclean && known->unclean->job == clean.job;
   if (was_stuck && !clean.unkillable.empty()) return;  // which is known
   if (!was_stuck && node_index(clean.job, clean.attempt, node) < 0) return;
-  outlets_.observe(NodeClean{clean.job, clean.attempt, node, clean.newest_checkpoint,
-                             clean.unkillable, clean.newest_certified});
+  observer_.observe(NodeClean{clean.job, clean.attempt, node, clean.newest_checkpoint,
+                              clean.unkillable, clean.newest_certified});
 }
 
 // The attempt may be over while processes of it are still held by the kernel there.
@@ -176,7 +177,7 @@ bool AgentInbox::is_rank_of(const NodeId& node, const JobId& job, AttemptId atte
   if (index < 0 || is_cleared) {
     const bool is_rank = rank >= mpirun_log && rank.value < late_ranks_limit;
     return is_rank &&
-           (is_cleared || still_stops(node, job, attempt) || outlets_.is_over(node, job, attempt));
+           (is_cleared || still_stops(node, job, attempt) || is_over_(node, job, attempt));
   }
   if (rank == mpirun_log) return index == 0;
   const Rank* known = known_rank(state_, job, attempt, rank);
@@ -189,7 +190,7 @@ void AgentInbox::output(const NodeId& node, const RankOutput& piece, std::string
   if (!is_rank_of(node, piece.job, piece.attempt, piece.rank)) return;
   auto size = logs_.write(piece.job, piece.attempt, piece.rank, piece.offset, payload);
   if (!size) {
-    outlets_.note(piece.job, size.error().message);
+    observer_.note(piece.job, size.error().message);
     if (auto* connection = pool_.up(node)) {
       connection->drop({LinkFailureKind::lost, size.error().message});
     }
@@ -203,7 +204,7 @@ void AgentInbox::output(const NodeId& node, const RankOutput& piece, std::string
 void AgentInbox::note_first_output(const NodeId& node, const RankOutput& piece) {
   if (piece.offset != 0 || node_index(piece.job, piece.attempt, node) < 0) return;
   if (!wrote_[piece.job].insert(node).second) return;
-  outlets_.observe(FirstOutputSeen{piece.job, piece.attempt, node});
+  observer_.observe(FirstOutputSeen{piece.job, piece.attempt, node});
 }
 
 void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
@@ -226,7 +227,7 @@ void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   exited.when = when_of(node, ended);
   exited.evidence = ended.evidence;
   if (counts_as_failure(exited)) exited.rules = rules_of(ended.job).judge(known_exit(exited));
-  outlets_.observe(exited);
+  observer_.observe(exited);
 }
 
 // Kept, because a thousand ranks that fail together ask the same patterns.
@@ -246,7 +247,7 @@ void AgentInbox::journal_step(const JobId& job, AttemptId attempt,
   Seen& seen = seen_[job];
   seen.journaled = timers_.wall_now();
   seen.journaled_step = seen.step;
-  outlets_.observe(ProgressSeen{job, attempt, seen.step.value_or(0), checkpoint});
+  observer_.observe(ProgressSeen{job, attempt, seen.step.value_or(0), checkpoint});
 }
 
 // A node whose ranks have all written a heartbeat can be made a member; agents tell them again
@@ -262,7 +263,7 @@ void AgentInbox::note_beat(const NodeId& node, const Progress& progress) {
   beats.insert(progress.rank);
   if (beats.size() < ranks_on(attempt, static_cast<std::size_t>(index)).size()) return;
   beats_.erase({progress.job, node});
-  outlets_.observe(NodeReady{progress.job, progress.attempt, node});
+  observer_.observe(NodeReady{progress.job, progress.attempt, node});
 }
 
 void AgentInbox::progress(const NodeId& node, const Progress& progress) {
@@ -282,14 +283,14 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
     std::string lines;
     for (const std::string& line : progress.metrics) lines += line + "\n";
     if (auto done = logs_.append_metrics(progress.job, progress.attempt, lines); !done) {
-      outlets_.note(progress.job, done.error().message);
+      observer_.note(progress.job, done.error().message);
     }
   }
   JobEvent event;
   event.attempt = progress.attempt.value;
   event.step = seen.step;
   if (!progress.metrics.empty()) event.metrics = progress.metrics.back();
-  outlets_.progress(progress.job, event);
+  observer_.progress(progress.job, event);
 }
 
 bool AgentInbox::misses_a_node(const JobId& job) const {
@@ -335,8 +336,8 @@ void AgentInbox::notice_seen(const NodeId& node, const NoticeSeen& seen) {
     const Milliseconds apart = timers_.wall_now() + *seen.leaves_in - *notice->leaves_at;
     if (std::chrono::abs(apart) < same_notice) return;
   }
-  outlets_.observe(NodeNotice{node, seen.leaves_in, seen.source, seen.over, agent.boot_id,
-                              agent.agent_id});
+  observer_.observe(
+      NodeNotice{node, seen.leaves_in, seen.source, seen.over, agent.boot_id, agent.agent_id});
 }
 
 // Told again after every greeting. Times become those of the controller's clock, by which breakers
@@ -367,7 +368,7 @@ void AgentInbox::faults_told(const NodeId& node, const FaultsTold& told) {
   const bool is_asked = is_first && known && known->fault_drain;
   const bool settles = is_asked || (has_some && was_settled != seen.settled);
   faults_[node] = seen;
-  if (settles || !call_for_the_same(before, seen.faults)) outlets_.observe(std::move(seen));
+  if (settles || !call_for_the_same(before, seen.faults)) observer_.observe(std::move(seen));
 }
 
 int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& node) const {

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "launcher/controller/agents/observer.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/store/home.h"
@@ -24,24 +25,17 @@
 
 namespace muster {
 
-class AgentInbox {
+class AgentInbox final : public NodeListener {
  public:
-  struct Outlets {
-    std::function<void(Observation)> observe;
-    std::function<void(const JobId&, const JobEvent&)> progress;
-    std::function<void(const JobId&, const std::string&)>
-        note;  // a sentence for the job's followers
-    std::function<bool(const NodeId&, const JobId&, AttemptId)> is_over;  // over_attempt.h
-    std::function<void()> cleared_away;  // `clears_away` has become false for something
-  };
+  using IsOver = std::function<bool(const NodeId&, const JobId&, AttemptId)>;  // journal.h
 
+  // A turn is posted when `clears_away` has become false for something.
   AgentInbox(Timers& timers, Home home, const State& state, AgentPool& pool, RankLogs& logs,
-             Outlets outlets);
+             Observer& observer, IsOver is_over);
 
-  // Messages about attempts; false: not one of these.
-  bool take(const NodeId& node, const FromAgent& message, std::string_view payload);
-  // After its Welcome. Attempts that are over are stopped, send what is left, and are forgotten.
-  void clear_away(const NodeId& node, const Welcome& welcome);
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
+  // Attempts that are over are stopped, send what is left, and are forgotten.
+  void node_up(const NodeId& node, const Welcome& welcome) override;
   // The node still ends what it ran before of the attempt that wants this now.
   bool clears_away(const NodeWork& work) const;
   void attempt_over(const JobId& job, AttemptId attempt);
@@ -94,7 +88,8 @@ class AgentInbox {
   const State& state_;
   AgentPool& pool_;
   RankLogs& logs_;
-  Outlets outlets_;
+  Observer& observer_;
+  IsOver is_over_;
   mutable std::map<NodeId, std::size_t> places_;  // where a node was last found in its attempt
   std::map<JobId, Seen> seen_;
   std::map<JobId, std::set<NodeId>> wrote_;  // nodes of which output has come

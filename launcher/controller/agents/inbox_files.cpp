@@ -51,7 +51,7 @@ void AgentInbox::file(const NodeId& node, const FileData& piece, std::string_vie
   const Time now = timers_.wall_now();
   if (arrival.told && now - *arrival.told < collection_interval) return;
   arrival.told = now;
-  outlets_.observe(CollectionSeen{piece.job, piece.attempt, node, arrival.bytes});
+  observer_.observe(CollectionSeen{piece.job, piece.attempt, node, arrival.bytes});
 }
 
 // What failed on either side is the node's to send again; what could not be put in place at the
@@ -59,7 +59,7 @@ void AgentInbox::file(const NodeId& node, const FileData& piece, std::string_vie
 void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
   const int index = node_index(sent.job, sent.attempt, node);
   if (index < 0) return;
-  for (const std::string& sentence : sent.left_out) outlets_.note(sent.job, sentence);
+  for (const std::string& sentence : sent.left_out) observer_.note(sent.job, sentence);
   const auto arrival = arrivals_.extract({sent.job, node});
   std::string error = sent.error;
   if (!arrival.empty() && !arrival.mapped().trouble.empty()) {
@@ -71,11 +71,11 @@ void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
     if (Status left = settle_leaver(sent, index); !left) error = left.error().message;
   }
   const Status settled = error.empty() ? settle_if_last(node, sent) : Status(Done{});
-  if (settled) return outlets_.observe(OutputsCollected{sent.job, sent.attempt, node, error});
-  if (leaves) outlets_.observe(OutputsCollected{sent.job, sent.attempt, node, {}});
+  if (settled) return observer_.observe(OutputsCollected{sent.job, sent.attempt, node, error});
+  if (leaves) observer_.observe(OutputsCollected{sent.job, sent.attempt, node, {}});
   for (const AttemptNode& one : attempt.nodes) {
     if (!one.is_active()) continue;
-    outlets_.observe(OutputsCollected{sent.job, sent.attempt, one.id, settled.error().message});
+    observer_.observe(OutputsCollected{sent.job, sent.attempt, one.id, settled.error().message});
   }
 }
 
@@ -104,7 +104,7 @@ Status AgentInbox::settle_files(const JobId& job) {
   const auto sink = std::move(found->second);
   sinks_.erase(found);
   Status done = sink->finish();
-  for (const std::string& problem : sink->problems()) outlets_.note(job, problem);
+  for (const std::string& problem : sink->problems()) observer_.note(job, problem);
   return done;
 }
 

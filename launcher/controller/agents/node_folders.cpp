@@ -35,7 +35,8 @@ void NodeFolders::job_over(const JobId& job) {
   if (!settled_) settled_ = timers_.after(outputs_settle, [this] { forget_settled(); });
 }
 
-void NodeFolders::node_up(const NodeId& node, const std::vector<JobId>& folders) {
+void NodeFolders::node_up(const NodeId& node, const Welcome& welcome) {
+  const std::vector<JobId>& folders = welcome.folders;
   std::erase_if(named_, [&node](const auto& item) { return item.first == node; });
   const std::size_t count = std::min(folders.size(), folders_of_node);
   for (std::size_t i = 0; i < count; ++i) named_.emplace_back(node, folders[i]);

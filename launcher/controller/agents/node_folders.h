@@ -16,14 +16,14 @@
 
 namespace muster {
 
-class NodeFolders {
+class NodeFolders final : public NodeListener {
  public:
   // `is_over`: State is as the journal says, and does not hold the job.
   NodeFolders(Timers& timers, const Journal& journal, AgentPool& pool,
               std::function<bool(const JobId&)> is_over);
 
   void job_over(const JobId& job);
-  void node_up(const NodeId& node, const std::vector<JobId>& folders);
+  void node_up(const NodeId& node, const Welcome& welcome) override;
 
  private:
   std::optional<JobLeavings> leavings(const JobId& job) const;

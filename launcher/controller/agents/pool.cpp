@@ -20,24 +20,27 @@ bool is_same_place(const NodeAddress& a, const NodeAddress& b) {
 
 }  // namespace
 
-AgentPool::AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events)
-    : timers_(timers),
-      transport_(transport),
-      launch_(std::move(launch)),
-      events_(std::move(events)) {}
+AgentPool::AgentPool(Timers& timers, Transport& transport, AgentLaunch launch)
+    : timers_(timers), transport_(transport), launch_(std::move(launch)) {}
+
+void AgentPool::set_listeners(std::vector<NodeListener*> listeners) {
+  listeners_ = std::move(listeners);
+}
 
 AgentConnection::Events AgentPool::events_of(const NodeId& node) {
   return {[this, node](const Welcome& welcome) {
             Entry& entry = entries_.at(node);
             entry.up_since = timers_.now();
             entry.reported.reset();
-            events_.on_up(node, welcome);
+            for (NodeListener* each : listeners_) each->node_up(node, welcome);
           },
-          [this, node](FromAgent message, std::string payload) {
-            events_.on_message(node, std::move(message), std::move(payload));
+          [this, node](const FromAgent& message, const std::string& payload) {
+            for (NodeListener* each : listeners_) {
+              if (each->take(node, message, payload)) return;
+            }
           },
-          [this, node](LinkFailure failure, std::optional<Interval> silent_us) {
-            failed(node, std::move(failure), silent_us);
+          [this, node](const LinkFailure& failure, std::optional<Interval> silent_us) {
+            failed(node, failure, silent_us);
           }};
 }
 
@@ -103,7 +106,7 @@ void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
   }
 }
 
-void AgentPool::failed(const NodeId& node, LinkFailure failure,
+void AgentPool::failed(const NodeId& node, const LinkFailure& failure,
                        std::optional<Interval> silent_us) {
   Entry& entry = entries_.at(node);
   if (entry.up_since && timers_.now() - *entry.up_since >= steady_link) entry.backoff = {};
@@ -116,8 +119,11 @@ void AgentPool::failed(const NodeId& node, LinkFailure failure,
     again.retry.reset();
     if (again.is_tried() && again.connection->is_idle()) again.connection->connect();
   });
-  if (entry.awaited && events_.on_failed) events_.on_failed(node, failure);
-  if (news) events_.on_down(node, std::move(failure), silent_us);
+  if (entry.awaited) {
+    for (NodeListener* each : listeners_) each->node_failed(node, failure);
+  }
+  if (!news) return;
+  for (NodeListener* each : listeners_) each->node_down(node, failure, silent_us);
 }
 
 AgentConnection* AgentPool::find(const NodeId& node) {

@@ -2,7 +2,6 @@
 // change once: repeated failures of the same kind are not reported again.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -14,18 +13,26 @@
 
 namespace muster {
 
+class NodeListener {
+ public:
+  virtual ~NodeListener() = default;
+
+  virtual void node_up(const NodeId&, const Welcome&) {}
+  // `silent_us`: between its last word and now, on this host's raw_time(); of a link that was up.
+  virtual void node_down(const NodeId&, const LinkFailure&, std::optional<Interval> /*silent_us*/) {
+  }
+  // Of a node that somebody waits for: each failure, also when it is no news.
+  virtual void node_failed(const NodeId&, const LinkFailure&) {}
+  // True: no later listener is asked.
+  virtual bool take(const NodeId&, const FromAgent&, std::string_view /*payload*/) { return false; }
+};
+
 class AgentPool {
  public:
-  struct Events {
-    std::function<void(const NodeId&, const Welcome&)> on_up;
-    std::function<void(const NodeId&, FromAgent, std::string payload)> on_message;
-    // `silent_us`: between its last word and now, on this host's raw_time(); of a link that was up.
-    std::function<void(const NodeId&, LinkFailure, std::optional<Interval> silent_us)> on_down;
-    // Of a node that somebody waits for: each failure, also when it is no news.
-    std::function<void(const NodeId&, const LinkFailure&)> on_failed{};
-  };
+  AgentPool(Timers& timers, Transport& transport, AgentLaunch launch);
 
-  AgentPool(Timers& timers, Transport& transport, AgentLaunch launch, Events events);
+  // In the order in which they hear; before the first node is wanted.
+  void set_listeners(std::vector<NodeListener*> listeners);
 
   // Starts connecting unless connected, connecting, or waiting after a failure.
   void want(const NodeAddress& address, const ComputeTarget& target, const std::string& home);
@@ -57,12 +64,12 @@ class AgentPool {
   AgentConnection::Events events_of(const NodeId& node);
   void reach(Entry& entry, const NodeAddress& address, const ComputeTarget& target,
              const std::string& home);
-  void failed(const NodeId& node, LinkFailure failure, std::optional<Interval> silent_us);
+  void failed(const NodeId& node, const LinkFailure& failure, std::optional<Interval> silent_us);
 
   Timers& timers_;
   Transport& transport_;
   AgentLaunch launch_;
-  Events events_;
+  std::vector<NodeListener*> listeners_;
   std::map<NodeId, Entry> entries_;
 };
 

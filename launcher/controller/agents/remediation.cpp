@@ -28,12 +28,8 @@ Milliseconds time_left(const Node& node, Time now) {
 }  // namespace
 
 RemedyDesk::RemedyDesk(Timers& timers, const State& state, AgentPool& pool, RunCommand run,
-                       std::function<void(Observation)> observe)
-    : timers_(timers),
-      state_(state),
-      pool_(pool),
-      run_(std::move(run)),
-      observe_(std::move(observe)) {}
+                       Observer& observer)
+    : timers_(timers), state_(state), pool_(pool), run_(std::move(run)), observer_(observer) {}
 
 void RemedyDesk::perform(const std::vector<Record>& fresh) {
   for (const Record& record : fresh) {
@@ -64,22 +60,22 @@ void RemedyDesk::run_here(const RemedyBegun& begun) {
   if (!run_) return;
   run_(begun.argv, command_limit(begun.step),
        [this, node = begun.node, id = begun.id](const CommandEnded& ended) {
-         observe_(within_limits({node, id, ended.status, ended.error, ended.lines}));
+         observer_.observe(within_limits({node, id, ended.status, ended.error, ended.lines}));
        });
 }
 
-void RemedyDesk::node_down(const NodeId& node) {
+void RemedyDesk::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
   asked_.erase(node);
 }
 
-bool RemedyDesk::take(const NodeId& node, const FromAgent& message) {
+bool RemedyDesk::take(const NodeId& node, const FromAgent& message, std::string_view) {
   const auto* run = std::get_if<RemedyRun>(&message);
   if (run == nullptr) return false;
   const Node* known = find_node(state_, node);
   const bool is_awaited = known != nullptr && known->remedy && !known->remedy->ended &&
                           known->remedy->what.id == run->id;
   if (is_awaited) {
-    observe_(within_limits({node, run->id, run->status, run->error, run->lines}));
+    observer_.observe(within_limits({node, run->id, run->status, run->error, run->lines}));
   }
   return true;
 }

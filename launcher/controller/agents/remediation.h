@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/controller/agents/observer.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/os/timers.h"
 #include "scheduler/state/state.h"
@@ -26,16 +27,16 @@ struct CommandEnded {
 using RunCommand = std::function<void(const std::vector<std::string>& argv, Milliseconds limit,
                                       std::function<void(const CommandEnded&)> done)>;
 
-class RemedyDesk {
+class RemedyDesk final : public NodeListener {
  public:
   RemedyDesk(Timers& timers, const State& state, AgentPool& pool, RunCommand run,
-             std::function<void(Observation)> observe);
+             Observer& observer);
 
   // `fresh`: what has just been journaled.
   void perform(const std::vector<Record>& fresh);
-  void node_down(const NodeId& node);
-  // False: it is of something else.
-  bool take(const NodeId& node, const FromAgent& message);
+  void node_down(const NodeId& node, const LinkFailure& failure,
+                 std::optional<Interval> silent_us) override;
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
 
  private:
   void ask(const Node& node);
@@ -45,7 +46,7 @@ class RemedyDesk {
   const State& state_;
   AgentPool& pool_;
   RunCommand run_;
-  std::function<void(Observation)> observe_;
+  Observer& observer_;
   std::map<NodeId, std::string> asked_;  // on this connection
 };
 

@@ -28,21 +28,21 @@ bool runs(const Job& job) {
 
 }  // namespace
 
-StallWatchers::StallWatchers(Timers& timers, const State& state, Outlets outlets)
-    : timers_(timers), state_(state), outlets_(std::move(outlets)) {}
+StallWatchers::StallWatchers(Timers& timers, const State& state, Observer& observer, Ask ask)
+    : timers_(timers), state_(state), observer_(observer), ask_(std::move(ask)) {}
 
 Milliseconds StallWatchers::now() const {
   return std::chrono::duration_cast<Milliseconds>(timers_.now().time_since_epoch());
 }
 
-void StallWatchers::node_up(const NodeId& node) {
+void StallWatchers::node_up(const NodeId& node, const Welcome&) {
   up_.insert(node);
   for (auto& [job, entry] : entries_) {
     if (entry->unheard.erase(node) != 0) entry->watch.unheard(!entry->unheard.empty(), now());
   }
 }
 
-void StallWatchers::node_down(const NodeId& node) {
+void StallWatchers::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
   up_.erase(node);
   for (auto& [job, entry] : entries_) {
     if (!entry->needed.contains(node)) continue;
@@ -109,7 +109,7 @@ StallWatchers::Entry* StallWatchers::owner(const NodeId& node, const JobId& job,
   return is_its ? entry : nullptr;
 }
 
-bool StallWatchers::take(const NodeId& node, const FromAgent& message) {
+bool StallWatchers::take(const NodeId& node, const FromAgent& message, std::string_view) {
   if (const auto* progress = std::get_if<Progress>(&message)) {
     take_progress(node, *progress);
   } else if (const auto* piece = std::get_if<RankOutput>(&message)) {
@@ -183,7 +183,7 @@ void StallWatchers::look_at(Entry& entry) {
                         entry.told->rank == told->rank;
   entry.told = *told;
   if (told->stall == StallKind::suspect && !is_known) ask_for_look(*told, entry);
-  outlets_.observe(std::move(*told));
+  observer_.observe(std::move(*told));
 }
 
 void StallWatchers::ask_for_look(const StallSeen& suspicion, Entry& entry) const {
@@ -200,7 +200,7 @@ void StallWatchers::ask_for_look(const StallSeen& suspicion, Entry& entry) const
     const bool stands_for_all = !suspicion.rank && !request.suspect;
     if (rank == suspicion.rank || stands_for_all) request.suspect = rank;
   }
-  for (const auto& [node, request] : requests) outlets_.ask(node, request);
+  for (const auto& [node, request] : requests) ask_(node, request);
 }
 
 }  // namespace muster

@@ -10,6 +10,8 @@
 #include <optional>
 #include <set>
 
+#include "launcher/controller/agents/observer.h"
+#include "launcher/controller/agents/pool.h"
 #include "launcher/os/timers.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/failure/stall_watch.h"
@@ -17,19 +19,16 @@
 
 namespace muster {
 
-class StallWatchers {
+class StallWatchers final : public NodeListener {
  public:
-  struct Outlets {
-    std::function<void(Observation)> observe;
-    std::function<void(const NodeId&, const LookAtRanks&)> ask;
-  };
+  using Ask = std::function<void(const NodeId&, const LookAtRanks&)>;
 
-  StallWatchers(Timers& timers, const State& state, Outlets outlets);
+  StallWatchers(Timers& timers, const State& state, Observer& observer, Ask ask);
 
-  void node_up(const NodeId& node);
-  void node_down(const NodeId& node);
-  // True: nobody else wants this message.
-  bool take(const NodeId& node, const FromAgent& message);
+  void node_up(const NodeId& node, const Welcome& welcome) override;
+  void node_down(const NodeId& node, const LinkFailure& failure,
+                 std::optional<Interval> silent_us) override;
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
   void attempt_over(const JobId& job);
   // State has changed: something may run now.
   void follow();
@@ -60,7 +59,8 @@ class StallWatchers {
 
   Timers& timers_;
   const State& state_;
-  Outlets outlets_;
+  Observer& observer_;
+  Ask ask_;
   std::map<JobId, std::unique_ptr<Entry>> entries_;
   std::set<NodeId> up_;
   std::set<JobId> beating_;  // jobs that have told a step, while this controller lives

@@ -49,12 +49,14 @@ std::string key_of(const State& state, const NodeWork& work) {
 
 }  // namespace
 
-WorkSender::WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging,
-                       std::string secret_key)
+WorkSender::WorkSender(Timers& timers, Home home, const State& state, AgentPool& pool,
+                       RankLogs& logs, Observer& observer, std::string secret_key)
     : timers_(timers),
       home_(std::move(home)),
+      state_(state),
       pool_(pool),
-      staging_(std::move(staging)),
+      logs_(logs),
+      observer_(observer),
       secret_key_(std::move(secret_key)) {}
 
 // Pretend nodes keep everything in the state directory: removing it removes all.
@@ -64,16 +66,16 @@ std::string WorkSender::home_on_node(const ComputeTarget& target,
   return own ? (home_.root / "nodes").string() : target.remote_home;
 }
 
-void WorkSender::perform(const State& state, const IsClearedAway& is_cleared_away) {
-  hold(state);
-  WorkMessages messages(state, timers_.wall_now(), pool_, home_, secret_key_);
-  for (const NodeWork& work : pending_work(state)) {
+void WorkSender::perform(const IsClearedAway& is_cleared_away) {
+  hold();
+  WorkMessages messages(state_, timers_.wall_now(), pool_, home_, secret_key_);
+  for (const NodeWork& work : pending_work(state_)) {
     if (pool_.up(work.node) == nullptr) continue;
     if (is_cleared_away(work)) continue;
-    std::string key = key_of(state, work);
+    std::string key = key_of(state_, work);
     if (sent_[work.node] == key) continue;
     sent_[work.node] = std::move(key);
-    if (std::holds_alternative<CheckWork>(work.work)) tell_rearmed(state, work.node);
+    if (std::holds_alternative<CheckWork>(work.work)) tell_rearmed(work.node);
     if (std::holds_alternative<StageWork>(work.work)) send_stage(work);
     else pool_.send(work.node, messages.message(work));
   }
@@ -81,21 +83,21 @@ void WorkSender::perform(const State& state, const IsClearedAway& is_cleared_awa
 
 // A check may have been armed again for a target that no job had then: its agents know nothing of
 // it, and would refuse the job.
-void WorkSender::tell_rearmed(const State& state, const NodeId& id) {
-  const Node* node = find_node(state, id);
+void WorkSender::tell_rearmed(const NodeId& id) {
+  const Node* node = find_node(state_, id);
   FaultsMended mended;
   for (const NodeFault& fault : node ? node->faults : std::vector<NodeFault>()) {
-    if (is_rearmed_since(state, id, fault)) mended.ids.push_back(fault.id);
+    if (is_rearmed_since(state_, id, fault)) mended.ids.push_back(fault.id);
   }
   if (!mended.ids.empty()) pool_.send(id, mended);
 }
 
 // Jobs may give a node different addresses or leases: its owner's count.
-void WorkSender::hold(const State& state) {
-  const std::set<NodeId> wanted = nodes_to_connect(state);
+void WorkSender::hold() {
+  const std::set<NodeId> wanted = nodes_to_connect(state_);
   std::erase_if(held_, [&wanted](const auto& item) { return !wanted.contains(item.first); });
   for (const NodeId& id : wanted) {
-    const Job* job = holder_of(state, *find_node(state, id));
+    const Job* job = holder_of(*find_node(state_, id));
     if (job == nullptr) continue;
     const auto held = held_.find(id);
     if (held != held_.end() && held->second == job->id) continue;
@@ -111,10 +113,10 @@ void WorkSender::hold(const State& state) {
 // controller has not reached yet is looked for by an elastic job that could take it, by one whose
 // own nodes do not answer, or by one that asks before it is placed; one that is drained for a fault
 // or being rebooted, by any job that could.
-const Job* WorkSender::holder_of(const State& state, const Node& node) {
-  if (node.owner) return find_job(state, *node.owner);
+const Job* WorkSender::holder_of(const Node& node) {
+  if (node.owner) return find_job(state_, *node.owner);
   if (pool_.find(node.id) != nullptr) return nullptr;
-  for (const auto& [id, job] : state.jobs) {
+  for (const auto& [id, job] : state_.jobs) {
     const Attempt* attempt = active_attempt(job);
     const bool is_elastic = attempt != nullptr && attempt->has_members();
     const bool gathers = attempt != nullptr && phase_of<Gathering>(*attempt) != nullptr;
@@ -152,35 +154,32 @@ void WorkSender::send_stage(const NodeWork& work) {
     auto loaded = load_trees(home_.trees(work.job));
     if (!loaded) {
       trees_.erase(work.job);
-      staging_.over(work, gone(loaded.error()).message);
-      return;
+      return staged(work, gone(loaded.error()).message);
     }
     const auto size = encode(StageTrees{work.job, work.attempt, *loaded}).size();
     if (size > frame_header_limit_bytes) {
       trees_.erase(work.job);
-      staging_.over(work, "job " + work.job.value +
-                                " has too many files to copy: their list of " +
-                                std::to_string(size >> 20) + " MiB is longer than " +
-                                std::to_string(frame_header_limit_bytes >> 20) +
-                                " MiB; put them into an archive or on a shared file system");
-      return;
+      return staged(work, "job " + work.job.value + " has too many files to copy: their list of " +
+                              std::to_string(size >> 20) + " MiB is longer than " +
+                              std::to_string(frame_header_limit_bytes >> 20) +
+                              " MiB; put them into an archive or on a shared file system");
     }
     trees = std::make_shared<const std::vector<Tree>>(std::move(*loaded));
   }
-  if (trees->empty()) return staging_.over(work, "");
+  if (trees->empty()) return staged(work, "");
   pool_.send(work.node, StageTrees{work.job, work.attempt, *trees});
 }
 
 // The agent goes on sending each rank's output from what is safe here.
-void WorkSender::node_up(const State& state, const NodeId& node, RankLogs& logs) {
+void WorkSender::node_up(const NodeId& node, const Welcome&) {
   sent_.erase(node);
   feeds_.erase(node);
-  const Node* known = find_node(state, node);
-  const Job* job = known != nullptr && known->owner ? find_job(state, *known->owner) : nullptr;
+  const Node* known = find_node(state_, node);
+  const Job* job = known != nullptr && known->owner ? find_job(state_, *known->owner) : nullptr;
   const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
   if (attempt == nullptr || std::holds_alternative<Gathering>(attempt->phase)) return;
   const auto acknowledge = [&](RankId rank) {
-    if (auto size = logs.size(job->id, attempt->id, rank)) {
+    if (auto size = logs_.size(job->id, attempt->id, rank)) {
       pool_.send(node, OutputAck{job->id, attempt->id, rank, *size});
     }
   };
@@ -191,10 +190,22 @@ void WorkSender::node_up(const State& state, const NodeId& node, RankLogs& logs)
   if (runs_mpirun(job->spec) && index == 0) acknowledge(mpirun_log);
 }
 
-void WorkSender::node_down(const NodeId& node) {
+void WorkSender::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
   sent_.erase(node);
   feeds_.erase(node);
   again_.erase(node);
+}
+
+bool WorkSender::take(const NodeId& node, const FromAgent& message, std::string_view) {
+  const auto* clean = std::get_if<AttemptClean>(&message);
+  if (clean != nullptr && !clean->unkillable.empty()) ask_again(node);
+  const auto* wanted = std::get_if<WantBlobs>(&message);
+  if (wanted != nullptr) blobs_wanted(node, *wanted);
+  return wanted != nullptr;
+}
+
+void WorkSender::staged(const NodeWork& work, const std::string& error) {
+  observer_.observe(NodeStaged{work.job, work.attempt, work.node, error, !error.empty()});
 }
 
 void WorkSender::blobs_wanted(const NodeId& node, const WantBlobs& wanted) {
@@ -211,13 +222,14 @@ void WorkSender::tell_progress(Feed& feed) {
   const auto now = timers_.now();
   if (now - feed.told < progress_interval) return;
   feed.told = now;
-  staging_.moves(feed.seen);
+  observer_.observe(feed.seen);
 }
 
-void WorkSender::ask_again(const NodeId& node, std::function<void()> then_perform) {
-  again_[node] = timers_.after(ask_again_interval, [this, node, perform = std::move(then_perform)] {
+// Processes there survive SIGKILL: in a while the node is told once more to end them.
+void WorkSender::ask_again(const NodeId& node) {
+  again_[node] = timers_.after(ask_again_interval, [this, node] {
     sent_.erase(node);
-    perform();
+    observer_.post_turn();
   });
 }
 
@@ -260,8 +272,7 @@ void WorkSender::pump() {
     auto& [node, pending] = *it;
     const auto fed = feed(node, pending);
     if (!fed) {
-      staging_.over({pending.seen.job, pending.seen.attempt, node, 0, StageWork{}},
-                      fed.error().message);
+      staged({pending.seen.job, pending.seen.attempt, node, 0, StageWork{}}, fed.error().message);
     }
     it = !fed || pending.hashes.empty() ? feeds_.erase(it) : std::next(it);
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/controller/agents/observer.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/store/home.h"
@@ -18,30 +19,25 @@
 
 namespace muster {
 
-class WorkSender {
+class WorkSender final : public NodeListener {
  public:
-  struct Staging {
-    // Without the agent: it failed here, or (no error) there is nothing to bring.
-    std::function<void(const NodeWork&, const std::string& error)> over;
-    std::function<void(StagingSeen)> moves;  // once a minute while bytes go to a node
-  };
-
-  WorkSender(Timers& timers, Home home, AgentPool& pool, Staging staging,
-             std::string secret_key = {});
+  // Observes NodeStaged without the agent, when it failed here or there is nothing to bring, and
+  // StagingSeen once a minute while bytes go to a node.
+  WorkSender(Timers& timers, Home home, const State& state, AgentPool& pool, RankLogs& logs,
+             Observer& observer, std::string secret_key = {});
 
   // Connects the nodes of live attempts and sends what is pending to those that answer, and that
   // are not busy with ending an earlier part that they had in the attempt.
   using IsClearedAway = std::function<bool(const NodeWork&)>;
-  void perform(const State& state, const IsClearedAway& is_cleared_away);
+  void perform(const IsClearedAway& is_cleared_away);
   // As the target says it; `perform` does it for every node that a live job owns.
   void want(const ComputeTarget& target, const NodeId& node);
   // For somebody who waits: AgentPool::await.
   void await(const ComputeTarget& target, const NodeAddress& node);
-  void node_up(const State& state, const NodeId& node, RankLogs& logs);
-  void node_down(const NodeId& node);
-  void blobs_wanted(const NodeId& node, const WantBlobs& wanted);
-  // Processes there survive SIGKILL: in a while the node is told once more to end them.
-  void ask_again(const NodeId& node, std::function<void()> then_perform);
+  void node_up(const NodeId& node, const Welcome& welcome) override;
+  void node_down(const NodeId& node, const LinkFailure& failure,
+                 std::optional<Interval> silent_us) override;
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
   void job_over(const JobId& job);
 
  private:
@@ -52,9 +48,12 @@ class WorkSender {
     SteadyTime told;
   };
 
-  void hold(const State& state);
-  void tell_rearmed(const State& state, const NodeId& node);
-  const Job* holder_of(const State& state, const Node& node);
+  void blobs_wanted(const NodeId& node, const WantBlobs& wanted);
+  void ask_again(const NodeId& node);
+  void staged(const NodeWork& work, const std::string& error);
+  void hold();
+  void tell_rearmed(const NodeId& node);
+  const Job* holder_of(const Node& node);
   const NodeAddress* address_of(const Job& job, const NodeId& node);
   std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
   void send_stage(const NodeWork& work);
@@ -65,8 +64,10 @@ class WorkSender {
   Timers& timers_;
   std::unique_ptr<Alarm> pump_alarm_;  // while a feed waits for its link
   Home home_;
+  const State& state_;
   AgentPool& pool_;
-  Staging staging_;
+  RankLogs& logs_;
+  Observer& observer_;
   std::string secret_key_;
   std::unique_ptr<BlobStore> blobs_;
   std::map<NodeId, JobId> held_;  // for whom a node is kept connected

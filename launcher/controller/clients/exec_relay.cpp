@@ -58,9 +58,8 @@ const AttemptNode* node_called(const State& state, const Attempt& attempt,
 
 }  // namespace
 
-void Relay::exec(const State& state, const std::shared_ptr<Session>& session,
-                 const Exec& request) {
-  const auto found = find_rank(state, request);
+void Relay::exec(const std::shared_ptr<Session>& session, const Exec& request) {
+  const auto found = find_rank(state_, request);
   if (!found || pool_.up(found->node) == nullptr) {
     const std::string why = found ? "node " + found->node.value + " is not connected"
                                   : found.error().message;
@@ -105,21 +104,21 @@ void Relay::client_gone(const std::shared_ptr<Session>& session) {
   });
 }
 
-void Relay::remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked) {
+void Relay::remote_start(const NodeId& from, const RemoteStartAsked& asked) {
   std::erase_if(starts_, [&](const auto& item) {
-    return attempt_of(state, item.second.request) == nullptr;
+    return attempt_of(state_, item.second.request) == nullptr;
   });
   const auto refuse = [&](const std::string& why) {
     pool_.send(from, RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why});
   };
-  const Attempt* attempt = attempt_of(state, asked);
-  const bool is_of_mpirun = attempt != nullptr && runs_mpirun(find_job(state, asked.job)->spec) &&
+  const Attempt* attempt = attempt_of(state_, asked);
+  const bool is_of_mpirun = attempt != nullptr && runs_mpirun(find_job(state_, asked.job)->spec) &&
                             !attempt->nodes.empty() && attempt->nodes.front().id == from;
   if (!is_of_mpirun) return refuse("node " + from.value + " runs no mpirun of " + asked.job.value);
   if (const auto daemon = read_mpi_daemon(asked.command); !daemon) {
     return refuse(daemon.error().message);
   }
-  const AttemptNode* target = node_called(state, *attempt, asked.host);
+  const AttemptNode* target = node_called(state_, *attempt, asked.host);
   if (target == nullptr || target->id == from) {
     return refuse("no other node of the attempt is called " + asked.host);
   }
@@ -133,7 +132,7 @@ void Relay::remote_start(const State& state, const NodeId& from, const RemoteSta
 
 // The node may have missed what was asked, or its end may have been missed here; what runs there is
 // not started again. A node that does not come back ends the attempt, and mpirun with it.
-void Relay::node_up(const NodeId& node) {
+void Relay::node_up(const NodeId& node, const Welcome&) {
   for (const auto& [ticket, route] : starts_) {
     if (route.target == node) pool_.send(node, route.request);
   }
@@ -148,7 +147,22 @@ void Relay::remote_start_ended(const NodeId& from, const RemoteStartEnded& ended
   starts_.erase(found);
 }
 
-void Relay::node_down(const NodeId& node) {
+bool Relay::take(const NodeId& node, const FromAgent& message, std::string_view payload) {
+  if (const auto* some = std::get_if<ExecOutput>(&message)) {
+    output(node, *some, payload);
+  } else if (const auto* end = std::get_if<ExecEnded>(&message)) {
+    ended(node, *end);
+  } else if (const auto* asked = std::get_if<RemoteStartAsked>(&message)) {
+    remote_start(node, *asked);
+  } else if (const auto* over = std::get_if<RemoteStartEnded>(&message)) {
+    remote_start_ended(node, *over);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Relay::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
   std::erase_if(execs_, [&](const auto& item) {
     if (item.second.node != node) return false;
     if (const auto session = item.second.client.lock()) {

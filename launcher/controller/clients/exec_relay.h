@@ -14,22 +14,24 @@
 
 namespace muster {
 
-class Relay {
+class Relay final : public NodeListener {
  public:
-  explicit Relay(AgentPool& pool) : pool_(pool) {}
+  Relay(const State& state, AgentPool& pool) : state_(state), pool_(pool) {}
 
   // Starts the command beside the rank, or answers Refused.
-  void exec(const State& state, const std::shared_ptr<Session>& session, const Exec& request);
+  void exec(const std::shared_ptr<Session>& session, const Exec& request);
   void input(const std::shared_ptr<Session>& session, std::string_view payload);
   void output(const NodeId& from, const ExecOutput& output, std::string_view payload);
   void ended(const NodeId& from, const ExecEnded& ended);
   void client_gone(const std::shared_ptr<Session>& session);
 
   // Only of node 0 of an MPI job, where mpirun runs, and only its daemon, on another of its nodes.
-  void remote_start(const State& state, const NodeId& from, const RemoteStartAsked& asked);
+  void remote_start(const NodeId& from, const RemoteStartAsked& asked);
   void remote_start_ended(const NodeId& from, const RemoteStartEnded& ended);
-  void node_up(const NodeId& node);
-  void node_down(const NodeId& node);
+  void node_up(const NodeId& node, const Welcome& welcome) override;
+  void node_down(const NodeId& node, const LinkFailure& failure,
+                 std::optional<Interval> silent_us) override;
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
 
  private:
   struct ExecRoute {
@@ -43,6 +45,7 @@ class Relay {
     RemoteStart request;  // sent again when the target's connection is back
   };
 
+  const State& state_;
   AgentPool& pool_;
   std::map<std::string, ExecRoute> execs_;
   std::map<std::string, StartRoute> starts_;

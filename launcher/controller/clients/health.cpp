@@ -228,15 +228,26 @@ void HealthDesk::ask_more(const std::shared_ptr<Session>& client) {
   ask_all(ids_of([&](const Look& look) { return look.client.lock() == client; }));
 }
 
-void HealthDesk::node_up(const NodeId& node) {
+void HealthDesk::node_up(const NodeId& node, const Welcome&) {
   ask_all(ids_of([&](const Look& look) { return look.node == node; }));
 }
 
-void HealthDesk::node_down(const NodeId& node, const std::string& why) {
+void HealthDesk::node_down(const NodeId& node, const LinkFailure& failure,
+                           std::optional<Interval>) {
+  node_failed(node, failure);
+}
+
+void HealthDesk::node_failed(const NodeId& node, const LinkFailure& failure) {
   for (const std::string& id : ids_of([&](const Look& look) { return look.node == node; })) {
     const auto found = looks_.find(id);
-    if (found != looks_.end()) answer(found, why);
+    if (found != looks_.end()) answer(found, failure.message);
   }
+}
+
+bool HealthDesk::take(const NodeId& node, const FromAgent& message, std::string_view payload) {
+  if (const auto* some = std::get_if<ExecOutput>(&message)) return output(node, *some, payload);
+  const auto* end = std::get_if<ExecEnded>(&message);
+  return end != nullptr && ended(node, *end);
 }
 
 bool HealthDesk::output(const NodeId& from, const ExecOutput& output, std::string_view payload) {

@@ -18,7 +18,7 @@
 
 namespace muster {
 
-class HealthDesk {
+class HealthDesk final : public NodeListener {
  public:
   // Has a node connected that no job holds.
   using Await = std::function<void(const ComputeTarget&, const NodeAddress&)>;
@@ -30,8 +30,11 @@ class HealthDesk {
   // False: it is of something else.
   bool output(const NodeId& from, const ExecOutput& output, std::string_view payload);
   bool ended(const NodeId& from, const ExecEnded& ended);
-  void node_up(const NodeId& node);
-  void node_down(const NodeId& node, const std::string& why);
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
+  void node_up(const NodeId& node, const Welcome& welcome) override;
+  void node_down(const NodeId& node, const LinkFailure& failure,
+                 std::optional<Interval> silent_us) override;
+  void node_failed(const NodeId& node, const LinkFailure& failure) override;
   void client_gone(const std::shared_ptr<Session>& session);
 
  private:

@@ -256,7 +256,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Exec& request) {
-  desk_.relay.exec(desk_.state, session, request);
+  desk_.relay.exec(session, request);
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {

@@ -7,7 +7,7 @@ namespace {
 // Each entry takes the file from version (index) to version (index + 1); never edited, only added
 // to. A build that writes records of a kind or with a field that the one before does not know adds
 // an entry too, empty if need be: the older build then refuses the file and not some record of it.
-constexpr const char* migrations[] = {
+const std::string migrations[] = {
     R"sql(
 CREATE TABLE record (
   seq INTEGER PRIMARY KEY,
@@ -83,7 +83,14 @@ ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
     // What is left of a job whose records were removed.
     R"sql(
 CREATE TABLE summary (job TEXT PRIMARY KEY, payload TEXT NOT NULL);
-)sql"};
+)sql",
+    // Records say how long they are read back, of a matched rule whether saved values may be wrong
+    // after it, and that another controller goes on with a job.
+    std::string(R"sql(
+ALTER TABLE record ADD COLUMN keep TEXT NOT NULL DEFAULT 'with_job';
+ALTER TABLE record ADD COLUMN keep_key TEXT NOT NULL DEFAULT '';
+)sql") + "UPDATE record SET keep = " +
+        keep_by_kind + ", keep_key = " + keep_key_by_kind + " WHERE job = '';"};
 
 static_assert(std::size(migrations) == store_version);
 
@@ -98,7 +105,7 @@ Status migrate(Connection& connection) {
   const auto version = schema_version(connection);
   if (!version) return version.error();
   for (int next = *version; next < store_version; ++next) {
-    const std::string sql = migrations[next] + ("PRAGMA user_version=" + std::to_string(next + 1));
+    const std::string sql = migrations[next] + "PRAGMA user_version=" + std::to_string(next + 1);
     if (auto done = connection.run(sql.c_str()); !done) return done;
   }
   return Done{};

@@ -6,6 +6,7 @@
 #include "launcher/controller/store/store_file.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/model/record.h"
+#include "scheduler/state/limits.h"
 
 namespace muster {
 
@@ -33,18 +34,6 @@ constexpr const char* replace_row =
     "checkpoint_step = excluded.checkpoint_step, nodes = excluded.nodes, "
     "unclean = excluded.unclean, nodes_min = excluded.nodes_min, "
     "nodes_max = excluded.nodes_max";
-
-// For each fault of a node's newest record before `since` the last record that was without it, or
-// 0. Since the one after that the fault has been told.
-constexpr const char* last_without_fault =
-    "without_fault(node, seq) AS MATERIALIZED (SELECT newest.node, ifnull((SELECT gap.seq"
-    " FROM record gap WHERE gap.job = '' AND gap.node = newest.node AND gap.kind = newest.kind"
-    " AND gap.seq < newest.seq AND NOT EXISTS (SELECT 1 FROM json_each(gap.payload, '$.faults') f"
-    " WHERE json_extract(f.value, '$.id') = json_extract(fault.value, '$.id'))"
-    " ORDER BY gap.seq DESC LIMIT 1), 0)"
-    " FROM record newest, json_each(newest.payload, '$.faults') fault WHERE newest.seq IN ("
-    " SELECT max(seq) FROM record WHERE job = '' AND kind = 'node_faults_seen'"
-    " AND seq < (SELECT seq FROM since) GROUP BY node))";
 
 constexpr int summary_version = 14;  // since when there are summaries
 
@@ -166,8 +155,9 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
     sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
     return possible;
   }
-  Statement insert(connection,
-                   "INSERT INTO record(at_ms, job, node, kind, payload) VALUES(?,?,?,?,?)");
+  Statement insert(
+      connection,
+      "INSERT INTO record(at_ms, job, node, kind, payload, keep, keep_key) VALUES(?,?,?,?,?,?,?)");
   for (const Record& record : records) {
     const RecordText text = encode_record(record);
     const JobId* job = job_of(record);
@@ -175,6 +165,8 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
     insert.bind(to_ms(record.at)).bind(job == nullptr ? std::string() : job->value);
     insert.bind(node == nullptr ? std::string() : node->value);
     insert.bind(text.kind).bind(text.payload);
+    insert.bind(std::string(keep_words[static_cast<std::size_t>(keep_of(record))]));
+    insert.bind(keep_key_of(record));
     if (insert.step() != SQLITE_DONE) return give_up();
     insert.reset();
   }
@@ -190,42 +182,36 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
   return Done{};
 }
 
+// The records of live jobs, all of nodes since the first of these, and before that a SELECT for
+// each value of Keep.
 Result<std::vector<Record>> Store::load_live() const {
   if (sqlite_->empty) return std::vector<Record>{};
+  const int version = sqlite_->version;
   const std::string live =
-      sqlite_->version < 2 ? "j.ended_ms IS NULL" : "(j.ended_ms IS NULL OR j.unclean = 1)";
+      version < 2 ? "j.ended_ms IS NULL" : "(j.ended_ms IS NULL OR j.unclean = 1)";
+  const std::string columns =
+      version >= keep_version ? "*" : std::string("*, ") + keep_by_kind + " AS keep, " +
+                                          keep_key_by_kind + " AS keep_key";
+  const std::string month = std::to_string(fault_memory.count());
   Statement query(
       sqlite_->connection,
       "WITH live(seq) AS (SELECT r.seq FROM job j JOIN record r ON r.job = j.name WHERE " + live +
-          "), since(seq) AS (SELECT ifnull(min(seq), 9223372036854775807) FROM live), " +
-          last_without_fault +
+          "), since(seq) AS (SELECT ifnull(min(seq), 9223372036854775807) FROM live),"
+          " recent(ms) AS (SELECT at_ms - " + month + " FROM record ORDER BY seq DESC LIMIT 1),"
+          " earlier AS NOT MATERIALIZED (SELECT " + columns + " FROM record"
+          " WHERE job = '' AND seq < (SELECT seq FROM since)),"
+          " sound(node, seq) AS (SELECT node, max(seq) FROM earlier"
+          " WHERE keep = 'while_faulty' AND keep_key = '' GROUP BY node)"
           " SELECT at_ms, kind, payload FROM record WHERE seq IN ("
           " SELECT seq FROM live"
           " UNION ALL SELECT seq FROM record WHERE job = '' AND seq > (SELECT seq FROM since)"
-          " UNION ALL SELECT max(seq) FROM record WHERE job = '' AND seq < (SELECT seq FROM since)"
-          " GROUP BY node, kind"
-          // Of these, what a later one of the kind does not make void: each target has a breaker,
-          // and whoever undrained a node cleared it of what spoke against it.
-          " UNION ALL SELECT max(seq) FROM record WHERE job = ''"
-          " AND kind IN ('node_drain_set', 'breaker_opened', 'breaker_reset')"
-          " AND seq < (SELECT seq FROM since) GROUP BY node, kind,"
-          " json_extract(payload, '$.target'), json_extract(payload, '$.drained')"
-          // What boards called for in the last weeks, also in mere warnings (see
-          // apply_one(NodeFaultsSeen)): it decides what they call for next.
-          " UNION ALL SELECT seq FROM record WHERE job = '' AND (kind IN"
-          " ('node_faulted', 'remedy_begun', 'remedy_over')"
-          " OR (kind = 'breaker_opened' AND json_extract(payload, '$.is_check'))"
-          " OR (kind = 'node_faults_seen' AND EXISTS (SELECT 1 FROM"
-          " json_each(payload, '$.faults') f WHERE json_extract(f.value, '$.remedy') = 'warn'"
-          " AND json_extract(f.value, '$.on_recurrence') IS NOT NULL"
-          " AND json_extract(f.value, '$.code') <> '')))"
-          " AND at_ms > (SELECT max(at_ms) FROM record) - 2592000000"
-          " AND seq < (SELECT seq FROM since)"
-          // Since when each of the faults that stand has been told.
-          " UNION ALL SELECT seq FROM without_fault"
-          " UNION ALL SELECT (SELECT told.seq FROM record told WHERE told.job = ''"
-          " AND told.node = gap.node AND told.kind = 'node_faults_seen' AND told.seq > gap.seq"
-          " ORDER BY told.seq LIMIT 1) FROM without_fault gap)"
+          " UNION ALL SELECT max(seq) FROM earlier WHERE keep IN ('newest', 'month')"
+          " GROUP BY node, kind, keep_key"
+          " UNION ALL SELECT seq FROM earlier WHERE keep = 'month'"
+          " AND at_ms > (SELECT ms FROM recent)"
+          " UNION ALL SELECT seen.seq FROM earlier seen LEFT JOIN sound USING (node)"
+          " WHERE keep = 'while_faulty' AND (seen.seq >= ifnull(sound.seq, 0)"
+          " OR (keep_key = 'recurs' AND at_ms > (SELECT ms FROM recent))))"
           " ORDER BY seq");
   return read_records(sqlite_->connection, query);
 }

@@ -1,15 +1,17 @@
 // The journal and its indexes: one SQLite file, `$MUSTER_HOME/muster.db` (WAL, synchronous=FULL).
 // One writer (the controller), any number of readers in other processes. Not thread safe.
 //
-// Schema version 14 (`PRAGMA user_version`):
-//   record(seq INTEGER PRIMARY KEY, at_ms, job TEXT, node TEXT, kind TEXT, payload TEXT)
-//     the journal; job or node are '' where the record has none; payload is the record as JSON
+// Schema version 15 (`PRAGMA user_version`):
+//   record(seq INTEGER PRIMARY KEY, at_ms, job TEXT, node TEXT, kind TEXT, payload TEXT, keep TEXT,
+//     keep_key TEXT)
+//     the journal; job or node are '' where the record has none; payload is the record as JSON;
+//     keep and keep_key say how long it is read back (scheduler/model/keep.h)
 //   job(name TEXT PRIMARY KEY, submitted_ms, state, …)
 //     one row a job, derived from its records in the same transaction
 //   summary(job TEXT PRIMARY KEY, payload TEXT)
 //     what is left of a job whose records were removed, as JSON (cli/job/summary.h)
 // Version 1 had no job.unclean, 7 no job.nodes_min; which version records have what since stands in
-// store_schema.cpp, how older ones are read in launcher/wire/record_codec.cpp. An older file is
+// schema.cpp, how older ones are read in launcher/wire/record_codec.cpp. An older file is
 // migrated in place when the controller opens it; readers read it as it is. A newer one is refused
 // by all.
 #pragma once

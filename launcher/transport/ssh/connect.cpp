@@ -50,23 +50,48 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   void cancel() override;
 
  private:
+  struct Resolving {};
+  struct Queued {};  // at the gate
+  struct Connecting {
+    std::shared_ptr<SshSession> session;
+    HandshakeGate::Pass pass;
+  };
+  struct LoggingIn {
+    std::shared_ptr<SshSession> session;
+    HandshakeGate::Pass pass;
+    std::unique_ptr<SshLogin> login;
+  };
+  struct Attaching {
+    std::shared_ptr<AgentAttach> attach;
+  };
+  struct Pausing {
+    Milliseconds pause;
+  };
+  struct Done {};
+  using State = std::variant<Resolving, Queued, Connecting, LoggingIn, Attaching, Pausing, Done>;
+  struct Limit {
+    Milliseconds time;
+    std::string late;
+    std::string advice;
+  };
+
+  // Sets the one timer.
+  void enter(State state);
+  std::optional<Limit> limit() const;
+  void timed_out();
   const ConnectSettings& limits() const { return launch_.connect; }
   void resolved(ResolveResult result);
   void wait_for_gate();
-  void connect_tcp();
+  void connect_tcp(HandshakeGate::Pass pass);
   void connected(boost::system::error_code error);
   void log_in();
   void logged_in(const LoginResult& result);
   void dropped(const std::string& reason);
-  void attach();
+  void attach(std::shared_ptr<SshSession> session);
   void attached(AttachResult result);
   void fail(LinkFailureKind kind, const std::string& message);
   std::string told_contact();
   void finish(SshConnectResult result);
-  void after(Milliseconds delay, void (Connect::*then)());
-  void resolve_timed_out();
-  void tcp_timed_out();
-  void login_timed_out();
 
   template <class Call>
   auto guarded(Call call) {
@@ -85,15 +110,49 @@ class Connect final : public SshConnect, public std::enable_shared_from_this<Con
   LoginReport report_;
   std::string methods_;
   Endpoints endpoints_;
-  HandshakeGate::Pass pass_;
-  std::shared_ptr<SshSession> session_;
-  std::unique_ptr<SshLogin> login_;
-  std::shared_ptr<AgentAttach> attach_;
+  State state_;
   int drops_ = 0;
 };
 
+void Connect::enter(State state) {
+  state_ = std::move(state);
+  const auto* pausing = std::get_if<Pausing>(&state_);
+  const auto limited = limit();
+  if (pausing == nullptr && !limited) {
+    timer_.expires_at(std::chrono::steady_clock::time_point::max());
+    return;
+  }
+  timer_.expires_after(pausing != nullptr ? pausing->pause : limited->time);
+  timer_.async_wait(guarded([](Connect& self, boost::system::error_code error) {
+    if (!error && self.timer_.expiry() <= std::chrono::steady_clock::now()) self.timed_out();
+  }));
+}
+
+std::optional<Connect::Limit> Connect::limit() const {
+  if (std::holds_alternative<Resolving>(state_)) {
+    return Limit{limits().resolve_timeout, "the name service did not answer for " + node_.host,
+                 "see /etc/resolv.conf, or give an address in the cluster file"};
+  }
+  if (std::holds_alternative<Connecting>(state_)) {
+    return Limit{limits().tcp_timeout, "no answer on port " + std::to_string(node_.port),
+                 "is the node on, and is there a firewall in between?"};
+  }
+  if (std::holds_alternative<LoggingIn>(state_)) {
+    return Limit{limits().login_timeout, "sshd let nobody in",
+                 "is the node overloaded, or its name service slow?"};
+  }
+  return std::nullopt;
+}
+
+void Connect::timed_out() {
+  const auto over = limit();
+  if (!over) return wait_for_gate();  // the pause is
+  fail(LinkFailureKind::unreachable,
+       over->late + " within " + std::to_string(over->time.count() / 1000) + " s; " + over->advice);
+}
+
 void Connect::begin() {
-  after(limits().resolve_timeout, &Connect::resolve_timed_out);
+  enter(Resolving{});
   context_->resolver.resolve(
       node_.host, node_.port,
       guarded([](Connect& self, ResolveResult result) { self.resolved(std::move(result)); }));
@@ -104,46 +163,29 @@ void Connect::resolved(ResolveResult result) {
     return fail(failure->kind, failure->message);
   }
   report_.phases.finish("resolve");
-  timer_.expires_at(std::chrono::steady_clock::time_point::max());
   endpoints_ = std::get<Endpoints>(std::move(result));
   if (endpoints_.empty()) return fail(LinkFailureKind::unknown_host, "the name has no address");
   wait_for_gate();
 }
 
 void Connect::wait_for_gate() {
+  enter(Queued{});
   const auto& endpoint = endpoints_.front();
   const std::string address =
       endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
-  context_->gate->enter(address, {limits().handshakes, limits().unauthenticated_per_host},
-                        guarded([](Connect& self, HandshakeGate::Pass pass) {
-                          self.pass_ = std::move(pass);
-                          self.connect_tcp();
-                        }));
+  context_->gate->enter(
+      address, {limits().handshakes, limits().unauthenticated_per_host},
+      guarded([](Connect& self, HandshakeGate::Pass pass) { self.connect_tcp(std::move(pass)); }));
 }
 
-void Connect::connect_tcp() {
+void Connect::connect_tcp(HandshakeGate::Pass pass) {
   report_.phases.restart();
-  session_ = std::make_shared<SshSession>(context_->io);
-  after(limits().tcp_timeout, &Connect::tcp_timed_out);
-  boost::asio::async_connect(
-      session_->socket(), endpoints_,
-      guarded([](Connect& self, boost::system::error_code error, const auto&) {
-        self.connected(error);
-      }));
-}
-
-void Connect::resolve_timed_out() {
-  fail(LinkFailureKind::unreachable,
-       "the name service did not answer for " + node_.host + " within " +
-           std::to_string(limits().resolve_timeout.count() / 1000) +
-           " s; see /etc/resolv.conf, or give an address in the cluster file");
-}
-
-void Connect::tcp_timed_out() {
-  fail(LinkFailureKind::unreachable,
-       "no answer on port " + std::to_string(node_.port) + " within " +
-           std::to_string(limits().tcp_timeout.count() / 1000) +
-           " s; is the node on, and is there a firewall in between?");
+  const auto session = std::make_shared<SshSession>(context_->io);
+  enter(Connecting{session, std::move(pass)});
+  // Asio looks at the socket before it calls, also when it was closed.
+  boost::asio::async_connect(session->socket(), endpoints_,
+                             guarded([session](Connect& self, boost::system::error_code error,
+                                               const auto&) { self.connected(error); }));
 }
 
 void Connect::connected(boost::system::error_code error) {
@@ -165,46 +207,38 @@ void Connect::connected(boost::system::error_code error) {
 }
 
 void Connect::log_in() {
-  after(limits().login_timeout, &Connect::login_timed_out);
-  session_->begin(limits().silence);
-  login_ = begin_login(
-      session_, target_, context_->settings, context_->host_keys, report_,
+  auto& [session, pass] = std::get<Connecting>(state_);
+  session->begin(limits().silence);
+  auto login = begin_login(
+      session, target_, context_->settings, context_->host_keys, report_,
       guarded([](Connect& self, const LoginResult& result) { self.logged_in(result); }));
-}
-
-void Connect::login_timed_out() {
-  fail(LinkFailureKind::unreachable,
-       "sshd let nobody in within " +
-           std::to_string(limits().login_timeout.count() / 1000) +
-           " s; is the node overloaded, or its name service slow?");
+  enter(LoggingIn{session, std::move(pass), std::move(login)});
 }
 
 void Connect::logged_in(const LoginResult& result) {
-  login_.reset();
-  timer_.cancel();
-  pass_.release();
+  auto& now = std::get<LoggingIn>(state_);
+  now.login.reset();  // the session is nobody's
   if (const auto* drop = std::get_if<LoginDropped>(&result)) return dropped(drop->reason);
   if (const auto* other = std::get_if<LoginNeedsOpenssh>(&result)) return finish(*other);
   if (const auto* failure = std::get_if<LinkFailure>(&result)) return finish(*failure);
-  attach();
+  now.pass.release();
+  attach(now.session);
 }
 
 void Connect::dropped(const std::string& reason) {
-  session_.reset();
   if (++drops_ > limits().retries) {
     return fail(LinkFailureKind::unreachable,
                 "sshd closed " + std::to_string(drops_) + " connections before login (" + reason +
                     "); see its log there, and MaxStartups in sshd_config");
   }
-  after(pause_after_drops(drops_, context_->jitter), &Connect::wait_for_gate);
+  enter(Pausing{pause_after_drops(drops_, context_->jitter)});
 }
 
-void Connect::attach() {
-  methods_ = session_->methods();
-  attach_ = attach_agent(
-      context_->io, make_ssh_shell(session_), context_->pushes, node_, launch_, nullptr,
-      guarded([](Connect& self, AttachResult result) { self.attached(std::move(result)); }));
-  session_.reset();  // the shell has it
+void Connect::attach(std::shared_ptr<SshSession> session) {
+  methods_ = session->methods();
+  enter(Attaching{attach_agent(
+      context_->io, make_ssh_shell(std::move(session)), context_->pushes, node_, launch_, nullptr,
+      guarded([](Connect& self, AttachResult result) { self.attached(std::move(result)); }))});
 }
 
 void Connect::attached(AttachResult result) {
@@ -214,13 +248,6 @@ void Connect::attached(AttachResult result) {
   report_.phases.append(agent.profile);
   finish(SshConnected{std::move(agent.process), std::move(agent.first_bytes),
                       report_.phases.profile(), std::move(methods_), told_contact()});
-}
-
-void Connect::after(Milliseconds delay, void (Connect::*then)()) {
-  timer_.expires_after(delay);
-  timer_.async_wait(guarded([then](Connect& self, boost::system::error_code error) {
-    if (!error && self.timer_.expiry() <= std::chrono::steady_clock::now()) (self.*then)();
-  }));
 }
 
 void Connect::fail(LinkFailureKind kind, const std::string& message) {
@@ -245,12 +272,13 @@ void Connect::finish(SshConnectResult result) {
 
 void Connect::cancel() {
   done_ = nullptr;
-  timer_.cancel();
-  login_.reset();
-  if (attach_) std::exchange(attach_, nullptr)->cancel();
-  if (session_) session_->close("given up");
-  session_.reset();
-  pass_.release();
+  if (auto* connecting = std::get_if<Connecting>(&state_)) connecting->session->close("given up");
+  if (auto* login = std::get_if<LoggingIn>(&state_)) {
+    login->login.reset();
+    login->session->close("given up");
+  }
+  if (auto* attaching = std::get_if<Attaching>(&state_)) attaching->attach->cancel();
+  enter(Done{});
 }
 
 constexpr std::size_t helper_threads = 4;  // look-ups wait on a name server, they cost no CPU

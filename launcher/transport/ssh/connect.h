@@ -1,8 +1,8 @@
 // One attempt to reach one node over libssh2, from name to agent.
 //
-//   resolve ──► gate ──► tcp ──► login ──► attach ──► done
-//                ▲                 │
-//                └── pause ◄───────┘ dropped by sshd, up to `retries` times
+//   Resolving ──► Queued ──► Connecting ──► LoggingIn ──► Attaching ──► Done
+//                   ▲                           │
+//                   └──────── Pausing ◄─────────┘ dropped by sshd, up to `retries` times
 //
 // Every state can end in a LinkFailure. Private to launcher/transport; one thread.
 #pragma once

@@ -104,7 +104,7 @@ SessionMemory& SshSession::memory_of(void** self) {
 ssize_t SshSession::receive(libssh2_socket_t, void* buffer, size_t size, int, void** abstract) {
   auto& self = *static_cast<SshSession*>(*abstract);
   const std::size_t count = std::min(size, self.unread_bytes());
-  if (count == 0) return self.closed_ ? 0 : -EAGAIN;
+  if (count == 0) return self.is_closed() ? 0 : -EAGAIN;
   std::memcpy(buffer, self.input_.data() + self.input_at_, count);
   self.input_at_ += count;
   if (self.input_at_ == self.input_.size()) {
@@ -117,7 +117,7 @@ ssize_t SshSession::receive(libssh2_socket_t, void* buffer, size_t size, int, vo
 ssize_t SshSession::transmit(libssh2_socket_t, const void* bytes, size_t size, int,
                              void** abstract) {
   auto& self = *static_cast<SshSession*>(*abstract);
-  if (self.closed_) return -EPIPE;
+  if (self.is_closed()) return -EPIPE;
   self.output_.append(static_cast<const char*>(bytes), size);
   return static_cast<ssize_t>(size);
 }
@@ -125,8 +125,9 @@ ssize_t SshSession::transmit(libssh2_socket_t, const void* bytes, size_t size, i
 void SshSession::begin(std::chrono::milliseconds silence) {
   boost::system::error_code ignored;
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
-  handle_ = socket_.native_handle();
-  watch_for_silence(handle_, silence);
+  const libssh2_socket_t handle = socket_.native_handle();
+  state_ = Open{handle};
+  watch_for_silence(handle, silence);
   read();
   wake();
 }
@@ -148,7 +149,7 @@ void SshSession::wake() {
 void SshSession::progress() {
   if (const auto call = on_progress_) (*call)();
   send();
-  if (!reading_ && !closed_ && unread_bytes() < max_unread_bytes) read();
+  if (!reading_ && !is_closed() && unread_bytes() < max_unread_bytes) read();
 }
 
 void SshSession::read() {
@@ -157,7 +158,7 @@ void SshSession::read() {
       boost::asio::buffer(buffer_.get(), socket_read_bytes),
       [weak = weak_from_this()](boost::system::error_code error, std::size_t size) {
         const auto self = weak.lock();
-        if (!self || self->closed_) return;
+        if (!self || self->is_closed()) return;
         self->reading_ = false;
         if (error) {
           self->close(error == boost::asio::error::eof ? "the host closed the connection"
@@ -170,12 +171,12 @@ void SshSession::read() {
 }
 
 void SshSession::send() {
-  if (!sending_.empty() || output_.empty() || closed_) return;
+  if (!sending_.empty() || output_.empty() || is_closed()) return;
   sending_.swap(output_);
   boost::asio::async_write(socket_, boost::asio::buffer(sending_),
                            [weak = weak_from_this()](boost::system::error_code error, std::size_t) {
                              const auto self = weak.lock();
-                             if (!self || self->closed_) return;
+                             if (!self || self->is_closed()) return;
                              self->sending_.clear();
                              if (error) self->close(error.message());
                              self->progress();
@@ -183,10 +184,20 @@ void SshSession::send() {
 }
 
 void SshSession::close(const std::string& reason) {
-  if (std::exchange(closed_, true)) return;
-  close_reason_ = reason;
+  if (is_closed()) return;
+  state_ = Closed{reason};
   boost::system::error_code ignored;
   socket_.close(ignored);
+}
+
+libssh2_socket_t SshSession::handle() const {
+  const auto* open = std::get_if<Open>(&state_);
+  return open == nullptr ? -1 : open->handle;
+}
+
+std::string SshSession::close_reason() const {
+  const auto* closed = std::get_if<Closed>(&state_);
+  return closed == nullptr ? "" : closed->reason;
 }
 
 std::string SshSession::methods() const {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -51,7 +52,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   boost::asio::io_context& io() { return io_; }
   boost::asio::ip::tcp::socket& socket() { return socket_; }
   LIBSSH2_SESSION* get() { return session_; }
-  libssh2_socket_t handle() const { return handle_; }
+  libssh2_socket_t handle() const;  // -1: it is not open
 
   // The socket is connected: start to read. `on_progress` is called, from the io_context, whenever
   // a libssh2 call that said EAGAIN may get further. `silence` bounds how long a dead network goes
@@ -62,14 +63,22 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   // Asks for one on_progress from the io_context, after something was queued.
   void wake();
   void close(const std::string& reason);
-  bool is_closed() const { return closed_; }
-  const std::string& close_reason() const { return close_reason_; }
+  bool is_closed() const { return std::holds_alternative<Closed>(state_); }
+  std::string close_reason() const;  // empty: it is not closed
   std::size_t unsent_bytes() const { return output_.size() + sending_.size(); }
   std::string last_error();
   std::string methods() const;  // what was agreed on with the host, for people; after the handshake
   void* allocate(std::size_t bytes) { return memory_.allocate(bytes); }  // libssh2 frees it
 
  private:
+  struct Fresh {};  // the socket is not connected yet
+  struct Open {
+    libssh2_socket_t handle;
+  };
+  struct Closed {
+    std::string reason;
+  };
+
   static SessionMemory& memory_of(void** self);
   static ssize_t receive(libssh2_socket_t socket, void* buffer, size_t size, int flags,
                          void** self);
@@ -84,7 +93,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   boost::asio::ip::tcp::socket socket_;
   SessionMemory memory_;
   LIBSSH2_SESSION* session_;
-  libssh2_socket_t handle_ = -1;
+  std::variant<Fresh, Open, Closed> state_;
   std::shared_ptr<std::function<void()>> on_progress_;
   std::unique_ptr<char[]> buffer_;
   std::string input_;
@@ -93,8 +102,6 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   std::string sending_;  // the socket is writing it
   bool reading_ = false;
   bool awake_ = false;
-  bool closed_ = false;
-  std::string close_reason_;
 };
 
 }  // namespace muster

@@ -15,6 +15,7 @@
 #include "scheduler/apply/apply.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/fake_transport.h"
+#include "tests/launcher/controller/observed.h"
 #include "tests/launcher/controller/scratch.h"
 
 namespace muster {
@@ -42,38 +43,38 @@ inline JobSubmitted a_job(const std::string& name, const std::string& host) {
 }
 
 // State is what the test applies, or puts there.
-struct Agents {
+struct Agents : Observed, NodeListener {
   Scratch scratch;
   Home home{scratch.path()};
   boost::asio::io_context io;
   FakeTransport transport;
   State state;
-  std::vector<Observation> observed;
   std::optional<Interval> silent_us;
-  int cleared = 0;
   std::unique_ptr<Store> store = std::move(*Store::open(home.root, Store::Mode::read_write));
   AsioTimers timers{io};
-  AgentPool pool{timers, transport, AgentLaunch{}, {[](const NodeId&, const Welcome&) {},
-                 [this](const NodeId& node, FromAgent message, std::string payload) {
-                   inbox.take(node, message, payload);
-                 },
-                 [this](const NodeId&, LinkFailure, std::optional<Interval> silent) {
-                   silent_us = silent;
-                 }}};
+  AgentPool pool{timers, transport, AgentLaunch{}};
   RankLogs logs{home};
-  WorkSender sender{timers, home, pool,
-                    {[](const NodeWork&, const std::string&) {}, [](StagingSeen) {}}};
-  AgentInbox inbox{timers, home, state, pool, logs,
-                   {[this](Observation what) { observed.push_back(std::move(what)); },
-                    [](const JobId&, const JobEvent&) {},
-                    [](const JobId&, const std::string&) {},
-                    [this](const NodeId& node, const JobId& job, AttemptId attempt) {
-                      return is_over(state, *store, node, job, attempt);
-                    },
-                    [this] { ++cleared; }}};
+  Observed of_sender;
+  WorkSender sender{timers, home, state, pool, logs, of_sender};
+  AgentInbox inbox{timers,
+                   home,
+                   state,
+                   pool,
+                   logs,
+                   *this,
+                   [this](const NodeId& node, const JobId& job, AttemptId attempt) {
+                     return is_over(state, *store, node, job, attempt);
+                   }};
 
+  Agents() { pool.set_listeners({this}); }
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override {
+    return inbox.take(node, message, payload);
+  }
+  void node_down(const NodeId&, const LinkFailure&, std::optional<Interval> silent) override {
+    silent_us = silent;
+  }
   void perform() {
-    sender.perform(state, [this](const NodeWork& work) { return inbox.clears_away(work); });
+    sender.perform([this](const NodeWork& work) { return inbox.clears_away(work); });
   }
   void know(const Observation& what) { apply(state, {from_ms(1), what}); }
   void know(const Decision& what) { apply(state, {from_ms(1), what}); }

@@ -1,5 +1,8 @@
 #include "launcher/controller/controller.h"
 
+#include <algorithm>
+
+#include "scheduler/explain/explain.h"
 #include "scheduler/model/record.h"
 #include "tests/launcher/controller/running_controller.h"
 
@@ -57,6 +60,31 @@ TEST_CASE("outputs that had come to a controller that died are asked for by the 
     CHECK(record_as<AttemptEnded>(record) == nullptr);
   }
   CHECK(errors == std::vector<std::string>{"", "the controller was restarted"});
+}
+
+TEST_CASE(
+    "a job that lives says that another controller goes on with it, one that ended does not") {
+  RunningController muster;
+  JobRow ended, live;
+  ended.name = "ended";
+  ended.ended_at = from_ms(2);
+  live.name = "live";
+  REQUIRE(muster.store(Store::Mode::read_write)
+              ->append({{from_ms(1), Observation{a_job("ended", "a")}},
+                        {from_ms(2), Decision{JobEnded{{"ended"}, JobEndState::failed, 1, ""}}},
+                        {from_ms(3), Observation{a_job("live", "a")}}},
+                       {ended, live}));
+  muster.start();
+  REQUIRE(muster.submit("new"));
+  const auto told = [&](const char* job) {
+    const auto lines = explain_text(*muster.store(Store::Mode::read_only)->records_of({job}));
+    return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.ends_with("  the controller was restarted");
+    });
+  };
+  CHECK(told("live") == 1);
+  CHECK(told("ended") == 0);
+  CHECK(told("new") == 0);
 }
 
 // A job of n1 that has ended there while processes of it live on; `last`: what was journaled then.

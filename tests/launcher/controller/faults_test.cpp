@@ -54,7 +54,7 @@ struct ClientDesk {
         [](const std::shared_ptr<Session>&) {});
   }();
   JobRows rows;
-  Relay relay{agents.pool};
+  Relay relay{agents.state, agents.pool};
   HealthDesk health{agents.timers, agents.state, agents.pool,
                     [](const ComputeTarget&, const NodeAddress&) {}};
   Watchers watchers;

@@ -58,6 +58,29 @@ TEST_CASE("a node's GPUs and the ranks that they get read back from the journal"
   CHECK(std::get<LaunchBegun>(std::get<Decision>(begun.what)).processes == processes);
 }
 
+TEST_CASE("a rule that older journals name says itself that it casts doubt on what was saved") {
+  const auto doubts = [](const std::string& id, const std::string& more) {
+    const std::string rules = R"("rules":{"rule":{"id":")" + id + R"(","advice":"")" + more + "}}";
+    const auto exit = decode_record("rank_exited", R"({"job":"a",)" + rules + "}", from_ms(1));
+    REQUIRE(exit);
+    const auto end =
+        decode_record("attempt_ended", R"({"job":"a","cause":{)" + rules + "}}", from_ms(1));
+    REQUIRE(end);
+    const bool by_exit = record_as<RankExited>(*exit)->rules.rule->doubts_state;
+    CHECK(record_as<AttemptEnded>(*end)->cause.rules.rule->doubts_state == by_exit);
+    return by_exit;
+  };
+  CHECK(doubts("gpu-ecc", ""));
+  CHECK(doubts("gpu-xid-memory", R"(,"origin":"default")"));
+  CHECK_FALSE(doubts("gpu-ecc", R"(,"origin":"site")"));
+  CHECK_FALSE(doubts("gpu-ecc", R"(,"doubts_state":false)"));
+  CHECK_FALSE(doubts("gpu-xid", ""));
+  const auto none =
+      decode_record("rank_exited", R"({"job":"a","rules":{"rule":null}})", from_ms(1));
+  REQUIRE(none);
+  CHECK_FALSE(record_as<RankExited>(*none)->rules.rule);
+}
+
 TEST_CASE("nodes and launches of a journal that knew no GPUs have none") {
   const auto link = decode_record("link_up", R"({"node":"h01","boot_id":"b"})", from_ms(1));
   REQUIRE(link);

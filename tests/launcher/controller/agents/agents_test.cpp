@@ -35,17 +35,18 @@ TEST_CASE("who waits for a node at another address is not forgotten with who wai
   FakeTransport transport;
   boost::asio::io_context io;
   AsioTimers timers{io};
-  std::vector<std::string> failures;
-  AgentPool pool{timers,
-                 transport,
-                 AgentLaunch{},
-                 {[](const NodeId&, const Welcome&) {},
-                  [](const NodeId&, const FromAgent&, const std::string&) {},
-                  [](const NodeId&, const LinkFailure&, std::optional<Interval>) {},
-                  [&](const NodeId& node, const LinkFailure& failure) {
-                    failures.push_back(failure.message);
-                    if (failures.size() == 1) pool.await_no_more(node);  // the one that waited
-                  }}};
+  AgentPool pool{timers, transport, AgentLaunch{}};
+  struct Waits : NodeListener {
+    explicit Waits(AgentPool& its_pool) : pool(its_pool) {}
+    void node_failed(const NodeId& node, const LinkFailure& failure) override {
+      failures.push_back(failure.message);
+      if (failures.size() == 1) pool.await_no_more(node);  // the one that waited
+    }
+    AgentPool& pool;
+    std::vector<std::string> failures;
+  } waits{pool};
+  pool.set_listeners({&waits});
+  const auto& failures = waits.failures;
   const ComputeTarget target = target_with(Milliseconds{60000});
   pool.await(address_of("n1", "old"), target, "");
   pool.await(address_of("n1", "new"), target, "");
@@ -360,7 +361,7 @@ TEST_CASE("an attempt that ended while its node was away is stopped, heard out a
   const auto wire = agents.connect(address_of("n1", "a"));
   Welcome welcome;
   welcome.held = {{{"j"}, {0}}, {{"unknown"}, {0}}};
-  agents.inbox.clear_away({"n1"}, welcome);
+  agents.inbox.node_up({"n1"}, welcome);
   const auto stops = wire->take<StopAttempt>();
   REQUIRE(stops.size() == 1);
   CHECK(stops[0].job.value == "j");

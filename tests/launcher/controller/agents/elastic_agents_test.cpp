@@ -160,7 +160,7 @@ TEST_CASE("a node that joins is ready when every rank of it has written a heartb
   REQUIRE(agents.seen<NodeReady>().size() == 1);
   CHECK(agents.seen<NodeReady>()[0].node.value == "n3");
   SECTION("told again over a later connection") {
-    agents.inbox.clear_away({"n3"}, Welcome{});
+    agents.inbox.node_up({"n3"}, Welcome{});
     joins->say(a_beat(5));
     CHECK(agents.seen<NodeReady>().size() == 1);
     joins->say(a_beat(4));
@@ -217,10 +217,9 @@ TEST_CASE("files of a node that leaves are in place before it is known that they
   agents.attempt().nodes[2].released = true;
   agents.attempt().phase = Collecting{};
   agents.attempt().nodes[0].clean = NodeClean{job, attempt_0, {"n1"}, {}, {}};
-  AgentInbox later(agents.timers, agents.home, agents.state, agents.pool, agents.logs,
-                   {[](const Observation&) {}, [](const JobId&, const JobEvent&) {},
-                    [](const JobId&, const std::string&) {},
-                    [](const NodeId&, const JobId&, AttemptId) { return false; }, [] {}});
+  Observed of_later;
+  AgentInbox later(agents.timers, agents.home, agents.state, agents.pool, agents.logs, of_later,
+                   [](const NodeId&, const JobId&, AttemptId) { return false; });
   const TreeEntry log{TreeEntry::Kind::file, "outputs/log", 0600, 4, {}, {}};
   later.take({"n1"}, FileData{job, attempt_0, log, 0, true}, "last");
   later.take({"n1"}, CollectDone{job, attempt_0, "", {}}, "");
@@ -259,7 +258,7 @@ TEST_CASE("a node that comes back is given nothing before its earlier part is fo
   const auto wire = agents.agent("n2");
   Welcome welcome;
   welcome.held = {{job, attempt_0}};
-  agents.inbox.clear_away({"n2"}, welcome);
+  agents.inbox.node_up({"n2"}, welcome);
   CHECK(wire->take<StopAttempt>().size() == 1);
   AttemptNode again;
   again.id = {"n2"};
@@ -271,7 +270,7 @@ TEST_CASE("a node that comes back is given nothing before its earlier part is fo
   CHECK(wire->take<OutputAck>().size() == 1);
   wire->say(AttemptClean{job, attempt_0, {}, {}});
   CHECK(wire->take<ForgetAttempt>().size() == 1);
-  CHECK(agents.cleared == 1);
+  CHECK(agents.turns == 1);
   CHECK_FALSE(agents.inbox.clears_away(check));
   CHECK(agents.seen<NodeClean>().empty());
 }

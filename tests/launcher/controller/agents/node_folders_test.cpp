@@ -28,7 +28,9 @@ struct FoldersWorld : Agents {
   }
   // What the node is told when it names these in its greeting, in their order.
   std::vector<ForgetJob> told_of(const std::vector<JobId>& named) {
-    folders.node_up(NodeId{"n1"}, named);
+    Welcome welcome;
+    welcome.folders = named;
+    folders.node_up(NodeId{"n1"}, welcome);
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
     while (std::chrono::steady_clock::now() < until) io.run_one_until(until);
     return wire->take<ForgetJob>();

@@ -19,31 +19,26 @@ using namespace muster;
 
 namespace {
 
-struct RemedyWorld {
+struct RemedyWorld : Observed, NodeListener {
   boost::asio::io_context io;
   FakeTransport transport;
   State state;
   AsioTimers timers{io};
-  std::vector<Observation> observed;
   std::vector<std::vector<std::string>> run_here;
   std::function<void(const CommandEnded&)> ended_here;
-  AgentPool pool{timers,
-                 transport,
-                 AgentLaunch{},
-                 {[](const NodeId&, const Welcome&) {},
-                  [this](const NodeId& node, const FromAgent& message, const std::string&) {
-                    is_ours = desk.take(node, message);
-                  },
-                  [this](const NodeId& node, const LinkFailure&, std::optional<Interval>) {
-                    desk.node_down(node);
-                  }}};
+  AgentPool pool{timers, transport, AgentLaunch{}};
   RemedyDesk desk{timers, state, pool,
                   [this](const auto& argv, Milliseconds, auto done) {
                     run_here.push_back(argv);
                     ended_here = done;
                   },
-                  [this](Observation what) { observed.push_back(std::move(what)); }};
+                  *this};
   bool is_ours = false;
+
+  RemedyWorld() { pool.set_listeners({this, &desk}); }
+  bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override {
+    return is_ours = desk.take(node, message, payload);
+  }
 
   std::shared_ptr<FakeWire> reach(const std::string& agent, std::size_t number) {
     ComputeTarget target;

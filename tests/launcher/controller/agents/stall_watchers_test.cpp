@@ -11,19 +11,16 @@ const JobId job{"train"};
 const NodeId h1{"h1"}, h2{"h2"};
 
 // Two nodes with two ranks each, which step once a second.
-struct Cluster {
+struct Cluster : Observer {
   HandTimers timers;
   State state;
   std::vector<StallSeen> told;
   std::vector<std::pair<NodeId, LookAtRanks>> asked;
   std::int64_t step = 0;
-  StallWatchers stalls{timers, state,
-                       {[this](Observation what) {
-                          told.push_back(std::get<StallSeen>(what));
-                        },
-                        [this](const NodeId& node, const LookAtRanks& request) {
-                          asked.emplace_back(node, request);
-                        }}};
+  StallWatchers stalls{timers, state, *this,
+                       [this](const NodeId& node, const LookAtRanks& request) {
+                         asked.emplace_back(node, request);
+                       }};
 
   explicit Cluster(HangSettings settings = {}) {
     Attempt attempt;
@@ -35,11 +32,12 @@ struct Cluster {
     known.id = job;
     known.spec.muster.hang = settings;
     known.phase = Active{std::move(attempt)};
-    stalls.node_up(h1);
-    stalls.node_up(h2);
+    stalls.node_up(h1, {});
+    stalls.node_up(h2, {});
     stalls.follow();
   }
-  bool say(const NodeId& node, const FromAgent& message) { return stalls.take(node, message); }
+  void observe(Observation what) override { told.push_back(std::get<StallSeen>(what)); }
+  bool say(const NodeId& node, const FromAgent& message) { return stalls.take(node, message, ""); }
   void run(int steps) {
     for (int i = 0; i < steps; ++i) {
       timers.pass(Seconds{1});
@@ -159,7 +157,7 @@ TEST_CASE("of ranks that wait to be members nothing is expected, nor that their 
   }
   cluster.stop(2, h2);
   cluster.timers.pass(Seconds{4});
-  cluster.stalls.node_down(h2);
+  cluster.stalls.node_down(h2, {}, {});
   CHECK(cluster.told.empty());
   cluster.stop(1, h1);
   cluster.timers.pass(Seconds{6});
@@ -187,10 +185,10 @@ TEST_CASE("with other members the watch begins anew") {
 TEST_CASE("while a node is not heard nobody is named") {
   Cluster cluster;
   cluster.run(20);
-  cluster.stalls.node_down(h2);
+  cluster.stalls.node_down(h2, {}, {});
   cluster.timers.pass(Seconds{3600});
   CHECK(cluster.told.empty());
-  cluster.stalls.node_up(h2);
+  cluster.stalls.node_up(h2, {});
   cluster.timers.pass(Seconds{4});
   CHECK(cluster.told.empty());
   cluster.timers.pass(Seconds{5});

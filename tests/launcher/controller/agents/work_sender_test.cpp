@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-struct Sending {
+struct Sending : Observer {
   Scratch scratch;
   Home home{scratch.path()};
   HandTimers timers;
@@ -16,18 +16,18 @@ struct Sending {
   State state;
   std::vector<StagingSeen> moves;
   std::vector<std::string> failed;
-  AgentPool pool{timers, transport, AgentLaunch{},
-                 {[](const NodeId&, const Welcome&) {},
-                  [](const NodeId&, const FromAgent&, const std::string&) {},
-                  [](const NodeId&, const LinkFailure&, std::optional<Interval>) {}}};
-  WorkSender sender{timers, home, pool,
-                    {[this](const NodeWork& work, const std::string& error) {
-                       failed.push_back(work.node.value + ": " + error);
-                     },
-                     [this](StagingSeen seen) { moves.push_back(std::move(seen)); }}};
+  AgentPool pool{timers, transport, AgentLaunch{}};
+  RankLogs logs{home};
+  WorkSender sender{timers, home, state, pool, logs, *this};
 
+  void observe(Observation what) override {
+    if (const auto* seen = std::get_if<StagingSeen>(&what)) return moves.push_back(*seen);
+    const auto& staged = std::get<NodeStaged>(what);
+    CHECK(staged.lasting);
+    failed.push_back(staged.node.value + ": " + staged.error);
+  }
   void perform() {
-    sender.perform(state, [](const NodeWork&) { return false; });
+    sender.perform([](const NodeWork&) { return false; });
   }
   void run(const std::string& job, const NodeAddress& at) {
     JobSubmitted submitted = a_job(job, at.host);
@@ -86,7 +86,7 @@ TEST_CASE("files that go to a node are told of once a minute, in what has gone s
   const std::string hash = one.put(content);
   const auto wire = one.connect();
   wire->reads = false;
-  one.sender.blobs_wanted({"n1"}, {{"j"}, {2}, {hash}});
+  one.sender.take({"n1"}, WantBlobs{{"j"}, {2}, {hash}}, "");
   const auto sent = [&] { return static_cast<std::int64_t>(wire->take<BlobData>().size()); };
   const std::int64_t window = sent();
   CHECK(window > 0);
@@ -111,7 +111,7 @@ TEST_CASE("files that go to a node are told of once a minute, in what has gone s
 TEST_CASE("what a job was submitted with and is gone is said to be so") {
   Sending one;
   const auto wire = one.connect();
-  one.sender.blobs_wanted({"n1"}, {{"j"}, {0}, {std::string(64, 'a')}});
+  one.sender.take({"n1"}, WantBlobs{{"j"}, {0}, {std::string(64, 'a')}}, "");
   REQUIRE(one.failed.size() == 1);
   CHECK_THAT(one.failed[0],
              ContainsSubstring("n1: ") && ContainsSubstring("so submit it again"));

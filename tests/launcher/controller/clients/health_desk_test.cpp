@@ -26,28 +26,22 @@ struct Desk {
   FakeTransport transport;
   State state;
   AsioTimers timers{io};
-  AgentPool pool{timers,
-                 transport,
-                 AgentLaunch{},
-                 {[this](const NodeId& node, const Welcome&) { desk.node_up(node); },
-                  [this](const NodeId& node, const FromAgent& message, const std::string& payload) {
-                    if (const auto* some = std::get_if<ExecOutput>(&message))
-                      CHECK(desk.output(node, *some, payload));
-                    if (const auto* end = std::get_if<ExecEnded>(&message))
-                      CHECK(desk.ended(node, *end));
-                  },
-                  [this](const NodeId& node, const LinkFailure& failure, std::optional<Interval>) {
-                    desk.node_down(node, failure.message);
-                  },
-                  [this](const NodeId& node, const LinkFailure& failure) {
-                    desk.node_down(node, failure.message);
-                  }}};
+  AgentPool pool{timers, transport, AgentLaunch{}};
   HealthDesk desk{timers, state, pool,
                   [this](const ComputeTarget& target, const NodeAddress& node) {
                     pool.await(node, target, "");
                   }};
   PairedClient client{
       io, [this](const std::shared_ptr<Session>& gone) { desk.client_gone(gone); }};
+  struct NothingElse : NodeListener {
+    bool take(const NodeId&, const FromAgent& message, std::string_view) override {
+      CHECK_FALSE(std::holds_alternative<ExecOutput>(message));
+      CHECK_FALSE(std::holds_alternative<ExecEnded>(message));
+      return false;
+    }
+  } nothing_else;
+
+  Desk() { pool.set_listeners({&desk, &nothing_else}); }
 
   void ask(const std::vector<std::string>& nodes, Milliseconds timeout = Milliseconds{60'000}) {
     LookAtNodes request;
@@ -286,7 +280,7 @@ TEST_CASE("a measurement that could not be started is told apart from one that f
   const auto two = desk.reach(1);
   one->say(ended_with(desk.asked_of<MeasureNode>(*one).id, 127));
   two->say(ended_with(desk.asked_of<MeasureNode>(*two).id, 1));
-  desk.desk.node_down(NodeId{"h3"}, "no route to host");
+  desk.desk.node_failed(NodeId{"h3"}, {LinkFailureKind::unreachable, "no route to host"});
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 3);
   CHECK_FALSE(answers[0].looked.is_started);

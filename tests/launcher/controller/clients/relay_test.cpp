@@ -30,10 +30,10 @@ struct MpiJob {
   }
   void ask(const char* from, const std::string& host, const std::string& command = "orted",
            AttemptId attempt = {}) {
-    relay.remote_start(agents.state, {from}, {"7", {"j"}, attempt, host, command});
+    relay.remote_start({from}, {"7", {"j"}, attempt, host, command});
   }
   Agents agents;
-  Relay relay{agents.pool};
+  Relay relay{agents.state, agents.pool};
   std::vector<std::shared_ptr<FakeWire>> wires;
 };
 
@@ -48,7 +48,7 @@ struct ExecDesk {
     wire = agents.connect(address_of("n1", "a"));
   }
   void ask(std::optional<RankId> rank, const std::string& job = "j") {
-    relay.exec(agents.state, client.session, {{job}, rank, {"ls", "-l"}});
+    relay.exec(client.session, {{job}, rank, {"ls", "-l"}});
   }
   // What the client is told in place of an answer; empty: nothing.
   std::string refused() {
@@ -62,7 +62,7 @@ struct ExecDesk {
     return asked.front().id;
   }
   Agents agents;
-  Relay relay{agents.pool};
+  Relay relay{agents.state, agents.pool};
   PairedClient client{agents.io, [this](const auto& gone) { relay.client_gone(gone); }};
   std::shared_ptr<FakeWire> wire;
 };
@@ -126,14 +126,14 @@ TEST_CASE("a daemon whose node was away is asked for again when it is back, unti
   job.ask("n1", "n2");
   const auto first = job.started(1);
   REQUIRE(first.size() == 1);
-  job.relay.node_up({"n3"});
+  job.relay.node_up({"n3"}, {});
   CHECK(job.started(2).empty());
-  job.relay.node_up({"n2"});
+  job.relay.node_up({"n2"}, {});
   const auto again = job.started(1);
   REQUIRE(again.size() == 1);
   CHECK(again[0].ticket == first[0].ticket);
   job.relay.remote_start_ended({"n2"}, {first[0].ticket, ExitStatus{0, 0}, ""});
-  job.relay.node_up({"n2"});
+  job.relay.node_up({"n2"}, {});
   CHECK(job.started(1).empty());
 }
 
@@ -228,9 +228,9 @@ TEST_CASE("a side of a command that goes away ends it for the other side") {
     CHECK(stopped[0].id == id);
   }
   SECTION("the node") {
-    desk.relay.node_down({"n2"});
+    desk.relay.node_down({"n2"}, {}, {});
     CHECK(desk.refused().empty());
-    desk.relay.node_down({"n1"});
+    desk.relay.node_down({"n1"}, {}, {});
     CHECK(desk.refused() == "the connection to node n1 was lost");
     CHECK(desk.client.is_over());
     CHECK(desk.wire->take<ExecStop>().empty());

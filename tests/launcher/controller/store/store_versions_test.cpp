@@ -14,6 +14,7 @@
 #include "scheduler/state/membership.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
+#include "tests/sim/model/dump.h"
 
 namespace muster {
 namespace {
@@ -42,6 +43,11 @@ class Database {
  private:
   sqlite3* handle_ = nullptr;
 };
+
+// Takes a current file back to what one of version 13 had, before its version is set.
+const std::string without_later =
+    "DROP TABLE summary; ALTER TABLE record DROP COLUMN keep;"
+    " ALTER TABLE record DROP COLUMN keep_key; ";
 
 constexpr const char* all_records =
     "SELECT seq || at_ms || job || node || kind || payload FROM record ORDER BY seq";
@@ -195,7 +201,7 @@ TEST_CASE("a store of version 6 becomes a current one and its fixed job goes on 
 TEST_CASE("a store of version 9 becomes a current one and what its nodes had goes on") {
   Scratch scratch;
   REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
-  Database(scratch).run(R"sql(DROP TABLE summary; PRAGMA user_version=9;
+  Database(scratch).run(without_later + R"sql(PRAGMA user_version=9;
 INSERT INTO record(at_ms, job, node, kind, payload) VALUES
  (5, '', 'h01', 'node_faults_seen', '{"node":"h01","settled":true,"faults":[{"id":"6f",
   "check":"gpu.xid","device":"gpu3","serial":"165","class":"node","code":"32","remedy":"warn",
@@ -223,7 +229,7 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
 TEST_CASE("a store of version 10 becomes a current one, and what is reset then is remembered") {
   Scratch scratch;
   REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
-  Database(scratch).run(R"sql(DROP TABLE summary; PRAGMA user_version=10;
+  Database(scratch).run(without_later + R"sql(PRAGMA user_version=10;
 INSERT INTO record(at_ms, job, node, kind, payload) VALUES
  (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:gpu.xid:gpu3 6a","fault":
   {"id":"6a","check":"gpu.xid","device":"gpu3","serial":"165","class":"node","code":"95",
@@ -268,7 +274,7 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
 TEST_CASE("a store of version 11 becomes a current one, and what a check drains no more is kept") {
   Scratch scratch;
   REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
-  Database(scratch).run(R"sql(DROP TABLE summary; PRAGMA user_version=11;
+  Database(scratch).run(without_later + R"sql(PRAGMA user_version=11;
 INSERT INTO record(at_ms, job, node, kind, payload) VALUES
  (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:ib.phys:p 6a","fault":
   {"id":"6a","check":"ib.phys","device":"p","serial":"165","class":"node","remedy":"drain",
@@ -306,8 +312,7 @@ TEST_CASE("a store of a newer muster is refused by readers and writers, and not 
   Scratch scratch;
   write_version_1(scratch);
   Database(scratch).run("PRAGMA user_version=99");
-  for (const auto mode :
-       {Store::Mode::read_only, Store::Mode::read_write, Store::Mode::annotate}) {
+  for (const auto mode : {Store::Mode::read_only, Store::Mode::read_write, Store::Mode::annotate}) {
     const auto store = Store::open(scratch.path(), mode);
     REQUIRE_FALSE(store);
     CHECK_THAT(store.error().message, ContainsSubstring("newer muster"));
@@ -377,7 +382,7 @@ TEST_CASE("a store from before summaries is read as it is, and migrated keeps al
   write_version_1(scratch);
   REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
   Database before(scratch);
-  before.run("DROP TABLE summary; PRAGMA user_version=13");
+  before.run(without_later + "PRAGMA user_version=13");
   const std::string records = before.text(all_records);
   const auto reader = Store::open(scratch.path(), Store::Mode::read_only);
   REQUIRE(reader);
@@ -395,6 +400,119 @@ TEST_CASE("a store from before summaries is read as it is, and migrated keeps al
   const JobId oldest{ended->front().name};
   CHECK(*(*store)->reduce(oldest, from_ms(4'000'000'000'000), "{}"));
   CHECK((*store)->records_of(oldest)->empty());
+}
+
+std::vector<Record> a_life_of_nodes() {
+  const NodeId h01{"h01"}, h02{"h02"};
+  std::vector<Record> journal;
+  const auto add = [&](int hour, auto what) {
+    const Time at = from_ms(hour * 3'600'000LL);
+    if constexpr (std::is_constructible_v<Observation, decltype(what)>) {
+      journal.push_back({at, Observation{std::move(what)}});
+    } else {
+      journal.push_back({at, Decision{std::move(what)}});
+    }
+  };
+  const auto fault = [](const char* id, int hour, Remedy remedy) {
+    NodeFault made;
+    made.id = made.serial = id;
+    made.check = "gpu.xid";
+    made.code = "32";
+    made.remedy = remedy;
+    made.on_recurrence = Remedy::reset;
+    made.since = from_ms(hour * 3'600'000LL);
+    return made;
+  };
+  const auto begun = [&](const char* id, int hour) {
+    RemedyBegun record;
+    record.node = h01;
+    record.id = id;
+    record.fault = fault("b3", hour, Remedy::reset);
+    return record;
+  };
+  const auto over = [&](const char* id) {
+    RemedyOver record;
+    record.node = h01;
+    record.id = id;
+    record.failure = "it is in use";
+    return record;
+  };
+  JobSubmitted old;
+  old.job = {"old"};
+  add(0, old);
+  add(0, JobEnded{{"old"}, JobEndState::completed, 0, ""});
+  add(1, LinkUp{h01, "boot1", "agent1", "h01", "10.0.0.1"});
+  add(1, LinkUp{h01, "boot1", "agent2", "h01", "10.0.0.1"});
+  add(1, LinkUp{h02, "boot7", "agent7", "h02", "10.0.0.2"});
+  add(2, NodeDrainSet{h01, true, "a fan"});
+  add(3, NodeDrainSet{h01, false, ""});
+  add(4, NodeDrainSet{h02, false, ""});
+  add(5, NodeDrainSet{h02, true, "a disk"});
+  add(6, NodeFaultsSeen{h01, {fault("b1", 6, Remedy::warn)}, true});
+  add(7, NodeFaulted{h02, fault("b2", 7, Remedy::reboot), "muster:x"});
+  add(8, NodeFaultOver{h02, "muster:x"});
+  add(9, NodeFaultsSeen{h01, {}, true});
+  add(800, NodeFaultsSeen{h01, {fault("b3", 800, Remedy::reset)}, true});
+  add(801, NodeFaultsSeen{h01, {fault("b4", 801, Remedy::warn), fault("b3", 800, Remedy::reset)}});
+  add(802, NodeFaultsSeen{h01, {fault("b3", 800, Remedy::reset)}, true});
+  add(802, NodeFaulted{h01, fault("b3", 800, Remedy::reset), "muster:y"});
+  for (const auto& [id, hour] : {std::pair("b3.1", 803), std::pair("b3.2", 805)}) {
+    add(hour, begun(id, hour));
+    add(hour, RemedyEnded{h01, id, {3, 0}, "", {"in use"}});
+    add(hour + 1, over(id));
+  }
+  add(807, NodeSuspected{h02, {{{"old"}, from_ms(1), "was lost"}}});
+  add(807, NodeSetAside{h02, "why", from_ms(4'000'000'000)});
+  add(808, BreakerOpened{"lab", "storage"});
+  add(808, BreakerOpened{"farm", "power"});
+  add(809, BreakerReset{"farm"});
+  add(809, BreakerOpened{"ib.phys@lab", "a switch", true, Seconds{600}, {h02}});
+  add(810, NodeNotice{h01, Seconds{60}, "the host", false, "boot1", "agent2"});
+  add(811, LinkDown{h02, {LinkFailureKind::lost, "gone"}});
+  return journal;
+}
+
+// Of nodes and breakers.
+std::string state_of(const std::vector<Record>& records) {
+  State state;
+  for (const Record& record : records) apply(state, record);
+  state.next_order = 0;  // which counts ended jobs, too
+  return describe(state);
+}
+
+std::string read_back(const Scratch& scratch, Store::Mode mode) {
+  const auto store = Store::open(scratch.path(), mode);
+  REQUIRE(store);
+  const auto records = (*store)->load_live();
+  REQUIRE(records);
+  CHECK(records->size() < a_life_of_nodes().size());
+  return state_of(*records);
+}
+
+// A file as it was before records said how long they are read back, and the same one migrated.
+TEST_CASE(
+    "what is read back is the same before and after records say so, and the whole journal's") {
+  Scratch scratch;
+  const std::vector<Record> journal = a_life_of_nodes();
+  {
+    const auto store = Store::open(scratch.path(), Store::Mode::read_write);
+    REQUIRE(store);
+    JobRow ended;
+    ended.name = "old";
+    ended.ended_at = from_ms(50);
+    REQUIRE((*store)->append(journal, {ended}));
+  }
+  const std::string written =
+      Database(scratch).text("SELECT seq || keep || keep_key FROM record ORDER BY seq");
+  CHECK(written == Database(scratch).text("SELECT seq || " + std::string(keep_by_kind) + " || " +
+                                          keep_key_by_kind + " FROM record ORDER BY seq"));
+  const std::string whole = state_of(journal);
+  CHECK(read_back(scratch, Store::Mode::read_only) == whole);
+  Database(scratch).run(without_later + "PRAGMA user_version=13");
+  CHECK(read_back(scratch, Store::Mode::read_only) == whole);
+  CHECK(read_back(scratch, Store::Mode::read_write) == whole);
+  CHECK(Database(scratch).text("SELECT seq || keep || keep_key FROM record ORDER BY seq") ==
+        written);
 }
 
 }  // namespace
