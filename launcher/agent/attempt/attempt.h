@@ -23,6 +23,7 @@
 #include "launcher/agent/keeper/rank_environment.h"
 #include "launcher/agent/keeper/stop.h"
 #include "launcher/agent/node/agent_clock.h"
+#include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/controller_line.h"
 #include "launcher/agent/watch/activity.h"
 #include "launcher/agent/watch/oom.h"
@@ -45,14 +46,6 @@ struct AgentSite {
   std::string boot_id;
   OomWatch& oom;
   std::function<void(const AttemptKey&)> on_rank_failed{};  // by itself
-};
-
-// A child of the agent that has ended: it lived at `earliest` and was dead at `latest`.
-struct DeadChild {
-  pid_t pid = 0;
-  int wait_status = 0;
-  RawTime earliest{0};
-  RawTime latest{0};
 };
 
 class LocalAttempt {

@@ -1,5 +1,5 @@
 // Who lets ranks run, and until when: the agent's lease, its keeper's turn, the end of the host.
-#include "launcher/agent/agent_lease.h"
+#include "launcher/agent/lease.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
 

@@ -10,6 +10,7 @@
 
 #include "launcher/os/clocks.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 #include "tests/health/reader_fixture.h"
 
 using namespace muster;
@@ -41,7 +42,7 @@ struct WatchedHost {
   }
   HealthWatch::Site site() {
     return {root.path(), root.path() + "/health.json", {helper_program()}, "boot-1",
-            [this] { ++decided; }, {}, 0ms};
+            [this] { ++decided; }, {}};
   }
   void begin() {
     watch.emplace(io, site(), [this](const FaultsTold& faults) { told.push_back(faults); });
