@@ -16,7 +16,7 @@ namespace {
 
 // Heartbeats, metrics, room on the disk, the lease: twice a second is what the protocol promises.
 constexpr std::chrono::milliseconds calm_tick{500};
-static_assert(calm_tick <= HealthWatch::poll_pause);
+static_assert(calm_tick <= HealthMonitor::poll_pause);
 // While something is being ended: a scan of /proc costs about 5 ms.
 constexpr std::chrono::milliseconds busy_tick{25};
 

@@ -52,7 +52,7 @@ NodeUse::NodeUse(const AgentSite& site, ChildTasks& tasks, ExecSessions& execs, 
               [this](const FaultsTold& told) { site_.line.send(told); }),
       remediation_(
           [this](const RemedyRun& ended) {
-            if (!remediation_.is_running()) health_.take_up();
+            if (!remediation_.is_running()) health_.acquire();
             site_.line.send(ended);
           },
           [this](const RunRemedy& done) {
@@ -84,7 +84,7 @@ void NodeUse::poll() {
   command_.poll();
   gate_.poll();
   remediation_.poll();
-  if (!remediation_.is_running()) health_.take_up();
+  if (!remediation_.is_running()) health_.acquire();
   serve_queue();
   note_ranks();
   health_.poll();
@@ -282,7 +282,7 @@ void NodeUse::serve(const RunRemedy& request) {
   Environment environment = site_.environment;
   environment[token_name] = "remedy";
   const auto refusal = blocking_reason(request);
-  if (!refusal) health_.let_go();
+  if (!refusal) health_.release();
   remediation_.ask(request, refusal, environment);
   owner_.on_waiting();
 }

@@ -105,7 +105,7 @@ class NodeUse {
   GateMeasure gate_;
   std::multiset<AttemptKey> checks_;  // under way, each time one was asked for
   std::deque<Request> queue_;         // for what was ended to be gone
-  HealthWatch health_;
+  HealthMonitor health_;
   RemedyRuns remediation_;
 };
 
