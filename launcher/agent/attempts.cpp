@@ -211,7 +211,7 @@ void Attempts::handle(const LookAtRanks& request, std::string_view) {
   tasks_.run(
       [seen, ranks,
        path = base_environment(site_.environment).at("PATH")](const ChildTasks::Tell&) mutable {
-        seen.ranks = look_at_ranks(ranks, path);
+        seen.ranks = inspect_ranks(ranks, path);
         return encode(FromAgent{seen});
       },
       inspect_limit,

@@ -40,15 +40,15 @@ NodeUse::NodeUse(const AgentSite& site, ChildTasks& tasks, ExecSessions& execs, 
       tasks_(tasks),
       execs_(execs),
       owner_(std::move(owner)),
-      command_(site.run, execs, measured_before_),
-      gate_(tasks, measured_before_, {site.run.path, {own_program()}, site.boot_id}),
+      command_(site.run, execs, ended_benchmarks_),
+      gate_(tasks, ended_benchmarks_, {site.run.path, {own_program()}, site.boot_id}),
       health_(site.io,
               {system_root(site.environment),
                site.run.path + "/health.json",
                {own_program(), "agent", "read-health"},
                site.boot_id,
                [this] { boost::asio::post(site_.io, [this] { owner_.on_decided(); }); },
-               MeasureClaim::is_held_here},
+               BenchmarkClaim::is_held_here},
               [this](const FaultsTold& told) { site_.line.send(told); }),
       remediation_(
           [this](const RemedyRun& ended) {
@@ -56,7 +56,7 @@ NodeUse::NodeUse(const AgentSite& site, ChildTasks& tasks, ExecSessions& execs, 
             site_.line.send(ended);
           },
           [this](const RunRemedy& done) {
-            gate_.mended();
+            gate_.faults_fixed();
             if (done.step == RemedyStep::reset) health_.was_reset(done.device);
           }) {}
 
@@ -70,7 +70,7 @@ void NodeUse::wait(Request request) {
 }
 
 void NodeUse::serve_queue() {
-  if (queue_.empty() || !measured_before_.are_gone()) return;
+  if (queue_.empty() || !ended_benchmarks_.are_gone()) return;
   command_.poll();  // gives its claim back
   gate_.give_back();
   for (std::size_t left = queue_.size(); left > 0 && !queue_.empty(); --left) {
@@ -100,7 +100,7 @@ bool NodeUse::reaped(const DeadChild& child) {
 std::set<pid_t> NodeUse::sessions() const {
   std::set<pid_t> sessions = command_.sessions();
   if (const pid_t helper = health_.helper()) sessions.insert(helper);
-  for (const auto& [session, until] : measured_before_.all()) sessions.insert(session);
+  for (const auto& [session, until] : ended_benchmarks_.all()) sessions.insert(session);
   if (const auto session = gate_.session()) sessions.insert(*session);
   sessions.merge(remediation_.sessions());
   return sessions;
@@ -112,14 +112,14 @@ void NodeUse::handle(const CheckNode& request, std::string_view) {
   const AttemptKey key = key_of(request);
   if (gate_.is_asked(key)) return;  // over a new connection: it is answered when it is measured
   health_.begin_job(request.health);
-  end_measurements_of_others(request.job);
+  end_benchmarks_of_others(request.job);
   checks_.insert(key);
   wait(Check{request, boot_ms()});
 }
 
 // One job has a node at a time: attempts of others are over, and nobody waits for their gates.
-void NodeUse::end_measurements_of_others(const JobId& job) {
-  health_.note_measuring();
+void NodeUse::end_benchmarks_of_others(const JobId& job) {
+  health_.note_benchmark();
   std::erase_if(checks_, [&](const AttemptKey& key) { return key.job != job; });
   gate_.job_comes(job);
   command_.job_comes();
@@ -127,7 +127,7 @@ void NodeUse::end_measurements_of_others(const JobId& job) {
     const auto* measure = std::get_if<MeasureNode>(&waiting);
     if (measure != nullptr) execs_.refuse(measure->id, "job " + job.value + " began there");
   }
-  drop_measurements();
+  drop_benchmarks();
 }
 
 void NodeUse::serve(const Check& check) {
@@ -177,7 +177,7 @@ void NodeUse::checked(const Check& check, std::string frame) {
   if (is_awaited && request.measures && profile) done = read_check(frame);
   if (!done || !done->failures.empty()) return site_.line.send_encoded(std::move(frame));
   command_.job_comes();  // who began to measure meanwhile
-  GateMeasure::Wanted wanted{*profile, {request.skip, request.health.only}, std::nullopt};
+  GateBenchmark::Wanted wanted{*profile, {request.skip, request.health.only}, std::nullopt};
   if (request.failed_ago) {
     wanted.since = std::chrono::milliseconds(check.asked_ms) - *request.failed_ago;
   }
@@ -229,22 +229,22 @@ void NodeUse::end_gates() {
 
 void NodeUse::handle(const MeasureNode& request, std::string_view) {
   end_gates();
-  drop_measurement(request.id);  // asked for again
+  drop_benchmark(request.id);  // asked for again
   wait(request);
 }
 
 void NodeUse::serve(const MeasureNode& request) {
   if (remedy_is_due()) return execs_.refuse(request.id, remediated);
   command_.measure(request, owner_.runs_ranks(), site_.environment);
-  health_.note_measuring();
+  health_.note_benchmark();
 }
 
-void NodeUse::drop_measurements() {
+void NodeUse::drop_benchmarks() {
   std::erase_if(queue_,
                 [](const Request& one) { return std::holds_alternative<MeasureNode>(one); });
 }
 
-void NodeUse::drop_measurement(const std::string& id) {
+void NodeUse::drop_benchmark(const std::string& id) {
   std::erase_if(queue_, [&id](const Request& one) {
     const auto* measure = std::get_if<MeasureNode>(&one);
     return measure != nullptr && measure->id == id;
@@ -252,12 +252,12 @@ void NodeUse::drop_measurement(const std::string& id) {
 }
 
 void NodeUse::stop(const std::string& id) {
-  drop_measurement(id);
+  drop_benchmark(id);
   command_.stop(id);
 }
 
 void NodeUse::line_lost() {
-  drop_measurements();
+  drop_benchmarks();
   command_.end_wide();
 }
 
@@ -317,8 +317,8 @@ void NodeUse::handle(const WatchHealth& request, std::string_view) {
 }
 
 void NodeUse::handle(const FaultsMended& request, std::string_view) {
-  health_.mended(request.ids);
-  gate_.mended();
+  health_.faults_fixed(request.ids);
+  gate_.faults_fixed();
 }
 
 }  // namespace muster

@@ -89,10 +89,10 @@ class NodeUse {
   void check_files(Check check, std::vector<CheckFailure> failures);
   void checked(const Check& check, std::string frame);
   bool end_check(const AttemptKey& attempt);
-  void end_measurements_of_others(const JobId& job);
+  void end_benchmarks_of_others(const JobId& job);
   void end_gates();
-  void drop_measurements();
-  void drop_measurement(const std::string& id);
+  void drop_benchmarks();
+  void drop_benchmark(const std::string& id);
   bool remedy_is_due() const;
   std::optional<std::string> blocking_reason(const RunRemedy& request) const;
 
@@ -100,13 +100,13 @@ class NodeUse {
   ChildTasks& tasks_;
   ExecSessions& execs_;
   Owner owner_;
-  EndingSessions measured_before_;  // what looks and gates ended or left
-  HealthLooks command_;
-  GateMeasure gate_;
+  EndingSessions ended_benchmarks_;  // what looks and gates ended or left
+  HealthCommand command_;
+  GateBenchmark gate_;
   std::multiset<AttemptKey> checks_;  // under way, each time one was asked for
   std::deque<Request> queue_;         // for what was ended to be gone
   HealthMonitor health_;
-  RemedyRuns remediation_;
+  Remediation remediation_;
 };
 
 }  // namespace muster

@@ -16,7 +16,7 @@ constexpr std::chrono::seconds epilog_limit{5};
 // A process that is stuck is believed after three times five looks.
 constexpr std::chrono::seconds stuck_limit{30};
 // A probe that ended or was killed gives its GPUs back within seconds.
-constexpr std::chrono::seconds measured_for{15};
+constexpr std::chrono::seconds benchmarked_for{15};
 
 constexpr auto processes = static_cast<SourceGroups>(SourceGroup::processes);
 
@@ -91,15 +91,15 @@ void HealthMonitor::set_idle(bool is_idle_now) {
 }
 
 // A run that has begun would take the probes for leftovers.
-void HealthMonitor::note_measuring() {
-  if (!site_.is_measured || !site_.is_measured()) return;
-  const bool is_news = !was_measured_lately();
-  measured_at_ = boot_time();
+void HealthMonitor::note_benchmark() {
+  if (!site_.is_benchmarked || !site_.is_benchmarked()) return;
+  const bool is_news = !was_benchmarked_lately();
+  benchmarked_at_ = boot_time();
   if (is_news && run_ && run_->purpose != Purpose::failure) run_.reset();
 }
 
-bool HealthMonitor::was_measured_lately() const {
-  return measured_at_ && boot_time() - *measured_at_ < measured_for;
+bool HealthMonitor::was_benchmarked_lately() const {
+  return benchmarked_at_ && boot_time() - *benchmarked_at_ < benchmarked_for;
 }
 
 void HealthMonitor::go_on_with_epilog() {

@@ -85,7 +85,7 @@ void HealthMonitor::save() {
 
 void HealthMonitor::poll() {
   if (!node_) return;
-  note_measuring();
+  note_benchmark();
   if (reader_.is_open()) {
     reader_->set_event_slice(is_calm() ? calm_event_slice : usual_event_slice);
   }
@@ -166,14 +166,14 @@ void HealthMonitor::begin_due(const CheckMoment& now) {
 // No ended_uids: ranks are of the agent's own user, who goes on running the agent. What they left
 // is found, and ended, by their token.
 void HealthMonitor::begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now) {
-  note_measuring();
+  note_benchmark();
   CheckSituation situation;
   situation.phase = phase_of(purpose);
   situation.choice = choice_in(situation.phase);
   // A node that is drained gets no job, so that some checks would never be asked again.
   if (is_idle()) situation.standing = node_->health.checks_with_faults();
   situation.groups = groups;
-  situation.is_idle = is_idle() && !was_measured_lately();
+  situation.is_idle = is_idle() && !was_benchmarked_lately();
   situation.helper = reader_->facts();
   situation.kernel_log_error = node_->log.error();
   situation.has_gpu_events = reader_->has_events();
@@ -260,7 +260,7 @@ void HealthMonitor::tell_if_news() {
   tell_(told);
 }
 
-void HealthMonitor::mended(const std::vector<std::string>& faults) {
+void HealthMonitor::faults_fixed(const std::vector<std::string>& faults) {
   if (!node_) return;
   for (const NodeFault& fault : told_now().faults) {
     if (std::ranges::find(faults, fault.id) == faults.end()) continue;

@@ -41,7 +41,7 @@ class HealthMonitor {
     std::function<void()> on_decided{};  // is_deciding() is over
     // The node is being measured: what uses its GPUs then, and some seconds after, is nothing that
     // a job left.
-    std::function<bool()> is_measured{};
+    std::function<bool()> is_benchmarked{};
   };
   using Tell = std::function<void(const FaultsTold&)>;
   using Gated = std::function<void(std::vector<CheckFailure>)>;
@@ -60,7 +60,7 @@ class HealthMonitor {
   // within prolog_deadline. Faults of the `excused` checks do not keep it away.
   void ask(std::vector<std::string> excused, Gated done);
   // A person has seen to these faults.
-  void mended(const std::vector<std::string>& faults);
+  void faults_fixed(const std::vector<std::string>& faults);
   // Of the device, or (empty) the node: what a reset ends is over when its checks pass.
   void was_reset(const std::string& device);
   // Somebody resets or reboots what is read: until it is over no helper of ours has a GPU open,
@@ -68,7 +68,7 @@ class HealthMonitor {
   void release();
   void acquire();
   // At each poll, and when a measurement begins or is ended between them.
-  void note_measuring();
+  void note_benchmark();
   // At least so often.
   static constexpr Milliseconds poll_pause{500};
   void poll();
@@ -170,7 +170,7 @@ class HealthMonitor {
   void go_on_with_epilog();
   void epilog_read(SourceGroups read);
   bool is_concluding() const;
-  bool was_measured_lately() const;
+  bool was_benchmarked_lately() const;
 
   Site site_;
   Tell tell_;
@@ -182,7 +182,7 @@ class HealthMonitor {
   std::optional<Run> run_;
   std::vector<Question> questions_;
   Ranks ranks_;
-  std::optional<BootTime> measured_at_;  // when the node was last known to be
+  std::optional<BootTime> benchmarked_at_;  // when the node was last known to be
 };
 
 }  // namespace muster

@@ -133,7 +133,7 @@ TEST_CASE("how a remedy failed is told: its code, its last words, or that it too
     client.send(request);
     const auto run = client.await<RemedyRun>(seconds{10});
     REQUIRE(run);
-    CHECK(run->error == "its command was not begun");
+    CHECK(run->error == "command not started");
     CHECK_FALSE(std::filesystem::exists(script.trace));
   }
   SECTION("there is no such program, or none at all") {

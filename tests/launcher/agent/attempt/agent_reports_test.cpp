@@ -354,7 +354,7 @@ TEST_CASE("what a dead agent left is killed by its marks, and nothing beside it"
   const pid_t unmarked = host.processes.add(::getpid()).info.pid;
   const std::string pipe = host.run->path + "/attempts/job/0/rank-0.pipe";
   const pid_t writer = host.processes.add(1, {"", {pipe}, ""}).info.pid;
-  CHECK(end_leftovers(host.processes, *host.run));
+  CHECK(end_orphan_processes(host.processes, *host.run));
   for (const pid_t left : {rank, orphan, writer}) CHECK_FALSE(host.processes.is_alive_now(left));
   for (const pid_t other : {of_another, unmarked}) CHECK(host.processes.is_alive_now(other));
 }
