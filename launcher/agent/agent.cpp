@@ -162,8 +162,8 @@ void Agent::move_output() {
 void Agent::look_for_notice() {
   const auto news = notice_.poll();
   if (!news) return;
-  log_line(news->over ? "the host stays: " + news->source + " is gone"
-                      : "the host will be taken away, by " + news->source);
+  log_line(news->over ? "reclaim cancelled: " + news->source + " is gone"
+                      : "the host will be reclaimed, says " + news->source);
   line_.send(*news);
 }
 

@@ -47,7 +47,7 @@ void Agent::first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame
     const LocalAttempt* attempt = attempts_.find(start.job, start.attempt);
     return remote_starts_.ask(peer, std::move(start), attempt);
   }
-  log_line("hung up on a peer that did not say who it is");
+  log_line("disconnected a peer that did not say who it is");
   peer->close();
 }
 

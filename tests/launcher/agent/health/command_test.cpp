@@ -11,7 +11,7 @@
 
 #include "launcher/agent/node/controller_line.h"
 #include "tests/catch.h"
-#include "tests/launcher/agent/measure_alone.h"
+#include "tests/launcher/agent/health/measure_alone.h"
 
 using namespace muster;
 
