@@ -85,7 +85,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, AgentHost hos
                  attempts_.replace_keeper();
                  step_attempts();
                },
-               [this] { return attempts_.have_live_ranks(); }}),
+               [this] { return attempts_.are_running(); }}),
       node_(site_, tasks_, execs_,
             {[this] { return attempts_.run_ranks(); }, [this] { return is_leaving(); },
              [this] { move_output(); }, [this] { schedule_tick(); }}),

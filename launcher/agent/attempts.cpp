@@ -66,28 +66,9 @@ std::vector<HeldAttempt> Attempts::list() const {
   return list;
 }
 
-bool Attempts::run_ranks() const {
-  return std::ranges::any_of(held_, [](const auto& item) {
-    const LocalAttempt& attempt = item.second.attempt;
-    return attempt.start_request() && !attempt.is_clean();
-  });
-}
-
-bool Attempts::are_stopping() const {
+bool Attempts::is_any(bool (LocalAttempt::*holds)() const) const {
   return std::ranges::any_of(held_,
-                             [](const auto& item) { return item.second.attempt.is_stopping(); });
-}
-
-bool Attempts::have_live_ranks() const {
-  return std::ranges::any_of(held_, [](const auto& item) {
-    const LocalAttempt& attempt = item.second.attempt;
-    return attempt.has_live_ranks() && !attempt.is_stopping();
-  });
-}
-
-bool Attempts::need_keeper() const {
-  return std::ranges::any_of(held_,
-                             [](const auto& item) { return item.second.attempt.needs_keeper(); });
+                             [&](const auto& item) { return (item.second.attempt.*holds)(); });
 }
 
 Status Attempts::ensure_keeper() {
@@ -124,8 +105,7 @@ AttemptStop::Find Attempts::finder(const LocalAttempt& attempt) const {
       if (&other.attempt == &attempt) continue;
       const auto& sessions = other.attempt.sessions();
       marks.other_sessions.insert(sessions.begin(), sessions.end());
-      const bool has_ranks = other.attempt.start_request() && !other.attempt.is_clean();
-      if (has_ranks) marks.takes_orphans = false;
+      if (other.attempt.has_ranks()) marks.takes_orphans = false;
     }
     return find_attempt_processes(site_.processes, marks);
   };
@@ -310,7 +290,7 @@ void Attempts::tell_clean(Held& held) {
 
 void Attempts::watch_checkpoints(Held& held) {
   const LocalAttempt& attempt = held.attempt;
-  if (!attempt.start_request() || attempt.is_clean() || !attempt.has_live_ranks()) return;
+  if (!attempt.has_ranks() || !attempt.has_live_ranks()) return;
   if (!held.checkpoints) {
     const AttemptKey& key = attempt.key();
     const auto& ranks = attempt.start_request()->ranks;

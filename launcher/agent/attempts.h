@@ -38,10 +38,10 @@ class Attempts {
   LocalAttempt* find(const JobId& job, AttemptId attempt);
   bool are_none() const { return held_.empty(); }
   std::vector<HeldAttempt> list() const;
-  bool run_ranks() const;
-  bool are_stopping() const;
-  bool have_live_ranks() const;  // that nobody stops
-  bool need_keeper() const;
+  bool run_ranks() const { return is_any(&LocalAttempt::has_ranks); }
+  bool are_stopping() const { return is_any(&LocalAttempt::is_stopping); }
+  bool are_running() const { return is_any(&LocalAttempt::is_running); }
+  bool need_keeper() const { return is_any(&LocalAttempt::needs_keeper); }
   Status ensure_keeper();
   void replace_keeper();  // one that was killed, while there is something to keep
   void reaped(const DeadChild& child);
@@ -82,6 +82,7 @@ class Attempts {
   };
 
   Held& hold(const AttemptKey& key);
+  bool is_any(bool (LocalAttempt::*holds)() const) const;
   AttemptStop::Find finder(const LocalAttempt& attempt) const;
   void tell_clean_if_owed(Held& held);
   void tell_clean(Held& held);

@@ -68,6 +68,9 @@ class LocalAttempt {
 
   void stop(const StopAttempt& request);
   void kill_now();
+  // Told to have some, and not yet proven to have none.
+  bool has_ranks() const { return start_ && !is_clean(); }
+  bool is_running() const { return has_live_ranks() && !is_stopping(); }
   bool is_clean() const { return stop_.proven() != nullptr; }
   bool is_stopping() const { return stop_.is_active(); }
   bool is_in_grace() const { return stop_.is_in_grace(); }

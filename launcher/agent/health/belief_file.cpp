@@ -13,10 +13,6 @@ constexpr int version_of_beliefs = 1;
 
 }  // namespace
 
-std::string encode_health(const SavedHealth& saved) {
-  return versioned_json(saved, version_of_beliefs);
-}
-
 Result<SavedHealth> decode_health(std::string_view text) {
   return read_versioned_json<SavedHealth>(text, version_of_beliefs);
 }
@@ -32,7 +28,7 @@ SavedHealth BeliefFile::load() const {
 
 void BeliefFile::save(const SavedHealth& saved) {
   saved_at_ = boot_time();
-  std::string text = encode_health(saved);
+  std::string text = versioned_json(saved, version_of_beliefs);
   if (text == text_) return;
   text_ = std::move(text);
   if (!replace_file(path_, text_, 0600, Durable::in_cache)) log_line("cannot write " + path_);

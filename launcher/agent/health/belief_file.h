@@ -22,7 +22,6 @@ struct SavedHealth {
   MUSTER_FIELDS(boot_id, is_settled, monitor, health)
 };
 
-std::string encode_health(const SavedHealth& saved);
 // The Error says what is wrong with the text.
 Result<SavedHealth> decode_health(std::string_view text);
 
