@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <span>
 #include <utility>
 
 #include "launcher/agent/health/claim.h"
@@ -21,16 +20,6 @@ constexpr const char* remediated = "it is being reset or rebooted";
 
 AttemptKey key_of(const CheckNode& request) {
   return {request.job, request.attempt};
-}
-
-std::optional<CheckDone> read_check(std::string_view frame) {
-  FrameReader reader;
-  reader.feed(std::as_bytes(std::span(frame)));
-  auto whole = reader.next();
-  if (!whole || !*whole) return std::nullopt;
-  auto message = decode_from_agent(std::move(**whole));
-  auto* done = message ? std::get_if<CheckDone>(&message->message) : nullptr;
-  return done != nullptr ? std::optional(std::move(*done)) : std::nullopt;
 }
 
 }  // namespace
@@ -173,8 +162,9 @@ void NodeUse::checked(const Check& check, std::string frame) {
   const auto& profile = health_.profile();
   const AttemptKey key = key_of(request);
   const bool is_awaited = end_check(key);  // of one that is over nobody would end the measurement
-  std::optional<CheckDone> done;
-  if (is_awaited && request.measures && profile) done = read_check(frame);
+  const bool is_wanted = is_awaited && request.measures && profile;
+  auto message = is_wanted ? message_of(frame) : Result<FromAgent>(Error{});
+  auto* done = message ? std::get_if<CheckDone>(&*message) : nullptr;
   if (!done || !done->failures.empty()) return site_.line.send_encoded(std::move(frame));
   command_.job_comes();  // who began to measure meanwhile
   GateBenchmark::Wanted wanted{*profile, {request.skip, request.health.only}, std::nullopt};
