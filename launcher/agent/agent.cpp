@@ -2,18 +2,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <boost/asio/post.hpp>
 #include <csignal>
-#include <filesystem>
 
-#include "launcher/agent/health/claim.h"
-#include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
-#include "launcher/agent/watch/checkpoint.h"
 #include "launcher/os/child.h"
-#include "launcher/wire/message_codec.h"
 
 extern char** environ;
 
@@ -23,16 +16,17 @@ namespace {
 
 // Heartbeats, metrics, room on the disk, the lease: twice a second is what the protocol promises.
 constexpr std::chrono::milliseconds calm_tick{500};
-static_assert(calm_tick <= HealthWatch::poll_pause);
+static_assert(calm_tick <= HealthMonitor::poll_pause);
 // While something is being ended: a scan of /proc costs about 5 ms.
 constexpr std::chrono::milliseconds busy_tick{25};
-// How exactly the end of a rank is known: since the last look at which it lived, however long the
-// agent was held up meanwhile. A look costs about 50 us of a core, with waking up for it. One that
-// comes a whole interval late says that there are not enough of them: then half as many follow.
-constexpr std::chrono::milliseconds usual_look{5};
-constexpr std::chrono::milliseconds rarest_look{40};
-// Reading checkpoint manifests from a slow shared file system.
-constexpr Milliseconds probe_limit{20000};
+
+// Clouds that say nothing else give a host 30 s from SIGTERM to its end; systemd gives 90 s.
+constexpr std::chrono::seconds shutdown_time{30};
+// The controller knows the job's own signal and how long it may take: it goes first.
+constexpr std::chrono::seconds controller_first{3};
+// For what is killed then to be proven gone.
+constexpr std::chrono::seconds proof_time{2};
+constexpr const char* told_to_end = "was told to end by a signal";
 
 Environment own_environment() {
   Environment environment;
@@ -45,21 +39,13 @@ Environment own_environment() {
   return environment;
 }
 
-HealthWatch::Site health_site(const RunDirectory& run, const Environment& own,
-                              const std::string& boot_id, std::function<void()> on_decided) {
-  const auto root = own.find(system_root_name);
-  return {root == own.end() ? "/" : root->second,
-          run.path + "/health.json",
-          {own_program(), "agent", "read-health"},
-          boot_id,
-          std::move(on_decided),
-          MeasureClaim::is_held_here};
-}
-
-void add_checkpoints(AttemptClean& clean, const std::string& directory) {
-  CheckpointProbe probe = probe_checkpoints(directory);
-  clean.newest_checkpoint = std::move(probe.newest);
-  clean.newest_certified = std::move(probe.newest_certified);
+Welcome welcome_of(const AgentClock& clock, std::string build_id) {
+  Welcome welcome = describe_node();
+  welcome.build_id = std::move(build_id);
+  welcome.measures = true;
+  welcome.agent_id = welcome.boot_id.substr(0, 8) + "-" + std::to_string(clock.boot().count()) +
+                     "-" + std::to_string(::getpid());
+  return welcome;
 }
 
 }  // namespace
@@ -67,203 +53,78 @@ void add_checkpoints(AttemptClean& clean, const std::string& directory) {
 Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, AgentHost host,
              std::string build_id)
     : io_(io),
-      run_(run),
       host_(host),
-      acceptor_(io),
       signals_(io, SIGCHLD, SIGTERM, SIGINT),
       tick_timer_(io),
-      look_timer_(io),
-      site_{run, line_, host.processes, host.clock, host.keeper, host.lease.path(), io,
-            [this] { move_output(); }, own_environment(), {}, {}, oom_},
-      welcome_(describe_node()),
-      tasks_(io),
-      staging_(run, line_, tasks_),
-      execs_(io, line_),
-      looks_(run, execs_, measured_before_),
-      gate_(tasks_, measured_before_, {run.path, {own_program()}, welcome_.boot_id}),
-      collection_(line_),
-      nobody_dead_at_(raw_time()),
-      look_interval_(usual_look),
+      listener_(io, [this](const auto& peer, Frame frame) { first_frame(peer, std::move(frame)); }),
       lease_(host.clock.boot()),
-      cleaning_({run.home, run.path, own_program()}, tasks_, host.clock.boot()),
-      health_(io,
-              health_site(run, site_.environment, welcome_.boot_id,
-                          [this] { boost::asio::post(io_, [this] { move_output(); }); }),
-              [this](const FaultsTold& told) { line_.send(told); }),
-      remedies_(
-          [this](const RemedyRun& ended) {
-            if (!remedies_.is_running()) health_.take_up();
-            line_.send(ended);
-          },
-          [this](const RunRemedy& done) {
-            gate_.mended();
-            if (done.step == RemedyStep::reset) health_.was_reset(done.device);
-          }) {
-  site_.host_name = welcome_.host_name;
-  site_.boot_id = welcome_.boot_id;
-  welcome_.build_id = std::move(build_id);
-  welcome_.measures = true;
-  welcome_.agent_id = welcome_.boot_id.substr(0, 8) + "-" +
-                      std::to_string(host.clock.boot().count()) + "-" + std::to_string(::getpid());
-  site_.on_rank_failed = [this](const AttemptKey& key) { health_.rank_died(key); };
+      welcome_(welcome_of(host.clock, std::move(build_id))),
+      site_{run,
+            line_,
+            host.processes,
+            host.clock,
+            host.keeper,
+            host.lease.path(),
+            io,
+            [this] { move_output(); },
+            own_environment(),
+            welcome_.host_name,
+            welcome_.boot_id,
+            oom_,
+            [this](const AttemptKey& key) { node_.rank_died(key); }},
+      tasks_(io),
+      execs_(io, line_),
+      attempts_(site_, tasks_, welcome_.agent_id,
+                {[this](const AttemptKey& key) { return node_.is_deciding(key); },
+                 [this] { return node_.sessions(); }}),
+      remote_starts_(site_),
+      reaper_(io, host.processes,
+              {[this](const DeadChild& child) { child_died(child); },
+               [this] {
+                 // At once: an agent that is killed next has nobody to hold its pipes.
+                 attempts_.replace_keeper();
+                 step_attempts();
+               },
+               [this] { return attempts_.are_running(); }}),
+      node_(site_, tasks_, execs_,
+            {[this] { return attempts_.run_ranks(); }, [this] { return is_leaving(); },
+             [this] { move_output(); }, [this] { schedule_tick(); }}),
+      cleaning_({run.home, run.path, own_program()}, tasks_, host.clock.boot()) {
   grant_lease();
-  restore_attempts();
+  attempts_.restore();
 }
 
-// Their handlers hold themselves.
+// Its handlers hold themselves.
 Agent::~Agent() {
-  for (const auto& peer : strangers_) peer->close();
   if (const auto connection = line_.detach()) connection->close();
 }
 
 void Agent::open(Fd listener) {
-  acceptor_.assign(boost::asio::local::stream_protocol(), listener.release());
-  watch_children();
-  accept_next();
+  watch_signals();
+  listener_.open(std::move(listener));
   schedule_tick();
-}
-
-bool Agent::has_left_nothing() const {
-  return std::none_of(attempts_.begin(), attempts_.end(),
-                      [](const auto& item) { return item.second->needs_keeper(); });
-}
-
-void Agent::restore_attempts() {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(run_.path, ignored)) {
-    const auto name = entry.path().filename().string();
-    if (name.starts_with(trash_prefix)) trash_.push_back(entry.path().string());
-  }
-  sweep_soon();
-  for (const AttemptKey& key : attempts_below(spools_root(run_))) {
-    LocalAttempt& restored = attempt(key);
-    restored.restore();
-    restored.step(finder(restored));
-    log_line("holds the output of " + key.job.value + " attempt " +
-             std::to_string(key.attempt.value) + " of an earlier agent");
-  }
-}
-
-Status Agent::keep_keeper() {
-  std::vector<int> pipes;
-  for (const auto& [key, attempt] : attempts_) attempt->output().list_pipes(pipes);
-  return host_.keeper.ensure(pipes);
-}
-
-void Agent::replace_keeper() {
-  const auto needs_keeper = [](const auto& item) { return item.second->needs_keeper(); };
-  if (std::none_of(attempts_.begin(), attempts_.end(), needs_keeper)) return;
-  if (Status kept = keep_keeper(); !kept) log_line(kept.error().message);
-}
-
-LocalAttempt& Agent::attempt(const AttemptKey& key) {
-  auto& held = attempts_[key];
-  if (!held) held = std::make_unique<LocalAttempt>(site_, key);
-  return *held;
-}
-
-LocalAttempt* Agent::find(const JobId& job, AttemptId id) {
-  const auto found = attempts_.find(AttemptKey{job, id});
-  return found == attempts_.end() ? nullptr : found->second.get();
-}
-
-AttemptStop::Find Agent::finder(const LocalAttempt& attempt) const {
-  return [this, &attempt] {
-    ProcessMarks marks;
-    marks.agent = ::getpid();
-    if (attempt.group()) marks.members = attempt.group()->members();
-    const std::string token = token_of(run_, attempt.key());
-    marks.is_token = [&token](const std::string& other) { return other == token; };
-    marks.socket_path = run_.socket_path();
-    marks.spool_prefix = attempt.layout().spool + "/";
-    marks.sessions = attempt.sessions();
-    marks.other_sessions = {::getsid(0)};
-    if (host_.keeper.pid()) marks.other_sessions.insert(*host_.keeper.pid());
-    if (const pid_t helper = health_.helper()) marks.other_sessions.insert(helper);
-    for (const pid_t session : looks_.sessions()) marks.other_sessions.insert(session);
-    for (const auto& [session, until] : measured_before_.all()) {
-      marks.other_sessions.insert(session);
-    }
-    if (const auto session = gate_.session()) marks.other_sessions.insert(*session);
-    marks.other_sessions.merge(remedies_.sessions());
-    for (const auto& [key, other] : attempts_) {
-      if (other.get() == &attempt) continue;
-      marks.other_sessions.insert(other->sessions().begin(), other->sessions().end());
-      if (other->start_request() && !other->is_clean()) marks.takes_orphans = false;
-    }
-    return find_attempt_processes(host_.processes, marks);
-  };
 }
 
 // ---- what happens by itself -------------------------------------------------------------------
 
-void Agent::watch_children() {
+void Agent::watch_signals() {
   signals_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
-    if (signal == SIGCHLD) look_for_dead();
+    if (signal == SIGCHLD) reaper_.look();
     if (signal == SIGTERM) host_shuts_down();
-    if (signal == SIGINT) leave("was told to end by a signal");
-    watch_children();
+    if (signal == SIGINT) leave(told_to_end);
+    watch_signals();
   });
 }
 
-// True: somebody was dead.
-bool Agent::reap() {
-  DeadChild child;
-  child.earliest = nobody_dead_at_;
-  bool found = false;
-  while (true) {
-    const RawTime now = raw_time();
-    child.pid = host_.processes.reap(child.wait_status);
-    if (child.pid <= 0) {
-      nobody_dead_at_ = now;
-      return found;
-    }
-    found = true;
-    child.latest = raw_time();
-    const pid_t pid = child.pid;
-    if (host_.keeper.reaped(pid) || tasks_.reaped(pid)) continue;
-    if (health_.reaped(pid, child.wait_status)) continue;
-    if (remedies_.reaped(pid, child.wait_status)) continue;
-    looks_.reaped(pid);
-    if (execs_.reaped(pid, child.wait_status)) continue;
-    for (const auto& [key, attempt] : attempts_) {
-      if (attempt->reaped(child)) break;
-    }
-  }
-}
-
-void Agent::look_for_dead() {
-  if (!reap()) return;
-  replace_keeper();  // at once: an agent that is killed next has nobody to hold its pipes
-  step_attempts();
-}
-
-// While ranks run the agent looks for dead ones even if it is told of none, so that it can say of
-// each since when at most it has been dead, however long the agent itself was held up.
-void Agent::schedule_look() {
-  const bool is_needed = std::any_of(attempts_.begin(), attempts_.end(), [](const auto& item) {
-    return item.second->has_live_ranks() && !item.second->is_stopping();
-  });
-  if (is_looking_ || !is_needed) return;
-  is_looking_ = true;
-  // All agents of a machine look at the same moments, so that it is woken once for all of them.
-  const auto now = LookClock::now().time_since_epoch();
-  look_timer_.expires_at(LookClock::time_point((now / look_interval_ + 1) * look_interval_));
-  look_timer_.async_wait([this](const boost::system::error_code& error) {
-    is_looking_ = false;
-    if (error) return;
-    const bool is_late = LookClock::now() - look_timer_.expiry() > usual_look;
-    look_interval_ = is_late ? std::min(2 * look_interval_, rarest_look) : usual_look;
-    look_for_dead();
-    schedule_look();
-  });
+void Agent::child_died(const DeadChild& child) {
+  if (host_.keeper.reaped(child.pid) || tasks_.reaped(child.pid)) return;
+  if (!node_.reaped(child)) attempts_.reaped(child);
 }
 
 void Agent::schedule_tick() {
-  const bool is_busy = leaving_ || !after_measurements_.empty() || remedies_.is_under_way() ||
-                       std::any_of(attempts_.begin(), attempts_.end(),
-                                   [](const auto& item) { return item.second->is_stopping(); });
+  const bool is_busy =
+      std::holds_alternative<Leaving>(phase_) || node_.is_busy() || attempts_.are_stopping();
   tick_timer_.expires_after(is_busy ? busy_tick : calm_tick);
   tick_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
@@ -274,133 +135,43 @@ void Agent::schedule_tick() {
 
 void Agent::tick() {
   end_with_lease();
-  if (!is_accepting_ && acceptor_.is_open()) accept_next();
-  replace_keeper();
-  staging_.poll(host_.clock.boot());
-  looks_.poll();
-  gate_.poll();
-  remedies_.poll();
-  if (!remedies_.is_running()) health_.take_up();
-  go_on_after_measurements();
+  listener_.poll();
+  attempts_.replace_keeper();
   look_for_notice();
-  health_.set_idle(!runs_ranks());
-  health_.poll();
-  if (!trash_.empty() && host_.clock.boot() >= sweep_at_) sweep();
+  node_.poll();
   cleaning_.poll(host_.clock.boot());
-  for (const auto& [key, attempt] : attempts_) {
-    attempt->output().move();
-    attempt->move_output();
-    attempt->poll_progress();
-    attempt->poll_activity();
-    watch_checkpoints(*attempt);
-    watch_saving(*attempt);
-  }
+  attempts_.poll();
   step_attempts();
   go_on_ending();
 }
 
-bool Agent::runs_ranks() const {
-  return std::any_of(attempts_.begin(), attempts_.end(), [](const auto& item) {
-    return item.second->start_request() && !item.second->is_clean();
-  });
-}
-
 void Agent::step_attempts() {
-  for (const auto& [key, attempt] : attempts_) {
-    attempt->read_exit_log();
-    attempt->step(finder(*attempt));
-  }
-  health_.set_idle(!runs_ranks());  // what it finds at once is told before the end is
+  attempts_.step();
+  node_.note_ranks();  // what it finds at once is told before the end is
   move_output();
-  for (auto at = forget_when_clean_.begin(); at != forget_when_clean_.end();) {
-    LocalAttempt* forgotten = find(at->job, at->attempt);
-    if ((forgotten != nullptr && !forgotten->is_clean()) || staging_.is_busy(*at)) {
-      ++at;
-      continue;
-    }
-    remove_files(layout_of(run_, *at));
-    checkpoints_.erase(*at);
-    growths_.erase(*at);
-    attempts_.erase(*at);
-    at = forget_when_clean_.erase(at);
-  }
-  forget_jobs();
-  const bool all_clean = std::none_of(attempts_.begin(), attempts_.end(),
-                                      [](const auto& item) { return item.second->is_stopping(); });
-  if (leaving_ && all_clean) io_.stop();
+  attempts_.remove_forgotten();
+  const bool is_over = std::holds_alternative<Leaving>(phase_) && !attempts_.are_stopping();
+  if (is_over) io_.stop();
 }
 
 void Agent::move_output() {
-  for (const auto& [key, attempt] : attempts_) {
-    attempt->move_output();
-    tell_clean_if_owed(*attempt);
-  }
-  collection_.pump();
+  attempts_.move_output();
   execs_.resume_reading();
 }
 
-void Agent::tell_clean_if_owed(LocalAttempt& attempt) {
-  const bool is_awaited = staging_.is_busy(attempt.key()) || health_.is_deciding(attempt.key());
-  const bool is_over = attempt.owes_clean() && !is_awaited;
-  if (is_over && line_.is_open()) tell_clean(attempt);
+void Agent::look_for_notice() {
+  const auto news = notice_.poll();
+  if (!news) return;
+  log_line(news->over ? "reclaim cancelled: " + news->source + " is gone"
+                      : "the host will be reclaimed, says " + news->source);
+  line_.send(*news);
 }
 
-void Agent::tell_clean(LocalAttempt& attempt) {
-  attempt.clean_told();
-  AttemptClean clean = attempt.clean_message();
-  if (attempt.has_near_checkpoints()) {
-    add_checkpoints(clean, attempt.checkpoint_directory());
-    return line_.send(clean);
-  }
-  // Told when the directory cannot be looked at.
-  if (const auto watch = checkpoints_.find(attempt.key()); watch != checkpoints_.end()) {
-    clean.newest_checkpoint = watch->second.newest();
-  }
-  tasks_.run(
-      [clean, directory = attempt.checkpoint_directory()](const ChildTasks::Tell&) mutable {
-        add_checkpoints(clean, directory);
-        return encode(FromAgent{clean});
-      },
-      probe_limit,
-      [this, clean, asked_on = line_.generation()](Result<std::string> frame) {
-        // A later connection has not got all the output yet; its controller asks again.
-        if (line_.generation() != asked_on) return;
-        line_.send_encoded(frame ? std::move(*frame) : encode(FromAgent{clean}));
-      });
-}
+// ---- until when -------------------------------------------------------------------------------
 
-void Agent::watch_checkpoints(LocalAttempt& attempt) {
-  if (!attempt.start_request() || attempt.is_clean() || !attempt.has_live_ranks()) return;
-  const AttemptKey& key = attempt.key();
-  const auto& ranks = attempt.start_request()->ranks;
-  const auto tell = [this, key, rank = ranks.empty() ? RankId{} : ranks.front().rank](
-                        const CheckpointRef& newest) {
-    Progress progress;
-    progress.job = key.job;
-    progress.attempt = key.attempt;
-    progress.rank = rank;
-    progress.checkpoint = newest;
-    line_.send(progress);
-  };
-  checkpoints_
-      .try_emplace(key, tasks_, attempt.checkpoint_directory(), attempt.has_near_checkpoints(),
-                   tell)
-      .first->second.poll(CheckpointWatch::Clock::now());
-}
-
-// Ranks that were told to stop are given longer while they save.
-void Agent::watch_saving(LocalAttempt& attempt) {
-  if (!attempt.is_in_grace()) return;
-  CheckpointGrowth& growth =
-      growths_.try_emplace(attempt.key(), tasks_, attempt.checkpoint_directory()).first->second;
-  growth.poll(CheckpointGrowth::Clock::now());
-  if (const auto until = growth.saving_until()) attempt.extend_grace(*until);
-}
-
-// A reset that is killed in the middle leaves a GPU that nothing but a reboot brings back, and no
-// ranks run meanwhile.
+// No ranks run while it must not be killed.
 void Agent::grant_lease() {
-  host_.lease.grant(remedies_.is_under_way() ? BootTime::max() / 2 : lease_.end());
+  host_.lease.grant(node_.must_not_be_killed() ? BootTime::max() / 2 : lease_.end());
 }
 
 void Agent::end_with_lease() {
@@ -410,17 +181,37 @@ void Agent::end_with_lease() {
                         : "had no controller for the lease");
 }
 
+// What shuts a host down tells every process at once. The second time it is meant.
+void Agent::host_shuts_down() {
+  if (is_leaving() || attempts_.are_none()) return leave(told_to_end);
+  log_line("was told to end by a signal: its ranks may save first");
+  const BootTime now = host_.clock.boot();
+  phase_ = Ending{line_.is_open() ? now + controller_first : now, now + shutdown_time};
+  notice_.shut_down(shutdown_time, "SIGTERM to its agent");
+  if (const auto notice = notice_.state()) line_.send(*notice);
+  go_on_ending();
+}
+
+// With a controller, until it has collected all and lets the attempts be forgotten.
+void Agent::go_on_ending() {
+  const auto* ending = std::get_if<Ending>(&phase_);
+  if (ending == nullptr) return;
+  const BootTime now = host_.clock.boot();
+  const BootTime last = ending->leaves_at - proof_time;
+  const bool is_done = attempts_.are_none() || (!attempts_.run_ranks() && !line_.is_open());
+  if (is_done || now >= last) return leave(told_to_end);
+  if (now < ending->stops_at) return;
+  attempts_.stop_all(std::chrono::duration_cast<Milliseconds>(last - now));
+}
+
 void Agent::leave(const char* why) {
-  if (leaving_) return;
-  leaving_ = true;
+  if (std::holds_alternative<Leaving>(phase_)) return;
+  phase_ = Leaving{};
   log_line(std::string("leaves: it ") + why);
-  boost::system::error_code ignored;
-  acceptor_.close(ignored);
-  measures_due_.clear();
-  looks_.end_wide();
-  end_gates();
+  listener_.close();
+  node_.end();
   execs_.stop_all();
-  for (const auto& [key, attempt] : attempts_) attempt->kill_now();
+  attempts_.kill_all();
   step_attempts();
   if (!io_.stopped()) schedule_tick();
 }

@@ -96,6 +96,11 @@ Welcome describe_node() {
   return welcome;
 }
 
+std::string system_root(const Environment& own) {
+  const auto root = own.find(system_root_name);
+  return root == own.end() ? "/" : root->second;
+}
+
 Result<int> count_gpus(const std::string& root) {
   const fs::path list = fs::path(root) / "proc/driver/nvidia/gpus";
   std::error_code failed;

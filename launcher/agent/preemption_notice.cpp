@@ -87,14 +87,16 @@ std::optional<Milliseconds> time_left(std::string_view text, Milliseconds writte
   return std::nullopt;
 }
 
-void NoticeWatch::watch(std::string file) { file_ = std::move(file); }
+void PreemptionNotice::watch(std::string file) {
+  file_ = std::move(file);
+}
 
-void NoticeWatch::shut_down(Milliseconds leaves_in, std::string source) {
+void PreemptionNotice::shut_down(Milliseconds leaves_in, std::string source) {
   is_shutting_down_ = true;
   notice_ = Notice{std::move(source), boot_time() + leaves_in, ""};
 }
 
-std::optional<NoticeWatch::Notice> NoticeWatch::read_file() const {
+std::optional<PreemptionNotice::Notice> PreemptionNotice::read_file() const {
   const Fd file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) return std::nullopt;
@@ -109,7 +111,7 @@ std::optional<NoticeWatch::Notice> NoticeWatch::read_file() const {
   return notice;
 }
 
-NoticeSeen NoticeWatch::told(const Notice& notice) {
+NoticeSeen PreemptionNotice::told(const Notice& notice) {
   NoticeSeen seen;
   seen.source = notice.source;
   if (notice.leaves_at) {
@@ -119,7 +121,7 @@ NoticeSeen NoticeWatch::told(const Notice& notice) {
   return seen;
 }
 
-std::optional<NoticeSeen> NoticeWatch::poll() {
+std::optional<NoticeSeen> PreemptionNotice::poll() {
   if (file_.empty() || is_shutting_down_) return std::nullopt;
   auto found = read_file();
   const bool is_known = found && notice_ && found->version == notice_->version;
@@ -128,7 +130,7 @@ std::optional<NoticeSeen> NoticeWatch::poll() {
   return state();
 }
 
-std::optional<NoticeSeen> NoticeWatch::state() const {
+std::optional<NoticeSeen> PreemptionNotice::state() const {
   if (notice_) return told(*notice_);
   if (file_.empty()) return std::nullopt;
   return NoticeSeen{std::nullopt, file_, true};

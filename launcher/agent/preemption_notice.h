@@ -16,7 +16,7 @@ namespace muster {
 // names no time.
 std::optional<Milliseconds> time_left(std::string_view text, Milliseconds written_ago, Time now);
 
-class NoticeWatch {
+class PreemptionNotice {
  public:
   // From the greeting; empty: none is watched.
   void watch(std::string file);

@@ -53,7 +53,8 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
   // The spools of an attempt go only when nothing of it is left: without any there is nothing to
   // look for, and a look reads all of /proc.
   if (!attempts_below(spools_root(run)).empty()) {
-    if (Status ended = end_leftovers(processes, run); !ended) return fail(ended.error().message);
+    const Status ended = end_orphan_processes(processes, run);
+    if (!ended) return fail(ended.error().message);
   }
   boost::asio::io_context io(1);
   auto lease = Lease::create();

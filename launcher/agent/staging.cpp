@@ -41,16 +41,6 @@ std::string first_waiting(const StageTrees& request, const std::set<std::string>
   return "a file";
 }
 
-Result<FromAgent> decode_one(const std::string& bytes) {
-  FrameReader reader;
-  reader.feed(std::as_bytes(std::span(bytes)));
-  auto frame = reader.next();
-  if (!frame || !*frame) return Error{"staging gave no answer"};
-  auto received = decode_from_agent(std::move(**frame));
-  if (!received) return received.error();
-  return std::move(received->message);
-}
-
 constexpr std::size_t piece_bytes = 1u << 20;  // as for output: cheap frames that take turns
 
 }  // namespace
@@ -97,7 +87,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
   if (entry.is_unwanted) return forget(key);
   if (!frame) return fail(key, "staging on node " + run_.node.value + " failed: " +
                                    frame.error().message);
-  auto answer = decode_one(*frame);
+  auto answer = message_of(*frame);
   if (!answer) return fail(key, answer.error().message);
   if (const auto* wants = std::get_if<WantBlobs>(&*answer)) {
     entry.wanted.insert(wants->hashes.begin(), wants->hashes.end());

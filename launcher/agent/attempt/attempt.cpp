@@ -278,12 +278,12 @@ void LocalAttempt::tell_known() {
 }
 
 void LocalAttempt::poll_progress() {
-  if (start_ && !is_clean()) progress_.poll(key_.job, key_.attempt, site_.line);
+  if (has_ranks()) progress_.poll(key_.job, key_.attempt, site_.line);
 }
 
 // A rank that prints or steps is at work, however little it takes.
 void LocalAttempt::poll_activity() {
-  if (is_stopping() || !has_live_ranks()) return;
+  if (!is_running()) return;
   const auto now = ActivityWatch::Clock::now();
   for (const auto& [id, rank] : ranks_) {
     const Spool* spool = output_.find(id);

@@ -23,6 +23,7 @@
 #include "launcher/agent/keeper/rank_environment.h"
 #include "launcher/agent/keeper/stop.h"
 #include "launcher/agent/node/agent_clock.h"
+#include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/controller_line.h"
 #include "launcher/agent/watch/activity.h"
 #include "launcher/agent/watch/oom.h"
@@ -47,14 +48,6 @@ struct AgentSite {
   std::function<void(const AttemptKey&)> on_rank_failed{};  // by itself
 };
 
-// A child of the agent that has ended: it lived at `earliest` and was dead at `latest`.
-struct DeadChild {
-  pid_t pid = 0;
-  int wait_status = 0;
-  RawTime earliest{0};
-  RawTime latest{0};
-};
-
 class LocalAttempt {
  public:
   LocalAttempt(const AgentSite& site, AttemptKey key);
@@ -75,6 +68,9 @@ class LocalAttempt {
 
   void stop(const StopAttempt& request);
   void kill_now();
+  // Told to have some, and not yet proven to have none.
+  bool has_ranks() const { return start_ && !is_clean(); }
+  bool is_running() const { return has_live_ranks() && !is_stopping(); }
   bool is_clean() const { return stop_.proven() != nullptr; }
   bool is_stopping() const { return stop_.is_active(); }
   bool is_in_grace() const { return stop_.is_in_grace(); }

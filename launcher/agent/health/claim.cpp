@@ -62,7 +62,7 @@ std::string minutes_text(std::chrono::minutes time) {
 
 }  // namespace
 
-bool MeasureClaim::take(BootTime now) {
+bool BenchmarkClaim::take(BootTime now) {
   if (is_held_) return true;
   const Name name = claimed_name();
   Fd socket = new_socket();
@@ -79,18 +79,18 @@ bool MeasureClaim::take(BootTime now) {
   return true;
 }
 
-void MeasureClaim::give_back() {
+void BenchmarkClaim::give_back() {
   if (!is_held_) return;
   is_held_ = false;
   --claims_held;
   socket_.reset();
 }
 
-bool MeasureClaim::is_held_here() {
+bool BenchmarkClaim::is_held_here() {
   return claims_held > 0;
 }
 
-bool MeasureClaim::believes(BootTime now) {
+bool BenchmarkClaim::believes(BootTime now) {
   const auto who = listener(claimed_name());
   const bool is_same = holder_ && now - holder_->asked_at < forgotten_after &&
                        (!who || holder_->pid == 0 || holder_->pid == who->pid);
@@ -103,7 +103,7 @@ bool MeasureClaim::believes(BootTime now) {
   return now - holder_->since < believed_for;
 }
 
-std::string MeasureClaim::whose() const {
+std::string BenchmarkClaim::whose() const {
   if (!holder_) return {};
   std::string text;
   if (holder_->user && *holder_->user != ::geteuid()) {

@@ -13,12 +13,12 @@
 
 namespace muster {
 
-class MeasureClaim {
+class BenchmarkClaim {
  public:
-  MeasureClaim() = default;
-  ~MeasureClaim() { give_back(); }
-  MeasureClaim(const MeasureClaim&) = delete;
-  MeasureClaim& operator=(const MeasureClaim&) = delete;
+  BenchmarkClaim() = default;
+  ~BenchmarkClaim() { give_back(); }
+  BenchmarkClaim(const BenchmarkClaim&) = delete;
+  BenchmarkClaim& operator=(const BenchmarkClaim&) = delete;
 
   // False: another one of this host has it. True when it is held already, and when one process has
   // it for longer than any measurement takes (8 h): then it is lost, which is logged.

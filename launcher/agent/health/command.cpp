@@ -28,7 +28,7 @@ std::vector<std::string> health_words(const char* verb, const std::string& state
 
 }  // namespace
 
-std::vector<std::string> health_look_arguments(const LookAtHealth& request, bool is_busy,
+std::vector<std::string> health_run_arguments(const LookAtHealth& request, bool is_busy,
                                                const std::string& state_file) {
   const HealthWanted& wanted = request.wanted;
   std::vector<std::string> words = health_words("run", state_file, request.profile);
@@ -43,7 +43,7 @@ std::vector<std::string> health_look_arguments(const LookAtHealth& request, bool
   return words;
 }
 
-std::vector<std::string> measure_arguments(const MeasureNode& request,
+std::vector<std::string> benchmark_arguments(const MeasureNode& request,
                                            const std::string& state_file) {
   std::vector<std::string> words{"agent", "probe"};
   if (!request.is_probe) words = health_words("active", state_file, request.profile);
@@ -51,26 +51,26 @@ std::vector<std::string> measure_arguments(const MeasureNode& request,
   return words;
 }
 
-void HealthLooks::start(const LookAtHealth& request, bool runs_ranks, Environment environment) {
+void HealthCommand::start(const LookAtHealth& request, bool runs_ranks, Environment environment) {
   const bool is_busy = runs_ranks || request.is_held;
-  const auto arguments = health_look_arguments(request, is_busy, run_.path + asked_state);
+  const auto arguments = health_run_arguments(request, is_busy, run_.path + asked_state);
   const auto pid = run(request.id, arguments, std::move(environment), request.profile);
   if (pid && !is_busy) wide_[*pid] = {request.id, false, {}, false};
 }
 
-void HealthLooks::measure(const MeasureNode& request, bool runs_ranks, Environment environment) {
-  const std::string forbidden = what_forbids(request, runs_ranks);
+void HealthCommand::measure(const MeasureNode& request, bool runs_ranks, Environment environment) {
+  const std::string forbidden = blocking_reason(request, runs_ranks);
   if (!forbidden.empty()) return execs_.refuse(request.id, forbidden);
   if (request.is_probe) environment[probe_token_variable] = request.token;
   const std::string profile = request.is_probe ? "" : request.profile;
-  const auto arguments = measure_arguments(request, run_.path + asked_state);
+  const auto arguments = benchmark_arguments(request, run_.path + asked_state);
   const auto pid = run(request.id, arguments, std::move(environment), profile);
   if (pid) wide_[*pid] = {request.id, true, request.is_probe ? request.token : "", false};
   poll();  // when it could not be started
 }
 
 // Two would measure each other; the probes of one run know of each other.
-std::string HealthLooks::what_forbids(const MeasureNode& request, bool runs_ranks) {
+std::string HealthCommand::blocking_reason(const MeasureNode& request, bool runs_ranks) {
   if (runs_ranks) return "ranks run there";
   const auto is_other = [&](const auto& item) {
     const Wide& wide = item.second;
@@ -84,7 +84,7 @@ std::string HealthLooks::what_forbids(const MeasureNode& request, bool runs_rank
   return claim_.take() ? "" : is_measured + claim_.whose();
 }
 
-std::optional<pid_t> HealthLooks::run(const std::string& id, std::vector<std::string> arguments,
+std::optional<pid_t> HealthCommand::run(const std::string& id, std::vector<std::string> arguments,
                                       Environment environment, const std::string& profile) {
   environment[token_name] = "health";  // no process of any attempt, whoever its parent becomes
   ExecStart command;
@@ -102,41 +102,41 @@ std::optional<pid_t> HealthLooks::run(const std::string& id, std::vector<std::st
   return *pid;
 }
 
-bool HealthLooks::is_measuring() const {
+bool HealthCommand::is_measuring() const {
   return std::ranges::any_of(wide_, [](const auto& item) { return item.second.is_measurement; });
 }
 
-void HealthLooks::end(pid_t pid, Wide& wide) {
+void HealthCommand::end(pid_t pid, Wide& wide) {
   wide.is_ended = true;
   ending_.add(pid);
   execs_.stop(wide.id);
 }
 
-void HealthLooks::job_comes() {
+void HealthCommand::job_comes() {
   for (auto& [pid, wide] : wide_) {
     if (wide.is_measurement) end(pid, wide);
   }
 }
 
-void HealthLooks::end_wide() {
+void HealthCommand::end_wide() {
   for (auto& [pid, wide] : wide_) end(pid, wide);
 }
 
-void HealthLooks::stop(const std::string& id) {
+void HealthCommand::stop(const std::string& id) {
   for (auto& [pid, wide] : wide_) {
     if (wide.id == id) end(pid, wide);
   }
 }
 
 // What it had started may be there yet.
-void HealthLooks::reaped(pid_t pid) {
+void HealthCommand::reaped(pid_t pid) {
   if (sessions_.erase(pid) == 0) return;
   wide_.erase(pid);
   ending_.add(pid);
   poll();
 }
 
-void HealthLooks::poll() {
+void HealthCommand::poll() {
   if (!ending_.are_gone()) return;
   std::erase_if(wide_, [](const auto& item) { return item.second.is_ended; });
   if (!is_measuring()) claim_.give_back();

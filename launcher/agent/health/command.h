@@ -25,15 +25,15 @@
 namespace muster {
 
 // The arguments of the program, which has the profile on its standard input.
-std::vector<std::string> health_look_arguments(const LookAtHealth& request, bool is_busy,
-                                               const std::string& state_file);
-std::vector<std::string> measure_arguments(const MeasureNode& request,
-                                           const std::string& state_file);
+std::vector<std::string> health_run_arguments(const LookAtHealth& request, bool is_busy,
+                                              const std::string& state_file);
+std::vector<std::string> benchmark_arguments(const MeasureNode& request,
+                                             const std::string& state_file);
 
-class HealthLooks {
+class HealthCommand {
  public:
   // `ending`: what was measured before, for whomever. It outlives this.
-  HealthLooks(const RunDirectory& run, ExecSessions& execs, EndingSessions& ending)
+  HealthCommand(const RunDirectory& run, ExecSessions& execs, EndingSessions& ending)
       : run_(run), execs_(execs), ending_(ending) {}
 
   void start(const LookAtHealth& request, bool runs_ranks, Environment environment);
@@ -61,7 +61,7 @@ class HealthLooks {
   std::optional<pid_t> run(const std::string& id, std::vector<std::string> arguments,
                            Environment environment, const std::string& profile);
   // Empty: nothing.
-  std::string what_forbids(const MeasureNode& request, bool runs_ranks);
+  std::string blocking_reason(const MeasureNode& request, bool runs_ranks);
   bool is_measuring() const;
   void end(pid_t pid, Wide& wide);
 
@@ -70,7 +70,7 @@ class HealthLooks {
   std::set<pid_t> sessions_;
   std::map<pid_t, Wide> wide_;
   EndingSessions& ending_;  // which have the claim until they are gone
-  MeasureClaim claim_;      // while something measures
+  BenchmarkClaim claim_;    // while something measures
 };
 
 }  // namespace muster

@@ -136,12 +136,13 @@ PerformanceSample read_figure(const Json& in) {
 
 }  // namespace
 
-GateMeasure::GateMeasure(ChildTasks& tasks, EndingSessions& ending, Site site)
+GateBenchmark::GateBenchmark(ChildTasks& tasks, EndingSessions& ending, Site site)
     : tasks_(tasks), site_(std::move(site)), ending_(ending) {
   load();
 }
 
-void GateMeasure::ask(const AttemptKey& attempt, Wanted wanted, Done done, std::string hindrance) {
+void GateBenchmark::ask(const AttemptKey& attempt, Wanted wanted, Done done,
+                        std::string hindrance) {
   const auto same = std::ranges::find(questions_, attempt, &Question::attempt);
   if (same != questions_.end()) {
     same->done = std::move(done);
@@ -153,11 +154,11 @@ void GateMeasure::ask(const AttemptKey& attempt, Wanted wanted, Done done, std::
   go_on();
 }
 
-bool GateMeasure::is_asked(const AttemptKey& attempt) const {
+bool GateBenchmark::is_asked(const AttemptKey& attempt) const {
   return std::ranges::find(questions_, attempt, &Question::attempt) != questions_.end();
 }
 
-void GateMeasure::leave(const AttemptKey& attempt) {
+void GateBenchmark::leave(const AttemptKey& attempt) {
   const bool was_first = !questions_.empty() && questions_.front().attempt == attempt;
   std::erase_if(questions_, [&](const Question& one) { return one.attempt == attempt; });
   if (!was_first) return;
@@ -165,42 +166,42 @@ void GateMeasure::leave(const AttemptKey& attempt) {
   go_on();
 }
 
-void GateMeasure::job_comes(const JobId& job) {
+void GateBenchmark::job_comes(const JobId& job) {
   if (questions_.empty()) return;
   const AttemptKey first = questions_.front().attempt;
   std::erase_if(questions_, [&](const Question& one) { return one.attempt.job != job; });
   if (first.job != job) end_run();
 }
 
-void GateMeasure::ranks_begin() {
+void GateBenchmark::ranks_begin() {
   while (!questions_.empty()) answer("ranks began there");
 }
 
-void GateMeasure::end() {
+void GateBenchmark::end() {
   questions_.clear();
   end_run();
 }
 
-void GateMeasure::mended() {
+void GateBenchmark::faults_fixed() {
   figures_.clear();
   save();
 }
 
-void GateMeasure::poll() {
+void GateBenchmark::poll() {
   go_on();
 }
 
-std::optional<pid_t> GateMeasure::session() const {
+std::optional<pid_t> GateBenchmark::session() const {
   return run_ && session_ != 0 ? std::optional(session_) : std::nullopt;
 }
 
 // ---- one question after the other -------------------------------------------------------------
 
-void GateMeasure::give_back() {
+void GateBenchmark::give_back() {
   if (!run_ && ending_.are_gone()) claim_.give_back();
 }
 
-void GateMeasure::go_on() {
+void GateBenchmark::go_on() {
   give_back();
   while (!questions_.empty() && !run_) {
     Question& first = questions_.front();
@@ -208,7 +209,7 @@ void GateMeasure::go_on() {
     if (due.empty()) {
       due = probes_due(first.wanted.profile, first.plan, believed(first), now_since_boot());
     }
-    const std::string hindrance = due.empty() ? "" : what_hinders(first);
+    const std::string hindrance = due.empty() ? "" : blocking_reason(first);
     if (due.empty() || !hindrance.empty()) {
       answer(hindrance);
     } else if (!measure(first, std::move(due))) {
@@ -217,7 +218,7 @@ void GateMeasure::go_on() {
   }
 }
 
-std::string GateMeasure::what_hinders(const Question& question) const {
+std::string GateBenchmark::blocking_reason(const Question& question) const {
   if (!question.hindrance.empty()) return question.hindrance;
   if (question.runs >= runs_most) return "it is bad one time and good the next";
   if (boot_time() < question.until) return ending_.hung();
@@ -225,7 +226,7 @@ std::string GateMeasure::what_hinders(const Question& question) const {
                            : "another agent of the host measured all the time" + claim_.whose();
 }
 
-bool GateMeasure::measure(Question& question, std::vector<std::string> probes) {
+bool GateBenchmark::measure(Question& question, std::vector<std::string> probes) {
   if (!ending_.are_gone() || !claim_.take()) return false;
   // They have just been waited for, and for long enough.
   if (!ending_.hung().empty()) return false;
@@ -260,7 +261,7 @@ bool GateMeasure::measure(Question& question, std::vector<std::string> probes) {
   return true;
 }
 
-void GateMeasure::measured(const Result<std::string>& said) {
+void GateBenchmark::measured(const Result<std::string>& said) {
   run_.reset();
   if (session_ != 0) ending_.add(session_);  // it may have killed a probe
   if (said && said->starts_with(answered)) {
@@ -274,7 +275,7 @@ void GateMeasure::measured(const Result<std::string>& said) {
 }
 
 // What a failure has shown to be wrong is not in figures from before it.
-std::vector<GateFigure> GateMeasure::believed(const Question& question) const {
+std::vector<GateFigure> GateBenchmark::believed(const Question& question) const {
   std::vector<GateFigure> figures = figures_;
   if (const auto& since = question.wanted.since) {
     std::erase_if(figures, [&](const GateFigure& one) { return one.at < *since; });
@@ -282,7 +283,7 @@ std::vector<GateFigure> GateMeasure::believed(const Question& question) const {
   return figures;
 }
 
-bool GateMeasure::take(const std::string& text) {
+bool GateBenchmark::take(const std::string& text) {
   const auto measured = read_measured(text);
   if (!measured) {
     const std::string why = "what it wrote cannot be read: " + measured.error().message;
@@ -305,7 +306,7 @@ bool GateMeasure::take(const std::string& text) {
 
 // The next gates need not wait as long for the same. A host that is not idle says so at once, and
 // may be idle then.
-void GateMeasure::miss(const std::string& why) {
+void GateBenchmark::miss(const std::string& why) {
   const Question& first = questions_.front();
   const auto now = now_since_boot();
   const auto due = probes_due(first.wanted.profile, first.plan, believed(first), now);
@@ -322,7 +323,7 @@ void GateMeasure::miss(const std::string& why) {
 }
 
 // The reason is a copy: it may be the hindrance of the question that goes here.
-void GateMeasure::answer(std::string why_not_measured) {
+void GateBenchmark::answer(std::string why_not_measured) {
   end_run();
   const Question question = std::move(questions_.front());
   questions_.pop_front();
@@ -337,7 +338,7 @@ void GateMeasure::answer(std::string why_not_measured) {
 }
 
 // What was found lately still counts: a slow node does not get fast by being busy.
-void GateMeasure::add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
+void GateBenchmark::add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
                                  const std::string& why) {
   const auto now = now_since_boot();
   std::erase_if(figures, [&](const GateFigure& one) { return now - one.at > figures_keep; });
@@ -351,7 +352,7 @@ void GateMeasure::add_unmeasured(std::vector<GateFigure>& figures, const Questio
   }
 }
 
-void GateMeasure::end_run() {
+void GateBenchmark::end_run() {
   if (!run_) return;
   tasks_.stop(*std::exchange(run_, std::nullopt));
   if (session_ != 0) ending_.add(session_);
@@ -359,7 +360,7 @@ void GateMeasure::end_run() {
 
 // ---- what is known of this boot ---------------------------------------------------------------
 
-void GateMeasure::load() {
+void GateBenchmark::load() {
   const std::string text = text_of_file(site_.directory + figures_file);
   if (text.empty()) return;
   const auto saved = read_versioned_json<SavedFigures>(text, saved_version);
@@ -373,7 +374,7 @@ void GateMeasure::load() {
   }
 }
 
-void GateMeasure::save() const {
+void GateBenchmark::save() const {
   SavedFigures saved{site_.boot_id, {}};
   for (const GateFigure& one : figures_) {
     const PerformanceSample& sample = one.sample;

@@ -30,7 +30,7 @@
 
 namespace muster {
 
-class GateMeasure {
+class GateBenchmark {
  public:
   struct Site {
     std::string directory;             // for the profile and the figures
@@ -45,7 +45,7 @@ class GateMeasure {
   using Done = std::function<void(std::vector<CheckFailure>)>;
 
   // `ending`: what was measured before, for whomever. It outlives this.
-  GateMeasure(ChildTasks& tasks, EndingSessions& ending, Site site);
+  GateBenchmark(ChildTasks& tasks, EndingSessions& ending, Site site);
 
   // Of an attempt that asks again only the latest is answered.
   // `hindrance`: why nothing can be measured now; what is known counts then.
@@ -55,7 +55,7 @@ class GateMeasure {
   void job_comes(const JobId& job);       // no other has the node: nobody waits for their answers
   void ranks_begin();                     // nothing is measured beside them
   void end();                             // the agent goes
-  void mended();                          // a person says so: what was slow is measured anew
+  void faults_fixed();                          // a person says so: what was slow is measured anew
   void poll();                            // twice a second: whose turn it is
   void give_back();                       // the claim, when nothing of what measured is left
   std::optional<pid_t> session() const;   // of what runs: no process of any attempt
@@ -74,7 +74,7 @@ class GateMeasure {
 
   void go_on();
   // Why the first question cannot be measured for, however long it waits; empty: it can.
-  std::string what_hinders(const Question& question) const;
+  std::string blocking_reason(const Question& question) const;
   bool measure(Question& question, std::vector<std::string> probes);  // false: not its turn
   void measured(const Result<std::string>& said);
   std::vector<GateFigure> believed(const Question& question) const;
@@ -96,7 +96,7 @@ class GateMeasure {
   pid_t session_ = 0;      // of the run
   EndingSessions& ending_;  // earlier ones have the claim until they are gone
   std::uint64_t runs_ = 0;
-  MeasureClaim claim_;
+  BenchmarkClaim claim_;
 };
 
 // The figures in what `muster health active -o json` wrote, by a child or on another node: read

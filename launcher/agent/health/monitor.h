@@ -2,45 +2,36 @@
 // as often as they are worth it, and says what it believes to be wrong. Owned by Agent, on its
 // thread; whatever may hang is read by a helper process that can be killed.
 //
-//   gate (CheckNode) ─► while ranks run ─► a rank failed ─► the last one is gone: epilog ─► idle
+//   the node's ranks:  none ─► running ─► gone: epilog due ─► epilog ─► none
+//   beside it:         a rank failed ─► what killed it is looked for ─► decided
+//   a run of checks:   ready ⇄ reading, ready ⇄ paused
 #pragma once
 
 #include <sys/types.h>
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
+#include <variant>
 #include <vector>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "health/monitor/check_run.h"
 #include "health/monitor/node_health.h"
 #include "health/monitor/node_monitor.h"
+#include "health/read/kernel_log.h"
 #include "health/verdict/prolog.h"
-#include "launcher/agent/health/reader_deaths.h"
+#include "launcher/agent/health/belief_file.h"
+#include "launcher/agent/health/source_reader.h"
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/wire/agent_report.h"
 #include "launcher/wire/agent_request.h"
 #include "runtime/protocol/boot_clock.h"
 #include "scheduler/model/health_profile.h"
-#include "scheduler/model/result.h"
-#include "scheduler/text/fields.h"
 
 namespace muster {
 
-class KernelLog;
-class NodeMonitor;
-class NodeReader;
-struct SavedHealth;
-
-class HealthWatch {
+class HealthMonitor {
  public:
   struct Site {
     std::string root;                 // where /proc, /sys and /dev are found
@@ -50,13 +41,12 @@ class HealthWatch {
     std::function<void()> on_decided{};  // is_deciding() is over
     // The node is being measured: what uses its GPUs then, and some seconds after, is nothing that
     // a job left.
-    std::function<bool()> is_measured{};
+    std::function<bool()> is_benchmarked{};
   };
   using Tell = std::function<void(const FaultsTold&)>;
   using Gated = std::function<void(std::vector<CheckFailure>)>;
 
-  HealthWatch(boost::asio::io_context& io, Site site, Tell tell);
-  ~HealthWatch();
+  HealthMonitor(boost::asio::io_context& io, Site site, Tell tell);
 
   // From each greeting, and when it changes. Without a profile what needs none is judged, on nodes
   // that have GPUs or InfiniBand; the kernel's log is followed on all.
@@ -70,15 +60,15 @@ class HealthWatch {
   // within prolog_deadline. Faults of the `excused` checks do not keep it away.
   void ask(std::vector<std::string> excused, Gated done);
   // A person has seen to these faults.
-  void mended(const std::vector<std::string>& faults);
+  void faults_fixed(const std::vector<std::string>& faults);
   // Of the device, or (empty) the node: what a reset ends is over when its checks pass.
   void was_reset(const std::string& device);
   // Somebody resets or reboots what is read: until it is over no helper of ours has a GPU open,
   // which would be in the way. The kernel's log is followed.
-  void let_go();
-  void take_up();
+  void release();
+  void acquire();
   // At each poll, and when a measurement begins or is ended between them.
-  void note_measuring();
+  void note_benchmark();
   // At least so often.
   static constexpr Milliseconds poll_pause{500};
   void poll();
@@ -90,110 +80,109 @@ class HealthWatch {
   // What killed a rank of it is still looked for; for failure_limit at most.
   bool is_deciding(const AttemptKey& attempt) const;
   // A dead child of the agent; true: it was the helper.
-  bool reaped(pid_t pid, int wait_status);
-  pid_t helper() const;  // no process of any attempt; 0: none
+  bool reaped(pid_t pid, int wait_status) { return reader_.reaped(pid, wait_status); }
+  pid_t helper() const { return reader_.helper(); }  // no process of any attempt; 0: none
 
  private:
+  // Since the greeting that brought the profile.
+  struct Followed {
+    Followed(const HealthProfile& profile, const Site& site, SavedHealth saved);
+    NodeMonitor monitor;
+    NodeHealth health;
+    KernelLog log;
+    bool remembers;  // what an earlier agent believed on this boot
+    FaultsTold told{};
+    std::map<SourceGroup, int> looks{};
+    std::optional<BootTime> judged_at{};  // the latest run
+  };
+
   enum class Purpose { gate, pace, failure };
+  struct Ready {};
+  struct Reading {};
+  struct Paused {
+    BootTime until;
+  };
+  struct Run {
+    Purpose purpose;
+    SourceGroups groups;  // that it is a read of
+    CheckRun checks;
+    std::variant<Ready, Reading, Paused> step{};
+  };
+
   struct Question {
     BootTime asked_at{};
     std::vector<std::string> excused;
     Gated done;
   };
+
+  struct NoRanks {};
+  struct Running {};
+  struct EpilogDue {};  // once it is known what killed a rank
+  struct Epilog {
+    BootTime until;
+    bool is_judged = false;  // all but the processes; those take seconds
+  };
+  struct NoFailure {};
   struct FailureLook {
     AttemptKey attempt;
-    BootTime until{};
-    bool is_over = false;  // the run; what it found is confirmed yet
+    BootTime until;
+    bool is_read = false;  // what was found is confirmed yet
   };
-  struct Epilog {
-    BootTime until{};
-    bool is_judged = false;  // all but the processes; those take seconds
+  struct Decided {  // the latest attempt of which a rank failed
+    AttemptKey attempt;
+  };
+  struct Ranks {
+    JobHealth job;
+    std::variant<NoRanks, Running, EpilogDue, Epilog> phase;
+    std::variant<NoFailure, FailureLook, Decided> failure;
+    std::optional<BootTime> idle_since;
   };
 
   static CheckMoment moment();
   void begin_reading();
-  void open_reader();
-  SavedHealth load();
   void save();
   void read_log(const CheckMoment& now);
   void take(std::vector<HealthFinding> findings, const CheckMoment& now);
   void step();
-  void step_after(Milliseconds pause);
-  void step_when_read();
-  void wait_for_timer();
-  void advance();
+  void step_after(Milliseconds pause) { reader_.wake_after(pause, poll_pause); }
   void go_on_after_run_step();
   bool is_calm() const;
   void begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now);
   void begin_due(const CheckMoment& now);
   void step_run(const CheckMoment& now);
   void end_run(const CheckMoment& now);
+  bool is_settled() const;
+  FaultsTold told_now() const;
+  void tell_if_news();
+  // questions.cpp
   void answer_questions();
   void answer(const PrologAnswer& answer, const NodeVerdict& verdict);
-  // health_watch_phases.cpp
+  bool must_wait(const Question& question) const;
+  NodeVerdict verdict_for(const Question& question) const;
   Phase phase_of(Purpose purpose) const;
   CheckChoice choice_in(Phase phase) const;
-  NodeVerdict verdict_for(const Question& question) const;
   bool awaits_confirmation(Phase phase) const;
+  // job_phases.cpp
+  bool is_idle() const { return !std::holds_alternative<Running>(ranks_.phase); }
+  FailureLook* failure_look() { return std::get_if<FailureLook>(&ranks_.failure); }
+  const FailureLook* failure_look() const { return std::get_if<FailureLook>(&ranks_.failure); }
   void go_on_deciding();
   void go_on_with_epilog();
   void epilog_read(SourceGroups read);
   bool is_concluding() const;
-  bool must_wait(const Question& question) const;
-  bool was_measured_lately() const;
-  bool is_settled() const;
-  FaultsTold told_now() const;
-  void tell_if_news();
+  bool was_benchmarked_lately() const;
 
   Site site_;
   Tell tell_;
-  boost::asio::steady_timer timer_;
-  // The helper's socket while it is waited for; it says something when it is done.
-  std::unique_ptr<boost::asio::posix::stream_descriptor> helper_says_;
+  BeliefFile file_;
+  SourceReader reader_;
   std::optional<HealthProfile> profile_;
   bool reads_sources_ = false;
-  bool has_let_go_ = false;
-  bool remembers_ = false;  // what an earlier agent believed on this boot
-  std::unique_ptr<NodeMonitor> monitor_;
-  std::unique_ptr<NodeHealth> health_;
-  std::unique_ptr<KernelLog> log_;
-  std::unique_ptr<NodeReader> reader_;
-
-  std::unique_ptr<CheckRun> run_;
-  SourceGroups groups_ = 0;  // that it is a read of
-  Purpose purpose_ = Purpose::pace;
-  bool is_reading_ = false;
-  std::optional<BootTime> paused_until_;
-  std::map<SourceGroup, int> looks_;
-  std::optional<BootTime> judged_at_;  // the latest run
-  ReaderDeaths dead_;
+  std::optional<Followed> node_;
+  std::optional<Run> run_;
   std::vector<Question> questions_;
-  FaultsTold told_;
-  BootTime saved_at_{};
-  std::string saved_;  // what the file holds
-  bool is_idle_ = true;
-  std::optional<BootTime> idle_since_;
-  std::optional<BootTime> measured_at_;  // when it was last known to be
-  JobHealth job_;
-  std::optional<AttemptKey> failed_;  // the latest attempt of which a rank did
-  std::optional<FailureLook> failure_;
-  bool owes_epilog_ = false;
-  std::optional<Epilog> epilog_;
+  Ranks ranks_;
+  std::optional<BootTime> benchmarked_at_;  // when the node was last known to be
 };
-
-// What an agent keeps of its node's health in a file: JSON with a version (versioned_json.h).
-
-struct SavedHealth {
-  std::string boot_id;
-  bool is_settled = false;  // NodeFaultsSeen::settled
-  MonitorMemory monitor;
-  NodeHealthMemory health;
-
-  MUSTER_FIELDS(boot_id, is_settled, monitor, health)
-};
-
-std::string encode_health(const SavedHealth& saved);
-// The Error says what is wrong with the text.
-Result<SavedHealth> decode_health(std::string_view text);
 
 }  // namespace muster

@@ -36,14 +36,14 @@ void kill_session(pid_t session) {
 
 }  // namespace
 
-RemedyRuns::RemedyRuns(Tell tell, OnDone on_done)
+Remediation::Remediation(Tell tell, OnDone on_done)
     : tell_(std::move(tell)), on_done_(std::move(on_done)) {}
 
-bool RemedyRuns::is_news(const RunRemedy& request) const {
+bool Remediation::is_news(const RunRemedy& request) const {
   return !runs_.contains(request.id) && request.limit > Milliseconds{0};
 }
 
-void RemedyRuns::ask(const RunRemedy& request, const std::optional<std::string>& refusal,
+void Remediation::ask(const RunRemedy& request, const std::optional<std::string>& refusal,
                      const Environment& environment) {
   const auto known = runs_.find(request.id);
   if (known != runs_.end()) {
@@ -56,12 +56,12 @@ void RemedyRuns::ask(const RunRemedy& request, const std::optional<std::string>&
   runs_[request.id].reset();
   if (refusal) return ended(request, failed(request.id, *refusal));
   if (request.limit <= Milliseconds{0}) {
-    return ended(request, failed(request.id, "its command was not begun"));
+    return ended(request, failed(request.id, "command not started"));
   }
   begin(request, environment);
 }
 
-void RemedyRuns::begin(const RunRemedy& request, const Environment& environment) {
+void Remediation::begin(const RunRemedy& request, const Environment& environment) {
   if (request.argv.empty()) return ended(request, failed(request.id, "no command was given"));
   auto pipe = tail_pipe();
   if (!pipe) return ended(request, failed(request.id, system_error("make a pipe").message));
@@ -77,7 +77,7 @@ void RemedyRuns::begin(const RunRemedy& request, const Environment& environment)
 }
 
 // What it leaves in the background is not waited for.
-bool RemedyRuns::reaped(pid_t pid, int wait_status) {
+bool Remediation::reaped(pid_t pid, int wait_status) {
   const auto found = running_.find(pid);
   if (found == running_.end()) return false;
   if (found->second.killed_at) return true;  // its session is waited for
@@ -96,7 +96,7 @@ bool RemedyRuns::reaped(pid_t pid, int wait_status) {
   return true;
 }
 
-void RemedyRuns::poll() {
+void Remediation::poll() {
   std::vector<pid_t> killed;
   for (auto& [session, running] : running_) {
     read_tail(running.output.get(), running.text);
@@ -107,11 +107,11 @@ void RemedyRuns::poll() {
   for (const pid_t session : killed) end_killed(session);
 }
 
-void RemedyRuns::end_late(pid_t session, Running& running) {
+void Remediation::end_late(pid_t session, Running& running) {
   if (boot_time() >= running.until) kill_all_of(session, running);
 }
 
-void RemedyRuns::kill_all_of(pid_t session, Running& running) {
+void Remediation::kill_all_of(pid_t session, Running& running) {
   if (!running.killed_at) {
     running.killed_at = boot_time();
     ending_.add(session);
@@ -120,7 +120,7 @@ void RemedyRuns::kill_all_of(pid_t session, Running& running) {
 }
 
 // The next step, or a rank, must not meet it.
-void RemedyRuns::end_killed(pid_t session) {
+void Remediation::end_killed(pid_t session) {
   const auto found = running_.find(session);
   const bool is_gone = !ending_.all().contains(session);
   if (!is_gone && boot_time() < *found->second.killed_at + ending_limit) return;
@@ -136,14 +136,14 @@ void RemedyRuns::end_killed(pid_t session) {
                           last_utf8_lines(running.text, lines_told)});
 }
 
-std::set<pid_t> RemedyRuns::sessions() const {
+std::set<pid_t> Remediation::sessions() const {
   std::set<pid_t> sessions;
   for (const auto& [session, running] : running_) sessions.insert(session);
   for (const auto& [session, until] : ending_.all()) sessions.insert(session);
   return sessions;
 }
 
-void RemedyRuns::ended(const RunRemedy& request, RemedyRun run) {
+void Remediation::ended(const RunRemedy& request, RemedyRun run) {
   const bool is_done = run.error.empty() && run.status.ok();
   runs_[request.id] = run;
   if (is_done) on_done_(request);

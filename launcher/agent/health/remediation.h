@@ -23,13 +23,13 @@
 
 namespace muster {
 
-class RemedyRuns {
+class Remediation {
  public:
   using Tell = std::function<void(const RemedyRun&)>;
   using OnDone = std::function<void(const RunRemedy&)>;
 
   // `on_done`: the command ended well.
-  RemedyRuns(Tell tell, OnDone on_done);
+  Remediation(Tell tell, OnDone on_done);
 
   // It was not asked before, and there is time for it.
   bool is_news(const RunRemedy& request) const;

@@ -191,7 +191,7 @@ bool end_and_move(const RunDirectory& agents) {
   HostProcesses table;
   // The home was removed: there is nothing to lock or to fill.
   if (::access(agents.path.c_str(), F_OK) != 0 && errno == ENOENT) {
-    static_cast<void>(end_leftovers(table, agents));
+    static_cast<void>(end_orphan_processes(table, agents));
     return true;
   }
   const auto run = open_run_directory(agents.home, agents.controller, agents.node);
@@ -199,7 +199,7 @@ bool end_and_move(const RunDirectory& agents) {
   const auto lock = wait_for_agent_lock(*run);
   if (!lock) return false;
   if (!*lock) return true;  // another agent is there
-  const bool are_dead = static_cast<bool>(end_leftovers(table, *run));
+  const bool are_dead = static_cast<bool>(end_orphan_processes(table, *run));
   return move_last_output(*run) || !are_dead;
 }
 

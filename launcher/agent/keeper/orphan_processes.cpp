@@ -40,7 +40,7 @@ std::set<pid_t> members_of(const std::vector<AttemptGroup>& groups) {
 
 }  // namespace
 
-Status end_leftovers(ProcessTable& table, const RunDirectory& run) {
+Status end_orphan_processes(ProcessTable& table, const RunDirectory& run) {
   const std::vector<AttemptGroup> groups = groups_of_run(run);
   ProcessMarks marks = marks_of_run(run);
   const auto survivors = kill_until_gone(table, [&] {

@@ -10,6 +10,6 @@ namespace muster {
 
 // Blocks until no process of an earlier agent of this directory exists; an Error names those that
 // survive SIGKILL for too long.
-Status end_leftovers(ProcessTable& table, const RunDirectory& run);
+Status end_orphan_processes(ProcessTable& table, const RunDirectory& run);
 
 }  // namespace muster

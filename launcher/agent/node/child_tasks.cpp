@@ -13,10 +13,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <csignal>
+#include <span>
 #include <utility>
 
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/fd.h"
+#include "launcher/wire/message_codec.h"
 
 namespace muster {
 
@@ -181,6 +183,16 @@ void ChildTasks::finish(const std::shared_ptr<Task>& task, Result<std::string> a
   task->pipe.close(ignored);
   tasks_.erase(task->id);
   done(std::move(answer));
+}
+
+Result<FromAgent> message_of(const std::string& frame) {
+  FrameReader reader;
+  reader.feed(std::as_bytes(std::span(frame)));
+  auto whole = reader.next();
+  if (!whole || !*whole) return Error{"the child gave no answer"};
+  auto received = decode_from_agent(std::move(**whole));
+  if (!received) return received.error();
+  return std::move(received->message);
 }
 
 }  // namespace muster

@@ -13,10 +13,14 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
 #include "scheduler/text/clock.h"
 
 namespace muster {
+
+// The one message that a child handed back as a frame.
+Result<FromAgent> message_of(const std::string& frame);
 
 class ChildTasks {
  public:

@@ -95,7 +95,7 @@ std::string state_text(char state) {
   switch (state) {
     case 'T': return "stopped by a signal (T)";
     case 't': return "stopped by a debugger (t)";
-    case 'D': return "held by the kernel (D)";
+    case 'D': return "in uninterruptible sleep (D)";
     case 'R': return "running (R)";
     case 'S': return "asleep (S)";
     case 'Z': return "dead and not reaped (Z)";
@@ -172,7 +172,7 @@ void add_stacks(std::vector<std::string>& lines, const ProcessInfo& process,
 
 }  // namespace
 
-std::vector<RankLook> look_at_ranks(const std::vector<RankProcesses>& ranks,
+std::vector<RankLook> inspect_ranks(const std::vector<RankProcesses>& ranks,
                                     const std::string& programs) {
   std::map<pid_t, ProcessInfo> before;
   for (const RankProcesses& rank : ranks) {

@@ -19,7 +19,7 @@ struct RankProcesses {
 };
 
 // `programs`: a PATH.
-std::vector<RankLook> look_at_ranks(const std::vector<RankProcesses>& ranks,
+std::vector<RankLook> inspect_ranks(const std::vector<RankProcesses>& ranks,
                                     const std::string& programs);
 
 }  // namespace muster

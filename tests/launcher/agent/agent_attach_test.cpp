@@ -92,9 +92,7 @@ TEST_CASE("a node without space says so and its agent lives on") {
     skip_test("mounting a small file system needs root");
     return;
   }
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(a_start("head -c 1000000 /dev/zero > fill; echo code $?"));
   REQUIRE(client.await<StartDone>());
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));

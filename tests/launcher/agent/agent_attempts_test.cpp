@@ -27,8 +27,7 @@ std::string job_of(const FakeHost& host) {
 }  // namespace
 
 TEST_CASE("a rank is started with its marks, its lease and its pipe, and once") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.start(a_start("run it", 2));
   REQUIRE(host.processes.started.size() == 2);
   const SpawnRequest& first = host.processes.started[0];
@@ -50,8 +49,7 @@ TEST_CASE("a rank is started with its marks, its lease and its pipe, and once") 
 }
 
 TEST_CASE("a rank's command has the paths of its inputs and outputs, which are there") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   StartRanks start = a_start("train \x01inputs.text\x02 \x01outputs.model\x02");
   start.inputs["text"].path_kind = PathKind::local;
   start.inputs["text"].path = "/data/text";
@@ -63,8 +61,7 @@ TEST_CASE("a rank's command has the paths of its inputs and outputs, which are t
 }
 
 TEST_CASE("what cannot be started is told, and not tried again in the same attempt") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.processes.start_error = "no memory";
   host.client->send(a_start("true"));
   const auto done = host.await<StartDone>();
@@ -77,8 +74,7 @@ TEST_CASE("what cannot be started is told, and not tried again in the same attem
 }
 
 TEST_CASE("an attempt that was stopped before it was started does not start") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.client->send(a_stop());
   REQUIRE(host.await<AttemptClean>());
   host.client->send(a_start("true"));
@@ -89,8 +85,7 @@ TEST_CASE("an attempt that was stopped before it was started does not start") {
 }
 
 TEST_CASE("ranks get the signal once, may save, and are told as clean when all are gone") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.processes.processes.at(rank).ignores_term = true;
   StopAttempt stop = a_stop(seconds{10});
@@ -111,8 +106,7 @@ TEST_CASE("ranks get the signal once, may save, and are told as clean when all a
 }
 
 TEST_CASE("a rank that ended before it was asked to did so by itself") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.say("last words\n");
   host.exits(rank, 3);
@@ -127,8 +121,7 @@ TEST_CASE("a rank that ended before it was asked to did so by itself") {
 }
 
 TEST_CASE("processes that survive SIGKILL are named to the controller") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.processes.processes.at(rank).is_unkillable = true;
   host.client->send(a_stop(milliseconds{0}));
@@ -144,8 +137,7 @@ TEST_CASE("processes that survive SIGKILL are named to the controller") {
 }
 
 TEST_CASE("an attempt is clean when the controller has all its output, not before") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.client->acknowledges = false;
   const std::string large(output_window_bytes + (1 << 20), 'x');
@@ -168,8 +160,7 @@ TEST_CASE("an attempt is clean when the controller has all its output, not befor
 }
 
 TEST_CASE("the files of an attempt stay as long as one of its processes lives") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.processes.processes.at(rank).is_unkillable = true;
   REQUIRE(is_there(spool_of(host) + "/start.frame"));
@@ -190,8 +181,7 @@ TEST_CASE("the files of an attempt stay as long as one of its processes lives") 
 }
 
 TEST_CASE("an attempt is forgotten without its job's directory unless the job is over") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.exits(host.start(), 0);
   host.turn();
   host.client->send(ForgetAttempt{JobId{"job"}, AttemptId{}});
@@ -201,8 +191,7 @@ TEST_CASE("an attempt is forgotten without its job's directory unless the job is
 }
 
 TEST_CASE("what the ranks of a job that is over wrote goes only when it is safe elsewhere") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.exits(host.start(), 0);
   host.turn();
   std::ofstream(job_of(host) + "/outputs/model") << "weights";
@@ -219,8 +208,7 @@ TEST_CASE("what the ranks of a job that is over wrote goes only when it is safe 
 }
 
 TEST_CASE("what an agent that died has left is not started again, and its output is kept") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.say("kept\n");
   host.processes.end(rank, SIGKILL);
@@ -238,8 +226,7 @@ TEST_CASE("what an agent that died has left is not started again, and its output
 }
 
 TEST_CASE("what an agent that died has left and is alive is killed by the next one") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.processes.processes.at(rank).info.parent = 1;
   host.serve();
@@ -250,8 +237,7 @@ TEST_CASE("what an agent that died has left and is alive is killed by the next o
 }
 
 TEST_CASE("an orphan without a mark is the attempt's in whose session it is, beside others") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.start(a_start("true", 1, "other"));
   StartRanks start = a_start("true", 1);
   SECTION("a rank's") {}
@@ -285,8 +271,7 @@ TEST_CASE("an orphan without a mark is the attempt's in whose session it is, bes
 }
 
 TEST_CASE("of two attempts the one that is stopped takes nothing of the other") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t first = host.start();
   StartRanks next = a_start("true");
   next.attempt = AttemptId{1};
@@ -303,8 +288,7 @@ TEST_CASE("of two attempts the one that is stopped takes nothing of the other") 
 }
 
 TEST_CASE("a command beside a rank is refused once its attempt is being stopped") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.processes.processes.at(rank).ignores_term = true;
   const auto asked = [&](const char* id, RankId beside) {
@@ -322,8 +306,7 @@ TEST_CASE("a command beside a rank is refused once its attempt is being stopped"
 }
 
 TEST_CASE("members change forward only, and only of an elastic attempt that runs") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.start();
   host.client->send(SetMembers{JobId{"job"}, AttemptId{}, 2, "{}"});
   const auto set = host.await<MembersSet>();
@@ -362,8 +345,7 @@ TEST_CASE("a blob of which a part came over a lost line is asked for anew over t
 }
 
 TEST_CASE("a request that has nothing to wait for is answered before the next one") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.start();
   host.client->send(RunRemedy{"r1", RemedyStep::reset, "gpu3", {"/bin/true"}, seconds{9}});
   host.client->send(Ping{7, std::nullopt});

@@ -59,9 +59,7 @@ TEST_CASE("stopping ends every process of the attempt and no other") {
       "exec sleep 1000");
   TestNode node;
   Decoy decoy;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   start(client, a_start(command));
   const auto pids = printed_pids(client, 1);
   REQUIRE(is_running(pids[0]));
@@ -77,9 +75,7 @@ TEST_CASE("stopping ends every process of the attempt and no other") {
 
 TEST_CASE("a rank that saves in its grace is waited for, its workers are left to it") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   start(client, a_program("sleep 1000 & w=$!; trap 'sleep 0.3; kill -0 $w && echo saved; exit 3' "
                           "TERM; echo ready; wait"));
   REQUIRE(client.wait([&] { return client.output(0) == "ready\n"; }));
@@ -91,9 +87,7 @@ TEST_CASE("a rank that saves in its grace is waited for, its workers are left to
 
 TEST_CASE("an unknown attempt is clean at once") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(a_stop());
   CHECK(client.await<AttemptClean>());
 }
@@ -104,8 +98,7 @@ TEST_CASE("a broken connection loses and repeats nothing") {
   std::string whole;
   const std::size_t total = 60'000'000;
   {
-    AgentClient client = node.connect();
-    client.hello(node.controller(), node.name());
+    AgentClient client = node.greeted();
     start(client, a_start("seq 1 100000000 | head -c 60000000; echo end"));
     REQUIRE(client.wait([&] { return client.output(0).size() > 5'000'000; }));
     whole = client.output(0);
@@ -129,10 +122,8 @@ TEST_CASE("a broken connection loses and repeats nothing") {
 TEST_CASE("a newer controller connection replaces the older one") {
   TestNode node;
   REQUIRE(node.serve() == 0);
-  AgentClient first = node.connect();
-  first.hello(node.controller(), node.name());
-  AgentClient second = node.connect();
-  second.hello(node.controller(), node.name());
+  AgentClient first = node.greeted();
+  AgentClient second = node.greeted();
   CHECK(eventually([&] { return !first.take(std::chrono::milliseconds{10}); }));
   second.send(Ping{77});
   const auto pong = second.await<Pong>();
@@ -178,8 +169,7 @@ TEST_CASE("an end from before a reboot has no time on the clock of this boot") {
   TestNode node;
   REQUIRE(node.serve() == 0);
   {
-    AgentClient client = node.connect();
-    client.hello(node.controller(), node.name());
+    AgentClient client = node.greeted();
     start(client, a_start("exit 3"));
     REQUIRE(client.await<RankEnded>());
     node.kill_agent();
@@ -190,9 +180,7 @@ TEST_CASE("an end from before a reboot has no time on the clock of this boot") {
     line.replace(line.rfind(' '), std::string::npos, " another-boot\n");
     std::ofstream(exits) << line;
   }
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   const auto ended = client.await<RankEnded>();
   REQUIRE(ended);
   CHECK(ended->status.code == 3);
@@ -301,8 +289,7 @@ TEST_CASE("a retired agent that holds nothing leaves") {
   TestNode node;
   REQUIRE(node.serve() == 0);
   const pid_t agent = node.agent_pid();
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.greeted();
   client.send(Retire{});
   CHECK(eventually([&] { return !is_running(agent); }));
 }

@@ -49,8 +49,7 @@ StartRanks an_mpi_start(int node_index) {
 }  // namespace
 
 TEST_CASE("another controller is refused, whatever it asks, and the agent's own goes on") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   AgentClient other(host.run->socket_path());
   other.send(a_greeting("another"));
@@ -63,8 +62,7 @@ TEST_CASE("another controller is refused, whatever it asks, and the agent's own 
 }
 
 TEST_CASE("a peer that does not say who it is is hung up on, and nothing it asks is done") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   AgentClient other(host.run->socket_path());
   SECTION("a request") { other.send(ForgetAttempt{JobId{"job"}, AttemptId{}}); }
@@ -118,8 +116,7 @@ TEST_CASE("the newest connection of the controller counts, and what is known is 
 }
 
 TEST_CASE("a job's name that could lead out of its directory is not taken") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   for (const char* name : {"../up", "a.b", "", "..", "a/b"}) {
     host.client->send(a_start("true", 1, name));
   }
@@ -129,8 +126,7 @@ TEST_CASE("a job's name that could lead out of its directory is not taken") {
 
 TEST_CASE("only mpirun's daemon is asked for, and only where mpirun runs") {
   const RemoteStartAsked asked{"1", JobId{"job"}, AttemptId{}, "h2", "orted -mca ess \"env\""};
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   SECTION("no attempt") {
     CHECK_THAT(answer_to(host, asked), ContainsSubstring("runs no such mpirun"));
   }
@@ -160,8 +156,7 @@ TEST_CASE("only mpirun's daemon is asked for, and only where mpirun runs") {
 }
 
 TEST_CASE("an agent starts mpirun's daemon word by word, and nothing else for another node") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const auto ask = [&](const std::string& command) {
     host.client->send(RemoteStart{"t", JobId{"job"}, AttemptId{}, command});
     host.turn();

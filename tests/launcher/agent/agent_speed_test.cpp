@@ -31,9 +31,7 @@ double agent_seconds(const TestNode& node) {
 
 TEST_CASE("a gigabyte of one rank's output passes through") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.keeps_output = false;
   const auto begin = std::chrono::steady_clock::now();
   client.send(a_start("head -c 1000000000 /dev/zero"));
@@ -48,9 +46,7 @@ TEST_CASE("a gigabyte of one rank's output passes through") {
 
 TEST_CASE("a rank runs soon after it is asked for") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   const auto begin = std::chrono::steady_clock::now();
   client.send(a_start("echo hello"));
   REQUIRE(client.wait([&] { return !client.output(0).empty(); }));

@@ -34,8 +34,7 @@ TEST_CASE("code and inputs are asked for once and are there when the rank starts
   request.trees.push_back(
       {"code", {a_file(*store, "main.sh", "cat \"$1\"; echo '#' >> main.sh\n")}, true});
   request.trees.push_back({"inputs/data", {a_file(*store, "text", "hello\n")}, false});
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.greeted();
   client.send(request);
   auto wanted = client.await<WantBlobs>();
   REQUIRE(wanted);
@@ -70,11 +69,9 @@ TEST_CASE("code and inputs are asked for once and are there when the rank starts
 
 TEST_CASE("a blob that is not what was promised fails the staging") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
+  AgentClient client = node.begin();
   auto store = BlobStore::open(node.home() + "/controller-blobs");
   REQUIRE(store);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
   client.send(
       StageTrees{JobId{"job"}, AttemptId{}, {{"code", {a_file(*store, "a", "good")}, true}}});
   const auto wanted = client.await<WantBlobs>();
@@ -87,9 +84,7 @@ TEST_CASE("a blob that is not what was promised fails the staging") {
 
 TEST_CASE("a tree that leads out of the job's directory is refused") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(
       StageTrees{JobId{"job"},
                  AttemptId{},

@@ -283,4 +283,9 @@ class FakeHost {
   std::unique_ptr<AgentClient> client;
 };
 
+// With a controller.
+struct GreetedHost : FakeHost {
+  GreetedHost() { hello(); }
+};
+
 }  // namespace muster

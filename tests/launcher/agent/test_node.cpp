@@ -50,6 +50,17 @@ int TestNode::serve() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+AgentClient TestNode::greeted() const {
+  AgentClient client = connect();
+  client.hello(controller_, node_);
+  return client;
+}
+
+AgentClient TestNode::begin() {
+  REQUIRE(serve() == 0);
+  return greeted();
+}
+
 // The agent wrote its own pid into each line of its log.
 pid_t TestNode::agent_pid() const {
   std::istringstream log(read_file(run_directory() + "/agent.log"));

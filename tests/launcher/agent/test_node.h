@@ -25,6 +25,9 @@ class TestNode {
   void kill_agent();         // SIGKILL, and waits until it is gone
 
   AgentClient connect() const { return AgentClient(socket_path()); }
+  // A controller that has greeted its agent; `begin` has it served first.
+  AgentClient greeted() const;
+  AgentClient begin();
   const std::string& home() const { return home_; }
   const std::string& controller() const { return controller_; }
   const std::string& name() const { return node_; }

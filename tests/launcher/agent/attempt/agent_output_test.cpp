@@ -19,12 +19,6 @@ using namespace muster;
 
 namespace {
 
-AgentClient connected(const TestNode& node) {
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
-  return client;
-}
-
 void start(AgentClient& client, const std::string& command) {
   client.send(a_start(command));
   const auto done = client.await<StartDone>();
@@ -125,8 +119,7 @@ void kill_keeper_and_await_the_next(const TestNode& node) {
 
 TEST_CASE("a program that opens /dev/stderr anew empties nothing") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = connected(node);
+  AgentClient client = node.begin();
   start(
       client,
       "echo before; echo warned > /dev/stderr; echo both | tee /dev/stderr; echo x > /dev/stdout; "
@@ -138,8 +131,7 @@ TEST_CASE("a program that opens /dev/stderr anew empties nothing") {
 
 TEST_CASE("a rank has no descriptor of its agent but its input and its output") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = connected(node);
+  AgentClient client = node.begin();
   start(client, "for fd in /proc/$$/fd/*; do [ -L $fd ] && echo ${fd##*/}; done; exit 0");
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   CHECK(client.output(0) == "0\n1\n2\n");
@@ -157,7 +149,7 @@ TEST_CASE("an agent killed while a rank writes loses and repeats no byte") {
   REQUIRE(node.serve() == 0);
   pid_t keeper = 0;
   {
-    AgentClient client = connected(node);
+    AgentClient client = node.greeted();
     client.acknowledges = false;
     start(client, numbering_rank(count));
     REQUIRE(eventually([&] { return written_bytes(count) > 100'000; }));
@@ -174,8 +166,7 @@ TEST_CASE("an agent killed while a rank writes loses and repeats no byte") {
     node.kill_agent();
   }
   if (!is_next_at_once) REQUIRE(eventually([&] { return !is_running(keeper); }));
-  REQUIRE(node.serve() == 0);
-  AgentClient client = connected(node);
+  AgentClient client = node.begin();
   clean(client);
   const std::string& text = client.output(0);
   CHECK(first_wrong_line(text.substr(0, text.size() / 200 * 200)) == 0);
@@ -189,7 +180,7 @@ TEST_CASE("the last output of a rank outlives its agent and its keeper") {
   REQUIRE(node.serve() == 0);
   const std::string mark = node.home() + "/mark";
   {
-    AgentClient client = connected(node);
+    AgentClient client = node.greeted();
     client.acknowledges = false;
     start(client, "echo first; until [ -e " + mark + "-go ]; do sleep 0.01; done; "
                   "echo second; echo third; touch " + mark + "-done");
@@ -208,8 +199,7 @@ TEST_CASE("the last output of a rank outlives its agent and its keeper") {
     }
     REQUIRE(eventually([&] { return !is_running(agent) && !is_running(keeper); }));
   }
-  REQUIRE(node.serve() == 0);
-  AgentClient client = connected(node);
+  AgentClient client = node.begin();
   clean(client);
   CHECK(client.output(0) == "first\nsecond\nthird\n");
 }
@@ -217,8 +207,7 @@ TEST_CASE("the last output of a rank outlives its agent and its keeper") {
 TEST_CASE("a rank's end is told although a process it left holds its output open") {
   const char* left = GENERATE("exec sleep 1000", "while :; do echo noise; done");
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = connected(node);
+  AgentClient client = node.begin();
   start(client,
         "head -c 300000 /dev/zero; echo end; (setsid sh -c '" + std::string(left) + "' &); exit 3");
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
@@ -231,7 +220,7 @@ TEST_CASE("a rank that is too far ahead of its controller waits and loses nothin
   TestNode node;
   REQUIRE(node.serve() == 0);
   constexpr std::int64_t total = 1'200'000'000;
-  AgentClient absent = connected(node);
+  AgentClient absent = node.greeted();
   absent.acknowledges = false;
   absent.keeps_output = false;
   start(absent, "head -c " + std::to_string(total) + " /dev/zero");
@@ -239,7 +228,7 @@ TEST_CASE("a rank that is too far ahead of its controller waits and loses nothin
   // Several of the agent's ticks later it is still so.
   CHECK_FALSE(absent.wait([&] { return absent.ended().contains(0); }, std::chrono::seconds{2}));
   CHECK(spool_size(node) < spool_limit_bytes + output_pipe_bytes);
-  AgentClient client = connected(node);
+  AgentClient client = node.greeted();
   client.keeps_output = false;
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   clean(client);
@@ -252,12 +241,11 @@ TEST_CASE("while the disk is full output goes to the controller, and the end is 
   TestNode node;
   const SmallDisk disk(node.run_directory() + "/attempts");
   if (!disk.is_there()) return;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = connected(node);
+  AgentClient client = node.begin();
   client.acknowledges = false;
   start(client, "seq 1 1000000 | head -c 6000000; echo; echo last words; exit 3");
   REQUIRE(client.wait([&] { return agent_log(node).find("No space left") != std::string::npos; }));
-  client = connected(node);
+  client = node.greeted();
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   CHECK(client.ended()[0].status.code == 3);
   REQUIRE_FALSE(client.ended()[0].last_lines.empty());
@@ -270,8 +258,7 @@ TEST_CASE("a rank whose spool finds no room on the disk waits for room and loses
   TestNode node;
   const SmallDisk disk(node.run_directory() + "/attempts");
   if (!disk.is_there()) return;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = connected(node);
+  AgentClient client = node.begin();
   client.acknowledges = false;
   start(client, "seq 1 1000000 | head -c 6000000");
   const auto words = [&] {
@@ -292,7 +279,7 @@ TEST_CASE("a rank whose spool finds no room on the disk waits for room and loses
   const bool is_killed = node.agent_pid() == 0;
   disk.grow();
   if (is_killed) REQUIRE(node.serve() == 0);
-  client = connected(node);
+  client = node.greeted();
   if (!is_killed) REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   clean(client);
   const std::string& text = client.output(0);

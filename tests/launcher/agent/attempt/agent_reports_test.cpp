@@ -65,8 +65,7 @@ std::string members(std::uint64_t epoch) {
 }  // namespace
 
 TEST_CASE("the end of a rank is told after all that it has written") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   const std::string words(60'000, 'w');
   for (int i = 0; i < 4; ++i) host.say(words);
@@ -79,8 +78,7 @@ TEST_CASE("the end of a rank is told after all that it has written") {
 }
 
 TEST_CASE("how a rank ended is told by the agent after the one that saw it") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start(a_start("true", 2));
   const pid_t other = rank - 1;
   host.exits(other, 5);
@@ -97,8 +95,7 @@ TEST_CASE("how a rank ended is told by the agent after the one that saw it") {
 }
 
 TEST_CASE("steps and metrics are told once, and again over another connection") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.start();
   std::ofstream(vitals_of(host) + "heartbeat-0") << "12\n";
   std::ofstream(vitals_of(host) + "metrics-0.jsonl") << "{\"step\": 12}\n{\"st";
@@ -116,8 +113,7 @@ TEST_CASE("steps and metrics are told once, and again over another connection") 
 }
 
 TEST_CASE("a rank's last step is told before its end") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   std::ofstream(vitals_of(host) + "heartbeat-0") << "77\n";
   host.exits(rank, 1);
@@ -128,8 +124,7 @@ TEST_CASE("a rank's last step is told before its end") {
 }
 
 TEST_CASE("ranks that leave no record end with mpirun, and it is said so") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.client->send(an_mpi_job());
   REQUIRE(host.await<StartDone>());
   REQUIRE(host.processes.started.size() == 1);  // mpirun alone
@@ -149,8 +144,7 @@ TEST_CASE("ranks that leave no record end with mpirun, and it is said so") {
 }
 
 TEST_CASE("ranks under mpirun that ended before they were told to did so by themselves") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   AnMpiJob job(host, 0);
   const pid_t first = job.rank_begins(0);
   const pid_t second = job.rank_begins(1);
@@ -170,8 +164,7 @@ TEST_CASE("ranks under mpirun that ended before they were told to did so by them
 }
 
 TEST_CASE("a rank that is gone with mpirun has no grace, whatever is left of it") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   AnMpiJob job(host, 0);
   const pid_t rank = job.rank_begins(0);
   host.processes.processes.at(rank).ignores_term = true;
@@ -187,8 +180,7 @@ TEST_CASE("a rank that is gone with mpirun has no grace, whatever is left of it"
 }
 
 TEST_CASE("the end of mpirun's daemon is told with its words, and ends the ranks that it began") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   AnMpiJob job(host, 1);
   job.rank_begins(0);
   host.client->send(RemoteStart{"t1", JobId{"job"}, AttemptId{}, "orted -mca ess \"env\""});
@@ -216,8 +208,7 @@ TEST_CASE("the end of mpirun's daemon is told with its words, and ends the ranks
 }
 
 TEST_CASE("an elastic attempt needs a port for each rank and a membership that can be read") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   StartRanks start = a_start("true", 1);
   start.elastic = true;
   const auto refusal = [&] {
@@ -238,8 +229,7 @@ TEST_CASE("an elastic attempt needs a port for each rank and a membership that c
 }
 
 TEST_CASE("a membership is replaced by a newer one alone") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.client->send(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
   const auto ports = host.await<PortsDone>();
   REQUIRE(ports);
@@ -267,8 +257,7 @@ TEST_CASE("a membership is replaced by a newer one alone") {
 }
 
 TEST_CASE("ports of an attempt are let go when it is over") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const auto reserve = [&](const char* job, int count) {
     host.client->send(ReservePorts{JobId{job}, AttemptId{}, count, 21880, 21889});
     return host.await<PortsDone>();
@@ -307,8 +296,7 @@ TEST_CASE("a notice that the host goes is told once, and when it is taken back")
 }
 
 TEST_CASE("outputs on their way over a lost line are not sent on, but anew when asked for") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.start();
   const std::string bytes(8 << 20, 'w');
   std::ofstream(host.home + "/jobs/" + host.run->controller + "/n1/job/outputs/model") << bytes;
@@ -325,8 +313,7 @@ TEST_CASE("outputs on their way over a lost line are not sent on, but anew when 
 }
 
 TEST_CASE("outputs and logs of an attempt are sent, its code is not") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.start();
   const std::string job = host.home + "/jobs/" + host.run->controller + "/n1/job";
   std::ofstream(job + "/outputs/model") << "weights";
@@ -342,8 +329,7 @@ TEST_CASE("outputs and logs of an attempt are sent, its code is not") {
 }
 
 TEST_CASE("what a dead agent left is killed by its marks, and nothing beside it") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   const auto marks = host.processes.processes.at(rank).signs;
   const pid_t orphan = host.processes.add(1, marks).info.pid;
@@ -354,7 +340,7 @@ TEST_CASE("what a dead agent left is killed by its marks, and nothing beside it"
   const pid_t unmarked = host.processes.add(::getpid()).info.pid;
   const std::string pipe = host.run->path + "/attempts/job/0/rank-0.pipe";
   const pid_t writer = host.processes.add(1, {"", {pipe}, ""}).info.pid;
-  CHECK(end_leftovers(host.processes, *host.run));
+  CHECK(end_orphan_processes(host.processes, *host.run));
   for (const pid_t left : {rank, orphan, writer}) CHECK_FALSE(host.processes.is_alive_now(left));
   for (const pid_t other : {of_another, unmarked}) CHECK(host.processes.is_alive_now(other));
 }

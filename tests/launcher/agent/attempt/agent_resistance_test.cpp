@@ -56,9 +56,7 @@ pid_t pid_in(const std::string& text) {
 
 TEST_CASE("stopping ends a rank whose main thread has ended before the others") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(
       a_start("exec python3 -c 'import ctypes, os, threading, time\n"
               "threading.Thread(target=lambda: time.sleep(1000)).start()\n"
@@ -97,9 +95,7 @@ TEST_CASE("a process without any mark is ended with its control group, the agent
     return;
   }
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(a_start(unmarked));
   client.send(a_start("exec sleep 1000", 1, "other"));  // so that nobody takes orphans
   REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
@@ -123,8 +119,7 @@ TEST_CASE("a keeper that is killed is replaced while there are ranks") {
   TestNode node;
   REQUIRE(node.serve() == 0);
   CHECK(node.keeper_pid() == 0);  // nothing to keep yet
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.greeted();
   client.send(a_start("(setsid sh -c 'echo $$; exec sleep 1000' &) ; exec sleep 1000"));
   REQUIRE(client.await<StartDone>());
   REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
@@ -140,9 +135,7 @@ TEST_CASE("a keeper that is killed is replaced while there are ranks") {
 
 TEST_CASE("keepers that are killed again and again are replaced at once, not with the next tick") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(a_start("exec sleep 1000"));
   REQUIRE(client.await<StartDone>());
   const auto begin = std::chrono::steady_clock::now();
@@ -159,9 +152,7 @@ TEST_CASE("keepers that are killed again and again are replaced at once, not wit
 
 TEST_CASE("a keeper whose home was removed ends what the agent left, and makes no home") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(a_start("echo $$; exec sleep 1000"));
   REQUIRE(client.await<StartDone>());
   REQUIRE(client.wait([&] { return pid_in(client.output(0)) > 0; }));
@@ -186,9 +177,7 @@ TEST_CASE("what an earlier agent left to be removed is removed by the next one")
 
 TEST_CASE("a command that does not read its input is ended before it fills the memory") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(a_start("exec sleep 1000"));
   REQUIRE(client.await<StartDone>());
   client.send(ExecStart{"e", JobId{"job"}, AttemptId{}, RankId{0}, {"sleep", "1000"}});
@@ -203,9 +192,7 @@ TEST_CASE("a command that does not read its input is ended before it fills the m
 
 TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
   TestNode node("local-1");
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(an_mpi_start(node, 1));
   const auto started = client.await<StartDone>();
   REQUIRE(started);
@@ -232,9 +219,7 @@ TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
 
 TEST_CASE("what mpirun asked for over a lost connection is asked for again over the next") {
   TestNode node("local-0");
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(an_mpi_start(node, 0));
   REQUIRE(client.await<StartDone>());
   auto mpi_start = connect_to_agent(node.socket_path());
@@ -253,9 +238,7 @@ TEST_CASE("what mpirun asked for over a lost connection is asked for again over 
 
 TEST_CASE("each mpi-start is told the end of its own daemon") {
   TestNode node("local-0");
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(an_mpi_start(node, 0));
   REQUIRE(client.await<StartDone>());
   for (const int code : {3, 4}) {
@@ -280,8 +263,7 @@ TEST_CASE("an attempt that nobody started here is not held because of a late dae
   TestNode node;
   REQUIRE(node.serve() == 0);
   const pid_t agent = node.agent_pid();
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.greeted();
   client.send(RemoteStart{"r1", JobId{"gone"}, AttemptId{}, "true"});
   const auto refused = client.await<RemoteStartEnded>();
   REQUIRE(refused);

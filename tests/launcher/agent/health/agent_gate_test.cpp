@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/catch.h"
-#include "tests/launcher/agent/measure_alone.h"
+#include "tests/launcher/agent/health/measure_alone.h"
 #include "tests/launcher/agent/test_node.h"
 
 using namespace muster;

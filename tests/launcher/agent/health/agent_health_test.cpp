@@ -42,10 +42,6 @@ class SystemRoot {
   int sequence_ = 100;
 };
 
-Welcome greet(AgentClient& client, const TestNode& node) {
-  return client.hello(node.controller(), node.name());
-}
-
 // The next that tells of this Xid.
 std::optional<NodeFault> await_xid(AgentClient& client, const std::string& xid, seconds limit) {
   std::optional<NodeFault> found;
@@ -79,9 +75,7 @@ bool names(const CheckDone& done, const std::string& check) {
 TEST_CASE("a GPU that falls off the bus is told within two seconds, and fails the next gate") {
   TestNode node;
   SystemRoot root(node.home() + "/root");
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  greet(client, node);
+  AgentClient client = node.begin();
   client.send(a_check());
   auto gate = client.await<CheckDone>();
   REQUIRE(gate);
@@ -115,8 +109,7 @@ TEST_CASE("a GPU that falls off the bus is told within two seconds, and fails th
   SECTION("the next agent still knows, and says it once") {
     node.kill_agent();
     REQUIRE(node.serve() == 0);
-    AgentClient later = node.connect();
-    greet(later, node);
+    AgentClient later = node.greeted();
     const auto again = await_xid(later, "79", seconds{10});
     REQUIRE(again);
     CHECK(again->id == fault->id);
@@ -134,9 +127,7 @@ TEST_CASE("a GPU that falls off the bus is told within two seconds, and fails th
 TEST_CASE("an error of memory that was not contained puts what was computed in doubt") {
   TestNode node;
   SystemRoot root(node.home() + "/root");
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  greet(client, node);
+  AgentClient client = node.begin();
   root.log(95, "pid=1, Uncontained ECC error.");
   const auto fault = await_xid(client, "95", seconds{20});
   REQUIRE(fault);
@@ -147,9 +138,7 @@ TEST_CASE("an error of memory that was not contained puts what was computed in d
 TEST_CASE("what our own kill leaves in the log says nothing against the node") {
   TestNode node;
   SystemRoot root(node.home() + "/root");
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  greet(client, node);
+  AgentClient client = node.begin();
   client.send(a_start("sleep 600"));
   REQUIRE(client.await<StartDone>());
   client.send(a_stop(milliseconds{0}));
@@ -173,9 +162,7 @@ TEST_CASE(
   SystemRoot root(node.home() + "/root");
   const std::string stuck = node.home() + "/root/sys/bus/pci/devices/0000:5d:00.0/config";
   REQUIRE(::system(("mkfifo " + stuck).c_str()) == 0);
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  greet(client, node);
+  AgentClient client = node.begin();
   const auto begun = std::chrono::steady_clock::now();
   CheckNode check = a_check();
   check.now_ms =

@@ -26,7 +26,7 @@ struct Remedies {
   FakeRoot folder;
   std::vector<RemedyRun> told;
   std::vector<std::string> done;
-  RemedyRuns runs{[this](const RemedyRun& run) { told.push_back(run); },
+  Remediation runs{[this](const RemedyRun& run) { told.push_back(run); },
                   [this](const RunRemedy& request) { done.push_back(request.id); }};
 
   static RunRemedy a_request(const std::string& id, const std::string& script,
@@ -114,7 +114,7 @@ TEST_CASE("a remedy that must not or cannot be begun is told so, and not begun l
     request.limit = Milliseconds{0};
     CHECK_FALSE(one.runs.is_news(request));
     one.ask(request);
-    why = "its command was not begun";
+    why = "command not started";
   }
   SECTION("it has no command") {
     request.argv.clear();

@@ -1,4 +1,4 @@
-#include "tests/launcher/agent/bench_agent.h"
+#include "tests/launcher/agent/bench/bench_agent.h"
 
 #include <time.h>
 

@@ -307,7 +307,7 @@ TEST_CASE("a closer look tells state, place and use of each process, stopped one
     REQUIRE(is_in_state(callers.back()->pid, 'S'));
     ranks.push_back({RankId{static_cast<int>(ranks.size())}, {callers.back()->pid}});
   }
-  const auto looks = look_at_ranks(ranks, "/nonexistent");
+  const auto looks = inspect_ranks(ranks, "/nonexistent");
   REQUIRE(looks.size() == ranks.size());
   CHECK_THAT(looks[0].lines.front(), ContainsSubstring("(sleep) is stopped by a signal (T)"));
   CHECK_THAT(looks[0].lines.front(), ContainsSubstring("used 0.00 s of a processor in 1 s"));

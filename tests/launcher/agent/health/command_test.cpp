@@ -11,7 +11,7 @@
 
 #include "launcher/agent/node/controller_line.h"
 #include "tests/catch.h"
-#include "tests/launcher/agent/measure_alone.h"
+#include "tests/launcher/agent/health/measure_alone.h"
 
 using namespace muster;
 
@@ -42,7 +42,7 @@ class Stranger {
     pid_ = ::fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
-      MeasureClaim claim;
+      BenchmarkClaim claim;
       const bool has_it = ::setuid(user) == 0 && claim.take();
       static_cast<void>(::write(told[1], has_it ? "+" : "-", 1));
       ::pause();
@@ -68,7 +68,7 @@ class Stranger {
 }  // namespace
 
 TEST_CASE("a free node is looked at as asked") {
-  const Words words = health_look_arguments(a_look(), false, "/run/state");
+  const Words words = health_run_arguments(a_look(), false, "/run/state");
   CHECK(Words(words.begin(), words.begin() + 2) == Words{"health", "run"});
   CHECK(has(words, "--output=json"));
   CHECK(has(words, "--state=/run/state"));
@@ -81,7 +81,7 @@ TEST_CASE("a free node is looked at as asked") {
 }
 
 TEST_CASE("beside ranks neither the phase nor the word of a person counts") {
-  const Words words = health_look_arguments(a_look(), true, "/run/state");
+  const Words words = health_run_arguments(a_look(), true, "/run/state");
   CHECK(has(words, "--beside-ranks"));
   CHECK_FALSE(has(words, "--idle"));
   CHECK_FALSE(has(words, "--phase=qualification"));
@@ -90,7 +90,7 @@ TEST_CASE("beside ranks neither the phase nor the word of a person counts") {
 TEST_CASE("a profile comes by standard input and stands alone") {
   LookAtHealth look;
   look.profile = "profile: secret-site\n";
-  const Words words = health_look_arguments(look, false, "s");
+  const Words words = health_run_arguments(look, false, "s");
   CHECK(has(words, "--profile=-"));
   CHECK(has(words, "--profile-alone"));
   for (const std::string& word : words) CHECK(word.find("secret") == word.npos);
@@ -101,7 +101,7 @@ TEST_CASE(
   MeasureNode measure;
   measure.words = {"--only", "cpu"};
   measure.profile = "profile: secret-site\n";
-  const Words words = measure_arguments(measure, "/run/state");
+  const Words words = benchmark_arguments(measure, "/run/state");
   CHECK(Words(words.begin(), words.begin() + 2) == Words{"health", "active"});
   CHECK(Words(words.end() - 2, words.end()) == Words{"--only", "cpu"});
   CHECK(has(words, "--output=json"));
@@ -116,13 +116,14 @@ TEST_CASE("a probe has its words alone: its token is no argument") {
   measure.is_probe = true;
   measure.words = {"tcp-serve", "--port", "18700"};
   measure.token = "secret-of-a-run";
-  CHECK(measure_arguments(measure, "s") == Words{"agent", "probe", "tcp-serve", "--port", "18700"});
+  CHECK(benchmark_arguments(measure, "s") ==
+        Words{"agent", "probe", "tcp-serve", "--port", "18700"});
 }
 
 TEST_CASE("one of a host measures at a time, and whoever gave up lets the next one") {
   measure_alone();
-  MeasureClaim mine;
-  MeasureClaim theirs;
+  BenchmarkClaim mine;
+  BenchmarkClaim theirs;
   REQUIRE(mine.take());
   CHECK(mine.take());
   CHECK_FALSE(theirs.take());
@@ -133,8 +134,8 @@ TEST_CASE("one of a host measures at a time, and whoever gave up lets the next o
 
 TEST_CASE("whoever has the claim is named when it is another user") {
   measure_alone();
-  MeasureClaim mine;
-  MeasureClaim theirs;
+  BenchmarkClaim mine;
+  BenchmarkClaim theirs;
   REQUIRE(theirs.take());
   CHECK_FALSE(mine.take());
   CHECK(mine.whose().empty());
@@ -148,8 +149,8 @@ TEST_CASE("whoever has the claim is named when it is another user") {
 
 TEST_CASE("a claim that one process holds for longer than any measurement is not believed") {
   measure_alone();
-  MeasureClaim mine;
-  MeasureClaim theirs;
+  BenchmarkClaim mine;
+  BenchmarkClaim theirs;
   REQUIRE(theirs.take());
   const auto asked_for = [&](std::chrono::minutes from, std::chrono::minutes time) {
     bool has_it = false;
@@ -169,16 +170,16 @@ TEST_CASE("a claim that one process holds for longer than any measurement is not
 
 TEST_CASE("a process measures for as long as one of its claims is held") {
   measure_alone();
-  CHECK_FALSE(MeasureClaim::is_held_here());
+  CHECK_FALSE(BenchmarkClaim::is_held_here());
   {
-    MeasureClaim mine;
+    BenchmarkClaim mine;
     REQUIRE(mine.take());
-    CHECK(MeasureClaim::is_held_here());
+    CHECK(BenchmarkClaim::is_held_here());
     mine.give_back();
-    CHECK_FALSE(MeasureClaim::is_held_here());
+    CHECK_FALSE(BenchmarkClaim::is_held_here());
     REQUIRE(mine.take());
   }
-  CHECK_FALSE(MeasureClaim::is_held_here());
+  CHECK_FALSE(BenchmarkClaim::is_held_here());
 }
 
 // Nobody reaps it here: as one that hangs in the kernel.
@@ -190,7 +191,7 @@ TEST_CASE("a probe that was killed and does not end keeps others from measuring 
   RunDirectory run;
   run.path = "/";
   EndingSessions ending(std::chrono::milliseconds(200));
-  HealthLooks looks(run, execs, ending);
+  HealthCommand looks(run, execs, ending);
   MeasureNode probe;
   probe.id = "h1";
   probe.is_probe = true;
@@ -198,7 +199,7 @@ TEST_CASE("a probe that was killed and does not end keeps others from measuring 
   looks.measure(probe, false, {});
   REQUIRE(looks.sessions().size() == 1);
   const pid_t pid = *looks.sessions().begin();
-  MeasureClaim another;
+  BenchmarkClaim another;
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   looks.poll();
   CHECK_FALSE(another.take());  // nobody has killed it

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "tests/catch.h"
-#include "tests/launcher/agent/measure_alone.h"
+#include "tests/launcher/agent/health/measure_alone.h"
 #include "tests/launcher/agent/test_node.h"
 
 using namespace muster;
@@ -55,9 +55,7 @@ std::string refusal(AgentClient& client, const std::string& id) {
 TEST_CASE("one measurement runs at a time, but the probes of one run together") {
   measure_alone();
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  client.hello(node.controller(), node.name());
+  AgentClient client = node.begin();
   client.send(a_probe("first", "token-of-one-run"));
   client.send(a_probe("second", "token-of-one-run"));
   REQUIRE(eventually([&] { return probes_of(node).size() == 2; }));

@@ -1,5 +1,5 @@
 // Who lets ranks run, and until when: the agent's lease, its keeper's turn, the end of the host.
-#include "launcher/agent/agent_lease.h"
+#include "launcher/agent/lease.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
 
@@ -99,8 +99,7 @@ TEST_CASE("an agent that nothing happens to looks at its lease by itself") {
 }
 
 TEST_CASE("no rank starts where there is no keeper") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.keeper.error = "could not start the keeper";
   host.client->send(a_start("true"));
   const auto done = host.await<StartDone>();
@@ -114,8 +113,7 @@ TEST_CASE("no rank starts where there is no keeper") {
 }
 
 TEST_CASE("a keeper is looked after as long as there are ranks or output that only pipes hold") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   host.pass(milliseconds{500});
   CHECK(host.keeper.ensured == 0);
   const pid_t rank = host.start();
@@ -149,8 +147,7 @@ TEST_CASE("an agent that stands still is stopped, its ranks are killed, and only
 }
 
 TEST_CASE("a host that shuts down gives ranks time to save, and takes none that it does not have") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.processes.processes.at(rank).ignores_term = true;
   ::raise(SIGTERM);
@@ -175,8 +172,7 @@ TEST_CASE("a host that shuts down gives ranks time to save, and takes none that 
 }
 
 TEST_CASE("SIGINT ends an agent and its ranks at once") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   ::raise(SIGINT);
   REQUIRE(host.turn_until(*host.client, [&] { return host.is_gone(); }));
@@ -184,8 +180,7 @@ TEST_CASE("SIGINT ends an agent and its ranks at once") {
 }
 
 TEST_CASE("an agent retires when it holds no attempt, and only then") {
-  FakeHost host;
-  host.hello();
+  GreetedHost host;
   const pid_t rank = host.start();
   host.client->send(Retire{});
   host.turn();

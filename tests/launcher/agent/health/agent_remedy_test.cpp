@@ -33,10 +33,6 @@ struct Script {
   }
 };
 
-Welcome greet(AgentClient& client, const TestNode& node) {
-  return client.hello(node.controller(), node.name());
-}
-
 void greet_watched(AgentClient& client, const TestNode& node) {
   HealthProfile profile;
   profile.name = "eight GPUs";
@@ -71,10 +67,8 @@ std::string list_helpers(const std::string& file) {
 
 TEST_CASE("a remedy is carried out once, whoever asks how often") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
+  AgentClient client = node.begin();
   const Script script(node, "sleep 0.3; echo done; exit 0");
-  AgentClient client = node.connect();
-  greet(client, node);
   client.send(script.request("r1", {"-i", "3", "$(touch x); a b"}));
   client.send(script.request("r1"));
   const auto run = client.await<RemedyRun>();
@@ -83,8 +77,7 @@ TEST_CASE("a remedy is carried out once, whoever asks how often") {
   CHECK(run->error.empty());
   CHECK(run->status.ok());
   CHECK(run->lines == std::vector<std::string>{"done"});
-  AgentClient again = node.connect();
-  greet(again, node);
+  AgentClient again = node.greeted();
   again.send(script.request("r1"));
   const auto told = again.await<RemedyRun>();
   REQUIRE(told);
@@ -97,9 +90,7 @@ TEST_CASE("a remedy is carried out once, whoever asks how often") {
 
 TEST_CASE("how a remedy failed is told: its code, its last words, or that it took too long") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  greet(client, node);
+  AgentClient client = node.begin();
   SECTION("it ends with a code") {
     const Script script(node, "for i in $(seq 30); do echo line $i >&2; done; exit 3");
     client.send(script.request("r1"));
@@ -133,7 +124,7 @@ TEST_CASE("how a remedy failed is told: its code, its last words, or that it too
     client.send(request);
     const auto run = client.await<RemedyRun>(seconds{10});
     REQUIRE(run);
-    CHECK(run->error == "its command was not begun");
+    CHECK(run->error == "command not started");
     CHECK_FALSE(std::filesystem::exists(script.trace));
   }
   SECTION("there is no such program, or none at all") {
@@ -151,12 +142,10 @@ TEST_CASE("how a remedy failed is told: its code, its last words, or that it too
 // What does it outlives the script: with sudo, a process group of its own, whatever else.
 TEST_CASE("a remedy whose time is over is ended with all that it started") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
+  AgentClient client = node.begin();
   const std::string child = node.home() + "/child";
   const Script script(node, "set -m; sleep 60 & echo $! >" + child + ".new; mv " + child + ".new " +
                                 child + "; wait");
-  AgentClient client = node.connect();
-  greet(client, node);
   RunRemedy request = script.request("r1");
   request.limit = Milliseconds{5000};
   client.send(request);
@@ -182,7 +171,7 @@ TEST_CASE("an agent does not go from under a reset") {
     client = AgentClient(Fd());
   }
   SECTION("it is retired") {
-    greet(client, node);
+    client.hello(node.controller(), node.name());
     client.send(script.request("r1"));
     REQUIRE(eventually([&] { return std::filesystem::exists(script.trace); }));
     client.send(Retire{});
@@ -193,10 +182,8 @@ TEST_CASE("an agent does not go from under a reset") {
 
 TEST_CASE("nothing is reset under ranks") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
+  AgentClient client = node.begin();
   const Script script(node, "exit 0");
-  AgentClient client = node.connect();
-  greet(client, node);
   client.send(a_start("sleep 60"));
   REQUIRE(client.await<StartDone>());
   client.send(script.request("r1"));
@@ -236,10 +223,8 @@ TEST_CASE("no GPU is held open under a reset, and the fault is over soon after i
 
 TEST_CASE("no rank is started and nothing is measured while the node is reset") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
+  AgentClient client = node.begin();
   const Script script(node, "while [ ! -e " + node.home() + "/go ]; do sleep 0.05; done");
-  AgentClient client = node.connect();
-  greet(client, node);
   client.send(script.request("r1"));
   REQUIRE(eventually([&] { return std::filesystem::exists(script.trace); }));
   client.send(a_start("true"));

@@ -11,8 +11,8 @@
 #include "launcher/agent/health/monitor.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"
-#include "tests/launcher/agent/bench_agent.h"
-#include "tests/launcher/agent/bench_figures.h"
+#include "tests/launcher/agent/bench/bench_agent.h"
+#include "tests/launcher/agent/bench/bench_figures.h"
 #include "tests/launcher/agent/healthy_node.h"
 
 using namespace muster;

@@ -10,6 +10,7 @@
 
 #include "launcher/os/clocks.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 #include "tests/health/reader_fixture.h"
 
 using namespace muster;
@@ -39,9 +40,9 @@ struct WatchedHost {
     std::ofstream(root.below("/dev/kmsg"), std::ios::app)
         << "3,101," << raw_time().count() << ",-;Oops: 0000 [#1] SMP\n";
   }
-  HealthWatch::Site site() {
+  HealthMonitor::Site site() {
     return {root.path(), root.path() + "/health.json", {helper_program()}, "boot-1",
-            [this] { ++decided; }, {}, 0ms};
+            [this] { ++decided; }, {}};
   }
   void begin() {
     watch.emplace(io, site(), [this](const FaultsTold& faults) { told.push_back(faults); });
@@ -55,7 +56,7 @@ struct WatchedHost {
       if (now - began > most) return false;
       if (polls && now >= next_poll) {
         watch->poll();
-        next_poll = now + HealthWatch::poll_pause;
+        next_poll = now + HealthMonitor::poll_pause;
       }
       io.restart();
       io.run_for(5ms);
@@ -86,7 +87,7 @@ struct WatchedHost {
   std::vector<FaultsTold> told;
   int decided = 0;
   std::optional<std::vector<std::string>> answer;
-  std::optional<HealthWatch> watch;
+  std::optional<HealthMonitor> watch;
 };
 
 using Checks = std::vector<std::string>;
@@ -105,8 +106,8 @@ TEST_CASE("a node without profile and devices is read by nobody until a driver i
   const std::string device = GENERATE("/proc/driver/nvidia/version", "/sys/class/infiniband/x");
   files.write(device, "");
   CHECK_FALSE(host.reads());
-  host.watch->let_go();  // as when it is reset
-  host.watch->take_up();
+  host.watch->release();  // as when it is reset
+  host.watch->acquire();
   CHECK(host.reads());
 }
 
@@ -118,9 +119,9 @@ TEST_CASE("a node with devices or with a profile is read from the first greeting
   if (!has_profile) std::filesystem::create_directories(files.below("/sys/class/infiniband"));
   host.watch->follow(has_profile ? std::optional(WatchedHost::profile()) : std::nullopt);
   CHECK(host.reads());
-  host.watch->let_go();
+  host.watch->release();
   CHECK_FALSE(host.reads());
-  host.watch->take_up();
+  host.watch->acquire();
   CHECK(host.reads());
 }
 

@@ -10,7 +10,7 @@
 #include "health/read/node_reader.h"
 #include "launcher/os/clocks.h"
 #include "tests/catch.h"
-#include "tests/launcher/agent/bench_figures.h"
+#include "tests/launcher/agent/bench/bench_figures.h"
 #include "tests/launcher/agent/healthy_node.h"
 #include "tests/launcher/agent/test_node.h"
 

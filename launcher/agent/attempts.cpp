@@ -1,0 +1,378 @@
+#include "launcher/agent/attempts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/keeper/job_folders.h"
+#include "launcher/agent/node/log.h"
+#include "launcher/agent/watch/rank_inspect.h"
+#include "launcher/wire/message_codec.h"
+
+namespace muster {
+
+namespace {
+
+// Reading checkpoint manifests from a slow shared file system.
+constexpr Milliseconds probe_limit{20000};
+// A second to see what moves, then debuggers with five seconds each; a process in the kernel's hold
+// can hold up who reads its /proc.
+constexpr Milliseconds inspect_limit{20000};
+
+void add_checkpoints(AttemptClean& clean, const std::string& directory) {
+  CheckpointProbe probe = probe_checkpoints(directory);
+  clean.newest_checkpoint = std::move(probe.newest);
+  clean.newest_certified = std::move(probe.newest_certified);
+}
+
+}  // namespace
+
+Attempts::Attempts(const AgentSite& site, ChildTasks& tasks, const std::string& agent_id,
+                   Questions questions)
+    : site_(site),
+      tasks_(tasks),
+      questions_(std::move(questions)),
+      staging_(site.run, site.line, tasks),
+      collection_(site.line),
+      trash_(site.run, tasks, site.clock, agent_id) {}
+
+// ---- which there are --------------------------------------------------------------------------
+
+void Attempts::restore() {
+  for (const AttemptKey& key : attempts_below(spools_root(site_.run))) {
+    LocalAttempt& restored = hold(key).attempt;
+    restored.restore();
+    restored.step(finder(restored));
+    log_line("holds the output of " + key.job.value + " attempt " +
+             std::to_string(key.attempt.value) + " of an earlier agent");
+  }
+}
+
+Attempts::Held& Attempts::hold(const AttemptKey& key) {
+  return held_.try_emplace(key, site_, key).first->second;
+}
+
+LocalAttempt* Attempts::find(const JobId& job, AttemptId id) {
+  const auto found = held_.find(AttemptKey{job, id});
+  return found == held_.end() ? nullptr : &found->second.attempt;
+}
+
+std::vector<HeldAttempt> Attempts::list() const {
+  std::vector<HeldAttempt> list;
+  for (const auto& [key, held] : held_) list.push_back({key.job, key.attempt});
+  return list;
+}
+
+bool Attempts::is_any(bool (LocalAttempt::*holds)() const) const {
+  return std::ranges::any_of(held_,
+                             [&](const auto& item) { return (item.second.attempt.*holds)(); });
+}
+
+Status Attempts::ensure_keeper() {
+  std::vector<int> pipes;
+  for (auto& [key, held] : held_) held.attempt.output().list_pipes(pipes);
+  return site_.keeper.ensure(pipes);
+}
+
+void Attempts::replace_keeper() {
+  if (!need_keeper()) return;
+  if (Status ensured = ensure_keeper(); !ensured) log_line(ensured.error().message);
+}
+
+void Attempts::reaped(const DeadChild& child) {
+  for (auto& [key, held] : held_) {
+    if (held.attempt.reaped(child)) return;
+  }
+}
+
+AttemptStop::Find Attempts::finder(const LocalAttempt& attempt) const {
+  return [this, &attempt] {
+    ProcessMarks marks;
+    marks.agent = ::getpid();
+    if (attempt.group()) marks.members = attempt.group()->members();
+    const std::string token = token_of(site_.run, attempt.key());
+    marks.is_token = [&token](const std::string& other) { return other == token; };
+    marks.socket_path = site_.run.socket_path();
+    marks.spool_prefix = attempt.layout().spool + "/";
+    marks.sessions = attempt.sessions();
+    marks.other_sessions = questions_.other_sessions();
+    marks.other_sessions.insert(::getsid(0));
+    if (site_.keeper.pid()) marks.other_sessions.insert(*site_.keeper.pid());
+    for (const auto& [key, other] : held_) {
+      if (&other.attempt == &attempt) continue;
+      const auto& sessions = other.attempt.sessions();
+      marks.other_sessions.insert(sessions.begin(), sessions.end());
+      if (other.attempt.has_ranks()) marks.takes_orphans = false;
+    }
+    return find_attempt_processes(site_.processes, marks);
+  };
+}
+
+// ---- what is asked ----------------------------------------------------------------------------
+
+void Attempts::handle(const StageTrees& request, std::string_view) {
+  LocalAttempt* known = find(request.job, request.attempt);
+  if (known != nullptr && known->start_request()) {
+    return site_.line.send(StageDone{request.job, request.attempt, {}});
+  }
+  forgotten_jobs_.erase(request.job);  // it was resumed
+  staging_.stage(request);
+}
+
+void Attempts::handle(const BlobData& piece, std::string_view payload) {
+  staging_.receive(piece, payload);
+}
+
+void Attempts::handle(const ReservePorts& request, std::string_view) {
+  PortsDone done{request.job, request.attempt, {}, {}};
+  LocalAttempt& holder = hold({request.job, request.attempt}).attempt;
+  if (static_cast<int>(holder.ports().size()) != request.count) {
+    // Neighbouring agents begin their search at different places.
+    const auto first = static_cast<unsigned>(
+        std::hash<std::string>{}(token_of(site_.run, holder.key()) + site_.run.path));
+    auto ports = reserve_ports(request.count, request.port_min, request.port_max, first,
+                               {site_.run.home + "/ports"});
+    if (ports) {
+      if (!ports->remark.empty()) log_line(ports->remark);
+      holder.hold_ports(std::move(*ports));
+    } else {
+      done.error = ports.error().message;
+    }
+  }
+  if (done.error.empty()) done.ports = holder.ports();
+  site_.line.send(done);
+}
+
+void Attempts::start(const StartRanks& request) {
+  forgotten_jobs_.erase(request.job);
+  hold({request.job, request.attempt}).attempt.start(request);
+}
+
+void Attempts::handle(const SetMembers& request, std::string_view) {
+  LocalAttempt* known = find(request.job, request.attempt);
+  std::string error = "the attempt does not run on node " + site_.run.node.value;
+  if (known != nullptr) error = known->set_members(request);
+  site_.line.send(MembersSet{request.job, request.attempt, request.members_epoch, error});
+}
+
+void Attempts::stop(const StopAttempt& request) {
+  const AttemptKey key{request.job, request.attempt};
+  staging_.cancel(key);
+  hold(key).attempt.stop(request);
+}
+
+void Attempts::stop_all(Milliseconds grace) {
+  for (auto& [key, held] : held_) {
+    if (held.attempt.is_stopping() || held.attempt.is_clean()) continue;
+    held.attempt.stop(StopAttempt{key.job, key.attempt, "SIGTERM", grace, grace});
+  }
+}
+
+void Attempts::kill_all() {
+  for (auto& [key, held] : held_) held.attempt.kill_now();
+}
+
+void Attempts::handle(const CollectOutputs& request, std::string_view) {
+  const AttemptKey key{request.job, request.attempt};
+  collection_.begin(key, layout_of(site_.run, key));
+}
+
+void Attempts::handle(const LookAtRanks& request, std::string_view) {
+  const LocalAttempt* known = find(request.job, request.attempt);
+  if (known == nullptr || known->is_stopping()) return;
+  std::vector<RankProcesses> ranks;
+  for (const RankId rank : request.ranks) {
+    ranks.push_back({rank, known->processes_of(rank), request.suspect == rank});
+  }
+  RanksLookedAt seen{request.job, request.attempt, {}};
+  tasks_.run(
+      [seen, ranks,
+       path = base_environment(site_.environment).at("PATH")](const ChildTasks::Tell&) mutable {
+        seen.ranks = inspect_ranks(ranks, path);
+        return encode(FromAgent{seen});
+      },
+      inspect_limit,
+      [this, seen, ranks](Result<std::string> frame) mutable {
+        if (frame) return site_.line.send_encoded(std::move(*frame));
+        for (const RankProcesses& one : ranks) {
+          seen.ranks.push_back({one.rank, {"a closer look failed: " + frame.error().message}});
+        }
+        site_.line.send(seen);
+      });
+}
+
+void Attempts::handle(const OutputAck& ack, std::string_view) {
+  const auto found = held_.find({ack.job, ack.attempt});
+  if (found == held_.end()) return;
+  LocalAttempt& attempt = found->second.attempt;
+  attempt.output().acknowledge(ack.rank, ack.offset);
+  attempt.move_output();
+  tell_clean_if_owed(found->second);
+}
+
+void Attempts::handle(const RemoteStart& request, std::string_view) {
+  LocalAttempt* known = find(request.job, request.attempt);
+  if (known != nullptr) return known->remote_start(request);
+  site_.line.send(RemoteStartEnded{request.ticket, ExitStatus{255, 0},
+                                   "the attempt does not run on node " + site_.run.node.value});
+}
+
+void Attempts::line_lost() {
+  staging_.line_lost();
+  collection_.cancel_all();
+}
+
+void Attempts::tell_known() {
+  for (auto& [key, held] : held_) held.attempt.tell_known();
+}
+
+// ---- what happens by itself -------------------------------------------------------------------
+
+void Attempts::poll() {
+  staging_.poll(site_.clock.boot());
+  trash_.poll();
+  for (auto& [key, held] : held_) {
+    held.attempt.output().move();
+    held.attempt.move_output();
+    held.attempt.poll_progress();
+    held.attempt.poll_activity();
+    watch_checkpoints(held);
+    watch_saving(held);
+  }
+}
+
+void Attempts::step() {
+  for (auto& [key, held] : held_) {
+    held.attempt.read_exit_log();
+    held.attempt.step(finder(held.attempt));
+  }
+}
+
+void Attempts::move_output() {
+  for (auto& [key, held] : held_) {
+    held.attempt.move_output();
+    tell_clean_if_owed(held);
+  }
+  collection_.pump();
+}
+
+void Attempts::tell_clean_if_owed(Held& held) {
+  const AttemptKey& key = held.attempt.key();
+  const bool is_awaited = staging_.is_busy(key) || questions_.is_deciding(key);
+  if (held.attempt.owes_clean() && !is_awaited && site_.line.is_open()) tell_clean(held);
+}
+
+void Attempts::tell_clean(Held& held) {
+  LocalAttempt& attempt = held.attempt;
+  attempt.clean_told();
+  AttemptClean clean = attempt.clean_message();
+  if (attempt.has_near_checkpoints()) {
+    add_checkpoints(clean, attempt.checkpoint_directory());
+    return site_.line.send(clean);
+  }
+  // Told when the directory cannot be looked at.
+  if (held.checkpoints) clean.newest_checkpoint = held.checkpoints->newest();
+  tasks_.run(
+      [clean, directory = attempt.checkpoint_directory()](const ChildTasks::Tell&) mutable {
+        add_checkpoints(clean, directory);
+        return encode(FromAgent{clean});
+      },
+      probe_limit,
+      [this, clean, asked_on = site_.line.generation()](Result<std::string> frame) {
+        // A later connection has not got all the output yet; its controller asks again.
+        if (site_.line.generation() != asked_on) return;
+        site_.line.send_encoded(frame ? std::move(*frame) : encode(FromAgent{clean}));
+      });
+}
+
+void Attempts::watch_checkpoints(Held& held) {
+  const LocalAttempt& attempt = held.attempt;
+  if (!attempt.has_ranks() || !attempt.has_live_ranks()) return;
+  if (!held.checkpoints) {
+    const AttemptKey& key = attempt.key();
+    const auto& ranks = attempt.start_request()->ranks;
+    const auto tell = [this, key, rank = ranks.empty() ? RankId{} : ranks.front().rank](
+                          const CheckpointRef& newest) {
+      Progress progress;
+      progress.job = key.job;
+      progress.attempt = key.attempt;
+      progress.rank = rank;
+      progress.checkpoint = newest;
+      site_.line.send(progress);
+    };
+    held.checkpoints.emplace(tasks_, attempt.checkpoint_directory(), attempt.has_near_checkpoints(),
+                             tell);
+  }
+  held.checkpoints->poll(CheckpointWatch::Clock::now());
+}
+
+void Attempts::watch_saving(const JobId& job, AttemptId attempt) {
+  const auto found = held_.find({job, attempt});
+  if (found != held_.end()) watch_saving(found->second);
+}
+
+// Ranks that were told to stop are given longer while they save.
+void Attempts::watch_saving(Held& held) {
+  if (!held.attempt.is_in_grace()) return;
+  if (!held.growth) held.growth.emplace(tasks_, held.attempt.checkpoint_directory());
+  held.growth->poll(CheckpointGrowth::Clock::now());
+  if (const auto until = held.growth->saving_until()) held.attempt.extend_grace(*until);
+}
+
+// ---- the end of it ----------------------------------------------------------------------------
+
+void Attempts::forget(const ForgetAttempt& request) {
+  const AttemptKey key{request.job, request.attempt};
+  staging_.cancel(key);
+  if (LocalAttempt* known = find(request.job, request.attempt)) known->kill_now();
+  forgotten_.insert(key);
+}
+
+bool Attempts::can_forget(const AttemptKey& key) const {
+  const auto found = held_.find(key);
+  return (found == held_.end() || found->second.attempt.is_clean()) && !staging_.is_busy(key);
+}
+
+void Attempts::remove_forgotten() {
+  std::erase_if(forgotten_, [this](const AttemptKey& key) {
+    if (!can_forget(key)) return false;
+    remove_files(layout_of(site_.run, key));
+    held_.erase(key);
+    return true;
+  });
+  forget_jobs();
+}
+
+void Attempts::remove_files(const AttemptLayout& layout) {
+  trash_.discard(layout.spool);
+  std::error_code not_empty;  // other attempts of the job are there
+  std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
+  trash_.discard(layout.code);
+}
+
+void Attempts::handle(const ForgetJob& request, std::string_view) {
+  bool& outputs_too = forgotten_jobs_[request.job];
+  outputs_too = outputs_too || request.outputs_too;
+  forget_jobs();
+}
+
+// Its attempts are forgotten one by one, each when nothing of it is left.
+void Attempts::forget_jobs() {
+  std::erase_if(forgotten_jobs_, [this](const auto& item) {
+    const auto& [job, outputs_too] = item;
+    const bool is_held =
+        std::ranges::any_of(held_, [&job](const auto& held) { return held.first.job == job; });
+    if (is_held || staging_.knows(job)) return false;
+    const AttemptLayout layout = layout_of(site_.run, {job, AttemptId{0}});
+    for (const std::string& part : disposable_parts(layout.job, outputs_too)) {
+      trash_.discard(part);
+    }
+    remove_if_empty(layout);
+    return true;
+  });
+}
+
+}  // namespace muster
