@@ -1,12 +1,19 @@
 // The table of contents: every verb of muster, in the order of its help.
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/grammar/verbs.h"
 #include "cli/process_verbs.h"
+#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
+#include "launcher/os/child.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {
@@ -33,12 +40,24 @@ void add_verbs(CommandLine& line) {
   add_policy(line);
   add_checkpoint(line);
   add_job(line);
-  add_sandbox(line);
-  add_drill(line);
   add_clean(line);
   add_controller(line);
   add_completion(line);
   add_version(line);
+}
+
+// Old names of what another program does: `muster sandbox up`, `muster drill FILE`.
+int run_sandbox_program(std::vector<std::string> words) {
+  const auto program = std::filesystem::path(own_program()).parent_path() / "muster-sandbox";
+  if (words.front() == "sandbox") words.erase(words.begin());
+  words.insert(words.begin(), program);
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(program.c_str(), arguments.data());
+  return complain("cannot start " + program.string() + ": " + std::strerror(errno) +
+                      "; install muster-sandbox beside muster",
+                  plain_failure, {});
 }
 
 int run_verb(const std::vector<std::string>& words) {
@@ -58,6 +77,7 @@ int run_verb(const std::vector<std::string>& words) {
 int start(std::vector<std::string> words) {
   const std::string first = words.empty() ? "" : words.front();
   if (first == "agent") return agent_process({words.begin() + 1, words.end()});
+  if (first == "sandbox" || first == "drill") return run_sandbox_program(std::move(words));
   if (first == "--version") words.front() = "version";
   return run_verb(words);
 }

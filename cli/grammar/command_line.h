@@ -110,9 +110,16 @@ struct ParsedLine {
   std::vector<std::string> ignored;  // options that were given and mean nothing here
 };
 
+struct ProgramTexts {
+  std::string name;
+  std::string summary;
+  std::string footer;  // the end of the help without a verb
+};
+
 class CommandLine {
  public:
-  CommandLine();
+  CommandLine();  // of `muster`
+  explicit CommandLine(const ProgramTexts& program);
   ~CommandLine();
 
   // `declare` names the verb's arguments and returns what it does.

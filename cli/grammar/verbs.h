@@ -31,8 +31,6 @@ void add_health(CommandLine& line);
 void add_policy(CommandLine& line);
 void add_checkpoint(CommandLine& line);
 void add_job(CommandLine& line);
-void add_sandbox(CommandLine& line);
-void add_drill(CommandLine& line);
 void add_clean(CommandLine& line);
 void add_controller(CommandLine& line);
 void add_completion(CommandLine& line);
