@@ -1,6 +1,6 @@
 // The grammar of the command line: every verb with its options, read into plain structs that the
 // verbs own. The only place that sees the parsing library. A verb registers itself with `add_…`
-// (verbs.h) and is run by main after parsing; nothing happens while arguments are read.
+// (cli/verbs/verbs.h) and is run by main after parsing; nothing happens while arguments are read.
 #pragma once
 
 #include <cstdint>

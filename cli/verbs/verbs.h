@@ -1,5 +1,5 @@
 // Every verb of the command line: `add_…` declares it, the functions below do it. The `job` verbs
-// with Azure's names call the same functions.
+// with Azure's names call the same functions. verbs.def has the list.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,17 @@
 
 namespace muster {
 
-void add_run(CommandLine& line);
-void add_submit(CommandLine& line);
-void add_plan(CommandLine& line);
-void add_validate(CommandLine& line);
-void add_list(CommandLine& line);
-void add_status(CommandLine& line);
-void add_explain(CommandLine& line);
-void add_logs(CommandLine& line);
-void add_cancel(CommandLine& line);
-void add_resume(CommandLine& line);
-void add_exec(CommandLine& line);
-void add_download(CommandLine& line);
-void add_init(CommandLine& line);
-void add_nodes(CommandLine& line);
-void add_drain(CommandLine& line);
-void add_health(CommandLine& line);
-void add_policy(CommandLine& line);
-void add_checkpoint(CommandLine& line);
-void add_job(CommandLine& line);
-void add_clean(CommandLine& line);
-void add_controller(CommandLine& line);
-void add_completion(CommandLine& line);
-void add_version(CommandLine& line);
+#define VERB(name) void add_##name(CommandLine& line);
+#include "cli/verbs/verbs.def"
+#undef VERB
+void add_controller(CommandLine& line);  // of main alone: it is the controller itself
+
+// All of the list, in its order.
+inline void add_verbs(CommandLine& line) {
+#define VERB(name) add_##name(line);
+#include "cli/verbs/verbs.def"
+#undef VERB
+}
 
 struct RunOptions {
   std::string file;
