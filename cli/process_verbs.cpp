@@ -8,11 +8,11 @@
 
 #include "cli/client/connection.h"
 #include "cli/client/start.h"
-#include "cli/grammar/verbs.h"
 #include "cli/health/cluster/health_ready.h"
 #include "cli/job/cleaning.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "health/benchmark/command.h"
 #include "health/read/node_reader.h"
 #include "launcher/agent/node/run_directory.h"

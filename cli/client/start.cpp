@@ -35,6 +35,9 @@ constexpr int start_attempts = 5;
 // A controller busy with a thousand nodes answers within a loop turn; more means it is stuck.
 constexpr Milliseconds answer_limit{30000};
 
+// Linkers put headers and notes first.
+constexpr std::size_t elf_head_bytes = 65536;
+
 std::string reason(int error) {
   return std::strerror(error);
 }
@@ -88,7 +91,7 @@ class ControllerStart {
   Status spawn() {
     if (starts_ == start_attempts) return ended_while_starting("ended again and again", home_);
     ++starts_;
-    const std::string program = own_program();
+    const std::string program = muster_program();
     child_ = ::fork();
     if (child_ < 0) return Error{"cannot start the controller: " + reason(errno)};
     if (child_ == 0) become_controller(program, home_);
@@ -206,16 +209,21 @@ std::string build_id_in(std::string_view notes) {
   return "";
 }
 
-// The first object that the loader reports is the executable itself.
-int look_at_executable(dl_phdr_info* info, std::size_t, void* found) {
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_NOTE) continue;
-    const auto* start = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
-    auto& id = *static_cast<std::string*>(found);
-    if (id.empty()) id = build_id_in({start, segment.p_memsz});
+// `head`: the beginning of an ELF file; what lies beyond it is not looked at.
+std::string build_id_in_file(std::string_view head) {
+  ElfW(Ehdr) file;
+  if (head.size() < sizeof file || !head.starts_with(ELFMAG)) return "";
+  std::memcpy(&file, head.data(), sizeof file);
+  for (std::size_t i = 0; i < file.e_phnum; ++i) {
+    ElfW(Phdr) segment;
+    const std::size_t at = file.e_phoff + i * sizeof segment;
+    if (at + sizeof segment > head.size()) return "";
+    std::memcpy(&segment, head.data() + at, sizeof segment);
+    if (segment.p_type != PT_NOTE || segment.p_offset > head.size()) continue;
+    const std::string id = build_id_in(head.substr(segment.p_offset, segment.p_filesz));
+    if (!id.empty()) return id;
   }
-  return 1;
+  return "";
 }
 
 }  // namespace
@@ -257,10 +265,16 @@ Result<FromController> ask_controller(const Home& home, const ToController& ques
   return ask(*client, question, answer_limit);
 }
 
+std::string muster_program() {
+  const std::filesystem::path own = own_program();
+  return own.filename() == "muster-sandbox" ? own.parent_path() / "muster" : own;
+}
+
 std::string own_build_id() {
-  std::string id;
-  ::dl_iterate_phdr(look_at_executable, &id);
-  return id;
+  const Fd file(::open(muster_program().c_str(), O_RDONLY | O_CLOEXEC));
+  std::string head(elf_head_bytes, '\0');
+  const ssize_t got = ::pread(file.get(), head.data(), head.size(), 0);
+  return build_id_in_file(std::string_view(head).substr(0, got < 0 ? 0 : std::size_t(got)));
 }
 
 }  // namespace muster

@@ -21,10 +21,12 @@ Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions
 Result<FromController> ask_controller(const Home& home, const ToController& question,
                                       const CommonOptions& common);
 
-// The build id of the running executable, from its ELF note (the linker's SHA-1 over the contents):
-// two muster binaries are the same build exactly when these are equal.
+// The program that controllers are started from: this one, or the `muster` beside it when this is
+// `muster-sandbox`.
+std::string muster_program();
 
-// Lower-case hex; empty when the executable was linked without one.
+// Its build id, from its ELF note (the linker's SHA-1 over the contents): two muster binaries are
+// the same build exactly when these are equal. Lower-case hex; empty when linked without one.
 std::string own_build_id();
 
 }  // namespace muster

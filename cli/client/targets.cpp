@@ -10,7 +10,6 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
-#include "launcher/sandbox/sandbox.h"
 #include "templates/cluster/file.h"
 #include "templates/cluster/target.h"
 #include "templates/yaml/reader.h"
@@ -37,11 +36,6 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// While the user's sandbox is up, it is a target like those of the user's own files.
-std::string sandbox_cluster_file() {
-  return SandboxLayout(default_sandbox(::getuid())).cluster_file().string();
-}
-
 std::vector<std::string> user_cluster_files() {
   std::string config = variable("XDG_CONFIG_HOME");
   if (config.empty()) config = variable("HOME") + "/.config";
@@ -53,7 +47,8 @@ std::vector<std::string> user_cluster_files() {
     if (extension == ".yml" || extension == ".yaml") paths.push_back(entries->path().string());
   }
   std::sort(paths.begin(), paths.end());
-  if (fs::exists(sandbox_cluster_file(), failure)) paths.push_back(sandbox_cluster_file());
+  const std::string sandbox = sandbox_cluster_file(::getuid());
+  if (fs::exists(sandbox, failure)) paths.push_back(sandbox);
   return paths;
 }
 
@@ -76,6 +71,10 @@ void append(std::vector<T>& to, std::vector<T> from) {
 
 }  // namespace
 
+std::string sandbox_cluster_file(unsigned uid) {
+  return "/var/lib/muster-sandbox/" + std::to_string(uid) + "/cluster.yml";
+}
+
 ReadOptions read_options(std::vector<std::string> sets) {
   return ReadOptions{working_directory(), std::move(sets), real_files()};
 }
@@ -91,7 +90,8 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
     for (ComputeTarget& target : file.targets) known.targets.push_back(std::move(target));
     append(known.rules, std::move(file.rules));
     // Jobs go to the sandbox when they, or a file that was asked for, say so.
-    const bool is_asked_for = !common.cluster_files.empty() || path != sandbox_cluster_file();
+    const bool is_asked_for =
+        !common.cluster_files.empty() || path != sandbox_cluster_file(::getuid());
     if (known.default_target.empty() && is_asked_for) known.default_target = file.default_target;
   }
   return known;

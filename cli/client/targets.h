@@ -26,6 +26,9 @@ struct KnownTargets {
 // for cannot be read.
 Result<KnownTargets> find_targets(const CommonOptions& common);
 
+// Of this user's sandbox, which `muster-sandbox up` writes while it is up.
+std::string sandbox_cluster_file(unsigned uid);
+
 // Files as this process sees them.
 ReadOptions read_options(std::vector<std::string> sets);
 

@@ -207,8 +207,11 @@ void Arguments::require(const std::string& name) {
 }
 
 struct CommandLine::Parser {
-  CLI::App app{"muster gathers the ranks: runs distributed jobs on the machines you have",
-               "muster"};
+  explicit Parser(const ProgramTexts& program)
+      : app(program.summary, program.name), footer(program.footer) {}
+
+  CLI::App app;
+  std::string footer;
   CommonOptions common;
   std::map<const CLI::App*, Action> actions;
   OfferedByOption offered;
@@ -243,7 +246,13 @@ struct CommandLine::Parser {
   }
 };
 
-CommandLine::CommandLine() : parser_(std::make_unique<Parser>()) {
+CommandLine::CommandLine()
+    : CommandLine(ProgramTexts{
+          "muster", "muster gathers the ranks: runs distributed jobs on the machines you have",
+          footer()}) {}
+
+CommandLine::CommandLine(const ProgramTexts& program)
+    : parser_(std::make_unique<Parser>(program)) {
   CLI::App& app = parser_->app;
   app.require_subcommand(0, 1);
   app.set_help_flag("-h,--help", "This text");
@@ -336,7 +345,7 @@ std::string misfit_text(const CLI::App& verb, const std::string& word) {
 
 std::string with_help(const CLI::App& app, const CLI::App& verb, const std::string& text) {
   const std::string name = &verb == &app ? "" : " " + full_name(verb);
-  return printable("muster: " + text) + "\nSee: muster" + name + " --help\n";
+  return printable("muster: " + text) + "\nSee: " + app.get_name() + name + " --help\n";
 }
 
 // The words of a wrong line: what does not fit or is missing, and where to read on.
@@ -393,7 +402,7 @@ ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
     arguments.push_back("--help");
   }
   CLI::App& app = parser_->app;
-  app.footer(footer());  // here, so that verbs do not inherit it
+  app.footer(parser_->footer);  // here, so that verbs do not inherit it
   ParsedLine line;
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
@@ -416,8 +425,7 @@ ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
     return line;
   }
   if (const std::string option = misplaced_option(app, *verb); !option.empty()) {
-    line.text = "muster: write " + option + " after '" + full_name(*verb) + "'\nSee: muster " +
-                full_name(*verb) + " --help\n";
+    line.text = with_help(app, *verb, "write " + option + " after '" + full_name(*verb) + "'");
     line.exit_code = usage_error;
     return line;
   }

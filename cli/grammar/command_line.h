@@ -1,6 +1,6 @@
 // The grammar of the command line: every verb with its options, read into plain structs that the
 // verbs own. The only place that sees the parsing library. A verb registers itself with `add_…`
-// (verbs.h) and is run by main after parsing; nothing happens while arguments are read.
+// (cli/verbs/verbs.h) and is run by main after parsing; nothing happens while arguments are read.
 #pragma once
 
 #include <cstdint>
@@ -110,9 +110,16 @@ struct ParsedLine {
   std::vector<std::string> ignored;  // options that were given and mean nothing here
 };
 
+struct ProgramTexts {
+  std::string name;
+  std::string summary;
+  std::string footer;  // the end of the help without a verb
+};
+
 class CommandLine {
  public:
-  CommandLine();
+  CommandLine();  // of `muster`
+  explicit CommandLine(const ProgramTexts& program);
   ~CommandLine();
 
   // `declare` names the verb's arguments and returns what it does.

@@ -4,9 +4,9 @@
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/start.h"
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {

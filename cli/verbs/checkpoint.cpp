@@ -8,9 +8,9 @@
 #include "cli/checkpoint/subject.h"
 #include "cli/checkpoint/verify.h"
 #include "cli/client/find.h"
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 

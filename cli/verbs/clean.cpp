@@ -3,11 +3,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/grammar/verbs.h"
 #include "cli/job/cleaning.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 

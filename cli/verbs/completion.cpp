@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "cli/client/targets.h"
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/find.h"
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 

@@ -10,8 +10,8 @@
 
 #include "cli/client/find.h"
 #include "cli/client/start.h"
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {

@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/find.h"
-#include "cli/grammar/verbs.h"
 #include "cli/job/missing_program.h"
 #include "cli/job/summary.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/explain/explain.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"

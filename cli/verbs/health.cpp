@@ -2,7 +2,6 @@
 // of the cluster.
 #include <memory>
 
-#include "cli/grammar/verbs.h"
 #include "cli/health/benchmark.h"
 #include "cli/health/checks.h"
 #include "cli/health/cluster/fabric.h"
@@ -10,6 +9,7 @@
 #include "cli/health/profile.h"
 #include "cli/health/record.h"
 #include "cli/health/run.h"
+#include "cli/verbs/verbs.h"
 
 namespace muster {
 

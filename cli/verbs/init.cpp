@@ -1,10 +1,10 @@
 // `muster init TEMPLATE`: a commented job file to start from.
 #include <memory>
 
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/text/spelling.h"
 #include "templates/job/starter.h"
 

@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/find.h"
-#include "cli/grammar/verbs.h"
 #include "cli/job/check.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/list.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
 #include "templates/render_azure.h"
 

@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/unserved.h"
-#include "cli/grammar/verbs.h"
 #include "cli/job/report.h"
 #include "cli/job/table.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "launcher/controller/store/home.h"
 #include "scheduler/model/exit_code.h"
 

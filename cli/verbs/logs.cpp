@@ -7,11 +7,11 @@
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/output_merger.h"
-#include "cli/grammar/verbs.h"
 #include "cli/job/log_document.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/explain/summary.h"
 
 namespace muster {

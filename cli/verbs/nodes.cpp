@@ -5,10 +5,10 @@
 
 #include "cli/client/start.h"
 #include "cli/client/targets.h"
-#include "cli/grammar/verbs.h"
 #include "cli/job/node_table.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
 

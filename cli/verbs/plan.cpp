@@ -3,13 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/grammar/verbs.h"
 #include "cli/job/check.h"
 #include "cli/job/plan.h"
 #include "cli/job/spec_document.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/model/names.h"
 #include "scheduler/state/membership.h"

@@ -7,10 +7,10 @@
 
 #include "cli/client/find.h"
 #include "cli/client/log_follower.h"
-#include "cli/grammar/verbs.h"
 #include "cli/job/rules_report.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "launcher/os/regular_file.h"
 #include "scheduler/state/sentences.h"
 

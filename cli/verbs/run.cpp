@@ -5,13 +5,13 @@
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/grammar/verbs.h"
 #include "cli/job/launch_report.h"
 #include "cli/job/missing_program.h"
 #include "cli/job/plan.h"
 #include "cli/job/report.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/model/exit_code.h"
 

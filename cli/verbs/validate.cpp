@@ -3,12 +3,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/grammar/verbs.h"
 #include "cli/job/check.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
 #include "templates/cluster/file.h"
 #include "templates/yaml/node.h"

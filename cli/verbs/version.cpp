@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/start.h"
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
 
 namespace muster {
 

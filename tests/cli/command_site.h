@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/document.h"
+#include "cli/verbs/verbs.h"
 #include "launcher/controller/store/home.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
@@ -91,13 +91,7 @@ class CommandSite {
     for (std::string word; stream >> word;) words.push_back(word);
     words.insert(words.end(), more.begin(), more.end());
     CommandLine verbs;
-    for (const auto add_verb :
-         {add_run,      add_submit,  add_plan,   add_validate, add_init,   add_list,
-          add_status,   add_explain, add_logs,   add_cancel,   add_resume, add_exec,
-          add_download, add_nodes,   add_drain,  add_health,   add_policy, add_checkpoint,
-          add_job,      add_clean,   add_version}) {
-      add_verb(verbs);
-    }
+    add_verbs(verbs);
     const ParsedLine parsed = verbs.parse(words);
     if (!parsed.action) return {parsed.exit_code, "", parsed.text};
     return caught([&] { return parsed.action(verbs.common()); });

@@ -8,7 +8,7 @@ case $work in /tmp/*) ;; *) skip "needs a folder below /tmp" ;; esac
 checkout="$work/muster"
 mkdir -p "$checkout/build/bin" "$work/venv/bin"
 touch "$checkout/CMakePresets.json"
-cp "$MUSTER" "$checkout/build/bin/muster"
+cp "$MUSTER" "$MUSTER-sandbox" "$checkout/build/bin"
 MUSTER="$checkout/build/bin/muster"
 printf '#!/bin/sh\necho sister on "$(uname -n)"\n' >"$checkout/build/bin/sister"
 printf '#!/bin/sh\necho venv\n' >"$work/venv/bin/python"

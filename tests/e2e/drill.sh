@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `muster drill`: what is broken and what must hold, on pretend nodes of this machine.
+# `muster-sandbox drill`: faults and what must hold, on simulated nodes of this machine.
 . "$(dirname "$0")/harness.sh"
 
 # Wrong files are refused before anything is started.
@@ -35,7 +35,7 @@ expect:
   no_process_left: true
   log_counts: tick {n}
 YAML
-expect 0 "$MUSTER" drill "$work/rank.yml" --seed 3
+expect 0 "$MUSTER-sandbox" drill "$work/rank.yml" --seed 3
 has out "passed"
 
 # What did not come true is said, and the exit code is 1.

@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
-# `muster sandbox`: a person's first cluster. Up, a job over ssh, a host broken and repaired, down.
+# `muster-sandbox`, here by its old name: a first cluster. Up, a job over ssh, a host broken and
+# repaired, down.
 . "$(dirname "$0")/harness.sh"
 
 # Without root the words say what to type.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
-  cp "$MUSTER" "$work/muster"; chmod 755 "$work" "$work/muster"
+  cp "$MUSTER" "$MUSTER-sandbox" "$work"; chmod 755 "$work" "$work/muster" "$work/muster-sandbox"
   expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups env MUSTER_HOME="$work/x" \
     "$work/muster" sandbox up --hosts 3
-  has err "sudo $work/muster sandbox up --hosts 3"
+  has err "sudo $work/muster-sandbox up --hosts 3"
+  # Where it is missing, that is what is said.
+  mv "$work/muster-sandbox" "$work/elsewhere"
+  expect 1 "$work/muster" sandbox list
+  has err "install muster-sandbox beside muster"
 fi
 expect 2 "$MUSTER" sandbox up --hosts 0
 has err "expected 1 to 1000"

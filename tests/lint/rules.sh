@@ -6,7 +6,7 @@
 #   tests/lint/rules.sh list            the names of all rules
 set -uo pipefail
 
-readonly code_folders=(scheduler health templates runtime launcher cli)
+readonly code_folders=(scheduler health templates runtime launcher cli tools)
 
 # What may include what: `folder: folders`, on several lines where one is too short. Of the folders
 # around a file the innermost one that is listed counts. All may include scheduler/text.
@@ -30,13 +30,13 @@ launcher/relay: launcher/relay launcher/transport launcher/wire launcher/os sche
 launcher/provision: launcher/provision launcher/transport launcher/wire scheduler
 launcher/agent: launcher/agent launcher/wire launcher/staging scheduler/model health
 launcher/agent: launcher/os runtime/protocol runtime/checkpoint
-launcher/sandbox: launcher/sandbox launcher/agent launcher/transport launcher/os scheduler/model
 launcher/controller: launcher/controller launcher/wire launcher/staging launcher/transport
 launcher/controller: launcher/os launcher/provision launcher/relay scheduler health
 launcher/controller: runtime/protocol runtime/checkpoint
 cli: cli launcher templates scheduler health runtime/protocol runtime/checkpoint
 cli: runtime/export runtime/estimate
-tests: tests cli launcher templates scheduler health runtime
+tools: tools cli launcher templates scheduler health runtime
+tests: tests tools cli launcher templates scheduler health runtime
 TABLE
 }
 
@@ -54,7 +54,7 @@ CLI: cli runtime
 mpi.h: runtime
 dnnl: runtime tests
 liburing: runtime/checkpoint
-nlohmann: launcher cli runtime tests
+nlohmann: launcher cli tools runtime tests
 TABLE
 }
 

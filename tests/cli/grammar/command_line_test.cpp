@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "cli/grammar/verbs.h"
+#include "cli/verbs/verbs.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -14,15 +14,6 @@ std::vector<std::string> words_of(const std::string& line) {
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
   return words;
-}
-
-void add_all(CommandLine& line) {
-  for (const auto add :
-       {add_run, add_submit, add_plan, add_validate, add_init, add_list, add_status, add_explain,
-        add_logs, add_cancel, add_resume, add_exec, add_download, add_nodes, add_drain, add_health,
-        add_job, add_completion, add_version}) {
-    add(line);
-  }
 }
 
 struct Case {
@@ -125,7 +116,7 @@ TEST_CASE("every verb takes the arguments that it is documented to take") {
   for (const Case& one : cases) {
     CAPTURE(one.line);
     CommandLine line;
-    add_all(line);
+    add_verbs(line);
     const ParsedLine parsed = line.parse(words_of(one.line));
     CHECK(parsed.verb == one.verb);
     CHECK(static_cast<bool>(parsed.action) == (*one.verb != '\0'));
@@ -136,20 +127,20 @@ TEST_CASE("every verb takes the arguments that it is documented to take") {
 
 TEST_CASE("what was typed wrong is repeated without its control characters") {
   CommandLine line;
-  add_all(line);
+  add_verbs(line);
   CHECK(line.parse({"r\x1b[31mun"}).text.find('\x1b') == std::string::npos);
 }
 
 TEST_CASE("options of other tools are accepted and reported as ignored") {
   CommandLine line;
-  add_all(line);
+  add_verbs(line);
   const ParsedLine parsed = line.parse(words_of("job show -n x -g group"));
   CHECK(parsed.ignored == std::vector<std::string>{"--resource-group"});
 }
 
 TEST_CASE("shared options are read from any verb") {
   CommandLine line;
-  add_all(line);
+  add_verbs(line);
   line.parse(words_of("list -o YAML --color never --only-show-errors --cluster a --cluster b"));
   CHECK(line.common().output == OutputFormat::yaml);
   CHECK(line.common().color == ColorChoice::never);

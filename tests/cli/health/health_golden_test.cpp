@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/grammar/verbs.h"
+#include "cli/verbs/verbs.h"
 #include "tests/catch.h"
 
 using namespace muster;

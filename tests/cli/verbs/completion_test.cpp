@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "cli/grammar/verbs.h"
+#include "cli/verbs/verbs.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/grammar/verbs.h"
 #include "cli/terminal/document.h"
+#include "cli/verbs/verbs.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <stdexcept>
 
-#include "launcher/sandbox/requirements.h"
-#include "launcher/sandbox/sandbox.h"
+#include "tools/sandbox/requirements.h"
+#include "tools/sandbox/sandbox.h"
 #include "launcher/transport/link/remote_scripts.h"
 #include "tests/skip.h"
 

@@ -1,0 +1,138 @@
+// `muster wait JOB…`: returns when they have all ended, with what they ended with. Reads the store;
+// for unfinished jobs a controller is started (unserved.h).
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/client/find.h"
+#include "cli/client/follow.h"
+#include "cli/client/interrupt.h"
+#include "cli/client/unserved.h"
+#include "cli/job/report.h"
+#include "cli/terminal/common_options.h"
+#include "cli/terminal/document.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int wait_is_over = 124;           // as timeout(1) has it
+constexpr Milliseconds read_pause{100};     // soon enough for a person, little to read
+constexpr Milliseconds serve_pause{30000};  // most controllers are kept alive by their supervisors
+
+struct WaitOptions {
+  std::vector<std::string> jobs;
+  std::optional<Milliseconds> timeout;
+};
+
+// The rows hold nothing but names until they are first read.
+struct Awaited {
+  std::unique_ptr<Store> store;
+  std::vector<JobRow> rows;  // in the order given
+
+  std::vector<std::string> unfinished() const {
+    std::vector<std::string> names;
+    for (const JobRow& row : rows) {
+      if (!row.ended_at) names.push_back(row.name);
+    }
+    return names;
+  }
+  // The first that is not 0. A job whose code was not kept has not succeeded for sure.
+  int exit_code() const {
+    for (const JobRow& row : rows) {
+      if (row.exit_code != 0) return row.exit_code.value_or(internal_error);
+    }
+    return 0;
+  }
+};
+
+// Reads those again that had not ended, and tells the end of those that have.
+Status read_again(Awaited& awaited, const CommonOptions& common) {
+  for (JobRow& row : awaited.rows) {
+    if (row.ended_at) continue;
+    auto now = awaited.store->job(JobId{row.name});
+    if (!now) return now.error();
+    if (!*now) return Error{"job " + row.name + " is no longer in the state directory"};
+    row = std::move(**now);
+    if (row.ended_at) notice("job " + row.name + " " + row.state + ": " + row.reason, common);
+  }
+  return Done{};
+}
+
+int tell_rows(const Awaited& awaited, int code, const CommonOptions& common) {
+  if (wants_table(common)) return code;
+  Document out = Document::array();
+  for (const JobRow& row : awaited.rows) out.push_back(row_document(row));
+  const int printed = print_document(out, common);
+  return code != 0 ? code : printed;
+}
+
+int wait_for(Awaited& awaited, const Home& home, std::optional<Milliseconds> timeout,
+             const CommonOptions& common) {
+  using Clock = std::chrono::steady_clock;
+  const auto begun = Clock::now();
+  Milliseconds served_at = -serve_pause;
+  CommonOptions told = common;
+  InterruptWatch interrupts;
+  while (true) {
+    if (const auto read = read_again(awaited, common); !read) {
+      return complain("cannot wait: " + read.error().message, internal_error, common);
+    }
+    const auto left = awaited.unfinished();
+    if (left.empty()) return tell_rows(awaited, awaited.exit_code(), common);
+    const auto elapsed = std::chrono::duration_cast<Milliseconds>(Clock::now() - begun);
+    if (timeout && elapsed >= *timeout) {
+      complain("not ended within " + written_duration(*timeout) + ": " + joined(left), common);
+      return tell_rows(awaited, wait_is_over, common);
+    }
+    if (interrupts.take()) {
+      notice("not ended: " + joined(left) + "; jobs continue without being waited for", common);
+      return interrupted_exit_code;
+    }
+    if (elapsed - served_at >= serve_pause) {
+      serve_unfinished(home, *awaited.store, awaited.rows, told);
+      served_at = elapsed;
+      told.only_show_errors = true;  // once is enough for a notice
+    }
+    const Milliseconds pause = timeout ? std::min(read_pause, *timeout - elapsed) : read_pause;
+    ::poll(nullptr, 0, static_cast<int>(pause.count()));
+  }
+}
+
+int wait_for_jobs(const WaitOptions& options, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  Awaited awaited;
+  for (const std::string& typed : options.jobs) {
+    auto found = open_job(home, typed);
+    if (!found) return without_job(home, found.error(), common);
+    awaited.rows.emplace_back().name = found->row.name;
+    awaited.store = std::move(found->store);
+  }
+  return wait_for(awaited, home, options.timeout, common);
+}
+
+}  // namespace
+
+void add_wait(CommandLine& line) {
+  VerbTexts texts{"wait", "Wait until jobs have ended, and return their exit code"};
+  texts.footer =
+      "Of several jobs, all are waited for; the exit code is the first that is not 0, in the "
+      "order\n"
+      "given. 124: the time is over and one has not ended. The jobs do not notice.";
+  line.verb(texts, [](Arguments& of) {
+    auto options = std::make_shared<WaitOptions>();
+    of.arguments("JOB", options->jobs, "Job names, or beginnings of them");
+    of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+    of.option("--timeout", options->timeout, "Wait so long at most (default: to the end)");
+    return [options](const CommonOptions& common) { return wait_for_jobs(*options, common); };
+  });
+}
+
+}  // namespace muster
