@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/benchmark.h"
-#include "cli/health/health_active_look.h"
-#include "cli/health/health_measure.h"
+#include "cli/health/benchmark.h"
 #include "cli/health/idle.h"
 #include "launcher/agent/node/process_scan.h"
 #include "scheduler/text/duration.h"
