@@ -66,7 +66,7 @@ std::string probe_diagnostics(const ProbeWords& words) {
   return {};
 }
 
-std::string serve(const ProbeWords& words) {
+std::string probe_tcp_server(const ProbeWords& words) {
   const auto wait = time_in(words, 60);
   const auto port = port_in(words, 0);
   if (!wait || !port || *port == 0 || !words.names().empty())
@@ -78,7 +78,7 @@ std::string serve(const ProbeWords& words) {
   return {};
 }
 
-std::string connect(const ProbeWords& words) {
+std::string probe_tcp_client(const ProbeWords& words) {
   const auto time = time_in(words, 10);
   const auto port = port_in(words, 0);
   const auto streams = words.number("--streams", 8, 1, tcp_streams_max);
@@ -145,14 +145,14 @@ seconds limit_of(std::string_view name) {
 }
 
 template <CopyKind kind>
-std::string copy(const ProbeWords& words) {
+std::string probe_copies(const ProbeWords& words) {
   if (!words.names().empty()) return "gpu-host, gpu-memory or gpu-peer";
   print_samples(run_nvbandwidth(kind, limit_of("gpu-host")));
   return {};
 }
 
 template <bool over_infiniband>
-std::string all_reduce(const ProbeWords& words) {
+std::string probe_all_reduce(const ProbeWords& words) {
   const auto gpus = words.number("--gpus", 8, 1, 64);
   if (!gpus || !words.names().empty()) return "gpu-nccl or gpu-nccl-loop [--gpus N]";
   print_samples(run_nccl_tests({static_cast<int>(*gpus), over_infiniband}, limit_of("gpu-nccl")));
@@ -172,16 +172,16 @@ const std::vector<NamedVerb>& verbs() {
       {"cpu-sdc", stress<StressKind::verify, 20>, {"--seconds"}},
       {"disk", probe_disk, {"--seconds", "--mib"}},
       {"dcgm", probe_diagnostics, {"--level", "--seconds"}},
-      {"tcp-serve", serve, {"--seconds", "--port", "--address"}},
-      {"tcp-connect", connect, {"--seconds", "--port", "--streams"}},
+      {"tcp-serve", probe_tcp_server, {"--seconds", "--port", "--address"}},
+      {"tcp-connect", probe_tcp_client, {"--seconds", "--port", "--streams"}},
       {"ib-loop", loop_infiniband, {"--seconds", "--gpus", "--port"}},
       {"ib-pair-serve", serve_infiniband, {"--seconds", "--port"}},
       {"ib-pair-connect", connect_infiniband, {"--seconds", "--port"}},
-      {"gpu-host", copy<CopyKind::host>, {}},
-      {"gpu-memory", copy<CopyKind::memory>, {}},
-      {"gpu-peer", copy<CopyKind::peer>, {}},
-      {"gpu-nccl", all_reduce<false>, {"--gpus"}},
-      {"gpu-nccl-loop", all_reduce<true>, {"--gpus"}}};
+      {"gpu-host", probe_copies<CopyKind::host>, {}},
+      {"gpu-memory", probe_copies<CopyKind::memory>, {}},
+      {"gpu-peer", probe_copies<CopyKind::peer>, {}},
+      {"gpu-nccl", probe_all_reduce<false>, {"--gpus"}},
+      {"gpu-nccl-loop", probe_all_reduce<true>, {"--gpus"}}};
   return all;
 }
 

@@ -75,16 +75,6 @@ std::optional<double> read_waited(std::string_view line) {
   return read_number(line);
 }
 
-// Of the devices that have a number, when there are several.
-std::optional<double> node_median(std::span<const PerformanceSample> samples,
-                                  const std::string& metric) {
-  std::vector<double> values;
-  for (const PerformanceSample& sample : samples) {
-    if (sample.metric == metric && sample.value) values.push_back(*sample.value);
-  }
-  return values.size() > 1 ? median_of(std::move(values)) : std::nullopt;
-}
-
 bool is_left_out(const HealthProfile& profile, std::string_view check, std::string_view device) {
   return setting_of(profile, check).mode == CheckMode::off || is_excluded(profile, check, device);
 }
@@ -153,13 +143,11 @@ void add_missing_samples(ProbeOutput& output, std::span<const std::string> metri
 }
 
 std::optional<HealthFinding> judge_sample(const HealthProfile& profile,
-                                          std::span<const PerformanceSample> of_node,
                                           const PerformanceSample& sample,
                                           const std::map<std::string, FleetFigure>& fleet) {
   const PerformanceMetric* metric = find_performance_metric(sample.metric);
   if (metric == nullptr || is_left_out(profile, metric->check, sample.device)) return std::nullopt;
   PerformancePeers peers;
-  peers.node_median = node_median(of_node, sample.metric);
   if (const auto known = fleet.find(sample.metric); known != fleet.end()) {
     peers.fleet_median = known->second.median;
     peers.fleet_nodes = known->second.nodes;
@@ -174,7 +162,7 @@ std::vector<HealthFinding> judge_samples(const HealthProfile& profile,
                                          const std::map<std::string, FleetFigure>& fleet) {
   std::vector<HealthFinding> findings;
   for (const PerformanceSample& sample : samples) {
-    auto finding = judge_sample(profile, samples, sample, fleet);
+    auto finding = judge_sample(profile, sample, fleet);
     if (finding) findings.push_back(std::move(*finding));
   }
   return findings;
@@ -217,12 +205,12 @@ std::map<std::string, std::vector<FleetJudgement>> judge_fleet(const HealthProfi
   std::map<std::string, std::vector<FleetJudgement>> judged;
   for (const auto& [node, said] : by_node) {
     for (const PerformanceSample& sample : said) {
-      auto finding = judge_sample(profile, said, sample, fleet);
-      auto alone = judge_sample(profile, said, sample, {});
+      auto finding = judge_sample(profile, sample, fleet);
+      auto alone = judge_sample(profile, sample, {});
       if (finding && finding != alone) judged[node].push_back({*std::move(finding), alone});
     }
     for (const PerformanceSample& sample : untold(said, fleet)) {
-      auto finding = judge_sample(profile, said, sample, fleet);
+      auto finding = judge_sample(profile, sample, fleet);
       if (finding) judged[node].push_back({*std::move(finding), std::nullopt});
     }
   }

@@ -30,8 +30,8 @@ constexpr std::array table{
     PerformanceMetric{"collective_latency_us", "perf.collective", "us", true, 50},  // 8 B
     PerformanceMetric{"fio_read_mb_per_s", "perf.fio", "MB/s", false, 20},
     PerformanceMetric{"fio_write_mb_per_s", "perf.fio", "MB/s", false, 20},
-    PerformanceMetric{"dcgm_failed_tests", "perf.dcgm", "tests", true, 0, {}, true},
-    PerformanceMetric{"cpu_sdc_wrong_products", "perf.sdc", "products", true, 0, {}, true},
+    PerformanceMetric{"dcgm_failed_tests", "perf.dcgm", "tests", true, 0, true},
+    PerformanceMetric{"cpu_sdc_wrong_products", "perf.sdc", "products", true, 0, true},
 };
 
 }  // namespace

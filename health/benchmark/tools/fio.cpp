@@ -22,11 +22,11 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 
 constexpr BenchmarkTool fio{"fio", "fio"};
-constexpr std::array<std::string_view, 2> metrics{"fio_write_mb_per_s", "fio_read_mb_per_s"};
+constexpr std::array<std::string_view, 2> disk_metrics{"fio_write_mb_per_s", "fio_read_mb_per_s"};
 // To begin, and to flush what was written until its time was over.
-constexpr std::chrono::seconds margin{20};
+constexpr std::chrono::seconds fio_margin{20};
 
-std::string system_text() {
+std::string system_words() {
   return std::generic_category().message(errno);
 }
 
@@ -51,9 +51,9 @@ class DiskFile {
   // Empty, or why it cannot tell of a disk.
   std::string prepare(const DiskProbeOptions& options) {
     const std::string& directory = options.directory;
-    if (fd_ < 0) return "cannot create a file in " + directory + ": " + system_text();
+    if (fd_ < 0) return "cannot create a file in " + directory + ": " + system_words();
     struct statfs found {};
-    if (::fstatfs(fd_, &found) != 0) return directory + ": " + system_text();
+    if (::fstatfs(fd_, &found) != 0) return directory + ": " + system_words();
     if (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC)
       return directory + " lies in memory, not on a disk";
     bytes_ = disk_probe_bytes(options.bytes, static_cast<std::uint64_t>(found.f_bavail) *
@@ -65,7 +65,7 @@ class DiskFile {
     // fio would replace a file that is smaller than what it is to write.
     const auto size = static_cast<off_t>(bytes_);
     const bool has_size = ::fallocate(fd_, 0, 0, size) == 0 || ::ftruncate(fd_, size) == 0;
-    return has_size ? "" : directory + ": " + system_text();
+    return has_size ? "" : directory + ": " + system_words();
   }
 
   std::uint64_t bytes() const { return bytes_; }
@@ -82,8 +82,8 @@ class DiskFile {
 
 // A sample of the way's metric, and how much it moved.
 std::uint64_t run_fio(const FioCall& call, std::vector<PerformanceSample>& samples) {
-  const std::string_view metric = metrics[call.way == DiskWay::write ? 0 : 1];
-  const ToolRun run = ToolProcess(fio_argv(call)).wait(Clock::now() + call.time + margin);
+  const std::string_view metric = disk_metrics[call.way == DiskWay::write ? 0 : 1];
+  const ToolRun run = ToolProcess(fio_argv(call)).wait(Clock::now() + call.time + fio_margin);
   if (run.exit_code != 0) {
     samples.push_back(no_numbers({&metric, 1}, fio, run).front());
     return 0;
@@ -146,7 +146,7 @@ std::vector<PerformanceSample> disk_samples(const DiskProbeOptions& options) {
   DiskFile file(options.directory);
   std::vector<PerformanceSample> samples;
   if (const std::string why = file.prepare(options); !why.empty()) {
-    for (const std::string_view metric : metrics) samples.push_back(no_number(metric, why));
+    for (const std::string_view metric : disk_metrics) samples.push_back(no_number(metric, why));
     return samples;
   }
   FioCall call{DiskWay::write, file.path(), file.bytes(), options.time / 2, file.is_direct()};
@@ -156,7 +156,7 @@ std::vector<PerformanceSample> disk_samples(const DiskProbeOptions& options) {
     run_fio(call, samples);
   } else {
     samples.push_back(samples.front());
-    samples.back().metric = metrics[1];
+    samples.back().metric = disk_metrics[1];
   }
   return samples;
 }

@@ -19,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 
 constexpr BenchmarkTool iperf{"iperf3", "iperf3"};
-constexpr std::array<std::string_view, 2> metrics{"tcp_gbps", "tcp_latency_us"};
+constexpr std::array<std::string_view, 2> tcp_metrics{"tcp_gbps", "tcp_latency_us"};
 // The partner may begin later; until then nobody listens.
 constexpr std::chrono::seconds meeting_limit{30};
-constexpr std::chrono::milliseconds between_meetings{200};
-constexpr std::chrono::seconds margin{15};
-constexpr std::chrono::milliseconds between_looks{100};
+constexpr std::chrono::milliseconds between_tries{200};
+constexpr std::chrono::seconds iperf_margin{15};
+constexpr std::chrono::milliseconds between_readings{100};
 
 // How long a process waited for a processor so far: of its threads the longest.
 std::chrono::nanoseconds time_waited(pid_t process) {
@@ -49,7 +49,7 @@ IperfRun run_iperf(const IperfCall& call, Clock::time_point until) {
   const auto began = Clock::now();
   ToolProcess tool(iperf_argv(call));
   std::chrono::nanoseconds waited{0};
-  while (Clock::now() < until && !tool.is_over(std::min(until, Clock::now() + between_looks)))
+  while (Clock::now() < until && !tool.is_over(std::min(until, Clock::now() + between_readings)))
     waited = std::max(waited, time_waited(tool.process()));
   const std::chrono::duration<double> took = Clock::now() - began;
   return {tool.wait(until), 100 * std::chrono::duration<double>(waited) / took};
@@ -59,17 +59,17 @@ IperfRun run_iperf(const IperfCall& call, Clock::time_point until) {
 IperfRun run_until_met(const IperfCall& call) {
   const auto meet_until = Clock::now() + meeting_limit;
   for (;;) {
-    IperfRun tried = run_iperf(call, Clock::now() + call.time + margin);
+    IperfRun tried = run_iperf(call, Clock::now() + call.time + iperf_margin);
     const bool is_over =
         !tried.run.is_found || !tried.run.exit_code || read_iperf(tried.run.output);
     if (is_over || Clock::now() >= meet_until) return tried;
-    std::this_thread::sleep_for(between_meetings);
+    std::this_thread::sleep_for(between_tries);
   }
 }
 
 void print_failure(const ToolRun& run, const std::string& why) {
   const bool is_told = run.is_found && run.exit_code;
-  for (PerformanceSample& sample : no_numbers(metrics, iperf, run)) {
+  for (PerformanceSample& sample : no_numbers(tcp_metrics, iperf, run)) {
     if (is_told) sample.error = why;
     print_sample(sample);
   }
@@ -145,9 +145,9 @@ void connect_tcp(IperfCall call) {
     if (!is_reverse) figures.round_trip_us = told->round_trip_us;
     waited_pct = std::max(waited_pct, tried.waited_pct);
   }
-  print_sample(number_of(metrics[0], figures.gbps));
-  print_sample(figures.round_trip_us > 0 ? number_of(metrics[1], figures.round_trip_us)
-                                         : no_number(metrics[1], "iperf3 told no round trip"));
+  print_sample(number_of(tcp_metrics[0], figures.gbps));
+  print_sample(figures.round_trip_us > 0 ? number_of(tcp_metrics[1], figures.round_trip_us)
+                                         : no_number(tcp_metrics[1], "iperf3 told no round trip"));
   print_waited(waited_pct);
 }
 

@@ -13,15 +13,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr BenchmarkTool all_reduce{"all_reduce_perf", "nccl-tests of NVIDIA"};
+constexpr BenchmarkTool nccl_tests{"all_reduce_perf", "nccl-tests of NVIDIA"};
 // size count type redop root, then twice: time algbw busbw #wrong.
-constexpr std::size_t columns = 13;
+constexpr std::size_t row_columns = 13;
 constexpr std::size_t out_of_place = 7;
 constexpr std::size_t in_place = 11;
 
-std::vector<std::string_view> words_of(std::string_view line) {
+std::vector<std::string_view> row_words(std::string_view line) {
   std::vector<std::string_view> words;
-  for (line = trimmed(line); !line.empty() && words.size() <= columns; line = trimmed(line)) {
+  for (line = trimmed(line); !line.empty() && words.size() <= row_columns; line = trimmed(line)) {
     words.push_back(line.substr(0, line.find_first_of(white_space)));
     line.remove_prefix(words.back().size());
   }
@@ -35,8 +35,8 @@ struct TableRow {
 };
 
 std::optional<TableRow> read_row(std::string_view line) {
-  const auto words = words_of(line);
-  if (words.size() != columns) return std::nullopt;
+  const auto words = row_words(line);
+  if (words.size() != row_columns) return std::nullopt;
   const auto bytes = read_number(words[0]);
   const auto out = read_number(words[out_of_place]);
   const auto in = read_number(words[in_place]);
@@ -85,9 +85,9 @@ std::vector<PerformanceSample> nccl_tests_samples(const AllReduceCall& call, con
   if (call.over_infiniband && run.exit_code == code_of_env) {
     ToolRun missing;
     missing.is_found = false;
-    return no_numbers({&name, 1}, all_reduce, missing);
+    return no_numbers({&name, 1}, nccl_tests, missing);
   }
-  if (run.exit_code != 0) return no_numbers({&name, 1}, all_reduce, run);
+  if (run.exit_code != 0) return no_numbers({&name, 1}, nccl_tests, run);
   const auto number = read_all_reduce(run.output);
   return {number ? number_of(metric, *number) : no_number(metric, number.error().message)};
 }

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr BenchmarkTool nvbandwidth{"nvbandwidth", "nvbandwidth of NVIDIA's repository"};
 // No node has more.
-constexpr std::size_t gpu_max = 255;
+constexpr std::size_t gpus_most = 255;
 
 struct CopyTest {
   CopyKind kind;
@@ -25,7 +25,7 @@ struct CopyTest {
   double factor;  // from GB/s
 };
 // A copy within a GPU reads and writes what the tool counts once.
-constexpr CopyTest tests[] = {
+constexpr CopyTest copy_tests[] = {
     {CopyKind::host, "host_to_device_memcpy_ce", "h2d_gb_per_s", 1},
     {CopyKind::host, "device_to_host_memcpy_ce", "d2h_gb_per_s", 1},
     {CopyKind::memory, "device_local_copy", "hbm_mb_per_s", 2000},
@@ -48,11 +48,11 @@ void take_cell(const CopyTest& test, const Json& cell, std::string device,
 void take_matrix(const CopyTest& test, const Json& matrix,
                  std::vector<PerformanceSample>& samples) {
   const bool is_of_pairs = test.kind == CopyKind::peer;
-  if (matrix.size() > gpu_max || (!is_of_pairs && matrix.size() != 1))
+  if (matrix.size() > gpus_most || (!is_of_pairs && matrix.size() != 1))
     throw std::domain_error("no matrix");
   for (std::size_t row = 0; row < matrix.size(); ++row) {
     const Json& cells = matrix.at(row);
-    if (cells.size() > gpu_max) throw std::domain_error("no matrix");
+    if (cells.size() > gpus_most) throw std::domain_error("no matrix");
     for (std::size_t column = 0; column < cells.size(); ++column) {
       if (is_of_pairs && row == column) continue;
       const std::string device =
@@ -75,7 +75,7 @@ void take_test(const CopyTest& test, const Json& told, std::vector<PerformanceSa
 
 std::vector<std::string> nvbandwidth_argv(CopyKind kind) {
   std::vector<std::string> argv{"nvbandwidth", "--json"};
-  for (const CopyTest& test : tests) {
+  for (const CopyTest& test : copy_tests) {
     if (test.kind == kind) argv.insert(argv.end(), {"--testcase", std::string(test.name)});
   }
   return argv;
@@ -90,7 +90,7 @@ Result<std::vector<PerformanceSample>> read_nvbandwidth(std::string_view text, C
     if (report.contains("error"))
       return Error{"nvbandwidth: " + probe_text(report.at("error").get<std::string>())};
     std::vector<PerformanceSample> samples;
-    for (const CopyTest& test : tests) {
+    for (const CopyTest& test : copy_tests) {
       if (test.kind != kind) continue;
       const Json& cases = report.at("testcases");
       const auto told = std::ranges::find_if(
@@ -107,7 +107,7 @@ Result<std::vector<PerformanceSample>> read_nvbandwidth(std::string_view text, C
 
 std::vector<PerformanceSample> nvbandwidth_samples(CopyKind kind, const ToolRun& run) {
   std::vector<std::string_view> metrics;
-  for (const CopyTest& test : tests) {
+  for (const CopyTest& test : copy_tests) {
     if (test.kind == kind) metrics.push_back(test.metric);
   }
   const bool is_report = run.exit_code && run.output.find('{') != std::string::npos;

@@ -21,7 +21,7 @@ constexpr double operations_of_a_product = 2.0 * matrix_side * matrix_side * mat
 // Of a processor's arrays: no processor has that much of a last cache.
 constexpr const char* stream_cache = "--stream-l3-size=16m";
 // To begin and to end, beside the time itself: processors may be busy.
-constexpr std::chrono::seconds margin{20};
+constexpr std::chrono::seconds stress_margin{20};
 // Of its exit codes: a stressor failed.
 constexpr int code_of_failure = 2;
 
@@ -30,7 +30,7 @@ std::string_view metric_of(StressKind kind) {
   return kind == StressKind::stream ? "stream_mb_per_s" : processor_corruption_metric;
 }
 
-std::string_view take_line(std::string_view& text) {
+std::string_view take_yaml_line(std::string_view& text) {
   const std::string_view line = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(text.size(), line.size() + 1));
   return line;
@@ -43,7 +43,7 @@ PerformanceSample count_failures(const ToolRun& run) {
   std::set<std::string> failed;
   std::string first;
   while (!text.empty()) {
-    const std::string_view line = take_line(text);
+    const std::string_view line = take_yaml_line(text);
     const std::size_t open = line.find('[');
     const std::size_t close = line.find(']', std::min(open, line.size()));
     if (!line.starts_with("stress-ng: fail:") || close == line.npos) continue;
@@ -100,7 +100,7 @@ Result<double> read_stress_metric(std::string_view yaml, std::string_view stress
   bool is_metrics = false;
   bool is_of_stressor = false;
   while (!yaml.empty()) {
-    std::string_view line = take_line(yaml);
+    std::string_view line = take_yaml_line(yaml);
     if (line.starts_with("metrics:")) is_metrics = true;
     if (!is_metrics) continue;
     const std::size_t colon = line.find(": ");
@@ -133,7 +133,7 @@ std::vector<PerformanceSample> stress_ng_samples(const StressCall& call, const T
 
 std::vector<PerformanceSample> run_stress_ng(const StressCall& call) {
   return stress_ng_samples(
-      call, ToolProcess(stress_ng_argv(call)).wait(Clock::now() + call.time + margin));
+      call, ToolProcess(stress_ng_argv(call)).wait(Clock::now() + call.time + stress_margin));
 }
 
 }  // namespace muster

@@ -1,11 +1,8 @@
 #include "health/benchmark/tools/dcgm.h"
 
 #include <array>
-#include <fstream>
-#include <random>
-#include <sstream>
 
-#include "tests/catch.h"
+#include "tests/health/benchmark/tools/tool_output.h"
 #include "tests/health/ended_tool.h"
 
 using namespace muster;
@@ -14,14 +11,6 @@ using std::chrono::seconds;
 namespace {
 
 // Synthetic, in the forms that dcgmi/Diag.cpp of DCGM 3.3 and the tests of DCGM 4 have.
-std::string fixture(const std::string& name) {
-  std::ifstream file(std::string(MUSTER_SOURCE_DIR) + "/tests/health/data/" + name);
-  std::stringstream text;
-  text << file.rdbuf();
-  REQUIRE_FALSE(text.str().empty());
-  return text.str();
-}
-
 // "gpu1 2 fail …", "- unknown …": a sample in a line.
 std::string line_of(const PerformanceSample& sample) {
   const std::string device = sample.device.empty() ? "-" : sample.device;
@@ -61,7 +50,7 @@ std::string with_all(std::string text, const std::string& from, const std::strin
 }  // namespace
 
 TEST_CASE("tests of DCGM 3 that fail name their GPU and say why") {
-  const std::string text = fixture("dcgm3-memory-fails.json");
+  const std::string text = tool_output("dcgm3-memory-fails.json");
   CHECK(judged(ended(205, text)) ==
         Lines{"- 0", "gpu0 0",
               "gpu1 2 fail GPU Memory failed: GPU 1 has 3 errors at 0x7f00; Page Retirement/Row "
@@ -72,7 +61,7 @@ TEST_CASE("tests of DCGM 3 that fail name their GPU and say why") {
 }
 
 TEST_CASE("a setting that DCGM 4 dislikes is a warning, and what is no GPU is told of the node") {
-  const std::string text = fixture("dcgm4-persistence-warns.json");
+  const std::string text = tool_output("dcgm4-persistence-warns.json");
   CHECK(judged(ended(226, text)) ==
         Lines{"- 1 fail cpu_eud of CPU 0 failed", "gpu0 0",
               "gpu1 1 warn software failed: Persistence Mode: Persistence mode for GPU 1 is "
@@ -175,7 +164,7 @@ TEST_CASE("a run of dcgmi that says nothing sound is unknown, with the reason") 
   std::string deep = R"({"DCGM Diagnostic": {"test_categories": )";
   deep += std::string(500'000, '[');
   CHECK_THAT(only(ended(0, deep)), ContainsSubstring("no JSON"));
-  const std::string whole = fixture("dcgm3-memory-fails.json");
+  const std::string whole = tool_output("dcgm3-memory-fails.json");
   const std::size_t end = whole.find_last_of('}');
   for (std::size_t size = 0; size <= end; size += 7)
     CHECK_THAT(only(ended(0, whole.substr(0, size))), ContainsSubstring("unknown"));
@@ -189,18 +178,10 @@ TEST_CASE("lines before the report are passed over, those after it are not") {
 
 TEST_CASE("no report makes its reader fail, and nothing broken passes for a whole") {
   std::mt19937 random(20260502);
-  const std::array<std::string, 2> bases{fixture("dcgm3-memory-fails.json"),
-                                         fixture("dcgm4-persistence-warns.json")};
+  const std::array<std::string, 2> bases{tool_output("dcgm3-memory-fails.json"),
+                                         tool_output("dcgm4-persistence-warns.json")};
   for (int round = 0; round < 3000; ++round) {
-    std::string text = bases[random() % 2];
-    for (int change = static_cast<int>(random() % 5); change >= 0; --change) {
-      const std::size_t at = random() % text.size();
-      if (random() % 2 == 0) {
-        text.insert(at, 1, static_cast<char>(random() % 256));
-      } else {
-        text.erase(at, random() % 40);
-      }
-    }
+    const std::string text = garbled(bases[random() % 2], random);
     const auto samples = dcgm_samples(ended(static_cast<int>(random() % 2), text), seconds(1));
     REQUIRE_FALSE(samples.empty());
     for (const PerformanceSample& sample : samples) {

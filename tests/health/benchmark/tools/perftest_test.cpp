@@ -9,7 +9,7 @@
 
 #include "health/benchmark/tools/infiniband.h"
 #include "health/read/tool_process.h"
-#include "tests/catch.h"
+#include "tests/health/benchmark/tools/tool_output.h"
 #include "tests/health/ended_tool.h"
 
 using namespace muster;
@@ -44,10 +44,6 @@ const std::string latency_table =
     R"(      0.06            1.88                    3.12
 ---------------------------------------------------------------------------------------
 )";
-
-std::string with(std::string text, const std::string& from, const std::string& to) {
-  return text.replace(text.find(from), from.size(), to);
-}
 
 PerftestCall call() {
   PerftestCall made;
@@ -106,9 +102,7 @@ TEST_CASE("no bytes make the readers of tables fail") {
   std::mt19937 random(20260402);
   for (const std::string& base : {bandwidth_table, latency_table}) {
     for (int round = 0; round < 3000; ++round) {
-      std::string text = base.substr(0, random() % (base.size() + 1));
-      for (int change = 0; change < 4; ++change)
-        text.insert(random() % (text.size() + 1), 1, static_cast<char>(random() % 256));
+      const std::string text = garbled(base, random);
       REQUIRE(read_write_bandwidth(text).value_or(1) > 0);
       REQUIRE(read_write_latency(text).value_or(1) > 0);
     }
@@ -131,7 +125,7 @@ TEST_CASE("a run's outcome is a sample of the port") {
                                       ended(1, bandwidth_table, "one\n Unable to open device\n"));
   CHECK_FALSE(failed.value);
   CHECK_FALSE(failed.is_absent);
-  CHECK(failed.error == "ib_write_bw: code 1:  Unable to open device");
+  CHECK(failed.error == "ib_write_bw ended with 1:  Unable to open device");
 
   const auto late = perftest_sample(call(), "ib_write_bw_gbps", {});
   CHECK_THAT(late.error, ContainsSubstring("did not end in time"));
@@ -158,8 +152,8 @@ TEST_CASE("a folder of PATH that may not be searched makes no tool of one that i
   if (child == 0) {
     ::setenv("PATH", (closed + ":/usr/bin:/bin").c_str(), 1);
     const bool is_shut = !is_root || ::setuid(65534) == 0;
-    const bool is_right = is_shut && !run({"muster-no-such-tool"}).is_found &&
-                          run({"sh", "-c", "exit 0"}).is_found;
+    const bool is_right =
+        is_shut && !run({"muster-no-such-tool"}).is_found && run({"sh", "-c", "exit 0"}).is_found;
     ::_exit(is_right ? 0 : 1);
   }
   int status = -1;

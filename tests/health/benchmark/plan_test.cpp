@@ -88,99 +88,43 @@ TEST_CASE("what counts faults is run where the profile or somebody names it, and
   CHECK(probe_names(expected_plan({}, {{"dcgm"}, {}, false})) == Names{"dcgm"});
 }
 
-TEST_CASE("silent corruption is looked for on each GPU that the profile states") {
-  HealthProfile profile;
-  profile.checks["perf.sdc"].mode = CheckMode::enforce;
-  profile.gpu.count = 8;
-  const auto sdc = planned(plan_probes(profile, gpu_node()), "gpu-sdc");
-  CHECK(sdc.words == Names{"gpu-sdc"});
-  CHECK(sdc.devices == 8);
-  CHECK(sdc.metrics == Names{"sdc_wrong_products"});
-}
-
-TEST_CASE("processors compute the same product too, on nodes without GPUs they alone") {
-  HealthProfile profile;
-  profile.required = {"perf.sdc"};
-  const auto names = [&](const ProbeSituation& node) {
-    return probe_names(plan_probes(profile, node));
-  };
-  CHECK(names(gpu_node()) == Names{"cpu-sdc", "gpu-sdc"});
-  const ProbePlan without = plan_probes(profile, {});
-  CHECK(probe_names(without) == Names{"cpu-sdc"});
-  CHECK(without.impossible.empty());
-  CHECK(planned(without, "cpu-sdc").metrics == Names{"cpu_sdc_wrong_products"});
-  // GPUs that should be there and are not are missed.
-  profile.gpu.count = 8;
-  CHECK(plan_probes(profile, {}).impossible.size() == 1);
-  profile.gpu.count.reset();
-  profile.match_gpu_name = "NVIDIA H100*";
-  CHECK(plan_probes(profile, {}).impossible.size() == 1);
-  ProbeSituation named;
-  named.named = {"cpu-sdc"};
-  CHECK(probe_names(plan_probes({}, named)) == Names{"cpu-sdc"});
-}
-
-TEST_CASE("a full load is run where somebody asks for it, and nowhere else") {
-  const auto burns = [](const HealthProfile& profile, const ProbeSituation& node) {
+TEST_CASE("results of processors are verified where somebody asks for it, and nowhere else") {
+  const auto verifies = [](const HealthProfile& profile, const ProbeSituation& node) {
     const auto names = probe_names(plan_probes(profile, node));
-    return std::ranges::find(names, "burn") != names.end();
+    return std::ranges::find(names, "cpu-sdc") != names.end();
   };
   ProbeSituation node = gpu_node();
-  node.phase = Phase::on_demand;
   node.fleet_nodes = 8;
   HealthProfile profile;
-  CHECK_FALSE(burns(profile, node));
+  CHECK_FALSE(verifies(profile, node));
   profile.checks["perf.*"].mode = CheckMode::enforce;
-  CHECK_FALSE(burns(profile, node));
+  CHECK_FALSE(verifies(profile, node));
   ProbeSituation asked = node;
-  asked.burn = std::chrono::minutes(1);
-  CHECK(burns({}, asked));
-  asked.before_a_job = true;
-  CHECK_FALSE(burns({}, asked));
+  asked.verify = std::chrono::minutes(1);
+  CHECK(verifies({}, asked));
   ProbeSituation named = node;
-  named.named = {"burn"};
-  CHECK(burns({}, named));
-
-  profile.checks["perf.burn"].limits["time_min"] = 5;
-  CHECK(burns(profile, node));
-  CHECK(probe_names(expected_plan(profile, {})) == Names{"burn"});
-  CHECK(burns(profile, named));
-  for (const Phase phase : {Phase::prolog, Phase::periodic, Phase::on_failure}) {
-    ProbeSituation other = node;
-    other.phase = phase;
-    CHECK_FALSE(burns(profile, other));
-  }
-  ProbeSituation learning = node;
-  learning.learns = true;
-  CHECK_FALSE(burns(profile, learning));
-  ProbeSituation gate = node;
-  gate.before_a_job = true;
-  CHECK_FALSE(burns(profile, gate));
-  profile.checks["perf.burn"].mode = CheckMode::off;
-  CHECK_FALSE(burns(profile, named));
+  named.named = {"cpu-sdc"};
+  CHECK(verifies({}, named));
+  profile.required = {"perf.sdc"};
+  CHECK(verifies(profile, node));
+  profile.checks["perf.sdc"].mode = CheckMode::off;
+  CHECK_FALSE(verifies(profile, named));
 }
 
-TEST_CASE("how long a full load takes is said by whoever asks, else by the profile") {
+TEST_CASE("how long results are verified is said by whoever asks, else by the profile") {
   using std::chrono::minutes;
   HealthProfile profile;
-  profile.required = {"perf.burn"};
+  profile.required = {"perf.sdc"};
   ProbeSituation node;
-  const auto burn = [&] { return planned(plan_probes(profile, node), "burn"); };
-  CHECK(burn().time == minutes(20));
-  CHECK(burn().words == Names{"burn", "--seconds", "1200", "--gpus", "0"});
-  CHECK(burn().killed_after > minutes(20));
-  CHECK(burn().killed_after < minutes(25));
-  // Nobody misses the clocks of GPUs where there are none.
-  CHECK(burn().metrics == Names{"burn_throttle_events", "burn_slow_windows", "burn_xids"});
-  profile.checks["perf.burn"].limits["time_min"] = 60;
-  CHECK(burn().time == minutes(60));
-  node.burn = minutes(2);
-  CHECK(burn().time == minutes(2));
-  profile.gpu.count = 8;
-  CHECK(burn().words == Names{"burn", "--seconds", "120", "--gpus", "8"});
-  CHECK(burn().metrics.size() == 4);
+  const auto verify = [&] { return planned(plan_probes(profile, node), "cpu-sdc"); };
+  CHECK(verify().words == Names{"cpu-sdc", "--seconds", "20"});
+  profile.checks["perf.sdc"].limits["time_min"] = 60;
+  CHECK(verify().time == minutes(60));
+  CHECK(verify().killed_after > minutes(60));
+  node.verify = minutes(2);
+  CHECK(verify().words == Names{"cpu-sdc", "--seconds", "120"});
   ExpectedMeasurement wanted;
-  wanted.burn = minutes(3);
+  wanted.verify = minutes(3);
   CHECK(time_of(expected_plan({}, wanted)) == minutes(3));
 }
 
@@ -225,8 +169,9 @@ TEST_CASE("a fleet that is known is compared with, in all that the node can meas
   node.fleet_nodes = 8;
   const ProbePlan plan = plan_probes({}, node);
   CHECK(probe_names(plan) == Names{"cpu", "memory", "gpu-host", "gpu-memory", "ib-loop", "disk",
-                                   "gpu-peer", "gpu-nccl", "gpu-nccl-loop", "gpu-matrix"});
+                                   "gpu-peer", "gpu-nccl", "gpu-nccl-loop"});
   CHECK(planned(plan, "gpu-nccl").metrics == Names{"allreduce8_gb_per_s"});
+  CHECK(planned(plan, "gpu-nccl").words == Names{"gpu-nccl", "--gpus", "8"});
 }
 
 TEST_CASE("a profile that is to be learned wants all that the node has") {
@@ -239,8 +184,6 @@ TEST_CASE("a profile that is to be learned wants all that the node has") {
   node.disk_directory = "/scratch";
   CHECK(probe_names(plan_probes({}, node)) == Names{"cpu", "memory", "tcp", "disk"});
   CHECK(planned(plan_probes({}, node), "disk").words == Names{"disk", "/scratch"});
-  node.has_job = true;
-  CHECK(probe_names(plan_probes({}, node)).back() == "collective");
 }
 
 TEST_CASE("a floor for a device that the node does not show is unknown, not passed over") {
@@ -279,11 +222,6 @@ TEST_CASE("pairs say what each of their ends runs") {
   const PlannedProbe& tcp = planned(plan, "tcp");
   CHECK(serving_words(tcp, 7001) == Names{"tcp-serve", "--port", "7001"});
   CHECK(connecting_words(tcp, "n2", 7001) == Names{"tcp-connect", "n2", "--port", "7001"});
-  const auto reduced = plan_probes(with_floors({{"two_node_allreduce_gb_per_s", 250}}), node);
-  CHECK(probe_names(reduced) == Names{"gpu-nccl-pair"});
-  CHECK(serving_words(reduced.probes[0], 7001) == Names{"gpu-nccl-pair-serve", "--port", "7001"});
-  CHECK(connecting_words(reduced.probes[0], "n2", 7001) ==
-        Names{"gpu-nccl-pair-connect", "n2", "--port", "7001"});
   const PlannedProbe& pair = planned(plan, "ib-pair");
   CHECK(pair.time == std::chrono::seconds(20));
   CHECK(serving_words(pair, 7001) == Names{"ib-pair-serve", "mlx5_0", "mlx5_1", "--port", "7001"});
@@ -323,7 +261,7 @@ TEST_CASE("probes that are named are expected, floor or none") {
   const HealthProfile profile = with_floors({{"fio_read_mb_per_s", 1}, {"stream_mb_per_s", 1}});
   CHECK(probe_names(expected_plan(profile, {})) == Names{"memory"});
   // Of one node alone, however many more there are.
-  CHECK(probe_names(expected_plan(profile, {{}, "", true})).size() == 9);
+  CHECK(probe_names(expected_plan(profile, {{}, "", true})).size() == 8);
   HealthProfile off = with_floors({{"stream_mb_per_s", 1}});
   off.checks["perf.stream"].mode = CheckMode::off;
   CHECK(expected_plan(off, {{"memory"}, ""}).probes.empty());

@@ -113,18 +113,3 @@ TEST_CASE("what the node cannot measure is among the figures, and each probe is 
   CHECK(told == std::vector<std::string>{"cpu"});
   CHECK(sample(figures, "p2p_gb_per_s").is_absent);
 }
-
-TEST_CASE("what a killed probe had told of GPUs is judged, and the rest is unknown") {
-  const ProbeFigures figures =
-      run({scripted("for i in 0 1 2; do for g in 0 1 2; do"
-                    " echo sdc_wrong_products gpu$g bits $i 00000000000000a$((g / 2)); done; done;"
-                    " exec sleep 60",
-                    {"sdc_wrong_products"}, seconds(2))});
-  REQUIRE(figures.samples.size() == 4);
-  CHECK(figures.samples[0].value == 0.0);
-  CHECK(figures.samples[1].value == 0.0);
-  CHECK(figures.samples[2].device == "gpu2");
-  CHECK(figures.samples[2].value == 3.0);
-  CHECK(figures.samples[3].device.empty());
-  CHECK(figures.samples[3].error == "the probe was killed after 2 s");
-}
