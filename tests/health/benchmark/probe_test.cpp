@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <thread>
 
 #include "health/benchmark/command.h"
 #include "health/benchmark/samples.h"
@@ -148,9 +147,14 @@ TEST_CASE("each benchmark whose tool is not installed says which package has it"
 
 TEST_CASE("two nodes measure TCP each way with iperf3, where it is installed") {
   if (::system("command -v iperf3 >/dev/null") != 0) return;
-  std::thread serving([] { run({"tcp-serve", "--port", "18911", "--address", "127.0.0.1"}); });
+  const pid_t serving = ::fork();
+  REQUIRE(serving >= 0);
+  if (serving == 0) {
+    ::close(STDOUT_FILENO);
+    ::_exit(run_probe({"tcp-serve", "--port", "18911", "--address", "127.0.0.1"}));
+  }
   const Ran ran = run({"tcp-connect", "127.0.0.1", "--port", "18911", "--seconds", "2"});
-  serving.join();
+  CHECK(::waitpid(serving, nullptr, 0) == serving);
   CHECK(ran.output.refused == 0);
   REQUIRE(ran.output.samples.size() == 2);
   INFO(ran.output.samples[0].error);
