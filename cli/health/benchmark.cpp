@@ -60,7 +60,6 @@ ProbePlan plan_of(HealthSources& sources, const HealthProfile& profile,
   situation.learns = wanted.learns || !wanted.only.empty();
   situation.named = wanted.only;
   situation.verify = wanted.verify;
-  situation.before_a_job = wanted.before_a_job;
   situation.gpus = kind_of(sources).gpu_count;
   situation.hcas = hcas_of(sources, profile);
   situation.disk_directory = wanted.disk_directory;
@@ -320,9 +319,9 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
                           [&] { return health_lines(look.look); },
                           [&] { return active_document(look); }};
   const int written = write_prometheus_file(options.prometheus_file, forms, common);
-  const bool is_measured =
+  const bool has_any =
       std::ranges::any_of(figures.samples, [](const auto& one) { return one.value.has_value(); });
-  HealthExit exit = is_measured ? health_exit(look.look.verdict) : HealthExit::unclear;
+  HealthExit exit = has_any ? health_exit(look.look.verdict) : HealthExit::unclear;
   if (was_busy && exit != HealthExit::healthy) exit = HealthExit::unclear;
   const int code = tell_health(forms, exit, options.all, common);
   return written != 0 ? written : code;

@@ -139,7 +139,7 @@ std::string connect_infiniband(const ProbeWords& words) {
 }
 
 // By which the tool has hung, before whoever planned it thinks so.
-seconds limit_of(std::string_view name) {
+seconds hung_after(std::string_view name) {
   const ProbeSpec* spec = find_probe(name);
   return spec->time + spec->limit - seconds(5);
 }
@@ -147,7 +147,7 @@ seconds limit_of(std::string_view name) {
 template <CopyKind kind>
 std::string probe_copies(const ProbeWords& words) {
   if (!words.names().empty()) return "gpu-host, gpu-memory or gpu-peer";
-  print_samples(run_nvbandwidth(kind, limit_of("gpu-host")));
+  print_samples(run_nvbandwidth(kind, hung_after("gpu-host")));
   return {};
 }
 
@@ -155,7 +155,7 @@ template <bool over_infiniband>
 std::string probe_all_reduce(const ProbeWords& words) {
   const auto gpus = words.number("--gpus", 8, 1, 64);
   if (!gpus || !words.names().empty()) return "gpu-nccl or gpu-nccl-loop [--gpus N]";
-  print_samples(run_nccl_tests({static_cast<int>(*gpus), over_infiniband}, limit_of("gpu-nccl")));
+  print_samples(run_nccl_tests({static_cast<int>(*gpus), over_infiniband}, hung_after("gpu-nccl")));
   return {};
 }
 

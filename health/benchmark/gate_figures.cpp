@@ -80,9 +80,7 @@ std::string sentence_of(const HealthFinding& finding) {
 }  // namespace
 
 ProbePlan gate_plan(const HealthProfile& profile, const CheckChoice& choice) {
-  ExpectedMeasurement wanted;
-  wanted.before_a_job = true;
-  ProbePlan plan = expected_plan(profile, wanted);
+  ProbePlan plan = expected_plan(profile, {});
   for (PlannedProbe& probe : plan.probes) {
     std::erase_if(probe.metrics, [&](const std::string& name) {
       const PerformanceMetric* metric = find_performance_metric(name);

@@ -295,7 +295,6 @@ ProbePlan expected_plan(const HealthProfile& profile, const ExpectedMeasurement&
   situation.learns = wanted.all || !wanted.only.empty();
   situation.named = wanted.only;
   situation.verify = wanted.verify;
-  situation.before_a_job = wanted.before_a_job;
   situation.gpus = gpus_in(profile);
   situation.disk_directory = wanted.disk_directory;
   for (int i = 0; i < hcas_in(profile); ++i) situation.hcas.push_back("mlx5_" + std::to_string(i));

@@ -44,7 +44,6 @@ const ProbeSpec* find_probe(std::string_view name);
 struct ProbeSituation {
   Phase phase = Phase::qualification;
   bool learns = false;
-  bool before_a_job = false;
   std::vector<std::string> named;                // probes that somebody asked for
   std::optional<std::chrono::minutes> verify{};  // processors under full load, for so long
   int fleet_nodes = 0;                           // of the kind, whose figures are known
@@ -90,7 +89,6 @@ struct ExpectedMeasurement {
   std::string disk_directory{};     // empty: no disk is written
   bool all = false;                 // whatever a node can run
   std::optional<std::chrono::minutes> verify{};  // processors under full load, for so long
-  bool before_a_job = false;
 };
 
 // Of one node.

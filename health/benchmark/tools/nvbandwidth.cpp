@@ -31,7 +31,7 @@ constexpr CopyTest copy_tests[] = {
     {CopyKind::memory, "device_local_copy", "hbm_mb_per_s", 2000},
     {CopyKind::peer, "device_to_device_memcpy_write_ce", "p2p_gb_per_s", 1}};
 
-std::string gpu_name(std::size_t gpu) {
+std::string name_of_gpu(std::size_t gpu) {
   return "gpu" + std::to_string(gpu);
 }
 
@@ -56,7 +56,7 @@ void take_matrix(const CopyTest& test, const Json& matrix,
     for (std::size_t column = 0; column < cells.size(); ++column) {
       if (is_of_pairs && row == column) continue;
       const std::string device =
-          is_of_pairs ? gpu_name(row) + ":" + gpu_name(column) : gpu_name(column);
+          is_of_pairs ? name_of_gpu(row) + ":" + name_of_gpu(column) : name_of_gpu(column);
       take_cell(test, cells.at(column), device, samples);
     }
   }
