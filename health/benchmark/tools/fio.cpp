@@ -25,7 +25,7 @@ using Json = nlohmann::json;
 constexpr BenchmarkTool fio{"fio", "fio"};
 constexpr std::array<std::string_view, 2> disk_metrics{"fio_write_mb_per_s", "fio_read_mb_per_s"};
 // To begin, and to flush what was written until its time was over.
-constexpr std::chrono::seconds fio_margin{20};
+constexpr std::chrono::seconds fio_margin{15};
 
 std::string system_words() {
   return std::generic_category().message(errno);

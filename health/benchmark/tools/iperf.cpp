@@ -21,9 +21,9 @@ using Json = nlohmann::json;
 constexpr BenchmarkTool iperf{"iperf3", "iperf3"};
 constexpr std::array<std::string_view, 2> tcp_metrics{"tcp_gbps", "tcp_latency_us"};
 // The partner may begin later; until then nobody listens.
-constexpr std::chrono::seconds meeting_limit{30};
+constexpr std::chrono::seconds meeting_limit{20};
 constexpr std::chrono::milliseconds between_tries{200};
-constexpr std::chrono::seconds iperf_margin{15};
+constexpr std::chrono::seconds iperf_margin{10};
 constexpr std::chrono::milliseconds between_readings{100};
 
 // How long a process waited for a processor so far: of its threads the longest.

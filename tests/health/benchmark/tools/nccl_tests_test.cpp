@@ -41,7 +41,7 @@ TEST_CASE("the largest message counts, of its two ways the slower") {
 
 TEST_CASE("a loop over InfiniBand lets GPUs reach each other no other way") {
   using Words = std::vector<std::string>;
-  const Words plain{"all_reduce_perf", "-b", "1G", "-e", "8G", "-f", "2", "-g", "4"};
+  const Words plain{"all_reduce_perf", "-b", "1G", "-e", "8G", "-f", "2", "-n", "10", "-g", "4"};
   CHECK(nccl_tests_argv({4, false}) == plain);
   Words loop = plain;
   loop.insert(loop.begin(), {"env", "NCCL_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1"});
