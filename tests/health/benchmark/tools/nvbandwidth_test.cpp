@@ -9,7 +9,7 @@ namespace {
 
 // Synthetic, in the form that json_output.cpp of nvbandwidth writes
 // (https://github.com/NVIDIA/nvbandwidth).
-const std::string host_report = R"({
+const std::string host_report = R"json({
    "nvbandwidth" : {
       "CUDA Runtime Version" : 12040,
       "Driver Version" : "550.54.15",
@@ -17,11 +17,11 @@ const std::string host_report = R"({
       "testcases" : [
          {
             "bandwidth_description" : "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)",
-                  "bandwidth_matrix" : [[ "55.3", "54.9" ]],
-                  "name" : "host_to_device_memcpy_ce",
-                  "status" : "Passed",
-                  "sum" : 110.2
-},
+            "bandwidth_matrix" : [ [ "55.3", "54.9" ] ],
+            "name" : "host_to_device_memcpy_ce",
+            "status" : "Passed",
+            "sum" : 110.2
+         },
          {
             "bandwidth_description" : "memcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)",
             "bandwidth_matrix" : [ [ "53.1", "N/A" ] ],
@@ -31,8 +31,8 @@ const std::string host_report = R"({
          }
       ],
       "version" : "v0.5"
-}
-})";
+   }
+})json";
 const std::string peer_report = R"({"nvbandwidth": {"testcases": [
   {"name": "device_to_device_memcpy_write_ce", "status": "Passed",
    "bandwidth_matrix": [["N/A", "276.07"], ["276.19", "N/A"]]}]}})";
