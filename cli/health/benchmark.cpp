@@ -1,21 +1,122 @@
 #include "cli/health/benchmark.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "cli/health/cluster/nodes.h"
-#include "cli/health/health_active_look.h"
-#include "cli/health/health_measure.h"
+#include "cli/health/idle.h"
 #include "cli/health/profile.h"
 #include "cli/health/result.h"
-#include "cli/terminal/common_options.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "health/active/burn_probe.h"
+#include "health/benchmark/plan.h"
+#include "health/checks/infiniband/port.h"
+#include "health/checks/infiniband/sources.h"
+#include "health/model/profile_floor.h"
+#include "health/output/finding_report.h"
+#include "launcher/os/child.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
+
+bool is_of_this_node(const ProbeSpec& spec) {
+  return spec.reach == ProbeReach::node;
+}
+
+std::vector<std::string> names_of_probes() {
+  std::vector<std::string> names;
+  for (const ProbeSpec& spec : probe_specs()) {
+    if (is_of_this_node(spec)) names.emplace_back(spec.name);
+  }
+  return names;
+}
+
+// Those that the profile judges, or, where it names none, all that are InfiniBand.
+std::vector<std::string> hcas_of(HealthSources& sources, const HealthProfile& profile) {
+  NodeReadRequest request;
+  for (const std::string_view one : infiniband_state_sources()) request.sources.emplace_back(one);
+  const SourceFiles files = sources.read(std::move(request)).files;
+  std::vector<std::string> names;
+  const auto ports = profile.ib.ports.empty() ? find_ports(files) : judged_ports(files, profile);
+  for (const InfinibandPort& port : ports) {
+    const bool is_usable = !is_virtual_function(files, port.device) &&
+                           files.text(port.path("link_layer")) == "InfiniBand" &&
+                           is_judged(profile, "perf.ib_loop", port);
+    const bool is_named = !profile.ib.ports.empty() || !is_management_device(files, port.device);
+    if (is_usable && is_named) names.push_back(port.number == "1" ? port.device : port.name());
+  }
+  return names;
+}
+
+ProbePlan plan_of(HealthSources& sources, const HealthProfile& profile,
+                  const MeasureWanted& wanted) {
+  ProbeSituation situation;
+  situation.phase = Phase::on_demand;
+  situation.learns = wanted.learns || !wanted.only.empty();
+  situation.named = wanted.only;
+  situation.verify = wanted.verify;
+  situation.gpus = kind_of(sources).gpu_count;
+  situation.hcas = hcas_of(sources, profile);
+  situation.disk_directory = wanted.disk_directory;
+  ProbePlan plan = plan_probes(profile, situation);
+  if (!wanted.only.empty()) keep_only(plan, wanted.only);
+  return plan;
+}
+
+// Named, and not in the plan: this node cannot run it.
+std::string left_out_of(const ProbePlan& plan, const std::vector<std::string>& only) {
+  std::vector<std::string> names = only;
+  std::erase_if(names, [&](const std::string& name) {
+    return std::ranges::any_of(plan.probes,
+                               [&](const PlannedProbe& one) { return one.spec->name == name; });
+  });
+  return joined(names);
+}
+
+bool is_measured(const std::string& check) {
+  return check.starts_with("perf.");
+}
+
+// Other checks have their own runs.
+NodeVerdict of_measurements(NodeVerdict verdict) {
+  for (auto* faults : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
+    std::erase_if(*faults,
+                  [](const StandingFault& one) { return !is_measured(one.finding.check); });
+  }
+  const auto is_other = [](const SampleWanted& one) { return !is_measured(one.check); };
+  std::erase_if(verdict.unclear, is_other);
+  std::erase_if(verdict.unconfirmed, is_other);
+  return verdict;
+}
+
+// A check may measure several numbers, at the same time.
+double took_of(const ProbeFigures& figures, const std::string& check) {
+  double took_ms = 0;
+  for (const auto& [metric, ms] : figures.took_ms) {
+    const PerformanceMetric* known = find_performance_metric(metric);
+    if (known != nullptr && known->check == check) took_ms = std::max(took_ms, ms);
+  }
+  return took_ms;
+}
+
+std::string unit_of(const PerformanceSample& sample) {
+  const PerformanceMetric* metric = find_performance_metric(sample.metric);
+  return metric == nullptr ? "" : std::string(metric->unit);
+}
+
+std::string figures_text(const ActiveLook& look, const HealthTextForm& form) {
+  Table table({"MEASURED", "DEVICE", "VALUE", "UNIT"});
+  for (const PerformanceSample& one : look.figures) {
+    table.add({one.metric, one.device, one.value ? plain_number(*one.value) : one.error,
+               one.value ? unit_of(one) : ""});
+  }
+  return table.empty() ? "" : table.text(form.width, form.color) + "\n";
+}
 
 HealthState remembered(const std::optional<std::filesystem::path>& file, const std::string& host,
                        const CommonOptions& common) {
@@ -38,7 +139,7 @@ Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSour
   return std::move(chosen.profile);
 }
 
-std::optional<std::chrono::minutes> burn_of(const HealthActiveOptions& options) {
+std::optional<std::chrono::minutes> minutes_of(const HealthActiveOptions& options) {
   if (!options.burn_minutes) return std::nullopt;
   return std::chrono::minutes(*options.burn_minutes);
 }
@@ -46,30 +147,127 @@ std::optional<std::chrono::minutes> burn_of(const HealthActiveOptions& options) 
 // Who says for how long means that it be run.
 std::vector<std::string> only_of(const HealthActiveOptions& options) {
   std::vector<std::string> only = options.only;
-  if (options.burn_minutes && !only.empty()) only.emplace_back(burn_probe);
+  if (options.burn_minutes && !only.empty()) only.emplace_back("cpu-sdc");
   return only;
 }
 
-// Empty, or what is wrong with the options.
-std::string misfit_of(const HealthActiveOptions& options) {
+}  // namespace
+
+std::string misnamed_probe(const std::vector<std::string>& only) {
+  const std::vector<std::string> names = names_of_probes();
+  for (const std::string& name : only) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    const std::string meant = did_you_mean(name, names);
+    return "--only: there is no probe '" + name + "' of one node; " +
+           (meant.empty() ? "there are " + joined(names) : meant);
+  }
+  return {};
+}
+
+std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
+                                                        const HealthProfile& profile,
+                                                        const MeasureWanted& wanted,
+                                                        const CommonOptions& common) {
+  std::string misnamed = misnamed_probe(wanted.only);
+  const bool is_disk_asked_for = std::ranges::find(wanted.only, "disk") != wanted.only.end();
+  if (is_disk_asked_for && wanted.disk_directory.empty())
+    misnamed = "--only disk: --disk names where";
+  if (!misnamed.empty()) {
+    complain(misnamed, common);
+    return MeasureRefused{usage_error};
+  }
+  const ProbePlan plan = plan_of(sources, profile, wanted);
+  const std::string left_out = left_out_of(plan, wanted.only);
+  if (!left_out.empty() && plan.impossible.empty()) {
+    notice("left out: " + left_out + ": this node cannot run it, or the profile turned it off",
+           common);
+  }
+  const std::string busy = plan.probes.empty()   ? ""
+                           : wanted.before_a_job ? who_runs_here(sources)
+                                                 : why_not_idle(sources);
+  if (!busy.empty() && !wanted.force) {
+    const std::string hint(wanted.before_a_job ? "" : force_hint);
+    complain("this host is not idle: " + busy + hint, common);
+    return MeasureRefused{unclear_health};
+  }
+  if (!plan.probes.empty()) notice("measures " + cost_text(plan), common);
+  ProbeRunner runner;
+  runner.program = wanted.program;
+  if (runner.program.empty()) runner.program = {own_program(), "agent", "probe"};
+  runner.on_start = [&](const PlannedProbe& probe) {
+    if (plan.probes.size() > 1) {
+      notice(std::string(probe.spec->name) + ": about " + elapsed_text(probe.time), common);
+    }
+  };
+  ProbeFigures figures = run_probes(plan, runner);
+  for (const std::string& one : figures.strange) notice(one, common);
+  figures.busy = busy;
+  return figures;
+}
+
+ActiveLook judge_figures(const ProbeFigures& figures, const HealthProfile& profile,
+                         const ActiveMoment& moment, HealthState& state) {
+  const std::vector<HealthFinding> findings = judge_samples(profile, figures.samples, {});
+  NodeHealth health(profile, std::move(state.health));
+  health.begin(moment.run.boot_id, moment.at);
+  health.take(findings, {moment.at, 0, {}});
+  state.host = moment.run.host;
+  state.health = health.memory();
+
+  ActiveLook result;
+  result.figures = figures.samples;
+  HealthLook& look = result.look;
+  look.run = moment.run;
+  look.profile = profile.name;
+  look.phase = "on-demand";
+  look.took = moment.took;
+  std::map<std::string, int> of_check;
+  for (const HealthFinding& finding : findings) ++of_check[finding.check];
+  for (const HealthFinding& finding : findings) {
+    const double took_ms = took_of(figures, finding.check) / of_check[finding.check];
+    look.reports.push_back(
+        report_of(finding, took_ms, look.run, health.rules(), state.health.streaks));
+  }
+  look.verdict = of_measurements(health.verdict(moment.at.wall));
+  return result;
+}
+
+std::string active_text(const ActiveLook& look, const HealthTextForm& form) {
+  return printable(figures_text(look, form)) + health_text(look.look, form);
+}
+
+Document active_document(const ActiveLook& look) {
+  Document out = health_document(look.look);
+  out["figures"] = Document::array();
+  for (const PerformanceSample& one : look.figures) {
+    out["figures"].push_back(
+        Document{{"metric", one.metric},
+                 {"device", one.device},
+                 {"value", one.value ? Document(*one.value) : Document(nullptr)},
+                 {"unit", unit_of(one)},
+                 {"error", one.value ? Document(nullptr) : Document(one.error)}});
+  }
+  return out;
+}
+
+std::string misfit_of(const HealthActiveOptions& options, const CommonOptions& common) {
+  const std::string misused = misused_query(common);
+  if (!misused.empty()) return misused;
   const auto minutes = options.burn_minutes.value_or(1);
-  if (minutes < 1 || minutes > burn_minutes_max) {
-    return "--burn-minutes: expected 1 to " + std::to_string(burn_minutes_max) + ", got " +
+  if (minutes < 1 || minutes > verify_minutes_max) {
+    return "--burn-minutes: expected 1 to " + std::to_string(verify_minutes_max) + ", got " +
            std::to_string(minutes);
   }
-  return options.gate && options.burn_minutes ? "--gate has no time for --burn-minutes" : "";
+  if (options.gate && options.burn_minutes) return "--gate has no time for --burn-minutes";
+  return misnamed_probe(options.only);
 }
 
-int measure_nodes(const HealthActiveOptions& options, const CommonOptions& common) {
-  const std::string misnamed = misnamed_probe(options.only);
-  if (!misnamed.empty()) return complain(misnamed, usage_error, common);
+HealthRunOptions measuring_nodes(const HealthActiveOptions& options) {
   HealthRunOptions run;
   static_cast<HealthAsked&>(run) = options;
-  run.measured = {only_of(options), options.disk, options.force, burn_of(options)};
-  return run_health_nodes(run, common);
+  run.measured = {only_of(options), options.disk, options.force, minutes_of(options)};
+  return run;
 }
-
-}  // namespace
 
 std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions& options,
                                                        const std::string& host) {
@@ -79,18 +277,15 @@ std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions
 }
 
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
-  const std::string misused = misused_query(common);
-  if (!misused.empty()) return complain(misused, usage_error, common);
-  const std::string misfit = misfit_of(options);
+  const std::string misfit = misfit_of(options, common);
   if (!misfit.empty()) return complain(misfit, usage_error, common);
-  if (!options.nodes.empty() || !options.target.empty()) return measure_nodes(options, common);
   if (options.timeout) return complain("--timeout goes with NODE or --target", usage_error, common);
   HealthSources sources(own_sources("/"));
   const auto profile = profile_for(options, sources, common);
   if (!profile) return complain(profile.error().message, invalid_file, common);
   MeasureWanted wanted;
   wanted.only = only_of(options);
-  wanted.burn = burn_of(options);
+  wanted.verify = minutes_of(options);
   wanted.disk_directory = options.disk;
   wanted.force = options.force;
   wanted.before_a_job = options.gate;
@@ -124,9 +319,9 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
                           [&] { return health_lines(look.look); },
                           [&] { return active_document(look); }};
   const int written = write_prometheus_file(options.prometheus_file, forms, common);
-  const bool is_measured =
+  const bool has_any =
       std::ranges::any_of(figures.samples, [](const auto& one) { return one.value.has_value(); });
-  HealthExit exit = is_measured ? health_exit(look.look.verdict) : HealthExit::unclear;
+  HealthExit exit = has_any ? health_exit(look.look.verdict) : HealthExit::unclear;
   if (was_busy && exit != HealthExit::healthy) exit = HealthExit::unclear;
   const int code = tell_health(forms, exit, options.all, common);
   return written != 0 ? written : code;

@@ -1,25 +1,39 @@
 // `muster health active`: this host measured under load, and judged by the floors of its profile.
-// What fails stands in what `muster health` remembers, until it passed often enough. With nodes of
-// the cluster they are measured, and compared with each other.
+// Says beforehand how long that takes, and refuses a host that is not idle. What fails stands in
+// what `muster health` remembers, until it passed often enough.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
+#include "cli/health/health_report.h"
 #include "cli/health/run.h"
+#include "cli/health/sources.h"
+#include "cli/health/state.h"
 #include "cli/terminal/common_options.h"
+#include "health/benchmark/run.h"
+#include "health/model/profile.h"
+#include "health/monitor/check_run.h"
 
 namespace muster {
 
 struct HealthActiveOptions : HealthAsked {
-  std::vector<std::string> only;  // probes; none: those that the profile has a floor for
+  std::vector<std::string> only;  // benchmarks; none: those that the profile has a floor for
   std::string disk;               // a directory; empty: no disk is written
-  std::optional<std::int64_t> burn_minutes;  // of a full load that is asked for
-  bool force = false;             // idle or not
-  bool gate = false;              // a job is about to start here
+  std::optional<std::int64_t> burn_minutes;  // of processors under full load, verified
+  bool force = false;                        // idle or not
+  bool gate = false;                         // a job is about to start here
 };
+
+// Empty, or what is wrong with them.
+std::string misfit_of(const HealthActiveOptions& options, const CommonOptions& common);
+// The same of nodes, beside each other.
+HealthRunOptions measuring_nodes(const HealthActiveOptions& options);
 
 // Where it is remembered what was found; nothing: nowhere. Before a job processors may be busy:
 // that a floor was missed then proves nothing later.
@@ -27,5 +41,52 @@ std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions
                                                        const std::string& host);
 
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common);
+
+struct MeasureWanted {
+  bool learns = false;                         // all that the node can run, floor or none
+  std::vector<std::string> only;               // these, floor or none; none: all
+  std::string disk_directory;                  // empty: no disk is written
+  std::optional<std::chrono::minutes> verify;  // processors under full load, for so long
+  bool force = false;                // idle or not: what is busy is told, and proves nothing
+  bool before_a_job = false;         // that will have the processors as they are
+  std::vector<std::string> program;  // empty: muster agent probe
+};
+
+// What a person at that host can do about it.
+inline constexpr std::string_view force_hint = "; --force measures all the same";
+
+// It was said why.
+struct MeasureRefused {
+  int exit_code = 0;
+};
+
+// Empty, or what is wrong with the names of probes.
+std::string misnamed_probe(const std::vector<std::string>& only);
+
+std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
+                                                        const HealthProfile& profile,
+                                                        const MeasureWanted& wanted,
+                                                        const CommonOptions& common);
+
+// What the figures make of the host: findings, and a verdict with what is remembered. Pure.
+
+struct ActiveLook {
+  HealthLook look;
+  std::vector<PerformanceSample> figures;  // all that was measured, floor or none
+};
+
+struct ActiveMoment {
+  RunFacts run;
+  CheckMoment at;
+  Milliseconds took{0};
+};
+
+// `state` is what is remembered of the host, and is changed.
+ActiveLook judge_figures(const ProbeFigures& figures, const HealthProfile& profile,
+                         const ActiveMoment& moment, HealthState& state);
+
+std::string active_text(const ActiveLook& look, const HealthTextForm& form);
+// As health_document, with `figures`: [{metric, device, value, unit, error}].
+Document active_document(const ActiveLook& look);
 
 }  // namespace muster

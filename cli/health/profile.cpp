@@ -5,7 +5,7 @@
 #include <map>
 
 #include "cli/client/targets.h"
-#include "cli/health/health_measure.h"
+#include "cli/health/benchmark.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/health/cluster/nodes.h"
 #include "cli/health/profile.h"
 #include "cli/health/result.h"
 #include "cli/health/slurm.h"
@@ -92,6 +91,11 @@ std::string misfit_of_checks(const std::vector<std::string>& patterns) {
   return {};
 }
 
+std::string misfit_of(const HealthRunOptions& options, const CommonOptions& common) {
+  const std::string misused = misused_query(common);
+  return misused.empty() ? misfit_of_checks(options.checks) : misused;
+}
+
 std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& options,
                                                      const LookWanted& wanted,
                                                      const CommonOptions& common) {
@@ -135,11 +139,8 @@ int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
 }
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common) {
-  const std::string misused = misused_query(common);
-  if (!misused.empty()) return refused(misused, usage_error, common).exit_code;
-  const std::string misfit = misfit_of_checks(options.checks);
+  const std::string misfit = misfit_of(options, common);
   if (!misfit.empty()) return refused(misfit, usage_error, common).exit_code;
-  if (!options.nodes.empty() || !options.target.empty()) return run_health_nodes(options, common);
   if (options.timeout) {
     return refused("--timeout goes with NODE or --target", usage_error, common).exit_code;
   }

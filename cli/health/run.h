@@ -37,7 +37,7 @@ struct NodesMeasured {
   std::vector<std::string> only;  // probes; none: those that the profile has a floor for
   std::string disk;               // a directory there; empty: no disk is written
   bool force = false;
-  std::optional<std::chrono::minutes> burn{};  // a full load of this time, too
+  std::optional<std::chrono::minutes> verify{};  // processors under full load, for so long
 };
 
 struct HealthRunOptions : HealthAsked {
@@ -55,6 +55,8 @@ struct HealthRunOptions : HealthAsked {
 
 // Which of these patterns fits no check; empty: each fits one.
 std::string misfit_of_checks(const std::vector<std::string>& patterns);
+// Empty, or what is wrong with them.
+std::string misfit_of(const HealthRunOptions& options, const CommonOptions& common);
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common);
 

@@ -5,10 +5,12 @@
 #include "cli/health/benchmark.h"
 #include "cli/health/checks.h"
 #include "cli/health/cluster/fabric.h"
+#include "cli/health/cluster/nodes.h"
 #include "cli/health/cluster/pairs.h"
 #include "cli/health/profile.h"
 #include "cli/health/record.h"
 #include "cli/health/run.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 
 namespace muster {
@@ -35,6 +37,10 @@ constexpr const char* run_footer =
     "$MUSTER_HOME/health-HOST.state.";
 constexpr const char* root_help =
     "Look at the host that was recorded there, default $MUSTER_SYSROOT or this one";
+
+bool is_of_cluster(const HealthAsked& asked) {
+  return !asked.nodes.empty() || !asked.target.empty();
+}
 
 void declare_prometheus_file(Arguments& of, std::string& file) {
   of.option("--prometheus-file", file, "Also write this file, for a node exporter: DIR/NAME.prom");
@@ -68,7 +74,12 @@ Action declare_run(Arguments& of) {
   of.flag("--slurm", options->slurm, "Answer Slurm, and drain or undrain this node there");
   of.choice("--hook", options->hook, {"health", "prolog", "epilog"}, "With --slurm: who asks");
   of.option("--scontrol", options->scontrol, "With --slurm: the program");
-  return [options](const CommonOptions& common) { return run_health(*options, common); };
+  return [options](const CommonOptions& common) {
+    if (!is_of_cluster(*options)) return run_health(*options, common);
+    const std::string misfit = misfit_of(*options, common);
+    return misfit.empty() ? run_health_nodes(*options, common)
+                          : complain(misfit, usage_error, common);
+  };
 }
 
 VerbTexts texts_of(const std::string& name, const std::string& summary) {
@@ -86,14 +97,13 @@ void add_checks_and_profiles(CommandLine& line) {
                    return show_checks(*profile, common);
                  };
                });
-  line.verb_of(health_group,
-               texts_of("profiles", "List the profiles that muster brings, or print one"),
-               [](Arguments& of) {
-                 auto name = std::make_shared<std::string>();
-                 of.optional_argument("NAME", *name, "Print this one, to start a file from");
-                 return
-                     [name](const CommonOptions& common) { return show_profiles(*name, common); };
-               });
+  line.verb_of(
+      health_group, texts_of("profiles", "List the profiles that muster brings, or print one"),
+      [](Arguments& of) {
+        auto name = std::make_shared<std::string>();
+        of.optional_argument("NAME", *name, "Print this one, to start a file from");
+        return [name](const CommonOptions& common) { return show_profiles(*name, common); };
+      });
 }
 
 void add_learn_and_record(CommandLine& line) {
@@ -130,19 +140,20 @@ void add_active(CommandLine& line) {
   VerbTexts texts = texts_of("active", "Measure how fast this idle host is, or nodes, under load");
   texts.monitor_outputs = true;
   texts.footer =
-      "Probes: cpu, memory, disk, ib-loop, gpu-host, gpu-memory, gpu-peer, gpu-nccl,\n"
-      "gpu-nccl-loop, gpu-matrix, gpu-sdc, cpu-sdc, dcgm, burn. Without --only those that the\n"
-      "profile has a floor for; gpu-sdc and cpu-sdc, dcgm, burn where it names perf.sdc,\n"
-      "perf.dcgm, perf.burn in `checks` or `required` (`perf.dcgm: {level: 2}`: as `dcgmi\n"
-      "diag -r 2`; `perf.burn: {time_min: 60}`, else 20: full load on all processors and GPUs,\n"
-      "and what slows them). How long that takes is said beforehand; each is killed at its\n"
-      "limit. A host with ranks, processes on its GPUs or busy processors is refused with exit\n"
-      "code 3. Otherwise exit codes as of `muster health`, which goes on telling of what failed\n"
-      "until it passed three times.\n"
+      "Benchmarks and their tools: cpu, memory, cpu-sdc (stress-ng), disk (fio), ib-loop\n"
+      "(perftest), gpu-host, gpu-memory, gpu-peer (nvbandwidth), gpu-nccl, gpu-nccl-loop\n"
+      "(all_reduce_perf of nccl-tests), dcgm (dcgmi diag). Where a tool is not installed its\n"
+      "figure is unknown, and the package is named. Without --only those that the profile has\n"
+      "a floor for; cpu-sdc and dcgm where it names perf.sdc, perf.dcgm in `checks` or\n"
+      "`required` (`perf.dcgm: {level: 2}`: as `dcgmi diag -r 2`; `perf.sdc: {time_min: 60}`:\n"
+      "processors for so long, else 20 s). How long that takes is said beforehand; each is\n"
+      "killed at its limit. A host with ranks, processes on its GPUs or busy processors is\n"
+      "refused with exit code 3. Otherwise exit codes as of `muster health`, which goes on\n"
+      "telling of what failed until it passed three times.\n"
       "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
       "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
       "and profile on each figure is also held against the median of all: 5 % below it fails, of\n"
-      "products 7 %, of disks 20 %.";
+      "disks 20 %.";
   line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthActiveOptions>();
     of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
@@ -153,14 +164,19 @@ void add_active(CommandLine& line) {
               "Whose floors are to be met: NAME or FILE, default by the GPUs");
     of.flag("--profile-alone", options->profile_alone,
             "FILE is whole: it does not go over a shipped one");
-    of.repeated("--only", options->only, "Only this probe, floor or none (again for more)");
+    of.repeated("--only", options->only, "Only this benchmark, floor or none (again for more)");
     of.option("--burn-minutes", options->burn_minutes,
-              "Full load too, for so long (1 to 120), and what slows it");
+              "Verified load on all processors too (cpu-sdc), for so long (1 to 120)");
     of.option("--disk", options->disk, "The disk of this DIR is measured too");
     of.flag("--force", options->force, "Measure although the host is not idle");
     of.flag("--gate", options->gate, "As before a job: processors may be busy; remembers nothing");
     declare_kept(of, *options);
-    return [options](const CommonOptions& common) { return run_health_active(*options, common); };
+    return [options](const CommonOptions& common) {
+      if (!is_of_cluster(*options)) return run_health_active(*options, common);
+      const std::string misfit = misfit_of(*options, common);
+      return misfit.empty() ? run_health_nodes(measuring_nodes(*options), common)
+                            : complain(misfit, usage_error, common);
+    };
   });
 }
 

@@ -1,26 +1,18 @@
 #include "health/benchmark/command.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <optional>
+#include <thread>
 
-#include "health/active/burn_probe.h"
-#include "health/active/gpu_program.h"
-#include "health/active/memory_probe.h"
-#include "health/active/probe_door.h"
-#include "health/active/processor_products.h"
-#include "health/active/timed_passes.h"
 #include "health/benchmark/plan.h"
 #include "health/benchmark/tools/dcgm.h"
 #include "health/benchmark/tools/fio.h"
 #include "health/benchmark/tools/infiniband.h"
 #include "health/benchmark/tools/iperf.h"
+#include "health/benchmark/tools/nccl_tests.h"
+#include "health/benchmark/tools/nvbandwidth.h"
 #include "health/benchmark/tools/sample_line.h"
 #include "health/benchmark/tools/stress_ng.h"
 
@@ -36,7 +28,7 @@ using std::chrono::seconds;
 using Verb = std::string (*)(const ProbeWords& words);
 
 std::optional<seconds> time_in(const ProbeWords& words, int usual) {
-  const auto time = words.number("--seconds", usual, 1, 3600);
+  const auto time = words.number("--seconds", usual, 1, verify_minutes_max * 60);
   return time ? std::optional(seconds(*time)) : std::nullopt;
 }
 
@@ -46,51 +38,12 @@ std::optional<std::uint16_t> port_in(const ProbeWords& words, int usual) {
   return port ? std::optional(static_cast<std::uint16_t>(*port)) : std::nullopt;
 }
 
-void print_result(const char* metric, const Result<double>& result) {
-  if (result) return print_probe_value(metric, "", *result);
-  print_probe_error(metric, "", result.error().message);
-}
-
-std::string probe_cpu(const ProbeWords& words) {
-  const auto time = time_in(words, 5);
-  if (!time || !words.names().empty()) return "cpu [--seconds N]";
-  print_result("cpu_gemm_gflops", matrix_gflops({*time, usable_processors()}));
-  return {};
-}
-
-std::string probe_processor_products(const ProbeWords& words) {
-  const auto time = time_in(words, 20);
-  if (!time || !words.names().empty()) return "cpu-sdc [--seconds N]";
-  const auto computed = compute_products({*time, online_processors()});
-  if (computed) {
-    print_sample(judge_processor_products(*computed));
-  } else {
-    print_probe_error(processor_corruption_metric, processors_device, computed.error().message);
-  }
-  return {};
-}
-
-std::string probe_full_load(const ProbeWords& words) {
-  const auto time = words.number("--seconds", burn_minutes_usual * 60, 1, burn_minutes_max * 60);
-  const auto gpus = words.number("--gpus", 0, 0, 64);
-  if (!time || !gpus || !words.names().empty())
-    return "burn [--seconds N] [--gpus N] [--root DIRECTORY]";
-  BurnOptions options;
-  options.time = seconds(*time);
-  options.gpus = static_cast<int>(*gpus);
-  if (!words.text("--root").empty()) options.root = words.text("--root");
-  options.processors = online_processors();
-  probe_burn(options);
-  return {};
-}
-
-std::string probe_memory(const ProbeWords& words) {
-  const auto time = time_in(words, 5);
-  const auto array_mib = words.number("--array-mib", 0, 1, 1 << 20);
-  if (!time || !array_mib || !words.names().empty()) return "memory [--seconds N] [--array-mib N]";
-  MemoryProbeOptions options{*time, std::nullopt, usable_processors()};
-  if (*array_mib > 0) options.array_bytes = static_cast<std::uint64_t>(*array_mib) << 20;
-  print_result("stream_mb_per_s", triad_mb_per_s(options));
+template <StressKind kind, int usual_seconds>
+std::string stress(const ProbeWords& words) {
+  const auto time = time_in(words, usual_seconds);
+  if (!time || !words.names().empty()) return "cpu, memory or cpu-sdc [--seconds N]";
+  const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  print_samples(run_stress_ng({kind, processors, *time}));
   return {};
 }
 
@@ -98,75 +51,47 @@ std::string probe_disk(const ProbeWords& words) {
   const auto time = time_in(words, 20);
   const auto mib = words.number("--mib", 4096, 4, 1 << 20);
   if (!time || !mib || words.names().size() != 1) return "disk DIRECTORY [--seconds N] [--mib N]";
-  const auto rates =
-      disk_rates({words.names().front(), static_cast<std::uint64_t>(*mib) << 20, *time});
-  if (rates) {
-    print_probe_value("fio_write_mb_per_s", "", rates->write_mb_per_s);
-    print_probe_value("fio_read_mb_per_s", "", rates->read_mb_per_s);
-  } else {
-    print_probe_error("fio_write_mb_per_s", "", rates.error().message);
-    print_probe_error("fio_read_mb_per_s", "", rates.error().message);
-  }
+  print_samples(
+      disk_samples({words.names().front(), static_cast<std::uint64_t>(*mib) << 20, *time}));
   return {};
 }
 
 std::string probe_diagnostics(const ProbeWords& words) {
   const auto level = words.number("--level", 1, 1, dcgm_level_max);
-  const auto limit = words.number("--seconds", 0, 1, 4 * 3600);
-  if (!level || !limit || !words.names().empty()) return "dcgm [--level 1…4] [--seconds N]";
-  probe_dcgm({static_cast<int>(*level), seconds(*limit)});
+  if (!level || !words.names().empty()) return "dcgm [--level 1…4] [--seconds N]";
+  const auto usual = dcgm_level(static_cast<int>(*level)).limit;
+  const auto limit = words.number("--seconds", usual.count(), 1, 4 * 3600);
+  if (!limit) return "dcgm [--level 1…4] [--seconds N]";
+  print_samples(run_dcgm(static_cast<int>(*level), seconds(*limit)));
   return {};
 }
 
-std::string no_token() {
-  return std::string("it with 8 to 128 characters in the variable ") + probe_token_variable;
-}
-
-std::string own_token() {
-  const char* token = std::getenv(probe_token_variable);
-  return token != nullptr && is_probe_token(token) ? token : "";
-}
-
-void print_figures(const Result<TcpFigures>& figures) {
-  if (figures) {
-    print_probe_value("tcp_gbps", "", figures->gbps);
-    print_probe_value("tcp_latency_us", "", figures->round_trip_us);
-    print_probe_value(probe_waited_word, "", figures->waited_pct);
-  } else {
-    print_probe_error("tcp_gbps", "", figures.error().message);
-    print_probe_error("tcp_latency_us", "", figures.error().message);
-  }
-}
-
-std::string serve_tcp(const ProbeWords& words) {
+std::string probe_tcp_server(const ProbeWords& words) {
   const auto wait = time_in(words, 60);
   const auto port = port_in(words, 0);
   if (!wait || !port || *port == 0 || !words.names().empty())
     return "tcp-serve --port N [--seconds N] [--address A]";
-  TcpServeOptions options;
-  options.address = words.text("--address");
-  options.port = *port;
-  options.token = own_token();
-  options.wait = *wait;
-  if (options.token.empty()) return no_token();
-  print_figures(serve_tcp_probe(options));
+  IperfCall call;
+  call.address = words.text("--address");
+  call.port = *port;
+  serve_tcp(call, *wait);
   return {};
 }
 
-std::string connect_tcp(const ProbeWords& words) {
+std::string probe_tcp_client(const ProbeWords& words) {
   const auto time = time_in(words, 10);
   const auto port = port_in(words, 0);
   const auto streams = words.number("--streams", 8, 1, tcp_streams_max);
-  if (!time || *time > seconds(120) || !port || *port == 0 || !streams || words.names().size() != 1)
+  // Of a host that is an option to the tool nothing good comes.
+  if (!time || *time > seconds(120) || !port || *port == 0 || !streams ||
+      words.names().size() != 1 || words.names().front().starts_with('-'))
     return "tcp-connect HOST --port N [--seconds N] [--streams N]";
-  TcpConnectOptions options;
-  options.host = words.names().front();
-  options.port = *port;
-  options.token = own_token();
-  options.streams = static_cast<std::size_t>(*streams);
-  options.time = std::chrono::milliseconds(*time) * 2 / 5;  // each way; the rest is for meeting
-  if (options.token.empty()) return no_token();
-  print_figures(connect_tcp_probe(options));
+  IperfCall call;
+  call.server = words.names().front();
+  call.port = *port;
+  call.streams = static_cast<int>(*streams);
+  call.time = std::max(seconds(1), *time * 2 / 5);  // each way; the rest is for meeting
+  connect_tcp(call);
   return {};
 }
 
@@ -213,6 +138,27 @@ std::string connect_infiniband(const ProbeWords& words) {
   return {};
 }
 
+// By which the tool has hung, before whoever planned it thinks so.
+seconds hung_after(std::string_view name) {
+  const ProbeSpec* spec = find_probe(name);
+  return spec->time + spec->limit - seconds(5);
+}
+
+template <CopyKind kind>
+std::string probe_copies(const ProbeWords& words) {
+  if (!words.names().empty()) return "gpu-host, gpu-memory or gpu-peer";
+  print_samples(run_nvbandwidth(kind, hung_after("gpu-host")));
+  return {};
+}
+
+template <bool over_infiniband>
+std::string probe_all_reduce(const ProbeWords& words) {
+  const auto gpus = words.number("--gpus", 8, 1, 64);
+  if (!gpus || !words.names().empty()) return "gpu-nccl or gpu-nccl-loop [--gpus N]";
+  print_samples(run_nccl_tests({static_cast<int>(*gpus), over_infiniband}, hung_after("gpu-nccl")));
+  return {};
+}
+
 struct NamedVerb {
   std::string_view name;
   Verb verb;
@@ -221,49 +167,22 @@ struct NamedVerb {
 
 const std::vector<NamedVerb>& verbs() {
   static const std::vector<NamedVerb> all{
-      {"cpu", probe_cpu, {"--seconds"}},
-      {"cpu-sdc", probe_processor_products, {"--seconds"}},
-      {"burn", probe_full_load, {"--seconds", "--gpus", "--root"}},
-      {"memory", probe_memory, {"--seconds", "--array-mib"}},
+      {"cpu", stress<StressKind::matrix, 5>, {"--seconds"}},
+      {"memory", stress<StressKind::stream, 5>, {"--seconds"}},
+      {"cpu-sdc", stress<StressKind::verify, 20>, {"--seconds"}},
       {"disk", probe_disk, {"--seconds", "--mib"}},
       {"dcgm", probe_diagnostics, {"--level", "--seconds"}},
-      {"tcp-serve", serve_tcp, {"--seconds", "--port", "--address"}},
-      {"tcp-connect", connect_tcp, {"--seconds", "--port", "--streams"}},
+      {"tcp-serve", probe_tcp_server, {"--seconds", "--port", "--address"}},
+      {"tcp-connect", probe_tcp_client, {"--seconds", "--port", "--streams"}},
       {"ib-loop", loop_infiniband, {"--seconds", "--gpus", "--port"}},
       {"ib-pair-serve", serve_infiniband, {"--seconds", "--port"}},
-      {"ib-pair-connect", connect_infiniband, {"--seconds", "--port"}}};
+      {"ib-pair-connect", connect_infiniband, {"--seconds", "--port"}},
+      {"gpu-host", probe_copies<CopyKind::host>, {}},
+      {"gpu-memory", probe_copies<CopyKind::memory>, {}},
+      {"gpu-peer", probe_copies<CopyKind::peer>, {}},
+      {"gpu-nccl", probe_all_reduce<false>, {"--gpus"}},
+      {"gpu-nccl-loop", probe_all_reduce<true>, {"--gpus"}}};
   return all;
-}
-
-// Returns only when there is none.
-void become_gpu_program(const std::vector<std::string>& words) {
-  const std::string program = gpu_program();
-  std::vector<std::string> own{program};
-  own.insert(own.end(), words.begin(), words.end());
-  std::vector<char*> argv;
-  for (std::string& word : own) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execvp(program.c_str(), argv.data());
-}
-
-// The halves of a pair are words of one probe.
-const ProbeSpec* gpu_probe_of(const std::string& word) {
-  if (!word.starts_with("gpu-")) return nullptr;
-  for (const ProbeSpec& spec : probe_specs()) {
-    const std::string name(spec.name);
-    const bool is_pair = spec.reach == ProbeReach::pair;
-    if (is_pair ? word == name + "-serve" || word == name + "-connect" : word == name) return &spec;
-  }
-  return nullptr;
-}
-
-int probe_gpus(const ProbeSpec& spec, const std::vector<std::string>& words) {
-  become_gpu_program(words);
-  const std::string why = errno == ENOENT
-                              ? no_gpu_program()
-                              : std::string(gpu_program_name) + ": " + std::strerror(errno);
-  for (const std::string_view metric : spec.metrics) print_probe_absent(metric, "", why);
-  return 0;
 }
 
 int complain(const std::string& sentence) {
@@ -275,7 +194,6 @@ int complain(const std::string& sentence) {
 
 int run_probe(const std::vector<std::string>& words) {
   const std::string name = words.empty() ? "" : words.front();
-  if (const ProbeSpec* spec = gpu_probe_of(name)) return probe_gpus(*spec, words);
   const auto named = std::ranges::find(verbs(), name, &NamedVerb::name);
   if (named == verbs().end()) return complain("there is no probe '" + name + "'");
   const auto read = ProbeWords::read({words.begin() + 1, words.end()}, named->options);

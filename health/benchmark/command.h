@@ -1,5 +1,6 @@
-// One probe as a process of its own: measures, and prints what it found (probe_line.h). May use the
-// whole node, and may hang in a driver or on a disk: whoever starts it kills it after its limit.
+// One benchmark as a process of its own: runs its tool, and prints what it found (sample_line.h).
+// May use the whole node, and may hang in a driver or on a disk: whoever starts it kills it after
+// its limit.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +14,7 @@
 
 namespace muster {
 
-// What both ends of a probe of two nodes know and nobody else; not an argument, which everybody can
-// read.
-inline constexpr const char* probe_token_variable = "MUSTER_PROBE_TOKEN";
-
-//   cpu                                         [--seconds N]
-//   cpu-sdc                                     [--seconds N]
-//   burn                                        [--seconds N] [--gpus N] [--root DIRECTORY]
-//   memory                                      [--seconds N] [--array-mib N]
+//   cpu, memory, cpu-sdc                        [--seconds N]
 //   disk DIRECTORY                              [--seconds N] [--mib N]
 //   dcgm                                        [--level N] [--seconds N]
 //   tcp-serve             --port N              [--seconds N] [--address A]
@@ -28,19 +22,15 @@ inline constexpr const char* probe_token_variable = "MUSTER_PROBE_TOKEN";
 //   ib-pair-serve HCA…    --port N              [--seconds N]
 //   ib-pair-connect HOST HCA… --port N          [--seconds N]
 //   ib-loop HCA HCA…                            [--seconds N] [--gpus N] [--port N]
-//   gpu-host, gpu-memory, gpu-peer, gpu-matrix, gpu-sdc, gpu-nccl, gpu-nccl-loop   [--seconds N]
-//   gpu-nccl-pair-serve --port N                [--seconds N] [--limit N] [--address A]
-//   gpu-nccl-pair-connect HOST --port N         [--seconds N] [--limit N]
+//   gpu-host, gpu-memory, gpu-peer
+//   gpu-nccl, gpu-nccl-loop                     [--gpus N]
 //
-// Of a serving half the seconds are how long it waits for its partner (ib-pair-serve: of a
-// bandwidth, as of the connecting one); the limit is of NCCL beside the measurement. An HCA is
-// "mlx5_0" or "mlx5_0:1". `burn` looks for throttling and for Xids below DIRECTORY. The words for
-// GPUs are obeyed by another program, which this process becomes: muster-gpu-probe beside it, or in
-// PATH. Returns the exit code: 0 when it printed what there was to say, numbers or errors; 2 when
-// the words make no sense.
+// Of tcp-serve the seconds are how long it waits for its partner (ib-pair-serve: of a bandwidth, as
+// of the connecting one). An HCA is "mlx5_0" or "mlx5_0:1". Returns the exit code: 0 when it
+// printed what there was to say, numbers or errors; 2 when the words make no sense.
 int run_probe(const std::vector<std::string>& words);
 
-// The words of a probe: names and numbers in their places, options anywhere. Pure.
+// The words of a benchmark: names and numbers in their places, options anywhere. Pure.
 
 class ProbeWords {
  public:

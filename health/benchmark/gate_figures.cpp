@@ -29,41 +29,36 @@ bool keeps_away(const HealthProfile& profile, const HealthFinding& finding) {
          mode.value_or(CheckMode::enforce) == CheckMode::enforce;
 }
 
-bool is_met(const HealthProfile& profile, std::span<const PerformanceSample> of_metric,
-            const PerformanceSample& sample) {
-  const auto finding = judge_sample(profile, of_metric, sample, {});
+bool is_met(const HealthProfile& profile, const PerformanceSample& sample) {
+  const auto finding = judge_sample(profile, sample, {});
   return !finding || finding->status == CheckStatus::pass;
 }
 
 // It would keep the job away, and was measured only once.
-bool is_doubted(const HealthProfile& profile, std::span<const PerformanceSample> of_metric,
-                const GateFigure& figure) {
+bool is_doubted(const HealthProfile& profile, const GateFigure& figure) {
   if (!figure.sample.value || figure.was_bad_before) return false;
-  const auto finding = judge_sample(profile, of_metric, figure.sample, {});
+  const auto finding = judge_sample(profile, figure.sample, {});
   return finding && finding->status == CheckStatus::fail && keeps_away(profile, *finding);
 }
 
-// As judge_gate_figures sees them: what is slow beside the node's other devices is bad, too.
-bool is_young(const HealthProfile& profile, std::span<const PerformanceSample> of_metric,
-              const GateFigure& figure, std::chrono::milliseconds now) {
-  if (figure.at > now || is_doubted(profile, of_metric, figure)) return false;
+bool is_young(const HealthProfile& profile, const GateFigure& figure,
+              std::chrono::milliseconds now) {
+  if (figure.at > now || is_doubted(profile, figure)) return false;
   const std::chrono::milliseconds age = now - figure.at;
-  return age < (is_met(profile, of_metric, figure.sample)
-                    ? std::chrono::milliseconds(figures_keep)
-                    : std::chrono::milliseconds(bad_figures_keep));
+  return age < (is_met(profile, figure.sample) ? std::chrono::milliseconds(figures_keep)
+                                               : std::chrono::milliseconds(bad_figures_keep));
 }
 
 // All that is known of it is young, or it could not be had a short time ago.
 bool is_known(const HealthProfile& profile, const std::string& metric,
               std::span<const GateFigure> known, std::chrono::milliseconds now) {
-  const std::vector<PerformanceSample> of_metric = samples_of(known, {metric});
   bool any = false;
   bool was_missed = false;
   bool is_each_young = true;
   for (const GateFigure& figure : known) {
     if (figure.sample.metric != metric) continue;
     any = true;
-    const bool young = is_young(profile, of_metric, figure, now);
+    const bool young = is_young(profile, figure, now);
     if (young && !figure.sample.value) was_missed = true;
     if (!young) is_each_young = false;
   }
@@ -85,9 +80,7 @@ std::string sentence_of(const HealthFinding& finding) {
 }  // namespace
 
 ProbePlan gate_plan(const HealthProfile& profile, const CheckChoice& choice) {
-  ExpectedMeasurement wanted;
-  wanted.before_a_job = true;
-  ProbePlan plan = expected_plan(profile, wanted);
+  ProbePlan plan = expected_plan(profile, {});
   for (PlannedProbe& probe : plan.probes) {
     std::erase_if(probe.metrics, [&](const std::string& name) {
       const PerformanceMetric* metric = find_performance_metric(name);
@@ -117,9 +110,8 @@ std::vector<std::string> probes_doubted(const HealthProfile& profile, const Prob
   std::vector<std::string> doubted;
   for (const PlannedProbe& probe : plan.probes) {
     const bool is_any = std::ranges::any_of(known, [&](const GateFigure& one) {
-      const std::string& metric = one.sample.metric;
-      return std::ranges::find(probe.metrics, metric) != probe.metrics.end() &&
-             is_doubted(profile, samples_of(known, {metric}), one);
+      return std::ranges::find(probe.metrics, one.sample.metric) != probe.metrics.end() &&
+             is_doubted(profile, one);
     });
     if (is_any) doubted.emplace_back(probe.spec->name);
   }
@@ -134,26 +126,21 @@ std::vector<GateFigure> figures_taken(const HealthProfile& profile,
     return std::ranges::any_of(known, [&](const GateFigure& one) {
       return one.sample.metric == sample.metric && one.sample.device == sample.device &&
              one.sample.value && one.at <= now && now - one.at < bad_figures_keep &&
-             !is_met(profile, samples_of(known, {sample.metric}), one.sample);
+             !is_met(profile, one.sample);
     });
   };
   std::vector<GateFigure> taken;
-  for (const PerformanceSample& sample : samples) taken.push_back({sample, now});
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const bool is_bad = !is_met(profile, samples_of(taken, {samples[i].metric}), samples[i]);
-    taken[i].was_bad_before = is_bad && was_bad(samples[i]);
-  }
+  for (const PerformanceSample& sample : samples)
+    taken.push_back({sample, now, !is_met(profile, sample) && was_bad(sample)});
   return taken;
 }
 
 void give_up_doubted(std::vector<GateFigure>& figures, const HealthProfile& profile,
                      const std::string& why) {
-  const std::vector<GateFigure> known = figures;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    const PerformanceSample& sample = known[i].sample;
-    if (!is_doubted(profile, samples_of(known, {sample.metric}), known[i])) continue;
-    figures[i].sample.value.reset();
-    figures[i].sample.error = "it was bad once, and was not measured again: " + why;
+  for (GateFigure& figure : figures) {
+    if (!is_doubted(profile, figure)) continue;
+    figure.sample.value.reset();
+    figure.sample.error = "it was bad once, and was not measured again: " + why;
   }
 }
 

@@ -1,16 +1,12 @@
 #include "health/benchmark/plan.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 #include <string_view>
 
-#include "health/active/burn_probe.h"
-#include "health/active/clock_tally.h"
-#include "health/active/processor_products.h"
-#include "health/active/product_bits.h"
 #include "health/benchmark/tools/dcgm.h"
+#include "health/benchmark/tools/stress_ng.h"
 #include "health/model/profile_floor.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
@@ -38,12 +34,7 @@ const std::vector<ProbeSpec>& table() {
        true},
       // At the first level; see add_probe.
       {"dcgm", ProbeReach::node, {dcgm_metric}, dcgm_level(1).time, dcgm_margin, true},
-      {"gpu-memory",
-       ProbeReach::node,
-       {"hbm_mb_per_s", "hbm_read_mb_per_s", "hbm_write_mb_per_s"},
-       seconds(10),
-       seconds(50),
-       true},
+      {"gpu-memory", ProbeReach::node, {"hbm_mb_per_s"}, seconds(10), seconds(50), true},
       {"ib-loop", ProbeReach::node, {"ib_write_bw_gbps"}, seconds(10), seconds(20), true, true},
       {"ib-pair",
        ProbeReach::pair,
@@ -77,25 +68,7 @@ const std::vector<ProbeSpec>& table() {
        seconds(20),
        seconds(100),
        true,
-       true},
-      {"gpu-sdc", ProbeReach::node, {corruption_metric}, seconds(60), seconds(120), true},
-      {"gpu-matrix",
-       ProbeReach::node,
-       {"gemm_gflops", "gemm_fp32_gflops"},
-       seconds(80),
-       seconds(100),
-       true},
-      // For as long as it is asked to; see add_probe. GPUs take time to begin and to end.
-      {burn_probe,
-       ProbeReach::node,
-       {burn_throttle_metric, burn_rate_metric, burn_clock_metric, burn_xid_metric},
-       std::chrono::minutes(burn_minutes_usual),
-       seconds(180)},
-      {"collective",
-       ProbeReach::job,
-       {"collective_1mib_gb_per_s", "collective_64mib_gb_per_s", "collective_latency_us"},
-       seconds(10),
-       seconds(110)}};
+       true}};
   return specs;
 }
 
@@ -116,7 +89,6 @@ class Planner {
   ProbePlan plan() {
     for (const ProbeSpec& spec : table()) {
       if (spec.reach == ProbeReach::pair && !situation_.has_partner) continue;
-      if (spec.reach == ProbeReach::job && !situation_.has_job) continue;
       add(spec);
     }
     return std::move(plan_);
@@ -140,14 +112,15 @@ class Planner {
     const bool names_hcas = spec.name == "ib-loop" || spec.name == "ib-pair";
     if (names_hcas)
       probe.words.insert(probe.words.end(), situation_.hcas.begin(), situation_.hcas.end());
-    if (spec.name == "ib-loop")
+    const bool counts_gpus = spec.name == "ib-loop" || spec.name.starts_with("gpu-nccl");
+    if (counts_gpus)
       probe.words.insert(probe.words.end(), {"--gpus", std::to_string(situation_.gpus)});
     probe.devices = devices_of(spec);
     probe.metrics = std::move(metrics);
     probe.time = spec.time * (names_hcas ? static_cast<int>(situation_.hcas.size()) : 1);
     probe.killed_after = probe.time + spec.limit;
     if (spec.name == "dcgm") set_level(probe);
-    if (spec.name == burn_probe) set_time(probe);
+    if (spec.name == "cpu-sdc") set_time(probe);
     plan_.probes.push_back(std::move(probe));
   }
 
@@ -160,23 +133,21 @@ class Planner {
   }
 
   void set_time(PlannedProbe& probe) const {
-    const double of_profile = limit_of(profile_, "perf.burn", "time_min", burn_minutes_usual);
-    const auto most = static_cast<double>(burn_minutes_max);
-    const int minutes = static_cast<int>(std::clamp(of_profile, 1.0, most));
-    probe.time = situation_.burn.value_or(std::chrono::minutes(minutes));
+    const double of_profile = limit_of(profile_, "perf.sdc", "time_min", 0);
+    const auto most = static_cast<double>(verify_minutes_max);
+    if (situation_.verify) {
+      probe.time = *situation_.verify;
+    } else if (of_profile > 0) {
+      probe.time = std::chrono::minutes(static_cast<int>(std::clamp(of_profile, 1.0, most)));
+    }
     probe.killed_after = probe.time + probe.spec->limit;
-    const int gpus = std::max(situation_.gpus, gpus_stated());
-    probe.words.insert(probe.words.end(), {"--seconds", std::to_string(probe.time.count()),
-                                           "--gpus", std::to_string(gpus)});
-    if (gpus == 0) std::erase(probe.metrics, burn_clock_metric);
+    probe.words.insert(probe.words.end(), {"--seconds", std::to_string(probe.time.count())});
   }
 
   // Where only the node says how many GPUs there are, some may be hidden from the probe on purpose;
   // where the profile leaves some out, they may be gone.
   int devices_of(const ProbeSpec& spec) const {
-    constexpr std::array of_each_gpu{"gpu-host", "gpu-memory", "gpu-sdc", "gpu-matrix"};
-    const bool is_of_each_gpu = std::ranges::find(of_each_gpu, spec.name) != of_each_gpu.end();
-    return is_of_each_gpu ? gpus_stated() : 0;
+    return spec.name == "gpu-host" || spec.name == "gpu-memory" ? gpus_stated() : 0;
   }
   int gpus_stated() const {
     const bool leaves_some_out = std::ranges::any_of(
@@ -188,9 +159,8 @@ class Planner {
     std::vector<std::string> metrics;
     for (const std::string_view name : spec.metrics) {
       const PerformanceMetric* metric = find_performance_metric(name);
-      const bool is_asked_for = spec.name == burn_probe ? is_burn_asked_for(*metric)
-                                : metric->counts_faults
-                                    ? is_named(spec) || (is_named(*metric) && concerns(spec))
+      const bool is_asked_for = metric->counts_faults
+                                    ? is_named(spec) || is_named(*metric)
                                     : is_stated(name) || (is_possible && is_of_interest(name));
       if (is_on(*metric) && is_asked_for) metrics.emplace_back(name);
     }
@@ -206,24 +176,14 @@ class Planner {
     return has(phases, situation_.phase) ||
            (situation_.phase == Phase::on_demand && has(phases, Phase::qualification));
   }
-  bool is_burn_asked_for(const PerformanceMetric& metric) const {
-    if (situation_.before_a_job) return false;
-    const bool is_named_here = situation_.burn || is_named(*find_probe(burn_probe));
-    return is_named_here || (is_named(metric) && !situation_.learns);
-  }
-  // Of a kind of node without GPUs a check is about the processors alone.
-  bool concerns(const ProbeSpec& spec) const {
-    const bool is_of_gpus = profile_.gpu.count.value_or(profile_.match_gpu_count.value_or(0)) > 0 ||
-                            !profile_.match_gpu_name.empty();
-    return spec.name != "gpu-sdc" || situation_.gpus > 0 || is_of_gpus;
-  }
   // By its own name: a pattern for many checks means how they are taken, not that they be run.
   bool is_named(const PerformanceMetric& metric) const {
     return profile_.checks.contains(std::string(metric.check)) ||
            std::ranges::find(profile_.required, metric.check) != profile_.required.end();
   }
   bool is_named(const ProbeSpec& spec) const {
-    return std::ranges::find(situation_.named, spec.name) != situation_.named.end();
+    return (spec.name == "cpu-sdc" && situation_.verify) ||
+           std::ranges::find(situation_.named, spec.name) != situation_.named.end();
   }
   bool is_stated(std::string_view metric) const {
     return profile_.floors.contains(std::string(metric));
@@ -334,8 +294,7 @@ ProbePlan expected_plan(const HealthProfile& profile, const ExpectedMeasurement&
   situation.phase = Phase::on_demand;
   situation.learns = wanted.all || !wanted.only.empty();
   situation.named = wanted.only;
-  situation.burn = wanted.burn;
-  situation.before_a_job = wanted.before_a_job;
+  situation.verify = wanted.verify;
   situation.gpus = gpus_in(profile);
   situation.disk_directory = wanted.disk_directory;
   for (int i = 0; i < hcas_in(profile); ++i) situation.hcas.push_back("mlx5_" + std::to_string(i));

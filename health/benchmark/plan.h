@@ -1,9 +1,8 @@
-// Which probes a run on a node needs, and what they cost: those that measure what the profile
-// states a floor for, or what the fleet is known to reach;
-// all that the node can run, when a profile is to be learned from it. What counts faults has no
-// floor: it is run where the profile names its check under `checks` or `required`, or somebody
-// names the probe. A full load, which takes long, is so too where somebody says for how long, and
-// never before a job or for a profile that is to be learned. Pure.
+// Which benchmarks a run on a node needs, and what they cost: those that measure what the profile
+// states a floor for, or what the fleet is known to reach; all that the node can run, when a
+// profile is to be learned from it. What counts faults has no floor: it is run where the profile
+// names its check under `checks` or `required`, or somebody names the benchmark or says for how
+// long. Pure.
 #pragma once
 
 #include <chrono>
@@ -22,9 +21,11 @@ namespace muster {
 // Who takes part.
 enum class ProbeReach {
   node,  // alone
-  pair,  // two nodes: one serves, one connects
-  job    // all ranks of a job
+  pair   // two nodes: one serves, one connects
 };
+
+// Of processors whose results are verified.
+inline constexpr int verify_minutes_max = 120;
 
 struct ProbeSpec {
   std::string_view name;  // the first of its words
@@ -43,15 +44,13 @@ const ProbeSpec* find_probe(std::string_view name);
 struct ProbeSituation {
   Phase phase = Phase::qualification;
   bool learns = false;
-  bool before_a_job = false;
-  std::vector<std::string> named;  // probes that somebody asked for
-  std::optional<std::chrono::minutes> burn{};  // a full load is asked for, of this time
-  int fleet_nodes = 0;  // of the kind, whose figures are known
+  std::vector<std::string> named;                // probes that somebody asked for
+  std::optional<std::chrono::minutes> verify{};  // processors under full load, for so long
+  int fleet_nodes = 0;                           // of the kind, whose figures are known
   int gpus = 0;
   std::vector<std::string> hcas;  // "mlx5_0"
   std::string disk_directory;     // empty: no disk is written
   bool has_partner = false;       // another node, for pairs
-  bool has_job = false;           // whose ranks can be asked
 };
 
 struct PlannedProbe {
@@ -89,8 +88,7 @@ struct ExpectedMeasurement {
   std::vector<std::string> only{};  // probes, floor or none; none: those that have a floor
   std::string disk_directory{};     // empty: no disk is written
   bool all = false;                 // whatever a node can run
-  std::optional<std::chrono::minutes> burn{};  // a full load of this time
-  bool before_a_job = false;
+  std::optional<std::chrono::minutes> verify{};  // processors under full load, for so long
 };
 
 // Of one node.

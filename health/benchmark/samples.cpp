@@ -1,13 +1,11 @@
 #include "health/benchmark/samples.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "health/active/product_bits.h"
 #include "health/benchmark/tools/sample_line.h"
 #include "health/compare/majority.h"
 #include "health/model/check.h"
@@ -70,67 +68,11 @@ std::optional<PerformanceSample> read_line(std::string_view line) {
   return is_told ? std::optional(sample) : std::nullopt;
 }
 
-template <class Number>
-std::optional<Number> whole_plain_number(std::string_view word, int base) {
-  Number value = 0;
-  const char* end = word.data() + word.size();
-  const auto [at, error] = std::from_chars(word.data(), end, value, base);
-  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
-}
-
-template <class Number>
-std::optional<Number> whole_number_in(std::string_view word, int base) {
-  Number value = 0;
-  const char* end = word.data() + word.size();
-  const auto [at, error] = std::from_chars(word.data(), end, value, base);
-  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
-}
-
-struct BitsLine {
-  unsigned round = 0;
-  ProductBits said;
-};
-
-// "sdc_wrong_products gpu3 bits 17 9e3779b97f4a7c15"
-std::optional<BitsLine> read_bits(std::string_view line) {
-  if (line.size() > line_max || take_word(line) != corruption_metric) return std::nullopt;
-  const std::string_view device = take_word(line);
-  if (!is_device_name(device) || take_word(line) != "bits") return std::nullopt;
-  const auto round = whole_number_in<unsigned>(take_word(line), 10);
-  const auto bits = whole_number_in<std::uint64_t>(line, 16);
-  if (!round || !bits || line.size() != 16) return std::nullopt;
-  return BitsLine{*round, {device == probe_node_device ? "" : std::string(device), *bits}};
-}
-
 // "waited_pct - 12.5"
 std::optional<double> read_waited(std::string_view line) {
   if (take_word(line) != probe_waited_word || take_word(line) != probe_node_device)
     return std::nullopt;
   return read_number(line);
-}
-
-// A device that said why it ended is unknown, unless it was wrong before.
-void add_judged(ProbeOutput& output, std::span<const ProductBits> bits) {
-  for (PerformanceSample& judged : judge_product_bits(bits)) {
-    const auto told = std::ranges::find_if(output.samples, [&](const PerformanceSample& one) {
-      return one.metric == judged.metric && one.device == judged.device;
-    });
-    if (told == output.samples.end()) {
-      if (output.samples.size() < probe_samples_max) output.samples.push_back(std::move(judged));
-    } else if (judged.value.value_or(0) > 0) {
-      *told = std::move(judged);
-    }
-  }
-}
-
-// Of the devices that have a number, when there are several.
-std::optional<double> node_median(std::span<const PerformanceSample> samples,
-                                  const std::string& metric) {
-  std::vector<double> values;
-  for (const PerformanceSample& sample : samples) {
-    if (sample.metric == metric && sample.value) values.push_back(*sample.value);
-  }
-  return values.size() > 1 ? median_of(std::move(values)) : std::nullopt;
 }
 
 bool is_left_out(const HealthProfile& profile, std::string_view check, std::string_view device) {
@@ -167,8 +109,6 @@ std::vector<PerformanceSample> untold(const std::vector<PerformanceSample>& samp
 ProbeOutput read_probe_output(std::string_view text) {
   ProbeOutput output;
   std::set<std::pair<std::string, std::string>> seen;
-  std::set<std::pair<std::string, unsigned>> rounds;
-  std::vector<ProductBits> bits;
   const auto refuse = [&](std::string_view line) {
     if (output.refused++ == 0) output.first_refused = probe_text(line);
   };
@@ -176,12 +116,6 @@ ProbeOutput read_probe_output(std::string_view text) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    const auto told = end == std::string_view::npos ? std::nullopt : read_bits(line);
-    if (told && bits.size() < product_bits_max &&
-        rounds.emplace(told->said.device, told->round).second) {
-      bits.push_back(told->said);
-      continue;
-    }
     const auto waited = end == std::string_view::npos ? std::nullopt : read_waited(line);
     if (waited) {
       output.waited_pct = std::max(output.waited_pct, *waited);
@@ -196,7 +130,6 @@ ProbeOutput read_probe_output(std::string_view text) {
       refuse(line);
     }
   }
-  add_judged(output, bits);
   return output;
 }
 
@@ -210,13 +143,11 @@ void add_missing_samples(ProbeOutput& output, std::span<const std::string> metri
 }
 
 std::optional<HealthFinding> judge_sample(const HealthProfile& profile,
-                                          std::span<const PerformanceSample> of_node,
                                           const PerformanceSample& sample,
                                           const std::map<std::string, FleetFigure>& fleet) {
   const PerformanceMetric* metric = find_performance_metric(sample.metric);
   if (metric == nullptr || is_left_out(profile, metric->check, sample.device)) return std::nullopt;
   PerformancePeers peers;
-  peers.node_median = node_median(of_node, sample.metric);
   if (const auto known = fleet.find(sample.metric); known != fleet.end()) {
     peers.fleet_median = known->second.median;
     peers.fleet_nodes = known->second.nodes;
@@ -231,7 +162,7 @@ std::vector<HealthFinding> judge_samples(const HealthProfile& profile,
                                          const std::map<std::string, FleetFigure>& fleet) {
   std::vector<HealthFinding> findings;
   for (const PerformanceSample& sample : samples) {
-    auto finding = judge_sample(profile, samples, sample, fleet);
+    auto finding = judge_sample(profile, sample, fleet);
     if (finding) findings.push_back(std::move(*finding));
   }
   return findings;
@@ -274,12 +205,12 @@ std::map<std::string, std::vector<FleetJudgement>> judge_fleet(const HealthProfi
   std::map<std::string, std::vector<FleetJudgement>> judged;
   for (const auto& [node, said] : by_node) {
     for (const PerformanceSample& sample : said) {
-      auto finding = judge_sample(profile, said, sample, fleet);
-      auto alone = judge_sample(profile, said, sample, {});
+      auto finding = judge_sample(profile, sample, fleet);
+      auto alone = judge_sample(profile, sample, {});
       if (finding && finding != alone) judged[node].push_back({*std::move(finding), alone});
     }
     for (const PerformanceSample& sample : untold(said, fleet)) {
-      auto finding = judge_sample(profile, said, sample, fleet);
+      auto finding = judge_sample(profile, sample, fleet);
       if (finding) judged[node].push_back({*std::move(finding), std::nullopt});
     }
   }

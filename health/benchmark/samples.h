@@ -1,4 +1,4 @@
-// What probes printed (probe_line.h), as samples, and these as findings. Pure.
+// What benchmarks printed (tools/sample_line.h), as samples, and these as findings. Pure.
 //
 // Lines come from another process, perhaps a killed one, perhaps on another node: nothing in them
 // is trusted. A line that has no end may have lost a part of its number, and is none.
@@ -42,10 +42,8 @@ struct FleetFigure {
 };
 
 // One of a node's samples. Nothing: neither the profile nor others can judge it, or its check is
-// off or its device left out. It is compared with the node's devices too, where its metric asks for
-// that and there are several.
+// off or its device left out.
 std::optional<HealthFinding> judge_sample(const HealthProfile& profile,
-                                          std::span<const PerformanceSample> of_node,
                                           const PerformanceSample& sample,
                                           const std::map<std::string, FleetFigure>& fleet);
 

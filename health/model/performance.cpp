@@ -28,12 +28,9 @@ class Bounds {
       const char* from = metric.is_ceiling ? "limit of the profile" : "floor of the profile";
       all_.push_back({floor->second, from, usual_});
     }
-    if (metric.node_pct && peers.node_median) {
-      all_.push_back(share_of("node", *peers.node_median, *metric.node_pct, usual_));
-    }
     const bool is_fleet = peers.fleet_nodes >= fleet_min_nodes;
     if (peers.fleet_median && is_fleet) {
-      all_.push_back(share_of("fleet", *peers.fleet_median, metric.fleet_pct, usual_));
+      all_.push_back(share_of_fleet(*peers.fleet_median, metric.fleet_pct));
     }
   }
 
@@ -64,12 +61,12 @@ class Bounds {
     return metric_.is_ceiling ? a.value < b.value : a.value > b.value;
   }
 
-  Bound share_of(const char* whose, double median, double pct, const CheckSeverity& severity) {
+  Bound share_of_fleet(double median, double pct) {
     const double factor = metric_.is_ceiling ? 1 + pct / 100 : 1 - pct / 100;
     return {median * factor,
-            std::string(whose) + " median " + number_text(median) +
-                (metric_.is_ceiling ? " +" : " -") + number_text(pct) + " %",
-            severity};
+            "fleet median " + number_text(median) + (metric_.is_ceiling ? " +" : " -") +
+                number_text(pct) + " %",
+            usual_};
   }
 
   const PerformanceMetric& metric_;

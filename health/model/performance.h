@@ -1,5 +1,5 @@
 // What the performance checks measure and how a number is judged: by the profile's floor of its
-// name and its rules `value`, by the node's other devices, by the fleet. Floors age, and a fleet
+// name, by the fleet. Floors age, and a fleet
 // has no view of a slowdown that all nodes share: where there are both, both must hold. How far
 // from the fleet is too far stands with the metric, unless the profile has rules for its check. Of
 // counted faults none is right, whoever says what. Pure.
@@ -30,7 +30,6 @@ struct PerformanceSample {
 
 // The same metric elsewhere.
 struct PerformancePeers {
-  std::optional<double> node_median;   // over the node's devices
   std::optional<double> fleet_median;  // over the nodes of this kind
   int fleet_nodes = 0;
 };

@@ -13,10 +13,6 @@ constexpr std::array table{
     PerformanceMetric{"d2h_gb_per_s", "perf.h2d_d2h", "GB/s"},
     PerformanceMetric{"p2p_gb_per_s", "perf.p2p", "GB/s"},
     PerformanceMetric{"hbm_mb_per_s", "perf.hbm", "MB/s"},  // of a copy: what is read and written
-    PerformanceMetric{"hbm_read_mb_per_s", "perf.hbm", "MB/s"},
-    PerformanceMetric{"hbm_write_mb_per_s", "perf.hbm", "MB/s"},
-    PerformanceMetric{"gemm_gflops", "perf.gemm", "GFLOP/s", false, 7, 5},  // bf16
-    PerformanceMetric{"gemm_fp32_gflops", "perf.gemm", "GFLOP/s", false, 7, 5},
     PerformanceMetric{"allreduce2_gb_per_s", "perf.nccl_node", "GB/s"},
     PerformanceMetric{"allreduce4_gb_per_s", "perf.nccl_node", "GB/s"},
     PerformanceMetric{"allreduce8_gb_per_s", "perf.nccl_node", "GB/s"},
@@ -35,13 +31,8 @@ constexpr std::array table{
     PerformanceMetric{"collective_latency_us", "perf.collective", "us", true, 50},  // 8 B
     PerformanceMetric{"fio_read_mb_per_s", "perf.fio", "MB/s", false, 20},
     PerformanceMetric{"fio_write_mb_per_s", "perf.fio", "MB/s", false, 20},
-    PerformanceMetric{"dcgm_failed_tests", "perf.dcgm", "tests", true, 0, {}, true},
-    PerformanceMetric{"sdc_wrong_products", "perf.sdc", "products", true, 0, {}, true},
-    PerformanceMetric{"cpu_sdc_wrong_products", "perf.sdc", "products", true, 0, {}, true},
-    PerformanceMetric{"burn_throttle_events", "perf.burn", "events", true, 0, {}, true},
-    PerformanceMetric{"burn_slow_windows", "perf.burn", "windows", true, 0, {}, true},
-    PerformanceMetric{"burn_slowed_clocks_s", "perf.burn", "s", true, 0, {}, true},
-    PerformanceMetric{"burn_xids", "perf.burn", "Xids", true, 0, {}, true},
+    PerformanceMetric{"dcgm_failed_tests", "perf.dcgm", "tests", true, 0, true},
+    PerformanceMetric{"cpu_sdc_wrong_products", "perf.sdc", "products", true, 0, true},
 };
 
 }  // namespace

@@ -11,13 +11,12 @@
 namespace muster {
 
 struct PerformanceMetric {
-  std::string_view name;                // "p2p_gb_per_s"
-  std::string_view check;               // "perf.p2p"
-  std::string_view unit;                // "GB/s"
-  bool is_ceiling = false;              // lower is better
-  double fleet_pct = 5;                 // how much worse than the fleet's median it may be
-  std::optional<double> node_pct = {};  // than that of the node's devices
-  bool counts_faults = false;           // neither a floor nor the fleet says what is right: 0
+  std::string_view name;       // "p2p_gb_per_s"
+  std::string_view check;      // "perf.p2p"
+  std::string_view unit;       // "GB/s"
+  bool is_ceiling = false;     // lower is better
+  double fleet_pct = 5;        // how much worse than the fleet's median it may be
+  bool counts_faults = false;  // neither a floor nor the fleet says what is right: 0
 };
 
 // No number of ours is outside, whatever its unit.

@@ -30,6 +30,7 @@ class ToolProcess {
   ~ToolProcess();  // kills it
   ToolProcess(const ToolProcess&) = delete;
 
+  pid_t process() const { return pid_; }  // -1: it ended, or never ran
   // Whether it ended before the moment came; else it goes on.
   bool is_over(std::chrono::steady_clock::time_point until);
   // Until it ended, or the moment came. Then it may be asked to end, and has so long for that.

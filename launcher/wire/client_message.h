@@ -122,7 +122,7 @@ struct MeasureNodes {
   std::vector<NodesMeant> nodes;
   std::vector<std::string> words{};  // more of `muster health active`, as --only cpu
   std::vector<NodeProbe> probes{};   // these instead of that, all at the same time
-  std::string token{};               // of the probes: MUSTER_PROBE_TOKEN, new for each run
+  std::string token{};               // of the benchmarks of one run, which may have a node together
   Milliseconds timeout{15000};       // until a node is reached
   Milliseconds limit{600000};        // of `muster health active`, from its start
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "health/active/burn_rate.h"
+#include "health/benchmark/plan.h"
 #include "health/model/profile_floor.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
@@ -218,7 +218,7 @@ class ProfileReader {
                                                        {"enforce", CheckMode::enforce}});
     setting.samples = map.take("samples").integer(1, most_samples);
     if (const auto level = map.take("level").integer(1, 4)) setting.limits["level"] = *level;
-    const auto minutes = map.take("time_min").integer(1, burn_minutes_max);
+    const auto minutes = map.take("time_min").integer(1, verify_minutes_max);
     if (minutes) setting.limits["time_min"] = *minutes;
     for (const Value& each : map.entries()) {
       if (!has_unit(each.key())) continue;

@@ -3,6 +3,8 @@
 # that are met and not, a host that is not idle, fabric tools that are scripts, hang or are absent.
 . "$(dirname "$0")/harness.sh"
 
+command -v stress-ng >/dev/null || skip "no stress-ng"
+
 # Of a busy host only a pass is believed: what is found wrong needs a quiet moment.
 is_idle() {
   "$MUSTER" health active --forget --only cpu --profile "$work/site.yml" >/dev/null 2>"$work/idle"
@@ -48,19 +50,30 @@ has err "nothing was measured"
 expect 2 "$MUSTER" health active --burn-minutes 121
 has err "--burn-minutes: expected 1 to 120, got 121"
 expect 2 "$MUSTER" health active --gate --burn-minutes 1
-# All processors of this machine compute the same.
+# All processors of this machine compute what they should.
 expect 0 "$MUSTER" health active --force --forget --only cpu-sdc --profile "$work/site.yml"
 has out "cpu_sdc_wrong_products"
 has out "1 check passed, 0 failed, 0 unknown"
-# Nobody waits for a full load: ended, it takes its processes with it.
-"$MUSTER" health active --force --forget --burn-minutes 1 --profile "$work/site.yml" &
-burning=$!
-burns() { probe=$(pgrep -P "$burning" -f 'agent probe burn'); }
+# Nobody waits for a long load: ended, it takes its processes with it.
+"$MUSTER" health active --force --forget --only cpu --burn-minutes 5 --profile "$work/site.yml" &
+loading=$!
+loads() { probe=$(pgrep -P "$loading" -f 'agent probe cpu-sdc'); }
 is_gone() { [ ! -e "/proc/$probe" ] || grep -q '^State:.*Z' "/proc/$probe/status"; }
-until_true 30 burns
-kill "$burning"
-wait "$burning" || true
+until_true 60 loads
+kill "$loading"
+wait "$loading" || true
 until_true 10 is_gone
+# A tool that is not installed is named with its package, and is no pass.
+mkdir "$work/few"
+for tool in sh env sleep; do ln -s "$(command -v $tool)" "$work/few/"; done
+expect 3 env PATH="$work/few" "$MUSTER" health active --force --forget --only cpu \
+  --profile "$work/site.yml"
+has out "stress-ng is not installed (package stress-ng)"
+if command -v fio >/dev/null; then
+  expect 0 "$MUSTER" health active --force --forget --only disk --disk "$PWD" \
+    --profile "$work/site.yml" -o json
+  grep -q '"fio_write_mb_per_s"' "$work/out" || fail "no figure of the disk"
+fi
 env MUSTER_JOB=busy sleep 60 &
 rank=$!
 until_true 10 grep -qa MUSTER_JOB=busy "/proc/$rank/environ"

@@ -2,6 +2,7 @@
 # `health: {start: full}`: a node that does not meet a floor of its profile gets no job, one that
 # does gets it, and neither is measured twice; and `muster health active NODE…` on the same node.
 . "$(dirname "$0")/harness.sh"
+command -v stress-ng >/dev/null || skip "no stress-ng"
 
 lab() {  # lab FLOOR: a node that is this host
   cat >"$work/lab.yml" <<YAML

@@ -54,7 +54,7 @@ CLI: cli runtime
 mpi.h: runtime
 dnnl: runtime tests
 liburing: runtime/checkpoint
-nlohmann: launcher cli tools runtime tests
+nlohmann: health launcher cli tools runtime tests
 TABLE
 }
 

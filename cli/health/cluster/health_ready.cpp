@@ -1,17 +1,12 @@
 #include "cli/health/cluster/health_ready.h"
 
 #include <charconv>
-#include <chrono>
-#include <cstdlib>
 
 #include "cli/health/idle.h"
 #include "cli/terminal/terminal.h"
-#include "health/active/gpu_program.h"
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
 #include "health/fabric/fabric.h"
-#include "health/read/tool_process.h"
-#include "launcher/agent/node_check.h"
 
 namespace muster {
 
@@ -26,8 +21,6 @@ constexpr std::size_t boot_id_bytes_most = 64;
 constexpr std::string_view nccl_word = "nccl ";
 constexpr int gpus_most = 64;
 constexpr int version_most = 10'000'000;
-// It asks no driver; libraries may lie on a slow file system.
-constexpr std::chrono::seconds nccl_limit{10};
 
 std::string after(std::string_view line, std::string_view word) {
   return std::string(line.substr(word.size()));
@@ -77,18 +70,6 @@ std::optional<NodeNccl> nccl_in(std::string_view words) {
   const auto version = count_in(words.substr(0, blank), version_most);
   const auto gpus = count_in(words.substr(blank + 1), gpus_most);
   return version && gpus ? std::optional(NodeNccl{*version, *gpus}) : std::nullopt;
-}
-
-std::optional<NodeNccl> own_nccl() {
-  const char* root = std::getenv(system_root_name);
-  const auto gpus = count_gpus(root == nullptr ? "" : root);
-  if (!gpus || *gpus < 1) return std::nullopt;
-  const auto until = std::chrono::steady_clock::now() + nccl_limit;
-  const ToolRun run = ToolProcess({gpu_program(), "nccl-version"}).wait(until);
-  const auto version = run.exit_code == 0 && run.output.ends_with('\n')
-                           ? count_in(run.output.substr(0, run.output.size() - 1), version_most)
-                           : std::nullopt;
-  return version ? std::optional(NodeNccl{*version, std::min(*gpus, gpus_most)}) : std::nullopt;
 }
 
 void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
@@ -155,7 +136,6 @@ int tell_readiness() {
   }
   add_usable_hcas(sources, readiness);
   readiness.boot_id = sources.boot_id();
-  readiness.nccl = own_nccl();
   write_all(Stream::out, text_of(readiness));
   return 0;
 }

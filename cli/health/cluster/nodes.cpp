@@ -14,7 +14,7 @@
 #include "cli/client/targets.h"
 #include "cli/health/cluster/compare.h"
 #include "cli/health/cluster/health_nodes_report.h"
-#include "cli/health/health_measure.h"
+#include "cli/health/benchmark.h"
 #include "cli/health/profile.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
@@ -111,7 +111,7 @@ ProbePlan plan_for(const Question& question, const std::string& target,
   const auto known = question.profiles.find(target);
   const bool is_known = known != question.profiles.end();
   ExpectedMeasurement expected{wanted.only, wanted.disk, !is_known && wanted.only.empty()};
-  expected.burn = wanted.burn;
+  expected.verify = wanted.verify;
   return expected_plan(is_known ? known->second : HealthProfile{}, expected);
 }
 
@@ -158,8 +158,8 @@ Question measuring_question(const std::vector<ComputeTarget>& targets,
     if (has_profile) question.checks[target.name] = checks_of(plan);
   }
   for (const std::string& probe : wanted.only) request.words.push_back("--only=" + probe);
-  if (wanted.burn)
-    request.words.push_back("--burn-minutes=" + std::to_string(wanted.burn->count()));
+  if (wanted.verify)
+    request.words.push_back("--burn-minutes=" + std::to_string(wanted.verify->count()));
   if (!wanted.disk.empty()) request.words.push_back("--disk=" + wanted.disk);
   request.limit = options.timeout.value_or(longest + measuring_margin);
   request.timeout = std::min(reach_timeout, options.timeout.value_or(reach_timeout));

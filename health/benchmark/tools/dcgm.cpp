@@ -2,36 +2,50 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
-#include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "health/active/json_tree.h"
 #include "health/benchmark/tools/sample_line.h"
-#include "health/read/tool_process.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
+using Json = nlohmann::json;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
 // No node has more; 4294967295 means none.
 constexpr int gpu_max = 255;
 // DCGM_ERROR_MONITOR: it can work, and should be watched; DCGM_ERROR_CONFIG: a setting is wrong.
-constexpr double monitor_severity = 1;
-constexpr double config_severity = 5;
+constexpr int monitor_severity = 1;
+constexpr int config_severity = 5;
+
+// The member of an object; nothing also where this is no object.
+const Json* member(const Json& of, const char* name) {
+  if (!of.is_object()) return nullptr;
+  const auto found = of.find(name);
+  return found == of.end() ? nullptr : &*found;
+}
+
+const std::string* text_in(const Json* value) {
+  return value == nullptr ? nullptr : value->get_ptr<const std::string*>();
+}
+
+const Json* list_in(const Json* value) {
+  return value != nullptr && value->is_array() ? value : nullptr;
+}
 
 enum class TestStatus { pass, fail, warn, skip };
 
 // "Pass", "PASS", "Skip - All"
-std::optional<TestStatus> status_of(const JsonNode* node) {
-  if (node == nullptr || node->text() == nullptr) return std::nullopt;
-  std::string word = node->text()->substr(0, node->text()->find(' '));
-  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+std::optional<TestStatus> status_of(const Json* node) {
+  const std::string* text = text_in(node);
+  if (text == nullptr) return std::nullopt;
+  const std::string word = lower_case(text->substr(0, text->find(' ')));
   if (word == "pass") return TestStatus::pass;
   if (word == "fail") return TestStatus::fail;
   if (word == "warn") return TestStatus::warn;
@@ -49,12 +63,11 @@ std::optional<int> gpu_in(std::string_view word) {
   return is_gpu && gpu <= gpu_max ? std::optional(gpu) : std::nullopt;
 }
 
-std::optional<int> gpu_in(const JsonNode& node) {
-  if (node.text() != nullptr) return gpu_in(*node.text());
-  const double* number = node.number();
-  const bool is_gpu = number != nullptr && *number >= 0 && *number <= gpu_max;
-  return is_gpu && std::floor(*number) == *number ? std::optional(static_cast<int>(*number))
-                                                  : std::nullopt;
+std::optional<int> gpu_in(const Json& node) {
+  if (const std::string* text = text_in(&node)) return gpu_in(std::string_view(*text));
+  if (!node.is_number_unsigned()) return std::nullopt;
+  const auto number = node.get<std::uint64_t>();
+  return number <= gpu_max ? std::optional(static_cast<int>(number)) : std::nullopt;
 }
 
 // "0,1,2"
@@ -75,35 +88,34 @@ struct Subject {
   std::string part;  // "CPU 0"
 };
 
-std::string scalar_text(const JsonNode& node) {
-  if (node.text() != nullptr) return *node.text();
-  return node.number() != nullptr ? std::to_string(std::lround(*node.number())) : "";
+std::string scalar_text(const Json& node) {
+  if (const std::string* text = text_in(&node)) return *text;
+  return node.is_number_integer() ? node.dump() : "";
 }
 
-Subject subject_of(const JsonNode& result) {
-  const JsonNode* group = result.at("entity_group");
-  const JsonNode* id = result.at("entity_id");
+Subject subject_of(const Json& result) {
+  const Json* group = member(result, "entity_group");
+  const Json* id = member(result, "entity_id");
   if (group != nullptr && id != nullptr) {
-    const bool is_gpu = group->text() != nullptr && *group->text() == "GPU";
+    const bool is_gpu = scalar_text(*group) == "GPU";
     const auto gpu = is_gpu ? gpu_in(*id) : std::nullopt;
     if (gpu) return {{*gpu}, {}};
     return {{}, scalar_text(*group) + " " + scalar_text(*id)};
   }
-  if (const JsonNode* gpu_id = result.at("gpu_id")) {
+  if (const Json* gpu_id = member(result, "gpu_id")) {
     const auto gpu = gpu_in(*gpu_id);
     return gpu ? Subject{{*gpu}, {}} : Subject{};
   }
-  if (const JsonNode* gpu_ids = result.at("gpu_ids")) return {gpus_in(scalar_text(*gpu_ids)), {}};
-  const JsonNode* cpu = result.at("cpu_id");
+  if (const Json* gpu_ids = member(result, "gpu_ids")) return {gpus_in(scalar_text(*gpu_ids)), {}};
+  const Json* cpu = member(result, "cpu_id");
   return cpu == nullptr ? Subject{} : Subject{{}, "CPU " + scalar_text(*cpu)};
 }
 
 // A warning is a text, or an object with one under either name.
-std::string warning_text(const JsonNode& warning) {
-  if (warning.text() != nullptr) return *warning.text();
+std::string warning_text(const Json& warning) {
+  if (const std::string* text = text_in(&warning)) return *text;
   for (const char* key : {"warning", "warnings"}) {
-    const JsonNode* text = warning.at(key);
-    if (text != nullptr && text->text() != nullptr) return *text->text();
+    if (const std::string* text = text_in(member(warning, key))) return *text;
   }
   return {};
 }
@@ -114,24 +126,24 @@ struct Warnings {
   bool any = false;
 };
 
-void take_warning(Warnings& all, const JsonNode& warning) {
+void take_warning(Warnings& all, const Json& warning) {
   if (warning.is_null()) return;
-  const JsonNode* severity = warning.at("error_severity");
-  const double* number = severity == nullptr ? nullptr : severity->number();
+  const Json* severity = member(warning, "error_severity");
   const bool is_slight =
-      number != nullptr && (*number == monitor_severity || *number == config_severity);
+      severity != nullptr && (*severity == monitor_severity || *severity == config_severity);
   all.are_slight = all.are_slight && is_slight;
   all.any = true;
   if (all.first.empty()) all.first = warning_text(warning);
 }
 
-Warnings warnings_of(const JsonNode& result) {
+Warnings warnings_of(const Json& result) {
   Warnings all;
-  const JsonNode* node = result.at("warnings");
+  const Json* node = member(result, "warnings");
   if (node == nullptr) return all;
-  if (node->list() == nullptr) take_warning(all, *node);
-  if (node->list() != nullptr) {
-    for (const JsonNode& each : *node->list()) take_warning(all, each);
+  if (list_in(node) == nullptr) {
+    take_warning(all, *node);
+  } else {
+    for (const Json& each : *node) take_warning(all, each);
   }
   return all;
 }
@@ -159,14 +171,14 @@ struct Tally {
 
 class DcgmReader {
  public:
-  Status read(const JsonNode& categories) {
-    for (const JsonNode& category : *categories.list()) {
+  Status read(const Json& categories) {
+    for (const Json& category : categories) {
       if (category.is_null()) continue;
-      const JsonNode* name = category.at("category");
-      const JsonNode* tests = category.at("tests");
-      if (tests == nullptr || tests->list() == nullptr) return Error{"a category has no tests"};
+      const Json* name = member(category, "category");
+      const Json* tests = member(category, "tests");
+      if (list_in(tests) == nullptr) return Error{"a category has no tests"};
       is_software_ = name != nullptr && scalar_text(*name) == "Deployment";
-      for (const JsonNode& test : *tests->list()) {
+      for (const Json& test : *tests) {
         if (test.is_null()) continue;
         if (auto read = read_test(test); !read) return read;
       }
@@ -197,38 +209,36 @@ class DcgmReader {
  private:
   static constexpr int node = -1;
 
-  Status read_test(const JsonNode& test) {
-    const JsonNode* name = test.at("name");
-    if (name == nullptr || name->text() == nullptr) return Error{"a test has no name"};
-    const JsonNode* results = test.at("results");
-    const JsonNode* summary = test.at("test_summary");
-    const bool has_results = results != nullptr && results->list() != nullptr;
-    if (!has_results && summary == nullptr)
-      return Error{"the test " + *name->text() + " has no results"};
+  Status read_test(const Json& test) {
+    const std::string* name = text_in(member(test, "name"));
+    if (name == nullptr) return Error{"a test has no name"};
+    const Json* results = member(test, "results");
+    const Json* summary = member(test, "test_summary");
+    const bool has_results = list_in(results) != nullptr;
+    if (!has_results && summary == nullptr) return Error{"the test " + *name + " has no results"};
     int bad = 0;
     int failed = 0;
     bool is_told = false;
     if (has_results) {
-      for (const JsonNode& result : *results->list()) {
+      for (const Json& result : *results) {
         if (result.is_null()) continue;
         is_told = true;
-        bad += take_result(*name->text(), result, subject_of(result)) ? 1 : 0;
-        failed += status_of(result.at("status")) == TestStatus::fail ? 1 : 0;
+        bad += take_result(*name, result, subject_of(result)) ? 1 : 0;
+        failed += status_of(member(result, "status")) == TestStatus::fail ? 1 : 0;
       }
     }
     // What went wrong with the whole test is of no device.
-    const auto whole = summary == nullptr ? std::nullopt : status_of(summary->at("status"));
+    const auto whole = summary == nullptr ? std::nullopt : status_of(member(*summary, "status"));
     const bool is_worse =
         (whole == TestStatus::fail && failed == 0) || (whole == TestStatus::warn && bad == 0);
-    if (summary != nullptr && (!is_told || is_worse)) take_result(*name->text(), *summary, {});
-    if (summary == nullptr && !is_told)
-      return Error{"the test " + *name->text() + " has no results"};
+    if (summary != nullptr && (!is_told || is_worse)) take_result(*name, *summary, {});
+    if (summary == nullptr && !is_told) return Error{"the test " + *name + " has no results"};
     return Done{};
   }
 
   // Whether it is bad.
-  bool take_result(const std::string& test, const JsonNode& result, const Subject& subject) {
-    const auto status = status_of(result.at("status"));
+  bool take_result(const std::string& test, const Json& result, const Subject& subject) {
+    const auto status = status_of(member(result, "status"));
     // One result for the software of the node names all GPUs.
     const bool is_of_node = subject.gpus.empty() || (is_software_ && subject.gpus.size() > 1);
     const std::vector<int> devices = is_of_node ? std::vector<int>{node} : subject.gpus;
@@ -247,7 +257,7 @@ class DcgmReader {
     return is_bad;
   }
 
-  static std::string sentence_of(const std::string& test, const JsonNode& result,
+  static std::string sentence_of(const std::string& test, const Json& result,
                                  const Subject& subject, TestStatus status) {
     const std::string part = subject.part.empty() ? "" : " of " + subject.part;
     const std::string why = warnings_of(result).first;
@@ -260,24 +270,18 @@ class DcgmReader {
 };
 
 // Under the name of either version; nothing where it is not.
-const JsonNode* diagnostic_of(const JsonNode& root) {
+const Json* diagnostic_of(const Json& root) {
   for (const char* name : {"DCGM GPU Diagnostic", "DCGM Diagnostic"}) {
-    if (const JsonNode* found = root.at(name)) return found;
+    if (const Json* found = member(root, name)) return found;
   }
   return nullptr;
 }
 
-std::string last_line(std::string_view text) {
-  while (!text.empty() && std::string_view("\n\r ").find(text.back()) != std::string_view::npos)
-    text.remove_suffix(1);
-  return probe_text(text.substr(text.rfind('\n') + 1));
-}
+constexpr BenchmarkTool dcgm{"dcgmi", "datacenter-gpu-manager"};
 
 std::string why_no_report(const ToolRun& run, seconds limit) {
   if (!run.exit_code) return "dcgmi did not end within " + std::to_string(limit.count()) + " s";
-  std::string said = last_line(run.errors);
-  if (said.empty()) said = last_line(run.output);
-  return "dcgmi ended with " + std::to_string(*run.exit_code) + (said.empty() ? "" : ": " + said);
+  return why_no_number(dcgm, run);
 }
 
 using Clock = std::chrono::steady_clock;
@@ -303,18 +307,17 @@ std::vector<std::string> dcgm_argv(int level) {
 Result<std::vector<PerformanceSample>> read_dcgm_report(std::string_view output) {
   // Its libraries may warn beforehand.
   output.remove_prefix(std::min(output.find('{'), output.size()));
-  const auto root = read_json(output);
-  if (!root) return Error{"the report of dcgmi cannot be read: " + root.error().message};
-  const JsonNode* diagnostic = diagnostic_of(*root);
+  const Json root = Json::parse(output, nullptr, false);
+  if (root.is_discarded()) return Error{"the report of dcgmi is no JSON"};
+  const Json* diagnostic = diagnostic_of(root);
   if (diagnostic == nullptr) return Error{"the report of dcgmi has no diagnostic"};
-  for (const JsonNode* each : {diagnostic, &*root}) {
-    const JsonNode* error = each->at("runtime_error");
+  for (const Json* each : {diagnostic, &root}) {
+    const Json* error = member(*each, "runtime_error");
     if (error != nullptr && !error->is_null())
       return Error{"dcgmi: " + probe_text(scalar_text(*error))};
   }
-  const JsonNode* categories = diagnostic->at("test_categories");
-  if (categories == nullptr || categories->list() == nullptr)
-    return Error{"the report of dcgmi has no tests"};
+  const Json* categories = list_in(member(*diagnostic, "test_categories"));
+  if (categories == nullptr) return Error{"the report of dcgmi has no tests"};
   DcgmReader reader;
   if (auto read = reader.read(*categories); !read)
     return Error{"the report of dcgmi cannot be read: " + read.error().message};
@@ -324,11 +327,13 @@ Result<std::vector<PerformanceSample>> read_dcgm_report(std::string_view output)
 }
 
 std::vector<PerformanceSample> dcgm_samples(const ToolRun& run, seconds limit) {
-  const auto none = [](const std::string& why, bool is_absent = false) {
-    return std::vector<PerformanceSample>{
-        {dcgm_metric, "", std::nullopt, probe_text(why), is_absent}};
+  const auto none = [](const std::string& why) {
+    return std::vector<PerformanceSample>{no_number(dcgm_metric, why)};
   };
-  if (!run.is_found) return none("dcgmi is not installed (package datacenter-gpu-manager)", true);
+  if (!run.is_found) {
+    const std::string_view metric = dcgm_metric;
+    return no_numbers({&metric, 1}, dcgm, run);
+  }
   if (!run.exit_code) return none(why_no_report(run, limit));
   if (run.is_cut) return none("the report of dcgmi is too long");
   auto samples = read_dcgm_report(run.output);
@@ -345,12 +350,9 @@ std::vector<PerformanceSample> dcgm_samples(const ToolRun& run, seconds limit) {
   return *std::move(samples);
 }
 
-void probe_dcgm(const DcgmProbeOptions& options) {
-  const std::chrono::seconds limit =
-      options.limit.count() > 0 ? options.limit : dcgm_level(options.level).limit;
-  const ToolRun run =
-      ToolProcess(dcgm_argv(options.level)).wait(Clock::now() + limit, stopping_limit);
-  for (const PerformanceSample& sample : dcgm_samples(run, limit)) print_sample(sample);
+std::vector<PerformanceSample> run_dcgm(int level, seconds limit) {
+  return dcgm_samples(ToolProcess(dcgm_argv(level)).wait(Clock::now() + limit, stopping_limit),
+                      limit);
 }
 
 }  // namespace muster

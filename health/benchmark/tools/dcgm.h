@@ -35,14 +35,7 @@ Result<std::vector<PerformanceSample>> read_dcgm_report(std::string_view output)
 // At least one: why there is no number, else.
 std::vector<PerformanceSample> dcgm_samples(const ToolRun& run, std::chrono::seconds limit);
 
-// The diagnostics of NVIDIA's Data Center GPU Manager, which this runs and ends: it is known to
-// hang. Prints what it finds.
-
-struct DcgmProbeOptions {
-  int level = 1;
-  std::chrono::seconds limit{0};  // 0: that of the level
-};
-
-void probe_dcgm(const DcgmProbeOptions& options);
+// Runs it, and asks it to end at the limit: it is known to hang.
+std::vector<PerformanceSample> run_dcgm(int level, std::chrono::seconds limit);
 
 }  // namespace muster

@@ -6,206 +6,136 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <random>
+#include <nlohmann/json.hpp>
 #include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
+
+#include "health/benchmark/tools/sample_line.h"
+#include "health/read/tool_process.h"
 
 namespace muster {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
 
-// Enough at a time to fill the queues of a fast disk.
-constexpr std::size_t threads_max = 8;
-constexpr std::uint64_t page_bytes = 4096;
+constexpr BenchmarkTool fio{"fio", "fio"};
+constexpr std::array<std::string_view, 2> disk_metrics{"fio_write_mb_per_s", "fio_read_mb_per_s"};
+// To begin, and to flush what was written until its time was over.
+constexpr std::chrono::seconds fio_margin{15};
 
-std::string system_text(int error_number) {
-  return std::generic_category().message(error_number);
+std::string system_words() {
+  return std::generic_category().message(errno);
 }
 
-class ProbeFile {
+// Where the file system has no files without a name, one that loses it at once.
+int open_nameless(const std::string& directory) {
+  const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+  std::string path = directory + "/.muster-disk-XXXXXX";
+  const int named = ::mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(path.c_str());
+  return named;
+}
+
+class DiskFile {
  public:
-  explicit ProbeFile(int fd) : fd_(fd) {}
-  ~ProbeFile() {
+  explicit DiskFile(const std::string& directory) : fd_(open_nameless(directory)) {}
+  ~DiskFile() {
     if (fd_ >= 0) ::close(fd_);
   }
-  ProbeFile(ProbeFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  int fd() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
+  DiskFile(const DiskFile&) = delete;
+
+  // Empty, or why it cannot tell of a disk.
+  std::string prepare(const DiskProbeOptions& options) {
+    const std::string& directory = options.directory;
+    if (fd_ < 0) return "cannot create a file in " + directory + ": " + system_words();
+    struct statfs found {};
+    if (::fstatfs(fd_, &found) != 0) return directory + ": " + system_words();
+    if (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC)
+      return directory + " lies in memory, not on a disk";
+    bytes_ = disk_probe_bytes(options.bytes, static_cast<std::uint64_t>(found.f_bavail) *
+                                                 static_cast<std::uint64_t>(found.f_bsize));
+    if (bytes_ < std::min(options.bytes, disk_probe_least_bytes)) {
+      return "a twentieth of the free space of " + directory + " is " +
+             std::to_string(bytes_ >> 20) + " MiB: too little";
+    }
+    // fio would replace a file that is smaller than what it is to write.
+    const auto size = static_cast<off_t>(bytes_);
+    const bool has_size = ::fallocate(fd_, 0, 0, size) == 0 || ::ftruncate(fd_, size) == 0;
+    return has_size ? "" : directory + ": " + system_words();
+  }
+
+  std::uint64_t bytes() const { return bytes_; }
+  std::string path() const {
+    return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd_);
+  }
+  // Past the page cache, where the file system lets it.
+  bool is_direct() const { return ::fcntl(fd_, F_SETFL, O_DIRECT) == 0; }
 
  private:
   int fd_;
+  std::uint64_t bytes_ = 0;
 };
 
-// Where the file system has no files without a name, one that loses it at once.
-int open_and_unlink(const std::string& directory) {
-  std::string path = directory + "/.muster-probe-XXXXXX";
-  const int fd = ::mkostemp(path.data(), O_CLOEXEC);
-  if (fd >= 0) ::unlink(path.c_str());
-  return fd;
-}
-
-ProbeFile open_probe_file(const std::string& directory) {
-  int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  const bool must_have_name = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL;
-  if (fd < 0 && must_have_name) fd = open_and_unlink(directory);
-  // Asked for afterwards: a file that is created so stays behind where this is refused.
-  if (fd >= 0) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_DIRECT);
-  return ProbeFile(fd);
-}
-
-using Block = std::unique_ptr<char, decltype(&std::free)>;
-
-Block new_block() {
-  return {static_cast<char*>(std::aligned_alloc(page_bytes, disk_block_bytes)), &std::free};
-}
-
-// What cannot be made smaller, so that no layer stores less than is written.
-void fill(char* block, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (std::uint64_t at = 0; at < disk_block_bytes; at += sizeof(std::uint64_t)) {
-    const std::uint64_t word = random();
-    std::memcpy(block + at, &word, sizeof word);
+// A sample of the way's metric, and how much it moved.
+std::uint64_t run_fio(const FioCall& call, std::vector<PerformanceSample>& samples) {
+  const std::string_view metric = disk_metrics[call.way == DiskWay::write ? 0 : 1];
+  const ToolRun run = ToolProcess(fio_argv(call)).wait(Clock::now() + call.time + fio_margin);
+  if (run.exit_code != 0) {
+    samples.push_back(no_numbers({&metric, 1}, fio, run).front());
+    return 0;
   }
-}
-
-// Each page says which one it is: none is like another, and one that comes back from elsewhere
-// shows.
-void stamp(char* block, std::uint64_t number) {
-  for (std::uint64_t at = 0; at < disk_block_bytes; at += page_bytes) {
-    const std::uint64_t mark = number * disk_block_bytes + at;
-    std::memcpy(block + at, &mark, sizeof mark);
+  const auto figures = read_fio(run.output, call.way);
+  if (!figures) {
+    samples.push_back(no_number(metric, figures.error().message));
+    return 0;
   }
-}
-
-bool has_stamps(const char* block, std::uint64_t number) {
-  for (std::uint64_t at = 0; at < disk_block_bytes; at += page_bytes) {
-    std::uint64_t mark = 0;
-    std::memcpy(&mark, block + at, sizeof mark);
-    if (mark != number * disk_block_bytes + at) return false;
-  }
-  return true;
-}
-
-// Blocks of the file, taken by all threads in turn until all are done or the time is over.
-class BlockRun {
- public:
-  BlockRun(std::uint64_t blocks, std::chrono::milliseconds time)
-      : blocks_(blocks), end_(Clock::now() + time) {}
-
-  // `one` returns why it failed, or nothing. The number of blocks that were done, from the first
-  // on.
-  Result<std::uint64_t> run(
-      const std::function<std::string(char* block, std::uint64_t number)>& one) {
-    std::vector<std::thread> threads;
-    const std::size_t wanted = std::min<std::uint64_t>(threads_max, blocks_);
-    try {
-      for (std::size_t i = 0; i < wanted; ++i)
-        threads.emplace_back([this, &one, i] { work(one, i); });
-    } catch (const std::system_error&) {
-      if (threads.empty()) work(one, 0);  // the fewer do it
-    }
-    for (std::thread& thread : threads) thread.join();
-    if (!why_.empty()) return Error{why_};
-    return std::min(next_.load(), blocks_);
-  }
-
- private:
-  void work(const std::function<std::string(char*, std::uint64_t)>& one, std::size_t thread) {
-    const Block block = new_block();
-    if (!block) return fail("there is no memory for a block");
-    fill(block.get(), thread);
-    while (!has_failed_) {
-      // The first ones in any case: there shall be a number.
-      const std::uint64_t number = next_;
-      if (number >= blocks_ || (number >= threads_max && Clock::now() >= end_)) return;
-      std::uint64_t taken = number;
-      if (!next_.compare_exchange_strong(taken, number + 1)) continue;
-      const std::string why = one(block.get(), number);
-      if (!why.empty()) return fail(why);
-    }
-  }
-  void fail(const std::string& why) {
-    const std::lock_guard lock(mutex_);
-    if (why_.empty()) why_ = why;
-    has_failed_ = true;
-  }
-
-  std::uint64_t blocks_;
-  Clock::time_point end_;
-  std::atomic<std::uint64_t> next_{0};
-  std::atomic<bool> has_failed_{false};
-  std::mutex mutex_;
-  std::string why_;
-};
-
-// All of a block, by a call that may do less. Empty, or why not.
-template <class Call>
-std::string whole_block(Call call, std::uint64_t number) {
-  std::uint64_t done = 0;
-  while (done < disk_block_bytes) {
-    const ssize_t now =
-        call(done, disk_block_bytes - done, static_cast<off_t>(number * disk_block_bytes + done));
-    if (now < 0 && errno == EINTR) continue;
-    if (now < 0) return system_text(errno);
-    if (now == 0) return "the file is shorter than what was written";
-    done += static_cast<std::uint64_t>(now);
-  }
-  return {};
-}
-
-double mb_per_s(std::uint64_t blocks, Clock::time_point begun) {
-  const std::chrono::duration<double> took = Clock::now() - begun;
-  return static_cast<double>(blocks * disk_block_bytes) / took.count() / 1e6;
-}
-
-Result<std::uint64_t> write_blocks(int fd, std::uint64_t blocks, std::chrono::milliseconds time) {
-  BlockRun run(blocks, time);
-  const auto written = run.run([fd](char* block, std::uint64_t number) {
-    stamp(block, number);
-    const auto write = [&](std::uint64_t at, std::uint64_t bytes, off_t offset) {
-      return ::pwrite(fd, block + at, bytes, offset);
-    };
-    const std::string why = whole_block(write, number);
-    return why.empty() ? why : "cannot write: " + why;
-  });
-  if (written && ::fsync(fd) != 0) return Error{"cannot flush: " + system_text(errno)};
-  return written;
-}
-
-Result<std::uint64_t> read_blocks(int fd, std::uint64_t blocks, std::chrono::milliseconds time) {
-  BlockRun run(blocks, time);
-  return run.run([fd](char* block, std::uint64_t number) {
-    const auto read = [&](std::uint64_t at, std::uint64_t bytes, off_t offset) {
-      return ::pread(fd, block + at, bytes, offset);
-    };
-    const std::string why = whole_block(read, number);
-    if (!why.empty()) return "cannot read: " + why;
-    return has_stamps(block, number) ? std::string() : "other data came back than was written";
-  });
-}
-
-// Its free bytes.
-Result<std::uint64_t> look_at(const std::string& directory, int fd) {
-  struct statfs found {};
-  if (::fstatfs(fd, &found) != 0) return Error{directory + ": " + system_text(errno)};
-  if (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC) {
-    return Error{directory + " lies in memory, not on a disk"};
-  }
-  return static_cast<std::uint64_t>(found.f_bavail) * static_cast<std::uint64_t>(found.f_bsize);
+  samples.push_back(number_of(metric, figures->mb_per_s));
+  return figures->bytes;
 }
 
 }  // namespace
+
+std::vector<std::string> fio_argv(const FioCall& call) {
+  const std::string way = call.way == DiskWay::write ? "write" : "read";
+  std::vector<std::string> argv{"fio",
+                                "--output-format=json",
+                                "--name=" + way,
+                                "--rw=" + way,
+                                "--filename=" + call.file,
+                                "--size=" + std::to_string(call.bytes),
+                                "--bs=1m",
+                                "--ioengine=libaio",
+                                "--iodepth=32",
+                                "--runtime=" + std::to_string(call.time.count()),
+                                "--refill_buffers",  // no layer stores less than is written
+                                std::string("--direct=") + (call.is_direct ? "1" : "0")};
+  if (call.way == DiskWay::write) argv.emplace_back("--end_fsync=1");
+  return argv;
+}
+
+Result<FioFigures> read_fio(std::string_view text, DiskWay way) {
+  // Warnings stand before the report.
+  text.remove_prefix(std::min(text.find('{'), text.size()));
+  const Json report = Json::parse(text, nullptr, false);
+  try {
+    const Json& jobs = report.at("jobs");
+    if (jobs.size() != 1) return Error{"the report of fio has not one job"};
+    const int code = jobs.at(0).at("error").get<int>();
+    if (code != 0) return Error{"fio: " + std::generic_category().message(code)};
+    const Json& side = jobs.at(0).at(way == DiskWay::write ? "write" : "read");
+    const auto bytes = side.at("io_bytes").get<std::int64_t>();
+    const auto bytes_per_s = side.at("bw_bytes").get<std::int64_t>();
+    if (bytes <= 0 || bytes_per_s <= 0) return Error{"fio moved no data"};
+    return FioFigures{static_cast<double>(bytes_per_s) / 1e6, static_cast<std::uint64_t>(bytes)};
+  } catch (const Json::exception&) {
+    return Error{"the report of fio cannot be read"};
+  }
+}
 
 std::uint64_t disk_probe_bytes(std::uint64_t wanted, std::uint64_t free_bytes) {
   const auto most =
@@ -213,29 +143,23 @@ std::uint64_t disk_probe_bytes(std::uint64_t wanted, std::uint64_t free_bytes) {
   return std::min(wanted, most) / disk_block_bytes * disk_block_bytes;
 }
 
-Result<DiskRates> disk_rates(const DiskProbeOptions& options) {
-  const ProbeFile file = open_probe_file(options.directory);
-  if (!file.is_open())
-    return Error{"cannot create a file in " + options.directory + ": " + system_text(errno)};
-  const auto free_bytes = look_at(options.directory, file.fd());
-  if (!free_bytes) return free_bytes.error();
-  const std::uint64_t bytes = disk_probe_bytes(options.bytes, *free_bytes);
-  if (bytes < std::min(options.bytes, disk_probe_least_bytes)) {
-    return Error{"a twentieth of the free space of " + options.directory + " is " +
-                 std::to_string(bytes >> 20) + " MiB: too little"};
+std::vector<PerformanceSample> disk_samples(const DiskProbeOptions& options) {
+  DiskFile file(options.directory);
+  std::vector<PerformanceSample> samples;
+  if (const std::string why = file.prepare(options); !why.empty()) {
+    for (const std::string_view metric : disk_metrics) samples.push_back(no_number(metric, why));
+    return samples;
   }
-  DiskRates rates;
-  auto begun = Clock::now();
-  const auto written = write_blocks(file.fd(), bytes / disk_block_bytes, options.time / 2);
-  if (!written) return written.error();
-  rates.write_mb_per_s = mb_per_s(*written, begun);
-  // For file systems that were not written past the cache.
-  ::posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
-  begun = Clock::now();
-  const auto read = read_blocks(file.fd(), *written, options.time / 2);
-  if (!read) return read.error();
-  rates.read_mb_per_s = mb_per_s(*read, begun);
-  return rates;
+  FioCall call{DiskWay::write, file.path(), file.bytes(), options.time / 2, file.is_direct()};
+  call.bytes = run_fio(call, samples);  // there may have been no time for all of it
+  call.way = DiskWay::read;
+  if (call.bytes > 0) {
+    run_fio(call, samples);
+  } else {
+    samples.push_back(samples.front());
+    samples.back().metric = disk_metrics[1];
+  }
+  return samples;
 }
 
 }  // namespace muster

@@ -1,242 +1,154 @@
 #include "health/benchmark/tools/iperf.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstdio>
-#include <optional>
-#include <vector>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
 
-#include "health/active/probe_door.h"
-#include "health/active/probe_socket.h"
-#include "health/active/tcp_bulk.h"
-#include "health/compare/majority.h"
+#include "health/benchmark/tools/sample_line.h"
+#include "health/read/tool_process.h"
 
 namespace muster {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
+using Json = nlohmann::json;
 
-constexpr std::size_t rounds = 300;
-constexpr std::size_t rounds_max = 10'000;
+constexpr BenchmarkTool iperf{"iperf3", "iperf3"};
+constexpr std::array<std::string_view, 2> tcp_metrics{"tcp_gbps", "tcp_latency_us"};
+// The partner may begin later; until then nobody listens.
+constexpr std::chrono::seconds meeting_limit{20};
+constexpr std::chrono::milliseconds between_tries{200};
+constexpr std::chrono::seconds iperf_margin{10};
+constexpr std::chrono::milliseconds between_readings{100};
 
-// ---- the serving half
-
-class Server {
- public:
-  Server(const TcpServeOptions& options, ProbeSocket listener)
-      : options_(options), door_(options.token, std::move(listener)) {}
-
-  Result<TcpFigures> run() {
-    if (Status met = meet(); !met) return met.error();
-    if (Status done = answer_pings(); !done) return done.error();
-    if (Status done = take_up(); !done) return done.error();
-    if (Status done = give_down(); !done) return done.error();
-    return hear_figures();
+// How long a process waited for a processor so far: of its threads the longest.
+std::chrono::nanoseconds time_waited(pid_t process) {
+  std::int64_t longest = 0;
+  std::error_code none;
+  const std::string folder = "/proc/" + std::to_string(process) + "/task";
+  for (const auto& thread : std::filesystem::directory_iterator(folder, none)) {
+    std::int64_t ran = 0;
+    std::int64_t waited = 0;
+    std::ifstream(thread.path() / "schedstat") >> ran >> waited;
+    longest = std::max(longest, waited);
   }
+  return std::chrono::nanoseconds(longest);
+}
 
- private:
-  ProbeMoment soon() const { return Clock::now() + options_.grace; }
-
-  Status meet() {
-    auto guest = door_.next(Clock::now() + options_.wait);
-    if (!guest) return guest.error();
-    const auto& words = guest->words;
-    const bool is_begin = words.size() == 3 && words[0] == "begin";
-    const auto streams =
-        is_begin ? probe_number<std::size_t>(words[1], 1, tcp_streams_max) : std::nullopt;
-    const auto time =
-        is_begin ? probe_number<int>(words[2], 1, tcp_time_max.count()) : std::nullopt;
-    if (!streams || !time) return Error{"the partner does not begin as it should"};
-    control_ = std::move(guest->socket);
-    control_.send_at_once();
-    time_ = milliseconds(*time);
-    if (Status said = control_.send_all("welcome\n", soon()); !said) return said;
-    const auto until = soon();
-    while (streams_.size() < *streams) {
-      auto stream = door_.next(until);
-      if (!stream) return Error{"not all streams came: " + stream.error().message};
-      if (stream->words == std::vector<std::string>{"stream"})
-        streams_.push_back(std::move(stream->socket));
-    }
-    return control_.send_all("ready\n", soon());
-  }
-
-  Status answer_pings() {
-    const auto line = control_.receive_line(soon());
-    if (!line) return line.error();
-    const auto words = words_of_probe(*line);
-    const auto count = words.size() == 2 && words[0] == "ping"
-                           ? probe_number<std::size_t>(words[1], 1, rounds_max)
-                           : std::nullopt;
-    if (!count) return unexpected_of_probe(*line);
-    for (std::size_t i = 0; i < *count; ++i) {
-      char byte = 0;
-      const auto came = control_.receive(&byte, 1, soon());
-      if (!came) return came.error();
-      if (*came == 0) return Error{"the other side is gone"};
-      if (Status sent = control_.send_all({&byte, 1}, soon()); !sent) return sent;
-    }
-    return Done{};
-  }
-
-  Status take_up() {
-    if (Status said = expect("up"); !said) return said;
-    const auto receipt = receive_bulk(streams_, soon() + time_);
-    if (!receipt) return receipt.error();
-    waited_ = receipt->waited;
-    return control_.send_all("got " + std::to_string(receipt->bytes) + " " +
-                                 std::to_string(receipt->took.count()) + "\n",
-                             soon());
-  }
-
-  Status give_down() {
-    if (Status said = expect("down"); !said) return said;
-    const auto waited = send_bulk(streams_, time_, options_.grace);
-    if (!waited) return waited.error();
-    waited_ = std::max(waited_, *waited);
-    return Done{};
-  }
-
-  Result<TcpFigures> hear_figures() {
-    const auto line = control_.receive_line(soon());
-    if (!line) return line.error();
-    const auto words = words_of_probe(*line);
-    if (words.size() != 3 || words[0] != "figures") return unexpected_of_probe(*line);
-    const auto gbps = probe_number<double>(words[1], 0, 1e6);
-    const auto round_trip_us = probe_number<double>(words[2], 0, 1e9);
-    if (!gbps || !round_trip_us) return unexpected_of_probe(*line);
-    return TcpFigures{*gbps, *round_trip_us, 100 * waited_};
-  }
-
-  Status expect(const std::string& word) {
-    const auto line = control_.receive_line(soon());
-    if (!line) return line.error();
-    if (*line != word) return unexpected_of_probe(*line);
-    return Done{};
-  }
-
-  const TcpServeOptions& options_;
-  ProbeDoor door_;
-  ProbeSocket control_;
-  std::vector<ProbeSocket> streams_;
-  milliseconds time_{0};
-  double waited_ = 0;
+struct IperfRun {
+  ToolRun run;
+  double waited_pct = 0;
 };
 
-// ---- the connecting half
+IperfRun run_iperf(const IperfCall& call, Clock::time_point until) {
+  const auto began = Clock::now();
+  ToolProcess tool(iperf_argv(call));
+  std::chrono::nanoseconds waited{0};
+  while (Clock::now() < until && !tool.is_over(std::min(until, Clock::now() + between_readings)))
+    waited = std::max(waited, time_waited(tool.process()));
+  const std::chrono::duration<double> took = Clock::now() - began;
+  return {tool.wait(until), 100 * std::chrono::duration<double>(waited) / took};
+}
 
-class Client {
- public:
-  explicit Client(const TcpConnectOptions& options) : options_(options) {}
-
-  Result<TcpFigures> run() {
-    if (Status met = meet(); !met) return met.error();
-    const auto round_trip_us = ping();
-    if (!round_trip_us) return round_trip_us.error();
-    const auto up = send_up();
-    if (!up) return up.error();
-    const auto down = take_down();
-    if (!down) return down.error();
-    const TcpFigures figures{std::min(*up, *down), *round_trip_us, 100 * waited_};
-    char text[80];
-    std::snprintf(text, sizeof text, "figures %.6g %.6g\n", figures.gbps, figures.round_trip_us);
-    if (Status said = control_.send_all(text, soon()); !said) return said.error();
-    return figures;
+// Until the serving end is there; one that serves the test before refuses.
+IperfRun run_until_met(const IperfCall& call) {
+  const auto meet_until = Clock::now() + meeting_limit;
+  for (;;) {
+    IperfRun tried = run_iperf(call, Clock::now() + call.time + iperf_margin);
+    const bool is_over =
+        !tried.run.is_found || !tried.run.exit_code || read_iperf(tried.run.output);
+    if (is_over || Clock::now() >= meet_until) return tried;
+    std::this_thread::sleep_for(between_tries);
   }
+}
 
- private:
-  ProbeMoment soon() const { return Clock::now() + options_.grace; }
-
-  Result<ProbeSocket> greet(const std::string& wish, ProbeMoment until) {
-    return greet_probe({options_.host, options_.port, options_.token}, wish, until);
+void print_failure(const ToolRun& run, const std::string& why) {
+  const bool is_told = run.is_found && run.exit_code;
+  for (PerformanceSample& sample : no_numbers(tcp_metrics, iperf, run)) {
+    if (is_told) sample.error = why;
+    print_sample(sample);
   }
+}
 
-  Status meet() {
-    auto control = greet(
-        "begin " + std::to_string(options_.streams) + " " + std::to_string(options_.time.count()),
-        Clock::now() + options_.wait);
-    if (!control) return control.error();
-    control_ = std::move(*control);
-    control_.send_at_once();
-    if (Status said = expect("welcome"); !said) return said;
-    const auto until = soon();
-    for (std::size_t i = 0; i < options_.streams; ++i) {
-      auto stream = greet("stream", until);
-      if (!stream) return stream.error();
-      streams_.push_back(std::move(*stream));
-    }
-    return expect("ready");
-  }
-
-  Result<double> ping() {
-    if (Status said = control_.send_all("ping " + std::to_string(rounds) + "\n", soon()); !said)
-      return said.error();
-    std::vector<double> took_us;
-    for (std::size_t i = 0; i < rounds; ++i) {
-      const auto begun = Clock::now();
-      char byte = 'p';
-      if (Status sent = control_.send_all({&byte, 1}, soon()); !sent) return sent.error();
-      const auto came = control_.receive(&byte, 1, soon());
-      if (!came) return came.error();
-      if (*came == 0) return Error{"the other side is gone"};
-      took_us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begun).count());
-    }
-    return *median_of(std::move(took_us));
-  }
-
-  Result<double> send_up() {
-    if (Status said = control_.send_all("up\n", soon()); !said) return said.error();
-    const auto waited = send_bulk(streams_, options_.time, options_.grace);
-    if (!waited) return waited.error();
-    waited_ = *waited;
-    const auto line = control_.receive_line(soon());
-    if (!line) return line.error();
-    const auto words = words_of_probe(*line);
-    if (words.size() != 3 || words[0] != "got") return unexpected_of_probe(*line);
-    const auto bytes = probe_number<std::uint64_t>(words[1], 1, 1ull << 60);
-    const auto took_ns = probe_number<std::int64_t>(words[2], 1, 1ll << 60);
-    if (!bytes || !took_ns) return unexpected_of_probe(*line);
-    return gbps_of({*bytes, std::chrono::nanoseconds(*took_ns)});
-  }
-
-  Result<double> take_down() {
-    if (Status said = control_.send_all("down\n", soon()); !said) return said.error();
-    const auto receipt = receive_bulk(streams_, soon() + options_.time);
-    if (!receipt) return receipt.error();
-    waited_ = std::max(waited_, receipt->waited);
-    return gbps_of(*receipt);
-  }
-
-  Status expect(const std::string& word) {
-    const auto line = control_.receive_line(soon());
-    if (!line) return line.error();
-    if (*line != word) return unexpected_of_probe(*line);
-    return Done{};
-  }
-
-  const TcpConnectOptions& options_;
-  ProbeSocket control_;
-  std::vector<ProbeSocket> streams_;
-  double waited_ = 0;
-};
+// Positive, and a number.
+double positive(const Json& value) {
+  const double number = value.get<double>();
+  if (!std::isfinite(number) || number <= 0) throw std::domain_error("no positive number");
+  return number;
+}
 
 }  // namespace
 
-Result<TcpFigures> serve_tcp_probe(const TcpServeOptions& options) {
-  check(is_probe_token(options.token), "a TCP probe without a token");
-  auto listener = listen_on(options.address, options.port);
-  if (!listener) return listener.error();
-  if (options.listening) options.listening(port_of(*listener));
-  return Server(options, std::move(*listener)).run();
+std::vector<std::string> iperf_argv(const IperfCall& call) {
+  std::vector<std::string> argv{"iperf3", "--json", "--port", std::to_string(call.port)};
+  if (call.server.empty()) {
+    argv.insert(argv.end(), {"--server", "--one-off"});
+    if (!call.address.empty()) argv.insert(argv.end(), {"--bind", call.address});
+    return argv;
+  }
+  argv.insert(argv.end(),
+              {"--client", call.server, "--parallel", std::to_string(call.streams), "--time",
+               std::to_string(call.time.count()), "--connect-timeout", "5000"});
+  if (call.is_reverse) argv.emplace_back("--reverse");
+  return argv;
 }
 
-Result<TcpFigures> connect_tcp_probe(const TcpConnectOptions& options) {
-  check(is_probe_token(options.token), "a TCP probe without a token");
-  check(options.streams >= 1 && options.streams <= tcp_streams_max, "streams of a TCP probe");
-  check(options.time.count() >= 1 && options.time <= tcp_time_max, "time of a TCP probe");
-  return Client(options).run();
+Result<TcpFigures> read_iperf(std::string_view text) {
+  const Json report = Json::parse(text, nullptr, false);
+  try {
+    if (report.contains("error"))
+      return Error{"iperf3: " + probe_text(report.at("error").get<std::string>())};
+    const Json& end = report.at("end");
+    TcpFigures figures;
+    figures.gbps = positive(end.at("sum_received").at("bits_per_second")) / 1e9;
+    for (const Json& stream : end.at("streams")) {
+      const Json& sender = stream.at("sender");
+      // Of a test in reverse only the other end knows.
+      const double rtt = sender.contains("min_rtt") ? sender.at("min_rtt").get<double>() : 0;
+      if (rtt > 0 && std::isfinite(rtt))
+        figures.round_trip_us =
+            figures.round_trip_us > 0 ? std::min(figures.round_trip_us, rtt) : rtt;
+    }
+    return figures;
+  } catch (const std::exception&) {
+    return Error{"the report of iperf3 cannot be read"};
+  }
+}
+
+void serve_tcp(IperfCall call, std::chrono::seconds wait) {
+  double waited_pct = 0;
+  for (int test = 0; test < 2; ++test) {
+    const IperfRun served = run_iperf(call, Clock::now() + wait);
+    if (!served.run.is_found || served.run.exit_code != 0) {
+      const auto said = read_iperf(served.run.output);
+      return print_failure(served.run, said ? "it served no test" : said.error().message);
+    }
+    waited_pct = std::max(waited_pct, served.waited_pct);
+  }
+  print_waited(waited_pct);
+}
+
+void connect_tcp(IperfCall call) {
+  TcpFigures figures;
+  double waited_pct = 0;
+  for (const bool is_reverse : {false, true}) {
+    call.is_reverse = is_reverse;
+    const IperfRun tried = run_until_met(call);
+    const auto told = tried.run.exit_code ? read_iperf(tried.run.output) : Error{};
+    if (!told) return print_failure(tried.run, told.error().message);
+    figures.gbps = is_reverse ? std::min(figures.gbps, told->gbps) : told->gbps;
+    if (!is_reverse) figures.round_trip_us = told->round_trip_us;
+    waited_pct = std::max(waited_pct, tried.waited_pct);
+  }
+  print_sample(number_of(tcp_metrics[0], figures.gbps));
+  print_sample(figures.round_trip_us > 0 ? number_of(tcp_metrics[1], figures.round_trip_us)
+                                         : no_number(tcp_metrics[1], "iperf3 told no round trip"));
+  print_waited(waited_pct);
 }
 
 }  // namespace muster

@@ -1,60 +1,43 @@
-// What two nodes get out of TCP: round trips of one byte, then as much as several streams carry,
-// one way and then the other. One half serves on a port for one partner that knows the token, the
-// other connects. Both say the same figures, and how long their own host kept them waiting. Nothing
-// is waited for without a limit; threads live only during the call.
-//
-//   client                                     server
-//   muster-probe 1 TOKEN begin STREAMS MS  ->
-//                                          <-  welcome | refused
-//   muster-probe 1 TOKEN stream            ->  on each stream's own connection
-//                                          <-  ready
-//   ping ROUNDS, then bytes                ->  each comes back
-//   up                                     ->  streams carry data for MS, then end that way
-//                                          <-  got BYTES NANOSECONDS
-//   down                                   ->
-//                                          <-  streams carry data for MS, then end
-//   figures GBPS MICROSECONDS              ->
+// TCP between two nodes by iperf3 (https://github.com/esnet/iperf, 3.12 and later): as much as
+// several streams carry, one way and then the other, and the shortest round trip. One half serves
+// both tests on a port, the other connects and measures. iperf3 knows no token: it listens for as
+// long as the tests take.
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "health/model/performance.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
 
-inline constexpr std::size_t tcp_streams_max = 64;
-inline constexpr std::chrono::milliseconds tcp_time_max{60'000};
+inline constexpr int tcp_streams_max = 64;
+
+struct IperfCall {
+  std::string server;   // the host to connect to; empty: this end serves one test
+  std::string address;  // that serves; empty: all of this host
+  std::uint16_t port = 0;
+  int streams = 8;
+  std::chrono::seconds time{4};
+  bool is_reverse = false;  // the server sends
+};
+std::vector<std::string> iperf_argv(const IperfCall& call);
 
 struct TcpFigures {
-  double gbps = 0;           // of the slower way, what the receiver got
-  double round_trip_us = 0;  // median
-  double waited_pct = 0;     // of the time, for a processor: of the half that says it
+  double gbps = 0;           // what the receiver got
+  double round_trip_us = 0;  // the shortest of all streams, as the sender's kernel has it
 };
+// Of a connecting end's JSON.
+Result<TcpFigures> read_iperf(std::string_view json);
 
-struct TcpServeOptions {
-  std::string address;  // empty: all of this host
-  std::uint16_t port = 0;
-  std::string token;
-  std::chrono::milliseconds wait{60'000};             // for the partner
-  std::chrono::milliseconds grace{5'000};             // for each step beyond the time that it takes
-  std::function<void(std::uint16_t port)> listening;  // may be empty
-};
-
-struct TcpConnectOptions {
-  std::string host;
-  std::uint16_t port = 0;
-  std::string token;
-  std::chrono::milliseconds wait{30'000};
-  std::chrono::milliseconds grace{5'000};
-  std::size_t streams = 8;
-  std::chrono::milliseconds time{4'000};  // each way
-};
-
-Result<TcpFigures> serve_tcp_probe(const TcpServeOptions& options);
-Result<TcpFigures> connect_tcp_probe(const TcpConnectOptions& options);
+// Both tests. What it says is that the tool is missing, if it is, and how long its own host kept it
+// waiting.
+void serve_tcp(IperfCall call, std::chrono::seconds wait);
+// tcp_gbps of the slower way and tcp_latency_us.
+void connect_tcp(IperfCall call);
 
 }  // namespace muster

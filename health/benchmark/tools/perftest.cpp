@@ -64,20 +64,6 @@ std::optional<double> last_in_table(std::string_view output, std::string_view ti
   return last && *last > 0 ? last : std::nullopt;
 }
 
-// The last line that says something.
-std::string last_words(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ' || text.back() == '\r'))
-    text.remove_suffix(1);
-  return probe_text(text.substr(text.rfind('\n') + 1));
-}
-
-std::string why_no_number(const ToolRun& run) {
-  if (!run.exit_code) return "it did not end in time " + last_words(run.errors);
-  std::string said = last_words(run.errors);
-  if (said.empty()) said = last_words(run.output);
-  return "code " + std::to_string(*run.exit_code) + ": " + said;
-}
-
 }  // namespace
 
 std::string perftest_program(PerftestKind kind) {
@@ -121,20 +107,15 @@ std::optional<double> read_write_latency(std::string_view output) {
 
 PerformanceSample perftest_sample(const PerftestCall& call, const std::string& metric,
                                   const ToolRun& run) {
-  PerformanceSample sample;
-  sample.metric = metric;
-  sample.device = call.device + ":" + std::to_string(call.port);
   const std::string program = perftest_program(call.kind);
-  if (!run.is_found) {
-    sample.error = program + " is not installed (package perftest)";
-    sample.is_absent = true;
-    return sample;
-  }
-  if (run.exit_code == 0) {
-    sample.value = call.kind == PerftestKind::write_bandwidth ? read_write_bandwidth(run.output)
-                                                              : read_write_latency(run.output);
-  }
-  if (!sample.value) sample.error = program + ": " + why_no_number(run);
+  const BenchmarkTool tool{program.c_str(), "perftest"};
+  const std::string_view name = metric;
+  PerformanceSample sample = no_numbers({&name, 1}, tool, run).front();
+  sample.device = call.device + ":" + std::to_string(call.port);
+  if (run.exit_code != 0) return sample;
+  sample.value = call.kind == PerftestKind::write_bandwidth ? read_write_bandwidth(run.output)
+                                                            : read_write_latency(run.output);
+  if (sample.value) sample.error.clear();
   return sample;
 }
 

@@ -1,21 +1,96 @@
 #include "health/benchmark/tools/sample_line.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
-
-#include "health/benchmark/tools/sample_line.h"
 
 namespace muster {
 
-void print_sample(const PerformanceSample& sample) {
-  if (sample.is_absent) return print_probe_absent(sample.metric, sample.device, sample.error);
-  if (!sample.value) return print_probe_error(sample.metric, sample.device, sample.error);
-  const PerformanceMetric* metric = find_performance_metric(sample.metric);
-  if (metric == nullptr || !metric->counts_faults)
-    return print_probe_value(sample.metric, sample.device, *sample.value);
+namespace {
+
+void print_line(std::string_view metric, std::string_view device, const std::string& rest) {
+  std::string line(metric);
+  line.append(" ").append(device.empty() ? probe_node_device : device).append(" ");
+  line.append(rest).append("\n");
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+std::string short_number(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string faults_text(const PerformanceSample& sample) {
   constexpr double most = std::numeric_limits<int>::max();
-  print_probe_faults(sample.metric, sample.device, static_cast<int>(std::min(*sample.value, most)),
-                     sample.is_slight, sample.note);
+  std::string count = std::to_string(static_cast<int>(std::min(*sample.value, most)));
+  if (*sample.value == 0) return count;
+  return count + (sample.is_slight ? " warn " : " fail ") + probe_text(sample.note);
+}
+
+}  // namespace
+
+std::string probe_text(std::string_view text) {
+  std::string line;
+  for (const char c : text.substr(0, probe_text_max)) line += c >= ' ' && c <= '~' ? c : ' ';
+  return line;
+}
+
+std::string last_line(std::string_view text) {
+  while (!text.empty() && std::string_view("\n\r ").find(text.back()) != text.npos)
+    text.remove_suffix(1);
+  return probe_text(text.substr(text.rfind('\n') + 1));  // npos + 1 is 0
+}
+
+void print_sample(const PerformanceSample& sample) {
+  if (!sample.value) {
+    const char* kind = sample.is_absent ? "absent " : "error ";
+    return print_line(sample.metric, sample.device, kind + probe_text(sample.error));
+  }
+  const PerformanceMetric* metric = find_performance_metric(sample.metric);
+  const bool counts_faults = metric != nullptr && metric->counts_faults;
+  print_line(sample.metric, sample.device,
+             counts_faults ? faults_text(sample) : short_number(*sample.value));
+}
+
+void print_samples(std::span<const PerformanceSample> samples) {
+  for (const PerformanceSample& sample : samples) print_sample(sample);
+}
+
+void print_waited(double percent) {
+  print_line(probe_waited_word, "", short_number(percent));
+}
+
+PerformanceSample number_of(std::string_view metric, double value, std::string device) {
+  return {std::string(metric), std::move(device), value, ""};
+}
+
+PerformanceSample no_number(std::string_view metric, const std::string& why) {
+  return {std::string(metric), "", std::nullopt, probe_text(why)};
+}
+
+std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
+                                          const BenchmarkTool& tool, const ToolRun& run) {
+  const std::string program = tool.program;
+  const std::string why = run.is_found
+                              ? why_no_number(tool, run)
+                              : program + " is not installed (package " + tool.package + ")";
+  std::vector<PerformanceSample> samples;
+  for (const std::string_view metric : metrics) {
+    samples.push_back(no_number(metric, why));
+    samples.back().is_absent = !run.is_found;
+  }
+  return samples;
+}
+
+std::string why_no_number(const BenchmarkTool& tool, const ToolRun& run) {
+  const std::string program = tool.program;
+  if (!run.exit_code) return program + " did not end in time " + last_line(run.errors);
+  std::string said = last_line(run.errors);
+  if (said.empty()) said = last_line(run.output);
+  return program + " ended with " + std::to_string(*run.exit_code) +
+         (said.empty() ? "" : ": " + said);
 }
 
 }  // namespace muster

@@ -1,108 +1,139 @@
 #include "health/benchmark/tools/stress_ng.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <memory>
-#include <random>
-#include <string>
+#include <set>
 
-#include "health/active/matrix_product.h"
-#include "health/active/timed_passes.h"
-#include "health/compare/majority.h"
+#include "health/benchmark/tools/sample_line.h"
+#include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
-// Whole tiles of all kernels; the three matrices and their panels take some 2 MiB.
-constexpr std::size_t side = 384;
-// In a pass, so that its begin and end weigh nothing.
-constexpr int products = 16;
-// No side is a multiple of a tile.
-constexpr MatrixShape small{67, 401, 53};
+using Clock = std::chrono::steady_clock;
 
-std::vector<float> random_matrix(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) value = static_cast<float>(random() % 2048) / 1024.0f - 1.0f;
-  return values;
+constexpr BenchmarkTool stress_ng{"stress-ng", "stress-ng"};
+// Three matrices that stay in the caches of one processor.
+constexpr int matrix_side = 256;
+// A product of two of them: a multiplication and an addition each.
+constexpr double operations_of_a_product = 2.0 * matrix_side * matrix_side * matrix_side;
+// Of a processor's arrays: no processor has that much of a last cache.
+constexpr const char* stream_cache = "--stream-l3-size=16m";
+// To begin and to end, beside the time itself: processors may be busy.
+constexpr std::chrono::seconds stress_margin{20};
+// Of its exit codes: a stressor failed.
+constexpr int code_of_failure = 2;
+
+std::string_view metric_of(StressKind kind) {
+  if (kind == StressKind::matrix) return "cpu_gemm_gflops";
+  return kind == StressKind::stream ? "stream_mb_per_s" : processor_corruption_metric;
 }
 
-bool is_right_when_small(const MatrixKernel& kernel) {
-  const auto a = random_matrix(small.rows * small.depth, 1);
-  const auto b = random_matrix(small.depth * small.columns, 2);
-  std::vector<float> c(small.rows * small.columns);
-  MatrixProduct(kernel, small).multiply(a.data(), b.data(), c.data());
-  for (std::size_t row = 0; row < small.rows; ++row) {
-    for (std::size_t column = 0; column < small.columns; ++column) {
-      double sum = 0;
-      for (std::size_t k = 0; k < small.depth; ++k) {
-        sum += static_cast<double>(a[row * small.depth + k]) * b[k * small.columns + column];
-      }
-      // Each of 401 additions of sums below 401 rounds by at most 2^-16.
-      if (!(std::abs(c[row * small.columns + column] - sum) < 7e-3)) return false;
-    }
-  }
-  return true;
+std::string_view take_yaml_line(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(text.size(), line.size() + 1));
+  return line;
 }
 
-struct Worker {
-  explicit Worker(const MatrixKernel& kernel)
-      : product(kernel, {side, side, side}),
-        a(random_matrix(side * side, 3)),
-        b(random_matrix(side * side, 4)),
-        c(side * side) {}
-
-  MatrixProduct product;
-  std::vector<float> a;
-  std::vector<float> b;
-  std::vector<float> c;
-};
-
-// The processors whose product is not that of most.
-std::vector<int> differing(const std::vector<std::unique_ptr<Worker>>& workers,
-                           const std::vector<int>& processors) {
-  const auto same = [](const Worker& one, const Worker& other) {
-    return std::memcmp(one.c.data(), other.c.data(), one.c.size() * sizeof(float)) == 0;
-  };
-  std::vector<int> best(processors.size() + 1);
-  // Of two that differ either may be wrong. The first four tell which product most have.
-  for (std::size_t i = 0; i < std::min<std::size_t>(workers.size(), 4); ++i) {
-    std::vector<int> others;
-    for (std::size_t j = 0; j < workers.size(); ++j) {
-      if (!same(*workers[i], *workers[j])) others.push_back(processors[j]);
-    }
-    if (others.size() < best.size()) best = others;
-    if (best.empty()) break;
+// Each line that tells of a wrong result: "stress-ng: fail:  [5123] matrix: …". One process may
+// tell of many.
+PerformanceSample count_failures(const ToolRun& run) {
+  std::string_view text = run.errors;
+  std::set<std::string> failed;
+  std::string first;
+  while (!text.empty()) {
+    const std::string_view line = take_yaml_line(text);
+    const std::size_t open = line.find('[');
+    const std::size_t close = line.find(']', std::min(open, line.size()));
+    if (!line.starts_with("stress-ng: fail:") || close == line.npos) continue;
+    failed.emplace(line.substr(open, close - open));
+    if (first.empty()) first = trimmed(line.substr(close + 1));
   }
-  return best;
+  if (failed.empty()) return no_number(processor_corruption_metric, why_no_number(stress_ng, run));
+  auto sample = number_of(processor_corruption_metric, static_cast<double>(failed.size()));
+  sample.note = probe_text(first.empty() ? "a stressor failed" : first);
+  return sample;
+}
+
+Result<double> gflops_of(std::string_view yaml) {
+  const auto products = read_stress_metric(yaml, "matrix", "bogo-ops-per-second-real-time");
+  if (!products) return products.error();
+  return *products * operations_of_a_product / 1e9;
+}
+
+// What is read and written by all: the means are of one processor. The names changed with 0.16.
+Result<double> stream_of(std::string_view yaml, int processors) {
+  double sum = 0;
+  for (const std::string way : {"read", "write"}) {
+    auto rate = read_stress_metric(yaml, "stream", "memory-" + way + "-rate-mb-per-sec");
+    if (!rate) rate = read_stress_metric(yaml, "stream", "mb-per-sec-memory-" + way + "-rate");
+    if (!rate) return rate;
+    sum += *rate;
+  }
+  return sum * processors;
 }
 
 }  // namespace
 
-Result<double> matrix_gflops(const MatrixProbeOptions& options) {
-  const MatrixKernel& kernel = matrix_kernels().front();
-  if (!is_right_when_small(kernel)) {
-    return Error{"a product of small matrices by " + std::string(kernel.name) + " is wrong"};
+std::vector<std::string> stress_ng_argv(const StressCall& call) {
+  const std::string count = std::to_string(call.processors);
+  std::vector<std::string> argv{"stress-ng",  "--timeout", std::to_string(call.time.count()) + "s",
+                                "--metrics",  "--verify",  "--yaml",
+                                "/dev/stdout"};
+  switch (call.kind) {
+    case StressKind::matrix:
+      argv.insert(argv.end(), {"--matrix", count, "--matrix-method", "prod", "--matrix-size",
+                               std::to_string(matrix_side)});
+      break;
+    case StressKind::stream:
+      argv.insert(argv.end(), {"--stream", count, stream_cache});
+      break;
+    case StressKind::verify:
+      argv.insert(argv.end(), {"--cpu", count, "--matrix", count, "--vecmath", count});
   }
-  std::vector<std::unique_ptr<Worker>> workers(options.processors.size());
-  TimedWork work;
-  // On the processor itself, so that its memory is near.
-  work.prepare = [&](std::size_t i) { workers[i] = std::make_unique<Worker>(kernel); };
-  work.pass = [&](std::size_t i) {
-    Worker& own = *workers[i];
-    for (int n = 0; n < products; ++n)
-      own.product.multiply(own.a.data(), own.b.data(), own.c.data());
-  };
-  const auto seconds = time_passes(options.processors, work, {options.time});
-  if (!seconds) return seconds.error();
-  if (const auto wrong = differing(workers, options.processors); !wrong.empty()) {
-    return Error{"processor " + std::to_string(wrong.front()) + " and " +
-                 std::to_string(wrong.size() - 1) + " more compute another product than the rest"};
+  return argv;
+}
+
+Result<double> read_stress_metric(std::string_view yaml, std::string_view stressor,
+                                  std::string_view name) {
+  bool is_metrics = false;
+  bool is_of_stressor = false;
+  while (!yaml.empty()) {
+    std::string_view line = take_yaml_line(yaml);
+    if (line.starts_with("metrics:")) is_metrics = true;
+    if (!is_metrics) continue;
+    const std::size_t colon = line.find(": ");
+    if (colon == line.npos) continue;
+    const std::string_view key = trimmed(line.substr(0, colon));
+    const std::string_view value = trimmed(line.substr(colon + 2));
+    if (key == "- stressor") is_of_stressor = value == stressor;
+    if (!is_of_stressor || key != name) continue;
+    const auto number = read_number(value);
+    if (number && *number > 0) return *number;
+    break;
   }
-  const double operations = 2.0 * side * side * side * products;
-  return operations * static_cast<double>(workers.size()) / *median_of(*seconds) / 1e9;
+  return Error{"stress-ng told no " + std::string(name) + " of " + std::string(stressor)};
+}
+
+std::vector<PerformanceSample> stress_ng_samples(const StressCall& call, const ToolRun& run) {
+  const std::string_view metric = metric_of(call.kind);
+  const bool verifies = call.kind == StressKind::verify;
+  if (run.exit_code == code_of_failure && verifies) return {count_failures(run)};
+  if (run.exit_code != 0) return no_numbers({&metric, 1}, stress_ng, run);
+  if (verifies) {
+    // It verified something.
+    const auto told = read_stress_metric(run.output, "matrix", "bogo-ops");
+    return {told ? number_of(metric, 0) : no_number(metric, told.error().message)};
+  }
+  const auto number = call.kind == StressKind::matrix ? gflops_of(run.output)
+                                                      : stream_of(run.output, call.processors);
+  return {number ? number_of(metric, *number) : no_number(metric, number.error().message)};
+}
+
+std::vector<PerformanceSample> run_stress_ng(const StressCall& call) {
+  return stress_ng_samples(
+      call, ToolProcess(stress_ng_argv(call)).wait(Clock::now() + call.time + stress_margin));
 }
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "health/benchmark/command.h"
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/os/child.h"
 
@@ -61,7 +60,6 @@ void HealthCommand::start(const LookAtHealth& request, bool runs_ranks, Environm
 void HealthCommand::measure(const MeasureNode& request, bool runs_ranks, Environment environment) {
   const std::string forbidden = blocking_reason(request, runs_ranks);
   if (!forbidden.empty()) return execs_.refuse(request.id, forbidden);
-  if (request.is_probe) environment[probe_token_variable] = request.token;
   const std::string profile = request.is_probe ? "" : request.profile;
   const auto arguments = benchmark_arguments(request, run_.path + asked_state);
   const auto pid = run(request.id, arguments, std::move(environment), profile);

@@ -72,12 +72,9 @@ std::chrono::milliseconds now_since_boot() {
   return std::chrono::milliseconds(boot_ms());
 }
 
-std::string last_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  std::string_view line = text;
-  line.remove_prefix(text.rfind('\n') + 1);  // npos + 1 is 0
-  if (line.starts_with(complaint_prefix)) line.remove_prefix(complaint_prefix.size());
-  return probe_text(line);
+std::string complaint_in(std::string_view text) {
+  const std::string line = last_line(text);
+  return line.starts_with(complaint_prefix) ? line.substr(complaint_prefix.size()) : line;
 }
 
 // What the program needs of the profile: which devices there are. JSON is read as YAML.
@@ -99,7 +96,7 @@ std::string run_program(const std::vector<std::string>& argv, std::chrono::secon
   ::setenv(token_name, "health", 1);
   const ToolRun run = ToolProcess(argv).wait(Clock::now() + limit);
   if (run.output.starts_with('{')) return answered + run.output;
-  const std::string said = last_line(run.errors);
+  const std::string said = complaint_in(run.errors);
   const std::string ended = run.exit_code
                                 ? "it ended with " + std::to_string(*run.exit_code)
                                 : "it took more than " + std::to_string(limit.count()) + " s";

@@ -5,8 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/benchmark.h"
-#include "cli/health/health_active_look.h"
-#include "cli/health/health_measure.h"
+#include "cli/health/benchmark.h"
 #include "cli/health/idle.h"
 #include "launcher/agent/node/process_scan.h"
 #include "scheduler/text/duration.h"
@@ -147,18 +146,18 @@ TEST_CASE("other checks' faults are not told by a run of probes, and are kept") 
   CHECK(NodeHealth(profile, state.health).verdict(from_ms(1'700'000'100'000)).is_drained());
 }
 
-TEST_CASE("a probe that is not built is unknown, a matter of the node's setup") {
+TEST_CASE("a tool that is not installed is unknown, a matter of the node's setup") {
   HealthProfile profile = with_floors({{"p2p_gb_per_s", 335}});
   profile.required = {"perf.p2p"};
   HealthState state;
   const ActiveLook look =
-      judged(measured({{"p2p_gb_per_s", "", std::nullopt, "muster-gpu-probe is not built", true}}),
+      judged(measured({{"p2p_gb_per_s", "", std::nullopt, "nvbandwidth is not installed", true}}),
              profile, state);
   REQUIRE(look.look.reports.size() == 1);
   CHECK(look.look.reports.front().status == "unknown");
   CHECK(look.look.reports.front().fault_class == "setup");
   CHECK(health_exit(look.look.verdict) == HealthExit::unclear);
-  CHECK_THAT(active_text(look, {}), ContainsSubstring("is not built"));
+  CHECK_THAT(active_text(look, {}), ContainsSubstring("is not installed"));
 }
 
 TEST_CASE("busy processors are counted between two readings") {

@@ -3,7 +3,7 @@
 
 #include "cli/health/cluster/compare.h"
 #include "cli/health/cluster/health_nodes_report.h"
-#include "cli/health/health_active_look.h"
+#include "cli/health/benchmark.h"
 #include "cli/health/result.h"
 #include "health/output/nagios.h"
 #include "scheduler/text/duration.h"

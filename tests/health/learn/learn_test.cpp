@@ -47,7 +47,7 @@ TEST_CASE("floors are below what was measured, ceilings above, with three digits
                     {"stream_mb_per_s", 700123},
                     {"ib_latency_p99_us", 4},
                     {"allreduce8_gb_per_s", -1},
-                    {"gemm_gflops", std::nan("")},
+                    {"d2h_gb_per_s", std::nan("")},
                     {"hbm_mb_per_s", std::numeric_limits<double>::infinity()},
                     {"no_such_metric", 5},
                     {"ib_write_bw_gbps", 0}};

@@ -89,19 +89,6 @@ TEST_CASE("from eight nodes on the fleet is asked too, and the stricter one coun
   CHECK(slow->expected == ">= 200");
 }
 
-TEST_CASE("a matrix product is compared with the node's other GPUs") {
-  PerformancePeers peers = fleet(700, 8);
-  peers.node_median = 700;
-  const auto status = [&](double value) {
-    return judge_performance({}, measured("gemm_gflops", value), peers)->status;
-  };
-  CHECK(status(666) == CheckStatus::pass);
-  CHECK(status(664) == CheckStatus::fail);
-  peers.node_median.reset();
-  CHECK(status(652) == CheckStatus::pass);
-  CHECK(status(650) == CheckStatus::fail);
-}
-
 TEST_CASE("of a latency the higher number is the worse") {
   const HealthProfile profile = with_floor("ib_latency_p99_us", 4.2);
   const auto good = judge_performance(profile, measured("ib_latency_p99_us", 4.2), {});

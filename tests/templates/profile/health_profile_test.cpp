@@ -21,11 +21,11 @@ const std::vector<std::string> checks{"gpu.count",         "gpu.recovery_action"
                                       "gpu.temp",          "gpu.nvlink_err5",
                                       "ib.state",          "ib.rate",
                                       "ib.devices",        "ib.lid",
-                                      "ib.link_layer",
-                                      "ib.symbol",         "host.mem",
-                                      "perf.p2p",          "perf.gemm",
-                                      "perf.h2d_d2h",      "perf.dcgm",
-                                      "fab.links",         "perf.burn"};
+                                      "ib.link_layer",     "ib.symbol",
+                                      "host.mem",          "perf.p2p",
+                                      "perf.hbm",          "perf.h2d_d2h",
+                                      "perf.dcgm",         "fab.links",
+                                      "perf.sdc"};
 
 const std::string example = R"(profile: h100-8x-ndr
 match: {gpu_name: "NVIDIA H100 80GB HBM3", gpu_count: 8}
@@ -116,12 +116,12 @@ TEST_CASE("what is wrong in a profile is said where it stands") {
       {"checks: {perf.dcgm: {level: 5}}", "checks.perf.dcgm.level: expected at most 4, got 5"},
       {"checks: {perf.dcgm: {level: 0}}", "checks.perf.dcgm.level: expected 1 or more"},
       {"checks: {perf.dcgm: {level: 1.5}}", "checks.perf.dcgm.level: expected an integer"},
-      {"checks: {perf.burn: {time_min: 121}}",
-       "checks.perf.burn.time_min: expected at most 120, got 121"},
-      {"checks: {perf.burn: {time_min: 0}}", "checks.perf.burn.time_min: expected 1 or more"},
-      {"checks: {perf.burn: {time_min: 0.5}}", "checks.perf.burn.time_min: expected an integer"},
-      {"checks: {perf.burn: {minutes: 20}}", "unknown key 'minutes'"},
-      {"floors: {burn_xids: 1}", "unknown key 'burn_xids' in 'floors'"},
+      {"checks: {perf.sdc: {time_min: 121}}",
+       "checks.perf.sdc.time_min: expected at most 120, got 121"},
+      {"checks: {perf.sdc: {time_min: 0}}", "checks.perf.sdc.time_min: expected 1 or more"},
+      {"checks: {perf.sdc: {time_min: 0.5}}", "checks.perf.sdc.time_min: expected an integer"},
+      {"checks: {perf.sdc: {minutes: 20}}", "unknown key 'minutes'"},
+      {"floors: {dcgm_failed_tests: 1}", "unknown key 'dcgm_failed_tests' in 'floors'"},
       {"required: [gpu.cuont]",
        "site.yml:2:12: error: required[0]: there is no check 'gpu.cuont'; did you mean "
        "'gpu.count'?"},
@@ -428,8 +428,8 @@ TEST_CASE("what was learned from a node is a profile that reads back") {
 }
 
 TEST_CASE("the time of a full load is read, and written again") {
-  const HealthProfile profile = clean("profile: a\nchecks: {perf.burn: {time_min: 30}}\n");
-  CHECK(profile.checks.at("perf.burn").limits.at("time_min") == 30);
+  const HealthProfile profile = clean("profile: a\nchecks: {perf.sdc: {time_min: 30}}\n");
+  CHECK(profile.checks.at("perf.sdc").limits.at("time_min") == 30);
   CHECK(clean(write_health_profile(profile)) == profile);
 }
 
