@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "health/fault_isolation/pair_test.h"
+#include "health/fault_isolation/pair.h"
 
 namespace muster {
 

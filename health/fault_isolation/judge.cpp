@@ -217,11 +217,6 @@ void Localisation::judge_across() {
     if (result.gb_per_s) values[*result.test.rail].push_back(*result.gb_per_s);
   }
   across_ = Baseline(std::move(values), settings_.rail_floor, settings_.limits);
-  if (crossings_) {
-    crossings_->judge(across_results_, across_);
-    naming_ = crossings_->name(across_results_, across_.noise(), settings_.limits);
-    return;
-  }
   for (const Planned& planned : planned_) {
     if (planned.purpose != Purpose::across) continue;
     const Look look = look_of(planned, planned.test.b, across_);

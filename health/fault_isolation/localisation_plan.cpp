@@ -10,28 +10,26 @@ namespace {
 // Rails are judged beside those of nodes that are known to be good.
 constexpr std::size_t control_pairs = 8;
 constexpr int last_round_for_paths = 3;
+constexpr int round_across_leaves = 2;
+
+// The same order for the same seed with every library.
+template <typename T>
+void shuffle(std::vector<T>& values, std::mt19937_64& random) {
+  for (std::size_t i = values.size(); i > 1; --i) {
+    std::swap(values[i - 1], values[static_cast<std::size_t>(random() % i)]);
+  }
+}
 
 }  // namespace
 
 void Localisation::plan_pair(NodeIndex a, NodeIndex b, std::optional<std::size_t> rail,
                              Purpose purpose) {
   planned_.push_back({{a, b, rail}, purpose, {}, false});
-  occupy(a, b);
+  occupied_[a] = occupied_[b] = true;
 }
 
 void Localisation::plan_on_each_rail(NodeIndex a, NodeIndex b, Purpose purpose) {
   for (std::size_t rail = 0; rail < rails_of(a, b); ++rail) plan_pair(a, b, rail, purpose);
-}
-
-void Localisation::occupy(NodeIndex a, NodeIndex b) {
-  occupied_[a] = occupied_[b] = true;
-  if (!crossings_ || !is_across(a, b)) return;
-  std::vector<PartIndex> parts;
-  std::vector<std::size_t> directions;
-  for (std::size_t rail = 0; rail < rails_of(a, b); ++rail) {
-    crossings_->parts_of({a, b, rail}, parts, directions);
-    for (const std::size_t direction : directions) busy_[direction] = true;
-  }
 }
 
 // A node whose rails nobody named has one.
@@ -82,11 +80,7 @@ void Localisation::plan_suspect(NodeIndex node) {
   const std::size_t rails = rails_of(node, *partner);
   const bool is_confirmed = found.standing == Standing::confirmed;
   const bool by_rail = rails > 1 && (is_confirmed || looks_with_good(found.looks) > 0);
-  // Rails that share a link would slow each other; over all of them it is one after the other.
-  const bool is_apart =
-      !crossings_ || crossings_->rails_apart(node, *partner, rails).size() == rails;
-  if (by_rail && is_confirmed && !is_apart) return;  // another partner may be found
-  if (by_rail && is_apart) {
+  if (by_rail) {
     plan_on_each_rail(node, *partner, Purpose::split);
   } else {
     plan_pair(node, *partner, {}, Purpose::confirm);
@@ -99,20 +93,6 @@ bool Localisation::was_partner(NodeIndex a, NodeIndex b) const {
                      [&](const Look& look) { return look.partner == b; });
 }
 
-// Two pairs over one link in one direction would slow each other.
-bool Localisation::may_test(NodeIndex a, NodeIndex b) const {
-  if (!crossings_ || !is_across(a, b)) return true;
-  std::vector<PartIndex> parts;
-  std::vector<std::size_t> directions;
-  for (std::size_t rail = 0; rail < rails_of(a, b); ++rail) {
-    crossings_->parts_of({a, b, rail}, parts, directions);
-    for (const std::size_t direction : directions) {
-      if (busy_[direction]) return false;
-    }
-  }
-  return true;
-}
-
 // From a random place on, so that no node is everybody's partner.
 std::optional<NodeIndex> Localisation::pick(const std::vector<NodeIndex>& from, NodeIndex node,
                                             bool any) {
@@ -123,8 +103,7 @@ std::optional<NodeIndex> Localisation::pick(const std::vector<NodeIndex>& from, 
     const Standing standing = cases_[other].standing;
     const bool fits = standing == Standing::good ||
                       (any && (standing == Standing::suspect || standing == Standing::untested));
-    if (fits && other != node && !occupied_[other] && !was_partner(node, other) &&
-        may_test(node, other)) {
+    if (fits && other != node && !occupied_[other] && !was_partner(node, other)) {
       return other;
     }
   }
@@ -152,8 +131,8 @@ std::optional<NodeIndex> Localisation::partner_for(NodeIndex node) {
   return pick(all, node, true);
 }
 
-// The slowest first. Of those across leaves one for each leaf, once: without knowledge of routes
-// two of them may slow each other, and the fault is the slowest.
+// The slowest first. Of those across leaves one for each leaf, once: two of them may slow each
+// other, and the fault is the slowest.
 void Localisation::plan_paths() {
   std::vector<const PathCase*> paths;
   for (const PathCase& path : paths_) {
@@ -189,7 +168,28 @@ void Localisation::plan_controls() {
   }
 }
 
-Leaves Localisation::free_nodes() const {
+// The k-th node of a leaf with the k+1st of another. Where routes follow the number of the
+// receiver, as they mostly do, no two of these pairs share a link: those that do would slow each
+// other.
+void Localisation::plan_across_leaves() {
+  if (leaves_.size() < 2 || round_ != round_across_leaves) return;
+  const Leaves free = free_nodes();
+  std::vector<std::size_t> order;
+  for (std::size_t leaf = 0; leaf < free.size(); ++leaf) {
+    if (!free[leaf].empty()) order.push_back(leaf);
+  }
+  shuffle(order, random_);
+  for (std::size_t i = 0; i + 1 < order.size(); i += 2) {
+    const auto& left = free[order[i]];
+    const auto& right = free[order[i + 1]];
+    const std::size_t count = std::min(left.size(), right.size());
+    for (std::size_t k = 0; k < count; ++k) {
+      plan_on_each_rail(left[k], right[(k + 1) % count], Purpose::across);
+    }
+  }
+}
+
+Localisation::Leaves Localisation::free_nodes() const {
   Leaves free(leaves_.size());
   for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
     for (const NodeIndex node : leaves_[leaf]) {

@@ -4,10 +4,8 @@
 
 namespace muster {
 
-Localisation::Localisation(std::vector<LocaliseNode> nodes, std::optional<FabricRoutes> routes,
-                           LocaliseSettings settings)
+Localisation::Localisation(std::vector<LocaliseNode> nodes, LocaliseSettings settings)
     : nodes_(std::move(nodes)),
-      routes_(std::move(routes)),
       settings_(std::move(settings)),
       random_(settings_.seed),
       cases_(nodes_.size()),
@@ -24,7 +22,6 @@ Localisation::Localisation(std::vector<LocaliseNode> nodes, std::optional<Fabric
     rails_ = std::max(rails_, nodes_[node].rails.size());
   }
   rails_ = std::max<std::size_t>(rails_, 1);
-  if (routes_) crossings_.emplace(*routes_, nodes_.size(), rails_);
 }
 
 std::optional<PairRound> Localisation::next_round() {
@@ -36,7 +33,6 @@ std::optional<PairRound> Localisation::next_round() {
   planned_.clear();
   place_of_test_.clear();
   occupied_ = is_gone_;
-  busy_.assign(routes_ ? 2 * routes_->links.size() : 0, false);
   if (!is_done_ && round_ < settings_.limits.max_rounds) {
     ++round_;
     if (round_ == 1) plan_spread();

@@ -4,9 +4,9 @@
 //
 //   A  spread: a random matching below each leaf
 //   B  confirm: each member of a pair that was not good, with a known-good partner of its own
-//   C  across leaves, one rail at a time, for the links between them
-//   then what is confirmed is split by rail, suspected links get other pairs, a pair whose members
-//   are both good elsewhere is tried again
+//   C  across leaves, one rail at a time, for the ways between them
+//   then what is confirmed is split by rail, and a pair whose members are both good elsewhere is
+//   tried again
 //
 // Round C rides along with B on the nodes that B leaves idle, so that a fault of a node does not
 // hide one of a link and neither takes more than three rounds.
@@ -20,18 +20,12 @@
 #include <vector>
 
 #include "health/fault_isolation/suspect.h"
-#include "health/localise/across_plan.h"
 
 namespace muster {
 
 class Localisation {
  public:
-  // Without routes a bad link is told as a path between two leaves.
-  Localisation(std::vector<LocaliseNode> nodes, std::optional<FabricRoutes> routes,
-               LocaliseSettings settings);
-  // Parts of it refer to each other.
-  Localisation(const Localisation&) = delete;
-  Localisation& operator=(const Localisation&) = delete;
+  Localisation(std::vector<LocaliseNode> nodes, LocaliseSettings settings);
 
   // What has no result by now is unknown. Nothing: it is done.
   std::optional<PairRound> next_round();
@@ -70,6 +64,7 @@ class Localisation {
     std::vector<Look> looks;
     bool is_settled = false;
   };
+  using Leaves = std::vector<std::vector<NodeIndex>>;
   using Key = std::tuple<NodeIndex, NodeIndex, std::size_t>;
 
   // Planning, in localisation_plan.cpp.
@@ -78,25 +73,14 @@ class Localisation {
   void plan_suspect(NodeIndex node);
   void plan_paths();
   void plan_controls();
-  // Of it, in localisation_survey.cpp.
   void plan_across_leaves();
-  void plan_survey();
-  void plan_blind_survey();
-  WantedParts parts_of_first_survey() const;
-  WantedParts parts_of_second_survey() const;
-  WantedParts parts_to_separate() const;
-  void aim_at_suspects(WantedParts& wanted) const;
-  PartTarget target_of(PartIndex link, const PairTest& over_it) const;
-  std::vector<std::optional<PairTest>> a_pair_over_each_link() const;
   Leaves free_nodes() const;
   std::vector<NodeIndex> suspects_by_urgency();
   std::optional<NodeIndex> partner_for(NodeIndex node);
   std::optional<NodeIndex> pick(const std::vector<NodeIndex>& from, NodeIndex node, bool any);
-  bool may_test(NodeIndex a, NodeIndex b) const;
   bool was_partner(NodeIndex a, NodeIndex b) const;
   void plan_pair(NodeIndex a, NodeIndex b, std::optional<std::size_t> rail, Purpose purpose);
   void plan_on_each_rail(NodeIndex a, NodeIndex b, Purpose purpose);
-  void occupy(NodeIndex a, NodeIndex b);
   std::size_t rails_of(NodeIndex a, NodeIndex b) const;
 
   // Judging, in localisation_judge.cpp.
@@ -120,20 +104,13 @@ class Localisation {
   void name_node(NodeIndex node);
   void name_doubtful(NodeIndex node);
   void name_path(const PathCase& path);
-  void name_parts();
-  void name_links(const std::vector<NamedParts>& groups);
-  void name_rails(const std::vector<NamedParts>& groups);
-  std::vector<std::string> take_bad_switches(std::vector<NamedParts>& groups) const;
   void finish();
   void name_open_pairs();
   std::vector<std::string> evidence_of(NodeIndex node) const;
-  std::vector<std::string> evidence_of(const NamedParts& group) const;
-  std::string name_of(const PairTest& test) const;
 
   bool is_across(NodeIndex a, NodeIndex b) const { return cases_[a].leaf != cases_[b].leaf; }
 
   std::vector<LocaliseNode> nodes_;
-  std::optional<FabricRoutes> routes_;
   LocaliseSettings settings_;
   std::mt19937_64 random_;
   std::size_t rails_ = 0;
@@ -141,9 +118,7 @@ class Localisation {
   Leaves leaves_;
   std::vector<NodeCase> cases_;
   std::vector<PathCase> paths_;
-  std::optional<Crossings> crossings_;
   std::vector<PairResult> across_results_;
-  Naming naming_;
   Baseline over_all_rails_;
   Baseline across_;
 
@@ -153,7 +128,6 @@ class Localisation {
   std::map<Key, std::size_t> place_of_test_;
   std::vector<bool> occupied_;  // nodes in this round
   std::vector<bool> is_gone_;   // nodes that were left out
-  std::vector<bool> busy_;      // directions of links in this round
   std::vector<LocaliseVerdict> verdicts_;
 };
 

@@ -62,7 +62,18 @@ struct Tally {
 
 using Names = std::set<std::string>;
 
-std::string text_of(const LocaliseVerdict& verdict) {
+std::string link_text(std::size_t link) {
+  return "link " + std::to_string(link);
+}
+
+// A path that goes over a slow link stands for it.
+std::string text_of(const LocaliseVerdict& verdict, const std::vector<FabricFault>& faults,
+                    const ModelFabric& fabric) {
+  for (const FabricFault& fault : faults) {
+    if (verdict.kind != LocaliseKind::path || fault.kind != FabricFaultKind::link) continue;
+    if (fabric.cross(verdict.names[0], verdict.names[1], fault.place))
+      return link_text(fault.place);
+  }
   std::string text(word_of(verdict.kind));
   for (const std::string& name : verdict.names) text += " " + name;
   return verdict.rail.empty() ? text : text + " " + verdict.rail;
@@ -72,7 +83,7 @@ std::string text_of(const LocaliseVerdict& verdict) {
 std::string text_of(const FabricFault& fault, const FabricShape& shape, const ModelFabric& fabric) {
   switch (fault.kind) {
     case FabricFaultKind::link:
-      return "link " + fabric.link_name(fault.place);
+      return link_text(fault.place);
     case FabricFaultKind::leaf:
       return "leaf " + fabric.leaf_name(fault.place);
     case FabricFaultKind::rail:
@@ -91,7 +102,7 @@ Tally localise(const FabricShape& shape, const std::vector<FabricFault>& faults,
   LocaliseSettings settings;
   settings.seed = seed * 2 + 1;
   std::clock_t spent = -std::clock();
-  Localisation localisation(fabric.nodes(), fabric.routes(), settings);
+  Localisation localisation(fabric.nodes(), settings);
   while (const auto round = localisation.next_round()) {
     spent += std::clock();
     const auto results = fabric.run(round->tests);
@@ -112,7 +123,7 @@ Tally localise(const FabricShape& shape, const std::vector<FabricFault>& faults,
   Names named;
   for (const LocaliseVerdict& verdict : localisation.verdicts()) {
     if (verdict.kind == LocaliseKind::clean || verdict.kind == LocaliseKind::doubtful) continue;
-    const std::string text = text_of(verdict);
+    const std::string text = text_of(verdict, faults, fabric);
     named.insert(text);
     if (drains(verdict.kind) && faulty_nodes.count(verdict.names.front()) == 0) {
       ++tally.healthy_nodes_named;
@@ -133,7 +144,7 @@ Tally localise(const FabricShape& shape, const std::vector<FabricFault>& faults,
     for (const std::string& name : right) std::fprintf(stderr, " [%s]", name.c_str());
     std::fprintf(stderr, "; named:");
     for (const LocaliseVerdict& verdict : localisation.verdicts()) {
-      std::fprintf(stderr, " [%s]", text_of(verdict).c_str());
+      std::fprintf(stderr, " [%s]", text_of(verdict, faults, fabric).c_str());
       for (const std::string& line : verdict.evidence) std::fprintf(stderr, " %s;", line.c_str());
     }
     std::fprintf(stderr, "\n");

@@ -10,7 +10,6 @@
 #include "cli/health/cluster/health_ready.h"
 #include "cli/health/cluster/leaf_file.h"
 #include "health/fault_isolation/measure.h"
-#include "health/fault_isolation/pair.h"
 #include "health/model/profile.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/result.h"

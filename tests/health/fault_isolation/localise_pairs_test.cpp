@@ -123,7 +123,7 @@ Reduced reduced(FabricShape shape, const std::vector<FabricFault>& faults, bool 
   ModelNodes on_nodes(fabric, has_verbs);
   LocaliseSettings settings;
   settings.seed = 3;
-  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  Localisation localisation(fabric.nodes(), settings);
   PairMeasureOptions options = with_verbs(has_verbs);
   options.has_nccl = true;
   CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).complaints.empty());
@@ -136,7 +136,7 @@ std::vector<LocaliseVerdict> localised(FabricShape shape, const std::vector<Fabr
   ModelNodes on_nodes(fabric, has_verbs);
   LocaliseSettings settings;
   settings.seed = 3;
-  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  Localisation localisation(fabric.nodes(), settings);
   const auto measured =
       measure_pairs(localisation, fabric.nodes(), on_nodes, with_verbs(has_verbs));
   CHECK(measured.complaints.empty());
@@ -180,7 +180,7 @@ Said measured_beside(const std::vector<FabricFault>& faults, SharedNodes::IsTake
   SharedNodes shared(on_nodes, std::move(is_taken));
   LocaliseSettings settings;
   settings.seed = 3;
-  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  Localisation localisation(fabric.nodes(), settings);
   auto measured = measure_pairs(localisation, fabric.nodes(), shared, with_verbs(false));
   return {measured.complaints, measured.left_out, localisation.verdicts()};
 }
@@ -310,7 +310,7 @@ TEST_CASE("without InfiniBand all-reduces alone find the slow node") {
 
 TEST_CASE("nodes that do not answer end the rounds, and are complained of") {
   const std::vector<LocaliseNode> nodes = two_nodes();
-  Localisation localisation(nodes, std::nullopt, {});
+  Localisation localisation(nodes, {});
   SilentNodes silent;
   const auto measured = measure_pairs(localisation, nodes, silent, with_verbs(false));
   REQUIRE_FALSE(measured.complaints.empty());
@@ -356,7 +356,7 @@ Said measured_busy(bool is_slowed) {
   BusyNodes busy(on_nodes, "n5", is_slowed);
   LocaliseSettings settings;
   settings.seed = 3;
-  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  Localisation localisation(fabric.nodes(), settings);
   auto measured = measure_pairs(localisation, fabric.nodes(), busy, with_verbs(false));
   return {measured.complaints, measured.left_out, localisation.verdicts()};
 }
@@ -403,7 +403,7 @@ TEST_CASE("a suspect that only partners who were taken measured is not named") {
 TEST_CASE("however many pairs there are, their ports are ports") {
   ModelFabric fabric({.leaves = 8, .nodes_per_leaf = 16, .rails = 8}, {}, 0, 7);
   ModelNodes on_nodes(fabric, true);
-  Localisation localisation(fabric.nodes(), std::nullopt, {});
+  Localisation localisation(fabric.nodes(), {});
   PairMeasureOptions options = with_verbs(true);
   options.first_port = 65'000;
   CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).complaints.empty());
@@ -426,7 +426,7 @@ TEST_CASE("nodes that share a machine share no port, whatever their addresses") 
    private:
     std::vector<std::string>& ports_;
   } on_nodes(ports);
-  Localisation localisation(fabric.nodes(), std::nullopt, {});
+  Localisation localisation(fabric.nodes(), {});
   PairMeasureOptions options = with_verbs(false);
   SECTION("one address") {
     for (const LocaliseNode& node : fabric.nodes()) options.hosts[node.name] = "10.0.0.1";

@@ -1,6 +1,5 @@
 #include "health/fault_isolation/suspect.h"
 
-#include "health/localise/crossings.h"
 #include "tests/catch.h"
 
 namespace muster {
@@ -58,44 +57,6 @@ TEST_CASE("a failure that the partner explains counts neither way") {
   explained.is_explained = true;
   CHECK(state({explained, bad}) == SuspectState::open);
   CHECK(state({explained}) == SuspectState::cleared);
-}
-
-// What is named when these pairs of four nodes, all over one link, are slow and the others were not
-// measured.
-std::vector<std::vector<PartIndex>> named_by(const std::vector<std::pair<int, int>>& slow) {
-  FabricRoutes routes;
-  routes.links.resize(1);
-  routes.hops = [](NodeIndex, NodeIndex, std::size_t, std::vector<LinkHop>& hops) {
-    LinkHop hop{};
-    hop.link = 0;
-    hops.push_back(hop);
-  };
-  Crossings crossings(routes, 4, 1);
-  std::vector<PairResult> results;
-  for (const auto& [a, b] : slow) {
-    PairTest test;
-    test.a = static_cast<NodeIndex>(a);
-    test.b = static_cast<NodeIndex>(b);
-    test.rail = 0;
-    results.push_back({test, 50.0});
-  }
-  crossings.judge(results, Baseline({{100, 100, 100, 100}}, std::nullopt, {}));
-  std::vector<std::vector<PartIndex>> named;
-  for (const NamedParts& one : crossings.name(results, 0.01, {}).named) named.push_back(one.parts);
-  return named;
-}
-
-TEST_CASE("a link is named for pairs that have no node in common, else that node is") {
-  using Named = std::vector<std::vector<PartIndex>>;
-  const PartIndex link = 0;
-  const PartIndex first_node = 1;
-  CHECK(named_by({{0, 2}, {1, 3}}) == Named{{link}});
-  CHECK(named_by({{0, 1}, {0, 2}}) == Named{{first_node}});
-  CHECK(named_by({{1, 0}, {2, 0}}) == Named{{first_node}});
-  CHECK(named_by({{0, 1}, {2, 0}, {0, 3}}) == Named{{first_node}});
-  CHECK(named_by({{0, 1}, {0, 2}, {1, 3}}) == Named{{link}});
-  CHECK(named_by({{0, 1}}).empty());
-  CHECK(named_by({{0, 1}, {1, 0}}).empty());  // the same two: it may be either, or the way
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include "cli/health/cluster/health_pairs_report.h"
 #include "cli/health/cluster/leaf_file.h"
 #include "cli/health/cluster/nodes.h"
-#include "health/fabric/readers.h"
 #include "health/output/nagios.h"
 #include "tests/catch.h"
 
@@ -107,21 +106,6 @@ TEST_CASE("leaves come from lines of a node and its leaf; what is wrong is told 
   CHECK(read_leaves("n1 leaf1 x\n").error().message == "line 1: expected a node and its leaf");
   CHECK(read_leaves("n1 a\nn1 b\n").error().message == "line 2: node n1 comes twice");
   CHECK_FALSE(read_leaves(std::string(70'000, '\n')));
-}
-
-TEST_CASE("leaves come from the fabric by the names of its hosts") {
-  const auto in_text = [](const std::string& text) {
-    return leaves_in(read_ibnetdiscover({text, "", false}));
-  };
-  const auto leaves = in_text(
-      "CA     6  1 0x0000000000100005 4x HDR - SW     2  3 0x0000000000200000 ( 'n2 mlx5_0' - "
-      "'leaf1' )\n"
-      "SW     2  3 0x0000000000200000 4x HDR - CA     6  1 0x0000000000100005 ( 'leaf1' - 'n2 "
-      "mlx5_0' )\n");
-  REQUIRE(leaves);
-  CHECK(*leaves == LeafOfNode{{"n2", "leaf1"}});
-  CHECK_FALSE(in_text(""));
-  CHECK_FALSE(in_text("nothing of the kind\n"));
 }
 
 TEST_CASE("nodes that are not idle are refused together, left out or measured all the same") {
@@ -274,7 +258,7 @@ TEST_CASE("the controller is asked for the probes in their order, on the nodes t
 TEST_CASE("what is named ends with 1, nothing with 0, and what cannot be told with 3") {
   CHECK(pairs_exit(a_result()) == HealthExit::healthy);
   for (const LocaliseKind kind : {LocaliseKind::node, LocaliseKind::rail, LocaliseKind::path,
-                                  LocaliseKind::link, LocaliseKind::leaf, LocaliseKind::infra}) {
+                                  LocaliseKind::leaf, LocaliseKind::infra}) {
     CHECK(pairs_exit(a_result({verdict(kind, {"n3"})})) == HealthExit::drained);
   }
   CHECK(pairs_exit(a_result({verdict(LocaliseKind::doubtful, {"n3"})})) == HealthExit::unclear);
@@ -324,15 +308,13 @@ TEST_CASE("a node that somebody else had during the measurement is not blamed fo
 TEST_CASE("people read what is slow, with the measurements that say so") {
   const std::string text = pairs_text(
       a_result({verdict(LocaliseKind::node, {"n3"}), verdict(LocaliseKind::rail, {"n4"}, "mlx5_3"),
-                verdict(LocaliseKind::link, {"leaf1-spine2", "leaf1-spine3"}),
                 verdict(LocaliseKind::path, {"n1", "n2"}), verdict(LocaliseKind::leaf, {"leaf1"})}),
       {});
   CHECK(has(text, "slow: node n3\n  with n1 in round 1: 0.1 GB/s"));
   CHECK(has(text, "slow: rail mlx5_3 of n4\n"));
-  CHECK(has(text, "slow: one of the links leaf1-spine2, leaf1-spine3\n"));
   CHECK(has(text, "slow: the path between n1, n2\n"));
   CHECK(has(text, "4 nodes over TCP, 3 rounds in 31s: median 1.25 GB/s, noise 1.2 %\n"));
-  CHECK(has(text, "slow: node n3, rail mlx5_3 of n4, one of the links"));
+  CHECK(has(text, "slow: node n3, rail mlx5_3 of n4, the path between n1, n2, leaf leaf1\n"));
   CHECK(has(pairs_text(a_result(), {}), "no pair is slower than the others\n"));
   PairsResult hostile = a_result({verdict(LocaliseKind::node, {"n\x1b[2J3"})});
   CHECK_FALSE(has(pairs_text(hostile, {}), "\x1b[2J"));
