@@ -1,4 +1,4 @@
-// The nouns of localisation: nodes below leaf switches, a test of two nodes, and what is said at
+// The nouns of a search: nodes below leaf switches, a test of two nodes, and what is said at
 // the end. Bandwidths are GB/s, deviations are fractions.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace muster {
 
-// The place of a node in the list that a localisation was given.
+// The place of a node in the list that a search was given.
 using NodeIndex = std::size_t;
 
-struct LocaliseNode {
+struct PairNode {
   std::string name;
   std::string leaf;                // where rails have switches of their own: the group of them
   std::vector<std::string> rails;  // HCAs, in the same order on every node: "mlx5_0"
@@ -44,7 +44,7 @@ struct PairRound {
 };
 
 // What a number that deviates is called.
-struct LocaliseLimits {
+struct SearchLimits {
   double bad_below_median = 0.05;
   // Between the two a pair counts neither as bad nor as good, and is measured again: at 2 % of
   // noise one of 25 good pairs, and one of 2,000 that are 10 % slow is better than this.
@@ -62,14 +62,14 @@ struct LocaliseLimits {
   int max_rounds = 6;  // one fault takes three; more only while partners are lacking
 };
 
-struct LocaliseSettings {
+struct SearchSettings {
   std::uint64_t seed = 0;            // new for each run and logged: two bad nodes shall part
   std::optional<double> pair_floor;  // GB/s over all rails
   std::optional<double> rail_floor;  // GB/s of one rail
-  LocaliseLimits limits;
+  SearchLimits limits;
 };
 
-enum class LocaliseKind {
+enum class FaultKind {
   node,   // itself: GPU, PCIe, memory; all of its rails, or none of them alone
   rail,   // of a node: its HCA, cable or leaf port
   path,   // between two nodes that are good elsewhere: a link of it, if they are below two leaves
@@ -79,23 +79,23 @@ enum class LocaliseKind {
   clean      // pairs do not show it: bisect the group, then it is the user's or infra
 };
 
-struct LocaliseVerdict {
-  LocaliseKind kind = LocaliseKind::clean;
-  std::vector<std::string> names;  // the node; the two nodes of a path; the leaves
-  std::string rail;                // of kind rail
-  bool no_result = false;          // it does not answer, rather than being slow
-  bool path_possible = false;      // its partner was below another leaf
-  std::vector<std::string> evidence;
+struct FaultVerdict {
+  FaultKind kind = FaultKind::clean;
+  std::vector<std::string> names = {};  // the node; the two nodes of a path; the leaves
+  std::string rail = {};                // of kind rail
+  bool no_result = false;               // it does not answer, rather than being slow
+  bool path_possible = false;           // its partner was below another leaf
+  std::vector<std::string> evidence = {};
 };
 
-inline constexpr std::array<std::string_view, 7> localise_kind_words{
+inline constexpr std::array<std::string_view, 7> fault_kind_words{
     "node", "rail", "path", "leaf", "infra", "doubtful", "clean"};
-constexpr std::string_view word_of(LocaliseKind kind) {
-  return localise_kind_words.at(static_cast<std::size_t>(kind));
+constexpr std::string_view word_of(FaultKind kind) {
+  return fault_kind_words.at(static_cast<std::size_t>(kind));
 }
 // Only a node and its rails are drained.
-constexpr bool drains(LocaliseKind kind) {
-  return kind == LocaliseKind::node || kind == LocaliseKind::rail;
+constexpr bool drains(FaultKind kind) {
+  return kind == FaultKind::node || kind == FaultKind::rail;
 }
 
 }  // namespace muster

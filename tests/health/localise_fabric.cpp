@@ -52,10 +52,10 @@ ModelFabric::ModelFabric(FabricShape shape, std::vector<FabricFault> faults, dou
   }
 }
 
-std::vector<LocaliseNode> ModelFabric::nodes() const {
-  std::vector<LocaliseNode> nodes;
+std::vector<PairNode> ModelFabric::nodes() const {
+  std::vector<PairNode> nodes;
   for (std::size_t node = 0; node < shape_.nodes(); ++node) {
-    LocaliseNode added{node_name(node), leaf_name(leaf_of(node)), {}};
+    PairNode added{node_name(node), leaf_name(leaf_of(node)), {}};
     for (std::size_t rail = 0; rail < shape_.rails; ++rail) added.rails.push_back(rail_name(rail));
     nodes.push_back(std::move(added));
   }
@@ -127,9 +127,9 @@ std::vector<PairResult> ModelFabric::run(const std::vector<PairTest>& tests) {
   return results;
 }
 
-void run_localisation(Localisation& localisation, ModelFabric& fabric) {
-  while (const auto round = localisation.next_round()) {
-    for (const PairResult& result : fabric.run(round->tests)) localisation.add(result);
+void run_search(FaultSearch& search, ModelFabric& fabric) {
+  while (const auto round = search.next_round()) {
+    for (const PairResult& result : fabric.run(round->tests)) search.add(result);
   }
 }
 

@@ -1,4 +1,4 @@
-// A fat tree of two levels with faults and noise, for tests of localisation: each rail has leaf
+// A fat tree of two levels with faults and noise, for tests of the search: each rail has leaf
 // switches and spines of its own, and a packet goes up to the spine of its receiver's number. Pairs
 // that share a link in one direction at the same time share its bandwidth.
 #pragma once
@@ -34,7 +34,7 @@ class ModelFabric {
  public:
   ModelFabric(FabricShape shape, std::vector<FabricFault> faults, double noise, std::uint64_t seed);
 
-  std::vector<LocaliseNode> nodes() const;
+  std::vector<PairNode> nodes() const;
   // Whether packets between two nodes cross it, one way or the other.
   bool cross(const std::string& node, const std::string& other, std::size_t link) const;
   std::string node_name(std::size_t node) const { return "n" + std::to_string(node); }
@@ -65,6 +65,6 @@ class ModelFabric {
 };
 
 // Runs it to its end.
-void run_localisation(Localisation& localisation, ModelFabric& fabric);
+void run_search(FaultSearch& search, ModelFabric& fabric);
 
 }  // namespace muster

@@ -28,11 +28,11 @@ std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-bool is_doubtful(const LocaliseVerdict& verdict) {
-  return verdict.kind == LocaliseKind::doubtful;
+bool is_doubtful(const FaultVerdict& verdict) {
+  return verdict.kind == FaultKind::doubtful;
 }
 
-bool is_of_node(const LocaliseVerdict& verdict) {
+bool is_of_node(const FaultVerdict& verdict) {
   return drains(verdict.kind) || is_doubtful(verdict);
 }
 
@@ -78,7 +78,7 @@ FindingReport report_for(const PairsResult& result, const std::string& host,
   return report;
 }
 
-FindingReport report_of(const PairsResult& result, const LocaliseVerdict& verdict) {
+FindingReport report_of(const PairsResult& result, const FaultVerdict& verdict) {
   const bool is_a_node = is_of_node(verdict) && !verdict.names.empty();
   const std::string host = is_a_node ? verdict.names.front() : "";
   const std::string device = is_a_node ? verdict.rail : name_of(verdict);
@@ -93,7 +93,7 @@ FindingReport report_of(const PairsResult& result, const LocaliseVerdict& verdic
   return report;
 }
 
-std::string verdict_lines(const LocaliseVerdict& verdict, bool color) {
+std::string verdict_lines(const FaultVerdict& verdict, bool color) {
   const Ink ink = is_doubtful(verdict) ? Ink::yellow : Ink::red;
   const char* what = is_doubtful(verdict) ? "perhaps slow"
                      : verdict.no_result  ? "no result"
@@ -109,7 +109,7 @@ std::string verdict_lines(const LocaliseVerdict& verdict, bool color) {
 std::string last_line(const PairsResult& result, bool color) {
   if (is_slow(result)) {
     std::vector<std::string> names;
-    for (const LocaliseVerdict& verdict : result.verdicts) {
+    for (const FaultVerdict& verdict : result.verdicts) {
       if (!is_doubtful(verdict)) names.push_back(name_of(verdict));
     }
     return inked("slow", Ink::red, color) + ": " + one_line(joined(names)) + "\n";
@@ -125,7 +125,7 @@ Document text_or_null(const std::string& text) {
   return text.empty() ? Document(nullptr) : Document(text);
 }
 
-Document document_of(const LocaliseVerdict& verdict) {
+Document document_of(const FaultVerdict& verdict) {
   return {{"kind", std::string(word_of(verdict.kind))}, {"names", verdict.names},
           {"rail", text_or_null(verdict.rail)},         {"no_result", verdict.no_result},
           {"path_possible", verdict.path_possible},     {"evidence", verdict.evidence}};
@@ -139,10 +139,9 @@ void leave_out_taken(PairsResult& result, const std::map<std::string, std::strin
     result.left_out.push_back({node, why});
     std::erase(result.nodes, node);
   }
-  std::erase_if(result.verdicts, [&](const LocaliseVerdict& verdict) {
+  std::erase_if(result.verdicts, [&](const FaultVerdict& verdict) {
     // Half of a leaf's pairs may have been theirs.
-    const bool is_of_many =
-        verdict.kind == LocaliseKind::leaf || verdict.kind == LocaliseKind::infra;
+    const bool is_of_many = verdict.kind == FaultKind::leaf || verdict.kind == FaultKind::infra;
     return is_of_many || std::ranges::any_of(verdict.names, [&](const std::string& name) {
              return why_of_node.contains(name);
            });
@@ -162,7 +161,7 @@ std::vector<std::string> why_unclear(const PairsResult& result) {
     return {"no pair gave a number" + first};
   }
   std::vector<std::string> reasons;
-  for (const LocaliseVerdict& verdict : result.verdicts) {
+  for (const FaultVerdict& verdict : result.verdicts) {
     reasons.push_back(name_of(verdict) + " was slow twice, within the noise");
   }
   std::vector<std::string> silent;
@@ -182,16 +181,16 @@ HealthExit pairs_exit(const PairsResult& result) {
   return why_unclear(result).empty() ? HealthExit::healthy : HealthExit::unclear;
 }
 
-std::string name_of(const LocaliseVerdict& verdict) {
+std::string name_of(const FaultVerdict& verdict) {
   const std::string names = joined(verdict.names);
   switch (verdict.kind) {
-    case LocaliseKind::rail:
+    case FaultKind::rail:
       return "rail " + verdict.rail + " of " + names;
-    case LocaliseKind::path:
+    case FaultKind::path:
       return "the path between " + names;
-    case LocaliseKind::doubtful:
+    case FaultKind::doubtful:
       return "node " + names;
-    case LocaliseKind::infra:
+    case FaultKind::infra:
       return "most leaves" + (names.empty() ? "" : ": " + names);
     default:
       return std::string(word_of(verdict.kind)) + " " + names;
@@ -201,7 +200,7 @@ std::string name_of(const LocaliseVerdict& verdict) {
 std::vector<FindingReport> pairs_reports(const PairsResult& result) {
   std::vector<FindingReport> reports;
   std::set<std::string> told;
-  for (const LocaliseVerdict& verdict : result.verdicts) {
+  for (const FaultVerdict& verdict : result.verdicts) {
     reports.push_back(report_of(result, verdict));
     if (is_of_node(verdict)) told.insert(verdict.names.begin(), verdict.names.end());
   }
@@ -221,7 +220,7 @@ std::vector<FindingReport> pairs_reports(const PairsResult& result) {
 
 std::string pairs_text(const PairsResult& result, const HealthTextForm& form) {
   std::string text;
-  for (const LocaliseVerdict& verdict : result.verdicts) {
+  for (const FaultVerdict& verdict : result.verdicts) {
     text += verdict_lines(verdict, form.color);
   }
   for (const LeftOut& one : result.left_out) {
@@ -268,7 +267,7 @@ Document pairs_document(const PairsResult& result) {
   out["state"] = state_of(result);
   out["why"] = why_unclear(result);
   out["verdicts"] = Document::array();
-  for (const LocaliseVerdict& verdict : result.verdicts) {
+  for (const FaultVerdict& verdict : result.verdicts) {
     out["verdicts"].push_back(document_of(verdict));
   }
   out["no_result"] = result.complaints;

@@ -39,7 +39,7 @@ struct PairsResult {
   int rounds = 0;
   double median_gb_per_s = 0;
   double noise = 0;
-  std::vector<LocaliseVerdict> verdicts;  // without `clean`, which is the lack of others
+  std::vector<FaultVerdict> verdicts;  // without `clean`, which is the lack of others
   PairComplaints complaints;
 };
 
@@ -55,7 +55,7 @@ std::vector<std::string> why_unclear(const PairsResult& result);
 HealthExit pairs_exit(const PairsResult& result);
 
 // "rail mlx5_3 of n4", "the path between n1, n2"
-std::string name_of(const LocaliseVerdict& verdict);
+std::string name_of(const FaultVerdict& verdict);
 std::vector<FindingReport> pairs_reports(const PairsResult& result);
 std::string pairs_text(const PairsResult& result, const HealthTextForm& form);
 Document pairs_document(const PairsResult& result);

@@ -221,13 +221,13 @@ std::string way_of(const PairMeasureOptions& options) {
   return options.has_verbs ? "NCCL, rails over InfiniBand" : "NCCL";
 }
 
-void announce(const std::vector<LocaliseNode>& nodes, const PairMeasureOptions& options,
+void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& options,
               const CommonOptions& common) {
   // Rails that are told apart are measured at the same time.
   const std::size_t rails =
       options.has_nccl ? 1 : std::max<std::size_t>(1, nodes.front().rails.size());
   const Milliseconds round = options.time * static_cast<int>(rails);
-  const LocaliseLimits limits;
+  const SearchLimits limits;
   constexpr int usual_rounds = 3;
   notice("measures pairs of " + std::to_string(nodes.size()) + " nodes over " + way_of(options) +
              ": about " + elapsed_text(round) + " a round; " + std::to_string(usual_rounds) +
@@ -243,22 +243,22 @@ void tell_round(const PairRound& round, const CommonOptions& common) {
          common);
 }
 
-PairsResult measured(const std::vector<LocaliseNode>& nodes, const LocaliseSettings& settings,
+PairsResult measured(const std::vector<PairNode>& nodes, const SearchSettings& settings,
                      RunOnNode& on_nodes, const PairMeasureOptions& options) {
-  Localisation localisation(nodes, settings);
+  FaultSearch search(nodes, settings);
   PairsResult result;
-  PairsMeasured found = measure_pairs(localisation, nodes, on_nodes, options);
+  PairsMeasured found = measure_pairs(search, nodes, on_nodes, options);
   result.complaints = std::move(found.complaints);
-  result.rounds = localisation.rounds();
-  result.noise = localisation.noise();
-  result.median_gb_per_s = localisation.median_gb_per_s();
+  result.rounds = search.rounds();
+  result.noise = search.noise();
+  result.median_gb_per_s = search.median_gb_per_s();
   result.has_verbs = options.has_verbs;
   result.has_nccl = options.has_nccl;
   result.rails = nodes.front().rails;
   result.seed = settings.seed;
-  for (const LocaliseNode& node : nodes) result.nodes.push_back(node.name);
-  for (const LocaliseVerdict& verdict : localisation.verdicts()) {
-    if (verdict.kind != LocaliseKind::clean) result.verdicts.push_back(verdict);
+  for (const PairNode& node : nodes) result.nodes.push_back(node.name);
+  for (const FaultVerdict& verdict : search.verdicts()) {
+    if (verdict.kind != FaultKind::clean) result.verdicts.push_back(verdict);
   }
   leave_out_taken(result, found.left_out);
   return result;
