@@ -205,7 +205,7 @@ void add_fabric(CommandLine& line) {
 
 void add_pairs(CommandLine& line) {
   VerbTexts texts =
-      texts_of("pairs", "Find the node, rail, link or path that makes a group of nodes slow");
+      texts_of("pairs", "Find the node, rail or path that makes a group of nodes slow");
   texts.monitor_outputs = true;
   texts.footer =
       "Idle nodes measure their bandwidth in pairs, all pairs at the same time: over InfiniBand\n"
@@ -217,12 +217,11 @@ void add_pairs(CommandLine& line) {
       "minute), whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
       "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
       "FILE of --leaves has lines \"node leaf\"; without it ibnetdiscover is asked, on this host.\n"
-      "Where dump_fts (of the same package, infiniband-diags; most want root) tells the routes of\n"
-      "packets, a slow link between switches is named with both its ends, else a path. With\n"
-      "adaptive routing packets take other ways as well: then --no-routes.\n"
+      "A slow link between switches shows as a path between two nodes; health fabric finds bad "
+      "links.\n"
       "Exit codes:\n"
       "  0    no pair is slower than the others or than the profile's floor\n"
-      "  1    a node, rail, link, path, leaf or switch is named\n"
+      "  1    a node, rail, path or leaf is named\n"
       "  3    unclear: a node is not idle, too few take part, or the network is not quiet";
   line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthPairsOptions>();
@@ -235,7 +234,6 @@ void add_pairs(CommandLine& line) {
     of.option("--leaves", options->leaves, "Which leaf switch each node is below: FILE");
     of.repeated("--hca", options->hcas,
                 "By which port of this host the fabric is asked, as mlx5_0:1 (again for more)");
-    of.flag("--no-routes", options->no_routes, "Do not go by the routes that the fabric tells");
     of.flag("--tcp", options->tcp, "Over TCP, although the nodes have InfiniBand");
     of.flag("--nccl", options->nccl,
             "All GPUs of both nodes, though the profile has no floor for it");

@@ -51,7 +51,6 @@ struct FabricPort {
 struct Fabric {
   std::map<std::uint64_t, FabricNode> nodes;
   std::map<FabricEnd, FabricPort> ports;
-  std::map<std::uint64_t, int> lids;  // by the GUID of an end; `ibnetdiscover -p` alone says them
   ToolReading reading;
 };
 

@@ -26,7 +26,6 @@ std::optional<FabricNodeKind> kind_of_listed(std::string_view word) {
 struct ListedEnd {
   FabricNodeKind kind;
   FabricEnd end;
-  int lid;
 };
 
 std::optional<ListedEnd> take_listed_end(TextCursor& cursor) {
@@ -35,12 +34,7 @@ std::optional<ListedEnd> take_listed_end(TextCursor& cursor) {
   const auto port = cursor.take_port();
   const auto guid = cursor.take_guid();
   if (!kind || !lid || *lid > lid_most || !port || !guid) return std::nullopt;
-  return ListedEnd{*kind, {*guid, *port}, static_cast<int>(*lid)};
-}
-
-// 0: the subnet manager gave none.
-void note_lid(Fabric& fabric, const ListedEnd& listed) {
-  if (listed.lid > 0) fabric.lids[listed.end.guid] = listed.lid;
+  return ListedEnd{*kind, {*guid, *port}};
 }
 
 // "( 'n4 mlx5_0' - 'leaf2' )"
@@ -59,7 +53,6 @@ bool read_linked(TextCursor& cursor, const ListedEnd& from, FabricPort port, Fab
   if (!to || !names || to->end == from.end) return false;
   note_node(fabric, from.end.guid, names->first, from.kind);
   note_node(fabric, to->end.guid, names->second, to->kind);
-  note_lid(fabric, *to);
   port.peer = to->end;
   note_port(fabric, from.end, port);
   return true;
@@ -69,7 +62,6 @@ bool read_listed(std::string_view line, Fabric& fabric) {
   TextCursor cursor(line);
   const auto from = take_listed_end(cursor);
   if (!from) return false;
-  note_lid(fabric, *from);
   FabricPort port;
   port.lanes = lanes_of(cursor.take_word());
   port.lane_gbps = lane_gbps_named(cursor.take_word());

@@ -10,8 +10,6 @@ using Clock = std::chrono::steady_clock;
 
 // 100,000 ports, at 300 bytes each.
 constexpr std::size_t fabric_output_max = 32u << 20;
-// 1,000 switches with 20,000 addresses, at 12 bytes each.
-constexpr std::size_t tables_output_max = 256u << 20;
 constexpr int runs_most = 2;
 constexpr std::size_t said_most = 200;
 
@@ -19,15 +17,14 @@ std::string first_line(const std::string& text) {
   return text.substr(0, std::min(text.find('\n'), said_most));
 }
 
-ToolRun run_tool(FabricTool tool, std::vector<std::string> argv, const FabricToolOptions& options) {
-  const std::size_t most = tool == FabricTool::tables ? tables_output_max : fabric_output_max;
+ToolRun run_tool(std::vector<std::string> argv, const FabricToolOptions& options) {
   const auto until = Clock::now() + options.deadline;
   const std::string name = argv.front();
-  ToolRun run = ToolProcess(argv, most).wait(until);
+  ToolRun run = ToolProcess(argv, fabric_output_max).wait(until);
   for (const std::string& place : options.places) {
     if (run.is_found) break;
     argv.front() = place + name;
-    run = ToolProcess(argv, most).wait(until);
+    run = ToolProcess(argv, fabric_output_max).wait(until);
   }
   return run;
 }
@@ -91,9 +88,6 @@ std::vector<std::string> fabric_tool_argv(FabricTool tool, const FabricToolOptio
     case FabricTool::manager:
       argv = {"sminfo"};
       break;
-    case FabricTool::tables:
-      argv = {"dump_fts", "-n"};
-      break;
   }
   if (options.port) {
     argv.insert(argv.end(), {"-C", options.port->device, "-P", std::to_string(options.port->port)});
@@ -106,7 +100,7 @@ FabricToolAnswer ask_fabric_tool(FabricTool tool, const FabricToolOptions& optio
   const auto began = Clock::now();
   ToolRun run;
   for (int i = 0; i < runs_most; ++i) {
-    run = run_tool(tool, argv, options);
+    run = run_tool(argv, options);
     if (!run.is_found || is_whole(tool, run)) break;
   }
   return {reading_of(tool, argv.front(), run, options),

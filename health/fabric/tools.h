@@ -13,7 +13,7 @@
 
 namespace muster {
 
-enum class FabricTool { discover, links, errors, manager, tables };
+enum class FabricTool { discover, links, errors, manager };
 
 struct FabricToolOptions {
   std::optional<HcaPort> port;  // of this host, by which they look; nothing: the first active one

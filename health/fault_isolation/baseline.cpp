@@ -33,7 +33,7 @@ constexpr double deviations_per_median_distance = 1.4826;
 }  // namespace
 
 Baseline::Baseline(std::vector<std::vector<double>> values_by_lane, std::optional<double> floor,
-                   const LocaliseLimits& limits)
+                   const SearchLimits& limits)
     : floor_(floor), limits_(limits) {
   std::vector<double> distances;
   for (const auto& values : values_by_lane) {
@@ -48,11 +48,11 @@ double Baseline::deviation(std::size_t lane, double value) const {
   return lane < medians_.size() ? relative(value, medians_[lane]) : 0;
 }
 
-PairReading Baseline::read(std::size_t lane, std::optional<double> value) const {
-  if (!value) return PairReading::unknown;
+PairGrade Baseline::grade(std::size_t lane, std::optional<double> value) const {
+  if (!value) return PairGrade::unknown;
   const double off = deviation(lane, *value);
-  if ((floor_ && *value < *floor_) || off < -limits_.bad_below_median) return PairReading::bad;
-  return off < -limits_.doubtful_below_median ? PairReading::doubtful : PairReading::good;
+  if ((floor_ && *value < *floor_) || off < -limits_.bad_below_median) return PairGrade::bad;
+  return off < -limits_.doubtful_below_median ? PairGrade::doubtful : PairGrade::good;
 }
 
 bool is_beyond_noise(double mean_deviation, std::size_t count, double noise, double deviations) {

@@ -6,19 +6,19 @@
 #include <optional>
 #include <vector>
 
-#include "health/fault_isolation/pair_test.h"
+#include "health/fault_isolation/pair.h"
 
 namespace muster {
 
-enum class PairReading { good, doubtful, bad, unknown };
+enum class PairGrade { good, doubtful, bad, unknown };
 
 class Baseline {
  public:
   Baseline() = default;
   Baseline(std::vector<std::vector<double>> values_by_lane, std::optional<double> floor,
-           const LocaliseLimits& limits);
+           const SearchLimits& limits);
 
-  PairReading read(std::size_t lane, std::optional<double> value) const;
+  PairGrade grade(std::size_t lane, std::optional<double> value) const;
   // From the median, as a fraction of it: -0.1 is 10 % slower.
   double deviation(std::size_t lane, double value) const;
   // One standard deviation of a healthy result, as a fraction.
@@ -29,7 +29,7 @@ class Baseline {
   std::vector<double> medians_;
   double noise_ = 0;
   std::optional<double> floor_;
-  LocaliseLimits limits_;
+  SearchLimits limits_;
 };
 
 // Whether `count` results with this mean deviation are beyond chance.

@@ -1,316 +1,419 @@
-// What the results of a round say.
-#include <algorithm>
+#include "health/fault_isolation/judge.h"
 
-#include "health/fault_isolation/search.h"
+#include <algorithm>
+#include <initializer_list>
+#include <map>
 
 namespace muster {
 
 namespace {
 
+using Tests = std::vector<PlannedTest>;
+
 // Two with known-good partners after the pair that was bad first, or in the third round; more only
 // where nobody was known to be good.
-constexpr std::size_t looks_enough = 3;
-constexpr std::size_t looks_with_good_min = 2;
-constexpr std::size_t looks_max = 4;
+constexpr std::size_t readings_enough = 3;
+constexpr std::size_t readings_with_good_min = 2;
+constexpr std::size_t readings_max = 4;
 constexpr int last_usual_round = 3;
 
-}  // namespace
+bool has_purpose(const PlannedTest& planned, std::initializer_list<PairPurpose> purposes) {
+  return std::ranges::find(purposes, planned.purpose) != purposes.end();
+}
 
-std::vector<std::vector<double>> Localisation::values_by_rail(
-    std::initializer_list<Purpose> purposes) const {
-  std::vector<std::vector<double>> values(rails_);
-  for (const Planned& planned : planned_) {
-    const bool counts =
-        std::find(purposes.begin(), purposes.end(), planned.purpose) != purposes.end();
-    if (counts && planned.test.rail && planned.gb_per_s) {
-      values[*planned.test.rail].push_back(*planned.gb_per_s);
-    }
+// One lane for tests over all rails, else one for each rail.
+std::vector<std::vector<double>> values_of(const Tests& tests, std::size_t lanes,
+                                           std::initializer_list<PairPurpose> purposes) {
+  std::vector<std::vector<double>> values(lanes);
+  for (const PlannedTest& planned : tests) {
+    if (!has_purpose(planned, purposes) || !planned.gb_per_s) continue;
+    values[planned.test.rail.value_or(0)].push_back(*planned.gb_per_s);
   }
   return values;
 }
 
-void Localisation::judge_round() {
-  if (round_ == 1) {
-    judge_spread();
-    if (is_done_) return;
-  }
-  judge_confirm();
-  judge_across();
-  judge_split();
-  judge_paths();
-  settle_suspects();
-}
-
-Look Localisation::look_of(const Planned& planned, NodeIndex partner,
-                           const Baseline& baseline) const {
-  Look look;
-  look.partner = partner;
-  look.across = is_across(planned.test.a, planned.test.b);
-  look.round = round_;
-  look.gb_per_s = planned.gb_per_s;
+// The first node's.
+PairReading reading_of(const Cases& cases, const PlannedTest& planned, const Baseline& baseline) {
   const std::size_t lane = planned.test.rail.value_or(0);
-  look.reading = baseline.read(lane, planned.gb_per_s);
-  if (planned.gb_per_s) look.deviation = baseline.deviation(lane, *planned.gb_per_s);
-  return look;
+  PairReading reading;
+  reading.partner = planned.test.b;
+  reading.across = cases.are_across(planned.test.a, planned.test.b);
+  reading.round = cases.round;
+  reading.gb_per_s = planned.gb_per_s;
+  reading.grade = baseline.grade(lane, planned.gb_per_s);
+  if (planned.gb_per_s) reading.deviation = baseline.deviation(lane, *planned.gb_per_s);
+  return reading;
 }
 
-void Localisation::add_look(NodeIndex node, const Planned& planned) {
-  const NodeIndex partner = planned.test.a == node ? planned.test.b : planned.test.a;
-  cases_[node].looks.push_back(look_of(planned, partner, over_all_rails_));
+void add_reading(Cases& cases, NodeIndex node, const PlannedTest& planned) {
+  PairReading reading = reading_of(cases, planned, cases.over_all_rails);
+  if (reading.partner == node) reading.partner = planned.test.a;
+  cases.of_node[node].readings.push_back(reading);
+}
+
+// ---- verdicts
+
+std::vector<std::string> evidence_of(const Cases& cases, NodeIndex node) {
+  std::vector<std::string> lines;
+  for (const PairReading& reading : cases.of_node[node].readings) {
+    lines.push_back(text_of(reading, cases.nodes[reading.partner].name));
+  }
+  return lines;
+}
+
+// One rail: its HCA, cable or leaf port. All of them, or none alone: the node.
+void name_confirmed(Cases& cases, NodeIndex node) {
+  NodeCase& found = cases.of_node[node];
+  const RailSplit split = std::get<Confirmed>(found.state).split.value_or(RailSplit{});
+  found.state = Settled{};
+  FaultVerdict verdict{.kind = FaultKind::node,
+                       .names = {cases.nodes[node].name},
+                       .no_result = gave_no_result(found.readings),
+                       .path_possible = had_bad_pair_across(found.readings),
+                       .evidence = evidence_of(cases, node)};
+  if (split.failing.empty() || split.failing.size() == split.rails.size()) {
+    cases.verdicts.push_back(std::move(verdict));
+    return;
+  }
+  verdict.kind = FaultKind::rail;
+  for (const std::size_t rail : split.failing) {
+    verdict.rail = cases.nodes[node].rails[rail];
+    verdict.no_result = split.rails[rail].grade == PairGrade::unknown;
+    cases.verdicts.push_back(verdict);
+  }
+}
+
+void name_path(Cases& cases, const PathCase& path) {
+  const std::string& a = cases.nodes[path.test.a].name;
+  const std::string& b = cases.nodes[path.test.b].name;
+  std::vector<std::string> evidence;
+  for (const PairReading& reading : path.readings) {
+    evidence.push_back(a + " " + text_of(reading, b));
+  }
+  cases.verdicts.push_back({.kind = FaultKind::path,
+                            .names = {a, b},
+                            .no_result = gave_no_result(path.readings),
+                            .path_possible = true,
+                            .evidence = std::move(evidence)});
+}
+
+void exclude_leaf(Cases& cases, std::size_t leaf, std::vector<std::string> evidence) {
+  for (const NodeIndex node : cases.leaves[leaf]) cases.of_node[node].state = Excluded{};
+  cases.verdicts.push_back(
+      {.kind = FaultKind::leaf, .names = {cases.leaf_name(leaf)}, .evidence = std::move(evidence)});
+}
+
+// ---- the first round
+
+struct LeafPairs {
+  std::size_t all = 0;
+  std::size_t silent = 0;
+  double deviation_sum = 0;
+  std::vector<std::string> failed;
+};
+
+std::vector<LeafPairs> pairs_of_leaves(const Cases& cases, const Tests& tests) {
+  std::vector<LeafPairs> leaves(cases.leaves.size());
+  for (const PlannedTest& planned : tests) {
+    if (planned.purpose != PairPurpose::spread) continue;
+    LeafPairs& leaf = leaves[cases.of_node[planned.test.a].leaf];
+    const PairReading reading = reading_of(cases, planned, cases.over_all_rails);
+    ++leaf.all;
+    leaf.silent += reading.grade == PairGrade::unknown;
+    leaf.deviation_sum += reading.deviation;
+    if (!fails(reading)) continue;
+    const std::string& partner = cases.nodes[planned.test.b].name;
+    leaf.failed.push_back(cases.nodes[planned.test.a].name + " " + text_of(reading, partner));
+  }
+  return leaves;
+}
+
+bool is_in_trouble(const LeafPairs& leaf, double noise, const SearchLimits& limits) {
+  if (leaf.failed.size() < limits.leaf_guard_min_pairs) return false;
+  const auto failed = static_cast<double>(leaf.failed.size());
+  if (failed < limits.leaf_guard * static_cast<double>(leaf.all)) return false;
+  if (leaf.silent >= limits.leaf_guard_min_pairs) return true;
+  const std::size_t known = leaf.all - leaf.silent;
+  return known > 0 && is_beyond_noise(leaf.deviation_sum / static_cast<double>(known), known, noise,
+                                      limits.deviations_to_name);
+}
+
+void exclude_leaves(Cases& cases, const Tests& tests) {
+  std::vector<LeafPairs> leaves = pairs_of_leaves(cases, tests);
+  std::vector<std::size_t> in_trouble;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (is_in_trouble(leaves[i], cases.over_all_rails.noise(), cases.settings.limits)) {
+      in_trouble.push_back(i);
+    }
+  }
+  if (in_trouble.size() * 2 <= leaves.size()) {
+    for (const std::size_t leaf : in_trouble) {
+      exclude_leaf(cases, leaf, std::move(leaves[leaf].failed));
+    }
+    return;
+  }
+  // No leaf is in trouble beside others that are: then it is what they share.
+  FaultVerdict verdict{.kind = FaultKind::infra};
+  for (const std::size_t leaf : in_trouble) {
+    verdict.names.push_back(cases.leaf_name(leaf));
+    verdict.evidence.push_back(cases.leaf_name(leaf) + ": " +
+                               std::to_string(leaves[leaf].failed.size()) + " of " +
+                               std::to_string(leaves[leaf].all) + " pairs bad");
+  }
+  cases.verdicts.push_back(std::move(verdict));
+  cases.is_over = true;
 }
 
 // The fleet is measured here: later rounds hold too many suspects for a median.
-void Localisation::judge_spread() {
-  std::vector<double> values;
-  for (const Planned& planned : planned_) {
-    if (planned.gb_per_s) values.push_back(*planned.gb_per_s);
-  }
-  over_all_rails_ = Baseline({std::move(values)}, settings_.pair_floor, settings_.limits);
-  guard_leaves();
-  for (const Planned& planned : planned_) {
-    if (planned.purpose != Purpose::spread) continue;
-    const PairReading reading = over_all_rails_.read(0, planned.gb_per_s);
-    for (const NodeIndex node : {planned.test.a, planned.test.b}) {
-      if (cases_[node].standing == Standing::guarded) continue;
-      cases_[node].standing = reading == PairReading::good ? Standing::good : Standing::suspect;
-      add_look(node, planned);
+void judge_spread(Cases& cases, const Tests& tests) {
+  cases.over_all_rails = Baseline(values_of(tests, 1, {PairPurpose::spread, PairPurpose::confirm}),
+                                  cases.settings.pair_floor, cases.settings.limits);
+  exclude_leaves(cases, tests);
+  if (cases.is_over) return;
+  for (const PlannedTest& planned : tests) {
+    const auto& [a, b, rail] = planned.test;
+    if (planned.purpose != PairPurpose::spread || cases.of_node[a].is<Excluded>()) continue;
+    const PairReading reading = reading_of(cases, planned, cases.over_all_rails);
+    for (const NodeIndex node : {a, b}) {
+      NodeCase& found = cases.of_node[node];
+      add_reading(cases, node, planned);
+      found.state = Suspect{};
+      if (reading.grade == PairGrade::good) found.state = Good{};
     }
-    if (reading == PairReading::bad && cases_[planned.test.a].standing != Standing::guarded) {
-      paths_.push_back({planned.test, {look_of(planned, planned.test.b, over_all_rails_)}, true});
-    }
+    if (reading.grade == PairGrade::bad) cases.of_path.push_back({planned.test, {reading}, true});
   }
 }
 
-void Localisation::guard_leaves() {
-  struct LeafPairs {
-    std::size_t all = 0;
-    std::size_t silent = 0;
-    double deviation_sum = 0;
-    std::vector<std::string> failed;
-  };
-  std::vector<LeafPairs> leaves(leaves_.size());
-  for (const Planned& planned : planned_) {
-    if (planned.purpose != Purpose::spread) continue;
-    LeafPairs& leaf = leaves[cases_[planned.test.a].leaf];
-    const Look look = look_of(planned, planned.test.b, over_all_rails_);
-    ++leaf.all;
-    leaf.silent += look.reading == PairReading::unknown;
-    leaf.deviation_sum += look.deviation;
-    if (look.reading != PairReading::bad && look.reading != PairReading::unknown) continue;
-    const std::string& partner = nodes_[planned.test.b].name;
-    leaf.failed.push_back(nodes_[planned.test.a].name + " " + text_of(look, partner));
-  }
-  const LocaliseLimits& limits = settings_.limits;
-  std::vector<std::size_t> in_trouble;
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    const LeafPairs& leaf = leaves[i];
-    const auto failed = static_cast<double>(leaf.failed.size());
-    if (leaf.failed.size() < limits.leaf_guard_min_pairs ||
-        failed < limits.leaf_guard * static_cast<double>(leaf.all)) {
-      continue;
-    }
-    const std::size_t known = leaf.all - leaf.silent;
-    const bool is_slow =
-        known > 0 && is_beyond_noise(leaf.deviation_sum / static_cast<double>(known), known,
-                                     over_all_rails_.noise(), limits.deviations_to_name);
-    if (is_slow || leaf.silent >= limits.leaf_guard_min_pairs) in_trouble.push_back(i);
-  }
-  // No leaf is in trouble beside others that are: then it is what they share.
-  if (in_trouble.size() * 2 > leaves_.size()) {
-    LocaliseVerdict verdict;
-    verdict.kind = LocaliseKind::infra;
-    for (const std::size_t leaf : in_trouble) {
-      verdict.names.push_back(leaf_names_[leaf]);
-      verdict.evidence.push_back(leaf_names_[leaf] + ": " +
-                                 std::to_string(leaves[leaf].failed.size()) + " of " +
-                                 std::to_string(leaves[leaf].all) + " pairs bad");
-    }
-    verdicts_.push_back(std::move(verdict));
-    is_done_ = true;
-    return;
-  }
-  for (const std::size_t leaf : in_trouble) guard(leaf, std::move(leaves[leaf].failed));
-}
+// ---- all rounds
 
-void Localisation::guard(std::size_t leaf, std::vector<std::string> evidence) {
-  for (const NodeIndex node : leaves_[leaf]) cases_[node].standing = Standing::guarded;
-  LocaliseVerdict verdict;
-  verdict.kind = LocaliseKind::leaf;
-  verdict.names.push_back(leaf_names_[leaf]);
-  verdict.evidence = std::move(evidence);
-  verdicts_.push_back(std::move(verdict));
-}
-
-void Localisation::judge_confirm() {
+void judge_confirm(Cases& cases, const Tests& tests) {
   // Nothing to match below any leaf: the first pairs across are the fleet.
-  if (over_all_rails_.median(0) == 0) {
-    std::vector<double> values;
-    for (const Planned& planned : planned_) {
-      if (planned.purpose == Purpose::confirm && planned.gb_per_s) {
-        values.push_back(*planned.gb_per_s);
+  if (cases.over_all_rails.median(0) == 0) {
+    cases.over_all_rails = Baseline(values_of(tests, 1, {PairPurpose::confirm}),
+                                    cases.settings.pair_floor, cases.settings.limits);
+  }
+  for (const PlannedTest& planned : tests) {
+    if (planned.purpose != PairPurpose::confirm) continue;
+    const bool good = cases.over_all_rails.grade(0, planned.gb_per_s) == PairGrade::good;
+    for (const NodeIndex node : {planned.test.a, planned.test.b}) {
+      NodeCase& found = cases.of_node[node];
+      if (found.is<Good>()) continue;  // the partner: it lends itself
+      add_reading(cases, node, planned);
+      if (good) {
+        found.state = Good{};
+      } else if (!found.is<Suspect>()) {
+        found.state = Suspect{};
       }
     }
-    over_all_rails_ = Baseline({std::move(values)}, settings_.pair_floor, settings_.limits);
   }
-  for (const Planned& planned : planned_) {
-    if (planned.purpose != Purpose::confirm) continue;
-    const bool good = over_all_rails_.read(0, planned.gb_per_s) == PairReading::good;
-    for (const NodeIndex node : {planned.test.a, planned.test.b}) {
-      NodeCase& found = cases_[node];
-      if (found.standing == Standing::good) continue;  // the partner: it lends itself
-      add_look(node, planned);
-      found.standing = good ? Standing::good : Standing::suspect;
-    }
+}
+
+void judge_across(Cases& cases, const Tests& tests) {
+  const bool has_any = std::ranges::any_of(
+      tests, [](const PlannedTest& planned) { return planned.purpose == PairPurpose::across; });
+  if (!has_any) return;
+  cases.across = Baseline(values_of(tests, cases.rails, {PairPurpose::across}),
+                          cases.settings.rail_floor, cases.settings.limits);
+  for (const PlannedTest& planned : tests) {
+    if (planned.purpose != PairPurpose::across) continue;
+    const PairReading reading = reading_of(cases, planned, cases.across);
+    if (fails(reading)) cases.of_path.push_back({planned.test, {reading}, false});
   }
+}
+
+void judge_rails(Cases& cases, const PairTest& test, std::vector<RailReading> rails, double noise) {
+  NodeCase& found = cases.of_node[test.a];
+  const bool was_silent = std::ranges::any_of(found.readings, [](const PairReading& reading) {
+    return reading.grade == PairGrade::unknown;
+  });
+  RailSplit split{std::move(rails), {}};
+  split.failing = failing_rails(split.rails, was_silent, noise, cases.settings.limits);
+  PairReading reading = reading_of_rails(split.rails, split.failing);
+  reading.partner = test.b;
+  reading.partner_is_good = cases.of_node[test.b].is<Good>();
+  reading.across = cases.are_across(test.a, test.b);
+  reading.round = cases.round;
+  found.readings.push_back(reading);
+  if (!found.is<Confirmed>()) {
+    found.state = Suspect{std::move(split)};
+    return;
+  }
+  found.state = Confirmed{std::move(split)};
+  name_confirmed(cases, test.a);
 }
 
 // Beside the rails of known-good pairs; without any, beside the others of the same nodes.
-void Localisation::judge_split() {
-  std::vector<std::vector<double>> values = values_by_rail({Purpose::split, Purpose::control});
-  const bool has_controls =
-      std::any_of(planned_.begin(), planned_.end(), [](const Planned& planned) {
-        return planned.purpose == Purpose::control && planned.gb_per_s;
-      });
+void judge_split(Cases& cases, const Tests& tests) {
+  auto values = values_of(tests, cases.rails, {PairPurpose::split, PairPurpose::control});
+  const bool has_controls = std::ranges::any_of(tests, [](const PlannedTest& planned) {
+    return planned.purpose == PairPurpose::control && planned.gb_per_s;
+  });
   if (!has_controls) {
     std::vector<double> all;
     for (const auto& of_rail : values) all.insert(all.end(), of_rail.begin(), of_rail.end());
-    values.assign(rails_, all);
+    values.assign(cases.rails, all);
   }
-  const Baseline baseline(std::move(values), settings_.rail_floor, settings_.limits);
-  for (std::size_t first = 0; first < planned_.size(); ++first) {
-    const PairTest& test = planned_[first].test;
-    if (planned_[first].purpose != Purpose::split || test.rail != 0) continue;
+  const Baseline baseline(std::move(values), cases.settings.rail_floor, cases.settings.limits);
+  for (std::size_t first = 0; first < tests.size(); ++first) {
+    const PairTest& test = tests[first].test;
+    if (tests[first].purpose != PairPurpose::split || test.rail != 0) continue;
     std::vector<RailReading> rails;
-    for (std::size_t i = first; i < planned_.size() && planned_[i].test.a == test.a; ++i) {
-      const Look look = look_of(planned_[i], test.b, baseline);
-      rails.push_back({look.reading, look.deviation, look.gb_per_s});
+    for (std::size_t i = first; i < tests.size() && tests[i].test.a == test.a; ++i) {
+      const PairReading reading = reading_of(cases, tests[i], baseline);
+      rails.push_back({reading.grade, reading.deviation, reading.gb_per_s});
     }
-    take_split(test.a, test.b, std::move(rails), baseline.noise());
+    judge_rails(cases, test, std::move(rails), baseline.noise());
   }
 }
 
-void Localisation::take_split(NodeIndex node, NodeIndex partner, std::vector<RailReading> rails,
-                              double noise) {
-  NodeCase& found = cases_[node];
-  const bool was_silent = std::any_of(found.looks.begin(), found.looks.end(), [](const Look& look) {
-    return look.reading == PairReading::unknown;
-  });
-  found.failing_rails = failing_rails(rails, was_silent, noise, settings_.limits);
-  Look look = look_at_rails(rails, found.failing_rails);
-  look.partner = partner;
-  look.partner_is_good = cases_[partner].standing == Standing::good;
-  look.across = is_across(node, partner);
-  look.round = round_;
-  found.looks.push_back(look);
-  found.rails = std::move(rails);
-  if (found.standing == Standing::confirmed) name_node(node);
-}
-
-void Localisation::judge_across() {
-  std::vector<std::vector<double>> values(rails_);
-  for (const Planned& planned : planned_) {
-    if (planned.purpose == Purpose::across) {
-      across_results_.push_back({planned.test, planned.gb_per_s});
-    }
-  }
-  for (const PairResult& result : across_results_) {
-    if (result.gb_per_s) values[*result.test.rail].push_back(*result.gb_per_s);
-  }
-  across_ = Baseline(std::move(values), settings_.rail_floor, settings_.limits);
-  if (crossings_) {
-    crossings_->judge(across_results_, across_);
-    naming_ = crossings_->name(across_results_, across_.noise(), settings_.limits);
-    return;
-  }
-  for (const Planned& planned : planned_) {
-    if (planned.purpose != Purpose::across) continue;
-    const Look look = look_of(planned, planned.test.b, across_);
-    if (look.reading == PairReading::bad || look.reading == PairReading::unknown) {
-      paths_.push_back({planned.test, {look}, false});
-    }
-  }
-}
-
-void Localisation::judge_paths() {
-  for (const Planned& planned : planned_) {
-    if (planned.purpose != Purpose::path) continue;
-    for (PathCase& path : paths_) {
+void judge_paths(Cases& cases, const Tests& tests) {
+  for (const PlannedTest& planned : tests) {
+    if (planned.purpose != PairPurpose::path) continue;
+    for (PathCase& path : cases.of_path) {
       if (!(path.test == planned.test)) continue;
-      const Baseline& baseline = planned.test.rail ? across_ : over_all_rails_;
-      path.looks.push_back(look_of(planned, planned.test.b, baseline));
-      path.looks.back().partner_is_good = true;
+      const Baseline& baseline = planned.test.rail ? cases.across : cases.over_all_rails;
+      path.readings.push_back(reading_of(cases, planned, baseline));
+      path.readings.back().partner_is_good = true;
       path.is_settled = true;
-      if (state_of(path.looks, baseline.noise(), settings_.limits) == SuspectState::confirmed) {
-        name_path(path);
+      if (state_of(path.readings, baseline.noise(), cases.settings.limits) ==
+          SuspectState::confirmed) {
+        name_path(cases, path);
       }
     }
   }
 }
 
-void Localisation::settle_suspects() {
-  for (NodeCase& found : cases_) {
-    for (Look& look : found.looks) {
-      look.partner_is_good = cases_[look.partner].standing == Standing::good;
+// ---- what follows for each node
+
+// Who is good moves from round to round, and with it what a pair says of its other node.
+void weigh_readings(Cases& cases) {
+  for (NodeCase& found : cases.of_node) {
+    for (PairReading& reading : found.readings) {
+      reading.partner_is_good = cases.of_node[reading.partner].is<Good>();
     }
   }
-  for (NodeCase& found : cases_) {
-    for (Look& look : found.looks) {
-      look.is_explained = !look.partner_is_good && failed_with_good(cases_[look.partner].looks);
+  for (NodeCase& found : cases.of_node) {
+    for (PairReading& reading : found.readings) {
+      reading.is_explained =
+          !reading.partner_is_good && failed_with_good(cases.of_node[reading.partner].readings);
     }
-  }
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (cases_[node].standing == Standing::suspect) settle(node);
-  }
-  guard_confirmed_leaves();
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    const NodeCase& found = cases_[node];
-    const bool is_split = !found.rails.empty() || nodes_[node].rails.size() < 2;
-    if (found.standing == Standing::confirmed && is_split) name_node(node);
-  }
-  // Both are good with others: was it the way between them?
-  for (PathCase& path : paths_) {
-    const bool both_good = cases_[path.test.a].standing == Standing::good &&
-                           cases_[path.test.b].standing == Standing::good;
-    if (path.looks.size() == 1) path.is_settled = !both_good || round_ >= last_usual_round;
   }
 }
 
-void Localisation::settle(NodeIndex node) {
-  NodeCase& found = cases_[node];
-  switch (state_of(found.looks, over_all_rails_.noise(), settings_.limits)) {
+void settle(Cases& cases, NodeIndex node) {
+  NodeCase& found = cases.of_node[node];
+  switch (state_of(found.readings, cases.over_all_rails.noise(), cases.settings.limits)) {
     case SuspectState::cleared:
-      found.standing = Standing::good;
+      found.state = Good{};
       return;
     case SuspectState::confirmed:
-      found.standing = Standing::confirmed;
+      found.state = Confirmed{std::get<Suspect>(found.state).split};
       return;
     case SuspectState::open:
       break;
   }
-  const bool has_partners = looks_with_good(found.looks) >= looks_with_good_min;
-  const bool is_late = found.looks.size() >= looks_enough || round_ >= last_usual_round;
-  const bool is_enough = (has_partners && is_late) || found.looks.size() >= looks_max;
+  const bool has_partners = readings_with_good(found.readings) >= readings_with_good_min;
+  const bool is_late = found.readings.size() >= readings_enough || cases.round >= last_usual_round;
+  const bool is_enough = (has_partners && is_late) || found.readings.size() >= readings_max;
   if (!is_enough) return;
-  found.standing = Standing::settled;
-  if (is_bad_twice(found.looks)) name_doubtful(node);
+  found.state = Settled{};
+  if (!is_bad_twice(found.readings)) return;
+  cases.verdicts.push_back({.kind = FaultKind::doubtful,
+                            .names = {cases.nodes[node].name},
+                            .evidence = evidence_of(cases, node)});
 }
 
 // Of most nodes below a leaf none is the cause. Small leaves get here, and large ones in which each
 // bad node met another.
-void Localisation::guard_confirmed_leaves() {
-  if (leaves_.size() < 2) return;
-  for (std::size_t leaf = 0; leaf < leaves_.size(); ++leaf) {
+void exclude_confirmed_leaves(Cases& cases) {
+  if (cases.leaves.size() < 2) return;
+  for (std::size_t leaf = 0; leaf < cases.leaves.size(); ++leaf) {
     std::vector<std::string> evidence;
     std::size_t confirmed = 0;
-    for (const NodeIndex node : leaves_[leaf]) {
-      if (cases_[node].standing != Standing::confirmed) continue;
+    for (const NodeIndex node : cases.leaves[leaf]) {
+      if (!cases.of_node[node].is<Confirmed>()) continue;
       ++confirmed;
-      for (const std::string& line : evidence_of(node)) {
-        evidence.push_back(nodes_[node].name + " " + line);
+      for (const std::string& line : evidence_of(cases, node)) {
+        evidence.push_back(cases.nodes[node].name + " " + line);
       }
     }
-    if (confirmed >= 2 && confirmed * 2 > leaves_[leaf].size()) guard(leaf, std::move(evidence));
+    if (confirmed >= 2 && confirmed * 2 > cases.leaves[leaf].size()) {
+      exclude_leaf(cases, leaf, std::move(evidence));
+    }
   }
+}
+
+void settle_suspects(Cases& cases) {
+  weigh_readings(cases);
+  for (NodeIndex node = 0; node < cases.nodes.size(); ++node) {
+    if (cases.of_node[node].is<Suspect>()) settle(cases, node);
+  }
+  exclude_confirmed_leaves(cases);
+  for (NodeIndex node = 0; node < cases.nodes.size(); ++node) {
+    const auto* confirmed = std::get_if<Confirmed>(&cases.of_node[node].state);
+    if (confirmed == nullptr) continue;
+    if (confirmed->split || cases.nodes[node].rails.size() < 2) name_confirmed(cases, node);
+  }
+  // Both are good with others: was it the way between them?
+  for (PathCase& path : cases.of_path) {
+    const bool both_good =
+        cases.of_node[path.test.a].is<Good>() && cases.of_node[path.test.b].is<Good>();
+    if (path.readings.size() != 1) continue;
+    path.is_settled = !both_good || cases.round >= last_usual_round;
+  }
+}
+
+// Bad pairs of which neither node found a partner to be told by.
+void name_open_pairs(Cases& cases) {
+  for (const PathCase& path : cases.of_path) {
+    const bool is_open =
+        cases.of_node[path.test.a].is<Suspect>() && cases.of_node[path.test.b].is<Suspect>();
+    if (is_open && path.readings.size() == 1) name_path(cases, path);
+  }
+  for (NodeIndex node = 0; node < cases.nodes.size(); ++node) {
+    if (cases.of_node[node].is<Confirmed>()) name_confirmed(cases, node);
+  }
+}
+
+}  // namespace
+
+Cases::Cases(std::vector<PairNode> given, SearchSettings with)
+    : nodes(std::move(given)), settings(std::move(with)), of_node(nodes.size()) {
+  std::map<std::string, std::size_t> places;
+  for (NodeIndex node = 0; node < nodes.size(); ++node) {
+    const auto [place, is_new] = places.emplace(nodes[node].leaf, leaves.size());
+    if (is_new) leaves.emplace_back();
+    leaves[place->second].push_back(node);
+    of_node[node].leaf = place->second;
+    rails = std::max(rails, nodes[node].rails.size());
+  }
+}
+
+void judge(Cases& cases, const std::vector<PlannedTest>& tests) {
+  if (cases.round == 1) judge_spread(cases, tests);
+  if (cases.is_over) return;
+  judge_confirm(cases, tests);
+  judge_across(cases, tests);
+  judge_split(cases, tests);
+  judge_paths(cases, tests);
+  settle_suspects(cases);
+}
+
+void conclude(Cases& cases) {
+  if (!cases.is_over) name_open_pairs(cases);
+  cases.is_over = true;
+  const bool is_named = std::ranges::any_of(cases.verdicts, [](const FaultVerdict& verdict) {
+    return verdict.kind != FaultKind::doubtful;
+  });
+  if (is_named) return;
+  constexpr std::size_t bisect_min = 4;
+  const std::string good = "pairs are good: ";
+  const std::string why = "the fault is the user's or infra";
+  cases.verdicts.push_back(
+      {.kind = FaultKind::clean,
+       .evidence = {cases.nodes.size() < bisect_min
+                        ? good + why
+                        : good + "bisect the group; if halves are good, " + why}});
 }
 
 }  // namespace muster

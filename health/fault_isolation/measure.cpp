@@ -32,13 +32,13 @@ const PairProbe& probe_of(const PairTest& test, const PairMeasureOptions& option
   return options.has_verbs ? verbs_probe : tcp_probe;
 }
 
-std::vector<std::string> hcas_of(const PairTest& test, const LocaliseNode& node) {
+std::vector<std::string> hcas_of(const PairTest& test, const PairNode& node) {
   if (!test.rail) return node.rails;
   return *test.rail < node.rails.size() ? std::vector{node.rails[*test.rail]}
                                         : std::vector<std::string>{};
 }
 
-int ports_of(const PairTest& test, const std::vector<LocaliseNode>& nodes) {
+int ports_of(const PairTest& test, const std::vector<PairNode>& nodes) {
   const std::size_t hcas = std::max<std::size_t>(1, hcas_of(test, nodes[test.a]).size());
   return ports_of_an_hca * static_cast<int>(hcas);
 }
@@ -48,7 +48,7 @@ std::string host_of(const std::string& node, const PairMeasureOptions& options) 
   return found == options.hosts.end() ? node : found->second;
 }
 
-std::string name_of(const PairTest& test, const std::vector<LocaliseNode>& nodes) {
+std::string name_of(const PairTest& test, const std::vector<PairNode>& nodes) {
   const std::string rail = test.rail && *test.rail < nodes[test.a].rails.size()
                                ? " " + nodes[test.a].rails[*test.rail]
                                : "";
@@ -67,7 +67,7 @@ std::string why_none(const NodeOutput& serving, const NodeOutput& connecting,
 
 }  // namespace
 
-PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& nodes, int port,
+PairCommands commands_of(const PairTest& test, const std::vector<PairNode>& nodes, int port,
                          const PairMeasureOptions& options) {
   const PairProbe& kind = probe_of(test, options);
   const bool names_hcas = &kind == &verbs_probe;
@@ -101,7 +101,7 @@ PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& 
   return commands;
 }
 
-PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& nodes,
+PairResult result_of(const PairTest& test, const std::vector<PairNode>& nodes,
                      const NodeOutput& connecting, const PairMeasureOptions& options) {
   const PairProbe& kind = probe_of(test, options);
   const std::size_t wanted = &kind == &verbs_probe ? hcas_of(test, nodes[test.b]).size() : 1;
@@ -127,7 +127,7 @@ std::string machine_of(const std::string& node, const PairMeasureOptions& option
 }
 
 // Nodes side by side may have the same ports; those that share a machine do not.
-std::vector<NodeCommand> commands_of(const PairRound& round, const std::vector<LocaliseNode>& nodes,
+std::vector<NodeCommand> commands_of(const PairRound& round, const std::vector<PairNode>& nodes,
                                      const PairMeasureOptions& options) {
   std::vector<NodeCommand> commands;
   std::map<std::string, int> ports;  // by machine: the next one
@@ -144,11 +144,10 @@ std::vector<NodeCommand> commands_of(const PairRound& round, const std::vector<L
 
 // False: the test counts for nobody.
 bool counts(const PairTest& test, const NodeOutput& serving, const NodeOutput& connecting,
-            const std::vector<LocaliseNode>& nodes, Localisation& localisation,
-            PairsMeasured& measured) {
+            const std::vector<PairNode>& nodes, FaultSearch& search, PairsMeasured& measured) {
   for (const auto& [node, output] : {std::pair(test.a, &serving), std::pair(test.b, &connecting)}) {
     if (!output->is_void) continue;
-    localisation.leave_out(node);
+    search.leave_out(node);
     measured.left_out.emplace(nodes[node].name, output->error);
   }
   return !serving.is_void && !connecting.is_void;
@@ -163,9 +162,9 @@ double fastest_of(const std::vector<PairResult>& results) {
 // Whose host had no processor for its probe tells nothing of the way between two. What is as fast
 // as the others nobody held up. False: the test counts for nobody.
 bool was_free(const PairResult& result, double fastest, const NodeOutput& serving,
-              const NodeOutput& connecting, const std::vector<LocaliseNode>& nodes,
-              Localisation& localisation, PairsMeasured& measured) {
-  const double doubtful = fastest * (1 - LocaliseLimits{}.doubtful_below_median);
+              const NodeOutput& connecting, const std::vector<PairNode>& nodes, FaultSearch& search,
+              PairsMeasured& measured) {
+  const double doubtful = fastest * (1 - SearchLimits{}.doubtful_below_median);
   if (result.gb_per_s && *result.gb_per_s >= doubtful) return true;
   bool is_free = true;
   for (const auto& [node, output] :
@@ -173,20 +172,20 @@ bool was_free(const PairResult& result, double fastest, const NodeOutput& servin
     const double waited_pct = read_probe_output(output->lines).waited_pct;
     if (waited_pct < waited_pct_max) continue;
     is_free = false;
-    localisation.leave_out(node);
-    measured.left_out.emplace(
-        nodes[node].name, "busy: its probe waited for a processor for " +
-                              std::to_string(std::lround(waited_pct)) + " % of the time");
+    search.leave_out(node);
+    measured.left_out.emplace(nodes[node].name, "busy: its probe waited for a processor for " +
+                                                    std::to_string(std::lround(waited_pct)) +
+                                                    " % of the time");
   }
   return is_free;
 }
 
 }  // namespace
 
-PairsMeasured measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
+PairsMeasured measure_pairs(FaultSearch& search, const std::vector<PairNode>& nodes,
                             RunOnNode& on_nodes, const PairMeasureOptions& options) {
   PairsMeasured measured;
-  while (const auto round = localisation.next_round()) {
+  while (const auto round = search.next_round()) {
     if (options.on_round) options.on_round(*round);
     const std::vector<NodeCommand> commands = commands_of(*round, nodes, options);
     std::vector<NodeOutput> outputs = on_nodes.run(commands);
@@ -199,14 +198,14 @@ PairsMeasured measure_pairs(Localisation& localisation, const std::vector<Locali
       const PairResult& result = results[i];
       const NodeOutput& serving = outputs[2 * i];
       const NodeOutput& connecting = outputs[2 * i + 1];
-      if (!counts(result.test, serving, connecting, nodes, localisation, measured)) continue;
-      if (!was_free(result, fastest, serving, connecting, nodes, localisation, measured)) continue;
+      if (!counts(result.test, serving, connecting, nodes, search, measured)) continue;
+      if (!was_free(result, fastest, serving, connecting, nodes, search, measured)) continue;
       if (!result.gb_per_s && measured.complaints.size() < failures_told_max) {
         measured.complaints.push_back(
             name_of(result.test, nodes) + ": " +
             why_none(serving, connecting, probe_of(result.test, options).metric));
       }
-      localisation.add(result);
+      search.add(result);
     }
   }
   return measured;

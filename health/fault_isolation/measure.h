@@ -1,4 +1,4 @@
-// Measures the pairs of a localisation with the probes of two nodes, round by round, until it is
+// Measures the pairs of a search with the probes of two nodes, round by round, until it is
 // done: over all GPUs with NCCL and then rail by rail, or over InfiniBand alone, or over TCP. One
 // thread; blocks while it runs.
 #pragma once
@@ -42,9 +42,9 @@ struct PairMeasureOptions {
   bool has_nccl = false;                     // tests of no rail are all-reduces of both nodes' GPUs
   std::map<std::string, std::string> hosts;  // to connect to, by node; usually its name
   std::map<std::string, std::string> machines;  // by node: those of one share its ports
-  int first_port = 18700;                    // free on all nodes, with some hundred after it
-  std::chrono::seconds time{10};             // of a measurement
-  std::string token;                         // that nobody else knows; new for each run
+  int first_port = 18700;                       // free on all nodes, with some hundred after it
+  std::chrono::seconds time{10};                // of a measurement
+  std::string token;                            // that nobody else knows; new for each run
   std::function<void(const PairRound&)> on_round;
 };
 
@@ -53,12 +53,12 @@ struct PairCommands {
   NodeCommand serve;
   NodeCommand connect;
 };
-PairCommands commands_of(const PairTest& test, const std::vector<LocaliseNode>& nodes, int port,
+PairCommands commands_of(const PairTest& test, const std::vector<PairNode>& nodes, int port,
                          const PairMeasureOptions& options);
 
 // Of the connecting end's lines: bus bandwidth of an all-reduce, or of several HCAs the slowest.
 // Nothing: one of them said nothing.
-PairResult result_of(const PairTest& test, const std::vector<LocaliseNode>& nodes,
+PairResult result_of(const PairTest& test, const std::vector<PairNode>& nodes,
                      const NodeOutput& connecting, const PairMeasureOptions& options);
 
 // Why each test without a result has none, a line each: "n1 n2: the partner did not come".
@@ -70,8 +70,8 @@ struct PairsMeasured {
   std::map<std::string, std::string> left_out;
 };
 
-// `nodes` are those of the localisation.
-PairsMeasured measure_pairs(Localisation& localisation, const std::vector<LocaliseNode>& nodes,
+// `nodes` are those of the search.
+PairsMeasured measure_pairs(FaultSearch& search, const std::vector<PairNode>& nodes,
                             RunOnNode& on_nodes, const PairMeasureOptions& options);
 
 }  // namespace muster

@@ -1,51 +1,101 @@
-// The routes of packets between nodes, as switches and their tables say: which port of the fabric
-// each rail of a node is, below which leaf switches nodes are, and the table of links and hops that
-// a localisation goes by. All or nothing: one port or way that is not known, and there are none.
+// The nouns of a search: nodes below leaf switches, a test of two nodes, and what is said at
+// the end. Bandwidths are GB/s, deviations are fractions.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "health/fabric/fabric.h"
-#include "health/fabric/forwarding_tables.h"
-#include "health/fault_isolation/pair_test.h"
-#include "scheduler/model/result.h"
+#include "health/model/finding.h"
 
 namespace muster {
 
-// Of each rail of a node, in the order of LocaliseNode::rails, the GUID that the node says its port
-// has. Who says none is known by the description of its adapters.
-struct RailGuids {
-  std::string node;
-  std::map<std::string, std::uint64_t> of_rail;
+// The place of a node in the list that a search was given.
+using NodeIndex = std::size_t;
+
+struct PairNode {
+  std::string name;
+  std::string leaf;                // where rails have switches of their own: the group of them
+  std::vector<std::string> rails;  // HCAs, in the same order on every node: "mlx5_0"
 };
 
-struct RailPorts {
-  std::vector<std::vector<FabricEnd>> ports;  // of each node, of each rail
-  std::vector<std::size_t> fabric_of_rail;    // the place of the fabric that it is in
+// Both ways at once. Without a rail: over all of them (perf.nccl_pair, or the slowest
+// perf.ib_pair); with one: perf.ib_pair on it.
+struct PairTest {
+  NodeIndex a = 0;
+  NodeIndex b = 0;
+  std::optional<std::size_t> rail;
+  friend bool operator==(const PairTest&, const PairTest&) = default;
 };
-// Rails may be in fabrics of their own, each wholly in one. "mlx5_0" is the first port of its
-// device, "mlx5_0:2" the second.
-Result<RailPorts> rail_ports(const std::vector<RailGuids>& nodes,
-                             const std::vector<std::string>& rails,
-                             const std::vector<Fabric>& fabrics);
 
-// The leaf of each node by the switches that its rails are cabled to, in their order.
-Result<std::vector<std::string>> leaves_by_cabling(const RailPorts& ports,
-                                                   const std::vector<Fabric>& fabrics);
-
-struct NodeRoutes {
-  FabricRoutes routes;             // may be copied, and outlive this
-  std::vector<FabricLink> cables;  // of each of routes.links; the end at switch_a first
-  std::map<std::string, std::uint64_t> switches;  // by the name that links have for them
-  std::uint64_t digest = 0;                       // of all ways between the nodes
+struct PairResult {
+  PairTest test;
+  std::optional<double> gb_per_s;  // nothing: there was no result
 };
-// `tables` are those of `fabrics`, in their order. Nodes whose leaf has one name must be below the
-// same switches: pairs of them are measured as if they met nobody on their way.
-Result<NodeRoutes> routes_between(const std::vector<LocaliseNode>& nodes, const RailPorts& ports,
-                                  const std::vector<Fabric>& fabrics,
-                                  std::vector<ForwardingTables> tables);
+
+// Tests that run at the same time. A rail of a node is in one of them at most.
+struct PairRound {
+  int number = 1;
+  std::vector<PairTest> tests;
+};
+
+// What a number that deviates is called.
+struct SearchLimits {
+  double bad_below_median = 0.05;
+  // Between the two a pair counts neither as bad nor as good, and is measured again: at 2 % of
+  // noise one of 25 good pairs, and one of 2,000 that are 10 % slow is better than this.
+  double doubtful_below_median = 0.035;
+  // The mean of all measurements of what is named lies this many deviations of a mean below the
+  // median: at 2 % of noise and 1,024 nodes two chance results in a row come about once in 25 runs.
+  double deviations_to_name = 5.75;
+  // A second rail of one node is named beyond this: beyond 2.5 one of seven good ones is in every
+  // 23rd node, here in every 600th.
+  double deviations_of_a_second_rail = 3.5;
+  // A leaf with half of its pairs bad is in trouble itself. Of fewer bad pairs than this one or two
+  // nodes may be the cause: there round B decides.
+  double leaf_guard = 0.5;
+  std::size_t leaf_guard_min_pairs = 3;
+  int max_rounds = 6;  // one fault takes three; more only while partners are lacking
+};
+
+struct SearchSettings {
+  std::uint64_t seed = 0;            // new for each run and logged: two bad nodes shall part
+  std::optional<double> pair_floor;  // GB/s over all rails
+  std::optional<double> rail_floor;  // GB/s of one rail
+  SearchLimits limits;
+};
+
+enum class FaultKind {
+  node,   // itself: GPU, PCIe, memory; all of its rails, or none of them alone
+  rail,   // of a node: its HCA, cable or leaf port
+  path,   // between two nodes that are good elsewhere: a link of it, if they are below two leaves
+  leaf,   // trouble of all below it: nobody is drained
+  infra,  // of most leaves: nobody is drained
+  doubtful,  // a node bad twice, within the noise: watch it
+  clean      // pairs do not show it: bisect the group, then it is the user's or infra
+};
+
+struct FaultVerdict {
+  FaultKind kind = FaultKind::clean;
+  std::vector<std::string> names = {};  // the node; the two nodes of a path; the leaves
+  std::string rail = {};                // of kind rail
+  bool no_result = false;               // it does not answer, rather than being slow
+  bool path_possible = false;           // its partner was below another leaf
+  std::vector<std::string> evidence = {};
+};
+
+inline constexpr std::array<std::string_view, 7> fault_kind_words{
+    "node", "rail", "path", "leaf", "infra", "doubtful", "clean"};
+constexpr std::string_view word_of(FaultKind kind) {
+  return fault_kind_words.at(static_cast<std::size_t>(kind));
+}
+// Only a node and its rails are drained.
+constexpr bool drains(FaultKind kind) {
+  return kind == FaultKind::node || kind == FaultKind::rail;
+}
 
 }  // namespace muster

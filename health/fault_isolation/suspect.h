@@ -13,13 +13,13 @@
 namespace muster {
 
 // One measurement of a node.
-struct Look {
+struct PairReading {
   NodeIndex partner = 0;
   bool partner_is_good = false;  // known by now
   bool is_explained = false;     // the partner failed with a known-good one: it says nothing here
   bool across = false;           // the partner is below another leaf
   int round = 0;
-  PairReading reading = PairReading::unknown;
+  PairGrade grade = PairGrade::unknown;
   double deviation = 0;
   std::optional<double> gb_per_s;
   std::size_t weight = 1;  // results that the deviation is the mean of
@@ -27,21 +27,24 @@ struct Look {
 
 enum class SuspectState { open, cleared, confirmed };
 
-// Bad or silent together with a node that is known to be good.
-bool failed_with_good(const std::vector<Look>& looks);
+// Bad or silent.
+bool fails(const PairReading& reading);
+// Together with a node that is known to be good.
+bool failed_with_good(const std::vector<PairReading>& readings);
 
-SuspectState state_of(const std::vector<Look>& looks, double noise, const LocaliseLimits& limits);
+SuspectState state_of(const std::vector<PairReading>& readings, double noise,
+                      const SearchLimits& limits);
 
 // Bad twice or more; short of `confirmed` only by the noise.
-bool is_bad_twice(const std::vector<Look>& looks);
+bool is_bad_twice(const std::vector<PairReading>& readings);
 // It was its silence that counted.
-bool gave_no_result(const std::vector<Look>& looks);
-bool had_bad_pair_across(const std::vector<Look>& looks);
+bool gave_no_result(const std::vector<PairReading>& readings);
+bool had_bad_pair_across(const std::vector<PairReading>& readings);
 // Pairs with known-good partners: after two of them nothing more is asked.
-std::size_t looks_with_good(const std::vector<Look>& looks);
+std::size_t readings_with_good(const std::vector<PairReading>& readings);
 
 struct RailReading {
-  PairReading reading = PairReading::unknown;
+  PairGrade grade = PairGrade::unknown;
   double deviation = 0;
   std::optional<double> gb_per_s;
 };
@@ -50,12 +53,14 @@ struct RailReading {
 // beyond noise (of eight good rails one would be below the limit too often), and silent ones of a
 // node that gave no result before.
 std::vector<std::size_t> failing_rails(const std::vector<RailReading>& rails, bool was_silent,
-                                       double noise, const LocaliseLimits& limits);
+                                       double noise, const SearchLimits& limits);
 
-// All rails as one look: as bad as the worst one, or as all of them on the average when all fail.
-Look look_at_rails(const std::vector<RailReading>& rails, const std::vector<std::size_t>& failing);
+// All rails as one reading: as bad as the worst one, or as all of them on the average when all
+// fail.
+PairReading reading_of_rails(const std::vector<RailReading>& rails,
+                             const std::vector<std::size_t>& failing);
 
 // "with n5 in round 2: 43.1 GB/s, 10.3 % below the median".
-std::string text_of(const Look& look, const std::string& partner);
+std::string text_of(const PairReading& reading, const std::string& partner);
 
 }  // namespace muster

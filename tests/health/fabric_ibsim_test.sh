@@ -1,9 +1,7 @@
 #!/usr/bin/env bash
 # Faults in a simulated fabric of 1,024 adapters and 64 switches are found by `muster health fabric`
-# with the real tools, on the right node and device, and nothing else is; the ways of
-# packets are read as ibtracert tells them. MUSTER names the program, FABRIC_ROUTE the one that
-# prints ways; FABRIC_SEED another choice of the faults. Prints figures: name value unit goal
-# verdict.
+# with the real tools, on the right node and device, and nothing else is. MUSTER names the program;
+# FABRIC_SEED another choice of the faults. Prints figures: name value unit goal verdict.
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=ibsim.sh
 . "$here/ibsim.sh"
@@ -11,7 +9,6 @@ here=$(dirname "$(readlink -f "$0")")
 
 readonly leaves=32 spines=32 hosts_of_leaf=32 devices=8
 [ -x "$MUSTER" ] || die "no $MUSTER"
-[ -x "$FABRIC_ROUTE" ] || die "no $FABRIC_ROUTE"
 seed=${FABRIC_SEED:-1}
 exec </dev/null
 fabric_needs
@@ -103,7 +100,7 @@ inject() { # KIND COMMAND WHAT
 make_tools() {
   local tool path
   mkdir "$work/tools"
-  for tool in ibnetdiscover iblinkinfo ibqueryerrors sminfo dump_fts; do
+  for tool in ibnetdiscover iblinkinfo ibqueryerrors sminfo; do
     path=$(command -v "$tool")
     cat >"$work/tools/$tool" <<SH
 #!/bin/sh
@@ -153,62 +150,11 @@ judged() { # EXPECTED: whether a look says that, and nothing else
   head -n 20 "$work/false" | sed 's/^/  false: /' >&2
   head -n 20 "$work/missed" | sed 's/^/  missed: /' >&2
 }
-# Ways of packets between adapters anywhere, with both addresses: as they are read, and as ibtracert
-# follows them. It asks each switch on the way, and names ends `{GUID}[port]`.
-readonly ways_asked=16
-pick_ends() {
-  awk -v count=$((2 * ways_asked)) -v hosts=$((leaves / devices * hosts_of_leaf)) \
-    -v devices=$devices -v seed="$seed" '
-    BEGIN {
-      srand(seed)
-      for (i = 0; i < count; i++) {
-        if (i % 2 == 0) device = int(rand() * devices)
-        # The two ends of a pair in halves of their own.
-        host = 1 + int(rand() * hosts / 2) + (i % 2) * hosts / 2
-        if (i % 2 == 0 || i % 5 == 0) device = int(rand() * devices)
-        print "n" host ":mlx5_" device
-      }
-    }'
-}
-read_ways() {
-  FABRIC=$fabric FABRIC_ADAPTER=$fabric_adapter PATH=$work/tools:$PATH \
-    xargs "$FABRIC_ROUTE" <"$work/ends" 7>&-
-}
-traced_way() { # LID LID
-  local said
-  said=$(on_fabric ibtracert -n "$1" "$2") || { echo "no way"; return; }
-  awk -v from="$1" -v to="$2" '
-    /->/ {
-      split($0, part, /[][{}]+/)
-      way = way last  # the last cable is that of the receiver, as the first one of the sender
-      if (before != "") last = " " before "[" part[2] "]-" part[4] "[" part[5] "]"
-      before = part[4]
-    }
-    END { print from " " to way }' <<<"$said"
-}
-# Sets $ways_same, and tells those that differ. To an adapter of which FAULTS say that it is down
-# there is no way.
-count_ways() { # FAULTS
-  local one other mine
-  ways_same=0
-  read_ways >"$work/ways"
-  while read -r one other mine; do
-    if [ "$one" = none: ] && grep -q "^down ${mine##* port of } " "$1"; then
-      ways_same=$((ways_same + 1))
-    elif [ "$(traced_way "$one" "$other")" = "$one $other${mine:+ $mine}" ]; then
-      ways_same=$((ways_same + 1))
-    else
-      printf '  read:   %s\n  traced: %s\n' "$one $other $mine" \
-        "$(traced_way "$one" "$other")" >&2
-    fi
-  done <"$work/ways"
-}
 lines() { wc -l <"$1" | tr -d ' '; }
 
 begun_test=$(now)
 choose_faults >"$work/faults"
 expected_findings >"$work/all_faults"
-: >"$work/none"
 fabric_net $leaves $spines $hosts_of_leaf $devices >"$work/net"
 worn_net >"$work/worn"
 
@@ -225,12 +171,6 @@ look
 figure fabric_healthy_findings "$(lines "$work/findings")" findings '<=0'
 figure fabric_judged "$(lines "$work/said")" findings '>=5000'
 figure fabric_healthy_look "$took" s -
-pick_ends >"$work/ends"
-begun=$(now)
-read_ways >"$work/ways"
-figure fabric_ways_read "$(since "$begun")" s '<=20'
-count_ways "$work/none"
-figure fabric_ways "$ways_same" ways ">=$ways_asked"
 rm "$work/state"
 fabric_down
 
@@ -253,10 +193,6 @@ figure fabric_found "$(($(lines "$work/expected") - $(lines "$work/missed")))" f
   ">=$(lines "$work/expected")"
 figure fabric_false "$(lines "$work/false")" findings '<=0'
 figure fabric_look "$took" s '<=20'
-
-# Cables that are gone are on no way.
-count_ways "$work/faults"
-figure fabric_ways_around "$ways_same" ways ">=$ways_asked"
 
 # Nobody answers any more.
 kill -9 "$opensm_pid"

@@ -1,7 +1,6 @@
-// Texts of tools about a whole fabric, kept as files in tests/health/data: `ibnetdiscover -p` and
-// `dump_fts -n` of infiniband-diags 44 on ibsim 0.10 with opensm 3.3. 16 hosts n1 to n16, four
-// below each of leaf1 to leaf4, which have a cable to each of spine1 to spine4; or with two
-// adapters each below the same leaf, which have the same spine.
+// `ibnetdiscover -p` about a whole fabric, kept as files in tests/health/data: of infiniband-diags
+// 44 on ibsim 0.10 with opensm 3.3. 16 hosts n1 to n16, four below each of leaf1 to leaf4, which
+// have a cable to each of spine1 to spine4; or with two adapters each below the same leaf.
 #pragma once
 
 #include <filesystem>

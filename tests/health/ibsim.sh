@@ -19,8 +19,7 @@ fabric_wait_s=60
 fabric_needs() {
   local program
   PATH=$PATH:/usr/sbin:/sbin
-  for program in ibsim opensm ibstat ibnetdiscover iblinkinfo ibqueryerrors sminfo dump_fts \
-    ibtracert; do
+  for program in ibsim opensm ibstat ibnetdiscover iblinkinfo ibqueryerrors sminfo; do
     command -v "$program" >/dev/null || { echo "needs $program (see scripts/packages)"; exit 77; }
   done
   [ -e "$umad2sim" ] || { echo "needs $umad2sim"; exit 77; }

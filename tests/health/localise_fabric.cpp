@@ -52,10 +52,10 @@ ModelFabric::ModelFabric(FabricShape shape, std::vector<FabricFault> faults, dou
   }
 }
 
-std::vector<LocaliseNode> ModelFabric::nodes() const {
-  std::vector<LocaliseNode> nodes;
+std::vector<PairNode> ModelFabric::nodes() const {
+  std::vector<PairNode> nodes;
   for (std::size_t node = 0; node < shape_.nodes(); ++node) {
-    LocaliseNode added{node_name(node), leaf_name(leaf_of(node)), {}};
+    PairNode added{node_name(node), leaf_name(leaf_of(node)), {}};
     for (std::size_t rail = 0; rail < shape_.rails; ++rail) added.rails.push_back(rail_name(rail));
     nodes.push_back(std::move(added));
   }
@@ -66,49 +66,34 @@ std::size_t ModelFabric::link(std::size_t rail, std::size_t leaf, std::size_t sp
   return (rail * shape_.leaves + leaf) * shape_.nodes_per_leaf + spine;
 }
 
-std::string ModelFabric::link_name(std::size_t link) const {
-  const std::size_t leaf = link / shape_.nodes_per_leaf;
-  return leaf_name(leaf % shape_.leaves) + "." + std::to_string(leaf / shape_.leaves) + "-spine" +
-         std::to_string(link % shape_.nodes_per_leaf);
-}
-
-void ModelFabric::hops(NodeIndex from, NodeIndex to, std::size_t rail,
-                       std::vector<LinkHop>& hops) const {
-  if (leaf_of(from) == leaf_of(to)) return;
-  const std::size_t spine = to % shape_.nodes_per_leaf;
-  hops.push_back({link(rail, leaf_of(from), spine), true});
-  hops.push_back({link(rail, leaf_of(to), spine), false});
-}
-
-FabricRoutes ModelFabric::routes() const {
-  FabricRoutes routes;
-  for (std::size_t i = 0; i < shape_.links(); ++i) {
-    const std::size_t leaf = i / shape_.nodes_per_leaf;
-    const std::string rail = "." + std::to_string(leaf / shape_.leaves);
-    routes.links.push_back({link_name(i), leaf_name(leaf % shape_.leaves) + rail,
-                            "spine" + std::to_string(i % shape_.nodes_per_leaf) + rail});
+std::vector<ModelFabric::Hop> ModelFabric::hops(const PairTest& test, std::size_t rail) const {
+  std::vector<Hop> found;
+  if (leaf_of(test.a) == leaf_of(test.b)) return found;
+  for (const auto& [from, to] : {std::pair(test.a, test.b), std::pair(test.b, test.a)}) {
+    const std::size_t spine = to % shape_.nodes_per_leaf;
+    found.push_back({link(rail, leaf_of(from), spine), true});
+    found.push_back({link(rail, leaf_of(to), spine), false});
   }
-  routes.hops = [this](NodeIndex from, NodeIndex to, std::size_t rail,
-                       std::vector<LinkHop>& found) { hops(from, to, rail, found); };
-  return routes;
+  return found;
+}
+
+bool ModelFabric::cross(const std::string& node, const std::string& other, std::size_t link) const {
+  const auto place_of = [](const std::string& name) { return std::stoul(name.substr(1)); };
+  const std::size_t rail = link / (shape_.leaves * shape_.nodes_per_leaf);
+  const auto over = hops({place_of(node), place_of(other), rail}, rail);
+  return std::any_of(over.begin(), over.end(), [&](const Hop& hop) { return hop.link == link; });
 }
 
 void ModelFabric::add_load(const PairTest& test, std::size_t rail, std::vector<int>& load) const {
-  std::vector<LinkHop> found;
-  hops(test.a, test.b, rail, found);
-  hops(test.b, test.a, rail, found);
-  for (const LinkHop& hop : found) ++load[2 * hop.link + (hop.from_a ? 0 : 1)];
+  for (const Hop& hop : hops(test, rail)) ++load[2 * hop.link + (hop.is_up ? 0 : 1)];
 }
 
 double ModelFabric::on_rail(const PairTest& test, std::size_t rail,
                             const std::vector<int>& load) const {
   double factor = std::min(rail_factors_[test.a * shape_.rails + rail],
                            rail_factors_[test.b * shape_.rails + rail]);
-  std::vector<LinkHop> found;
-  hops(test.a, test.b, rail, found);
-  hops(test.b, test.a, rail, found);
-  for (const LinkHop& hop : found) {
-    factor = std::min(factor, link_factors_[hop.link] / load[2 * hop.link + (hop.from_a ? 0 : 1)]);
+  for (const Hop& hop : hops(test, rail)) {
+    factor = std::min(factor, link_factors_[hop.link] / load[2 * hop.link + (hop.is_up ? 0 : 1)]);
   }
   return factor;
 }
@@ -142,9 +127,9 @@ std::vector<PairResult> ModelFabric::run(const std::vector<PairTest>& tests) {
   return results;
 }
 
-void run_localisation(Localisation& localisation, ModelFabric& fabric) {
-  while (const auto round = localisation.next_round()) {
-    for (const PairResult& result : fabric.run(round->tests)) localisation.add(result);
+void run_search(FaultSearch& search, ModelFabric& fabric) {
+  while (const auto round = search.next_round()) {
+    for (const PairResult& result : fabric.run(round->tests)) search.add(result);
   }
 }
 

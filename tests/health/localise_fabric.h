@@ -1,4 +1,4 @@
-// A fat tree of two levels with faults and noise, for tests of localisation: each rail has leaf
+// A fat tree of two levels with faults and noise, for tests of the search: each rail has leaf
 // switches and spines of its own, and a packet goes up to the spine of its receiver's number. Pairs
 // that share a link in one direction at the same time share its bandwidth.
 #pragma once
@@ -34,12 +34,12 @@ class ModelFabric {
  public:
   ModelFabric(FabricShape shape, std::vector<FabricFault> faults, double noise, std::uint64_t seed);
 
-  std::vector<LocaliseNode> nodes() const;
-  FabricRoutes routes() const;
+  std::vector<PairNode> nodes() const;
+  // Whether packets between two nodes cross it, one way or the other.
+  bool cross(const std::string& node, const std::string& other, std::size_t link) const;
   std::string node_name(std::size_t node) const { return "n" + std::to_string(node); }
   std::string rail_name(std::size_t rail) const { return "mlx5_" + std::to_string(rail); }
   std::string leaf_name(std::size_t leaf) const { return "leaf" + std::to_string(leaf); }
-  std::string link_name(std::size_t link) const;
   std::size_t link(std::size_t rail, std::size_t leaf, std::size_t spine) const;
 
   // All at once.
@@ -47,7 +47,12 @@ class ModelFabric {
 
  private:
   std::size_t leaf_of(NodeIndex node) const { return node / shape_.nodes_per_leaf; }
-  void hops(NodeIndex from, NodeIndex to, std::size_t rail, std::vector<LinkHop>& hops) const;
+  struct Hop {
+    std::size_t link = 0;
+    bool is_up = true;  // full duplex: the two directions do not slow each other
+  };
+  // Of both directions.
+  std::vector<Hop> hops(const PairTest& test, std::size_t rail) const;
   double on_rail(const PairTest& test, std::size_t rail, const std::vector<int>& load) const;
   void add_load(const PairTest& test, std::size_t rail, std::vector<int>& load) const;
 
@@ -60,6 +65,6 @@ class ModelFabric {
 };
 
 // Runs it to its end.
-void run_localisation(Localisation& localisation, ModelFabric& fabric);
+void run_search(FaultSearch& search, ModelFabric& fabric);
 
 }  // namespace muster

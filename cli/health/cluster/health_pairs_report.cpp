@@ -28,44 +28,17 @@ std::string counted(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-bool is_doubtful(const LocaliseVerdict& verdict) {
-  return verdict.kind == LocaliseKind::doubtful;
+bool is_doubtful(const FaultVerdict& verdict) {
+  return verdict.kind == FaultKind::doubtful;
 }
 
-bool is_of_node(const LocaliseVerdict& verdict) {
+bool is_of_node(const FaultVerdict& verdict) {
   return drains(verdict.kind) || is_doubtful(verdict);
 }
 
 const char* state_of(const PairsResult& result) {
   if (is_slow(result)) return "slow";
   return why_unclear(result).empty() ? "clean" : "unclear";
-}
-
-std::string text_of(const SwitchPort& port) {
-  const std::string name = port.switch_name.empty() ? "" : port.switch_name + " ";
-  const std::string rate = port.gbps ? ", " + number_text("%g", *port.gbps) + " Gb/s" : "";
-  return name + port.guid + " port " + std::to_string(port.port) + rate;
-}
-
-// Which links and switches are meant, and what the fabric's checks say of them.
-std::vector<std::string> fabric_lines(const PairsResult& result, const LocaliseVerdict& verdict) {
-  std::vector<std::string> lines;
-  for (const std::string& name : verdict.names) {
-    const auto guid = result.switch_guids.find(name);
-    if (guid != result.switch_guids.end() && verdict.kind == LocaliseKind::fabric_switch) {
-      lines.push_back("switch " + name + " " + guid->second);
-    }
-    const auto found = result.links.find(name);
-    if (found == result.links.end()) continue;
-    const NamedLink& link = found->second;
-    lines.push_back(text_of(link.a) + " to " + text_of(link.b));
-    for (const std::string& one : link.confirms) lines.push_back("fabric check confirms: " + one);
-    if (link.is_checked && link.confirms.empty()) {
-      lines.push_back("fabric check: its width and counters say nothing against it");
-      lines.push_back("where switches route adaptively it may be another one (--no-routes)");
-    }
-  }
-  return lines;
 }
 
 // Rails are told apart by a check of their own.
@@ -105,33 +78,27 @@ FindingReport report_for(const PairsResult& result, const std::string& host,
   return report;
 }
 
-FindingReport report_of(const PairsResult& result, const LocaliseVerdict& verdict) {
+FindingReport report_of(const PairsResult& result, const FaultVerdict& verdict) {
   const bool is_a_node = is_of_node(verdict) && !verdict.names.empty();
   const std::string host = is_a_node ? verdict.names.front() : "";
   const std::string device = is_a_node ? verdict.rail : name_of(verdict);
   const CheckStatus status = is_doubtful(verdict) ? CheckStatus::unknown : CheckStatus::fail;
   FindingReport report = report_for(result, host, device, status);
-  const bool is_rail = !verdict.rail.empty() || verdict.kind == LocaliseKind::link ||
-                       verdict.kind == LocaliseKind::fabric_switch;
-  report.check = check_of(result, is_rail);
+  report.check = check_of(result, !verdict.rail.empty());
   if (!is_a_node) report.fault_class = word_of(FaultClass::infra);
   report.value = report_value(is_doubtful(verdict) ? "slow within the noise"
                               : verdict.no_result  ? "no result"
                                                    : "slow");
-  report.evidence = fabric_lines(result, verdict);
-  report.evidence.insert(report.evidence.end(), verdict.evidence.begin(), verdict.evidence.end());
+  report.evidence = verdict.evidence;
   return report;
 }
 
-std::string verdict_lines(const PairsResult& result, const LocaliseVerdict& verdict, bool color) {
+std::string verdict_lines(const FaultVerdict& verdict, bool color) {
   const Ink ink = is_doubtful(verdict) ? Ink::yellow : Ink::red;
   const char* what = is_doubtful(verdict) ? "perhaps slow"
                      : verdict.no_result  ? "no result"
                                           : "slow";
   std::string text = inked(what, ink, color) + ": " + one_line(name_of(verdict)) + "\n";
-  for (const std::string& line : fabric_lines(result, verdict)) {
-    text += "  " + one_line(line) + "\n";
-  }
   for (const std::string& line : verdict.evidence) text += "  " + one_line(line) + "\n";
   if (verdict.path_possible && is_of_node(verdict)) {
     text += "  its partner was below another leaf: a link between them may be the cause\n";
@@ -142,7 +109,7 @@ std::string verdict_lines(const PairsResult& result, const LocaliseVerdict& verd
 std::string last_line(const PairsResult& result, bool color) {
   if (is_slow(result)) {
     std::vector<std::string> names;
-    for (const LocaliseVerdict& verdict : result.verdicts) {
+    for (const FaultVerdict& verdict : result.verdicts) {
       if (!is_doubtful(verdict)) names.push_back(name_of(verdict));
     }
     return inked("slow", Ink::red, color) + ": " + one_line(joined(names)) + "\n";
@@ -158,38 +125,10 @@ Document text_or_null(const std::string& text) {
   return text.empty() ? Document(nullptr) : Document(text);
 }
 
-Document document_of(const SwitchPort& port) {
-  return Document{{"switch", text_or_null(port.switch_name)},
-                  {"guid", port.guid},
-                  {"port", port.port},
-                  {"gbps", port.gbps ? Document(*port.gbps) : Document(nullptr)}};
-}
-
-Document document_of(const NamedLink& link) {
-  const char* check = !link.confirms.empty() ? "confirms" : link.is_checked ? "nothing" : "unknown";
-  Document out;
-  out["name"] = link.name;
-  out["ends"] = Document::array({document_of(link.a), document_of(link.b)});
-  out["fabric_check"] = check;
-  out["confirms"] = link.confirms;
-  return out;
-}
-
-Document document_of(const PairsResult& result, const LocaliseVerdict& verdict) {
-  Document out{{"kind", std::string(word_of(verdict.kind))}, {"names", verdict.names},
-               {"rail", text_or_null(verdict.rail)},         {"no_result", verdict.no_result},
-               {"path_possible", verdict.path_possible},     {"evidence", verdict.evidence}};
-  out["links"] = Document::array();
-  out["switches"] = Document::array();
-  for (const std::string& name : verdict.names) {
-    const auto link = result.links.find(name);
-    if (link != result.links.end()) out["links"].push_back(document_of(link->second));
-    const auto guid = result.switch_guids.find(name);
-    if (guid != result.switch_guids.end() && verdict.kind == LocaliseKind::fabric_switch) {
-      out["switches"].push_back(Document{{"name", name}, {"guid", guid->second}});
-    }
-  }
-  return out;
+Document document_of(const FaultVerdict& verdict) {
+  return {{"kind", std::string(word_of(verdict.kind))}, {"names", verdict.names},
+          {"rail", text_or_null(verdict.rail)},         {"no_result", verdict.no_result},
+          {"path_possible", verdict.path_possible},     {"evidence", verdict.evidence}};
 }
 
 }  // namespace
@@ -200,10 +139,9 @@ void leave_out_taken(PairsResult& result, const std::map<std::string, std::strin
     result.left_out.push_back({node, why});
     std::erase(result.nodes, node);
   }
-  std::erase_if(result.verdicts, [&](const LocaliseVerdict& verdict) {
+  std::erase_if(result.verdicts, [&](const FaultVerdict& verdict) {
     // Half of a leaf's pairs may have been theirs.
-    const bool is_of_many =
-        verdict.kind == LocaliseKind::leaf || verdict.kind == LocaliseKind::infra;
+    const bool is_of_many = verdict.kind == FaultKind::leaf || verdict.kind == FaultKind::infra;
     return is_of_many || std::ranges::any_of(verdict.names, [&](const std::string& name) {
              return why_of_node.contains(name);
            });
@@ -223,11 +161,8 @@ std::vector<std::string> why_unclear(const PairsResult& result) {
     return {"no pair gave a number" + first};
   }
   std::vector<std::string> reasons;
-  for (const LocaliseVerdict& verdict : result.verdicts) {
+  for (const FaultVerdict& verdict : result.verdicts) {
     reasons.push_back(name_of(verdict) + " was slow twice, within the noise");
-  }
-  if (!result.why_no_link.empty()) {
-    reasons.push_back("a link was slow: " + result.why_no_link);
   }
   std::vector<std::string> silent;
   for (const LeftOut& one : result.left_out) {
@@ -246,18 +181,16 @@ HealthExit pairs_exit(const PairsResult& result) {
   return why_unclear(result).empty() ? HealthExit::healthy : HealthExit::unclear;
 }
 
-std::string name_of(const LocaliseVerdict& verdict) {
+std::string name_of(const FaultVerdict& verdict) {
   const std::string names = joined(verdict.names);
   switch (verdict.kind) {
-    case LocaliseKind::rail:
+    case FaultKind::rail:
       return "rail " + verdict.rail + " of " + names;
-    case LocaliseKind::link:
-      return verdict.names.size() > 1 ? "one of the links " + names : "link " + names;
-    case LocaliseKind::path:
+    case FaultKind::path:
       return "the path between " + names;
-    case LocaliseKind::doubtful:
+    case FaultKind::doubtful:
       return "node " + names;
-    case LocaliseKind::infra:
+    case FaultKind::infra:
       return "most leaves" + (names.empty() ? "" : ": " + names);
     default:
       return std::string(word_of(verdict.kind)) + " " + names;
@@ -267,7 +200,7 @@ std::string name_of(const LocaliseVerdict& verdict) {
 std::vector<FindingReport> pairs_reports(const PairsResult& result) {
   std::vector<FindingReport> reports;
   std::set<std::string> told;
-  for (const LocaliseVerdict& verdict : result.verdicts) {
+  for (const FaultVerdict& verdict : result.verdicts) {
     reports.push_back(report_of(result, verdict));
     if (is_of_node(verdict)) told.insert(verdict.names.begin(), verdict.names.end());
   }
@@ -287,8 +220,8 @@ std::vector<FindingReport> pairs_reports(const PairsResult& result) {
 
 std::string pairs_text(const PairsResult& result, const HealthTextForm& form) {
   std::string text;
-  for (const LocaliseVerdict& verdict : result.verdicts) {
-    text += verdict_lines(result, verdict, form.color);
+  for (const FaultVerdict& verdict : result.verdicts) {
+    text += verdict_lines(verdict, form.color);
   }
   for (const LeftOut& one : result.left_out) {
     text += "left out: " + one_line(one.node) + ": " + one_line(one.why) + "\n";
@@ -333,11 +266,9 @@ Document pairs_document(const PairsResult& result) {
   out["noise"] = result.noise;
   out["state"] = state_of(result);
   out["why"] = why_unclear(result);
-  out["routes"] = result.has_routes;
-  out["why_no_routes"] = text_or_null(result.why_no_routes);
   out["verdicts"] = Document::array();
-  for (const LocaliseVerdict& verdict : result.verdicts) {
-    out["verdicts"].push_back(document_of(result, verdict));
+  for (const FaultVerdict& verdict : result.verdicts) {
+    out["verdicts"].push_back(document_of(verdict));
   }
   out["no_result"] = result.complaints;
   out["findings"] = Document::array();

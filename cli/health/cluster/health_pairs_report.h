@@ -6,11 +6,8 @@
 //   nodes: [names of those that took part], left_out: [{node, why}], busy: ["node: why"]
 //   rounds median_gb_per_s noise            noise: one standard deviation, as a fraction
 //   state: clean|slow|unclear, why: [sentences: what keeps it from being clear]
-//   routes: whether the ways of packets between switches were known; why_no_routes
-//   verdicts: [{kind: node|rail|link|path|leaf|switch|infra|doubtful, names, rail, no_result,
-//               path_possible, evidence, links, switches: [{name, guid}]}]
-//   links of a verdict: [{name, ends: [{switch, guid, port, gbps} twice],
-//     fabric_check: confirms|nothing|unknown, confirms: [sentences]}]
+//   verdicts: [{kind: node|rail|path|leaf|infra|doubtful, names, rail, no_result, path_possible,
+//               evidence}]
 //   no_result: ["n1 n2: why"]               tests that gave none
 //   findings: [one as a line of the form jsonl]
 #pragma once
@@ -27,22 +24,6 @@
 
 namespace muster {
 
-struct SwitchPort {
-  std::string switch_name;  // empty: it has none
-  std::string guid;
-  int port = 0;
-  std::optional<double> gbps;
-};
-
-// A link between switches that is slow, or may be.
-struct NamedLink {
-  std::string name;
-  SwitchPort a;
-  SwitchPort b;
-  bool is_checked = false;            // the fabric's checks know it
-  std::vector<std::string> confirms;  // what they say against it
-};
-
 struct PairsResult {
   Time at;
   Milliseconds took{0};
@@ -58,14 +39,8 @@ struct PairsResult {
   int rounds = 0;
   double median_gb_per_s = 0;
   double noise = 0;
-  std::vector<LocaliseVerdict> verdicts;  // without `clean`, which is the lack of others
+  std::vector<FaultVerdict> verdicts;  // without `clean`, which is the lack of others
   PairComplaints complaints;
-  bool has_routes = false;
-  std::string why_no_routes;  // empty: nobody asked for them, or there are some
-  // Links were found slow, and this is why none of them is named. Empty: there were none.
-  std::string why_no_link;
-  std::map<std::string, NamedLink> links;           // of verdicts, by name
-  std::map<std::string, std::string> switch_guids;  // of verdicts, by name
 };
 
 // Nodes that somebody else had during the measurement, and why: neither they nor what their tests
@@ -79,8 +54,8 @@ std::vector<std::string> why_unclear(const PairsResult& result);
 // 1 when something is named, else 3 when it is unclear.
 HealthExit pairs_exit(const PairsResult& result);
 
-// "rail mlx5_3 of n4", "one of the links a, b"
-std::string name_of(const LocaliseVerdict& verdict);
+// "rail mlx5_3 of n4", "the path between n1, n2"
+std::string name_of(const FaultVerdict& verdict);
 std::vector<FindingReport> pairs_reports(const PairsResult& result);
 std::string pairs_text(const PairsResult& result, const HealthTextForm& form);
 Document pairs_document(const PairsResult& result);

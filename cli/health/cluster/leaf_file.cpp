@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "health/fabric/leaf_groups.h"
-#include "scheduler/text/text.h"
-
 namespace muster {
 
 namespace {
@@ -41,16 +38,6 @@ Result<LeafOfNode> read_leaves(std::string_view text) {
       return Error{where + "node " + words[0] + " comes twice"};
     }
   }
-  return leaves;
-}
-
-Result<LeafOfNode> leaves_in(const Fabric& fabric) {
-  if (!fabric.reading.error.empty()) return Error{fabric.reading.error};
-  LeafOfNode leaves;
-  for (const LeafGroup& group : host_cabling_of(fabric).groups) {
-    for (const std::string& host : group.hosts) leaves[host] = joined(group.leaf_names, "+");
-  }
-  if (leaves.empty()) return Error{"ibnetdiscover told of no host below a switch"};
   return leaves;
 }
 

@@ -10,13 +10,16 @@
 #include <variant>
 
 #include "cli/client/targets.h"
+#include "cli/health/cluster/health_pairs_report.h"
+#include "cli/health/cluster/leaf_file.h"
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/profile.h"
 #include "cli/health/result.h"
-#include "cli/health_pairs_fabric.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
+#include "health/fabric/readers.h"
+#include "health/fabric/tools.h"
 #include "scheduler/text/duration.h"
 
 namespace muster {
@@ -160,19 +163,22 @@ OrFailure<std::vector<HcaPort>> ports_for(const HealthPairsOptions& options) {
   return ports;
 }
 
-std::optional<PairsFabric> fabric_for(const HealthPairsOptions& options,
-                                      const std::vector<HcaPort>& ports, const PairTeam& team,
-                                      const std::vector<std::string>& rails,
-                                      const HealthProfile& profile) {
-  const bool is_wanted = options.leaves.empty() || !options.no_routes;
-  if (rails.empty() || !is_wanted) return std::nullopt;
-  PairsFabric fabric(ask_fabrics_by(ports), std::max<std::size_t>(1, ports.size()), profile);
-  fabric.look(rail_guids(team.members), rails);
-  return fabric;
+// By the rails' own cables; by the names of hosts, where a rail is not found.
+Result<LeafOfNode> ask_leaves(const std::vector<HcaPort>& ports, const PairTeam& team,
+                              const std::vector<std::string>& rails) {
+  std::vector<Fabric> fabrics;
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, ports.size()); ++i) {
+    FabricToolOptions options;
+    if (i < ports.size()) options.port = ports[i];
+    fabrics.push_back(read_ibnetdiscover(ask_fabric_tool(FabricTool::discover, options).said));
+  }
+  auto leaves = leaves_by_rails(rail_guids(team.members), rails, fabrics);
+  return leaves ? leaves : leaves_by_names(fabrics);
 }
 
 OrFailure<LeafOfNode> leaves_for(const HealthPairsOptions& options,
-                                 const std::optional<PairsFabric>& fabric,
+                                 const std::vector<HcaPort>& ports, const PairTeam& team,
+                                 const std::vector<std::string>& rails,
                                  const CommonOptions& common) {
   if (!options.leaves.empty()) {
     const auto text = read_input(options.leaves, leaves_bytes_most);
@@ -181,37 +187,13 @@ OrFailure<LeafOfNode> leaves_for(const HealthPairsOptions& options,
     if (!leaves) return Failure{options.leaves + ": " + leaves.error().message, invalid_file};
     return std::move(*leaves);
   }
-  if (!fabric) return LeafOfNode{};
-  auto leaves = fabric->leaves();
+  if (rails.empty()) return LeafOfNode{};
+  auto leaves = ask_leaves(ports, team, rails);
   if (leaves) return std::move(*leaves);
   notice("leaves are not known (" + leaves.error().message +
              "): all nodes count as below one; --leaves names them",
          common);
   return LeafOfNode{};
-}
-
-// Below one leaf no packet meets a link between switches.
-bool is_one_leaf(const std::vector<LocaliseNode>& nodes) {
-  return std::ranges::all_of(
-      nodes, [&](const LocaliseNode& node) { return node.leaf == nodes.front().leaf; });
-}
-
-Result<FabricRoutes> routes_for(const HealthPairsOptions& options,
-                                std::optional<PairsFabric>& fabric,
-                                const std::vector<LocaliseNode>& nodes,
-                                const CommonOptions& common) {
-  if (!fabric || options.no_routes || is_one_leaf(nodes)) return Error{};
-  auto routes = fabric->routes(nodes);
-  if (!routes) {
-    notice("routes are not known (" + routes.error().message +
-               "): a slow link between switches is told as a path",
-           common);
-  } else {
-    notice("the routes between the nodes go over " + std::to_string(routes->links.size()) +
-               " links between switches: a slow one is named",
-           common);
-  }
-  return routes;
 }
 
 OrFailure<CommonRails> rails_for(const HealthPairsOptions& options, const PairTeam& team,
@@ -239,13 +221,13 @@ std::string way_of(const PairMeasureOptions& options) {
   return options.has_verbs ? "NCCL, rails over InfiniBand" : "NCCL";
 }
 
-void announce(const std::vector<LocaliseNode>& nodes, const PairMeasureOptions& options,
+void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& options,
               const CommonOptions& common) {
   // Rails that are told apart are measured at the same time.
   const std::size_t rails =
       options.has_nccl ? 1 : std::max<std::size_t>(1, nodes.front().rails.size());
   const Milliseconds round = options.time * static_cast<int>(rails);
-  const LocaliseLimits limits;
+  const SearchLimits limits;
   constexpr int usual_rounds = 3;
   notice("measures pairs of " + std::to_string(nodes.size()) + " nodes over " + way_of(options) +
              ": about " + elapsed_text(round) + " a round; " + std::to_string(usual_rounds) +
@@ -261,25 +243,22 @@ void tell_round(const PairRound& round, const CommonOptions& common) {
          common);
 }
 
-PairsResult measured(const std::vector<LocaliseNode>& nodes, const Result<FabricRoutes>& routes,
-                     const LocaliseSettings& settings, RunOnNode& on_nodes,
-                     const PairMeasureOptions& options) {
-  Localisation localisation(nodes, routes ? std::optional(*routes) : std::nullopt, settings);
+PairsResult measured(const std::vector<PairNode>& nodes, const SearchSettings& settings,
+                     RunOnNode& on_nodes, const PairMeasureOptions& options) {
+  FaultSearch search(nodes, settings);
   PairsResult result;
-  result.has_routes = static_cast<bool>(routes);
-  if (!routes) result.why_no_routes = routes.error().message;
-  PairsMeasured found = measure_pairs(localisation, nodes, on_nodes, options);
+  PairsMeasured found = measure_pairs(search, nodes, on_nodes, options);
   result.complaints = std::move(found.complaints);
-  result.rounds = localisation.rounds();
-  result.noise = localisation.noise();
-  result.median_gb_per_s = localisation.median_gb_per_s();
+  result.rounds = search.rounds();
+  result.noise = search.noise();
+  result.median_gb_per_s = search.median_gb_per_s();
   result.has_verbs = options.has_verbs;
   result.has_nccl = options.has_nccl;
   result.rails = nodes.front().rails;
   result.seed = settings.seed;
-  for (const LocaliseNode& node : nodes) result.nodes.push_back(node.name);
-  for (const LocaliseVerdict& verdict : localisation.verdicts()) {
-    if (verdict.kind != LocaliseKind::clean) result.verdicts.push_back(verdict);
+  for (const PairNode& node : nodes) result.nodes.push_back(node.name);
+  for (const FaultVerdict& verdict : search.verdicts()) {
+    if (verdict.kind != FaultKind::clean) result.verdicts.push_back(verdict);
   }
   leave_out_taken(result, found.left_out);
   return result;
@@ -344,9 +323,8 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   const auto nccl = nccl_for(options, *team, profile, common);
   if (const auto* no = std::get_if<Failure>(&nccl)) return failed(*no, common);
   measure.has_nccl = std::get<bool>(nccl);
-  auto fabric =
-      fabric_for(options, std::get<std::vector<HcaPort>>(ports), *team, in_common, profile);
-  const auto leaves = leaves_for(options, fabric, common);
+  const auto leaves =
+      leaves_for(options, std::get<std::vector<HcaPort>>(ports), *team, in_common, common);
   if (const auto* no = std::get_if<Failure>(&leaves)) return failed(*no, common);
   const auto nodes = pair_nodes(team->members, in_common, std::get<LeafOfNode>(leaves));
 
@@ -355,11 +333,9 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   measure.first_port = static_cast<int>(options.port.value_or(usual_port));
   measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
   measure.on_round = [&](const PairRound& round) { tell_round(round, common); };
-  const auto routes = routes_for(options, fabric, nodes, common);
   announce(nodes, measure, common);
   const auto settings = pair_settings(profile, measure, new_seed());
-  PairsResult result = measured(nodes, routes, settings, desk, measure);
-  if (fabric) fabric->explain(result);
+  PairsResult result = measured(nodes, settings, desk, measure);
   result.at = wall_clock_now();
   result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
   result.target = target.name;

@@ -1,4 +1,4 @@
-// `muster health pairs`: which node, rail, link or path makes a group of nodes slow, found by
+// `muster health pairs`: which node, rail or path makes a group of nodes slow, found by
 // measuring pairs of them through the controller.
 #pragma once
 
@@ -20,7 +20,6 @@ struct HealthPairsOptions {
   std::optional<Milliseconds> timeout;  // until a node is reached
   std::optional<std::int64_t> port;     // the first that is used on the nodes
   std::vector<std::string> hcas;        // "mlx5_0:1": by which the fabric is asked; none: any
-  bool no_routes = false;               // the fabric is not asked for the ways of packets
   bool tcp = false;                     // although the nodes have InfiniBand
   bool nccl = false;                    // although the profile has no floor for it
   bool no_nccl = false;                 // although the profile has one

@@ -92,10 +92,9 @@ std::vector<RailGuids> rail_guids(const std::vector<PairCandidate>& members) {
   return guids;
 }
 
-std::vector<LocaliseNode> pair_nodes(const std::vector<PairCandidate>& members,
-                                     const std::vector<std::string>& rails,
-                                     const LeafOfNode& leaves) {
-  std::vector<LocaliseNode> nodes;
+std::vector<PairNode> pair_nodes(const std::vector<PairCandidate>& members,
+                                 const std::vector<std::string>& rails, const LeafOfNode& leaves) {
+  std::vector<PairNode> nodes;
   for (const PairCandidate& one : members) {
     const auto found = leaves.find(one.node);
     const std::string other = leaves.empty() ? only_leaf : other_leaf;
@@ -104,9 +103,9 @@ std::vector<LocaliseNode> pair_nodes(const std::vector<PairCandidate>& members,
   return nodes;
 }
 
-LocaliseSettings pair_settings(const HealthProfile& profile, const PairMeasureOptions& options,
-                               std::uint64_t seed) {
-  LocaliseSettings settings;
+SearchSettings pair_settings(const HealthProfile& profile, const PairMeasureOptions& options,
+                             std::uint64_t seed) {
+  SearchSettings settings;
   settings.seed = seed;
   // Of several HCAs the slowest is the pair's figure: the floor of one holds for all.
   settings.rail_floor =

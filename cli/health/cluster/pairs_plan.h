@@ -10,7 +10,6 @@
 #include "cli/health/cluster/health_ready.h"
 #include "cli/health/cluster/leaf_file.h"
 #include "health/fault_isolation/measure.h"
-#include "health/fault_isolation/pair.h"
 #include "health/model/profile.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/result.h"
@@ -55,13 +54,12 @@ CommonRails common_rails(const std::vector<PairCandidate>& members, const Health
 std::vector<RailGuids> rail_guids(const std::vector<PairCandidate>& members);
 
 // Who is below no known leaf is below one of its own with the others.
-std::vector<LocaliseNode> pair_nodes(const std::vector<PairCandidate>& members,
-                                     const std::vector<std::string>& rails,
-                                     const LeafOfNode& leaves);
+std::vector<PairNode> pair_nodes(const std::vector<PairCandidate>& members,
+                                 const std::vector<std::string>& rails, const LeafOfNode& leaves);
 
 // Floors of the profile for what is measured.
-LocaliseSettings pair_settings(const HealthProfile& profile, const PairMeasureOptions& options,
-                               std::uint64_t seed);
+SearchSettings pair_settings(const HealthProfile& profile, const PairMeasureOptions& options,
+                             std::uint64_t seed);
 
 // The profile has a floor for all-reduces of two nodes, and their check is on.
 bool wants_nccl(const HealthProfile& profile);

@@ -46,8 +46,7 @@ std::string announced(const NodeReadiness& each, const std::string& options) {
   const std::string leaves = site.add("leaves", "h1 a\nh2 a\nh3 a\n");
   FakeController controller(site.home(), FakeController::any_number,
                             nodes_that_say(three_alike(each)));
-  const SaidByVerb said =
-      site.type("health pairs h[1-3] --no-routes --leaves " + leaves + " " + options);
+  const SaidByVerb said = site.type("health pairs h[1-3] --leaves " + leaves + " " + options);
   const std::size_t begin = said.err.find("measures pairs");
   if (begin == said.err.npos) return std::to_string(said.code) + ": " + said.err;
   return said.err.substr(begin, said.err.find('\n', begin) - begin);

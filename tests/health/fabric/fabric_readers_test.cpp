@@ -213,7 +213,7 @@ TEST_CASE("no bytes make a reader fail") {
     for (const auto read : {read_ibnetdiscover, read_iblinkinfo}) {
       const Fabric fabric = read(said(bytes));
       for (const auto& [end, port] : fabric.ports) CHECK((end.port >= 0 && end.port < 255));
-      host_cabling_of(fabric);
+      (void)leaves_by_names({fabric});
     }
     const auto errors = read_ibqueryerrors(said(bytes));
     const auto lines = static_cast<int>(std::ranges::count(bytes, '\n')) + 1;
@@ -221,20 +221,5 @@ TEST_CASE("no bytes make a reader fail") {
     CHECK(errors.reading.skipped_lines <= lines);
     const auto found = read_sminfo(said(bytes));
     CHECK((!found || (found->lid >= 0 && found->lid <= 0xffff)));
-  }
-}
-
-TEST_CASE("hosts are grouped by the switches that they are cabled to") {
-  for (const Fabric& fabric :
-       {read_ibnetdiscover(said(discovered)), read_iblinkinfo(said(linked))}) {
-    const HostCabling cabling = host_cabling_of(fabric);
-    CHECK(cabling.hosts_of_leaf.at(leaf1) == std::vector<std::string>{"n1", "n2"});
-    CHECK(cabling.hosts_of_leaf.at(leaf2) == std::vector<std::string>{"n3", "n4"});
-    CHECK(cabling.hosts_of_leaf.size() == 2);
-    REQUIRE(cabling.groups.size() == 2);
-    CHECK(cabling.groups[0] == LeafGroup{{leaf1}, {"leaf1"}, {"n1", "n2"}});
-    REQUIRE(cabling.cables.at("n1").size() == 2);
-    CHECK(cabling.cables.at("n1")[1] ==
-          HostCable{"mlx5_1:1", 1, {0x100003, 1}, {leaf1, 2}, "leaf1"});
   }
 }

@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::vector<LocaliseNode> two_nodes() {
+std::vector<PairNode> two_nodes() {
   return {{"n1", "leaf1", {"mlx5_0", "mlx5_1"}}, {"n2", "leaf1", {"mlx5_0", "mlx5_1"}}};
 }
 
@@ -113,7 +113,7 @@ PairMeasureOptions with_verbs(bool has_verbs) {
 }
 
 struct Reduced {
-  std::vector<LocaliseVerdict> verdicts;
+  std::vector<FaultVerdict> verdicts;
   std::map<std::string, int> probes;
 };
 
@@ -121,27 +121,26 @@ struct Reduced {
 Reduced reduced(FabricShape shape, const std::vector<FabricFault>& faults, bool has_verbs) {
   ModelFabric fabric(shape, faults, 0, 7);
   ModelNodes on_nodes(fabric, has_verbs);
-  LocaliseSettings settings;
+  SearchSettings settings;
   settings.seed = 3;
-  Localisation localisation(fabric.nodes(), std::nullopt, settings);
+  FaultSearch search(fabric.nodes(), settings);
   PairMeasureOptions options = with_verbs(has_verbs);
   options.has_nccl = true;
-  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).complaints.empty());
-  return {localisation.verdicts(), on_nodes.probes()};
+  CHECK(measure_pairs(search, fabric.nodes(), on_nodes, options).complaints.empty());
+  return {search.verdicts(), on_nodes.probes()};
 }
 
-std::vector<LocaliseVerdict> localised(FabricShape shape, const std::vector<FabricFault>& faults,
-                                       bool has_verbs) {
+std::vector<FaultVerdict> localised(FabricShape shape, const std::vector<FabricFault>& faults,
+                                    bool has_verbs) {
   ModelFabric fabric(shape, faults, 0, 7);
   ModelNodes on_nodes(fabric, has_verbs);
-  LocaliseSettings settings;
+  SearchSettings settings;
   settings.seed = 3;
-  Localisation localisation(fabric.nodes(), std::nullopt, settings);
-  const auto measured =
-      measure_pairs(localisation, fabric.nodes(), on_nodes, with_verbs(has_verbs));
+  FaultSearch search(fabric.nodes(), settings);
+  const auto measured = measure_pairs(search, fabric.nodes(), on_nodes, with_verbs(has_verbs));
   CHECK(measured.complaints.empty());
   CHECK(measured.left_out.empty());
-  return localisation.verdicts();
+  return search.verdicts();
 }
 
 // Nodes of which somebody else has some, as the test says.
@@ -171,18 +170,18 @@ class SharedNodes : public RunOnNode {
 struct Said {
   PairComplaints complaints;
   std::map<std::string, std::string> left_out;
-  std::vector<LocaliseVerdict> verdicts;
+  std::vector<FaultVerdict> verdicts;
 };
 
 Said measured_beside(const std::vector<FabricFault>& faults, SharedNodes::IsTaken is_taken) {
   ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 16, .rails = 1}, faults, 0, 7);
   ModelNodes on_nodes(fabric, false);
   SharedNodes shared(on_nodes, std::move(is_taken));
-  LocaliseSettings settings;
+  SearchSettings settings;
   settings.seed = 3;
-  Localisation localisation(fabric.nodes(), std::nullopt, settings);
-  auto measured = measure_pairs(localisation, fabric.nodes(), shared, with_verbs(false));
-  return {measured.complaints, measured.left_out, localisation.verdicts()};
+  FaultSearch search(fabric.nodes(), settings);
+  auto measured = measure_pairs(search, fabric.nodes(), shared, with_verbs(false));
+  return {measured.complaints, measured.left_out, search.verdicts()};
 }
 
 }  // namespace
@@ -272,7 +271,7 @@ TEST_CASE("a slow rail is found over InfiniBand, by what its probes print") {
   const auto verdicts = localised({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
                                   {{FabricFaultKind::rail, 3, 2, 0.6}}, true);
   REQUIRE(verdicts.size() == 1);
-  CHECK(verdicts.front().kind == LocaliseKind::rail);
+  CHECK(verdicts.front().kind == FaultKind::rail);
   CHECK(verdicts.front().names == std::vector<std::string>{"n3"});
   CHECK(verdicts.front().rail == "mlx5_2");
 }
@@ -281,7 +280,7 @@ TEST_CASE("a node whose GPUs are slow, but no rail of it, is found by all-reduce
   const auto found = reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
                              {{FabricFaultKind::inside_node, 5, 0, 0.7}}, true);
   REQUIRE(found.verdicts.size() == 1);
-  CHECK(found.verdicts.front().kind == LocaliseKind::node);
+  CHECK(found.verdicts.front().kind == FaultKind::node);
   CHECK(found.verdicts.front().names == Words{"n5"});
   CHECK(found.probes.at("gpu-nccl-pair-connect") >= 8);
   CHECK(found.probes.contains("ib-pair-connect"));
@@ -292,7 +291,7 @@ TEST_CASE("a slow rail that all-reduces show is told apart over InfiniBand") {
   const auto found = reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
                              {{FabricFaultKind::rail, 3, 2, 0.6}}, true);
   REQUIRE(found.verdicts.size() == 1);
-  CHECK(found.verdicts.front().kind == LocaliseKind::rail);
+  CHECK(found.verdicts.front().kind == FaultKind::rail);
   CHECK(found.verdicts.front().names == Words{"n3"});
   CHECK(found.verdicts.front().rail == "mlx5_2");
 }
@@ -305,14 +304,14 @@ TEST_CASE("without InfiniBand all-reduces alone find the slow node") {
   CHECK(found.verdicts.front().names == Words{"n9"});
   CHECK(found.probes.size() == 1);
   CHECK(reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 1}, {}, false).verdicts.front().kind ==
-        LocaliseKind::clean);
+        FaultKind::clean);
 }
 
 TEST_CASE("nodes that do not answer end the rounds, and are complained of") {
-  const std::vector<LocaliseNode> nodes = two_nodes();
-  Localisation localisation(nodes, std::nullopt, {});
+  const std::vector<PairNode> nodes = two_nodes();
+  FaultSearch search(nodes, {});
   SilentNodes silent;
-  const auto measured = measure_pairs(localisation, nodes, silent, with_verbs(false));
+  const auto measured = measure_pairs(search, nodes, silent, with_verbs(false));
   REQUIRE_FALSE(measured.complaints.empty());
   CHECK_THAT(measured.complaints.front(), ContainsSubstring("answer"));
   CHECK(measured.left_out.empty());
@@ -324,7 +323,7 @@ TEST_CASE("a node that somebody else has in the first round is blamed for nothin
   CHECK(said.left_out == std::map<std::string, std::string>{{"n5", "job j1 holds it"}});
   CHECK(said.complaints.empty());
   REQUIRE(said.verdicts.size() == 1);
-  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+  CHECK(said.verdicts.front().kind == FaultKind::clean);
 }
 
 // Nodes whose probes print what they waited for a processor, and are slower for it.
@@ -354,11 +353,11 @@ Said measured_busy(bool is_slowed) {
   ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 8, .rails = 1}, {}, 0, 7);
   ModelNodes on_nodes(fabric, false);
   BusyNodes busy(on_nodes, "n5", is_slowed);
-  LocaliseSettings settings;
+  SearchSettings settings;
   settings.seed = 3;
-  Localisation localisation(fabric.nodes(), std::nullopt, settings);
-  auto measured = measure_pairs(localisation, fabric.nodes(), busy, with_verbs(false));
-  return {measured.complaints, measured.left_out, localisation.verdicts()};
+  FaultSearch search(fabric.nodes(), settings);
+  auto measured = measure_pairs(search, fabric.nodes(), busy, with_verbs(false));
+  return {measured.complaints, measured.left_out, search.verdicts()};
 }
 
 TEST_CASE("a node that had no processor for its probe is left out and blamed for nothing") {
@@ -367,7 +366,7 @@ TEST_CASE("a node that had no processor for its probe is left out and blamed for
         std::map<std::string, std::string>{
             {"n5", "busy: its probe waited for a processor for 31 % of the time"}});
   REQUIRE(said.verdicts.size() == 1);
-  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+  CHECK(said.verdicts.front().kind == FaultKind::clean);
   // As fast as the others it was not held up.
   CHECK(measured_busy(false).left_out.empty());
 }
@@ -397,16 +396,16 @@ TEST_CASE("a suspect that only partners who were taken measured is not named") {
                       });
   CHECK(said.left_out.size() >= 2);
   REQUIRE(said.verdicts.size() == 1);
-  CHECK(said.verdicts.front().kind == LocaliseKind::clean);
+  CHECK(said.verdicts.front().kind == FaultKind::clean);
 }
 
 TEST_CASE("however many pairs there are, their ports are ports") {
   ModelFabric fabric({.leaves = 8, .nodes_per_leaf = 16, .rails = 8}, {}, 0, 7);
   ModelNodes on_nodes(fabric, true);
-  Localisation localisation(fabric.nodes(), std::nullopt, {});
+  FaultSearch search(fabric.nodes(), {});
   PairMeasureOptions options = with_verbs(true);
   options.first_port = 65'000;
-  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).complaints.empty());
+  CHECK(measure_pairs(search, fabric.nodes(), on_nodes, options).complaints.empty());
 }
 
 TEST_CASE("nodes that share a machine share no port, whatever their addresses") {
@@ -426,18 +425,18 @@ TEST_CASE("nodes that share a machine share no port, whatever their addresses") 
    private:
     std::vector<std::string>& ports_;
   } on_nodes(ports);
-  Localisation localisation(fabric.nodes(), std::nullopt, {});
+  FaultSearch search(fabric.nodes(), {});
   PairMeasureOptions options = with_verbs(false);
   SECTION("one address") {
-    for (const LocaliseNode& node : fabric.nodes()) options.hosts[node.name] = "10.0.0.1";
+    for (const PairNode& node : fabric.nodes()) options.hosts[node.name] = "10.0.0.1";
   }
   SECTION("an address each") {
-    for (const LocaliseNode& node : fabric.nodes()) {
+    for (const PairNode& node : fabric.nodes()) {
       options.hosts[node.name] = "10.0.0." + std::to_string(options.hosts.size() + 1);
       options.machines[node.name] = "3f2a";
     }
   }
-  CHECK(measure_pairs(localisation, fabric.nodes(), on_nodes, options).left_out.size() == 8);
+  CHECK(measure_pairs(search, fabric.nodes(), on_nodes, options).left_out.size() == 8);
   CHECK(ports.size() == 4);
   CHECK(std::set<std::string>(ports.begin(), ports.end()).size() == 4);
 }

@@ -1,28 +1,27 @@
 #include "health/fault_isolation/suspect.h"
 
-#include "health/localise/crossings.h"
 #include "tests/catch.h"
 
 namespace muster {
 namespace {
 
-Look a_look(PairReading reading, double deviation = 0, bool partner_is_good = true) {
-  Look look;
-  look.reading = reading;
-  look.deviation = deviation;
-  look.partner_is_good = partner_is_good;
-  return look;
+PairReading a_reading(PairGrade grade, double deviation = 0, bool partner_is_good = true) {
+  PairReading reading;
+  reading.grade = grade;
+  reading.deviation = deviation;
+  reading.partner_is_good = partner_is_good;
+  return reading;
 }
 
-const Look good = a_look(PairReading::good);
-const Look bad = a_look(PairReading::bad, -0.3);
-const Look silent = a_look(PairReading::unknown);
-const Look doubtful = a_look(PairReading::doubtful, -0.03);
-const Look bad_with_unknown = a_look(PairReading::bad, -0.3, false);
-const Look silent_with_unknown = a_look(PairReading::unknown, 0, false);
+const PairReading good = a_reading(PairGrade::good);
+const PairReading bad = a_reading(PairGrade::bad, -0.3);
+const PairReading silent = a_reading(PairGrade::unknown);
+const PairReading doubtful = a_reading(PairGrade::doubtful, -0.03);
+const PairReading bad_with_unknown = a_reading(PairGrade::bad, -0.3, false);
+const PairReading silent_with_unknown = a_reading(PairGrade::unknown, 0, false);
 
-SuspectState state(const std::vector<Look>& looks) {
-  return state_of(looks, 0.01, {});
+SuspectState state(const std::vector<PairReading>& readings) {
+  return state_of(readings, 0.01, {});
 }
 
 TEST_CASE("a suspect is confirmed by two failures of a kind, one of them with a good partner") {
@@ -39,7 +38,7 @@ TEST_CASE("a suspect is confirmed by two failures of a kind, one of them with a 
 }
 
 TEST_CASE("two slow results that noise explains confirm nothing") {
-  const Look barely = a_look(PairReading::bad, -0.05);
+  const PairReading barely = a_reading(PairGrade::bad, -0.05);
   CHECK(state_of({barely, barely}, 0.001, {}) == SuspectState::confirmed);
   CHECK(state_of({barely, barely}, 0.2, {}) == SuspectState::open);
 }
@@ -49,53 +48,15 @@ TEST_CASE("a suspect is cleared by a good pair, or by one with a good partner th
   CHECK(state({bad, bad, good}) == SuspectState::cleared);
   CHECK(state({good, bad}) == SuspectState::open);
   CHECK(state({doubtful}) == SuspectState::cleared);
-  CHECK(state({a_look(PairReading::doubtful, -0.03, false)}) == SuspectState::open);
+  CHECK(state({a_reading(PairGrade::doubtful, -0.03, false)}) == SuspectState::open);
   CHECK(state({bad, doubtful}) == SuspectState::open);
 }
 
 TEST_CASE("a failure that the partner explains counts neither way") {
-  Look explained = bad;
+  PairReading explained = bad;
   explained.is_explained = true;
   CHECK(state({explained, bad}) == SuspectState::open);
   CHECK(state({explained}) == SuspectState::cleared);
-}
-
-// What is named when these pairs of four nodes, all over one link, are slow and the others were not
-// measured.
-std::vector<std::vector<PartIndex>> named_by(const std::vector<std::pair<int, int>>& slow) {
-  FabricRoutes routes;
-  routes.links.resize(1);
-  routes.hops = [](NodeIndex, NodeIndex, std::size_t, std::vector<LinkHop>& hops) {
-    LinkHop hop{};
-    hop.link = 0;
-    hops.push_back(hop);
-  };
-  Crossings crossings(routes, 4, 1);
-  std::vector<PairResult> results;
-  for (const auto& [a, b] : slow) {
-    PairTest test;
-    test.a = static_cast<NodeIndex>(a);
-    test.b = static_cast<NodeIndex>(b);
-    test.rail = 0;
-    results.push_back({test, 50.0});
-  }
-  crossings.judge(results, Baseline({{100, 100, 100, 100}}, std::nullopt, {}));
-  std::vector<std::vector<PartIndex>> named;
-  for (const NamedParts& one : crossings.name(results, 0.01, {}).named) named.push_back(one.parts);
-  return named;
-}
-
-TEST_CASE("a link is named for pairs that have no node in common, else that node is") {
-  using Named = std::vector<std::vector<PartIndex>>;
-  const PartIndex link = 0;
-  const PartIndex first_node = 1;
-  CHECK(named_by({{0, 2}, {1, 3}}) == Named{{link}});
-  CHECK(named_by({{0, 1}, {0, 2}}) == Named{{first_node}});
-  CHECK(named_by({{1, 0}, {2, 0}}) == Named{{first_node}});
-  CHECK(named_by({{0, 1}, {2, 0}, {0, 3}}) == Named{{first_node}});
-  CHECK(named_by({{0, 1}, {0, 2}, {1, 3}}) == Named{{link}});
-  CHECK(named_by({{0, 1}}).empty());
-  CHECK(named_by({{0, 1}, {1, 0}}).empty());  // the same two: it may be either, or the way
 }
 
 }  // namespace

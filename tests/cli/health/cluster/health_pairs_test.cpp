@@ -5,7 +5,6 @@
 #include "cli/health/cluster/health_pairs_report.h"
 #include "cli/health/cluster/leaf_file.h"
 #include "cli/health/cluster/nodes.h"
-#include "health/fabric/readers.h"
 #include "health/output/nagios.h"
 #include "tests/catch.h"
 
@@ -32,8 +31,8 @@ ComputeTarget target_of(const Words& nodes) {
   return target;
 }
 
-LocaliseVerdict verdict(LocaliseKind kind, const Words& names, const std::string& rail = "") {
-  LocaliseVerdict one;
+FaultVerdict verdict(FaultKind kind, const Words& names, const std::string& rail = "") {
+  FaultVerdict one;
   one.kind = kind;
   one.names = names;
   one.rail = rail;
@@ -41,7 +40,7 @@ LocaliseVerdict verdict(LocaliseKind kind, const Words& names, const std::string
   return one;
 }
 
-PairsResult a_result(std::vector<LocaliseVerdict> verdicts = {}) {
+PairsResult a_result(std::vector<FaultVerdict> verdicts = {}) {
   PairsResult result;
   result.at = from_ms(1'800'000'000'000);
   result.took = Milliseconds{31'000};
@@ -109,21 +108,6 @@ TEST_CASE("leaves come from lines of a node and its leaf; what is wrong is told 
   CHECK_FALSE(read_leaves(std::string(70'000, '\n')));
 }
 
-TEST_CASE("leaves come from the fabric by the names of its hosts") {
-  const auto in_text = [](const std::string& text) {
-    return leaves_in(read_ibnetdiscover({text, "", false}));
-  };
-  const auto leaves = in_text(
-      "CA     6  1 0x0000000000100005 4x HDR - SW     2  3 0x0000000000200000 ( 'n2 mlx5_0' - "
-      "'leaf1' )\n"
-      "SW     2  3 0x0000000000200000 4x HDR - CA     6  1 0x0000000000100005 ( 'leaf1' - 'n2 "
-      "mlx5_0' )\n");
-  REQUIRE(leaves);
-  CHECK(*leaves == LeafOfNode{{"n2", "leaf1"}});
-  CHECK_FALSE(in_text(""));
-  CHECK_FALSE(in_text("nothing of the kind\n"));
-}
-
 TEST_CASE("nodes that are not idle are refused together, left out or measured all the same") {
   const std::vector<PairCandidate> candidates{candidate("n1"),
                                               candidate("n2", {}, "job j1 runs"),
@@ -174,7 +158,7 @@ TEST_CASE("rails are the devices that all nodes have, as far as the profile name
 
 TEST_CASE("nodes below no known leaf are together below one, and floors are of the profile") {
   const std::vector<PairCandidate> members{candidate("n1"), candidate("n2"), candidate("n3")};
-  for (const LocaliseNode& node : pair_nodes(members, {}, {})) CHECK(node.leaf == "all");
+  for (const PairNode& node : pair_nodes(members, {}, {})) CHECK(node.leaf == "all");
   const auto nodes = pair_nodes(members, {"mlx5_0"}, {{"n1", "leaf1"}});
   CHECK(nodes[0].leaf == "leaf1");
   CHECK(nodes[1].leaf == "other");
@@ -226,8 +210,8 @@ TEST_CASE("nodes reduce together when all have GPUs and the same NCCL") {
 }
 
 TEST_CASE("what NCCL measured is told under its check, and rails under theirs") {
-  PairsResult result = a_result(
-      {verdict(LocaliseKind::node, {"n3"}), verdict(LocaliseKind::rail, {"n4"}, "mlx5_3")});
+  PairsResult result =
+      a_result({verdict(FaultKind::node, {"n3"}), verdict(FaultKind::rail, {"n4"}, "mlx5_3")});
   result.has_nccl = true;
   CHECK(has(pairs_text(result, {}), "4 nodes over NCCL, 3 rounds"));
   CHECK(pairs_document(result)["over"] == "nccl");
@@ -273,17 +257,17 @@ TEST_CASE("the controller is asked for the probes in their order, on the nodes t
 
 TEST_CASE("what is named ends with 1, nothing with 0, and what cannot be told with 3") {
   CHECK(pairs_exit(a_result()) == HealthExit::healthy);
-  for (const LocaliseKind kind : {LocaliseKind::node, LocaliseKind::rail, LocaliseKind::path,
-                                  LocaliseKind::link, LocaliseKind::leaf, LocaliseKind::infra}) {
+  for (const FaultKind kind :
+       {FaultKind::node, FaultKind::rail, FaultKind::path, FaultKind::leaf, FaultKind::infra}) {
     CHECK(pairs_exit(a_result({verdict(kind, {"n3"})})) == HealthExit::drained);
   }
-  CHECK(pairs_exit(a_result({verdict(LocaliseKind::doubtful, {"n3"})})) == HealthExit::unclear);
+  CHECK(pairs_exit(a_result({verdict(FaultKind::doubtful, {"n3"})})) == HealthExit::unclear);
 
   PairsResult noisy = a_result();
   noisy.noise = 0.08;
   CHECK(pairs_exit(noisy) == HealthExit::unclear);
   CHECK(has(pairs_text(noisy, {}), "unclear: pairs differ by 8.0 %"));
-  noisy.verdicts = {verdict(LocaliseKind::node, {"n3"})};  // beyond that noise
+  noisy.verdicts = {verdict(FaultKind::node, {"n3"})};  // beyond that noise
   CHECK(pairs_exit(noisy) == HealthExit::drained);
 
   PairsResult partial = a_result();
@@ -294,7 +278,7 @@ TEST_CASE("what is named ends with 1, nothing with 0, and what cannot be told wi
   CHECK(has(pairs_text(partial, {}), "n6 did not take part"));
 
   // A firewall keeps all of them from each other: no node is to blame.
-  PairsResult silent = a_result({verdict(LocaliseKind::infra, {})});
+  PairsResult silent = a_result({verdict(FaultKind::infra, {})});
   silent.median_gb_per_s = 0;
   silent.complaints = {"n1 n2: cannot connect"};
   CHECK(pairs_exit(silent) == HealthExit::unclear);
@@ -303,44 +287,42 @@ TEST_CASE("what is named ends with 1, nothing with 0, and what cannot be told wi
 
 TEST_CASE("a node that somebody else had during the measurement is not blamed for its silence") {
   PairsResult result =
-      a_result({verdict(LocaliseKind::node, {"n3"}), verdict(LocaliseKind::path, {"n1", "n3"}),
-                verdict(LocaliseKind::leaf, {"leaf1"})});
+      a_result({verdict(FaultKind::node, {"n3"}), verdict(FaultKind::path, {"n1", "n3"}),
+                verdict(FaultKind::leaf, {"leaf1"})});
   PairsResult other = result;
   leave_out_taken(result, {{"n3", "job j1 holds it"}});
   CHECK(result.verdicts.empty());
   CHECK(pairs_exit(result) == HealthExit::unclear);
   CHECK(has(pairs_text(result, {}), "left out: n3: job j1 holds it"));
   CHECK(has(pairs_text(result, {}), "3 nodes over TCP"));
-  other.verdicts.push_back(verdict(LocaliseKind::node, {"n4"}));
+  other.verdicts.push_back(verdict(FaultKind::node, {"n4"}));
   leave_out_taken(other, {{"n3", "it is being measured already"}});
   REQUIRE(other.verdicts.size() == 1);
   CHECK(other.verdicts[0].names == Words{"n4"});
   CHECK(pairs_exit(other) == HealthExit::drained);
-  PairsResult kept = a_result({verdict(LocaliseKind::leaf, {"leaf1"})});
+  PairsResult kept = a_result({verdict(FaultKind::leaf, {"leaf1"})});
   leave_out_taken(kept, {});
   CHECK(kept.verdicts.size() == 1);
 }
 
 TEST_CASE("people read what is slow, with the measurements that say so") {
   const std::string text = pairs_text(
-      a_result({verdict(LocaliseKind::node, {"n3"}), verdict(LocaliseKind::rail, {"n4"}, "mlx5_3"),
-                verdict(LocaliseKind::link, {"leaf1-spine2", "leaf1-spine3"}),
-                verdict(LocaliseKind::path, {"n1", "n2"}), verdict(LocaliseKind::leaf, {"leaf1"})}),
+      a_result({verdict(FaultKind::node, {"n3"}), verdict(FaultKind::rail, {"n4"}, "mlx5_3"),
+                verdict(FaultKind::path, {"n1", "n2"}), verdict(FaultKind::leaf, {"leaf1"})}),
       {});
   CHECK(has(text, "slow: node n3\n  with n1 in round 1: 0.1 GB/s"));
   CHECK(has(text, "slow: rail mlx5_3 of n4\n"));
-  CHECK(has(text, "slow: one of the links leaf1-spine2, leaf1-spine3\n"));
   CHECK(has(text, "slow: the path between n1, n2\n"));
   CHECK(has(text, "4 nodes over TCP, 3 rounds in 31s: median 1.25 GB/s, noise 1.2 %\n"));
-  CHECK(has(text, "slow: node n3, rail mlx5_3 of n4, one of the links"));
+  CHECK(has(text, "slow: node n3, rail mlx5_3 of n4, the path between n1, n2, leaf leaf1\n"));
   CHECK(has(pairs_text(a_result(), {}), "no pair is slower than the others\n"));
-  PairsResult hostile = a_result({verdict(LocaliseKind::node, {"n\x1b[2J3"})});
+  PairsResult hostile = a_result({verdict(FaultKind::node, {"n\x1b[2J3"})});
   CHECK_FALSE(has(pairs_text(hostile, {}), "\x1b[2J"));
 }
 
 TEST_CASE("programs read verdicts, and monitors a finding for each node") {
   const PairsResult result = a_result(
-      {verdict(LocaliseKind::rail, {"n3"}, "mlx5_3"), verdict(LocaliseKind::path, {"n1", "n2"})});
+      {verdict(FaultKind::rail, {"n3"}, "mlx5_3"), verdict(FaultKind::path, {"n1", "n2"})});
   const Document out = pairs_document(result);
   CHECK(out["state"] == "slow");
   CHECK(out["over"] == "tcp");
