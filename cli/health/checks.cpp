@@ -30,8 +30,8 @@ constexpr std::array phase_words{
 
 template <class Visit>
 void for_each_check(Visit visit) {
-  for (const auto table :
-       {gpu_checks(), infiniband_checks(), fabric_checks(), host_checks(), performance_checks()}) {
+  for (const auto table : {gpu_checks(), infiniband_checks(), fabric_checks(), host_checks(),
+                           kernel_log_checks(), performance_checks()}) {
     for (const CheckSpec& check : table) visit(check);
   }
 }
@@ -91,11 +91,11 @@ Document checks_document(const HealthProfile& profile) {
     Document one;
     one["id"] = check.id;
     one["source"] = check.source;
-    one["criterion"] = check.criterion;
+    one["criterion"] = check.says;
     one["severity"] = text_of(check.severity);
-    one["class"] = word_of(check.fault_class);
+    one["class"] = word_of(check.fault);
     one["phases"] = phases_document(check.phases);
-    one["persistence"] = persistence_words.at(static_cast<std::size_t>(check.persistence));
+    one["persistence"] = persistence_words.at(static_cast<std::size_t>(check.believe));
     one["cost_us"] = check.cost.count();
     one["mode"] = mode_word(rules, check);
     one["required"] = is_required(profile, check.id);
@@ -116,8 +116,8 @@ int show_checks(const std::string& typed, const CommonOptions& common) {
   Table table({"CHECK", "MODE", "SEVERITY", "CLASS", "PHASES", "PASSES WHEN", "SOURCE"});
   for_each_check([&](const CheckSpec& check) {
     table.add({std::string(check.id), std::string(mode_word(rules, check)), text_of(check.severity),
-               std::string(word_of(check.fault_class)), phases_text(check.phases),
-               std::string(check.criterion), std::string(check.source)});
+               std::string(word_of(check.fault)), phases_text(check.phases),
+               std::string(check.says), std::string(check.source)});
   });
   print_table(table, common);
   return 0;

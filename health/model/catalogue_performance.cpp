@@ -16,7 +16,10 @@ constexpr Phases demand = Phase::on_demand | Phase::qualification;
 constexpr Phases demand_or_failure = demand | Phase::on_failure;
 
 // All of them need an idle node.
-constexpr std::array table{
+const std::initializer_list<CheckLimit> dcgm_limits{{"level", "", 1, 1, 4, true}};
+const std::initializer_list<CheckLimit> burn_limits{{"time_min", "min", 20, 1, 120, true}};
+
+const std::array table{
     CheckSpec{"perf.h2d_d2h",
               "nvbandwidth host_to_device and device_to_host, one GPU at a time",
               "floor of the profile; fleet median -5 %",
@@ -98,14 +101,14 @@ constexpr std::array table{
               once,
               demand_or_failure,
               seconds(40)},
-    CheckSpec{"perf.dcgm",
-              "dcgmi diag -r 1..4 -j, `level` of the profile",
-              "all tests of its JSON pass, rc 0",
-              {Remedy::drain, {}},
-              FaultClass::node,
-              once,
-              demand_or_failure,
-              seconds(900)},
+    CheckSpec{.id = "perf.dcgm",
+              .source = "dcgmi diag -r 1..4 -j, `level` of the profile",
+              .says = "all tests of its JSON pass, rc 0",
+              .severity = {Remedy::drain, {}},
+              .believe = once,
+              .phases = demand_or_failure,
+              .cost = seconds(900),
+              .limits = dcgm_limits},
     CheckSpec{"perf.stream",
               "STREAM triad",
               "floor of the profile; fleet median -5 %",
@@ -147,14 +150,15 @@ constexpr std::array table{
               once,
               demand,
               seconds(60)},
-    CheckSpec{"perf.burn",
-              "full load for `time_min` of the profile, with an eye on throttling and XIDs",
-              "no throttling, rates within 10 % of the start, no XID",
-              {Remedy::drain, Remedy::rma},
-              FaultClass::node,
-              once,
-              static_cast<Phases>(Phase::qualification),
-              seconds(3600)},
+    CheckSpec{
+        .id = "perf.burn",
+        .source = "full load for `time_min` of the profile, with an eye on throttling and XIDs",
+        .says = "no throttling, rates within 10 % of the start, no XID",
+        .severity = {Remedy::drain, Remedy::rma},
+        .believe = once,
+        .phases = static_cast<Phases>(Phase::qualification),
+        .cost = seconds(3600),
+        .limits = burn_limits},
 };
 
 }  // namespace performance_catalogue
