@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "health/checks/host/host_checks.h"
 #include "health/model/check_words.h"
@@ -213,6 +214,34 @@ std::vector<HealthFinding> judge_left(const CheckInput& input) {
   return findings;
 }
 
+// The kernel cuts names off behind 15 letters.
+constexpr std::size_t process_name_max = 15;
+
+std::vector<HealthFinding> judge_services(const CheckInput& input) {
+  std::set<std::string> running;
+  const ProcessStates states = process_states_of(input.files);
+  for (const auto& [pid, state] : states) {
+    if (state.state != 'Z' && state.state != 'X') running.insert(state.name);
+  }
+  std::vector<HealthFinding> findings;
+  for (const std::string& service : input.profile.host.services) {
+    JudgedCheck judged(input.check(), service);
+    const bool runs = running.contains(service.substr(0, process_name_max));
+    // A mount of /proc may hide what others run.
+    if (!runs && !states.contains(1)) {
+      judged.unknown("/proc: processes of other users cannot be read");
+    } else {
+      judged.require(runs, runs ? "runs" : "does not run", "runs");
+    }
+    judged.add_to(findings);
+  }
+  return findings;
+}
+
+std::vector<std::string> service_sources(const HealthProfile& profile) {
+  return profile.host.services.empty() ? std::vector<std::string>() : process_sources();
+}
+
 std::vector<HealthFinding> judge_helper(const CheckInput& input) {
   const auto& facts = input.host->helper;
   if (!facts) return {};
@@ -246,6 +275,9 @@ const CheckSpec all[] = {
     {.id = "host.leftovers", .source = "/proc/*/{stat,environ}",
      .says = "no process of a job that ended", .severity = drain, .phases = when("PE"),
      .cost = list_cost, .group = processes, .judge = judge_left},
+    {.id = "host.services", .source = "/proc/*/stat", .says = "the profile's services run",
+     .severity = drain, .fault = setup, .phases = when("PT"), .cost = list_cost, .group = host,
+     .reads_for = service_sources, .judge = judge_services},
     // The controller judges it.
     {.id = "host.agent", .source = "latest heartbeat", .says = "at most 15 s old",
      .severity = drain, .phases = when("T"), .group = host, .is_always_required = true},

@@ -5,6 +5,7 @@
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
+#include "tests/health/judged.h"
 
 using namespace muster;
 
@@ -161,4 +162,28 @@ TEST_CASE("a process's text of any bytes is read or refused") {
     parse_process_stat(text);
     parse_sleeps(text);
   }
+}
+
+TEST_CASE("the services of the profile run, each a program of its name") {
+  HealthProfile profile;
+  SourceFiles files;
+  const auto add = [&](int pid, const std::string& name, char state) {
+    files.add("/proc/" + std::to_string(pid) + "/stat", stat_text(pid, name, state, 5));
+  };
+  CHECK(judged("host.services", files, profile).empty());
+  CHECK(std::ranges::count(host_sources(profile), "/proc/[0-9]*/stat") == 0);
+  profile.host.services = {"sshd", "nvidia-persistenced", "chronyd"};
+  CHECK(std::ranges::count(host_sources(profile), "/proc/[0-9]*/stat") == 1);
+  const auto status = [&](const char* service) {
+    return status_of(judged("host.services", files, profile), "host.services", service);
+  };
+  CHECK(status("sshd") == CheckStatus::unknown);
+  add(70, "sshd", 'S');
+  add(71, "nvidia-persiste", 'S');
+  add(72, "chronyd", 'Z');
+  CHECK(status("sshd") == CheckStatus::pass);
+  CHECK(status("chronyd") == CheckStatus::unknown);  // another user's may be hidden
+  add(1, "systemd", 'S');
+  CHECK(status("nvidia-persistenced") == CheckStatus::pass);
+  CHECK(status("chronyd") == CheckStatus::fail);
 }
