@@ -1,14 +1,12 @@
 #include "health/monitor/check_run.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/processes.h"
 #include "health/model/finding.h"
 #include "health/monitor/node_monitor.h"
-#include "health/read/probe_calls.h"
 #include "health/verdict/check_rules.h"
 
 namespace muster {

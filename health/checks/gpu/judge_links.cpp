@@ -16,7 +16,7 @@ namespace {
 constexpr double boot_grace_s = 300;
 constexpr int lanes_usual = 16;
 constexpr int link_is_up = 1;
-constexpr int links_max = 72;  // more than any GPU has
+constexpr int links_most = 72;  // more than any GPU has
 
 std::optional<double> uptime_s(const SourceFiles& files) {
   const auto text = files.text("/proc/uptime");
@@ -68,7 +68,7 @@ GpuOutcome judge_speed(GpuCheck& check) {
   const int links = static_cast<int>(std::min<std::int64_t>(
       gpu.situation.profile.gpu.nvlinks.value_or(0) > 0 ? *gpu.situation.profile.gpu.nvlinks
                                                         : count.value_or(1),
-      links_max));
+      links_most));
   for (int link = 0; link < links; ++link) {
     // Older drivers tell one speed for all links.
     const auto speed = check.number({"field.164." + std::to_string(link), "field.90"});
@@ -241,7 +241,7 @@ GpuOutcome judge_pcie_aer(GpuCheck& check) {
 
 int links_up(const GpuReadings& gpus, const std::string& device) {
   int up = 0;
-  for (int link = 0; link < links_max; ++link)
+  for (int link = 0; link < links_most; ++link)
     up += gpus.number(device + ".link." + std::to_string(link) + ".state") == link_is_up ? 1 : 0;
   return up;
 }

@@ -1,16 +1,15 @@
 #include "health/checks/infiniband/counter_checks.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
-namespace {
+namespace counter_rule_table {
 
+using namespace check_words;
 using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr CheckSeverity warn_then_drain{Remedy::warn, Remedy::drain, false};
-constexpr CheckSeverity drain{Remedy::drain, {}, false};
-constexpr CheckSeverity stop_and_drain{Remedy::drain, {}, true};
 constexpr CounterLimit none_per_h(std::string_view name, CheckSeverity severity) {
   return {name, hours(1), severity, false};
 }
@@ -22,11 +21,11 @@ constexpr CounterLimit below_per_h{"warn_per_h", hours(1), only_warn, true};
 
 // Bits of the registers: PortCounters of the InfiniBand specification, volume 1, chapter 16.
 constexpr std::array rules{
-    CounterRule{"ib.link_downed",
-                "counters/link_downed",
-                8,
-                {none_per_h("drain_per_h", drain),
-                 CounterLimit{"stop_per_h", hours(1), stop_and_drain, true}}},
+    CounterRule{
+        "ib.link_downed",
+        "counters/link_downed",
+        8,
+        {none_per_h("drain_per_h", drain), CounterLimit{"stop_per_h", hours(1), stop_drain, true}}},
     CounterRule{"ib.symbol",
                 "counters/symbol_error",
                 16,
@@ -78,10 +77,10 @@ constexpr std::array rules{
                 true},
 };
 
-}  // namespace
+}  // namespace counter_rule_table
 
 std::span<const CounterRule> infiniband_counter_rules() {
-  return rules;
+  return counter_rule_table::rules;
 }
 
 }  // namespace muster

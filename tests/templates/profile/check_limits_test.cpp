@@ -88,7 +88,7 @@ TEST_CASE("a limit that the check does not have is no mistake where it has a uni
   CHECK_THAT(printed(old.findings), ContainsSubstring("it has no effect"));
   CHECK_FALSE(has_errors(old.findings));
   CHECK(old.profile.checks.at("gpu.count").limits.at("window_s") == 3);
-  CHECK_THAT(printed(read("ib.symbol: {drain_per_hour: 3}").findings),
+  CHECK_THAT(printed(read("ib.symbol: {drain_per_hr: 3}").findings),
              ContainsSubstring("drain_per_h'"));
   CHECK(has_errors(read("gpu.topo: {gpu_numa: 1}").findings));
   CHECK(has_errors(read("gpu.modes: {compute_mode: 4}").findings));
