@@ -114,8 +114,8 @@ struct CheckInput {
   const HostSituation* host = nullptr;
   const GpuLook* gpu = nullptr;
   const InfinibandLook* ib = nullptr;
-  std::span<const SourceFiles>
-      looks{};                     // at processes, a second apart; the first one is always there
+  // At processes, a second apart; empty: too few to tell who is stuck.
+  std::span<const SourceFiles> looks{};
   std::string_view helper_name{};  // of the process of ours that asks the driver
 
   const CheckSpec& check() const { return *spec; }

@@ -4,6 +4,7 @@
 
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
+#include "health/checks/host/processes.h"
 #include "health/checks/infiniband/counter_checks.h"
 #include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/sources.h"
@@ -180,7 +181,8 @@ NodeMonitor::Findings NodeMonitor::look_at_processes(std::span<const SourceFiles
   host.ended_uids = situation.ended_uids;
   CheckInput input{looks.front(), profile_};
   input.host = &host;
-  input.looks = looks;
+  const bool is_cut_short = looks.size() < stuck_samples && has_sleeper(looks.front());
+  if (!is_cut_short) input.looks = looks;
   input.helper_name = options_.helper_name;
   Findings found = judge_group(host_checks(), SourceGroup::processes, input);
   append_findings(found, judge_group(gpu_checks(), SourceGroup::processes, input));

@@ -71,8 +71,8 @@ bool is_stuck(const SourceFiles& sample, const std::string& path, const std::str
 
 // Processes of the driver, or the helper of ours, that are stuck in the kernel in all looks.
 std::vector<HealthFinding> judge_stuck(const CheckInput& input) {
-  if (input.profile.gpu.count == 0) return {};
   const auto samples = input.looks;
+  if (input.profile.gpu.count == 0 || samples.empty()) return {};
   HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass);
   finding.expected = "none";
   if (!std::ranges::all_of(samples, tells_processes)) {

@@ -186,8 +186,7 @@ namespace {
 
 // One look is enough where nobody sleeps.
 std::vector<HealthFinding> judge_looks(const CheckInput& input) {
-  const bool is_cut_short = input.looks.size() < stuck_samples && has_sleeper(input.looks.front());
-  if (is_cut_short) return {};
+  if (input.looks.empty()) return {};
   std::vector<ProcessStates> states;
   for (const SourceFiles& look : input.looks) states.push_back(process_states_of(look));
   return {judge_stuck(input.check(), states)};
@@ -210,7 +209,7 @@ std::vector<HealthFinding> judge_left(const CheckInput& input) {
   std::vector<HealthFinding> findings;
   if (!ended.empty())
     append_findings(findings,
-                    judge_leftovers(input.check(), processes_of(input.looks.front()), ended));
+                    judge_leftovers(input.check(), processes_of(input.files), ended));
   return findings;
 }
 

@@ -187,6 +187,7 @@ TEST_CASE("a process of the driver that is stuck in all samples") {
   samples[2].add("/proc/41/stat", "41 (nvidia-smi) S 1 41 41 0\n");
   findings = judge_stuck(samples, "muster-gpus");
   CHECK(findings.front().status == CheckStatus::pass);
+  CHECK(judge_stuck({}, "x").empty());
   samples[1] = {};
   findings = judge_stuck(samples, "muster-gpus");
   CHECK(findings.front().status == CheckStatus::unknown);
