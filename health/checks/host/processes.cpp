@@ -208,8 +208,7 @@ std::vector<HealthFinding> judge_left(const CheckInput& input) {
   for (const std::int64_t uid : input.host->ended_uids) ended.push_back({{}, uid});
   std::vector<HealthFinding> findings;
   if (!ended.empty())
-    append_findings(findings,
-                    judge_leftovers(input.check(), processes_of(input.files), ended));
+    append_findings(findings, judge_leftovers(input.check(), processes_of(input.files), ended));
   return findings;
 }
 
