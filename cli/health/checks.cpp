@@ -1,5 +1,6 @@
 #include "cli/health/checks.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -7,9 +8,11 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
-#include "health/model/check.h"
+#include "health/checks/registry.h"
 #include "health/verdict/check_rules.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -21,27 +24,39 @@ constexpr std::array<std::string_view, 3> persistence_words{"event", "delta", "s
 
 struct PhaseWord {
   Phase phase;
+  char letter;
   const char* word;
 };
-constexpr std::array phase_words{
-    PhaseWord{Phase::prolog, "prolog"},       PhaseWord{Phase::periodic, "periodic"},
-    PhaseWord{Phase::epilog, "epilog"},       PhaseWord{Phase::on_failure, "on-failure"},
-    PhaseWord{Phase::on_demand, "on-demand"}, PhaseWord{Phase::qualification, "qualification"}};
+constexpr std::array phase_words{PhaseWord{Phase::prolog, 'P', "prolog"},
+                                 PhaseWord{Phase::periodic, 'T', "periodic"},
+                                 PhaseWord{Phase::epilog, 'E', "epilog"},
+                                 PhaseWord{Phase::on_failure, 'F', "on-failure"},
+                                 PhaseWord{Phase::on_demand, 'D', "on-demand"},
+                                 PhaseWord{Phase::qualification, 'Q', "qualification"}};
 
-template <class Visit>
-void for_each_check(Visit visit) {
-  for (const auto table :
-       {gpu_checks(), infiniband_checks(), fabric_checks(), host_checks(), performance_checks()}) {
-    for (const CheckSpec& check : table) visit(check);
+constexpr int table_columns = 100;
+constexpr const char* legend =
+    "MODE      observe: a failure is reported; enforce: it drains the node; off: not run\n"
+    "SEVERITY  what a failure leads to; !: it stops the job; a>b: b when it comes again\n"
+    "CLASS     whose fault it is: the node's, its setup's, the user's, the infrastructure's\n"
+    "PHASES    P before ranks start, T while they run, E after they ended, F when the job failed,\n"
+    "          D on demand; a qualification runs all\n"
+    "`muster health checks NAME` shows all of one.\n";
+
+std::string letters_of(Phases phases) {
+  std::string letters;
+  for (const PhaseWord& one : phase_words) {
+    if (has(phases, one.phase) && one.phase != Phase::qualification) letters += one.letter;
   }
+  return letters;
 }
 
 std::string phases_text(Phases phases) {
-  std::string text;
+  std::vector<std::string> words;
   for (const PhaseWord& one : phase_words) {
-    if (has(phases, one.phase)) text += (text.empty() ? "" : ",") + std::string(one.word);
+    if (has(phases, one.phase)) words.emplace_back(one.word);
   }
-  return text;
+  return joined(words, ", ");
 }
 
 Document phases_document(Phases phases) {
@@ -52,16 +67,45 @@ Document phases_document(Phases phases) {
   return words;
 }
 
+std::string number_of(double number) {
+  std::string text = std::to_string(number);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+// "120 1/h, usually 100"
+std::string limit_text(const HealthProfile& profile, const CheckSpec& check,
+                       const CheckLimit& limit) {
+  const auto value = limit_of(profile, check, limit.name);
+  std::string text = value ? number_of(*value) : "not set";
+  if (!limit.unit.empty()) text += " " + std::string(limit.unit);
+  if (limit.usual && value != limit.usual) text += ", usually " + number_of(*limit.usual);
+  return text;
+}
+
+Document limits_document(const HealthProfile& profile, const CheckSpec& check) {
+  Document all = Document::array();
+  for (const CheckLimit& limit : check.limits) {
+    const auto value = limit_of(profile, check, limit.name);
+    Document one;
+    one["name"] = limit.name;
+    one["unit"] = limit.unit;
+    one["usual"] = limit.usual ? Document(*limit.usual) : Document(nullptr);
+    one["value"] = value ? Document(*value) : Document(nullptr);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 std::string_view mode_word(const CheckRules& rules, const CheckSpec& check) {
   return mode_words.at(static_cast<std::size_t>(mode_of(rules, check.id, {})));
 }
 
-int table_width() {
-  return is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-}
-
-void print_table(const Table& table, const CommonOptions& common) {
-  write_all(Stream::out, table.text(table_width(), wants_color(common.color, Stream::out)));
+void print_table(const Table& table, int widest, const CommonOptions& common) {
+  const int screen = is_terminal(Stream::out) ? terminal_width(Stream::out) : widest;
+  const int width = widest == 0 ? screen : std::min(screen, widest);
+  write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
 }
 
 Result<HealthProfile> profile_or_none(const std::string& typed, const CommonOptions& common) {
@@ -84,42 +128,89 @@ std::string number_text(const std::optional<int>& number) {
 
 }  // namespace
 
-Document checks_document(const HealthProfile& profile) {
+Document checks_document(const HealthProfile& profile, const std::string& pattern) {
   const CheckRules rules = rules_of(profile);
   Document all = Document::array();
-  for_each_check([&](const CheckSpec& check) {
+  for (const CheckSpec* spec : every_check()) {
+    const CheckSpec& check = *spec;
+    if (!fits_pattern(pattern, check.id)) continue;
     Document one;
     one["id"] = check.id;
     one["source"] = check.source;
-    one["criterion"] = check.criterion;
+    one["criterion"] = check.says;
     one["severity"] = text_of(check.severity);
-    one["class"] = word_of(check.fault_class);
+    one["class"] = word_of(check.fault);
     one["phases"] = phases_document(check.phases);
-    one["persistence"] = persistence_words.at(static_cast<std::size_t>(check.persistence));
+    one["persistence"] = persistence_words.at(static_cast<std::size_t>(check.believe));
     one["cost_us"] = check.cost.count();
     one["mode"] = mode_word(rules, check);
     one["required"] = is_required(profile, check.id);
     one["samples"] = bad_samples_needed(rules, check.id);
+    one["limits"] = limits_document(profile, check);
     all.push_back(std::move(one));
-  });
+  }
   return all;
 }
 
-int show_checks(const std::string& typed, const CommonOptions& common) {
+namespace {
+
+void print_all(const HealthProfile& profile, const std::string& pattern,
+               const CommonOptions& common) {
+  const CheckRules rules = rules_of(profile);
+  Table table({"CHECK", "MODE", "SEVERITY", "CLASS", "PHASES", "PASSES WHEN"});
+  for (const CheckSpec* check : every_check()) {
+    if (!fits_pattern(pattern, check->id)) continue;
+    table.add({std::string(check->id), std::string(mode_word(rules, *check)),
+               text_of(check->severity), std::string(word_of(check->fault)),
+               letters_of(check->phases), std::string(check->says)});
+  }
+  print_table(table, table_columns, common);
+  write_all(Stream::out, std::string("\n") + legend);
+}
+
+void print_one(const HealthProfile& profile, const CheckSpec& check) {
+  const CheckRules rules = rules_of(profile);
+  std::string text = std::string(check.id) + "\n";
+  const auto line = [&](std::string_view name, const std::string& value) {
+    text += "  " + std::string(name) + std::string(name.size() < 16 ? 16 - name.size() : 1, ' ') +
+            value + "\n";
+  };
+  const int samples = bad_samples_needed(rules, check.id);
+  line("passes when", std::string(check.says));
+  line("source", std::string(check.source));
+  line("failure", text_of(check.severity) + ", class " + std::string(word_of(check.fault)));
+  line("believed", samples == 1 ? "at once" : "after " + std::to_string(samples) + " in a row");
+  line("runs in", phases_text(check.phases));
+  line("mode",
+       std::string(mode_word(rules, check)) + (is_required(profile, check.id) ? ", required" : ""));
+  for (const CheckLimit& limit : check.limits) line(limit.name, limit_text(profile, check, limit));
+  write_all(Stream::out, text);
+}
+
+}  // namespace
+
+int show_checks(const std::string& id, const std::string& typed, const CommonOptions& common) {
   const auto profile = profile_or_none(typed, common);
   if (!profile) {
     complain(profile.error().message, common);
     return static_cast<int>(ExitCode::invalid_job);
   }
-  if (!wants_table(common)) return print_document(checks_document(*profile), common);
-  const CheckRules rules = rules_of(*profile);
-  Table table({"CHECK", "MODE", "SEVERITY", "CLASS", "PHASES", "PASSES WHEN", "SOURCE"});
-  for_each_check([&](const CheckSpec& check) {
-    table.add({std::string(check.id), std::string(mode_word(rules, check)), text_of(check.severity),
-               std::string(word_of(check.fault_class)), phases_text(check.phases),
-               std::string(check.criterion), std::string(check.source)});
-  });
-  print_table(table, common);
+  const std::string pattern = id.empty() ? "*" : id;
+  const auto fits = [&](const CheckSpec* check) { return fits_pattern(pattern, check->id); };
+  if (std::ranges::none_of(every_check(), fits)) {
+    const std::string meant = did_you_mean(id, names_of_checks());
+    complain("there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant), common);
+    return 2;
+  }
+  if (!wants_table(common)) {
+    Document all = checks_document(*profile, pattern);
+    return print_document(find_check(id) ? all.front() : all, common);
+  }
+  if (const CheckSpec* check = find_check(id)) {
+    print_one(*profile, *check);
+  } else {
+    print_all(*profile, pattern, common);
+  }
   return 0;
 }
 
@@ -155,7 +246,7 @@ int show_profiles(const std::string& name, const CommonOptions& common) {
     table.add({std::string(shipped.name), number_text(profile.gpu.count), profile.match_gpu_name,
                joined(profile.ib.ports, ","), number_text(profile.ib.rate_gbps)});
   }
-  print_table(table, common);
+  print_table(table, 0, common);
   return 0;
 }
 

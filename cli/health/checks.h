@@ -10,10 +10,12 @@
 
 namespace muster {
 
-// [{id, source, criterion, severity, class, phases, persistence, cost_us, mode, required, samples}]
-// of all checks, the last three as the profile has them.
-Document checks_document(const HealthProfile& profile);
-int show_checks(const std::string& profile, const CommonOptions& common);
+// [{id, source, criterion, severity, class, phases, persistence, cost_us, mode, required, samples,
+// limits: [{name, unit, usual, value}]}] of all checks that fit the pattern; mode, required,
+// samples and the limits' values as the profile has them.
+Document checks_document(const HealthProfile& profile, const std::string& pattern = "*");
+// A table of all; of the one that is named all that is known of it.
+int show_checks(const std::string& id, const std::string& profile, const CommonOptions& common);
 
 // [{name, gpu_name, gpus, ports, rate_gbps}]
 Document profiles_document();

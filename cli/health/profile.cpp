@@ -12,7 +12,7 @@
 #include "health/checks/check_names.h"
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/learn/facts.h"
+#include "health/learn/profile.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/spelling.h"
 #include "templates/profile/reader.h"
@@ -119,17 +119,17 @@ bool reads_back(const std::string& text, const CommonOptions& common) {
   return false;
 }
 
-void tell_left_out(const LearnedNode& node, const HealthSources& sources,
+void tell_left_out(const LearnedProfile& learned, const HealthSources& sources,
                    const CommonOptions& common) {
   for (const HungSource& hung : sources.hung()) {
     notice("hung: " + hung.source + ": " + hung.why, common);
   }
-  for (const std::string& one : node.left_out) notice("left out: " + one, common);
+  for (const std::string& one : learned.left_out) notice("left out: " + one, common);
 }
 
 // A number that is missing on one device makes no floor.
-int learn_floors(HealthSources& sources, const HealthLearnOptions& options, LearnedFacts& facts,
-                 const CommonOptions& common) {
+int measure_floors(HealthSources& sources, const HealthLearnOptions& options,
+                   HealthProfile& profile, const CommonOptions& common) {
   if (!options.measure) {
     notice("left out: floors: how fast its devices are was not measured; --measure does", common);
     return 0;
@@ -142,13 +142,13 @@ int learn_floors(HealthSources& sources, const HealthLearnOptions& options, Lear
   wanted.learns = true;
   wanted.disk_directory = options.disk;
   wanted.force = options.force;
-  const auto measured = measure_node(sources, learn_profile(facts), wanted, common);
+  const auto measured = measure_node(sources, profile, wanted, common);
   if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
   const auto& samples = std::get<ProbeFigures>(measured).samples;
   const std::string& busy = std::get<ProbeFigures>(measured).busy;
   if (!busy.empty())
     notice("measured on a host that is not idle (" + busy + "): floors are low", common);
-  facts.measured = worst_values(samples);
+  learn_floors(worst_values(samples), profile);
   for (const PerformanceSample& one : samples) {
     if (!one.value) notice("left out: floors: " + one.metric + ": " + one.error, common);
   }
@@ -224,13 +224,12 @@ int learn_health(const HealthSourcesOptions& where, const HealthLearnOptions& op
                  const CommonOptions& common) {
   HealthSources sources(where);
   const std::string name = options.name.empty() ? profile_name(sources.host()) : options.name;
-  NodeReadings readings = sources.read(learning_request());
-  LearnedNode node = facts_of(readings, name);
-  const int refused = learn_floors(sources, options, node.facts, common);
+  LearnedProfile learned = learn_profile(sources.read(learning_request()), name);
+  const int refused = measure_floors(sources, options, learned.profile, common);
   if (refused != 0) return refused;
-  const std::string text = write_health_profile(learn_profile(node.facts));
+  const std::string text = write_health_profile(learned.profile);
   if (!reads_back(text, common)) return static_cast<int>(ExitCode::internal);
-  tell_left_out(node, sources, common);
+  tell_left_out(learned, sources, common);
   if (options.file.empty()) {
     write_all(Stream::out, text);
     return 0;

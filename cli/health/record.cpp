@@ -7,7 +7,7 @@
 #include "cli/health/profile.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
-#include "health/learn/facts.h"
+#include "health/learn/profile.h"
 #include "health/monitor/node_monitor.h"
 #include "health/read/recording.h"
 #include "scheduler/model/exit_code.h"

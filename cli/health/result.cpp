@@ -172,7 +172,7 @@ FindingReport unknown_report(const std::string& node, const std::string& check,
   report.check = check;
   report.status = word_of(CheckStatus::unknown);
   report.severity = text_of(spec->severity);
-  report.fault_class = word_of(spec->fault_class);
+  report.fault_class = word_of(spec->fault);
   report.mode = "observe";  // whoever asks drains nothing
   report.evidence = {why};
   report.code = MonitorCode::unknown;

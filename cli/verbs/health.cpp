@@ -91,10 +91,12 @@ VerbTexts texts_of(const std::string& name, const std::string& summary) {
 void add_checks_and_profiles(CommandLine& line) {
   line.verb_of(health_group, texts_of("checks", "List all checks, and how a profile takes them"),
                [](Arguments& of) {
+                 auto name = std::make_shared<std::string>();
                  auto profile = std::make_shared<std::string>();
+                 of.optional_argument("CHECK", *name, "All of this one; or those that fit 'gpu.*'");
                  of.option("--profile", *profile, "NAME or FILE, default: none");
-                 return [profile](const CommonOptions& common) {
-                   return show_checks(*profile, common);
+                 return [name, profile](const CommonOptions& common) {
+                   return show_checks(*name, *profile, common);
                  };
                });
   line.verb_of(

@@ -1,16 +1,13 @@
 #include "health/checks/check_names.h"
 
+#include "health/checks/registry.h"
 #include "health/checks/start_gate.h"
-#include "health/model/check.h"
 
 namespace muster {
 
 std::vector<std::string> names_of_checks() {
   std::vector<std::string> names;
-  for (const auto table :
-       {gpu_checks(), infiniband_checks(), fabric_checks(), host_checks(), performance_checks()}) {
-    for (const CheckSpec& spec : table) names.emplace_back(spec.id);
-  }
+  for (const CheckSpec* check : every_check()) names.emplace_back(check->id);
   return names;
 }
 

@@ -80,7 +80,7 @@ std::map<std::string, HealthFinding> judge_majority(std::string_view check,
   std::map<std::string, JudgedCheck> checks;
   std::set<std::string> told;
   for (const auto& [node, facts] : by_node) {
-    checks.emplace(node, JudgedCheck(check));
+    checks.emplace(node, JudgedCheck(*find_check(check)));
     for (const auto& [fact, value] : facts) told.insert(fact);
   }
   for (const std::string& fact : told) compare(checks, fact, values_of(by_node, fact));

@@ -1,13 +1,19 @@
 #include <set>
 
 #include "health/fabric/fabric_subject.h"
-#include "health/model/check.h"
+#include "health/fabric/judges.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
-namespace {
+const CheckSpec fabric_discover{.id = "fab.discover",
+                                .source = "ibnetdiscover -p",
+                                .says = "every adapter of the golden topology is found",
+                                .severity = check_words::drain,
+                                .phases = check_words::when("T"),
+                                .cost = std::chrono::milliseconds(200)};
 
-constexpr std::string_view discovery_check = "fab.discover";
+namespace {
 
 struct JudgedDiscovery {
   const Fabric& now;
@@ -26,7 +32,7 @@ std::set<std::string, std::less<>> names_of(const Fabric& fabric) {
 }
 
 HealthFinding discovery_finding(CheckStatus status, std::string value, std::string evidence) {
-  HealthFinding finding = make_finding(discovery_check, "", status);
+  HealthFinding finding = make_finding(fabric_discover, "", status);
   finding.value = std::move(value);
   finding.expected = "found";
   if (!evidence.empty()) finding.evidence.push_back(std::move(evidence));

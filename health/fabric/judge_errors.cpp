@@ -4,21 +4,38 @@
 #include <set>
 
 #include "health/fabric/fabric_subject.h"
-#include "health/model/check.h"
+#include "health/fabric/judges.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
-namespace {
+const CheckSpec fabric_errors{
+    .id = "fab.errors",
+    .source = "ibqueryerrors --data",
+    .says = "each counter's growth in 5 to 10 minutes is within its limit",
+    .believe = Persistence::delta,
+    .phases = check_words::when("TF"),
+    .cost = std::chrono::milliseconds(150),
+    .limits = {{"symbol_per_s", "1/s", 10},
+               {"symbol_per_h", "1/h", 120},
+               {"recovery_per_min", "1/min", 5},
+               {"link_downed", "", 0},
+               {"rcv_err_per_s", "1/s", 10},
+               {"remote_phys_per_h", "1/h", 100},
+               {"relay_per_h", "1/h", 100},
+               {"xmit_discards_per_s", "1/s", 100},
+               {"constraint_per_h", "1/h", 100},
+               {"integrity", "", 0},
+               {"overrun", "", 0},
+               {"vl15_per_h", "1/h", 100}}};
 
-constexpr std::string_view errors_check = "fab.errors";
+namespace {
 
 struct FabricCounterLimit {
   std::string_view counter;  // as the tools name it
   std::uint64_t max;         // where the counter stays
-  std::string_view setting;  // in a profile
-  double usual;              // growth in the window
+  std::string_view setting;  // the limit of the row: growth in the window
   double window_s;
-  std::string_view unit;
   bool is_at_receiver;  // counts what arrived damaged: the fault is at the other end or between
 };
 // A single error within a second would be 3,600 an hour: shorter times count as these.
@@ -26,19 +43,19 @@ constexpr double hour_window_min_s = 300;
 constexpr double minute_window_min_s = 60;
 
 constexpr std::array<FabricCounterLimit, 13> fabric_counter_limits{{
-    {"SymbolErrorCounter", 65535, "symbol_per_s", 10, 1, "1/s", true},
-    {"SymbolErrorCounter", 65535, "symbol_per_h", 120, 3600, "1/h", true},
-    {"LinkErrorRecoveryCounter", 255, "recovery_per_min", 5, 60, "1/min", true},
-    {"LinkDownedCounter", 255, "link_downed", 0, 3600, "", false},
-    {"PortRcvErrors", 65535, "rcv_err_per_s", 10, 1, "1/s", true},
-    {"PortRcvRemotePhysicalErrors", 65535, "remote_phys_per_h", 100, 3600, "1/h", false},
-    {"PortRcvSwitchRelayErrors", 65535, "relay_per_h", 100, 3600, "1/h", false},
-    {"PortXmitDiscards", 65535, "xmit_discards_per_s", 100, 1, "1/s", false},
-    {"PortXmitConstraintErrors", 255, "constraint_per_h", 100, 3600, "1/h", false},
-    {"PortRcvConstraintErrors", 255, "constraint_per_h", 100, 3600, "1/h", false},
-    {"LocalLinkIntegrityErrors", 15, "integrity", 0, 3600, "", true},
-    {"ExcessiveBufferOverrunErrors", 15, "overrun", 0, 3600, "", true},
-    {"VL15Dropped", 65535, "vl15_per_h", 100, 3600, "1/h", false},
+    {"SymbolErrorCounter", 65535, "symbol_per_s", 1, true},
+    {"SymbolErrorCounter", 65535, "symbol_per_h", 3600, true},
+    {"LinkErrorRecoveryCounter", 255, "recovery_per_min", 60, true},
+    {"LinkDownedCounter", 255, "link_downed", 3600, false},
+    {"PortRcvErrors", 65535, "rcv_err_per_s", 1, true},
+    {"PortRcvRemotePhysicalErrors", 65535, "remote_phys_per_h", 3600, false},
+    {"PortRcvSwitchRelayErrors", 65535, "relay_per_h", 3600, false},
+    {"PortXmitDiscards", 65535, "xmit_discards_per_s", 1, false},
+    {"PortXmitConstraintErrors", 255, "constraint_per_h", 3600, false},
+    {"PortRcvConstraintErrors", 255, "constraint_per_h", 3600, false},
+    {"LocalLinkIntegrityErrors", 15, "integrity", 3600, true},
+    {"ExcessiveBufferOverrunErrors", 15, "overrun", 3600, true},
+    {"VL15Dropped", 65535, "vl15_per_h", 3600, false},
 }};
 
 struct JudgedErrors {
@@ -89,7 +106,8 @@ std::string text_of_limit(const FabricCounterLimit& limit, double usual) {
   std::string text = std::to_string(usual);
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
-  return limit.unit.empty() ? text : text + " " + std::string(limit.unit);
+  const std::string_view unit = find_limit(fabric_errors, limit.setting)->unit;
+  return unit.empty() ? text : text + " " + std::string(unit);
 }
 
 Grown judge_counter(const JudgedErrors& judged, const FabricEnd& end,
@@ -99,7 +117,7 @@ Grown judge_counter(const JudgedErrors& judged, const FabricEnd& end,
   const Range after = range_of(judged.after, end, counter);
   Grown grown;
   grown.limit = &limit;
-  grown.usual = limit_of(judged.profile, errors_check, limit.setting, limit.usual);
+  grown.usual = *limit_of(judged.profile, fabric_errors, limit.setting);
   const double window_s = std::max(judged.between_s, window_min(limit));
   const double allowed = grown.usual * window_s / limit.window_s;
   grown.growth = above(after.low, before.high);
@@ -182,7 +200,7 @@ HealthFinding judge_cable(const JudgedErrors& judged, const FabricLink& link) {
   const PortGrowth second = judge_port(judged, link.second);
   const bool is_bad = !first.bad.empty() || !second.bad.empty();
   const bool is_unknown = !first.unknown.empty() || !second.unknown.empty();
-  HealthFinding finding = make_finding(errors_check, "",
+  HealthFinding finding = make_finding(fabric_errors, "",
                                        is_bad       ? CheckStatus::fail
                                        : is_unknown ? CheckStatus::unknown
                                                     : CheckStatus::pass);
@@ -250,7 +268,7 @@ FabricFindings judge_fabric_errors(const FabricErrors& before, const FabricError
                                    const HealthProfile& profile) {
   WorstFindings findings(profile);
   if (const std::string why = why_unknown(before, after, between); !why.empty()) {
-    HealthFinding finding = make_finding(errors_check, "", CheckStatus::unknown);
+    HealthFinding finding = make_finding(fabric_errors, "", CheckStatus::unknown);
     finding.evidence.push_back(why);
     findings.add({}, as_infra(std::move(finding)));
     return findings.take();

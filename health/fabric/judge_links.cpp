@@ -1,14 +1,22 @@
 #include <set>
 
 #include "health/fabric/fabric_subject.h"
+#include "health/fabric/judges.h"
 #include "health/fabric/text_cursor.h"
-#include "health/model/check.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
+const CheckSpec fabric_links{.id = "fab.links",
+                             .source = "iblinkinfo -l",
+                             .says = "4X and the profile's rate; no cabled port is Down or Polling",
+                             .severity = check_words::drain,
+                             .phases = check_words::when("PF"),
+                             .cost = std::chrono::milliseconds(200),
+                             .is_of_link = true};
+
 namespace {
 
-constexpr std::string_view links_check = "fab.links";
 constexpr int usual_lanes = 4;  // all cables of today's adapters and switches
 
 struct WantedSpeed {
@@ -59,7 +67,7 @@ std::optional<double> gbps_of(const FabricPort* port) {
 
 HealthFinding link_finding(CheckStatus status, std::string value, std::string expected,
                            std::string evidence) {
-  HealthFinding finding = make_finding(links_check, "", status);
+  HealthFinding finding = make_finding(fabric_links, "", status);
   finding.value = std::move(value);
   finding.expected = std::move(expected);
   if (!evidence.empty()) finding.evidence.push_back(std::move(evidence));

@@ -10,10 +10,15 @@
 
 #include "health/fabric/fabric.h"
 #include "health/fabric/readers.h"
-#include "health/model/finding.h"
-#include "health/model/profile.h"
+#include "health/model/check.h"
 
 namespace muster {
+
+// Their judges are called by who runs the tools.
+extern const CheckSpec fabric_errors;
+extern const CheckSpec fabric_links;
+extern const CheckSpec fabric_discover;
+extern const CheckSpec fabric_sm;
 
 // The device of a host is "mlx5_3:1". Without a host it is a cable between switches,
 // "leaf1[7]-spine1[1]", a switch, an adapter that no host is known of, or empty: the fabric.

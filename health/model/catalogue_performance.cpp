@@ -16,7 +16,10 @@ constexpr Phases demand = Phase::on_demand | Phase::qualification;
 constexpr Phases demand_or_failure = demand | Phase::on_failure;
 
 // All of them need an idle node.
-constexpr std::array table{
+const std::initializer_list<CheckLimit> dcgm_limits{{"level", "", 1, 1, 4, true}};
+const std::initializer_list<CheckLimit> verify_limits{{"time_min", "min", {}, 1, 120, true}};
+
+const std::array table{
     CheckSpec{"perf.h2d_d2h",
               "nvbandwidth host_to_device and device_to_host, one GPU at a time",
               "floor of the profile; fleet median -5 %",
@@ -41,14 +44,14 @@ constexpr std::array table{
               once,
               demand_or_failure,
               seconds(10)},
-    CheckSpec{"perf.sdc",
-              "stress-ng --cpu --matrix --vecmath --verify, `time_min` of the profile",
-              "no wrong result",
-              {Remedy::rma, {}},
-              FaultClass::node,
-              once,
-              demand,
-              seconds(120)},
+    CheckSpec{.id = "perf.sdc",
+              .source = "stress-ng --cpu --matrix --vecmath --verify, `time_min` of the profile",
+              .says = "no wrong result",
+              .severity = {Remedy::rma, {}},
+              .believe = once,
+              .phases = demand,
+              .cost = seconds(120),
+              .limits = verify_limits},
     CheckSpec{"perf.nccl_node",
               "all_reduce_perf, all GPUs, 1-16 GB",
               "floor of the profile; fleet median -5 %",
@@ -90,14 +93,14 @@ constexpr std::array table{
               once,
               demand_or_failure,
               seconds(40)},
-    CheckSpec{"perf.dcgm",
-              "dcgmi diag -r 1..4 -j, `level` of the profile",
-              "all tests of its JSON pass, rc 0",
-              {Remedy::drain, {}},
-              FaultClass::node,
-              once,
-              demand_or_failure,
-              seconds(900)},
+    CheckSpec{.id = "perf.dcgm",
+              .source = "dcgmi diag -r 1..4 -j, `level` of the profile",
+              .says = "all tests of its JSON pass, rc 0",
+              .severity = {Remedy::drain, {}},
+              .believe = once,
+              .phases = demand_or_failure,
+              .cost = seconds(900),
+              .limits = dcgm_limits},
     CheckSpec{"perf.stream",
               "stress-ng --stream --verify",
               "floor of the profile; fleet median -5 %",

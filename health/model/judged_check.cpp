@@ -1,7 +1,5 @@
 #include "health/model/judged_check.h"
 
-#include "health/model/check.h"
-
 namespace muster {
 
 namespace {
@@ -52,11 +50,17 @@ std::optional<HealthFinding> JudgedCheck::finding() const {
   HealthFinding finding = make_finding(check_, device_, status);
   if (!source_.empty()) finding.source = source_;
   finding.value = failed_.empty() ? passed_ : failed_;
-  finding.expected = failed_.empty() ? std::string(find_check(check_)->criterion) : expected_;
+  finding.expected = failed_.empty() ? std::string(check_.says) : expected_;
   if (!failed_.empty() && !has_failed_hard_) finding.severity = only_warn;
   finding.evidence = unknown_;
   finding.evidence.insert(finding.evidence.end(), evidence_.begin(), evidence_.end());
   return finding;
+}
+
+std::vector<HealthFinding> JudgedCheck::findings() const {
+  std::vector<HealthFinding> findings;
+  add_to(findings);
+  return findings;
 }
 
 void JudgedCheck::add_to(std::vector<HealthFinding>& findings) const {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "health/model/check.h"
 #include "health/model/finding.h"
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
@@ -15,7 +16,7 @@ namespace muster {
 
 class JudgedCheck {
  public:
-  explicit JudgedCheck(std::string_view check, std::string device = {})
+  explicit JudgedCheck(const CheckSpec& check, std::string device = {})
       : check_(check), device_(std::move(device)) {}
 
   void pass(std::string value);
@@ -29,12 +30,13 @@ class JudgedCheck {
   void set_source(std::string source) { source_ = std::move(source); }
 
   std::optional<HealthFinding> finding() const;
+  std::vector<HealthFinding> findings() const;  // that one, if any
   void add_to(std::vector<HealthFinding>& findings) const;
 
  private:
-  std::string_view check_;
+  const CheckSpec& check_;
   std::string device_;
-  std::string source_;  // empty: the catalogue's
+  std::string source_;  // empty: the check's
   std::string passed_;
   std::string failed_;
   std::string expected_;

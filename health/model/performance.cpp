@@ -75,7 +75,8 @@ class Bounds {
 };
 
 HealthFinding judge_count(const PerformanceMetric& metric, const PerformanceSample& sample) {
-  HealthFinding finding = make_finding(metric.check, sample.device, CheckStatus::unknown);
+  HealthFinding finding =
+      make_finding(*find_check(metric.check), sample.device, CheckStatus::unknown);
   finding.unit = metric.unit;
   finding.expected = "0";
   if (!sample.value || !std::isfinite(*sample.value)) {
@@ -100,7 +101,8 @@ std::optional<HealthFinding> judge_performance(const HealthProfile& profile,
   if (metric->counts_faults) return judge_count(*metric, sample);
   const Bounds bounds(profile, *metric, peers);
   if (bounds.empty()) return std::nullopt;
-  HealthFinding finding = make_finding(metric->check, sample.device, CheckStatus::unknown);
+  HealthFinding finding =
+      make_finding(*find_check(metric->check), sample.device, CheckStatus::unknown);
   finding.unit = metric->unit;
   const bool has_number = sample.value && std::isfinite(*sample.value);
   const Bound& bound = has_number ? bounds.decisive(*sample.value) : bounds.strictest();

@@ -1,16 +1,13 @@
 #include "health/model/profile.h"
 
 #include <algorithm>
-#include <array>
 
+#include "health/model/check.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
 
 namespace {
-
-// They have no other failure than silence.
-constexpr std::array<std::string_view, 2> always_required{"host.agent", "host.helper"};
 
 // "mlx5_an0" of "mlx5_an0:1".
 std::string_view without_port(std::string_view device) {
@@ -20,32 +17,6 @@ std::string_view without_port(std::string_view device) {
 bool is_of_device(std::string_view pattern, std::string_view device) {
   return pattern.empty() || fits_pattern(pattern, device) ||
          fits_pattern(pattern, without_port(device));
-}
-
-// The driver, the firmware or the kernel says itself that the hardware failed: no threshold of ours
-// or of a kind of machine is in between, so no profile is needed to believe it.
-constexpr std::array<std::string_view, 12> stated_by_hardware{
-    "gpu.ecc_dbe",          // counted by the memory controller; every one lost data
-    "gpu.fell_off",         // the bus no longer answers
-    "gpu.lost",             // the driver refuses the GPU, its registers read as ff
-    "gpu.recovery_action",  // the driver asks for it
-    "gpu.remap_failure",    // the vendor's criterion for a replacement
-    "gpu.sram_unc",         // the driver's own threshold, or an uncorrectable error
-    "gpu.sxid",             // the switch's error codes, by the vendor's classes
-    "gpu.unrepairable",     // the driver's flag
-    "gpu.xid",              // the driver's error codes, by the vendor's actions
-    "host.edac",            // an uncorrected memory error; corrected ones only warn
-    "host.ro",              // the kernel no longer trusts the disk
-    "ib.mlx5_fatal"};       // the adapter's firmware gave up
-
-// Certain as soon as the profile says what the node has.
-bool is_stated_by(const HealthProfile& profile, std::string_view check) {
-  if (check == "gpu.count") return profile.gpu.count.has_value();
-  if (check == "ib.devices" || check == "ib.state") return !profile.ib.ports.empty();
-  if (check == "ib.rate") {
-    return !profile.ib.ports.empty() && (profile.ib.rate_gbps || profile.ib.width);
-  }
-  return false;
 }
 
 }  // namespace
@@ -70,7 +41,8 @@ bool is_excluded(const HealthProfile& profile, std::string_view check, std::stri
 }
 
 bool is_required(const HealthProfile& profile, std::string_view check) {
-  if (std::ranges::find(always_required, check) != always_required.end()) return true;
+  const CheckSpec* spec = find_check(check);
+  if (spec != nullptr && spec->is_always_required) return true;
   return std::ranges::any_of(
       profile.required, [&](const std::string& pattern) { return fits_pattern(pattern, check); });
 }
@@ -83,8 +55,9 @@ double limit_of(const HealthProfile& profile, std::string_view check, std::strin
 }
 
 CheckMode usual_mode(const HealthProfile& profile, std::string_view check) {
-  const bool is_certain = std::ranges::find(stated_by_hardware, check) != stated_by_hardware.end();
-  return is_certain || is_stated_by(profile, check) ? CheckMode::enforce : CheckMode::observe;
+  const CheckSpec* spec = find_check(check);
+  const bool is_certain = spec != nullptr && spec->is_certain && spec->is_certain(profile);
+  return is_certain ? CheckMode::enforce : CheckMode::observe;
 }
 
 }  // namespace muster

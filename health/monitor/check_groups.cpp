@@ -7,8 +7,8 @@
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/host/processes.h"
-#include "health/checks/infiniband/counter_checks.h"
 #include "health/checks/infiniband/sources.h"
+#include "health/checks/registry.h"
 
 namespace muster {
 
@@ -32,15 +32,6 @@ constexpr std::array periods{
     Period{SourceGroup::host, seconds(60), seconds(50)},
     // 5 to 20 ms a look, and a stuck process is still there later.
     Period{SourceGroup::processes, seconds(120), seconds(120)}};
-
-constexpr std::array<std::string_view, 3> process_checks{"gpu.dstate", "host.dstate",
-                                                         "host.leftovers"};
-
-bool is_of_counters(std::string_view check) {
-  if (check == "ib.saturated" || check == "ib.traffic") return true;
-  return std::ranges::any_of(infiniband_counter_rules(),
-                             [&](const CounterRule& rule) { return rule.check == check; });
-}
 
 SourceGroups as_groups(SourceGroup group) {
   return static_cast<SourceGroups>(group);
@@ -82,13 +73,8 @@ milliseconds period_of(SourceGroup group, bool is_idle) {
 }
 
 SourceGroups group_of(std::string_view check) {
-  if (std::ranges::find(process_checks, check) != process_checks.end())
-    return as_groups(SourceGroup::processes);
-  if (check.starts_with("gpu.")) return as_groups(SourceGroup::gpu);
-  if (check.starts_with("host.")) return as_groups(SourceGroup::host);
-  if (!check.starts_with("ib.")) return 0;
-  return as_groups(is_of_counters(check) ? SourceGroup::infiniband_counters
-                                         : SourceGroup::infiniband_state);
+  const CheckSpec* spec = find_check(check);
+  return spec == nullptr ? SourceGroups{0} : as_groups(spec->group);
 }
 
 bool runs_in(const CheckSpec& check, Phase phase) {
@@ -96,14 +82,10 @@ bool runs_in(const CheckSpec& check, Phase phase) {
 }
 
 bool has_checks(const HealthProfile& profile, SourceGroup group, Phase phase) {
-  const auto is_wanted = [&](const CheckSpec& check) {
-    return group_of(check.id) == as_groups(group) && runs_in(check, phase) &&
-           setting_of(profile, check.id).mode != CheckMode::off;
-  };
-  for (const auto table : {gpu_checks(), infiniband_checks(), host_checks()}) {
-    if (std::ranges::any_of(table, is_wanted)) return true;
-  }
-  return false;
+  return std::ranges::any_of(every_check(), [&](const CheckSpec* check) {
+    return check->group == group && runs_in(*check, phase) &&
+           setting_of(profile, check->id).mode != CheckMode::off;
+  });
 }
 
 bool reads_all(Phase phase) {
@@ -122,6 +104,10 @@ std::vector<std::string> sources_of(const HealthProfile& profile, SourceGroups g
   if (has_states && reads_all(phase)) add_new(sources, opened(infiniband_device_nodes()));
   if (has(groups, SourceGroup::gpu) && reads_all(phase))
     add_new(sources, gpu_device_nodes(profile));
+  for (const CheckSpec* check : every_check()) {
+    const bool is_wanted = check->group != SourceGroup::host && has(groups, check->group);
+    if (is_wanted && runs_in(*check, phase)) add_new(sources, check->reads);
+  }
   if (has(groups, SourceGroup::host)) add_new(sources, host_sources(profile));
   return sources;
 }

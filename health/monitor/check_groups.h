@@ -13,14 +13,6 @@
 
 namespace muster {
 
-// Sources that are read together, each at its own pace while ranks run.
-enum class SourceGroup : std::uint8_t {
-  infiniband_state = 1,     // within 5 s
-  infiniband_counters = 2,  // every 30 s
-  gpu = 4,                  // every 60 s
-  host = 8,                 // every 60 s
-  processes = 16            // every 2 min; stuck ones: five looks a second apart
-};
 using SourceGroups = std::uint8_t;
 inline constexpr SourceGroups all_source_groups = 31;
 inline constexpr SourceGroup every_source_group[] = {
@@ -38,7 +30,7 @@ constexpr SourceGroups with(SourceGroups groups, SourceGroup group) {
 // next job wants an answer that is less than a minute old.
 std::chrono::milliseconds period_of(SourceGroup group, bool is_idle);
 
-// Nothing: it is not judged from the node's own sources.
+// Of a check that is none, too: not judged from the node's own sources.
 SourceGroups group_of(std::string_view check);
 
 // A person who asks, and a qualification, get all checks.

@@ -1,14 +1,12 @@
 #include "health/monitor/check_run.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/processes.h"
 #include "health/model/finding.h"
 #include "health/monitor/node_monitor.h"
-#include "health/read/probe_calls.h"
 #include "health/verdict/check_rules.h"
 
 namespace muster {
@@ -54,11 +52,6 @@ SourceGroups wanted_groups(const HealthProfile& profile, const CheckSituation& s
   return groups;
 }
 
-bool has_sleeper(const SourceFiles& look) {
-  return std::ranges::any_of(process_states_of(look),
-                             [](const auto& one) { return one.second.state == 'D'; });
-}
-
 // Checks know an opened node by its path.
 void name_opened(SourceFiles& files) {
   constexpr std::string_view probe = "open:";
@@ -71,17 +64,6 @@ void name_opened(SourceFiles& files) {
 
 void add_all(SourceFiles& files, const SourceFiles& more) {
   for (const auto& [path, reading] : more.all()) files.add(path, reading);
-}
-
-// Whose process it is, and what state it is in.
-std::vector<ProcessSeen> processes_of(const SourceFiles& look) {
-  std::vector<ProcessSeen> seen;
-  for (const auto& [pid, state] : process_states_of(look)) {
-    const FileReading& owner = look.reading("stat:/proc/" + std::to_string(pid));
-    const auto uid = owner.ok() ? probe_number(owner.text, "uid") : std::optional<std::int64_t>();
-    if (uid) seen.push_back({pid, *uid, state.state, state.name, {}});
-  }
-  return seen;
 }
 
 }  // namespace
@@ -173,25 +155,6 @@ bool CheckRun::is_watching() const {
          watches(situation_.phase) && has_sleeper(looks_.front());
 }
 
-void CheckRun::judge_processes(std::vector<HealthFinding>& all) const {
-  if (seeks_leftovers(situation_)) {
-    std::vector<EndedJob> ended;
-    for (const std::int64_t uid : situation_.ended_uids) ended.push_back({{}, uid});
-    const auto left = judge_leftovers(processes_of(looks_.front()), ended);
-    if (left) all.push_back(*left);
-  }
-  const bool is_cut_short = looks_.size() < stuck_samples && has_sleeper(looks_.front());
-  if (is_cut_short) return;
-  std::vector<ProcessStates> states;
-  for (const SourceFiles& look : looks_) states.push_back(process_states_of(look));
-  all.push_back(judge_stuck(states));
-  // One look is enough where nobody sleeps; its judge wants two.
-  std::vector<SourceFiles> looks = looks_;
-  if (looks.size() == 1) looks.push_back(looks.front());
-  if (monitor_.profile().gpu.count != 0)
-    append_findings(all, judge_stuck_gpu_processes(looks, monitor_.options().helper_name));
-}
-
 void CheckRun::judge(const CheckMoment& now) {
   is_same_ = situation_.is_sound && monitor_.is_same_look(files_, groups_, situation_);
   if (is_same_) return;
@@ -203,7 +166,7 @@ void CheckRun::judge(const CheckMoment& now) {
   if (gpus_) append_findings(all, monitor_.look_at_gpus(*gpus_, files_, situation_, gpus_at_));
   if (has(groups_, SourceGroup::host))
     append_findings(all, monitor_.look_at_host(files_, situation_, sources_at_));
-  if (!looks_.empty()) judge_processes(all);
+  if (!looks_.empty()) append_findings(all, monitor_.look_at_processes(looks_, situation_));
   append_findings(all, monitor_.standing(situation_, now));
   for (HealthFinding& finding : all) {
     if (is_kept(finding)) findings_.push_back(std::move(finding));

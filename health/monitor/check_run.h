@@ -41,8 +41,8 @@ struct CheckSituation {
   Phase phase = Phase::on_demand;
   SourceGroups groups = all_source_groups;
   std::set<std::string>
-      standing{};  // checks with a fault: theirs is the pass that ends it, at any time
-  bool is_idle = true;                           // no ranks of ours
+      standing{};       // checks with a fault: theirs is the pass that ends it, at any time
+  bool is_idle = true;  // no ranks of ours
   std::optional<std::chrono::seconds> job_runs;  // for so long
   const std::map<std::string, std::string>* rank_environment = nullptr;
   std::optional<Milliseconds> clock_offset;  // from the controller's
@@ -95,7 +95,6 @@ class CheckRun {
   Stage after_gpus() const;
   bool is_watching() const;
   void judge(const CheckMoment& now);
-  void judge_processes(std::vector<HealthFinding>& all) const;
   bool is_kept(const HealthFinding& finding) const;
 
   NodeMonitor& monitor_;

@@ -179,7 +179,7 @@ bool NodeMonitor::is_waiting(const HealthFinding& finding) const {
 NodeMonitor::Findings NodeMonitor::collect(KernelEvents events, const CheckMoment& now) {
   Findings told;
   for (std::string& gpu : events.resets) {
-    HealthFinding reset = make_finding("gpu.reset", std::move(gpu), CheckStatus::pass);
+    HealthFinding reset = make_finding(*find_check("gpu.reset"), std::move(gpu), CheckStatus::pass);
     reset.value = "reset";
     events.findings.push_back(std::move(reset));
   }

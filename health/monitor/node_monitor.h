@@ -108,6 +108,8 @@ class NodeMonitor {
                     const CheckSituation& situation) const;
   Findings look_at_host(const SourceFiles& files, const CheckSituation& situation,
                         const CheckMoment& now);
+  Findings look_at_processes(std::span<const SourceFiles> looks,
+                             const CheckSituation& situation) const;
   Findings standing(const CheckSituation& situation, const CheckMoment& now) const;
   // Without the counters of devices whose firmware refuses to tell them, and without what tells
   // devices that are known since the last look at counters.

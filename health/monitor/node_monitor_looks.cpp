@@ -4,8 +4,9 @@
 
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
+#include "health/checks/host/processes.h"
 #include "health/checks/infiniband/counter_checks.h"
-#include "health/checks/infiniband/link_checks.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/sources.h"
 #include "health/model/check.h"
 #include "health/model/finding.h"
@@ -68,7 +69,6 @@ NodeMonitor::Findings NodeMonitor::look_at_gpus(const GpuReadings& readings,
   gpus.is_idle = situation.is_idle;
   gpus.rank_environment = situation.rank_environment;
   Findings found = judge_gpus(gpus);
-  append_findings(found, judge_gpu_device_nodes(files, profile_));
   if (names_.take_gpus(readings)) names_changed();
   append_findings(found, resets_between_looks(readings, now));
   if (names_.has_hcas() || profile_.ib.ports.empty()) is_settled_ = true;
@@ -100,7 +100,7 @@ NodeMonitor::Findings NodeMonitor::resets_between_looks(const GpuReadings& readi
     const bool is_seen = (wants_none && wanted_one) || is_remapped;
     if (!was_logged && !is_seen) continue;
     if (is_seen) kernel_.on_reset(address, now.since_boot);
-    resets.push_back(make_finding("gpu.reset", gpu, CheckStatus::pass));
+    resets.push_back(make_finding(*find_check("gpu.reset"), gpu, CheckStatus::pass));
     resets.back().value = "reset";
   }
   return resets;
@@ -165,15 +165,27 @@ void NodeMonitor::note_edac(EdacSample sample) {
 NodeMonitor::Findings NodeMonitor::look_at_host(const SourceFiles& files,
                                                 const CheckSituation& situation,
                                                 const CheckMoment& now) {
-  Findings found =
-      judge_host(files, profile_, HostSituation{situation.clock_offset, situation.ended_uids});
-  EdacSample sample = edac_sample_of(files, now.wall);
-  append_findings(found,
-                  judge_edac(edac_.empty() ? EdacSample{} : edac_.front(), sample, profile_));
-  note_edac(std::move(sample));
-  append_findings(found, judge_reboots(boots_, now.wall, profile_));
-  append_findings(found, judge_net(situation.net, profile_));
-  found.push_back(judge_helper(situation.helper, profile_));
+  HostSituation host{situation.clock_offset, situation.ended_uids, now.wall, boots_};
+  if (!edac_.empty()) host.edac_before = edac_.front();
+  host.net = situation.net;
+  host.helper = situation.helper;
+  CheckInput input{files, profile_};
+  input.host = &host;
+  note_edac(edac_sample_of(files, now.wall));
+  return judge_group(host_checks(), SourceGroup::host, input);
+}
+
+NodeMonitor::Findings NodeMonitor::look_at_processes(std::span<const SourceFiles> looks,
+                                                     const CheckSituation& situation) const {
+  HostSituation host;
+  host.ended_uids = situation.ended_uids;
+  CheckInput input{looks.front(), profile_};
+  input.host = &host;
+  const bool is_cut_short = looks.size() < stuck_samples && has_sleeper(looks.front());
+  if (!is_cut_short) input.looks = looks;
+  input.helper_name = options_.helper_name;
+  Findings found = judge_group(host_checks(), SourceGroup::processes, input);
+  append_findings(found, judge_group(gpu_checks(), SourceGroup::processes, input));
   return found;
 }
 

@@ -1,23 +1,19 @@
 #include "health/verdict/check_rules.h"
 
 #include <algorithm>
-#include <array>
 
 #include "health/model/profile.h"
-#include "scheduler/text/pattern.h"
 
 namespace muster {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> link_checks{
-    "ib.state",   "ib.phys",   "ib.rate",           "ib.lid",          "ib.netdev",
-    "gpu.fabric", "fab.links", "gpu.nvlink_active", "gpu.nvlink_speed"};
-
 constexpr double most_clean_s = 30.0 * 24 * 3600;
 
 Seconds usual_clean_time(const CheckRules& rules, std::string_view check) {
-  if (check == "ib.flap") return clear_after_flap;
+  const CheckSpec* spec = find_check(check);
+  const CheckLimit* own = spec ? find_limit(*spec, "clear_after_s") : nullptr;
+  if (own && own->usual) return Seconds{static_cast<std::int64_t>(*own->usual)};
   return rules.persistence_of(check) == Persistence::samples ? Seconds{0} : clear_after_event;
 }
 
@@ -32,7 +28,7 @@ Seconds clean_time(const CheckRules& rules, std::string_view check, Seconds usua
 
 Persistence catalogue_persistence(std::string_view check) {
   const CheckSpec* spec = find_check(check);
-  return spec ? spec->persistence : Persistence::samples;
+  return spec ? spec->believe : Persistence::samples;
 }
 
 CheckRules rules_of(const HealthProfile& profile) {
@@ -69,7 +65,8 @@ Seconds clean_time_after_remedy(const CheckRules& rules, std::string_view check)
 }
 
 bool is_link_check(std::string_view check) {
-  return std::ranges::find(link_checks, check) != link_checks.end();
+  const CheckSpec* spec = find_check(check);
+  return spec != nullptr && spec->is_of_link;
 }
 
 }  // namespace muster

@@ -23,8 +23,6 @@ inline constexpr int often_of_windows = 30;
 inline constexpr Seconds clear_after_event{600};
 // When what it called for has been done.
 inline constexpr Seconds clear_after_remedy{60};
-// A cable that flaps is quiet for hours in between.
-inline constexpr Seconds clear_after_flap{6 * 3600};
 
 struct CheckRules {
   const HealthProfile& profile;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "health/benchmark/plan.h"
+#include "health/checks/registry.h"
 #include "health/model/profile_floor.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
@@ -23,7 +23,6 @@ constexpr std::size_t longest_name = 64;      // of a profile or a rule
 constexpr std::size_t longest_pattern = 256;  // host paths and device names are shorter
 constexpr std::int64_t most_kb = 1LL << 50;   // an exbibyte
 constexpr int most_samples = 100;             // later than a hundred, and it is never believed
-constexpr double largest_limit = 1e15;
 constexpr int longest_window_s = 30 * 24 * 3600;
 
 std::optional<std::int64_t> whole(const Value& value, std::int64_t lowest, std::int64_t highest) {
@@ -217,27 +216,54 @@ class ProfileReader {
                                                        {"observe", CheckMode::observe},
                                                        {"enforce", CheckMode::enforce}});
     setting.samples = map.take("samples").integer(1, most_samples);
-    if (const auto level = map.take("level").integer(1, 4)) setting.limits["level"] = *level;
-    const auto minutes = map.take("time_min").integer(1, verify_minutes_max);
-    if (minutes) setting.limits["time_min"] = *minutes;
+    const std::vector<CheckLimit> limits = limits_of(value.key());
+    for (const CheckLimit& limit : limits) static_cast<void>(map.take(limit.name));
     for (const Value& each : map.entries()) {
-      if (!has_unit(each.key())) continue;
-      const auto limit =
-          number_in(map.take(each.key()), 0, largest_limit, "a number from 0 to 1e15");
-      if (limit) setting.limits[each.key()] = *limit;
+      const auto limit = std::ranges::find_if(
+          limits, [&](const CheckLimit& one) { return fits_pattern(one.name, each.key()); });
+      if (limit != limits.end()) {
+        read_limit(map.take(each.key()), *limit, setting);
+      } else if (has_unit(each.key())) {
+        read_limit(map.take(each.key()), {}, setting);
+        if (!checks_.empty()) each.warning("no such limit of this check; it has no effect");
+      }
     }
     map.finish();
     return setting;
   }
 
-  // Which limits a check has is its own affair; all of them say what they count or measure, but for
-  // the two that are no numbers of anything.
+  // Those of all checks that the pattern fits, and what every check has.
+  static std::vector<CheckLimit> limits_of(const std::string& pattern) {
+    std::vector<CheckLimit> limits;
+    const auto add = [&](const CheckLimit& limit) {
+      if (std::ranges::find(limits, limit.name, &CheckLimit::name) == limits.end())
+        limits.push_back(limit);
+    };
+    for (const CheckSpec* check : every_check()) {
+      if (!fits_pattern(pattern, check->id)) continue;
+      std::ranges::for_each(check->limits, add);
+      add(*find_limit(*check, "clear_after_s"));
+    }
+    return limits;
+  }
+
+  static void read_limit(const Value& value, const CheckLimit& limit, CheckSetting& setting) {
+    std::optional<double> number;
+    if (limit.is_whole) {
+      number = value.integer(static_cast<int>(limit.lowest), static_cast<int>(limit.highest));
+    } else {
+      number = number_in(value, limit.lowest, limit.highest, "a number from 0 to 1e15");
+    }
+    if (number) setting.limits[value.key()] = *number;
+  }
+
+  // A limit that no check has was never an error where it says what it counts or measures.
   static bool has_unit(std::string_view key) {
     constexpr std::string_view units[] = {
         "per_s", "per_min", "per_h", "per_day", "per_window", "s",     "ms",    "us",     "min",
         "h",     "days",    "pct",   "bytes",   "kb",         "mb",    "gb",    "c",      "mhz",
         "mw",    "w",       "gbps",  "lanes",   "rows",       "pages", "times", "errors", "flaps"};
-    if (key == "width" || key == "partition") return true;
+    if (key == "width" || key == "partition" || key == "level") return true;
     return std::ranges::any_of(units, [&](std::string_view unit) {
       if (!key.ends_with(unit)) return false;
       return key.size() == unit.size() || key[key.size() - unit.size() - 1] == '_';

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <map>
 
 #include "scheduler/model/names.h"
 #include "templates/profile/reader.h"
@@ -72,49 +73,23 @@ YamlNode match_node(const HealthProfile& profile) {
   return map.take();
 }
 
-YamlNode gpu_node(const GpuProfile& gpu) {
-  MapBuilder map;
-  map.add("count", gpu.count);
-  map.add("nvlinks", gpu.nvlinks);
-  map.add("nvlink_mb_per_s", gpu.nvlink_mb_per_s);
-  map.add("pcie_gen", gpu.pcie_gen);
-  map.add("pcie_width", gpu.pcie_width);
-  map.add("ecc", gpu.ecc);
-  map.add("mig", gpu.mig);
-  map.add("persistence", gpu.persistence);
-  return map.take();
-}
-
-YamlNode infiniband_node(const InfinibandProfile& ib) {
-  MapBuilder map;
-  map.add_node("ports", node_of(ib.ports));
-  map.add("rate_gbps", ib.rate_gbps);
-  map.add("width", ib.width);
-  return map.take();
-}
-
-YamlNode host_node(const HostProfile& host) {
-  const HostProfile usual;
-  MapBuilder map;
-  map.add("mem_kb", host.mem_kb);
-  map.add_unless(usual.mem_tolerance_pct, "mem_tolerance_pct", host.mem_tolerance_pct);
-  map.add("swap_kb", host.swap_kb);
-  map.add("nofile", host.nofile);
-  map.add("cpus", host.cpus);
-  map.add("numa_nodes", host.numa_nodes);
-  map.add("nvmes", host.nvmes);
-  map.add("shm_kb", host.shm_kb);
-  map.add("hugepages", host.hugepages);
-  map.add("transparent_hugepages", host.transparent_hugepages);
-  map.add("governor", host.governor);
-  map.add("turbo", host.turbo);
-  map.add("numa_balancing", host.numa_balancing);
-  map.add_node("mounts", node_of(host.mounts));
-  map.add_unless(usual.disks, "disks", host.disks);
-  map.add_unless(usual.free_pct, "free_pct", host.free_pct);
-  map.add_unless(usual.free_mb, "free_mb", host.free_mb);
-  map.add_node("services", node_of(host.services));
-  return map.take();
+// The fields of a part of the profile that are not as usual.
+template <class Part>
+YamlNode part_node(const Part& part) {
+  const Part standard;
+  std::map<std::string, std::string> usual;
+  Part::fields(standard, [&](const char* name, const auto& value) {
+    MapBuilder map;
+    map.add(name, value);
+    usual[name] = write_yaml(map.take());
+  });
+  MapBuilder changed;
+  Part::fields(part, [&](const char* name, const auto& value) {
+    MapBuilder map;
+    map.add(name, value);
+    if (write_yaml(map.take()) != usual[name]) changed.add(name, value);
+  });
+  return changed.take();
 }
 
 YamlNode numbers_node(const std::map<std::string, double>& numbers) {
@@ -150,29 +125,20 @@ YamlNode exclude_node(const std::vector<CheckExclusion>& exclude) {
   return list;
 }
 
-YamlNode breaker_node(const BreakerProfile& breaker) {
-  const BreakerProfile usual;
-  MapBuilder map;
-  map.add_unless(usual.min_nodes, "min_nodes", breaker.min_nodes);
-  map.add_unless(usual.fleet_pct, "fleet_pct", breaker.fleet_pct);
-  map.add_unless(usual.window_s, "window_s", breaker.window_s);
-  return map.take();
-}
-
 }  // namespace
 
 std::string write_health_profile(const HealthProfile& profile) {
   MapBuilder map;
   map.add("profile", profile.name);
   map.add_node("match", match_node(profile));
-  map.add_node("gpu", gpu_node(profile.gpu));
-  map.add_node("ib", infiniband_node(profile.ib));
-  map.add_node("host", host_node(profile.host));
+  map.add_node("gpu", part_node(profile.gpu));
+  map.add_node("ib", part_node(profile.ib));
+  map.add_node("host", part_node(profile.host));
   map.add_node("floors", numbers_node(profile.floors));
   map.add_node("required", node_of(profile.required));
   map.add_node("checks", checks_node(profile.checks));
   map.add_node("exclude", exclude_node(profile.exclude));
-  map.add_node("breaker", breaker_node(profile.breaker));
+  map.add_node("breaker", part_node(profile.breaker));
   return write_yaml(map.take());
 }
 

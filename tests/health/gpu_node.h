@@ -24,6 +24,13 @@ inline std::string gpu_pci_file(int gpu, const char* name) {
   return pci_file(kernel_pci_address(address.value_or("")), name);
 }
 
+inline HealthProfile h100_profile() {
+  HealthProfile profile;
+  profile.name = "h100-8x-ndr";
+  profile.gpu = {8, 18, 26562, 5, 16, true, false, true};
+  return profile;
+}
+
 inline SourceFiles healthy_gpu_files() {
   SourceFiles files;
   for (int gpu = 0; gpu < 8; ++gpu) {
@@ -39,6 +46,7 @@ inline SourceFiles healthy_gpu_files() {
     add("aer_dev_nonfatal", "Undefined 0\nTOTAL_ERR_NONFATAL 0\n");
     add("aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0\n");
   }
+  for (const std::string& node : gpu_device_nodes(h100_profile())) files.add(node, std::string());
   files.add("/sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086\n");
   files.add("/sys/bus/pci/devices/0000:00:00.0/class", "0x060000\n");
   files.add("/proc/uptime", "86400.12 100000.00\n");
@@ -47,13 +55,6 @@ inline SourceFiles healthy_gpu_files() {
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build\n"
             "GCC version:  gcc version 12.2.0\n");
   return files;
-}
-
-inline HealthProfile h100_profile() {
-  HealthProfile profile;
-  profile.name = "h100-8x-ndr";
-  profile.gpu = {8, 18, 26562, 5, 16, true, false, true};
-  return profile;
 }
 
 inline const HealthFinding* finding_of(const std::vector<HealthFinding>& findings,

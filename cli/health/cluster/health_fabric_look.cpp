@@ -27,7 +27,7 @@ HealthProfile of_the_fabric(HealthProfile profile) {
 
 // Of a check that could not be made at all.
 FabricFindings unknown(std::string_view check, const FileReading& said) {
-  HealthFinding finding = make_finding(check, "", CheckStatus::unknown);
+  HealthFinding finding = make_finding(*find_check(check), "", CheckStatus::unknown);
   finding.fault_class = said.is_missing ? FaultClass::setup : FaultClass::infra;
   finding.evidence.push_back(said.error);
   return {{"", std::move(finding)}};

@@ -46,8 +46,6 @@ GpuView view_of_gpu(const GpuSituation& situation, int index) {
   return view;
 }
 
-GpuCheck::GpuCheck(const GpuView& gpu, std::string_view id) : gpu_(gpu), id_(id) {}
-
 void GpuCheck::note(std::string_view key) {
   const GpuReadings& now = gpu_.situation.now;
   const GpuReading* reading = now.find(key_of(gpu_.device, key));
@@ -105,19 +103,9 @@ std::optional<std::int64_t> GpuCheck::growth_of_links(std::string_view prefix,
   return sum;
 }
 
-double GpuCheck::limit(std::string_view name, double usual) const {
-  return limit_of(gpu_.situation.profile, id_, name, usual);
-}
-
-std::optional<double> GpuCheck::limit(std::string_view name) const {
-  const auto limits = setting_of(gpu_.situation.profile, id_).limits;
-  const auto found = limits.find(std::string(name));
-  return found == limits.end() ? std::nullopt : std::optional(found->second);
-}
-
 bool GpuCheck::is_required() const {
-  return std::ranges::find(gpu_.situation.profile.required, id_) !=
-         gpu_.situation.profile.required.end();
+  const auto& required = input_.profile.required;
+  return std::ranges::find(required, input_.check().id) != required.end();
 }
 
 double GpuCheck::seconds() const {
@@ -126,7 +114,7 @@ double GpuCheck::seconds() const {
 }
 
 HealthFinding GpuCheck::finding(CheckStatus status) const {
-  HealthFinding made = make_finding(id_, gpu_.device, status);
+  HealthFinding made = make_finding(input_.check(), gpu_.device, status);
   made.serial = gpu_.serial;
   return made;
 }

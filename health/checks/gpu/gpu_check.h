@@ -27,7 +27,9 @@ GpuView view_of_gpu(const GpuSituation& situation, int index);
 
 class GpuCheck {
  public:
-  GpuCheck(const GpuView& gpu, std::string_view id);
+  GpuCheck(const GpuView& gpu, const CheckInput& input) : gpu_(gpu), input_(input) {}
+
+  const GpuView& gpu() const { return gpu_; }
 
   // The first of the keys that has a value; of the GPU ("remap.pending").
   std::optional<std::int64_t> number(std::initializer_list<std::string_view> keys);
@@ -38,9 +40,10 @@ class GpuCheck {
   // The sum over `prefix0suffix`, `prefix1suffix`… as far as they were read.
   std::optional<std::int64_t> growth_of_links(std::string_view prefix, std::string_view suffix);
 
-  // A limit of the profile for this check.
-  double limit(std::string_view name, double usual) const;
-  std::optional<double> limit(std::string_view name) const;
+  double limit(std::string_view name) const { return input_.limit(name); }
+  std::optional<double> limit_if_any(std::string_view name) const {
+    return input_.limit_if_any(name);
+  }
   bool is_required() const;
   // Seconds since the earlier reading; at least a little.
   double seconds() const;
@@ -65,17 +68,35 @@ class GpuCheck {
   void note(std::string_view key);
 
   const GpuView& gpu_;
-  std::string_view id_;
+  const CheckInput& input_;
   std::vector<std::string> reasons_;  // that make it unknown
   bool is_unsupported_ = false;
 };
 
-// Judges of one GPU and of the node, by theme.
-using GpuJudge = GpuOutcome (*)(const GpuView&);
-std::span<const GpuJudge> gpu_memory_judges();
-std::span<const GpuJudge> gpu_link_judges();
-std::span<const GpuJudge> gpu_state_judges();
-std::span<const GpuJudge> gpu_presence_judges();
-void judge_gpu_node(const GpuSituation& situation, std::vector<HealthFinding>& findings);
+// One look at all GPUs of a node.
+struct GpuLook {
+  const GpuSituation& situation;
+  std::vector<GpuView> gpus;
+};
+
+// The judge of a row from the judge of one GPU.
+template <GpuOutcome (*judge)(GpuCheck&)>
+std::vector<HealthFinding> on_each_gpu(const CheckInput& input) {
+  std::vector<HealthFinding> findings;
+  for (const GpuView& gpu : input.gpu->gpus) {
+    GpuCheck check(gpu, input);
+    append_findings(findings, judge(check));
+  }
+  return findings;
+}
+
+// The rows of each file of judges.
+std::span<const CheckSpec> gpu_link_checks();
+std::span<const CheckSpec> gpu_memory_checks();
+std::span<const CheckSpec> gpu_node_checks();
+std::span<const CheckSpec> gpu_presence_checks();
+std::span<const CheckSpec> gpu_process_checks();
+std::span<const CheckSpec> gpu_source_checks();
+std::span<const CheckSpec> gpu_state_checks();
 
 }  // namespace muster

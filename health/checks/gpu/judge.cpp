@@ -3,19 +3,11 @@
 #include <algorithm>
 
 #include "health/checks/gpu/gpu_check.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
 namespace {
-
-void judge_gpu(const GpuView& gpu, std::vector<HealthFinding>& findings) {
-  for (const auto judges :
-       {gpu_presence_judges(), gpu_memory_judges(), gpu_link_judges(), gpu_state_judges()}) {
-    for (const GpuJudge judge : judges) {
-      if (auto finding = judge(gpu)) findings.push_back(std::move(*finding));
-    }
-  }
-}
 
 // The table's remedy stays as the next step where it is harder than what the driver wants.
 void follow(HealthFinding& finding, const HealthFinding& driver) {
@@ -77,23 +69,11 @@ bool is_stuck(const SourceFiles& sample, const std::string& path, const std::str
   return process && process->state == 'D' && process->name == name;
 }
 
-}  // namespace
-
-std::vector<HealthFinding> judge_gpus(const GpuSituation& situation) {
-  std::vector<HealthFinding> findings;
-  const auto expected = situation.profile.gpu.count;
-  if (expected ? *expected == 0 : !has_driver(situation.now)) return findings;
-  judge_gpu_node(situation, findings);
-  for (int index = 0; index < situation.now.count(); ++index)
-    judge_gpu(view_of_gpu(situation, index), findings);
-  follow_driver(findings);
-  return findings;
-}
-
-std::vector<HealthFinding> judge_stuck_gpu_processes(std::span<const SourceFiles> samples,
-                                                     const std::string& helper_name) {
-  if (samples.size() < 2) return {};
-  HealthFinding finding = make_finding("gpu.dstate", "", CheckStatus::pass);
+// Processes of the driver, or the helper of ours, that are stuck in the kernel in all looks.
+std::vector<HealthFinding> judge_stuck(const CheckInput& input) {
+  const auto samples = input.looks;
+  if (input.profile.gpu.count == 0 || samples.empty()) return {};
+  HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass);
   finding.expected = "none";
   if (!std::ranges::all_of(samples, tells_processes)) {
     finding.status = CheckStatus::unknown;
@@ -105,7 +85,7 @@ std::vector<HealthFinding> judge_stuck_gpu_processes(std::span<const SourceFiles
     const std::string path = "/proc/" + pid + "/stat";
     const auto text = samples.front().text(path);
     const auto process = text ? parse_process_state(*text) : std::nullopt;
-    if (!process || !(process->name.starts_with("nvidia") || process->name == helper_name))
+    if (!process || !(process->name.starts_with("nvidia") || process->name == input.helper_name))
       continue;
     if (!std::ranges::all_of(samples, [&](const SourceFiles& sample) {
           return is_stuck(sample, path, process->name);
@@ -116,6 +96,46 @@ std::vector<HealthFinding> judge_stuck_gpu_processes(std::span<const SourceFiles
   if (!stuck.empty()) finding.status = CheckStatus::fail;
   finding.value = stuck.empty() ? "none" : stuck;
   return {finding};
+}
+
+}  // namespace
+
+namespace gpu_process_rows {
+
+using namespace check_words;
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "gpu.dstate", .source = "/proc/*/stat", .says = "no nvidia process stuck in the kernel",
+     .severity = stop_reboot, .phases = when("T"), .cost = std::chrono::microseconds(20'000),
+     .group = processes, .judge = judge_stuck},
+};
+// clang-format on
+
+}  // namespace gpu_process_rows
+
+std::span<const CheckSpec> gpu_process_checks() {
+  return gpu_process_rows::all;
+}
+
+std::span<const CheckSpec> gpu_checks() {
+  static const std::vector<CheckSpec> all =
+      joined_rows({gpu_node_checks(), gpu_presence_checks(), gpu_memory_checks(), gpu_link_checks(),
+                   gpu_state_checks(), gpu_source_checks(), gpu_process_checks()});
+  return all;
+}
+
+std::vector<HealthFinding> judge_gpus(const GpuSituation& situation) {
+  const auto expected = situation.profile.gpu.count;
+  if (expected ? *expected == 0 : !has_driver(situation.now)) return {};
+  GpuLook look{situation, {}};
+  for (int index = 0; index < situation.now.count(); ++index)
+    look.gpus.push_back(view_of_gpu(situation, index));
+  CheckInput input{situation.files, situation.profile};
+  input.gpu = &look;
+  std::vector<HealthFinding> findings = judge_group(gpu_checks(), SourceGroup::gpu, input);
+  follow_driver(findings);
+  return findings;
 }
 
 }  // namespace muster

@@ -33,17 +33,12 @@ struct GpuSituation {
   const std::map<std::string, std::string>* rank_environment = nullptr;
 };
 
-// All gpu.* checks but those of the kernel log, gpu.devnodes and gpu.dstate. A reading that failed
+// All gpu.* checks but those of the kernel log and gpu.dstate. A reading that failed
 // is unknown; one that the GPU does not support is left out unless the profile requires the check;
 // one that was not asked for is left out. On a GPU of which the driver wants more than "none",
 // failures of the node's class follow the driver (gpu.recovery_action). Excluded devices and modes
 // are the caller's. A profile that says 0 GPUs has no findings; neither has one that says nothing
 // where there is no driver.
 std::vector<HealthFinding> judge_gpus(const GpuSituation& situation);
-
-// gpu.dstate: processes of the driver, or of the name given, that are stuck in the kernel in all
-// samples; nothing when there are fewer than two samples.
-std::vector<HealthFinding> judge_stuck_gpu_processes(std::span<const SourceFiles> samples,
-                                                     const std::string& helper_name);
 
 }  // namespace muster

@@ -4,7 +4,9 @@
 #include <cstdlib>
 
 #include "health/checks/gpu/gpu_check.h"
+#include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
@@ -12,9 +14,9 @@ namespace {
 
 // Links train for minutes after a boot: a poll before that has flagged most of a healthy cluster.
 constexpr double boot_grace_s = 300;
-constexpr double crc_max_per_s = 100;
 constexpr int lanes_usual = 16;
 constexpr int link_is_up = 1;
+constexpr int links_most = 72;  // more than any GPU has
 
 std::optional<double> uptime_s(const SourceFiles& files) {
   const auto text = files.text("/proc/uptime");
@@ -26,18 +28,18 @@ std::optional<double> uptime_s(const SourceFiles& files) {
 }
 
 // A failure soon after the boot says nothing yet.
-HealthFinding once_settled(const GpuView& gpu, const GpuCheck& check, HealthFinding finding) {
-  const auto uptime = uptime_s(gpu.situation.files);
+HealthFinding once_settled(const GpuCheck& check, HealthFinding finding) {
+  const auto uptime = uptime_s(check.gpu().situation.files);
   if (finding.status != CheckStatus::fail || !uptime || *uptime >= boot_grace_s) return finding;
   return check.unknown("booted " + std::to_string(static_cast<int>(*uptime)) +
                        " s ago, links settle within " +
                        std::to_string(static_cast<int>(boot_grace_s)) + " s");
 }
 
-GpuOutcome judge_active(const GpuView& gpu) {
+GpuOutcome judge_active(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const auto wanted = gpu.situation.profile.gpu.nvlinks;
   if (!wanted) return std::nullopt;
-  GpuCheck check(gpu, "gpu.nvlink_active");
   int active = 0;
   int read = 0;
   std::string down;
@@ -54,26 +56,25 @@ GpuOutcome judge_active(const GpuView& gpu) {
   // Links that the GPU does not have are as bad as links that are down.
   const bool is_short = told && *told < *wanted;
   if (read < *wanted && !is_short) return check.unread();
-  return once_settled(
-      gpu, check,
-      check.judged(active == *wanted, std::to_string(active) + down, std::to_string(*wanted)));
+  return once_settled(check, check.judged(active == *wanted, std::to_string(active) + down,
+                                          std::to_string(*wanted)));
 }
 
-GpuOutcome judge_speed(const GpuView& gpu) {
+GpuOutcome judge_speed(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const auto wanted = gpu.situation.profile.gpu.nvlink_mb_per_s;
   if (!wanted) return std::nullopt;
-  GpuCheck check(gpu, "gpu.nvlink_speed");
   const auto count = check.number({"field.91"});
   const int links = static_cast<int>(std::min<std::int64_t>(
       gpu.situation.profile.gpu.nvlinks.value_or(0) > 0 ? *gpu.situation.profile.gpu.nvlinks
                                                         : count.value_or(1),
-      72));
+      links_most));
   for (int link = 0; link < links; ++link) {
     // Older drivers tell one speed for all links.
     const auto speed = check.number({"field.164." + std::to_string(link), "field.90"});
     if (!speed) return check.unread();
     if (*speed == *wanted) continue;
-    return once_settled(gpu, check,
+    return once_settled(check,
                         check.failed(std::to_string(*speed) + " on link " + std::to_string(link),
                                      std::to_string(*wanted)));
   }
@@ -88,8 +89,7 @@ std::optional<std::int64_t> link_errors(GpuCheck& check, std::string_view total,
   return check.growth_of_links("link.", "." + std::string(name));
 }
 
-GpuOutcome judge_errors_4(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.nvlink_err4");
+GpuOutcome judge_errors_4(GpuCheck& check) {
   const auto flit = link_errors(check, "field.38", "field.163.", "crc_flit");
   const auto data = link_errors(check, "field.45", "-", "crc_data");
   const auto replay = link_errors(check, "field.52", "field.161.", "replay");
@@ -97,7 +97,7 @@ GpuOutcome judge_errors_4(const GpuView& gpu) {
   if (!flit && !data && !replay && !recovery) return check.unread();
   const auto crc = static_cast<double>(flit.value_or(0) + data.value_or(0));
   const std::int64_t rest = replay.value_or(0) + recovery.value_or(0);
-  const double crc_max = check.limit("crc_max_per_s", crc_max_per_s);
+  const double crc_max = check.limit("crc_max_per_s");
   const std::string value = "CRC " + std::to_string(static_cast<std::int64_t>(crc)) + ", replay " +
                             std::to_string(replay.value_or(0)) + ", recovery " +
                             std::to_string(recovery.value_or(0)) + " in " +
@@ -110,8 +110,7 @@ GpuOutcome judge_errors_4(const GpuView& gpu) {
 }
 
 // Counts of the fifth generation. The error rates (220, 222) have no public limit.
-GpuOutcome judge_errors_5(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.nvlink_err5");
+GpuOutcome judge_errors_5(GpuCheck& check) {
   constexpr const char* fields[] = {"208", "215", "295"};
   std::optional<std::int64_t> sum;
   for (const std::string field : fields) {
@@ -132,8 +131,7 @@ bool is_fabric_mask_healthy(std::int64_t mask) {
   return (mask >> 2 * flags & 15) <= 1;
 }
 
-GpuOutcome judge_fabric(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.fabric");
+GpuOutcome judge_fabric(GpuCheck& check) {
   constexpr std::int64_t not_supported = 0;
   constexpr std::int64_t completed = 3;
   constexpr std::int64_t healthy = 1;
@@ -150,24 +148,24 @@ GpuOutcome judge_fabric(const GpuView& gpu) {
   const std::string value = "state " + std::to_string(*state) + ", status " +
                             std::to_string(*status) + ", summary " + std::to_string(summary) +
                             ", mask " + std::to_string(mask);
-  return once_settled(gpu, check,
-                      check.judged(*state == completed && *status == 0 && is_healthy, value,
-                                   "state 3, status 0, summary 1"));
+  return once_settled(check, check.judged(*state == completed && *status == 0 && is_healthy, value,
+                                          "state 3, status 0, summary 1"));
 }
 
 // The width that the link has, from the kernel, else from the driver.
-std::optional<std::int64_t> pcie_width(const GpuView& gpu, GpuCheck& check) {
+std::optional<std::int64_t> pcie_width(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const std::string path = pci_file(gpu.pci_address, "current_link_width");
   if (const auto width = gpu.situation.files.number(path)) return width;
   return check.number({"pcie.width"});
 }
 
 // The generation now says nothing: idle links go down. What both ends can do does not change.
-GpuOutcome judge_pcie_link(const GpuView& gpu) {
+GpuOutcome judge_pcie_link(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const GpuProfile& profile = gpu.situation.profile.gpu;
   if (!profile.pcie_width && !profile.pcie_gen) return std::nullopt;
-  GpuCheck check(gpu, "gpu.pcie_link");
-  const auto width = profile.pcie_width ? pcie_width(gpu, check) : std::optional<std::int64_t>(0);
+  const auto width = profile.pcie_width ? pcie_width(check) : std::optional<std::int64_t>(0);
   const auto gen =
       profile.pcie_gen ? check.number({"pcie.max_gen"}) : std::optional<std::int64_t>(0);
   if (!width || !gen) return check.unread();
@@ -182,10 +180,10 @@ GpuOutcome judge_pcie_link(const GpuView& gpu) {
                       describe(lanes_wanted, gen_wanted));
 }
 
-GpuOutcome judge_pcie_replay(const GpuView& gpu) {
+GpuOutcome judge_pcie_replay(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   // Replays a minute and lane that a good link may have, by generation.
   constexpr double per_lane[] = {0.15, 0.3, 0.48, 0.96, 1.92, 3.84};
-  GpuCheck check(gpu, "gpu.pcie_replay");
   const auto grown = check.growth({"field.94", "pcie.replay"});
   if (!grown) return check.unread();
   const auto gen = gpu.situation.profile.gpu.pcie_gen
@@ -216,10 +214,10 @@ std::optional<std::int64_t> total_errors(const SourceFiles& files, const std::st
   return one.number("n");
 }
 
-GpuOutcome judge_pcie_aer(const GpuView& gpu) {
+GpuOutcome judge_pcie_aer(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const GpuBefore* before = gpu.situation.before;
   if (before == nullptr || gpu.pci_address.empty()) return std::nullopt;
-  GpuCheck check(gpu, "gpu.pcie_aer");
   constexpr const char* kinds[] = {"correctable", "nonfatal", "fatal"};
   std::int64_t grown[] = {0, 0, 0};
   for (int kind = 0; kind < 3; ++kind) {
@@ -241,14 +239,95 @@ GpuOutcome judge_pcie_aer(const GpuView& gpu) {
   return check.passed(value, expected);
 }
 
-constexpr std::array<GpuJudge, 8> link_judges{judge_active,      judge_speed,   judge_errors_4,
-                                              judge_errors_5,    judge_fabric,  judge_pcie_link,
-                                              judge_pcie_replay, judge_pcie_aer};
+int links_up(const GpuReadings& gpus, const std::string& device) {
+  int up = 0;
+  for (int link = 0; link < links_most; ++link)
+    up += gpus.number(device + ".link." + std::to_string(link) + ".state") == link_is_up ? 1 : 0;
+  return up;
+}
+
+// Of the GPU that has the fewest.
+void learn_links(BaselineNode& node) {
+  std::optional<int> fewest;
+  for (const std::string& device : answering_gpus(node)) {
+    const int up = links_up(*node.gpus, device);
+    const auto told = node.gpus->number(device + ".field.91");
+    if (told && *told > up) {
+      node.leave_out("gpu.nvlinks", device + " has " + std::to_string(up) + " of " +
+                                        std::to_string(*told) + " links up: is this node healthy?");
+    }
+    if (fewest && *fewest != up) {
+      node.leave_out("gpu.nvlinks", device + " has " + std::to_string(up) + " links up, others " +
+                                        std::to_string(*fewest) + ": the fewest count");
+    }
+    fewest = std::min(fewest.value_or(up), up);
+  }
+  node.profile.gpu.nvlinks = fewest;
+  if (fewest.value_or(0) > 0) node.profile.required.emplace_back("gpu.nvlink_active");
+}
+
+void learn_link_speed(BaselineNode& node) {
+  const int links = node.profile.gpu.nvlinks.value_or(0);
+  if (links == 0) return;
+  std::optional<std::int64_t> slowest;
+  for (const std::string& device : answering_gpus(node)) {
+    for (int link = 0; link < links; ++link) {
+      auto speed = node.gpus->number(device + ".field.164." + std::to_string(link));
+      if (!speed) speed = node.gpus->number(device + ".field.90");
+      if (speed && *speed > 0) slowest = std::min(slowest.value_or(*speed), *speed);
+    }
+  }
+  if (!slowest || *slowest > 10'000'000)
+    return node.leave_out("gpu.nvlink_mb_per_s", "no GPU tells the speed of its links");
+  node.profile.gpu.nvlink_mb_per_s = static_cast<int>(*slowest);
+}
+
+void learn_pcie(BaselineNode& node) {
+  node.profile.gpu.pcie_gen = same_number(node, "pcie.max_gen", "gpu.pcie_gen");
+  node.profile.gpu.pcie_width = same_number(node, "pcie.width", "gpu.pcie_width");
+}
 
 }  // namespace
 
-std::span<const GpuJudge> gpu_link_judges() {
-  return link_judges;
+namespace gpu_link_rows {
+
+using namespace check_words;
+
+constexpr std::chrono::milliseconds ms{1};
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "gpu.nvlink_active", .source = "NvLinkState", .says = "all up, as many as the SKU's",
+     .severity = reset_then_rma, .phases = when("PTE"), .cost = ms, .is_of_link = true,
+     .group = gpu, .judge = on_each_gpu<judge_active>, .learn = learn_links},
+    {.id = "gpu.nvlink_speed", .source = "fields 164, 90", .says = "the SKU's", .severity = drain,
+     .phases = when("P"), .cost = ms, .is_of_link = true, .group = gpu,
+     .judge = on_each_gpu<judge_speed>, .learn = learn_link_speed},
+    {.id = "gpu.nvlink_err4", .source = "fields 38, 45, 52, 59, 161-163, NvLinkErrorCounter",
+     .says = "no growth, CRC < 100/s", .severity = warn_then_drain, .believe = delta,
+     .phases = when("TE"), .cost = ms, .group = gpu, .limits = {{"crc_max_per_s", "1/s", 100}},
+     .judge = on_each_gpu<judge_errors_4>},
+    {.id = "gpu.nvlink_err5", .source = "fields 208, 215, 220, 222, 295", .says = "no growth",
+     .severity = warn_then_drain, .believe = delta, .phases = when("T"), .cost = ms, .group = gpu,
+     .judge = on_each_gpu<judge_errors_5>},
+    {.id = "gpu.fabric", .source = "GpuFabricInfoV", .says = "state 3, status 0, healthy",
+     .severity = drain_then_reboot, .fault = setup, .phases = when("PT"), .cost = ms,
+     .is_of_link = true, .group = gpu, .judge = on_each_gpu<judge_fabric>},
+    {.id = "gpu.pcie_link", .source = "B/current_link_width, MaxPcieLinkGeneration",
+     .says = "width and generation of the SKU", .severity = drain_then_rma, .phases = when("PD"),
+     .cost = ms, .group = gpu, .judge = on_each_gpu<judge_pcie_link>, .learn = learn_pcie},
+    {.id = "gpu.pcie_replay", .source = "field 94, PcieReplayCounter",
+     .says = "<= ceil(k x lanes) a minute", .believe = delta, .phases = when("T"), .group = gpu,
+     .judge = on_each_gpu<judge_pcie_replay>},
+    {.id = "gpu.pcie_aer", .source = "B/aer_dev_*", .says = "no growth", .severity = drain,
+     .believe = delta, .phases = when("TE"), .group = gpu, .judge = on_each_gpu<judge_pcie_aer>},
+};
+// clang-format on
+
+}  // namespace gpu_link_rows
+
+std::span<const CheckSpec> gpu_link_checks() {
+  return gpu_link_rows::all;
 }
 
 }  // namespace muster

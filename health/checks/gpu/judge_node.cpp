@@ -3,7 +3,9 @@
 #include <cctype>
 
 #include "health/checks/gpu/gpu_check.h"
+#include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
@@ -16,35 +18,37 @@ constexpr int code_versions_differ = 18;
 
 constexpr CheckSeverity cfg{Remedy::drain, {}, false};
 
-HealthFinding outcome(std::string_view id, CheckStatus status, std::string value,
+HealthFinding outcome(const CheckInput& input, CheckStatus status, std::string value,
                       std::string expected) {
-  HealthFinding finding = make_finding(id, "", status);
+  HealthFinding finding = make_finding(input.check(), "", status);
   finding.value = std::move(value);
   finding.expected = std::move(expected);
   return finding;
 }
 
-HealthFinding judged(std::string_view id, bool is_fine, std::string value, std::string expected) {
-  return outcome(id, is_fine ? CheckStatus::pass : CheckStatus::fail, std::move(value),
+HealthFinding judged(const CheckInput& input, bool is_fine, std::string value,
+                     std::string expected) {
+  return outcome(input, is_fine ? CheckStatus::pass : CheckStatus::fail, std::move(value),
                  std::move(expected));
 }
 
-HealthFinding unknown(std::string_view id, std::string why) {
-  HealthFinding finding = make_finding(id, "", CheckStatus::unknown);
+HealthFinding unknown(const CheckInput& input, std::string why) {
+  HealthFinding finding = make_finding(input.check(), "", CheckStatus::unknown);
   finding.evidence.push_back(std::move(why));
   return finding;
 }
 
-GpuOutcome judge_init(const GpuSituation& situation) {
-  const std::string_view id = "gpu.nvml_init";
-  const GpuReading* init = situation.now.find("init");
+GpuOutcome judge_init(const CheckInput& input) {
+  const GpuReading* init = input.gpu->situation.now.find("init");
   if (init == nullptr) {
-    if (!situation.now.stopped().empty()) return unknown(id, situation.now.stopped());
-    if (situation.now.calling() != "nvmlInit") return unknown(id, "the driver was not asked");
-    return outcome(id, CheckStatus::fail, "no answer", "0");
+    if (!input.gpu->situation.now.stopped().empty())
+      return unknown(input, input.gpu->situation.now.stopped());
+    if (input.gpu->situation.now.calling() != "nvmlInit")
+      return unknown(input, "the driver was not asked");
+    return outcome(input, CheckStatus::fail, "no answer", "0");
   }
-  if (init->rc == 0) return outcome(id, CheckStatus::pass, "0", "0");
-  HealthFinding finding = outcome(id, CheckStatus::fail, nvml_code_text(init->rc), "0");
+  if (init->rc == 0) return outcome(input, CheckStatus::pass, "0", "0");
+  HealthFinding finding = outcome(input, CheckStatus::fail, nvml_code_text(init->rc), "0");
   switch (init->rc) {
     case code_driver_not_loaded:
     case code_no_library:
@@ -57,21 +61,20 @@ GpuOutcome judge_init(const GpuSituation& situation) {
     case code_interrupts:
       return finding;
     default:
-      return unknown(id, nvml_code_text(init->rc));
+      return unknown(input, nvml_code_text(init->rc));
   }
 }
 
-GpuOutcome judge_count(const GpuSituation& situation) {
-  if (!situation.profile.gpu.count) return std::nullopt;
-  const std::string_view id = "gpu.count";
-  const int wanted = *situation.profile.gpu.count;
+GpuOutcome judge_count(const CheckInput& input) {
+  if (!input.profile.gpu.count) return std::nullopt;
+  const int wanted = *input.profile.gpu.count;
   const std::string expected = std::to_string(wanted);
-  const auto on_pci = static_cast<int>(gpus_on_pci(situation.files).size());
-  const bool is_scanned = !situation.files.names_below("/sys/bus/pci/devices").empty();
-  const auto counted = situation.now.number("count");
+  const auto on_pci = static_cast<int>(gpus_on_pci(input.files).size());
+  const bool is_scanned = !input.files.names_below("/sys/bus/pci/devices").empty();
+  const auto counted = input.gpu->situation.now.number("count");
   const std::string value = (counted ? std::to_string(*counted) : "no answer") + ", on PCI " +
                             (is_scanned ? std::to_string(on_pci) : "not read");
-  HealthFinding finding = outcome(id, CheckStatus::fail, value, expected);
+  HealthFinding finding = outcome(input, CheckStatus::fail, value, expected);
   if (is_scanned && on_pci < wanted) {
     finding.severity = {Remedy::reboot, Remedy::rma, false};
     return finding;
@@ -83,11 +86,11 @@ GpuOutcome judge_count(const GpuSituation& situation) {
     return finding;
   }
   if (!counted) {
-    const GpuReading* reading = situation.now.find("count");
-    return unknown(id,
+    const GpuReading* reading = input.gpu->situation.now.find("count");
+    return unknown(input,
                    reading == nullptr ? "the driver does not answer" : nvml_code_text(reading->rc));
   }
-  if (!is_scanned) return unknown(id, "no PCI devices could be read");
+  if (!is_scanned) return unknown(input, "no PCI devices could be read");
   finding.status = CheckStatus::pass;
   return finding;
 }
@@ -110,19 +113,18 @@ std::string module_version(std::string_view text) {
   return {};
 }
 
-GpuOutcome judge_driver_version(const GpuSituation& situation) {
-  const std::string_view id = "gpu.versions";
+GpuOutcome judge_driver_version(const CheckInput& input) {
   const std::string path = "/proc/driver/nvidia/version";
-  const auto library = situation.now.text("driver");
-  const FileReading& reading = situation.files.reading(path);
+  const auto library = input.gpu->situation.now.text("driver");
+  const FileReading& reading = input.files.reading(path);
   if (!library || !reading.ok()) {
     // Where the driver does not even start, gpu.nvml_init says so.
-    if (!library && situation.now.find("driver") == nullptr) return std::nullopt;
-    return unknown(id, library ? path + ": " + reading.error : "the library tells no version");
+    if (!library && input.gpu->situation.now.find("driver") == nullptr) return std::nullopt;
+    return unknown(input, library ? path + ": " + reading.error : "the library tells no version");
   }
   const std::string kernel = module_version(reading.text);
-  if (kernel.empty()) return unknown(id, path + ": no version in it");
-  return judged(id, kernel == *library, "kernel " + kernel, "library " + std::string(*library));
+  if (kernel.empty()) return unknown(input, path + ": no version in it");
+  return judged(input, kernel == *library, "kernel " + kernel, "library " + std::string(*library));
 }
 
 // Two against two is no majority.
@@ -135,12 +137,12 @@ std::optional<std::string> said_by_most(const std::map<int, std::string>& told) 
   return std::nullopt;
 }
 
-void judge_alike(const std::map<int, std::string>& told, const CheckSeverity& severity,
-                 std::vector<HealthFinding>& findings) {
+void judge_alike(const CheckInput& input, const std::map<int, std::string>& told,
+                 const CheckSeverity& severity, std::vector<HealthFinding>& findings) {
   const auto usual = said_by_most(told);
   if (!usual) return;
   for (const auto& [index, text] : told) {
-    HealthFinding finding = judged("gpu.versions", text == *usual, text, *usual);
+    HealthFinding finding = judged(input, text == *usual, text, *usual);
     finding.device = "gpu" + std::to_string(index);
     finding.severity = severity;
     findings.push_back(std::move(finding));
@@ -148,23 +150,22 @@ void judge_alike(const std::map<int, std::string>& told, const CheckSeverity& se
 }
 
 // GPUs of one node that differ from most of them: in firmware, or as boards of another model.
-void judge_alikeness(const GpuSituation& situation, std::vector<HealthFinding>& findings) {
+void judge_alikeness(const CheckInput& input, std::vector<HealthFinding>& findings) {
   std::map<int, std::string> models;
   std::map<int, std::string> firmware;
-  for (int index = 0; index < situation.now.count(); ++index) {
+  for (int index = 0; index < input.gpu->situation.now.count(); ++index) {
     const std::string device = "gpu" + std::to_string(index);
-    if (const auto name = situation.now.text(device + ".name")) models[index] = *name;
-    const auto vbios = situation.now.text(device + ".vbios");
+    if (const auto name = input.gpu->situation.now.text(device + ".name")) models[index] = *name;
+    const auto vbios = input.gpu->situation.now.text(device + ".vbios");
     if (!vbios) continue;
-    const auto image = situation.now.text(device + ".inforom_image");
+    const auto image = input.gpu->situation.now.text(device + ".inforom_image");
     firmware[index] = std::string(*vbios) + " / " + std::string(image.value_or("-"));
   }
   const auto model = said_by_most(models);
-  const bool is_mixed = model && std::ranges::any_of(models, [&](const auto& one) {
-                          return one.second != *model;
-                        });
-  if (is_mixed) judge_alike(models, cfg, findings);
-  judge_alike(firmware, only_warn, findings);
+  const bool is_mixed =
+      model && std::ranges::any_of(models, [&](const auto& one) { return one.second != *model; });
+  if (is_mixed) judge_alike(input, models, cfg, findings);
+  judge_alike(input, firmware, only_warn, findings);
 }
 
 bool has_module(std::string_view modules, std::string_view name) {
@@ -176,54 +177,125 @@ bool has_module(std::string_view modules, std::string_view name) {
   return false;
 }
 
-GpuOutcome judge_modules(const GpuSituation& situation) {
-  if (situation.profile.gpu.count.value_or(0) == 0) return std::nullopt;
-  const auto modules = situation.files.text("/proc/modules");
+GpuOutcome judge_modules(const CheckInput& input) {
+  if (input.profile.gpu.count.value_or(0) == 0) return std::nullopt;
+  const auto modules = input.files.text("/proc/modules");
   if (!modules)
-    return unknown("gpu.modules",
-                   "/proc/modules: " + situation.files.reading("/proc/modules").error);
+    return unknown(input, "/proc/modules: " + input.files.reading("/proc/modules").error);
   const bool is_there = has_module(*modules, "nouveau");
-  return judged("gpu.modules", !is_there, is_there ? "nouveau" : "none", "no nouveau");
+  return judged(input, !is_there, is_there ? "nouveau" : "none", "no nouveau");
 }
 
 // Where the profile has the limit `loaded`, 0 or 1.
-GpuOutcome judge_peermem(const GpuSituation& situation) {
-  const auto limits = setting_of(situation.profile, "gpu.peermem").limits;
-  const auto wanted = limits.find("loaded");
-  if (wanted == limits.end()) return std::nullopt;
-  const auto modules = situation.files.text("/proc/modules");
+GpuOutcome judge_peermem(const CheckInput& input) {
+  const auto wanted = input.limit_if_any("loaded");
+  if (!wanted) return std::nullopt;
+  const auto modules = input.files.text("/proc/modules");
   if (!modules)
-    return unknown("gpu.peermem",
-                   "/proc/modules: " + situation.files.reading("/proc/modules").error);
+    return unknown(input, "/proc/modules: " + input.files.reading("/proc/modules").error);
   const bool is_loaded = has_module(*modules, "nvidia_peermem");
-  return judged("gpu.peermem", is_loaded == (wanted->second != 0),
-                is_loaded ? "loaded" : "not loaded", wanted->second != 0 ? "loaded" : "not loaded");
+  return judged(input, is_loaded == (*wanted != 0), is_loaded ? "loaded" : "not loaded",
+                *wanted != 0 ? "loaded" : "not loaded");
 }
 
-GpuOutcome judge_environment(const GpuSituation& situation) {
-  if (situation.rank_environment == nullptr) return std::nullopt;
+GpuOutcome judge_environment(const CheckInput& input) {
+  if (input.gpu->situation.rank_environment == nullptr) return std::nullopt;
   constexpr std::string_view unwanted[] = {"CUDA_INJECTION64_PATH", "NSIGHT_CUDA_DEBUGGER",
                                            "CUDA_ENABLE_COREDUMP_"};
   std::string set;
-  for (const auto& [name, value] : *situation.rank_environment) {
+  for (const auto& [name, value] : *input.gpu->situation.rank_environment) {
     const bool is_unwanted =
         std::ranges::any_of(unwanted, [&](std::string_view one) { return name.starts_with(one); });
     if (is_unwanted && !value.empty()) set += (set.empty() ? "" : ", ") + name;
   }
-  return judged("gpu.env", set.empty(), set.empty() ? "unset" : set, "unset");
+  return judged(input, set.empty(), set.empty() ? "unset" : set, "unset");
 }
 
-using NodeJudge = GpuOutcome (*)(const GpuSituation&);
-constexpr NodeJudge node_judges[] = {judge_init,    judge_count,   judge_driver_version,
-                                     judge_modules, judge_peermem, judge_environment};
+std::vector<HealthFinding> judge_versions(const CheckInput& input) {
+  std::vector<HealthFinding> findings;
+  append_findings(findings, judge_driver_version(input));
+  judge_alikeness(input, findings);
+  return findings;
+}
+
+template <GpuOutcome (*judge)(const CheckInput&)>
+std::vector<HealthFinding> on_node(const CheckInput& input) {
+  std::vector<HealthFinding> findings;
+  append_findings(findings, judge(input));
+  return findings;
+}
+
+std::string why_silent(const GpuReadings* gpus) {
+  if (gpus == nullptr) return "it was not asked";
+  if (!gpus->calling().empty() && !gpus->is_complete()) return "no answer from " + gpus->calling();
+  const GpuReading* init = gpus->find("init");
+  return init != nullptr ? nvml_code_text(init->rc) : "it says nothing";
+}
+
+void learn_gpus(BaselineNode& node) {
+  HealthProfile& profile = node.profile;
+  const auto on_pci = static_cast<int>(gpus_on_pci(node.files).size());
+  if (!has_answer(node)) {
+    if (on_pci == 0)
+      profile.gpu.count = 0;
+    else
+      node.leave_out("gpu",
+                     std::to_string(on_pci) +
+                         " on the PCI bus, but of the driver's library: " + why_silent(node.gpus));
+    return;
+  }
+  const int count = node.gpus->count();
+  profile.gpu.count = count;
+  if (count != on_pci && on_pci > 0) {
+    node.leave_out("gpu.count", "the driver counts " + std::to_string(count) +
+                                    " GPUs, the PCI bus " + std::to_string(on_pci) +
+                                    ": is this node healthy?");
+  }
+  if (count == 0) return;
+  profile.required.emplace_back("gpu.count");
+  const auto name = same_text(node, "name", "match.gpu_name");
+  if (!name || !is_plain_text(*name)) return;
+  profile.match_gpu_name = literal_pattern(*name);
+  profile.match_gpu_count = count;
+}
 
 }  // namespace
 
-void judge_gpu_node(const GpuSituation& situation, std::vector<HealthFinding>& findings) {
-  for (const NodeJudge judge : node_judges) {
-    if (auto finding = judge(situation)) findings.push_back(std::move(*finding));
-  }
-  judge_alikeness(situation, findings);
+namespace gpu_node_rows {
+
+using namespace check_words;
+
+constexpr std::chrono::milliseconds ms{1};
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "gpu.nvml_init", .source = "nvmlInit_v2", .says = "0 within 10 s", .severity = reboot,
+     .phases = when("PTEF"), .cost = std::chrono::microseconds(300'000), .group = gpu,
+     .judge = on_node<judge_init>},
+    {.id = "gpu.count", .source = "Count_v2, PCI scan", .says = "both the SKU's",
+     .severity = reset_then_reboot, .phases = when("PTEF"), .cost = ms, .group = gpu,
+     .is_certain = [](const HealthProfile& profile) { return profile.gpu.count.has_value(); },
+     .judge = on_node<judge_count>, .learn = learn_gpus},
+    {.id = "gpu.versions",
+     .source = "/proc/driver/nvidia/version, SystemGetDriverVersion, VbiosVersion",
+     .says = "kernel = library; GPUs alike", .severity = reboot, .fault = setup,
+     .phases = when("P"), .cost = ms, .group = gpu, .judge = judge_versions},
+    {.id = "gpu.modules", .source = "/proc/modules", .says = "no nouveau", .severity = drain,
+     .fault = setup, .phases = when("P"), .group = gpu, .judge = on_node<judge_modules>},
+    // Modules do not come and go, and the log tells of an invalid context once.
+    {.id = "gpu.peermem", .source = "/proc/modules, kmsg", .says = "the SKU's, no invalid context",
+     .severity = drain, .fault = setup, .believe = event, .phases = when("PT"), .group = gpu,
+     .limits = {{"loaded", "", {}, 0, 1, true}}, .judge = on_node<judge_peermem>},
+    {.id = "gpu.env", .source = "environment of the ranks",
+     .says = "no injected libraries or dumps", .fault = setup, .believe = event,
+     .phases = when("P"), .group = gpu, .judge = on_node<judge_environment>},
+};
+// clang-format on
+
+}  // namespace gpu_node_rows
+
+std::span<const CheckSpec> gpu_node_checks() {
+  return gpu_node_rows::all;
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 
 #include "health/checks/gpu/gpu_check.h"
 #include "health/checks/gpu/sources.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
@@ -30,8 +31,8 @@ std::optional<std::string> call_with(const GpuView& gpu, int code) {
   return std::nullopt;
 }
 
-GpuOutcome judge_lost(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.lost");
+GpuOutcome judge_lost(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const std::string expected = "answers";
   const auto lost = call_with(gpu, code_lost);
   if (lost) return check.failed(*lost + ": " + nvml_code_text(code_lost), expected);
@@ -61,8 +62,7 @@ constexpr RecoveryAction recovery_actions[] = {
 };
 constexpr RecoveryAction unknown_action{-1, "something newer", {Remedy::drain, {}, false}};
 
-GpuOutcome judge_recovery_action(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.recovery_action");
+GpuOutcome judge_recovery_action(GpuCheck& check) {
   const auto code = check.number({"field.230"});
   if (!code) return check.unread();
   if (*code == 0) return check.passed("0", "0");
@@ -74,10 +74,10 @@ GpuOutcome judge_recovery_action(const GpuView& gpu) {
   return finding;
 }
 
-GpuOutcome judge_identity(const GpuView& gpu) {
+GpuOutcome judge_identity(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const GpuBefore* before = gpu.situation.before;
   if (before == nullptr || before->readings.count() == 0) return std::nullopt;
-  GpuCheck check(gpu, "gpu.identity");
   const auto uuid = check.text("uuid");
   const auto address = check.text("bdf");
   if (!uuid || !address) return check.unread();
@@ -91,13 +91,33 @@ GpuOutcome judge_identity(const GpuView& gpu) {
                       *uuid + " at " + place_of(*gpu.device_before));
 }
 
-constexpr std::array<GpuJudge, 3> presence_judges{judge_lost, judge_recovery_action,
-                                                  judge_identity};
-
 }  // namespace
 
-std::span<const GpuJudge> gpu_presence_judges() {
-  return presence_judges;
+namespace gpu_presence_rows {
+
+using namespace check_words;
+
+constexpr std::chrono::milliseconds ms{1};
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "gpu.lost", .source = "all calls, B/config",
+     .says = "no code 15 or 16, config not all ff", .severity = stop_reboot_then_rma,
+     .believe = event, .phases = when("PTEF"), .group = gpu, .is_certain = said_by_hardware,
+     .judge = on_each_gpu<judge_lost>},
+    {.id = "gpu.recovery_action", .source = "field 230", .says = "0", .severity = stop_reset,
+     .believe = event, .phases = when("PTEF"), .cost = ms, .group = gpu,
+     .is_certain = said_by_hardware, .judge = on_each_gpu<judge_recovery_action>},
+    {.id = "gpu.identity", .source = "UUID, Serial, PciInfo_v3", .says = "as before",
+     .believe = event, .phases = when("P"), .cost = ms, .group = gpu,
+     .judge = on_each_gpu<judge_identity>},
+};
+// clang-format on
+
+}  // namespace gpu_presence_rows
+
+std::span<const CheckSpec> gpu_presence_checks() {
+  return gpu_presence_rows::all;
 }
 
 }  // namespace muster

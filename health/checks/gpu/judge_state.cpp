@@ -5,7 +5,9 @@
 #include <string>
 
 #include "health/checks/gpu/gpu_check.h"
+#include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
@@ -17,10 +19,6 @@ constexpr std::int64_t reason_hw_thermal = 0x40;
 constexpr std::int64_t reason_power_brake = 0x80;
 constexpr std::int64_t hardware_reasons =
     reason_hw_slowdown | reason_hw_thermal | reason_power_brake;
-constexpr double slowed_max_pct = 1;
-constexpr double clock_tolerance_mhz = 30;
-// A driver and its contexts hold some hundred MiB.
-constexpr std::int64_t memory_used_max = 1ll << 30;
 
 std::string joined(const std::string& text, const std::string& more) {
   return text.empty() ? more : text + ", " + more;
@@ -41,11 +39,10 @@ double percent_of_time(GpuCheck& check, std::string_view field) {
   return grown_ns ? static_cast<double>(*grown_ns) / 1e7 / check.seconds() : 0;
 }
 
-GpuOutcome judge_throttle(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.throttle");
+GpuOutcome judge_throttle(GpuCheck& check) {
   const auto reasons = check.number({"clocks.reasons"});
   if (!reasons) return check.unread();
-  const double most = check.limit("slowed_max_pct", slowed_max_pct);
+  const double most = check.limit("slowed_max_pct");
   const double hardware =
       std::max(percent_of_time(check, "field.270"), percent_of_time(check, "field.271"));
   const double software = percent_of_time(check, "field.269");
@@ -68,8 +65,7 @@ std::optional<std::int64_t> margin_of(GpuCheck& check) {
   return *slowdown - *now;
 }
 
-GpuOutcome judge_temperature(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.temp");
+GpuOutcome judge_temperature(GpuCheck& check) {
   const auto margin = margin_of(check);
   if (!margin) return check.unread();
   const auto memory = check.number({"field.82"});
@@ -85,26 +81,30 @@ GpuOutcome judge_temperature(const GpuView& gpu) {
   return finding;
 }
 
-GpuOutcome judge_persistence(const GpuView& gpu) {
+GpuOutcome judge_persistence(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const auto wanted = gpu.situation.profile.gpu.persistence;
   if (!wanted) return std::nullopt;
-  GpuCheck check(gpu, "gpu.persistence");
   const auto mode = check.number({"persistence"});
   if (!mode) return check.unread();
   return check.judged(*mode == (*wanted ? 1 : 0), *mode == 0 ? "off" : "on",
                       *wanted ? "on" : "off");
 }
 
-GpuOutcome judge_modes(const GpuView& gpu) {
+void learn_persistence(BaselineNode& node) {
+  node.profile.gpu.persistence = same_flag(node, "persistence", "gpu.persistence");
+}
+
+GpuOutcome judge_modes(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   const auto mig_wanted = gpu.situation.profile.gpu.mig;
   if (!mig_wanted) return std::nullopt;
-  GpuCheck check(gpu, "gpu.modes");
   const auto mig = check.number({"mig.current"});
   const auto pending = check.number({"mig.pending"});
   const auto compute = check.number({"compute_mode"});
   if (!mig || !pending || !compute) return check.unread();
   const std::int64_t mig_expected = *mig_wanted ? 1 : 0;
-  const double compute_expected = check.limit("compute_mode", 0);
+  const double compute_expected = check.limit("compute_mode");
   const bool is_fine = *mig == mig_expected && *pending == mig_expected &&
                        static_cast<double>(*compute) == compute_expected;
   return check.judged(is_fine,
@@ -114,9 +114,13 @@ GpuOutcome judge_modes(const GpuView& gpu) {
                           std::to_string(std::lround(compute_expected)));
 }
 
+void learn_modes(BaselineNode& node) {
+  node.profile.gpu.mig = same_flag(node, "mig.current", "gpu.mig");
+}
+
 // As the driver says, else as most others of the node have it.
-std::optional<std::int64_t> usual_clock(const GpuView& gpu, GpuCheck& check,
-                                        const std::string& domain) {
+std::optional<std::int64_t> usual_clock(GpuCheck& check, const std::string& domain) {
+  const GpuView& gpu = check.gpu();
   if (const auto usual = check.number({"clock.default." + domain})) return usual;
   std::map<std::int64_t, int> seen;
   for (int index = 0; index < gpu.situation.now.count(); ++index) {
@@ -138,13 +142,13 @@ HealthFinding judged_clock(GpuCheck& check, const std::string& key, std::int64_t
 }
 
 // Where the profile does not say what they are, nobody may have lowered them.
-GpuOutcome judge_lowered_clocks(const GpuView& gpu, GpuCheck& check, double tolerance) {
+GpuOutcome judge_lowered_clocks(GpuCheck& check, double tolerance) {
   GpuOutcome outcome;
   for (const std::string domain : {"sm", "mem"}) {
     const std::string key = "clock.app." + domain;
     const auto mhz = check.number({key});
-    const auto usual = usual_clock(gpu, check, domain);
-    if (!mhz || !usual || check.limit(domain + "_app_mhz")) continue;
+    const auto usual = usual_clock(check, domain);
+    if (!mhz || !usual || check.limit_if_any(domain + "_app_mhz")) continue;
     const bool is_fine = static_cast<double>(*mhz) >= static_cast<double>(*usual) - tolerance;
     outcome = judged_clock(check, key, *mhz, is_fine, ">= " + std::to_string(*usual));
     if (!is_fine) return outcome;
@@ -154,7 +158,7 @@ GpuOutcome judge_lowered_clocks(const GpuView& gpu, GpuCheck& check, double tole
 
 // Clocks that the profile names as limits of the check: sm_max_mhz, mem_max_mhz, sm_app_mhz,
 // mem_app_mhz.
-GpuOutcome judge_clocks(const GpuView& gpu) {
+GpuOutcome judge_clocks(GpuCheck& check) {
   constexpr struct {
     const char* limit;
     const char* key;
@@ -162,11 +166,10 @@ GpuOutcome judge_clocks(const GpuView& gpu) {
                 {"mem_max_mhz", "clock.max.mem"},
                 {"sm_app_mhz", "clock.app.sm"},
                 {"mem_app_mhz", "clock.app.mem"}};
-  GpuCheck check(gpu, "gpu.clocks");
-  const double tolerance = check.limit("tolerance_mhz", clock_tolerance_mhz);
+  const double tolerance = check.limit("tolerance_mhz");
   GpuOutcome outcome;
   for (const auto& clock : clocks) {
-    const auto wanted = check.limit(clock.limit);
+    const auto wanted = check.limit_if_any(clock.limit);
     if (!wanted) continue;
     const auto mhz = check.number({clock.key});
     if (!mhz) return check.unread();
@@ -176,13 +179,12 @@ GpuOutcome judge_clocks(const GpuView& gpu) {
         std::to_string(std::lround(*wanted)) + " +-" + std::to_string(std::lround(tolerance)));
     if (!is_fine) return outcome;
   }
-  GpuOutcome lowered = judge_lowered_clocks(gpu, check, tolerance);
+  GpuOutcome lowered = judge_lowered_clocks(check, tolerance);
   const bool is_worse = lowered && (!outcome || lowered->status == CheckStatus::fail);
   return is_worse ? std::move(lowered) : std::move(outcome);
 }
 
-GpuOutcome judge_power_limit(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.power_limit");
+GpuOutcome judge_power_limit(GpuCheck& check) {
   const auto enforced = check.number({"power.enforced"});
   const auto usual = check.number({"power.default"});
   if (!enforced || !usual) return check.unread();
@@ -193,14 +195,13 @@ GpuOutcome judge_power_limit(const GpuView& gpu) {
 }
 
 // Only where no ranks run.
-GpuOutcome judge_processes(const GpuView& gpu) {
+GpuOutcome judge_processes(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   if (!gpu.situation.is_idle) return std::nullopt;
-  GpuCheck check(gpu, "gpu.procs");
   const auto processes = check.text("procs");
   const auto used = check.number({"memory.used"});
   if (!processes || !used) return check.unread();
-  const auto most = static_cast<std::int64_t>(
-      check.limit("used_max_bytes", static_cast<double>(memory_used_max)));
+  const auto most = static_cast<std::int64_t>(check.limit("used_max_bytes"));
   const std::string memory = std::to_string(*used >> 20) + " MiB used";
   const std::string expected = "none, < " + std::to_string(most >> 20) + " MiB used";
   if (*processes != "none") return check.failed(*processes + "; " + memory, expected);
@@ -209,8 +210,8 @@ GpuOutcome judge_processes(const GpuView& gpu) {
   return check.passed("none; " + memory, expected);
 }
 
-GpuOutcome judge_inforom(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.inforom");
+GpuOutcome judge_inforom(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
   constexpr int corrupted = 14;
   const GpuReading* reading = gpu.situation.now.find(gpu.device + ".inforom");
   if (reading != nullptr && reading->rc == corrupted)
@@ -220,9 +221,8 @@ GpuOutcome judge_inforom(const GpuView& gpu) {
 }
 
 // Where the profile has the limit `enabled`, 0 or 1.
-GpuOutcome judge_gsp(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.gsp");
-  const auto wanted = check.limit("enabled");
+GpuOutcome judge_gsp(GpuCheck& check) {
+  const auto wanted = check.limit_if_any("enabled");
   if (!wanted) return std::nullopt;
   const auto mode = check.number({"gsp.mode"});
   if (!mode) return check.unread();
@@ -231,9 +231,9 @@ GpuOutcome judge_gsp(const GpuView& gpu) {
 }
 
 // Where the profile has the limit `gpu3_numa_node`.
-GpuOutcome judge_topology(const GpuView& gpu) {
-  GpuCheck check(gpu, "gpu.topo");
-  const auto wanted = check.limit(gpu.device + "_numa_node");
+GpuOutcome judge_topology(GpuCheck& check) {
+  const GpuView& gpu = check.gpu();
+  const auto wanted = check.limit_if_any(gpu.device + "_numa_node");
   if (!wanted) return std::nullopt;
   if (gpu.pci_address.empty()) {
     static_cast<void>(check.text("bdf"));
@@ -246,14 +246,59 @@ GpuOutcome judge_topology(const GpuView& gpu) {
                       std::to_string(std::lround(*wanted)));
 }
 
-constexpr std::array<GpuJudge, 10> state_judges{
-    judge_throttle,    judge_temperature, judge_persistence, judge_modes, judge_clocks,
-    judge_power_limit, judge_processes,   judge_inforom,     judge_gsp,   judge_topology};
-
 }  // namespace
 
-std::span<const GpuJudge> gpu_state_judges() {
-  return state_judges;
+namespace gpu_state_rows {
+
+using namespace check_words;
+
+constexpr std::chrono::milliseconds ms{1};
+
+// clang-format off
+const CheckSpec all[] = {
+    // Power and cooling are a rack's.
+    {.id = "gpu.throttle", .source = "CurrentClocksEventReasons, fields 269-271",
+     .says = "no hardware slowdown, < 1 % of the time", .severity = drain, .phases = when("T"),
+     .is_often_shared = true, .group = gpu, .limits = {{"slowed_max_pct", "%", 1}},
+     .judge = on_each_gpu<judge_throttle>},
+    {.id = "gpu.temp", .source = "MarginTemperature, TemperatureV, field 82",
+     .says = "margin > 0 C", .phases = when("T"), .group = gpu,
+     .judge = on_each_gpu<judge_temperature>},
+    {.id = "gpu.persistence", .source = "PersistenceMode", .says = "the SKU's", .severity = drain,
+     .fault = setup, .phases = when("P"), .group = gpu, .judge = on_each_gpu<judge_persistence>,
+     .learn = learn_persistence},
+    {.id = "gpu.modes", .source = "MigMode, ComputeMode", .says = "the SKU's", .severity = drain,
+     .fault = setup, .phases = when("PE"), .group = gpu,
+     .limits = {{"compute_mode", "", 0, 0, 3, true}}, .judge = on_each_gpu<judge_modes>,
+     .learn = learn_modes},
+    {.id = "gpu.clocks", .source = "MaxClockInfo, ApplicationsClock", .says = "the SKU's +-30 MHz",
+     .severity = drain, .fault = setup, .phases = when("PE"), .group = gpu,
+     .limits = {{"sm_max_mhz", "MHz"}, {"mem_max_mhz", "MHz"}, {"sm_app_mhz", "MHz"},
+                {"mem_app_mhz", "MHz"}, {"tolerance_mhz", "MHz", 30}},
+     .judge = on_each_gpu<judge_clocks>},
+    {.id = "gpu.power_limit", .source = "EnforcedPowerLimit, PowerManagementDefaultLimit",
+     .says = "equal", .severity = drain, .fault = setup, .phases = when("PE"), .group = gpu,
+     .judge = on_each_gpu<judge_power_limit>},
+    // A driver and its contexts hold some hundred MiB.
+    {.id = "gpu.procs", .source = "ComputeRunningProcesses_v3, MemoryInfo_v2",
+     .says = "none, used < 1 GiB", .severity = drain, .phases = when("PE"),
+     .cost = std::chrono::microseconds(4500), .group = gpu,
+     .limits = {{"used_max_bytes", "bytes", 1 << 30}}, .judge = on_each_gpu<judge_processes>},
+    {.id = "gpu.inforom", .source = "nvmlDeviceValidateInforom", .says = "valid", .severity = rma,
+     .phases = when("P"), .cost = ms, .group = gpu, .judge = on_each_gpu<judge_inforom>},
+    {.id = "gpu.gsp", .source = "GspFirmwareMode", .says = "the SKU's", .severity = drain,
+     .fault = setup, .phases = when("P"), .group = gpu, .limits = {{"enabled", "", {}, 0, 1, true}},
+     .judge = on_each_gpu<judge_gsp>},
+    {.id = "gpu.topo", .source = "B/numa_node", .says = "the SKU's", .severity = drain,
+     .fault = setup, .phases = when("P"), .cost = ms, .group = gpu,
+     .limits = {{"gpu*_numa_node", "", {}, 0, 1023, true}}, .judge = on_each_gpu<judge_topology>},
+};
+// clang-format on
+
+}  // namespace gpu_state_rows
+
+std::span<const CheckSpec> gpu_state_checks() {
+  return gpu_state_rows::all;
 }
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 #include "health/checks/gpu/sources.h"
 
-#include "health/model/check.h"
+#include "health/model/check_words.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
@@ -65,15 +65,17 @@ std::vector<std::string> gpu_device_nodes(const HealthProfile& profile) {
   return nodes;
 }
 
-std::optional<HealthFinding> judge_gpu_device_nodes(const SourceFiles& files,
-                                                    const HealthProfile& profile) {
-  const auto nodes = gpu_device_nodes(profile);
-  if (nodes.empty()) return std::nullopt;
-  HealthFinding finding = make_finding("gpu.devnodes", "", CheckStatus::pass);
+namespace {
+
+// Whether who launches ranks can open the driver's device nodes.
+std::vector<HealthFinding> judge_device_nodes(const CheckInput& input) {
+  const auto nodes = gpu_device_nodes(input.profile);
+  if (nodes.empty()) return {};
+  HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass);
   std::size_t open = 0;
   bool is_refused = false;
   for (const std::string& node : nodes) {
-    const FileReading& reading = files.reading(node);
+    const FileReading& reading = input.files.reading(node);
     if (reading.ok()) ++open;
     const bool is_denied = reading.is_missing || reading.error.starts_with("Permission denied");
     is_refused = is_refused || (!reading.ok() && is_denied);
@@ -81,9 +83,29 @@ std::optional<HealthFinding> judge_gpu_device_nodes(const SourceFiles& files,
   }
   finding.value = std::to_string(open) + " open";
   finding.expected = std::to_string(nodes.size()) + " open";
-  if (open == nodes.size()) return finding;
+  if (open == nodes.size()) return {finding};
   finding.status = is_refused ? CheckStatus::fail : CheckStatus::unknown;
-  return finding;
+  return {finding};
+}
+
+}  // namespace
+
+namespace gpu_source_rows {
+
+using namespace check_words;
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "gpu.devnodes", .source = "/dev/nvidia*", .says = "the launching user can open them",
+     .severity = drain, .fault = setup, .phases = when("P"), .group = gpu,
+     .judge = judge_device_nodes},
+};
+// clang-format on
+
+}  // namespace gpu_source_rows
+
+std::span<const CheckSpec> gpu_source_checks() {
+  return gpu_source_rows::all;
 }
 
 }  // namespace muster

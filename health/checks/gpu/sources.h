@@ -1,11 +1,9 @@
 // Which files the GPU checks need. `*` stands for one name in a path.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "health/model/finding.h"
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
 
@@ -25,11 +23,7 @@ std::vector<std::string> gpus_on_pci(const SourceFiles& scanned);
 std::string kernel_pci_address(std::string_view driver_address);
 std::string pci_file(const std::string& address, const char* name);
 
-// gpu.devnodes: whether who launches ranks can open the driver's device nodes. Pure.
-
 // For read_files: `open:` of each. Of as many GPUs as the profile says; none where it does not.
 std::vector<std::string> gpu_device_nodes(const HealthProfile& profile);
-std::optional<HealthFinding> judge_gpu_device_nodes(const SourceFiles& files,
-                                                    const HealthProfile& profile);
 
 }  // namespace muster

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "health/checks/host/host_checks.h"
+#include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 
 namespace muster {
@@ -10,8 +12,6 @@ namespace muster {
 namespace {
 
 constexpr std::string_view controllers = "/sys/devices/system/edac/mc";
-// A memory module that wears out shows more; single ones come from space.
-constexpr double corrected_per_day_usual = 9;
 
 std::optional<std::int64_t> count_of(const SourceFiles& files, const std::string& path) {
   const auto number = files.number(path);
@@ -58,10 +58,10 @@ void judge_controller(JudgedCheck& judged, const EdacCounts& before, const EdacC
   judge_corrected(judged, before, now, allowed);
 }
 
-std::string why_unknown(const EdacSample& now, const HealthProfile& profile) {
+std::string why_unknown(const EdacSample& now, const CheckInput& input) {
   if (!now.error.empty()) return std::string(controllers) + ": " + now.error;
   if (now.boot_id.empty()) return "the boot id could not be read";
-  const bool is_missed = now.by_controller.empty() && is_named_by(profile, "host.edac");
+  const bool is_missed = now.by_controller.empty() && is_named_by(input.profile, input.check().id);
   return is_missed ? std::string(controllers) + ": the kernel knows no memory controller" : "";
 }
 
@@ -83,25 +83,52 @@ EdacSample edac_sample_of(const SourceFiles& files, Time at) {
 }
 
 std::vector<HealthFinding> judge_edac(const EdacSample& before, const EdacSample& now,
-                                      const HealthProfile& profile) {
+                                      const CheckInput& input) {
   std::vector<HealthFinding> findings;
-  if (const std::string why = why_unknown(now, profile); !why.empty()) {
-    JudgedCheck judged("host.edac");
+  if (const std::string why = why_unknown(now, input); !why.empty()) {
+    JudgedCheck judged(input.check());
     judged.unknown(why);
     judged.add_to(findings);
   }
   if (before.boot_id != now.boot_id || now.at < before.at) return findings;
-  const double per_day = limit_of(profile, "host.edac", "ce_per_day", corrected_per_day_usual);
-  const double allowed = allowed_of(now.at - before.at, per_day);
+  const double allowed = allowed_of(now.at - before.at, input.limit("ce_per_day"));
   for (const auto& [name, counts] : now.by_controller) {
     const auto earlier = before.by_controller.find(name);
     if (earlier == before.by_controller.end()) continue;
-    JudgedCheck judged("host.edac", name);
+    JudgedCheck judged(input.check(), name);
     judged.set_source(std::string(controllers) + "/" + name);
     judge_controller(judged, earlier->second, counts, allowed);
     judged.add_to(findings);
   }
   return findings;
+}
+
+namespace edac_rows {
+
+using namespace check_words;
+
+std::vector<HealthFinding> judge(const CheckInput& input) {
+  return judge_edac(input.host->edac_before, edac_sample_of(input.files, input.host->now), input);
+}
+
+// clang-format off
+const CheckSpec all[] = {
+    // A memory module that wears out shows more corrected errors; single ones come from space. They
+    // only warn.
+    {.id = "host.edac",
+     .source = "/sys/devices/system/edac/mc/mc*/{ue,ce}_count; kmsg Hardware Error",
+     .says = "no new uncorrected error, at most 9 corrected ones a day",
+     .severity = stop_reboot_then_rma, .believe = delta, .phases = when("TE"), .group = host,
+     .reads = {"/proc/sys/kernel/random/boot_id", "/sys/devices/system/edac/mc/mc*/ue_count",
+               "/sys/devices/system/edac/mc/mc*/ce_count"}, .limits = {{"ce_per_day", "1/day", 9}},
+     .is_certain = said_by_hardware, .judge = judge},
+};
+// clang-format on
+
+}  // namespace edac_rows
+
+std::span<const CheckSpec> edac_checks() {
+  return edac_rows::all;
 }
 
 }  // namespace muster

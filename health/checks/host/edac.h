@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "health/model/finding.h"
-#include "health/model/profile.h"
-#include "health/model/source_files.h"
+#include "health/model/check.h"
 #include "scheduler/text/clock.h"
 #include "scheduler/text/fields.h"
 
@@ -40,6 +38,6 @@ EdacSample edac_sample_of(const SourceFiles& files, Time at);
 // node started, or whose counters fell, is not judged: the sample is where the next one starts
 // from.
 std::vector<HealthFinding> judge_edac(const EdacSample& before, const EdacSample& now,
-                                      const HealthProfile& profile);
+                                      const CheckInput& input);
 
 }  // namespace muster

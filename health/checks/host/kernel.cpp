@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "health/checks/host/host_checks.h"
+#include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 #include "health/read/probe_calls.h"
 
@@ -25,9 +27,6 @@ constexpr std::array taint_bits{
     TaintBit{4, "machine check (M)", true}, TaintBit{7, "oops (D)", true},
     TaintBit{14, "soft lockup (L)", true}, TaintBit{9, "warning (W)", false}};
 
-constexpr double skew_ms_usual = 50;
-constexpr double reboots_per_day_usual = 3;
-
 void judge_synchronised(JudgedCheck& judged, const SourceFiles& files) {
   const FileReading& reading = files.reading(adjtimex_probe);
   const auto status =
@@ -42,14 +41,12 @@ void judge_offset(JudgedCheck& judged, double offset_ms, double limit_ms) {
                  "< " + std::to_string(std::llround(limit_ms)) + " ms");
 }
 
-}  // namespace
-
-std::optional<HealthFinding> judge_taint(const SourceFiles& files, const HealthProfile&) {
-  JudgedCheck judged("host.taint");
-  const auto bits = files.number(tainted);
+std::vector<HealthFinding> judge_taint(const CheckInput& input) {
+  JudgedCheck judged(input.check());
+  const auto bits = input.files.number(tainted);
   if (!bits || *bits < 0) {
-    judged.unreadable(tainted, files.reading(tainted));
-    return judged.finding();
+    judged.unreadable(tainted, input.files.reading(tainted));
+    return judged.findings();
   }
   judged.pass(std::to_string(*bits));
   for (const TaintBit& one : taint_bits) {
@@ -62,29 +59,29 @@ std::optional<HealthFinding> judge_taint(const SourceFiles& files, const HealthP
     }
   }
   judged.add_evidence("tainted " + std::to_string(*bits));
-  return judged.finding();
+  return judged.findings();
 }
 
-std::optional<HealthFinding> judge_clock(const SourceFiles& files, const HealthProfile& profile,
-                                         std::optional<Milliseconds> offset) {
-  JudgedCheck judged("host.clock");
-  const double limit = limit_of(profile, "host.clock", "skew_ms", skew_ms_usual);
-  judge_synchronised(judged, files);
+std::vector<HealthFinding> judge_clock(const CheckInput& input) {
+  JudgedCheck judged(input.check());
+  const double limit = input.limit("skew_ms");
+  judge_synchronised(judged, input.files);
   // What the kernel has still to make up for, as the program says that sets the clock.
-  const FileReading& kernel = files.reading(adjtimex_probe);
+  const FileReading& kernel = input.files.reading(adjtimex_probe);
   const auto pending_us = kernel.ok() ? probe_number(kernel.text, "offset_us") : std::nullopt;
   if (pending_us) judge_offset(judged, static_cast<double>(*pending_us) / 1000, limit);
+  const auto offset = input.host->clock_offset;
   if (offset) judge_offset(judged, static_cast<double>(offset->count()), limit);
-  return judged.finding();
+  return judged.findings();
 }
 
-std::optional<HealthFinding> judge_reboots(std::span<const BootSeen> history, Time now,
-                                           const HealthProfile& profile) {
-  if (history.empty()) return std::nullopt;
-  JudgedCheck judged("host.reboots");
+std::vector<HealthFinding> judge_reboots(const CheckInput& input) {
+  const auto& history = input.host->boots;
+  if (history.empty()) return {};
+  JudgedCheck judged(input.check());
   if (history.back().boot_id.empty()) {  // it may be one more
     judged.unknown("the boot's id cannot be read");
-    return judged.finding();
+    return judged.findings();
   }
   int reboots = 0;
   std::string last;
@@ -92,12 +89,40 @@ std::optional<HealthFinding> judge_reboots(std::span<const BootSeen> history, Ti
     if (boot.boot_id.empty() || boot.boot_id == last) continue;
     const bool is_first = last.empty();
     last = boot.boot_id;
-    if (!is_first && boot.first_seen > now - std::chrono::hours(24)) ++reboots;
+    if (!is_first && boot.first_seen > input.host->now - std::chrono::hours(24)) ++reboots;
   }
-  const double limit = limit_of(profile, "host.reboots", "per_day", reboots_per_day_usual);
+  const double limit = input.limit("per_day");
   judged.require(reboots < limit, std::to_string(reboots),
                  "< " + std::to_string(static_cast<std::int64_t>(limit)) + " in 24 h");
-  return judged.finding();
+  return judged.findings();
+}
+
+}  // namespace
+
+namespace host_kernel_rows {
+
+using namespace check_words;
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "host.clock", .source = "adjtimex",
+     .says = "synchronised, less than 50 ms from the controller's", .phases = when("P"),
+     .group = host, .reads = {adjtimex_probe}, .limits = {{"skew_ms", "ms", 50}},
+     .judge = judge_clock},
+    {.id = "host.taint", .source = tainted, .says = "no machine check, oops, lockup or warning",
+     .severity = reboot, .believe = event, .phases = when("PT"), .group = host, .reads = {tainted},
+     .judge = judge_taint},
+    {.id = "host.reboots", .source = "/proc/sys/kernel/random/boot_id",
+     .says = "fewer than 3 in 24 h", .severity = rma, .believe = event, .phases = when("P"),
+     .group = host, .reads = {"/proc/sys/kernel/random/boot_id"},
+     .limits = {{"per_day", "1/day", 3}}, .judge = judge_reboots},
+};
+// clang-format on
+
+}  // namespace host_kernel_rows
+
+std::span<const CheckSpec> kernel_state_checks() {
+  return host_kernel_rows::all;
 }
 
 }  // namespace muster

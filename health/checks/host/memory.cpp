@@ -1,8 +1,10 @@
-#include "health/checks/host/memory.h"
+#include "health/checks/host/host_checks.h"
 
 #include <cmath>
 
 #include "health/checks/host/facts.h"
+#include "health/model/baseline.h"
+#include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 
 namespace muster {
@@ -58,43 +60,78 @@ void judge_page_mode(JudgedCheck& judged, const SourceFiles& files, const std::s
   judged.require(*mode == wanted, "transparent " + std::string(*mode), "transparent " + wanted);
 }
 
+std::vector<HealthFinding> judge_memory(const CheckInput& input) {
+  const HostProfile& host = input.profile.host;
+  if (!host.mem_kb) return {};
+  JudgedCheck judged(input.check());
+  const auto total = meminfo_number(input.files, "MemTotal");
+  if (total.value_or(0) == 0) {
+    judged.unreadable(meminfo, input.files.reading(meminfo));
+    return judged.findings();
+  }
+  const auto wanted = static_cast<double>(*host.mem_kb);
+  const double slack = wanted * host.mem_tolerance_pct / 100;
+  judged.require(std::abs(static_cast<double>(*total) - wanted) <= slack, kb(*total),
+                 kb(*host.mem_kb) + " +- " + kb(static_cast<std::int64_t>(std::llround(slack))));
+  return judged.findings();
+}
+
+void learn_memory(BaselineNode& node) {
+  node.profile.host.mem_kb =
+      node.read("host.mem_kb", meminfo, meminfo_number(node.files, "MemTotal"));
+}
+
+std::vector<HealthFinding> judge_swap(const CheckInput& input) {
+  const auto wanted = input.profile.host.swap_kb;
+  if (!wanted) return {};
+  JudgedCheck judged(input.check());
+  const auto total = meminfo_number(input.files, "SwapTotal");
+  if (total) {
+    judged.require(*total == *wanted, kb(*total), kb(*wanted));
+  } else {
+    judged.unreadable(meminfo, input.files.reading(meminfo));
+  }
+  return judged.findings();
+}
+
+void learn_swap(BaselineNode& node) {
+  node.profile.host.swap_kb =
+      node.read("host.swap_kb", meminfo, meminfo_number(node.files, "SwapTotal"));
+}
+
+std::vector<HealthFinding> judge_hugepages(const CheckInput& input) {
+  JudgedCheck judged(input.check());
+  const HostProfile& host = input.profile.host;
+  if (host.hugepages) judge_page_count(judged, input.files, *host.hugepages);
+  if (host.transparent_hugepages) judge_page_mode(judged, input.files, *host.transparent_hugepages);
+  return judged.findings();
+}
+
 }  // namespace
 
-std::optional<HealthFinding> judge_memory(const SourceFiles& files, const HealthProfile& profile) {
-  if (!profile.host.mem_kb) return std::nullopt;
-  JudgedCheck judged("host.mem");
-  const auto total = meminfo_number(files, "MemTotal");
-  if (total.value_or(0) == 0) {
-    judged.unreadable(meminfo, files.reading(meminfo));
-    return judged.finding();
-  }
-  const auto wanted = static_cast<double>(*profile.host.mem_kb);
-  const double slack = wanted * profile.host.mem_tolerance_pct / 100;
-  judged.require(
-      std::abs(static_cast<double>(*total) - wanted) <= slack, kb(*total),
-      kb(*profile.host.mem_kb) + " +- " + kb(static_cast<std::int64_t>(std::llround(slack))));
-  return judged.finding();
-}
+namespace memory_rows {
 
-std::optional<HealthFinding> judge_swap(const SourceFiles& files, const HealthProfile& profile) {
-  if (!profile.host.swap_kb) return std::nullopt;
-  JudgedCheck judged("host.swap");
-  const auto total = meminfo_number(files, "SwapTotal");
-  if (total) {
-    judged.require(*total == *profile.host.swap_kb, kb(*total), kb(*profile.host.swap_kb));
-  } else {
-    judged.unreadable(meminfo, files.reading(meminfo));
-  }
-  return judged.finding();
-}
+using namespace check_words;
 
-std::optional<HealthFinding> judge_hugepages(const SourceFiles& files,
-                                             const HealthProfile& profile) {
-  JudgedCheck judged("host.hugepages");
-  const HostProfile& host = profile.host;
-  if (host.hugepages) judge_page_count(judged, files, *host.hugepages);
-  if (host.transparent_hugepages) judge_page_mode(judged, files, *host.transparent_hugepages);
-  return judged.finding();
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "host.mem", .source = "/proc/meminfo MemTotal",
+     .says = "the profile's mem_kb, within its tolerance", .severity = drain_then_rma,
+     .phases = when("P"), .group = host, .reads = {meminfo}, .judge = judge_memory,
+     .learn = learn_memory},
+    {.id = "host.swap", .source = "/proc/meminfo SwapTotal", .says = "the profile's swap_kb",
+     .severity = drain, .fault = setup, .phases = when("P"), .group = host, .reads = {meminfo},
+     .judge = judge_swap, .learn = learn_swap},
+    {.id = "host.hugepages", .source = "/proc/meminfo; /sys/kernel/mm/transparent_hugepage/enabled",
+     .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
+     .group = host, .reads = {meminfo, huge_mode}, .judge = judge_hugepages},
+};
+// clang-format on
+
+}  // namespace memory_rows
+
+std::span<const CheckSpec> memory_checks() {
+  return memory_rows::all;
 }
 
 }  // namespace muster

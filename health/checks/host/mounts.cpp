@@ -4,6 +4,9 @@
 #include <array>
 #include <optional>
 
+#include "health/checks/host/host_checks.h"
+#include "health/model/baseline.h"
+#include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 #include "health/read/files.h"
 
@@ -104,10 +107,11 @@ std::vector<Mount> parse_mountinfo(std::string_view text) {
   return mounts;
 }
 
-std::vector<HealthFinding> judge_read_only(const SourceFiles& files, const HealthProfile&) {
-  std::vector<HealthFinding> findings;
-  JudgedCheck judged("host.ro");
-  const FileReading& reading = files.reading(mountinfo);
+namespace {
+
+std::vector<HealthFinding> judge_read_only(const CheckInput& input) {
+  JudgedCheck judged(input.check());
+  const FileReading& reading = input.files.reading(mountinfo);
   const auto mounts = parse_mountinfo(reading.text);
   if (!reading.ok() || mounts.empty()) judged.unreadable(mountinfo, reading);
   for (const Mount& mount : mounts) {
@@ -117,16 +121,15 @@ std::vector<HealthFinding> judge_read_only(const SourceFiles& files, const Healt
                         " " + mount.system_options);
   }
   if (reading.ok() && !mounts.empty()) judged.pass("none");
-  judged.add_to(findings);
-  return findings;
+  return judged.findings();
 }
 
-std::vector<HealthFinding> judge_mounts(const SourceFiles& files, const HealthProfile& profile) {
+std::vector<HealthFinding> judge_mounts(const CheckInput& input) {
   std::vector<HealthFinding> findings;
-  const FileReading& reading = files.reading(mountinfo);
+  const FileReading& reading = input.files.reading(mountinfo);
   const auto mounts = parse_mountinfo(reading.text);
-  for (const std::string& wanted : profile.host.mounts) {
-    JudgedCheck judged("host.mounts", wanted);
+  for (const std::string& wanted : input.profile.host.mounts) {
+    JudgedCheck judged(input.check(), wanted);
     const bool is_there = std::ranges::find(mounts, wanted, &Mount::point) != mounts.end();
     if (is_there) {
       judged.pass("mounted");
@@ -140,16 +143,68 @@ std::vector<HealthFinding> judge_mounts(const SourceFiles& files, const HealthPr
   return findings;
 }
 
-std::vector<HealthFinding> judge_mount_stall(const SourceFiles& files,
-                                             const HealthProfile& profile) {
+std::vector<HealthFinding> judge_mount_stall(const CheckInput& input) {
   std::vector<HealthFinding> findings;
-  for (const std::string& mount : profile.host.mounts) {
-    JudgedCheck judged("host.mount_stall", mount);
-    judge_answer(judged, files, "statvfs:" + mount);
-    judge_answer(judged, files, mount);
+  for (const std::string& mount : input.profile.host.mounts) {
+    JudgedCheck judged(input.check(), mount);
+    judge_answer(judged, input.files, "statvfs:" + mount);
+    judge_answer(judged, input.files, mount);
     judged.add_to(findings);
   }
   return findings;
+}
+
+// File systems that other hosts serve: without them a job finds no data.
+void learn_mounts(BaselineNode& node) {
+  constexpr std::array<std::string_view, 11> shared_types{
+      "nfs",  "nfs4",   "lustre", "beegfs",    "gpfs",          "ceph",
+      "cifs", "wekafs", "panfs",  "glusterfs", "fuse.glusterfs"};
+  auto& points = node.profile.host.mounts;
+  for (const Mount& mount : parse_mountinfo(node.files.reading(mountinfo).text)) {
+    const bool is_shared = std::ranges::find(shared_types, mount.type) != shared_types.end();
+    const bool is_new = std::ranges::find(points, mount.point) == points.end();
+    if (is_shared && is_new && is_plain_text(mount.point)) points.push_back(mount.point);
+  }
+}
+
+std::vector<std::string> mount_sources(const HealthProfile& profile) {
+  std::vector<std::string> sources;
+  for (const std::string& mount : profile.host.mounts) {
+    sources.push_back("statvfs:" + mount);
+    sources.push_back(mount);
+  }
+  return sources;
+}
+
+}  // namespace
+
+namespace mount_rows {
+
+using namespace check_words;
+
+// clang-format off
+const CheckSpec all[] = {
+    // The kernel no longer trusts the disk.
+    {.id = "host.ro",
+     .source = "/proc/self/mountinfo; kmsg Remounting filesystem read-only, XFS shut down",
+     .says = "no file system that was mounted for writing is read-only", .severity = stop_reboot,
+     .believe = event, .phases = when("T"), .group = host, .reads = {mountinfo},
+     .is_certain = said_by_hardware, .judge = judge_read_only},
+    {.id = "host.mounts", .source = "/proc/self/mountinfo",
+     .says = "the profile's mounts are there", .severity = drain, .fault = setup,
+     .phases = when("P"), .is_often_shared = true, .group = host, .reads = {mountinfo},
+     .judge = judge_mounts, .learn = learn_mounts},
+    {.id = "host.mount_stall", .source = "statvfs and the first entry of each mount",
+     .says = "each answers", .severity = drain, .phases = when("PTF"),
+     .cost = std::chrono::milliseconds(2), .is_often_shared = true, .group = host,
+     .reads_for = mount_sources, .judge = judge_mount_stall},
+};
+// clang-format on
+
+}  // namespace mount_rows
+
+std::span<const CheckSpec> mount_checks() {
+  return mount_rows::all;
 }
 
 }  // namespace muster

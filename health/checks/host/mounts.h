@@ -1,13 +1,9 @@
-// Mounts: that those of the profile are there and answer, and that none turned read-only by itself.
+// The mounts of a node, as the kernel lists them.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "health/model/finding.h"
-#include "health/model/profile.h"
-#include "health/model/source_files.h"
 
 namespace muster {
 
@@ -21,13 +17,5 @@ struct Mount {
 
 // /proc/self/mountinfo; lines that are no mounts are left out.
 std::vector<Mount> parse_mountinfo(std::string_view text);
-
-// A file system of a local device that is read-only, though it was mounted for writing: the kernel
-// does that when it no longer trusts the device. One finding for the node.
-std::vector<HealthFinding> judge_read_only(const SourceFiles& files, const HealthProfile& profile);
-// One finding for each mount of the profile.
-std::vector<HealthFinding> judge_mounts(const SourceFiles& files, const HealthProfile& profile);
-std::vector<HealthFinding> judge_mount_stall(const SourceFiles& files,
-                                             const HealthProfile& profile);
 
 }  // namespace muster

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
+#include "health/checks/host/host_checks.h"
+#include "health/model/check_words.h"
 #include "health/model/judged_check.h"
+#include "health/read/probe_calls.h"
 
 namespace muster {
 
@@ -132,8 +136,8 @@ std::vector<StuckProcess> stuck_processes(std::span<const ProcessStates> samples
   return stuck;
 }
 
-HealthFinding judge_stuck(std::span<const ProcessStates> samples) {
-  JudgedCheck judged("host.dstate");
+HealthFinding judge_stuck(const CheckSpec& check, std::span<const ProcessStates> samples) {
+  JudgedCheck judged(check);
   if (samples.empty() || samples.front().empty()) {
     judged.unknown("/proc: no process could be read");
   } else if (samples.size() < stuck_samples && has_sleeper(samples.front())) {
@@ -159,10 +163,11 @@ std::vector<ProcessSeen> leftovers_of(std::span<const ProcessSeen> processes,
   return leftovers;
 }
 
-std::optional<HealthFinding> judge_leftovers(std::span<const ProcessSeen> processes,
+std::optional<HealthFinding> judge_leftovers(const CheckSpec& check,
+                                             std::span<const ProcessSeen> processes,
                                              std::span<const EndedJob> ended) {
   if (ended.empty()) return std::nullopt;
-  JudgedCheck judged("host.leftovers");
+  JudgedCheck judged(check);
   if (processes.empty()) {  // the one that looks is a process too
     judged.unknown("/proc: no process could be read");
     return judged.finding();
@@ -171,6 +176,121 @@ std::optional<HealthFinding> judge_leftovers(std::span<const ProcessSeen> proces
   judged.require(leftovers.empty(), std::to_string(leftovers.size()), "0");
   name_them(judged, leftovers);
   return judged.finding();
+}
+
+bool has_sleeper(const SourceFiles& look) {
+  return has_sleeper(process_states_of(look));
+}
+
+namespace {
+
+// One look is enough where nobody sleeps.
+std::vector<HealthFinding> judge_looks(const CheckInput& input) {
+  if (input.looks.empty()) return {};
+  std::vector<ProcessStates> states;
+  for (const SourceFiles& look : input.looks) states.push_back(process_states_of(look));
+  return {judge_stuck(input.check(), states)};
+}
+
+// Whose process it is, and what state it is in.
+std::vector<ProcessSeen> processes_of(const SourceFiles& look) {
+  std::vector<ProcessSeen> seen;
+  for (const auto& [pid, state] : process_states_of(look)) {
+    const FileReading& owner = look.reading("stat:/proc/" + std::to_string(pid));
+    const auto uid = owner.ok() ? probe_number(owner.text, "uid") : std::optional<std::int64_t>();
+    if (uid) seen.push_back({pid, *uid, state.state, state.name, {}});
+  }
+  return seen;
+}
+
+std::vector<HealthFinding> judge_left(const CheckInput& input) {
+  std::vector<EndedJob> ended;
+  for (const std::int64_t uid : input.host->ended_uids) ended.push_back({{}, uid});
+  std::vector<HealthFinding> findings;
+  if (!ended.empty())
+    append_findings(findings, judge_leftovers(input.check(), processes_of(input.files), ended));
+  return findings;
+}
+
+// The kernel cuts names off behind 15 letters.
+constexpr std::size_t process_name_max = 15;
+
+std::vector<HealthFinding> judge_services(const CheckInput& input) {
+  std::set<std::string> running;
+  const ProcessStates states = process_states_of(input.files);
+  for (const auto& [pid, state] : states) {
+    if (state.state != 'Z' && state.state != 'X') running.insert(state.name);
+  }
+  std::vector<HealthFinding> findings;
+  for (const std::string& service : input.profile.host.services) {
+    JudgedCheck judged(input.check(), service);
+    const bool runs = running.contains(service.substr(0, process_name_max));
+    // A mount of /proc may hide what others run.
+    if (!runs && !states.contains(1)) {
+      judged.unknown("/proc: processes of other users cannot be read");
+    } else {
+      judged.require(runs, runs ? "runs" : "does not run", "runs");
+    }
+    judged.add_to(findings);
+  }
+  return findings;
+}
+
+std::vector<std::string> service_sources(const HealthProfile& profile) {
+  return profile.host.services.empty() ? std::vector<std::string>() : process_sources();
+}
+
+std::vector<HealthFinding> judge_helper(const CheckInput& input) {
+  const auto& facts = input.host->helper;
+  if (!facts) return {};
+  JudgedCheck judged(input.check());
+  const auto unreaped_s =
+      static_cast<double>(facts->unreaped.value_or(Milliseconds(0)).count()) / 1000;
+  if (unreaped_s > input.limit("unreaped_s")) {
+    judged.unknown("killed " + std::to_string(static_cast<std::int64_t>(unreaped_s)) +
+                   " s ago, and still there");
+  } else {
+    judged.pass(std::to_string(facts->restarts) + " restarts");
+  }
+  return judged.findings();
+}
+
+}  // namespace
+
+namespace process_rows {
+
+using namespace check_words;
+
+constexpr std::chrono::milliseconds list_cost{20};
+
+// clang-format off
+const CheckSpec all[] = {
+    // What processes wait for is a file server, more often than not.
+    {.id = "host.dstate", .source = "/proc/*/stat",
+     .says = "no process in uninterruptible sleep for 5 samples", .severity = drain_then_reboot,
+     .phases = when("TE"), .cost = list_cost, .is_often_shared = true, .group = processes,
+     .judge = judge_looks},
+    {.id = "host.leftovers", .source = "/proc/*/{stat,environ}",
+     .says = "no process of a job that ended", .severity = drain, .phases = when("PE"),
+     .cost = list_cost, .group = processes, .judge = judge_left},
+    {.id = "host.services", .source = "/proc/*/stat", .says = "the profile's services run",
+     .severity = drain, .fault = setup, .phases = when("PT"), .cost = list_cost, .group = host,
+     .reads_for = service_sources, .judge = judge_services},
+    // The controller judges it.
+    {.id = "host.agent", .source = "latest heartbeat", .says = "at most 15 s old",
+     .severity = drain, .phases = when("T"), .group = host, .is_always_required = true},
+    // A killed process is gone within milliseconds, unless it sleeps in the kernel.
+    {.id = "host.helper", .source = "the NVML helper's process",
+     .says = "none that was killed and stays", .severity = drain, .phases = when("T"),
+     .group = host, .limits = {{"unreaped_s", "s", 2}}, .is_always_required = true,
+     .judge = judge_helper},
+};
+// clang-format on
+
+}  // namespace process_rows
+
+std::span<const CheckSpec> process_checks() {
+  return process_rows::all;
 }
 
 }  // namespace muster

@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "health/model/finding.h"
-#include "health/model/source_files.h"
+#include "health/model/check.h"
 
 namespace muster {
 
@@ -47,7 +46,9 @@ inline constexpr std::size_t stuck_samples = 5;  // a second or more apart
 // often found asleep too, but gets on.
 std::vector<StuckProcess> stuck_processes(std::span<const ProcessStates> samples);
 // Unknown when no process could be read, or one sleeps and there are fewer than stuck_samples.
-HealthFinding judge_stuck(std::span<const ProcessStates> samples);
+HealthFinding judge_stuck(const CheckSpec& check, std::span<const ProcessStates> samples);
+// Whether any process sleeps so now.
+bool has_sleeper(const SourceFiles& look);
 
 struct ProcessSeen {
   int pid = 0;
@@ -68,7 +69,8 @@ struct EndedJob {
 std::vector<ProcessSeen> leftovers_of(std::span<const ProcessSeen> processes,
                                       std::span<const EndedJob> ended);
 // Nothing when no job ended.
-std::optional<HealthFinding> judge_leftovers(std::span<const ProcessSeen> processes,
+std::optional<HealthFinding> judge_leftovers(const CheckSpec& check,
+                                             std::span<const ProcessSeen> processes,
                                              std::span<const EndedJob> ended);
 
 }  // namespace muster

@@ -1,9 +1,13 @@
 #include "health/checks/host/processors.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <string>
 
+#include "health/checks/host/host_checks.h"
+#include "health/model/baseline.h"
+#include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 #include "health/read/probe_calls.h"
 
@@ -11,6 +15,9 @@ namespace muster {
 
 namespace {
 
+constexpr std::string_view online_cpus = "/sys/devices/system/cpu/online";
+constexpr std::string_view online_nodes = "/sys/devices/system/node/online";
+constexpr std::string_view nofile_probe = "rlimit:nofile";
 constexpr std::string_view policies = "/sys/devices/system/cpu/cpufreq";
 constexpr std::string_view no_turbo = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 constexpr std::string_view boost = "/sys/devices/system/cpu/cpufreq/boost";
@@ -118,32 +125,87 @@ std::optional<int> count_in_list(std::string_view list) {
   }
 }
 
-std::optional<HealthFinding> judge_processors(const SourceFiles& files,
-                                              const HealthProfile& profile) {
-  JudgedCheck judged("host.cpu");
-  const HostProfile& host = profile.host;
-  if (host.cpus)
-    judge_count(judged, files, "/sys/devices/system/cpu/online", *host.cpus, "processors");
-  if (host.governor) judge_governors(judged, files, *host.governor);
-  if (host.turbo) judge_turbo(judged, files, *host.turbo);
-  return judged.finding();
+namespace {
+
+std::vector<HealthFinding> judge_processors(const CheckInput& input) {
+  JudgedCheck judged(input.check());
+  const HostProfile& host = input.profile.host;
+  if (host.cpus) judge_count(judged, input.files, online_cpus, *host.cpus, "processors");
+  if (host.governor) judge_governors(judged, input.files, *host.governor);
+  if (host.turbo) judge_turbo(judged, input.files, *host.turbo);
+  return judged.findings();
 }
 
-std::optional<HealthFinding> judge_numa(const SourceFiles& files, const HealthProfile& profile) {
-  JudgedCheck judged("host.numa");
-  const HostProfile& host = profile.host;
-  if (host.numa_nodes)
-    judge_count(judged, files, "/sys/devices/system/node/online", *host.numa_nodes, "nodes");
-  if (host.numa_balancing) judge_balancing(judged, files, *host.numa_balancing);
-  return judged.finding();
+std::optional<int> listed(const SourceFiles& files, std::string_view path) {
+  const auto text = files.text(path);
+  return text ? count_in_list(*text) : std::nullopt;
 }
 
-std::optional<HealthFinding> judge_limits(const SourceFiles& files, const HealthProfile& profile) {
-  if (!profile.host.nofile && profile.ib.ports.empty()) return std::nullopt;
-  JudgedCheck judged("host.rlimit");
-  judge_limit(judged, files, "memlock", std::nullopt);
-  judge_limit(judged, files, "nofile", profile.host.nofile.value_or(nofile_usual));
-  return judged.finding();
+void learn_processors(BaselineNode& node) {
+  node.profile.host.cpus = node.read("host.cpus", online_cpus, listed(node.files, online_cpus));
+}
+
+std::vector<HealthFinding> judge_numa(const CheckInput& input) {
+  JudgedCheck judged(input.check());
+  const HostProfile& host = input.profile.host;
+  if (host.numa_nodes) judge_count(judged, input.files, online_nodes, *host.numa_nodes, "nodes");
+  if (host.numa_balancing) judge_balancing(judged, input.files, *host.numa_balancing);
+  return judged.findings();
+}
+
+void learn_numa(BaselineNode& node) {
+  node.profile.host.numa_nodes =
+      node.read("host.numa_nodes", online_nodes, listed(node.files, online_nodes));
+}
+
+// Of the process that starts ranks. Judged where the profile says how many files, or has ports,
+// which need locked memory.
+std::vector<HealthFinding> judge_limits(const CheckInput& input) {
+  const auto nofile = input.profile.host.nofile;
+  if (!nofile && input.profile.ib.ports.empty()) return {};
+  JudgedCheck judged(input.check());
+  judge_limit(judged, input.files, "memlock", std::nullopt);
+  judge_limit(judged, input.files, "nofile", nofile.value_or(nofile_usual));
+  return judged.findings();
+}
+
+// Jobs that need more ask for it themselves.
+void learn_limits(BaselineNode& node) {
+  const FileReading& reading = node.files.reading(nofile_probe);
+  std::optional<std::int64_t> files;
+  if (reading.ok()) files = probe_number(reading.text, "soft");
+  if (reading.ok() && probe_value(reading.text, "soft") == "unlimited") files = nofile_usual;
+  node.profile.host.nofile = node.read("host.nofile", nofile_probe, files);
+  if (files) node.profile.host.nofile = std::min(*files, nofile_usual);
+}
+
+}  // namespace
+
+namespace processor_rows {
+
+using namespace check_words;
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "host.rlimit", .source = "getrlimit", .says = "locked memory unlimited, 65536 files",
+     .severity = drain, .fault = setup, .phases = when("P"), .group = host,
+     .reads = {nofile_probe, "rlimit:memlock"}, .judge = judge_limits, .learn = learn_limits},
+    {.id = "host.cpu", .source = "/sys/devices/system/cpu", .says = "as the profile says",
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = std::chrono::milliseconds(2),
+     .group = host,
+     .reads = {online_cpus, no_turbo, boost,
+               "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"},
+     .judge = judge_processors, .learn = learn_processors},
+    {.id = "host.numa", .source = "/sys/devices/system/node; /proc/sys/kernel/numa_balancing",
+     .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
+     .group = host, .reads = {online_nodes, balancing}, .judge = judge_numa, .learn = learn_numa},
+};
+// clang-format on
+
+}  // namespace processor_rows
+
+std::span<const CheckSpec> processor_checks() {
+  return processor_rows::all;
 }
 
 }  // namespace muster

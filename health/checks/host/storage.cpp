@@ -5,6 +5,9 @@
 #include <cstdio>
 #include <optional>
 
+#include "health/checks/host/host_checks.h"
+#include "health/model/baseline.h"
+#include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 #include "health/read/probe_calls.h"
 #include "scheduler/text/pattern.h"
@@ -15,6 +18,7 @@ namespace {
 
 constexpr std::string_view nvme_class = "/sys/class/nvme";
 constexpr std::string_view shared_memory = "/dev/shm";
+constexpr std::string_view shared_size = "statvfs:/dev/shm";
 constexpr std::int64_t mib = 1 << 20;
 
 struct Space {
@@ -77,9 +81,8 @@ bool is_left_by_library(std::string_view name) {
 }
 
 void judge_shared_size(JudgedCheck& judged, const SourceFiles& files, const HostProfile& host) {
-  const std::string path = "statvfs:" + std::string(shared_memory);
-  const auto space = space_of(files.reading(path));
-  if (!space) return judged.unreadable(path, files.reading(path));
+  const auto space = space_of(files.reading(shared_size));
+  if (!space) return judged.unreadable(shared_size, files.reading(shared_size));
   const auto wanted = static_cast<double>(*host.shm_kb);
   const auto size_kb = space->total / 1024;
   const double least_kb = wanted * (1 - host.mem_tolerance_pct / 100);
@@ -87,48 +90,48 @@ void judge_shared_size(JudgedCheck& judged, const SourceFiles& files, const Host
                  ">= " + std::to_string(*host.shm_kb) + " kB");
 }
 
-}  // namespace
-
-std::vector<HealthFinding> judge_disks(const SourceFiles& files, const HealthProfile& profile) {
+std::vector<HealthFinding> judge_disks(const CheckInput& input) {
   std::vector<HealthFinding> findings;
-  for (const std::string& disk : profile.host.disks) {
+  for (const std::string& disk : input.profile.host.disks) {
     const std::string path = "statvfs:" + disk;
-    JudgedCheck judged("host.disk", disk);
+    JudgedCheck judged(input.check(), disk);
     judged.set_source(path);
-    if (const auto space = space_of(files.reading(path))) {
-      judge_space(judged, *space, profile.host);
+    if (const auto space = space_of(input.files.reading(path))) {
+      judge_space(judged, *space, input.profile.host);
     } else {
-      judged.unreadable(path, files.reading(path));
+      judged.unreadable(path, input.files.reading(path));
     }
     judged.add_to(findings);
   }
   return findings;
 }
 
-std::vector<HealthFinding> judge_nvmes(const SourceFiles& files, const HealthProfile& profile) {
+std::vector<HealthFinding> judge_nvmes(const CheckInput& input) {
   std::vector<HealthFinding> findings;
   int found = 0;
-  for (const std::string& name : files.names_below(nvme_class)) {
+  for (const std::string& name : input.files.names_below(nvme_class)) {
     const std::string folder = std::string(nvme_class) + "/" + name;
-    if (!is_local(files, folder)) continue;
+    if (!is_local(input.files, folder)) continue;
     ++found;
-    const auto state = files.text(folder + "/state");
-    JudgedCheck judged("host.nvme", name);
+    const auto state = input.files.text(folder + "/state");
+    JudgedCheck judged(input.check(), name);
     judged.set_source(folder + "/state");
     if (state && !state->empty()) {
       judged.require(*state == "live", std::string(*state), "live");
     } else {
-      judged.unreadable(folder + "/state", files.reading(folder + "/state"));
+      judged.unreadable(folder + "/state", input.files.reading(folder + "/state"));
     }
     judged.add_to(findings);
   }
-  if (profile.host.nvmes) {
-    JudgedCheck judged("host.nvme");
-    judge_nvme_count(judged, files, found, *profile.host.nvmes);
+  if (input.profile.host.nvmes) {
+    JudgedCheck judged(input.check());
+    judge_nvme_count(judged, input.files, found, *input.profile.host.nvmes);
     judged.add_to(findings);
   }
   return findings;
 }
+
+}  // namespace
 
 std::vector<std::string> shared_memory_leftovers(const SourceFiles& files,
                                                  const std::set<std::int64_t>& ended_uids) {
@@ -144,14 +147,14 @@ std::vector<std::string> shared_memory_leftovers(const SourceFiles& files,
   return leftovers;
 }
 
-std::vector<HealthFinding> judge_shared_memory(const SourceFiles& files,
-                                               const HealthProfile& profile,
-                                               const std::set<std::int64_t>& ended_uids) {
-  std::vector<HealthFinding> findings;
-  JudgedCheck judged("host.shm");
-  if (profile.host.shm_kb) judge_shared_size(judged, files, profile.host);
-  const FileReading& listing = files.reading(shared_memory);
-  const auto leftovers = shared_memory_leftovers(files, ended_uids);
+namespace {
+
+std::vector<HealthFinding> judge_shared_memory(const CheckInput& input) {
+  const auto& ended_uids = input.host->ended_uids;
+  JudgedCheck judged(input.check());
+  if (input.profile.host.shm_kb) judge_shared_size(judged, input.files, input.profile.host);
+  const FileReading& listing = input.files.reading(shared_memory);
+  const auto leftovers = shared_memory_leftovers(input.files, ended_uids);
   if (!leftovers.empty()) {
     judged.warn(std::to_string(leftovers.size()) + " left over", "none left over");
     for (const std::string& path : leftovers) judged.add_evidence(path);
@@ -162,8 +165,58 @@ std::vector<HealthFinding> judge_shared_memory(const SourceFiles& files,
       judged.unreadable(shared_memory, listing);
     }
   }
-  judged.add_to(findings);
-  return findings;
+  return judged.findings();
+}
+
+std::vector<std::string> disk_sources(const HealthProfile& profile) {
+  std::vector<std::string> sources;
+  for (const std::string& disk : profile.host.disks) sources.push_back("statvfs:" + disk);
+  return sources;
+}
+
+void learn_nvmes(BaselineNode& node) {
+  int found = 0;
+  for (const std::string& name : node.files.names_below(nvme_class))
+    found += is_local(node.files, std::string(nvme_class) + "/" + name) ? 1 : 0;
+  node.profile.host.nvmes = found;
+}
+
+void learn_shared_memory(BaselineNode& node) {
+  const auto space = space_of(node.files.reading(shared_size));
+  node.profile.host.shm_kb = node.read("host.shm_kb", shared_size,
+                                       space ? std::optional(space->total / 1024) : std::nullopt);
+}
+
+}  // namespace
+
+namespace storage_rows {
+
+using namespace check_words;
+
+constexpr std::chrono::milliseconds some{2};
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "host.disk", .source = "statvfs", .says = "10 % and 500 MB free, 10 % of inodes",
+     .severity = drain, .phases = when("PE"), .cost = some, .group = host,
+     .reads_for = disk_sources, .judge = judge_disks},
+    {.id = "host.nvme", .source = "/sys/class/nvme/*/state",
+     .says = "all live, and as many as the profile says", .severity = drain_then_rma,
+     .phases = when("PD"), .cost = some, .group = host,
+     .reads = {"/sys/class/nvme/*/transport", "/sys/class/nvme/*/state"}, .judge = judge_nvmes,
+     .learn = learn_nvmes},
+    {.id = "host.shm", .source = "statvfs /dev/shm; its nccl-*, torch_*, sem.* by owner",
+     .says = "the profile's size, nothing of users that have no job", .severity = drain,
+     .fault = setup, .phases = when("PE"), .cost = some, .group = host,
+     .reads = {shared_size, "stat:/dev/shm/nccl-*", "stat:/dev/shm/torch_*", "stat:/dev/shm/sem.*"},
+     .judge = judge_shared_memory, .learn = learn_shared_memory},
+};
+// clang-format on
+
+}  // namespace storage_rows
+
+std::span<const CheckSpec> storage_checks() {
+  return storage_rows::all;
 }
 
 }  // namespace muster

@@ -2,14 +2,13 @@
 
 #include <array>
 
+#include "health/checks/host/host_checks.h"
+#include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 
 namespace muster {
 
 namespace {
-
-// A round trip within a data centre takes a few ms; by then the node or its network is in trouble.
-constexpr double round_trip_ms_usual = 1000;
 
 constexpr std::array<std::string_view, 3> library_folders{"/usr/lib/x86_64-linux-gnu", "/usr/lib64",
                                                           "/usr/lib/aarch64-linux-gnu"};
@@ -56,10 +55,13 @@ Facts mtus_of(const SourceFiles& files) {
   return facts;
 }
 
-std::optional<HealthFinding> judge_net(const NetFacts& facts, const HealthProfile& profile) {
-  JudgedCheck judged("host.net");
+namespace {
+
+std::vector<HealthFinding> judge_net(const CheckInput& input) {
+  const NetFacts& facts = input.host->net;
+  JudgedCheck judged(input.check());
   if (facts.round_trip) {
-    const double limit = limit_of(profile, "host.net", "round_trip_ms", round_trip_ms_usual);
+    const double limit = input.limit("round_trip_ms");
     judged.require(static_cast<double>(facts.round_trip->count()) <= limit,
                    "round trip " + std::to_string(facts.round_trip->count()) + " ms",
                    "<= " + std::to_string(static_cast<std::int64_t>(limit)) + " ms");
@@ -70,7 +72,39 @@ std::optional<HealthFinding> judge_net(const NetFacts& facts, const HealthProfil
     judged.require(*facts.is_master_port_free,
                    *facts.is_master_port_free ? "master port free" : "master port in use",
                    "master port free");
-  return judged.finding();
+  return judged.findings();
+}
+
+}  // namespace
+
+namespace version_rows {
+
+using namespace check_words;
+
+// clang-format off
+const CheckSpec all[] = {
+    // Nodes are compared with each other (health/learn/versions.h).
+    {.id = "host.versions", .source = "kernel, OFED, NCCL, libcuda, binary hash",
+     .says = "those of the majority", .severity = drain, .fault = setup, .phases = when("P"),
+     .cost = std::chrono::milliseconds(2), .is_often_shared = true, .group = host,
+     .reads = {"/proc/sys/kernel/osrelease", "/sys/module/mlx5_core/version",
+               "/usr/lib/x86_64-linux-gnu/libcuda.so.1@", "/usr/lib/x86_64-linux-gnu/libnccl.so.2@",
+               "/usr/lib64/libcuda.so.1@", "/usr/lib64/libnccl.so.2@",
+               "/usr/lib/aarch64-linux-gnu/libcuda.so.1@",
+               "/usr/lib/aarch64-linux-gnu/libnccl.so.2@"}},
+    // Within a data centre it takes a few ms; by then the node or its network is in trouble.
+    {.id = "host.net", .source = "/sys/class/net/*/mtu, peers' names, the master port",
+     .says = "peers are known by name, the port is free, the MTU is the majority's",
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = std::chrono::milliseconds(5),
+     .group = host, .reads = {"/sys/class/net/*/operstate", "/sys/class/net/*/mtu"},
+     .limits = {{"round_trip_ms", "ms", 1000}}, .judge = judge_net},
+};
+// clang-format on
+
+}  // namespace version_rows
+
+std::span<const CheckSpec> version_checks() {
+  return version_rows::all;
 }
 
 }  // namespace muster

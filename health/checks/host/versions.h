@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "health/compare/majority.h"
-#include "health/model/finding.h"
-#include "health/model/profile.h"
 #include "health/model/source_files.h"
 #include "scheduler/text/clock.h"
 
@@ -25,8 +23,5 @@ struct NetFacts {
   std::vector<std::string> unknown_peers;  // names that the node could not resolve
   std::optional<bool> is_master_port_free;
 };
-
-// Nothing when no fact is known.
-std::optional<HealthFinding> judge_net(const NetFacts& facts, const HealthProfile& profile);
 
 }  // namespace muster

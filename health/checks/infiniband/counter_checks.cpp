@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "health/checks/infiniband/port_finding.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/port_text.h"
-#include "health/model/check.h"
+#include "health/model/check_words.h"
 
 namespace muster {
 
@@ -24,19 +24,19 @@ CounterKey key_of(const SourceFiles& files, const InfinibandPort& port, std::str
   return {boot_id_of(files), port.name(), std::string(file)};
 }
 
-// Everything that the port's counters are judged by.
+// A port, and the input of the check that judges its counters.
 struct CounterView {
-  const SourceFiles& files;
-  const HealthProfile& profile;
-  const CounterHistory& history;
+  const CheckInput& input;
   const InfinibandPort& port;
+
+  GrowthReading growth(std::string_view file, std::chrono::seconds window, int bits) const {
+    return input.ib->facts.counters.growth(key_of(input.files, port, file), window, bits);
+  }
 };
 
 // Samples of 30 s each: a burst of a second is no rate. A longer limit needs its whole time.
-std::chrono::seconds window_of(const HealthProfile& profile, const CounterRule& rule,
-                               const CounterLimit& limit) {
-  constexpr double usual_s = 30;
-  const double window_s = limit_of(profile, rule.check, "window_s", usual_s);
+std::chrono::seconds window_of(const CheckInput& input, const CounterLimit& limit) {
+  const double window_s = input.limit("window_s");
   return std::max(limit.per, std::chrono::seconds(std::lround(std::clamp(window_s, 1.0, 3600.0))));
 }
 
@@ -69,23 +69,21 @@ std::string saturation_text(std::string_view file, std::uint64_t value) {
 HealthFinding judge_growth(const CounterView& view, const CounterRule& rule,
                            const CounterLimit& limit, const CounterGrowth& growth,
                            HealthFinding finding) {
-  const double most = limit_of(view.profile, rule.check, limit.name, limit.usual);
-  const double rate = rate_of(growth, limit, window_of(view.profile, rule, limit));
+  const auto most = view.input.limit_if_any(limit.name);
+  const double rate = rate_of(growth, limit, window_of(view.input, limit));
   finding.value = shown_number(rate);
   finding.unit = unit_of(limit);
-  finding.expected = (limit.fails_at ? "< " : "<= ") + shown_number(most);
-  if (std::isinf(most)) finding.expected = "any";
-  if (limit.fails_at ? rate < most : rate <= most) return finding;
+  finding.expected = most ? (limit.fails_at ? "< " : "<= ") + shown_number(*most) : "any";
+  if (!most || (limit.fails_at ? rate < *most : rate <= *most)) return finding;
   finding.evidence.push_back(growth_text(rule, growth));
   return as_failed(std::move(finding), limit.severity);
 }
 
 HealthFinding judge_limit(const CounterView& view, const CounterRule& rule,
                           const CounterLimit& limit) {
-  HealthFinding finding = port_finding(rule.check, view.port, rule.file);
-  const auto window = window_of(view.profile, rule, limit);
-  const GrowthReading read =
-      view.history.growth(key_of(view.files, view.port, rule.file), window, rule.bits);
+  HealthFinding finding = port_finding(view.input.check(), view.port, rule.file);
+  const auto window = window_of(view.input, limit);
+  const GrowthReading read = view.growth(rule.file, window, rule.bits);
   if (const auto* growth = std::get_if<CounterGrowth>(&read))
     return judge_growth(view, rule, limit, *growth, std::move(finding));
   const auto* saturated = std::get_if<SaturatedCounter>(&read);
@@ -119,8 +117,8 @@ HealthFinding worse_of(HealthFinding left, HealthFinding right) {
 
 // Nothing: the driver does not have the counter, and need not.
 std::optional<HealthFinding> judge_rule(const CounterView& view, const CounterRule& rule) {
-  HealthFinding finding = port_finding(rule.check, view.port, rule.file);
-  const FileReading& read = view.files.reading(finding.source);
+  HealthFinding finding = port_finding(view.input.check(), view.port, rule.file);
+  const FileReading& read = view.input.files.reading(finding.source);
   if (rule.is_optional && read.is_missing) return std::nullopt;
   if (!read.ok()) return as_unreadable(std::move(finding), read);
   if (!parse_counter(read.text)) return as_not_understood(std::move(finding), read.text);
@@ -134,19 +132,20 @@ std::optional<HealthFinding> judge_rule(const CounterView& view, const CounterRu
 }
 
 bool has_limit(const HealthProfile& profile, const CounterRule& rule) {
+  const CheckSpec* check = find_check(rule.check);
   return std::ranges::any_of(rule.limits, [&](const auto& limit) {
-    return limit && std::isfinite(limit_of(profile, rule.check, limit->name, limit->usual));
+    return limit && limit_of(profile, *check, limit->name).has_value();
   });
 }
 
 // Of the counters that something is judged by; one that stands at its maximum hides what comes.
-HealthFinding judge_saturation(const CounterView& view) {
-  HealthFinding finding = port_finding("ib.saturated", view.port, "counters");
+HealthFinding judge_saturation(const CheckInput& input, const InfinibandPort& port) {
+  HealthFinding finding = port_finding(input.check(), port, "counters");
   bool is_any_read = false;
   std::size_t saturated = 0;
   for (const CounterRule& rule : infiniband_counter_rules()) {
-    if (!has_limit(view.profile, rule)) continue;
-    const auto value = parse_counter(view.files.text(view.port.path(rule.file)).value_or(""));
+    if (!has_limit(input.profile, rule)) continue;
+    const auto value = parse_counter(input.files.text(port.path(rule.file)).value_or(""));
     is_any_read = is_any_read || value;
     if (!value || !is_saturated(*value, rule.bits)) continue;
     ++saturated;
@@ -160,21 +159,35 @@ HealthFinding judge_saturation(const CounterView& view) {
   return finding;
 }
 
-void judge_port(const CounterView& view, std::vector<HealthFinding>& findings) {
-  if (is_judged(view.profile, "ib.saturated", view.port))
-    findings.push_back(judge_saturation(view));
-  const std::size_t first = findings.size();
+// Of the latest samples. A count within an hour is not extrapolated from a shorter time.
+std::optional<HealthFinding> judge_port(const CounterView& view) {
+  std::optional<HealthFinding> worst;
   for (const CounterRule& rule : infiniband_counter_rules()) {
-    if (!is_judged(view.profile, rule.check, view.port)) continue;
+    if (rule.check != view.input.check().id) continue;
     auto judged = judge_rule(view, rule);
-    if (!judged) continue;
-    const bool is_another_file = findings.size() > first && findings.back().check == rule.check;
-    if (is_another_file) {
-      findings.back() = worse_of(std::move(findings.back()), std::move(*judged));
-    } else {
-      findings.push_back(std::move(*judged));
-    }
+    if (worst && judged) judged = worse_of(*std::move(worst), *std::move(judged));
+    if (judged) worst = std::move(judged);
   }
+  return worst;
+}
+
+template <class JudgePort>
+std::vector<HealthFinding> judge_ports(const CheckInput& input, JudgePort judge) {
+  std::vector<HealthFinding> findings;
+  for (const InfinibandPort& port : input.ib->ports) {
+    if (is_judged(input.profile, input.check().id, port)) append_findings(findings, judge(port));
+  }
+  return findings;
+}
+
+std::vector<HealthFinding> judge_counters(const CheckInput& input) {
+  return judge_ports(input, [&](const InfinibandPort& port) { return judge_port({input, port}); });
+}
+
+std::vector<HealthFinding> judge_saturated(const CheckInput& input) {
+  return judge_ports(input, [&](const InfinibandPort& port) {
+    return std::optional(judge_saturation(input, port));
+  });
 }
 
 void note(CounterHistory& history, const SourceFiles& files, const InfinibandPort& port,
@@ -192,16 +205,43 @@ struct TrafficSum {
 void add_traffic(const CounterView& view, std::string_view file, std::chrono::seconds window,
                  TrafficSum& sum) {
   const std::string path = view.port.path(file);
-  const FileReading& read = view.files.reading(path);
+  const FileReading& read = view.input.files.reading(path);
   const auto say = [&](const std::string& why) { sum.unknown.push_back(path + ": " + why); };
   if (!read.ok()) return say(read.error);
   if (!parse_counter(read.text)) return say("not understood: " + shown_text(read.text));
-  const GrowthReading growth =
-      view.history.growth(key_of(view.files, view.port, file), window, data_bits);
+  const GrowthReading growth = view.growth(file, window, data_bits);
   if (std::holds_alternative<SaturatedCounter>(growth)) return say(std::string(reset_advice));
   const auto* known = std::get_if<CounterGrowth>(&growth);
   if (!known || known->elapsed < window) say("not watched for the whole window");
   if (known) sum.bytes += static_cast<double>(known->amount()) * bytes_per_data_unit;
+}
+
+// A hint that a job hangs: it runs on several nodes for so long, and no port moves data. No finding
+// before it ran for the window.
+std::vector<HealthFinding> judge_traffic(const CheckInput& input) {
+  HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass);
+  const double window_s = input.limit("window_s");
+  const std::chrono::seconds window(std::lround(std::clamp(window_s, 1.0, 3600.0)));
+  if (setting_of(input.profile, finding.check).mode == CheckMode::off) return {};
+  const auto job_runs = input.ib->facts.job_runs;
+  if (!job_runs || *job_runs < window) return {};
+  TrafficSum sum;
+  std::size_t judged = 0;
+  for (const InfinibandPort& port : input.ib->ports) {
+    if (!is_judged(input.profile, finding.check, port)) continue;
+    ++judged;
+    for (const std::string_view file : data_files) add_traffic({input, port}, file, window, sum);
+  }
+  if (judged == 0) return {};
+  // A fabric monitor's own queries move some bytes as well.
+  const double least = input.limit("idle_bytes");
+  finding.value = shown_number(sum.bytes);
+  finding.expected = "> " + shown_number(least);
+  finding.unit = "bytes in " + std::to_string(window.count()) + " s";
+  if (sum.bytes > least) return {finding};
+  finding.evidence = std::move(sum.unknown);
+  finding.status = finding.evidence.empty() ? CheckStatus::fail : CheckStatus::unknown;
+  return {finding};
 }
 
 }  // namespace
@@ -218,48 +258,99 @@ void note_counters(CounterHistory& history, const SourceFiles& files, const Heal
   }
 }
 
-std::vector<HealthFinding> judge_counters(const SourceFiles& files, const HealthProfile& profile,
-                                          std::span<const InfinibandPort> ports,
-                                          const CounterHistory& history) {
-  std::vector<HealthFinding> findings;
-  for (const InfinibandPort& port : ports) judge_port({files, profile, history, port}, findings);
-  return findings;
-}
-
-std::vector<HealthFinding> judge_traffic(const SourceFiles& files, const HealthProfile& profile,
-                                         std::span<const InfinibandPort> ports,
-                                         const CounterHistory& history,
-                                         std::optional<std::chrono::seconds> job_runs) {
-  constexpr double usual_window_s = 600;
-  HealthFinding finding = make_finding("ib.traffic", "", CheckStatus::pass);
-  const double window_s = limit_of(profile, finding.check, "window_s", usual_window_s);
-  const std::chrono::seconds window(std::lround(std::clamp(window_s, 1.0, 3600.0)));
-  if (setting_of(profile, finding.check).mode == CheckMode::off) return {};
-  if (!job_runs || *job_runs < window) return {};
-  TrafficSum sum;
-  std::size_t judged = 0;
-  for (const InfinibandPort& port : ports) {
-    if (!is_judged(profile, finding.check, port)) continue;
-    ++judged;
-    for (const std::string_view file : data_files)
-      add_traffic({files, profile, history, port}, file, window, sum);
-  }
-  if (judged == 0) return {};
-  // A fabric monitor's own queries move some bytes as well.
-  const double least = limit_of(profile, finding.check, "idle_bytes", 0);
-  finding.value = shown_number(sum.bytes);
-  finding.expected = "> " + shown_number(least);
-  finding.unit = "bytes in " + std::to_string(window.count()) + " s";
-  if (sum.bytes > least) return {finding};
-  finding.evidence = std::move(sum.unknown);
-  finding.status = finding.evidence.empty() ? CheckStatus::fail : CheckStatus::unknown;
-  return {finding};
-}
-
 bool is_first_reading(const HealthFinding& finding) {
   return finding.status == CheckStatus::unknown && !finding.evidence.empty() &&
          std::ranges::all_of(finding.evidence,
                              [](const std::string& line) { return line == first_reading; });
+}
+
+namespace infiniband_counter_rows {
+
+using namespace check_words;
+using std::chrono::microseconds;
+
+// Of rates: a burst of a second is none.
+constexpr CheckLimit window{"window_s", "s", 30};
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "ib.saturated", .source = "P/counters", .says = "below the maximum of the register",
+     .believe = delta, .phases = when("T"), .cost = microseconds(80), .group = infiniband_counters,
+     .judge = judge_saturated},
+    {.id = "ib.link_downed", .source = "P/counters/link_downed", .says = "no growth",
+     .severity = stop_drain, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .group = infiniband_counters,
+     .limits = {boot_grace, window, {"drain_per_h", "1/h", 0}, {"stop_per_h", "1/h", 3}},
+     .judge = judge_counters},
+    // 120 an hour: a bit error rate of 1e-12. Behind forward error correction, on HDR and NDR.
+    {.id = "ib.symbol", .source = "P/counters/symbol_error", .says = "<= 10/s and <= 120/h",
+     .severity = drain, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .group = infiniband_counters,
+     .limits = {boot_grace, window, {"warn_per_s", "1/s", 10}, {"drain_per_h", "1/h", 120}},
+     .judge = judge_counters},
+    {.id = "ib.recovery", .source = "P/counters/link_error_recovery", .says = "<= 5/min",
+     .severity = warn_then_drain, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_min", "1/min", 5}},
+     .judge = judge_counters},
+    {.id = "ib.rcv_err", .source = "P/counters/port_rcv_errors", .says = "<= 10/s",
+     .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_s", "1/s", 10}},
+     .judge = judge_counters},
+    {.id = "ib.integrity", .source = "P/counters/local_link_integrity_errors", .says = "no growth",
+     .severity = drain, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .group = infiniband_counters, .limits = {boot_grace, window, {"drain_per_h", "1/h", 0}},
+     .judge = judge_counters},
+    {.id = "ib.overrun", .source = "P/counters/excessive_buffer_overrun_errors",
+     .says = "no growth", .severity = drain, .believe = delta, .phases = when("TEF"),
+     .cost = microseconds(80), .group = infiniband_counters,
+     .limits = {boot_grace, window, {"drain_per_h", "1/h", 0}}, .judge = judge_counters},
+    {.id = "ib.xmit_discards", .source = "P/counters/port_xmit_discards", .says = "<= 100/s",
+     .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_s", "1/s", 100}},
+     .judge = judge_counters},
+    // What another end or the path did: fewer than 100 an hour are of no account.
+    {.id = "ib.remote_phys", .source = "P/counters/port_rcv_remote_physical_errors",
+     .says = "< 100/h", .fault = infra, .believe = delta, .phases = when("TEF"),
+     .cost = microseconds(80), .group = infiniband_counters,
+     .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}}, .judge = judge_counters},
+    {.id = "ib.relay", .source = "P/counters/port_rcv_switch_relay_errors", .says = "< 100/h",
+     .fault = infra, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}},
+     .judge = judge_counters},
+    {.id = "ib.vl15", .source = "P/counters/VL15_dropped", .says = "< 100/h", .fault = infra,
+     .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}},
+     .judge = judge_counters},
+    {.id = "ib.constraint", .source = "P/counters/port_{rcv,xmit}_constraint_errors",
+     .says = "< 100/h", .believe = delta, .phases = when("TEF"), .cost = microseconds(160),
+     .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}},
+     .judge = judge_counters},
+    {.id = "ib.xmit_wait", .source = "P/counters/port_xmit_wait",
+     .says = "told, normal under incast", .fault = infra, .believe = delta, .phases = when("TEF"),
+     .cost = microseconds(80), .group = infiniband_counters,
+     .limits = {boot_grace, window, {"warn_per_s", "1/s"}}, .judge = judge_counters},
+    // Whom a slow or dead peer keeps waiting, the same as the others that talk to it. Adaptive
+    // routing reorders packets on a healthy fabric.
+    {.id = "ib.transport", .source = "P/hw_counters",
+     .says = "no rnr_nak_retry_err, local_ack_timeout_err <= 1/s", .severity = drain,
+     .believe = delta, .phases = when("TF"), .cost = microseconds(480), .is_often_shared = true,
+     .group = infiniband_counters,
+     .limits = {boot_grace, window, {"rnr_per_h", "1/h", 0}, {"ack_timeout_per_s", "1/s", 1},
+                {"retries_per_h", "1/h", 0}, {"packet_seq_per_h", "1/h", 0},
+                {"icrc_per_h", "1/h", 0}, {"out_of_sequence_per_s", "1/s"}},
+     .judge = judge_counters},
+    {.id = "ib.traffic", .source = "P/counters/port_{xmit,rcv}_data",
+     .says = "> 0 in 10 min while a job runs", .believe = delta, .phases = when("T"),
+     .cost = microseconds(160), .group = infiniband_counters,
+     .limits = {boot_grace, {"window_s", "s", 600}, {"idle_bytes", "bytes", 0}},
+     .judge = judge_traffic},
+};
+// clang-format on
+
+}  // namespace infiniband_counter_rows
+
+std::span<const CheckSpec> infiniband_counter_checks() {
+  return infiniband_counter_rows::all;
 }
 
 }  // namespace muster

@@ -16,10 +16,9 @@
 
 namespace muster {
 
-// More than `usual` within `per` fails; with `fails_at` that many do.
+// More than the limit `name` of the check within `per` fails; with `fails_at` that many do.
 struct CounterLimit {
-  std::string_view name;  // in a profile: "drain_per_h"
-  double usual = 0;
+  std::string_view name;  // "drain_per_h"
   std::chrono::seconds per{1};
   CheckSeverity severity;
   bool fails_at = false;
@@ -40,19 +39,7 @@ std::span<const CounterRule> infiniband_counter_rules();
 void note_counters(CounterHistory& history, const SourceFiles& files, const HealthProfile& profile,
                    std::span<const InfinibandPort> ports, std::chrono::milliseconds now);
 
-// Of the latest samples. A count within an hour is not extrapolated from a shorter time.
-std::vector<HealthFinding> judge_counters(const SourceFiles& files, const HealthProfile& profile,
-                                          std::span<const InfinibandPort> ports,
-                                          const CounterHistory& history);
-
 // Unknown only because a counter was read for the first time, and will be known with the next run.
 bool is_first_reading(const HealthFinding& finding);
-
-// A hint that a job hangs: `job_runs` on several nodes for so long, and no port moves data. No
-// finding before it ran for the window.
-std::vector<HealthFinding> judge_traffic(const SourceFiles& files, const HealthProfile& profile,
-                                         std::span<const InfinibandPort> ports,
-                                         const CounterHistory& history,
-                                         std::optional<std::chrono::seconds> job_runs);
 
 }  // namespace muster

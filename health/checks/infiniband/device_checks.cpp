@@ -1,13 +1,15 @@
 #include "health/checks/infiniband/device_checks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
-#include "health/checks/infiniband/port_finding.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/port_text.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/model/check.h"
+#include "health/model/baseline.h"
+#include "health/model/check_words.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
@@ -59,16 +61,15 @@ std::optional<std::string> why_unread(const SourceFiles& files) {
   return "no file of the node could be read";
 }
 
-HealthFinding judge_openable(const SourceFiles& files, const HealthProfile&,
-                             const InfinibandPort& port) {
-  HealthFinding finding = device_finding("ib.chardev", port, "");
+std::optional<HealthFinding> judge_openable(const CheckInput& input, const InfinibandPort& port) {
+  HealthFinding finding = device_finding(input.check(), port, "");
   finding.source = "/dev/infiniband";
   finding.expected = "opens";
   const std::string verbs = "/sys/class/infiniband_verbs";
-  for (const std::string& name : files.names_below(verbs)) {
-    if (files.text(verbs + "/" + name + "/ibdev") != port.device) continue;
+  for (const std::string& name : input.files.names_below(verbs)) {
+    if (input.files.text(verbs + "/" + name + "/ibdev") != port.device) continue;
     finding.source = "/dev/infiniband/" + name;
-    const FileReading& opened = files.reading(finding.source);
+    const FileReading& opened = input.files.reading(finding.source);
     finding.value = opened.ok() ? "opens" : opened.error;
     if (opened.ok()) return finding;
     const bool is_denied = opened.is_missing || opened.error.starts_with("Permission denied");
@@ -105,14 +106,13 @@ HealthFinding judge_pcie_part(const SourceFiles& files, HealthFinding finding,
   return *parse(now_path) >= *wanted ? finding : as_failed(std::move(finding));
 }
 
-HealthFinding judge_pcie(const SourceFiles& files, const HealthProfile& profile,
-                         const InfinibandPort& port) {
-  const HealthFinding finding = device_finding("ib.pcie", port, "device/current_link_width");
+std::optional<HealthFinding> judge_pcie(const CheckInput& input, const InfinibandPort& port) {
+  const HealthFinding finding = device_finding(input.check(), port, "device/current_link_width");
   HealthFinding width =
-      judge_pcie_part(files, finding, port, "width", limit_of(profile, finding.check, "width", 0));
+      judge_pcie_part(input.files, finding, port, "width", input.limit_if_any("width").value_or(0));
   if (width.status == CheckStatus::fail) return width;
-  HealthFinding speed = judge_pcie_part(files, finding, port, "speed",
-                                        limit_of(profile, finding.check, "speed_gt_per_s", 0));
+  HealthFinding speed = judge_pcie_part(input.files, finding, port, "speed",
+                                        input.limit_if_any("speed_gt_per_s").value_or(0));
   return speed.status == CheckStatus::pass ? width : speed;
 }
 
@@ -123,36 +123,32 @@ bool is_operational_state(std::string_view text) {
   return std::ranges::find(states, text) != std::end(states);
 }
 
-HealthFinding judge_netdev(const SourceFiles& files, const HealthProfile&,
-                           const InfinibandPort& port) {
-  HealthFinding finding = device_finding("ib.netdev", port, "device/net");
+std::optional<HealthFinding> judge_netdev(const CheckInput& input, const InfinibandPort& port) {
+  HealthFinding finding = device_finding(input.check(), port, "device/net");
   finding.expected = "up";
-  for (const std::string& name : net_interfaces(files, port.device)) {
+  const auto interfaces = net_interfaces(input.files, port.device);
+  if (interfaces.empty()) return std::nullopt;
+  for (const std::string& name : interfaces) {
     const std::string folder = infiniband_device_path(port.device, "device/net/" + name);
     finding.source = folder + "/operstate";
-    const FileReading& read = files.reading(finding.source);
-    const std::string_view state = files.text(finding.source).value_or("");
+    const FileReading& read = input.files.reading(finding.source);
+    const std::string_view state = input.files.text(finding.source).value_or("");
     if (!read.ok()) return as_unreadable(std::move(finding), read);
     if (!is_operational_state(state)) return as_not_understood(std::move(finding), read.text);
     finding.value = state;
-    const auto changes = files.number(folder + "/carrier_changes");
+    const auto changes = input.files.number(folder + "/carrier_changes");
     if (changes) finding.evidence.push_back(name + " carrier_changes " + std::to_string(*changes));
-    if (state != "up") return as_failed(std::move(finding));
+    if (state != "up") return with_grace(as_failed(std::move(finding)), input);
   }
   finding.value = "up";
   return finding;
 }
 
-bool has_something_to_judge(const SourceFiles& files, std::string_view check,
-                            const InfinibandPort& port) {
-  return check != "ib.netdev" || !net_interfaces(files, port.device).empty();
-}
-
 // Adapters of one kind that differ from most of them.
-void judge_firmware(const SourceFiles& files, const HealthProfile& profile,
-                    std::span<const InfinibandPort> ports, std::vector<HealthFinding>& findings) {
+std::vector<HealthFinding> judge_firmware(const CheckInput& input) {
+  std::vector<HealthFinding> findings;
   std::map<std::string, std::map<std::string, std::size_t>> by_board;
-  const std::vector<InfinibandVersions> all = infiniband_versions(files, ports);
+  const std::vector<InfinibandVersions> all = infiniband_versions(input.files, input.ib->ports);
   for (const InfinibandVersions& one : all) {
     if (!one.board.empty() && !one.firmware.empty()) ++by_board[one.board][one.firmware];
   }
@@ -162,35 +158,25 @@ void judge_firmware(const SourceFiles& files, const HealthProfile& profile,
     std::size_t told = 0;
     for (const auto& [firmware, count] : seen) told += count;
     const bool is_most = usual != seen.end() && told > 1 && usual->second * 2 > told;
-    if (!is_most || !is_judged(profile, "ib.fw", {one.device, "", ""})) continue;
-    HealthFinding finding = make_finding("ib.fw", one.device, CheckStatus::pass);
+    if (!is_most || !is_judged(input.profile, input.check().id, {one.device, "", ""})) continue;
+    HealthFinding finding = make_finding(input.check(), one.device, CheckStatus::pass);
     finding.source = infiniband_device_path(one.device, "fw_ver");
     finding.value = one.firmware;
     finding.expected = usual->first;
     findings.push_back(one.firmware == usual->first ? std::move(finding)
                                                     : as_failed(std::move(finding)));
   }
+  return findings;
 }
 
-// One port of each device.
-std::vector<InfinibandPort> first_ports(std::span<const InfinibandPort> ports) {
-  std::vector<InfinibandPort> first;
-  for (const InfinibandPort& port : ports) {
-    if (first.empty() || first.back().device != port.device) first.push_back(port);
-  }
-  return first;
-}
-
-}  // namespace
-
-std::vector<HealthFinding> judge_port_presence(const SourceFiles& files,
-                                               const HealthProfile& profile) {
+std::vector<HealthFinding> judge_port_presence(const CheckInput& input) {
+  const HealthProfile& profile = input.profile;
   if (profile.ib.ports.empty()) return {};
-  if (setting_of(profile, "ib.devices").mode == CheckMode::off) return {};
-  HealthFinding finding = make_finding("ib.devices", "", CheckStatus::pass);
+  if (setting_of(profile, input.check().id).mode == CheckMode::off) return {};
+  HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass);
   finding.unit = "ports";
-  if (const auto why = why_unread(files)) return {as_unknown(std::move(finding), *why)};
-  const auto present = present_names(files);
+  if (const auto why = why_unread(input.files)) return {as_unknown(std::move(finding), *why)};
+  const auto present = present_names(input.files);
   PortPresence presence;
   for (const std::string& pattern : profile.ib.ports) {
     add_presence(presence, pattern, profile, present);
@@ -202,32 +188,85 @@ std::vector<HealthFinding> judge_port_presence(const SourceFiles& files,
   finding.value = std::to_string(presence.expected - presence.missing.size());
   finding.expected = std::to_string(presence.expected);
   if (!presence.missing.empty()) finding = as_failed(std::move(finding));
-  return {with_grace(std::move(finding), files, profile)};
+  return {with_grace(std::move(finding), input)};
 }
 
-std::vector<HealthFinding> judge_devices(const SourceFiles& files, const HealthProfile& profile,
-                                         std::span<const InfinibandPort> ports) {
-  struct Check {
-    std::string_view id;
-    bool is_of_link;
-    HealthFinding (*judge)(const SourceFiles&, const HealthProfile&, const InfinibandPort&);
-  };
-  constexpr Check checks[] = {{"ib.chardev", false, judge_openable},
-                              {"ib.pcie", false, judge_pcie},
-                              {"ib.netdev", true, judge_netdev}};
-  std::vector<HealthFinding> findings;
-  for (const InfinibandPort& port : first_ports(ports)) {
-    for (const Check& check : checks) {
-      if (!is_judged(profile, check.id, port)) continue;
-      if (!has_something_to_judge(files, check.id, port)) continue;
-      HealthFinding finding = check.judge(files, profile, port);
-      if (check.is_of_link) finding = with_grace(std::move(finding), files, profile);
-      findings.push_back(std::move(finding));
+// Of a port that a healthy node has in use; nothing else is learned.
+struct LearnedPort {
+  std::string name;  // "mlx5_0:1"
+  bool is_infiniband = true;
+  int rate_gbps = 0;
+  std::string width{};  // "4X"
+};
+
+std::optional<LearnedPort> learn_port(BaselineNode& node, const InfinibandPort& port) {
+  constexpr int active = 4;
+  LearnedPort learned{.name = port.name()};
+  learned.is_infiniband = node.files.text(port.path("link_layer")) == "InfiniBand";
+  if (!learned.is_infiniband) return learned;
+  const FileReading& read = node.files.reading(port.path("state"));
+  const auto state = parse_numbered_state(read.text);
+  const auto rate = parse_link_rate(node.files.text(port.path("rate")).value_or(""));
+  if (!state || state->number != active || !rate) {
+    node.leave_out("ib.ports", port.name() + " is " +
+                                   (state       ? state->word
+                                    : read.ok() ? "it says nothing that is known"
+                                                : read.error) +
+                                   ": a healthy node's port is ACTIVE");
+    return std::nullopt;
+  }
+  learned.rate_gbps = static_cast<int>(std::lround(rate->gbps));
+  learned.width = std::to_string(rate->lanes) + "X";
+  return learned;
+}
+
+std::vector<LearnedPort> learn_each_port(BaselineNode& node) {
+  std::vector<LearnedPort> ports;
+  for (const InfinibandPort& port : find_ports(node.files)) {
+    if (is_virtual_function(node.files, port.device) || !is_plain_text(port.name())) continue;
+    if (is_management_device(node.files, port.device)) {
+      node.leave_out("ib.ports", port.name() + " carries the default route");
+    } else if (auto learned = learn_port(node, port)) {
+      ports.push_back(*std::move(learned));
     }
   }
-  judge_firmware(files, profile, ports, findings);
-  return findings;
+  return ports;
 }
+
+// The rate that most ports have, the higher one of two; a node may have slower ones for storage.
+std::optional<int> usual_rate(const std::vector<LearnedPort>& ports) {
+  std::map<int, int> ports_at;
+  for (const LearnedPort& port : ports) {
+    if (port.is_infiniband) ++ports_at[port.rate_gbps];
+  }
+  std::optional<int> best;
+  for (const auto& [rate, count] : ports_at) {
+    if (!best || count >= ports_at[*best]) best = rate;
+  }
+  return best;
+}
+
+void learn_ports(BaselineNode& node) {
+  const auto ports = learn_each_port(node);
+  HealthProfile& profile = node.profile;
+  profile.ib.rate_gbps = usual_rate(ports);
+  std::set<std::string> widths;
+  for (const LearnedPort& port : ports) {
+    const std::string name = literal_pattern(port.name);
+    if (!port.is_infiniband) {
+      profile.exclude.push_back({"ib.*", name, "not InfiniBand"});
+    } else if (port.rate_gbps != profile.ib.rate_gbps) {
+      profile.exclude.push_back({"ib.*", name, "another rate"});
+    } else {
+      profile.ib.ports.push_back(name);
+      widths.insert(port.width);
+    }
+  }
+  if (widths.size() == 1) profile.ib.width = *widths.begin();
+  if (!profile.ib.ports.empty()) profile.required.emplace_back("ib.state");
+}
+
+}  // namespace
 
 std::vector<InfinibandVersions> infiniband_versions(const SourceFiles& files,
                                                     std::span<const InfinibandPort> ports) {
@@ -235,11 +274,45 @@ std::vector<InfinibandVersions> infiniband_versions(const SourceFiles& files,
     return std::string(files.text(infiniband_device_path(port.device, leaf)).value_or(""));
   };
   std::vector<InfinibandVersions> versions;
-  for (const InfinibandPort& port : first_ports(ports)) {
+  for (const InfinibandPort& port : first_ports({ports.begin(), ports.end()})) {
     versions.push_back({port.device, port.guid, said(port, "fw_ver"), said(port, "board_id"),
                         said(port, "hca_type")});
   }
   return versions;
+}
+
+namespace infiniband_device_rows {
+
+using namespace check_words;
+using std::chrono::microseconds;
+
+// clang-format off
+const CheckSpec all[] = {
+    {.id = "ib.devices", .source = "/sys/class/infiniband", .says = "all ports of the profile",
+     .severity = stop_reboot_then_rma, .phases = when("PTEF"), .cost = microseconds(20),
+     .group = infiniband_state, .limits = {boot_grace},
+     .is_certain = [](const HealthProfile& profile) { return !profile.ib.ports.empty(); },
+     .judge = judge_port_presence, .learn = learn_ports},
+    {.id = "ib.fw", .source = "fw_ver, board_id, hca_type", .says = "those of most nodes",
+     .phases = when("P"), .cost = microseconds(60), .group = infiniband_state,
+     .judge = judge_firmware},
+    {.id = "ib.chardev", .source = "/dev/infiniband/uverbs*", .says = "one of each device opens",
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = microseconds(50),
+     .group = infiniband_state, .judge = on_each_device<judge_openable>},
+    {.id = "ib.pcie", .source = "B/current_link_{speed,width}", .says = "the maximum of the device",
+     .severity = drain, .phases = when("P"), .cost = microseconds(80), .group = infiniband_state,
+     .limits = {{"width", "lanes"}, {"speed_gt_per_s", "GT/s"}},
+     .judge = on_each_device<judge_pcie>},
+    {.id = "ib.netdev", .source = "/sys/class/net/ib*/operstate", .says = "up", .phases = when("P"),
+     .cost = microseconds(40), .is_of_link = true, .group = infiniband_state,
+     .limits = {boot_grace}, .judge = on_each_device<judge_netdev>},
+};
+// clang-format on
+
+}  // namespace infiniband_device_rows
+
+std::span<const CheckSpec> infiniband_device_checks() {
+  return infiniband_device_rows::all;
 }
 
 }  // namespace muster

@@ -1,5 +1,4 @@
-// Whether the InfiniBand devices of a node are there, can be opened and are attached as they
-// should be: ib.devices, ib.chardev, ib.pcie, ib.netdev; and the versions that nodes compare. Pure.
+// The versions of InfiniBand devices, which nodes compare. Pure.
 #pragma once
 
 #include <span>
@@ -10,12 +9,6 @@
 #include "health/model/finding.h"
 
 namespace muster {
-
-// Whether all ports that the profile names are there.
-std::vector<HealthFinding> judge_port_presence(const SourceFiles& files,
-                                               const HealthProfile& profile);
-std::vector<HealthFinding> judge_devices(const SourceFiles& files, const HealthProfile& profile,
-                                         std::span<const InfinibandPort> ports);
 
 // For ib.fw, which one node cannot judge: most nodes are right. Empty: unreadable.
 struct InfinibandVersions {

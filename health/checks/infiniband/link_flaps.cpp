@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "health/checks/infiniband/port_finding.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/port_text.h"
+#include "health/model/check_words.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
@@ -31,9 +32,8 @@ bool is_pci_address(std::string_view text) {
          text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
 }
 
-hours limit_in_hours(const HealthProfile& profile, std::string_view name, double usual_h) {
-  const double limit = limit_of(profile, "ib.flap", name, usual_h);
-  return hours(std::lround(std::clamp(limit, 1.0, 24.0 * 30)));
+hours limit_in_hours(const CheckInput& input, std::string_view name) {
+  return hours(std::lround(std::clamp(input.limit(name), 1.0, 24.0 * 30)));
 }
 
 // The most within any window of them: a link that was condemned stays so until it was clean.
@@ -99,11 +99,11 @@ void LinkFlaps::note_loop_passed(const std::string& device, milliseconds at) {
   if (found != tracks_.end()) found->second.loop_passed = at;
 }
 
-HealthFinding LinkFlaps::judge_port(const HealthProfile& profile, const InfinibandPort& port,
+HealthFinding LinkFlaps::judge_port(const CheckInput& input, const InfinibandPort& port,
                                     milliseconds now) const {
-  const hours window = limit_in_hours(profile, "window_h", 24);
-  const double fewer_than = limit_of(profile, "ib.flap", "drain_per_window", 3);
-  HealthFinding finding = port_finding("ib.flap", port, "");
+  const hours window = limit_in_hours(input, "window_h");
+  const double fewer_than = input.limit("drain_per_window");
+  HealthFinding finding = port_finding(input.check(), port, "");
   finding.source = "kmsg";
   finding.unit = "1/" + std::to_string(window.count()) + " h";
   finding.value = "0";
@@ -113,8 +113,8 @@ HealthFinding LinkFlaps::judge_port(const HealthProfile& profile, const Infiniba
   const LinkFlapTrack& track = found->second;
   const milliseconds last = track.downs.back();
   const bool is_tested = track.loop_passed && *track.loop_passed >= last;
-  const hours clean = is_tested ? limit_in_hours(profile, "clean_tested_h", 6)
-                                : limit_in_hours(profile, "clean_h", 24);
+  const hours clean =
+      is_tested ? limit_in_hours(input, "clean_tested_h") : limit_in_hours(input, "clean_h");
   if (now - last >= clean) return finding;
   const auto most = static_cast<double>(most_within(since_clean(track.downs, clean), window));
   finding.value = shown_number(most);
@@ -126,13 +126,12 @@ HealthFinding LinkFlaps::judge_port(const HealthProfile& profile, const Infiniba
   return as_failed(std::move(finding));
 }
 
-std::vector<HealthFinding> LinkFlaps::judge(const HealthProfile& profile,
-                                            std::span<const InfinibandPort> ports, milliseconds now,
-                                            const std::string& log_error) const {
+std::vector<HealthFinding> LinkFlaps::judge(const CheckInput& input) const {
+  const std::string& log_error = input.ib->facts.log_error;
   std::vector<HealthFinding> findings;
-  for (const InfinibandPort& port : ports) {
-    if (!is_judged(profile, "ib.flap", port)) continue;
-    HealthFinding finding = judge_port(profile, port, now);
+  for (const InfinibandPort& port : input.ib->ports) {
+    if (!is_judged(input.profile, input.check().id, port)) continue;
+    HealthFinding finding = judge_port(input, port, input.ib->facts.now);
     if (finding.status == CheckStatus::pass && !log_error.empty())
       finding = as_unknown(std::move(finding), "kmsg: " + log_error);
     findings.push_back(std::move(finding));
@@ -144,6 +143,28 @@ std::vector<LinkFlapTrack> LinkFlaps::state() const {
   std::vector<LinkFlapTrack> state;
   for (const auto& [device, track] : tracks_) state.push_back(track);
   return state;
+}
+
+namespace infiniband_flap_rows {
+
+using namespace check_words;
+using std::chrono::microseconds;
+
+// clang-format off
+const CheckSpec all[] = {
+    // A cable that flaps is quiet for hours in between.
+    {.id = "ib.flap", .source = "kmsg", .says = "< 3 in 24 h", .severity = drain, .believe = event,
+     .phases = when("T"), .cost = microseconds(1), .group = infiniband_state,
+     .limits = {boot_grace, {"window_h", "h", 24}, {"drain_per_window", "flaps", 3},
+                {"clean_h", "h", 24}, {"clean_tested_h", "h", 6}, {"clear_after_s", "s", 6 * 3600}},
+     .judge = [](const CheckInput& input) { return input.ib->facts.flaps.judge(input); }},
+};
+// clang-format on
+
+}  // namespace infiniband_flap_rows
+
+std::span<const CheckSpec> infiniband_flap_checks() {
+  return infiniband_flap_rows::all;
 }
 
 }  // namespace muster

@@ -45,15 +45,11 @@ class LinkFlaps {
                std::chrono::milliseconds at, std::chrono::seconds since_boot);
   // The link carried a test's load: six clean hours are now enough, else a day's.
   void note_loop_passed(const std::string& device, std::chrono::milliseconds at);
-  // `log_error`: why the kernel log could not be read; empty: it was.
-  std::vector<HealthFinding> judge(const HealthProfile& profile,
-                                   std::span<const InfinibandPort> ports,
-                                   std::chrono::milliseconds now,
-                                   const std::string& log_error) const;
+  std::vector<HealthFinding> judge(const CheckInput& input) const;
   std::vector<LinkFlapTrack> state() const;
 
  private:
-  HealthFinding judge_port(const HealthProfile& profile, const InfinibandPort& port,
+  HealthFinding judge_port(const CheckInput& input, const InfinibandPort& port,
                            std::chrono::milliseconds now) const;
 
   std::map<std::string, LinkFlapTrack> tracks_;  // by device

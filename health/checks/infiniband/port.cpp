@@ -123,8 +123,7 @@ std::string boot_id_of(const SourceFiles& files) {
 }
 
 std::chrono::seconds link_grace(const HealthProfile& profile, std::string_view check) {
-  constexpr double usual_s = 300;
-  const double grace_s = limit_of(profile, check, "boot_grace_s", usual_s);
+  const double grace_s = limit_of(profile, check, boot_grace.name, *boot_grace.usual);
   return std::chrono::seconds(std::llround(std::clamp(grace_s, 0.0, 86400.0)));
 }
 

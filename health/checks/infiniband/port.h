@@ -8,9 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "health/model/finding.h"
-#include "health/model/profile.h"
-#include "health/model/source_files.h"
+#include "health/model/check.h"
 
 namespace muster {
 
@@ -44,6 +42,8 @@ bool is_judged(const HealthProfile& profile, std::string_view check, const Infin
 
 std::optional<std::chrono::seconds> uptime_of(const SourceFiles& files);
 std::string boot_id_of(const SourceFiles& files);
+// A limit of every check of a link.
+inline constexpr CheckLimit boot_grace{"boot_grace_s", "s", 300};
 // How long after boot links are still coming up, so that nothing is said against them.
 std::chrono::seconds link_grace(const HealthProfile& profile, std::string_view check);
 

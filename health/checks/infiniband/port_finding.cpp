@@ -5,11 +5,10 @@
 #include <tuple>
 
 #include "health/checks/infiniband/port_text.h"
-#include "health/model/check.h"
 
 namespace muster {
 
-HealthFinding port_finding(std::string_view check, const InfinibandPort& port,
+HealthFinding port_finding(const CheckSpec& check, const InfinibandPort& port,
                            std::string_view leaf) {
   HealthFinding finding = make_finding(check, port.name(), CheckStatus::pass);
   finding.serial = port.guid;
@@ -17,7 +16,7 @@ HealthFinding port_finding(std::string_view check, const InfinibandPort& port,
   return finding;
 }
 
-HealthFinding device_finding(std::string_view check, const InfinibandPort& port,
+HealthFinding device_finding(const CheckSpec& check, const InfinibandPort& port,
                              std::string_view leaf) {
   HealthFinding finding = make_finding(check, port.device, CheckStatus::pass);
   finding.serial = port.guid;
@@ -52,10 +51,9 @@ HealthFinding as_failed(HealthFinding finding) {
   return finding;
 }
 
-HealthFinding with_grace(HealthFinding finding, const SourceFiles& files,
-                         const HealthProfile& profile) {
-  const auto uptime = uptime_of(files);
-  const auto grace = link_grace(profile, finding.check);
+HealthFinding with_grace(HealthFinding finding, const CheckInput& input) {
+  const auto uptime = uptime_of(input.files);
+  const auto grace = link_grace(input.profile, input.check().id);
   if (finding.status != CheckStatus::fail || !uptime || *uptime >= grace) return finding;
   return as_unknown(std::move(finding), "booted " + std::to_string(uptime->count()) +
                                             " s ago: links are judged from " +

@@ -5,17 +5,15 @@
 #include <string_view>
 
 #include "health/checks/infiniband/port.h"
-#include "health/model/finding.h"
-#include "health/model/profile.h"
-#include "health/model/source_files.h"
+#include "health/model/check.h"
 
 namespace muster {
 
 // A pass as yet, about what stands in the file `leaf` of the port.
-HealthFinding port_finding(std::string_view check, const InfinibandPort& port,
+HealthFinding port_finding(const CheckSpec& check, const InfinibandPort& port,
                            std::string_view leaf);
 // About the device of the port.
-HealthFinding device_finding(std::string_view check, const InfinibandPort& port,
+HealthFinding device_finding(const CheckSpec& check, const InfinibandPort& port,
                              std::string_view leaf);
 
 HealthFinding as_unknown(HealthFinding finding, std::string why);
@@ -27,8 +25,7 @@ HealthFinding as_failed(HealthFinding finding, CheckSeverity severity);
 HealthFinding as_failed(HealthFinding finding);  // as the catalogue says
 
 // A failure of a link that may still be coming up after boot says nothing yet.
-HealthFinding with_grace(HealthFinding finding, const SourceFiles& files,
-                         const HealthProfile& profile);
+HealthFinding with_grace(HealthFinding finding, const CheckInput& input);
 
 // Whether `left` leads to more than `right`.
 bool is_severer(const CheckSeverity& left, const CheckSeverity& right);

@@ -92,8 +92,9 @@ bool is_hung(std::string_view text) {
 }
 
 bool is_oops(std::string_view text) {
-  return begins_with_any(text, "BUG:", "watchdog: BUG:", "Oops", "Internal error: ",
-                         "general protection", "kernel BUG at", "Unable to handle kernel ");
+  return begins_with_any(text, "BUG:", "watchdog: BUG:", "Oops",
+                         "Internal error: ", "general protection", "kernel BUG at",
+                         "Unable to handle kernel ");
 }
 
 bool is_out_of_memory(std::string_view text) {
@@ -142,9 +143,8 @@ bool is_damaged(std::string_view text) {
 }
 
 bool is_failed_disk(std::string_view text) {
-  const bool is_medium =
-      !is_of_empty_drive(text) &&
-      holds_any(text, "critical medium error, dev ", "Buffer I/O error on dev");
+  const bool is_medium = !is_of_empty_drive(text) &&
+                         holds_any(text, "critical medium error, dev ", "Buffer I/O error on dev");
   const bool is_member = text.starts_with("md/") && mentions(text, "Disk failure on ");
   const bool is_dead =
       text.starts_with("nvme nvme") &&
@@ -161,8 +161,8 @@ bool is_slow_disk(std::string_view text) {
 }
 
 bool is_throttled(std::string_view text) {
-  return mentions(text, "above threshold") && holds_any(text, "clock is throttled",
-                                                        "clock throttled");
+  return mentions(text, "above threshold") &&
+         holds_any(text, "clock is throttled", "clock throttled");
 }
 
 // The parameters that the kernel was started with name what it may do, not what happened.
@@ -199,8 +199,13 @@ constexpr std::array table{
     KernelRule{"gpu.lost", gpu, failed_to_initialise, reboot_rma, of_node, "initialised", {}},
     KernelRule{"gpu.recovery_action", gpu, says_reset_required, stop_reset, of_node, "none", {}},
     KernelRule{"gpu.nvlink_active", gpu, lost_nvlink_peers, reboot, of_node, "peers found", {}},
-    KernelRule{"gpu.peermem", node, has_invalid_peermem_context, warn, FaultClass::setup,
-               "no invalid context", {}},
+    KernelRule{"gpu.peermem",
+               node,
+               has_invalid_peermem_context,
+               warn,
+               FaultClass::setup,
+               "no invalid context",
+               {}},
     KernelRule{"ib.mlx5_fatal", hca, is_mlx5_fatal, stop_reboot_rma, of_node, "none", {}},
     KernelRule{"ib.mlx5_warn", hca, is_mlx5_warning, warn, of_node, "none", {}},
     KernelRule{"host.pcie", device, is_fatal_on_pcie, drain_rma, of_node, "none", {}},

@@ -262,8 +262,8 @@ std::optional<std::uint64_t> KernelWatch::news(const std::string& key, int weigh
 // Only what keeps jobs away stands; a milder failure does not hide a heavier one.
 void KernelWatch::raise(StandingFailure failure, const std::string& address, KernelEvents& out) {
   if (is_history(failure.at)) {
-    const auto before = std::chrono::duration_cast<std::chrono::minutes>(
-        state_.history + look_back - failure.at);
+    const auto before =
+        std::chrono::duration_cast<std::chrono::minutes>(state_.history + look_back - failure.at);
     failure.finding.evidence.push_back("logged " + std::to_string(before.count()) +
                                        " min before anybody watched, and no reset since");
   }

@@ -24,8 +24,11 @@ struct Asked {
 
 // Checks that nothing but the log answers: only of these the log's silence is a pass.
 std::vector<Asked> asked_of(const PciNames& names, const KernelWatchState& state) {
-  std::vector<Asked> asked{{"host.hung", ""}, {"host.oops", ""},     {"host.io", ""},
-                           {"host.pcie", ""}, {"host.throttle", ""}};
+  std::vector<Asked> asked{{"host.hung", ""},
+                           {"host.oops", ""},
+                           {"host.io", ""},
+                           {"host.pcie", ""},
+                           {"host.throttle", ""}};
   for (const auto& [address, name] : names.names) {
     if (names.skipped.contains(address)) continue;
     if (name.starts_with("gpu")) {

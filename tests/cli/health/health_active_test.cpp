@@ -137,7 +137,7 @@ TEST_CASE("other checks' faults are not told by a run of probes, and are kept") 
   profile.required = {"gpu.count"};
   HealthState state;
   NodeHealth health(profile);
-  HealthFinding oops = make_finding("host.oops", "", CheckStatus::fail);
+  HealthFinding oops = make_finding(*find_check("host.oops"), "", CheckStatus::fail);
   health.begin("6f", {from_ms(1'700'000'000'000), std::chrono::minutes(60)});
   health.take({oops}, {{from_ms(1'700'000'000'000), std::chrono::minutes(60)}, 0, {}});
   state.health = health.memory();

@@ -9,7 +9,7 @@
 #include "cli/health/profile.h"
 #include "cli/health/record.h"
 #include "cli/health/run.h"
-#include "health/learn/facts.h"
+#include "health/learn/profile.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 #include "tests/cli/recorded_node.h"
@@ -343,7 +343,7 @@ TEST_CASE("a profile learned from a node finds nothing wrong with it") {
   recorded.write();
   HealthSources sources(recorded.options());
   const HealthProfile profile =
-      learn_profile(facts_of(sources.read(learning_request()), "x").facts);
+      learn_profile(sources.read(learning_request()), "x").profile;
   CHECK(profile.gpu.count == 8);
   for (const std::string& line : told_of(recorded.options(), profile)) {
     CAPTURE(line);

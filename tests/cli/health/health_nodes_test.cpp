@@ -20,7 +20,7 @@ constexpr const char* asked_at = "2027-01-15T08:00:00.000Z";
 
 HealthFinding finding(const char* check, const char* device, CheckStatus status,
                       const char* value = "", std::vector<std::string> evidence = {}) {
-  HealthFinding one = make_finding(check, device, status);
+  HealthFinding one = make_finding(*find_check(check), device, status);
   one.value = value;
   one.evidence = std::move(evidence);
   return one;

@@ -14,7 +14,7 @@ namespace {
 
 HealthFinding finding(const char* check, const char* device, CheckStatus status,
                       const char* value = "", std::vector<std::string> evidence = {}) {
-  HealthFinding one = make_finding(check, device, status);
+  HealthFinding one = make_finding(*find_check(check), device, status);
   one.value = value;
   one.evidence = std::move(evidence);
   return one;

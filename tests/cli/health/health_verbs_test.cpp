@@ -4,6 +4,7 @@
 
 #include "cli/client/start.h"
 #include "cli/health/profile.h"
+#include "cli/terminal/escape.h"
 #include "health/checks/check_names.h"
 #include "templates/profile/reader.h"
 #include "tests/catch.h"
@@ -234,6 +235,16 @@ TEST_CASE("the checks are listed with the modes of the profile that was named, o
   const std::string profile = site.add("site.yml", enforcing);
   CHECK(mode_of_versions("health checks -o json --profile " + profile) == "enforce");
   CHECK_THAT(site.type("health checks").out, ContainsSubstring("host.versions "));
+  std::istringstream lines(site.type("health checks").out);
+  for (std::string text; std::getline(lines, text);) {
+    INFO(text);
+    CHECK(text_width(text) <= 100);
+  }
+  const SaidByVerb one = site.type("health checks ib.symbol");
+  CHECK_THAT(one.out, ContainsSubstring("P/counters/symbol_error"));
+  CHECK_THAT(one.out, ContainsSubstring("drain_per_h     120 1/h"));
+  CHECK(site.type("health checks ib.symbol -o json").document()["limits"].size() == 4);
+  CHECK(site.type("health checks ib.symbl").code == 2);
   const SaidByVerb none = site.type("health checks --profile " + site.path("none.yml"));
   CHECK(none.code == 90);
   CHECK(none.out.empty());

@@ -1,5 +1,6 @@
 // What is judged from files: PCI, modules, versions, processes.
 #include "health/checks/gpu/judge.h"
+#include "health/model/check.h"
 #include "tests/catch.h"
 #include "tests/health/gpu_node.h"
 
@@ -155,6 +156,19 @@ TEST_CASE("the environment of ranks") {
   CHECK(finding_of(findings, "gpu.env", "")->value == "CUDA_ENABLE_COREDUMP_ON_EXCEPTION");
 }
 
+namespace {
+
+std::vector<HealthFinding> judge_stuck(std::span<const SourceFiles> looks, const char* helper) {
+  const HealthProfile profile;
+  const SourceFiles files;
+  CheckInput input{files, profile, find_check("gpu.dstate")};
+  input.looks = looks;
+  input.helper_name = helper;
+  return input.check().judge(input);
+}
+
+}  // namespace
+
 TEST_CASE("a process of the driver that is stuck in all samples") {
   std::vector<SourceFiles> samples(5);
   for (SourceFiles& sample : samples) {
@@ -166,15 +180,15 @@ TEST_CASE("a process of the driver that is stuck in all samples") {
     sample.add("/proc/46/stat", "46 (nvidia)");
   }
   samples[3].add("/proc/42/stat", "42 (nvidia-smi) D 1 42 42 0\n");
-  auto findings = judge_stuck_gpu_processes(samples, "my (D) x");
+  auto findings = judge_stuck(samples, "my (D) x");
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].status == CheckStatus::fail);
   CHECK(findings[0].value == "41 (nvidia-smi), 44 (my (D) x)");
   samples[2].add("/proc/41/stat", "41 (nvidia-smi) S 1 41 41 0\n");
-  findings = judge_stuck_gpu_processes(samples, "muster-gpus");
+  findings = judge_stuck(samples, "muster-gpus");
   CHECK(findings.front().status == CheckStatus::pass);
-  CHECK(judge_stuck_gpu_processes({}, "x").empty());
+  CHECK(judge_stuck({}, "x").empty());
   samples[1] = {};
-  findings = judge_stuck_gpu_processes(samples, "muster-gpus");
+  findings = judge_stuck(samples, "muster-gpus");
   CHECK(findings.front().status == CheckStatus::unknown);
 }

@@ -36,10 +36,9 @@ TEST_CASE("a healthy node passes everything, and all that can be judged is") {
     CHECK(one.status == CheckStatus::pass);
   }
   // What the profile does not name, what this generation does not have, what others judge.
-  const std::vector<std::string> left_out = {
-      "gpu.retired_pages", "gpu.xid",    "gpu.fell_off",   "gpu.sxid",    "gpu.reset",
-      "gpu.gsp",           "gpu.devnodes", "gpu.peermem",  "gpu.env",     "gpu.topo",
-      "gpu.dstate",        "gpu.nvlink_err5"};
+  const std::vector<std::string> left_out = {"gpu.retired_pages", "gpu.gsp",  "gpu.peermem",
+                                             "gpu.env",           "gpu.topo", "gpu.dstate",
+                                             "gpu.nvlink_err5"};
   for (const CheckSpec& spec : gpu_checks()) {
     const bool is_judged = finding_of(findings, spec.id, "") != nullptr ||
                            finding_of(findings, spec.id, "gpu7") != nullptr;

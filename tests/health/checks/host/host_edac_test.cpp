@@ -13,8 +13,9 @@ EdacSample sample(std::int64_t uncorrected, std::int64_t corrected, Milliseconds
   return {boot, Time(at), {{"mc0", {uncorrected, corrected}}}, {}};
 }
 
-std::vector<HealthFinding> judged(const EdacSample& before, const EdacSample& now) {
-  return judge_edac(before, now, HealthProfile{});
+std::vector<HealthFinding> judged(const EdacSample& before, const EdacSample& now,
+                                  const HealthProfile& profile = {}) {
+  return judge_edac(before, now, CheckInput{SourceFiles{}, profile, find_check("host.edac")});
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ TEST_CASE("corrected errors are only written down, from ten a day on") {
 TEST_CASE("the limit of corrected errors is the profile's, where it has one") {
   HealthProfile profile;
   profile.checks["host.edac"].limits["ce_per_day"] = 2;
-  CHECK(judge_edac(sample(0, 0), sample(0, 3), profile)[0].status == CheckStatus::fail);
+  CHECK(judged(sample(0, 0), sample(0, 3), profile)[0].status == CheckStatus::fail);
 }
 
 TEST_CASE("a start of the node or a reset counter begins anew") {
@@ -85,8 +86,8 @@ TEST_CASE("where the kernel knows no memory controller there is nothing to judge
   CHECK(judged({}, none).empty());
   HealthProfile profile;
   profile.required = {"host.*"};
-  REQUIRE(judge_edac({}, none, profile).size() == 1);
-  CHECK(judge_edac({}, none, profile)[0].status == CheckStatus::unknown);
-  CHECK_THAT(judge_edac({}, none, profile)[0].evidence.at(0),
+  REQUIRE(judged({}, none, profile).size() == 1);
+  CHECK(judged({}, none, profile)[0].status == CheckStatus::unknown);
+  CHECK_THAT(judged({}, none, profile)[0].evidence.at(0),
              ContainsSubstring("knows no memory controller"));
 }

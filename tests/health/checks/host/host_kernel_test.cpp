@@ -2,6 +2,7 @@
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
+#include "tests/health/judged.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -11,13 +12,17 @@ namespace {
 std::optional<HealthFinding> taint(const std::string& text) {
   SourceFiles files;
   files.add("/proc/sys/kernel/tainted", text);
-  return judge_taint(files, HealthProfile{});
+  return judged_one("host.taint", files, HealthProfile{});
 }
 
 std::optional<HealthFinding> clock_of(const std::string& text, std::optional<Milliseconds> offset) {
   SourceFiles files;
   files.add("adjtimex:", text);
-  return judge_clock(files, HealthProfile{}, offset);
+  return judged_one("host.clock", files, HealthProfile{}, {offset});
+}
+
+std::optional<HealthFinding> reboots(std::span<const BootSeen> history, Time now) {
+  return judged_one("host.reboots", SourceFiles{}, HealthProfile{}, {.now = now, .boots = history});
 }
 
 }  // namespace
@@ -75,19 +80,19 @@ TEST_CASE("a clock is synchronised and near") {
     INFO(row.text);
     CHECK(clock_of(row.text, row.offset)->status == row.status);
   }
-  CHECK(judge_clock(SourceFiles{}, HealthProfile{}, 60ms)->status == CheckStatus::fail);
-  CHECK(judge_clock(SourceFiles{}, HealthProfile{}, {})->status == CheckStatus::unknown);
+  CHECK(judged_one("host.clock", SourceFiles{}, HealthProfile{}, {60ms})->status ==
+        CheckStatus::fail);
+  CHECK(judged_one("host.clock", SourceFiles{}, HealthProfile{})->status == CheckStatus::unknown);
 }
 
 TEST_CASE("three starts of a node within a day are too many") {
-  const HealthProfile profile;
   const std::vector<BootSeen> history{
       {"a", Time(1h)}, {"b", Time(20h)}, {"b", Time(21h)}, {"c", Time(30h)}, {"d", Time(40h)}};
-  CHECK_FALSE(judge_reboots({}, Time(1h), profile));
-  CHECK(judge_reboots(std::span(history).first(1), Time(2h), profile)->value == "0");
-  CHECK(judge_reboots(std::span(history).first(4), Time(41h), profile)->value == "2");
-  const auto often = judge_reboots(history, Time(41h), profile);
+  CHECK_FALSE(reboots({}, Time(1h)));
+  CHECK(reboots(std::span(history).first(1), Time(2h))->value == "0");
+  CHECK(reboots(std::span(history).first(4), Time(41h))->value == "2");
+  const auto often = reboots(history, Time(41h));
   CHECK(often->status == CheckStatus::fail);
   CHECK(often->severity.remedy == Remedy::rma);
-  CHECK(judge_reboots(history, Time(45h), profile)->status == CheckStatus::pass);
+  CHECK(reboots(history, Time(45h))->status == CheckStatus::pass);
 }

@@ -1,9 +1,8 @@
-#include "health/checks/host/memory.h"
-
 #include <random>
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
+#include "tests/health/judged.h"
 
 using namespace muster;
 
@@ -41,11 +40,11 @@ TEST_CASE("memory that is missing fails, memory within the tolerance passes") {
   };
   for (const Row& row : rows) {
     INFO(row.kb);
-    const auto finding = judge_memory(with_meminfo(total(row.kb)), profile);
+    const auto finding = judged_one("host.mem", with_meminfo(total(row.kb)), profile);
     REQUIRE(finding);
     CHECK(finding->status == row.status);
   }
-  const auto lost = judge_memory(with_meminfo(total("1838468160")), profile);
+  const auto lost = judged_one("host.mem", with_meminfo(total("1838468160")), profile);
   CHECK(lost->value == "1838468160 kB");
   CHECK(lost->expected == "1961032704 kB +- 98051635 kB");
   CHECK(text_of(lost->severity) == "drain>rma");
@@ -53,42 +52,44 @@ TEST_CASE("memory that is missing fails, memory within the tolerance passes") {
 
 TEST_CASE("memory is not judged without a profile, and unknown without a source") {
   HealthProfile profile;
-  CHECK_FALSE(judge_memory(healthy_host(), profile));
-  CHECK_FALSE(judge_swap(healthy_host(), profile));
-  CHECK_FALSE(judge_hugepages(healthy_host(), profile));
+  CHECK_FALSE(judged_one("host.mem", healthy_host(), profile));
+  CHECK_FALSE(judged_one("host.swap", healthy_host(), profile));
+  CHECK_FALSE(judged_one("host.hugepages", healthy_host(), profile));
   profile = fake_profile();
   SourceFiles files = healthy_host();
   files.add("/proc/meminfo", refused());
-  CHECK(judge_memory(files, profile)->status == CheckStatus::unknown);
-  CHECK(judge_memory(files, profile)->evidence ==
+  CHECK(judged_one("host.mem", files, profile)->status == CheckStatus::unknown);
+  CHECK(judged_one("host.mem", files, profile)->evidence ==
         std::vector<std::string>{"/proc/meminfo: Permission denied"});
-  CHECK(judge_swap(files, profile)->status == CheckStatus::unknown);
-  CHECK(judge_hugepages(files, profile)->status == CheckStatus::unknown);
+  CHECK(judged_one("host.swap", files, profile)->status == CheckStatus::unknown);
+  CHECK(judged_one("host.hugepages", files, profile)->status == CheckStatus::unknown);
 }
 
 TEST_CASE("swap space is what the profile says") {
   HealthProfile profile = fake_profile();
   const SourceFiles files = with_meminfo("SwapTotal:  2097148 kB\n");
-  CHECK(judge_swap(healthy_host(), profile)->status == CheckStatus::pass);
-  CHECK(judge_swap(files, profile)->status == CheckStatus::fail);
-  CHECK(judge_swap(files, profile)->fault_class == FaultClass::setup);
+  CHECK(judged_one("host.swap", healthy_host(), profile)->status == CheckStatus::pass);
+  CHECK(judged_one("host.swap", files, profile)->status == CheckStatus::fail);
+  CHECK(judged_one("host.swap", files, profile)->fault_class == FaultClass::setup);
   profile.host.swap_kb = 2097148;
-  CHECK(judge_swap(files, profile)->status == CheckStatus::pass);
-  CHECK(judge_swap(with_meminfo("SwapFree: 0 kB\n"), profile)->status == CheckStatus::unknown);
+  CHECK(judged_one("host.swap", files, profile)->status == CheckStatus::pass);
+  CHECK(judged_one("host.swap", with_meminfo("SwapFree: 0 kB\n"), profile)->status ==
+        CheckStatus::unknown);
 }
 
 TEST_CASE("huge pages have a count and a mode") {
   const HealthProfile profile = fake_profile();
-  CHECK(judge_hugepages(healthy_host(), profile)->value == "0 pages, transparent madvise");
+  CHECK(judged_one("host.hugepages", healthy_host(), profile)->value ==
+        "0 pages, transparent madvise");
   SourceFiles files = healthy_host();
   files.add("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
-  CHECK(judge_hugepages(files, profile)->value == "transparent always");
+  CHECK(judged_one("host.hugepages", files, profile)->value == "transparent always");
   files.add("/proc/meminfo", "HugePages_Total: 512\n");
-  CHECK(judge_hugepages(files, profile)->value == "512 pages, transparent always");
+  CHECK(judged_one("host.hugepages", files, profile)->value == "512 pages, transparent always");
   files = healthy_host();
   for (const char* broken : {"always madvise never", "]always[", "[", ""}) {
     files.add("/sys/kernel/mm/transparent_hugepage/enabled", std::string(broken));
-    CHECK(judge_hugepages(files, profile)->status == CheckStatus::unknown);
+    CHECK(judged_one("host.hugepages", files, profile)->status == CheckStatus::unknown);
   }
 }
 
@@ -102,8 +103,8 @@ TEST_CASE("a spoilt meminfo is judged or unknown, never a crash") {
     for (std::uint32_t times = random() % 8; times > 0 && !text.empty(); --times)
       text[random() % text.size()] = static_cast<char>(random() % 256);
     const SourceFiles files = with_meminfo(text);
-    CHECK(judge_memory(files, profile));
-    CHECK(judge_swap(files, profile));
-    CHECK(judge_hugepages(files, profile));
+    CHECK(judged_one("host.mem", files, profile));
+    CHECK(judged_one("host.swap", files, profile));
+    CHECK(judged_one("host.hugepages", files, profile));
   }
 }

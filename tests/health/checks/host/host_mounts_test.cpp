@@ -4,6 +4,7 @@
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
+#include "tests/health/judged.h"
 
 using namespace muster;
 
@@ -16,7 +17,7 @@ SourceFiles with_mounts(const std::string& text) {
 }
 
 CheckStatus read_only_status(const std::string& line) {
-  const auto findings = judge_read_only(with_mounts(line), fake_profile());
+  const auto findings = judged("host.ro", with_mounts(line), fake_profile());
   REQUIRE(findings.size() == 1);
   return findings[0].status;
 }
@@ -63,7 +64,7 @@ TEST_CASE("a file system that the kernel made read-only fails, one that a person
     INFO(row.line);
     CHECK(read_only_status(row.line) == row.status);
   }
-  const auto findings = judge_read_only(with_mounts(rows[0].line), fake_profile());
+  const auto findings = judged("host.ro", with_mounts(rows[0].line), fake_profile());
   CHECK(findings[0].value == "/");
   CHECK(text_of(findings[0].severity) == "!reboot");
   CHECK(findings[0].evidence.size() == 1);
@@ -71,17 +72,18 @@ TEST_CASE("a file system that the kernel made read-only fails, one that a person
 
 TEST_CASE("mounts of the profile are there or not") {
   const HealthProfile profile = fake_profile();
-  auto findings = judge_mounts(healthy_host(), profile);
+  auto findings = judged("host.mounts", healthy_host(), profile);
   CHECK(findings.size() == 2);
   CHECK(status_of(findings, "host.mounts", "/share d") == CheckStatus::pass);
-  findings = judge_mounts(with_mounts("30 22 0:50 / /data rw - nfs4 a:/data rw\n"), profile);
+  findings =
+      judged("host.mounts", with_mounts("30 22 0:50 / /data rw - nfs4 a:/data rw\n"), profile);
   CHECK(status_of(findings, "host.mounts", "/data") == CheckStatus::pass);
   CHECK(status_of(findings, "host.mounts", "/share d") == CheckStatus::fail);
   SourceFiles unreadable = healthy_host();
   unreadable.add("/proc/self/mountinfo", refused());
-  findings = judge_mounts(unreadable, profile);
+  findings = judged("host.mounts", unreadable, profile);
   CHECK(status_of(findings, "host.mounts", "/data") == CheckStatus::unknown);
-  CHECK(judge_mounts(healthy_host(), HealthProfile{}).empty());
+  CHECK(judged("host.mounts", healthy_host(), HealthProfile{}).empty());
 }
 
 TEST_CASE("a mount that does not answer fails, one that cannot be looked at is unknown") {
@@ -104,7 +106,7 @@ TEST_CASE("a mount that does not answer fails, one that cannot be looked at is u
     for (const char* path : {"/data", "statvfs:/data"}) {
       SourceFiles files = healthy_host();
       files.add(path, row.reading);
-      const auto findings = judge_mount_stall(files, profile);
+      const auto findings = judged("host.mount_stall", files, profile);
       CHECK(status_of(findings, "host.mount_stall", "/data") == row.status);
       CHECK(status_of(findings, "host.mount_stall", "/share d") == CheckStatus::pass);
     }
@@ -120,6 +122,6 @@ TEST_CASE("a spoilt table of mounts is no crash") {
     for (std::uint32_t times = random() % 8; times > 0; --times)
       text[random() % text.size()] = " \n\\04-/\xff"[random() % 8];
     for (const Mount& mount : parse_mountinfo(text)) CHECK(mount.point.starts_with('/'));
-    judge_read_only(with_mounts(text), fake_profile());
+    judged("host.ro", with_mounts(text), fake_profile());
   }
 }

@@ -5,10 +5,18 @@
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
+#include "tests/health/judged.h"
 
 using namespace muster;
 
 namespace {
+
+const CheckSpec& dstate() {
+  return *find_check("host.dstate");
+}
+const CheckSpec& leftovers() {
+  return *find_check("host.leftovers");
+}
 
 ProcessState in_state(char state, std::uint64_t cpu_ticks = 5,
                       std::optional<std::uint64_t> sleeps = {}) {
@@ -56,7 +64,7 @@ TEST_CASE("a process that never wakes in five samples is stuck") {
   const auto d = [](std::uint64_t cpu) { return in_state('D', cpu); };
   const auto stuck = samples_of({d(5), d(5), d(5), d(5), d(5)});
   CHECK(stuck_processes(stuck) == std::vector<StuckProcess>{{41, "python"}});
-  const HealthFinding finding = judge_stuck(stuck);
+  const HealthFinding finding = judge_stuck(dstate(), stuck);
   CHECK(finding.status == CheckStatus::fail);
   CHECK(finding.evidence.at(0) == "process 41 python");
   CHECK(text_of(finding.severity) == "drain>reboot");
@@ -67,29 +75,32 @@ TEST_CASE("a process that gets on is not stuck, though it was found asleep each 
   const auto with_sleeps = [](std::uint64_t cpu, std::uint64_t sleeps) {
     return in_state('D', cpu, sleeps);
   };
-  CHECK(judge_stuck(samples_of({d(5), d(5), in_state('R'), d(5), d(5)})).status ==
+  CHECK(judge_stuck(dstate(), samples_of({d(5), d(5), in_state('R'), d(5), d(5)})).status ==
         CheckStatus::pass);
-  CHECK(judge_stuck(samples_of({d(5), d(5), d(6), d(6), d(6)})).status == CheckStatus::pass);
+  CHECK(judge_stuck(dstate(), samples_of({d(5), d(5), d(6), d(6), d(6)})).status ==
+        CheckStatus::pass);
   ProcessState reused = d(5);
   reused.start_ticks = 900;
-  CHECK(judge_stuck(samples_of({d(5), d(5), reused, reused, reused})).status == CheckStatus::pass);
-  CHECK(judge_stuck(samples_of({d(5), with_sleeps(5, 7), with_sleeps(5, 8), with_sleeps(5, 9),
-                                with_sleeps(5, 9)}))
+  CHECK(judge_stuck(dstate(), samples_of({d(5), d(5), reused, reused, reused})).status ==
+        CheckStatus::pass);
+  CHECK(judge_stuck(dstate(), samples_of({d(5), with_sleeps(5, 7), with_sleeps(5, 8),
+                                          with_sleeps(5, 9), with_sleeps(5, 9)}))
             .status == CheckStatus::pass);
   // Its other threads run; its first one has not woken up.
-  CHECK(judge_stuck(samples_of({d(5), with_sleeps(50, 7), with_sleeps(60, 7), with_sleeps(70, 7),
-                                with_sleeps(80, 7)}))
+  CHECK(judge_stuck(dstate(), samples_of({d(5), with_sleeps(50, 7), with_sleeps(60, 7),
+                                          with_sleeps(70, 7), with_sleeps(80, 7)}))
             .status == CheckStatus::fail);
 }
 
 TEST_CASE("too few samples are unknown, unless nothing sleeps") {
-  CHECK(judge_stuck({}).status == CheckStatus::unknown);
-  CHECK(judge_stuck(std::vector<ProcessStates>(5)).status == CheckStatus::unknown);
-  CHECK(judge_stuck(samples_of({in_state('D'), in_state('D')})).status == CheckStatus::unknown);
-  CHECK(judge_stuck(samples_of({in_state('S')})).status == CheckStatus::pass);
+  CHECK(judge_stuck(dstate(), {}).status == CheckStatus::unknown);
+  CHECK(judge_stuck(dstate(), std::vector<ProcessStates>(5)).status == CheckStatus::unknown);
+  CHECK(judge_stuck(dstate(), samples_of({in_state('D'), in_state('D')})).status ==
+        CheckStatus::unknown);
+  CHECK(judge_stuck(dstate(), samples_of({in_state('S')})).status == CheckStatus::pass);
   auto gone = samples_of({in_state('D'), in_state('D')});
   gone.resize(5);
-  CHECK(judge_stuck(gone).status == CheckStatus::pass);
+  CHECK(judge_stuck(dstate(), gone).status == CheckStatus::pass);
 }
 
 TEST_CASE("states of processes come from their files") {
@@ -125,17 +136,18 @@ TEST_CASE("processes of an ended job are left over, by its token or its user") {
   CHECK(pids({by_user}) == std::vector{12});
   CHECK(pids({by_token, by_user}) == std::vector{10, 12});
   CHECK(pids({{"", {}}}).empty());
-  CHECK(judge_leftovers(processes, std::vector{by_token})->status == CheckStatus::fail);
-  CHECK(judge_leftovers(processes, std::vector{EndedJob{"job9.1", {}}})->status ==
+  CHECK(judge_leftovers(leftovers(), processes, std::vector{by_token})->status ==
+        CheckStatus::fail);
+  CHECK(judge_leftovers(leftovers(), processes, std::vector{EndedJob{"job9.1", {}}})->status ==
         CheckStatus::pass);
-  CHECK(judge_leftovers({}, std::vector{by_token})->status == CheckStatus::unknown);
-  CHECK_FALSE(judge_leftovers(processes, {}));
+  CHECK(judge_leftovers(leftovers(), {}, std::vector{by_token})->status == CheckStatus::unknown);
+  CHECK_FALSE(judge_leftovers(leftovers(), processes, {}));
 }
 
 TEST_CASE("a finding names some of many processes") {
   std::vector<ProcessSeen> processes;
   for (int pid = 1; pid <= 500; ++pid) processes.push_back({pid, 1, 'S', "x", "t"});
-  const auto finding = judge_leftovers(processes, std::vector{EndedJob{"t", {}}});
+  const auto finding = judge_leftovers(leftovers(), processes, std::vector{EndedJob{"t", {}}});
   CHECK(finding->value == "500");
   CHECK(finding->evidence.size() == 16);
 }
@@ -150,4 +162,28 @@ TEST_CASE("a process's text of any bytes is read or refused") {
     parse_process_stat(text);
     parse_sleeps(text);
   }
+}
+
+TEST_CASE("the services of the profile run, each a program of its name") {
+  HealthProfile profile;
+  SourceFiles files;
+  const auto add = [&](int pid, const std::string& name, char state) {
+    files.add("/proc/" + std::to_string(pid) + "/stat", stat_text(pid, name, state, 5));
+  };
+  CHECK(judged("host.services", files, profile).empty());
+  CHECK(std::ranges::count(host_sources(profile), "/proc/[0-9]*/stat") == 0);
+  profile.host.services = {"sshd", "nvidia-persistenced", "chronyd"};
+  CHECK(std::ranges::count(host_sources(profile), "/proc/[0-9]*/stat") == 1);
+  const auto status = [&](const char* service) {
+    return status_of(judged("host.services", files, profile), "host.services", service);
+  };
+  CHECK(status("sshd") == CheckStatus::unknown);
+  add(70, "sshd", 'S');
+  add(71, "nvidia-persiste", 'S');
+  add(72, "chronyd", 'Z');
+  CHECK(status("sshd") == CheckStatus::pass);
+  CHECK(status("chronyd") == CheckStatus::unknown);  // another user's may be hidden
+  add(1, "systemd", 'S');
+  CHECK(status("nvidia-persistenced") == CheckStatus::pass);
+  CHECK(status("chronyd") == CheckStatus::fail);
 }

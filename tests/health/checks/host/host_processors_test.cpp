@@ -5,12 +5,11 @@
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
+#include "tests/health/judged.h"
 
 using namespace muster;
 
 namespace {
-
-using Judge = std::optional<HealthFinding> (*)(const SourceFiles&, const HealthProfile&);
 
 struct Row {
   const char* path;
@@ -18,15 +17,15 @@ struct Row {
   CheckStatus status;
 };
 
-void check_rows(Judge judge, std::span<const Row> rows) {
+void check_rows(std::string_view check, std::span<const Row> rows) {
   for (const Row& row : rows) {
     INFO(row.path << " " << row.text);
     SourceFiles files = healthy_host();
-    CHECK(judge(files, fake_profile())->status == CheckStatus::pass);
+    CHECK(judged_one(check, files, fake_profile())->status == CheckStatus::pass);
     files.add(row.path, std::string(row.text));
-    CHECK(judge(files, fake_profile())->status == row.status);
+    CHECK(judged_one(check, files, fake_profile())->status == row.status);
     files.add(row.path, refused());
-    CHECK(judge(files, fake_profile())->status == CheckStatus::unknown);
+    CHECK(judged_one(check, files, fake_profile())->status == CheckStatus::unknown);
   }
 }
 
@@ -55,13 +54,14 @@ TEST_CASE("processors are all there, at their full speed") {
       {"/sys/devices/system/cpu/intel_pstate/no_turbo", "1\n", CheckStatus::fail},
       {"/sys/devices/system/cpu/intel_pstate/no_turbo", "2\n", CheckStatus::unknown},
   };
-  check_rows(judge_processors, rows);
+  check_rows("host.cpu", rows);
   SourceFiles files = healthy_host();
   files.add("/sys/devices/system/cpu/cpufreq/policy1/scaling_governor", "powersave");
-  CHECK(judge_processors(files, fake_profile())->value == "governor powersave x 1");
+  CHECK(judged_one("host.cpu", files, fake_profile())->value == "governor powersave x 1");
   files.add("/sys/devices/system/cpu/intel_pstate/no_turbo", FileReading{{}, "none", true});
   files.add("/sys/devices/system/cpu/cpufreq/boost", "0");
-  CHECK(judge_processors(files, fake_profile())->value == "governor powersave x 1, turbo off");
+  CHECK(judged_one("host.cpu", files, fake_profile())->value ==
+        "governor powersave x 1, turbo off");
 }
 
 TEST_CASE("memory nodes are all there, and pages stay where they are") {
@@ -71,7 +71,7 @@ TEST_CASE("memory nodes are all there, and pages stay where they are") {
       {"/proc/sys/kernel/numa_balancing", "2\n", CheckStatus::fail},
       {"/proc/sys/kernel/numa_balancing", "-1\n", CheckStatus::unknown},
   };
-  check_rows(judge_numa, rows);
+  check_rows("host.numa", rows);
 }
 
 TEST_CASE("ranks start with locked memory and many files") {
@@ -83,16 +83,16 @@ TEST_CASE("ranks start with locked memory and many files") {
       {"rlimit:nofile", "hard 65536\n", CheckStatus::unknown},
       {"rlimit:memlock", "", CheckStatus::unknown},
   };
-  check_rows(judge_limits, rows);
+  check_rows("host.rlimit", rows);
   HealthProfile profile;
-  CHECK_FALSE(judge_limits(healthy_host(), profile));
+  CHECK_FALSE(judged_one("host.rlimit", healthy_host(), profile));
   profile.ib.ports = {"mlx5_0:1"};
-  CHECK(judge_limits(healthy_host(), profile)->status == CheckStatus::pass);
+  CHECK(judged_one("host.rlimit", healthy_host(), profile)->status == CheckStatus::pass);
 }
 
 TEST_CASE("without a profile processors are not judged") {
-  CHECK_FALSE(judge_processors(healthy_host(), HealthProfile{}));
-  CHECK_FALSE(judge_numa(healthy_host(), HealthProfile{}));
+  CHECK_FALSE(judged_one("host.cpu", healthy_host(), HealthProfile{}));
+  CHECK_FALSE(judged_one("host.numa", healthy_host(), HealthProfile{}));
 }
 
 TEST_CASE("lists of any bytes are counted or refused") {

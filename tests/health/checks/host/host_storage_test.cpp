@@ -4,6 +4,7 @@
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
+#include "tests/health/judged.h"
 
 using namespace muster;
 
@@ -14,7 +15,7 @@ constexpr std::int64_t gib = 1ll << 30;
 std::vector<HealthFinding> disks_with_tmp(const std::string& text) {
   SourceFiles files = healthy_host();
   files.add("statvfs:/tmp", text);
-  return judge_disks(files, fake_profile());
+  return judged("host.disk", files, fake_profile());
 }
 
 SourceFiles with_shared_file(const std::string& name, std::int64_t uid) {
@@ -61,7 +62,7 @@ TEST_CASE("a disk needs a tenth and 500 MiB free, and inodes") {
 TEST_CASE("a disk that cannot be looked at is unknown") {
   SourceFiles files = healthy_host();
   files.add("statvfs:/", FileReading{{}, "no answer within 5 s", false});
-  const auto findings = judge_disks(files, fake_profile());
+  const auto findings = judged("host.disk", files, fake_profile());
   CHECK(status_of(findings, "host.disk", "/") == CheckStatus::unknown);
   CHECK(findings[0].evidence.at(0) == "statvfs:/: no answer within 5 s");
 }
@@ -69,47 +70,50 @@ TEST_CASE("a disk that cannot be looked at is unknown") {
 TEST_CASE("NVMe disks are live, and as many as they should be") {
   const HealthProfile profile = fake_profile();
   SourceFiles files = healthy_host();
-  CHECK(status_of(judge_nvmes(files, profile), "host.nvme") == CheckStatus::pass);
-  CHECK(status_of(judge_nvmes(files, profile), "host.nvme", "nvme1") == CheckStatus::pass);
+  CHECK(status_of(judged("host.nvme", files, profile), "host.nvme") == CheckStatus::pass);
+  CHECK(status_of(judged("host.nvme", files, profile), "host.nvme", "nvme1") == CheckStatus::pass);
   files.add("/sys/class/nvme/nvme2/transport", "tcp\n");
   files.add("/sys/class/nvme/nvme2/state", "connecting\n");
-  CHECK(status_of(judge_nvmes(files, profile), "host.nvme") == CheckStatus::pass);
-  CHECK_FALSE(status_of(judge_nvmes(files, profile), "host.nvme", "nvme2"));
+  CHECK(status_of(judged("host.nvme", files, profile), "host.nvme") == CheckStatus::pass);
+  CHECK_FALSE(status_of(judged("host.nvme", files, profile), "host.nvme", "nvme2"));
   for (const char* state : {"dead", "resetting", "deleting", "live?"}) {
     files.add("/sys/class/nvme/nvme1/state", std::string(state));
-    CHECK(status_of(judge_nvmes(files, profile), "host.nvme", "nvme1") == CheckStatus::fail);
+    CHECK(status_of(judged("host.nvme", files, profile), "host.nvme", "nvme1") ==
+          CheckStatus::fail);
   }
   files.add("/sys/class/nvme/nvme1/state", refused());
-  CHECK(status_of(judge_nvmes(files, profile), "host.nvme", "nvme1") == CheckStatus::unknown);
+  CHECK(status_of(judged("host.nvme", files, profile), "host.nvme", "nvme1") ==
+        CheckStatus::unknown);
 }
 
 TEST_CASE("a lost NVMe disk fails the count; a class that was not read to its end is unknown") {
   HealthProfile profile = fake_profile();
   profile.host.nvmes = 3;
   SourceFiles files = healthy_host();
-  const auto findings = judge_nvmes(files, profile);
+  const auto findings = judged("host.nvme", files, profile);
   CHECK(status_of(findings, "host.nvme") == CheckStatus::fail);
   CHECK(findings.back().value == "2");
   files.add("/sys/class/nvme", FileReading{{}, "not reached: no answer within 5 s", false});
-  CHECK(status_of(judge_nvmes(files, profile), "host.nvme") == CheckStatus::unknown);
-  CHECK(status_of(judge_nvmes(SourceFiles{}, profile), "host.nvme") == CheckStatus::unknown);
+  CHECK(status_of(judged("host.nvme", files, profile), "host.nvme") == CheckStatus::unknown);
+  CHECK(status_of(judged("host.nvme", SourceFiles{}, profile), "host.nvme") ==
+        CheckStatus::unknown);
   profile.host.nvmes.reset();
-  CHECK(judge_nvmes(SourceFiles{}, profile).empty());
+  CHECK(judged("host.nvme", SourceFiles{}, profile).empty());
 }
 
 TEST_CASE("shared memory has the profile's size") {
   HealthProfile profile = fake_profile();
   SourceFiles files = healthy_host();
-  CHECK(status_of(judge_shared_memory(files, profile, {}), "host.shm") == CheckStatus::pass);
+  CHECK(status_of(judged("host.shm", files, profile), "host.shm") == CheckStatus::pass);
   files.add("statvfs:/dev/shm", space_text(64 << 20, 64 << 20));
-  const auto findings = judge_shared_memory(files, profile, {});
+  const auto findings = judged("host.shm", files, profile);
   CHECK(status_of(findings, "host.shm") == CheckStatus::fail);
   CHECK(findings[0].value == "65536 kB");
   CHECK(findings[0].severity.remedy == Remedy::drain);
   CHECK(findings[0].fault_class == FaultClass::setup);
   files.add("statvfs:/dev/shm", refused());
-  CHECK(status_of(judge_shared_memory(files, profile, {}), "host.shm") == CheckStatus::unknown);
-  CHECK(judge_shared_memory(files, HealthProfile{}, {}).empty());
+  CHECK(status_of(judged("host.shm", files, profile), "host.shm") == CheckStatus::unknown);
+  CHECK(judged("host.shm", files, HealthProfile{}).empty());
 }
 
 TEST_CASE("files of libraries that an ended user left are told, others' are not") {
@@ -129,7 +133,7 @@ TEST_CASE("files of libraries that an ended user left are told, others' are not"
     const SourceFiles files = with_shared_file(row.name, row.uid);
     const auto left = shared_memory_leftovers(files, {1000});
     CHECK(left.empty() != row.is_left);
-    const auto findings = judge_shared_memory(files, profile, {1000});
+    const auto findings = judged("host.shm", files, profile, {.ended_uids = {1000}});
     REQUIRE(findings.size() == 1);
     CHECK((findings[0].status == CheckStatus::fail) == row.is_left);
     if (!row.is_left) continue;

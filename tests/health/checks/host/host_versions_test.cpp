@@ -1,8 +1,8 @@
 #include "health/checks/host/versions.h"
 
-#include "health/read/liveness.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
+#include "tests/health/judged.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
@@ -25,26 +25,21 @@ TEST_CASE("interfaces that are up tell their MTU") {
 }
 
 TEST_CASE("a node knows its peers, answers soon and has the port free") {
-  const HealthProfile profile;
-  CHECK_FALSE(judge_net({}, profile));
-  CHECK(judge_net({20ms, {}, true}, profile)->status == CheckStatus::pass);
-  CHECK(judge_net({5000ms, {}, true}, profile)->status == CheckStatus::fail);
-  CHECK(judge_net({{}, {"n17"}, true}, profile)->value == "n17 not resolved");
-  CHECK(judge_net({{}, {}, false}, profile)->value == "master port in use");
-}
-
-TEST_CASE("an agent that is silent is unknown, and then fails") {
-  const HealthProfile profile;
-  CHECK(judge_agent({}, profile).status == CheckStatus::unknown);
-  CHECK(judge_agent(15s, profile).status == CheckStatus::pass);
-  CHECK(judge_agent(16s, profile).status == CheckStatus::unknown);
-  CHECK(judge_agent(45s, profile).status == CheckStatus::unknown);
-  CHECK(judge_agent(46s, profile).status == CheckStatus::fail);
+  const auto net = [](const NetFacts& facts) {
+    return judged_one("host.net", SourceFiles{}, HealthProfile{}, {.net = facts});
+  };
+  CHECK_FALSE(net({}));
+  CHECK(net({20ms, {}, true})->status == CheckStatus::pass);
+  CHECK(net({5000ms, {}, true})->status == CheckStatus::fail);
+  CHECK(net({{}, {"n17"}, true})->value == "n17 not resolved");
+  CHECK(net({{}, {}, false})->value == "master port in use");
 }
 
 TEST_CASE("a helper that was killed and stays is unknown") {
-  const HealthProfile profile;
-  CHECK(judge_helper({}, profile).status == CheckStatus::pass);
-  CHECK(judge_helper({1s, 1}, profile).status == CheckStatus::pass);
-  CHECK(judge_helper({3s, 1}, profile).status == CheckStatus::unknown);
+  const auto helper = [](const HelperFacts& facts) {
+    return judged_one("host.helper", SourceFiles{}, HealthProfile{}, {.helper = facts});
+  };
+  CHECK(helper({})->status == CheckStatus::pass);
+  CHECK(helper({1s, 1})->status == CheckStatus::pass);
+  CHECK(helper({3s, 1})->status == CheckStatus::unknown);
 }

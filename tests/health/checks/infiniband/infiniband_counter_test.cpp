@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "health/checks/infiniband/counter_checks.h"
-#include "health/checks/infiniband/link_checks.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/sources.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"
@@ -25,15 +25,27 @@ struct SampledNode {
   void sample(std::chrono::milliseconds at) {
     note_counters(history, node.files(), profile, ports(), sampling_start + at);
   }
+  // Of one group of checks.
+  std::vector<HealthFinding> judged(std::optional<std::chrono::seconds> job_runs = {}) const {
+    const LinkFlaps flaps;
+    const InfinibandFacts facts{
+        .files = node.files(), .counters = history, .flaps = flaps, .job_runs = job_runs};
+    const InfinibandLook look{facts, ports()};
+    CheckInput input{node.files(), profile};
+    input.ib = &look;
+    return judge_group(infiniband_checks(), SourceGroup::infiniband_counters, input);
+  }
   HealthFinding finding(std::string_view check, std::string_view device = "mlx5_3:1") const {
-    for (const HealthFinding& one : judge_counters(node.files(), profile, ports(), history)) {
+    for (const HealthFinding& one : judged()) {
       if (one.check == check && one.device == device) return one;
     }
     FAIL("no finding of " << check);
     return {};
   }
   std::vector<HealthFinding> traffic(std::optional<std::chrono::seconds> job_runs = 1h) const {
-    return judge_traffic(node.files(), profile, ports(), history, job_runs);
+    auto findings = judged(job_runs);
+    std::erase_if(findings, [](const HealthFinding& one) { return one.check != "ib.traffic"; });
+    return findings;
   }
 };
 
@@ -44,7 +56,7 @@ TEST_CASE("counters that stand still pass, whatever they stand at") {
   node.node.count(3, "symbol_error", 60000);
   node.sample(0s);
   node.sample(30s);
-  const auto findings = judge_counters(node.node.files(), node.profile, node.ports(), node.history);
+  const auto findings = node.judged();
   CHECK(findings.size() == 8 * 14);
   for (const HealthFinding& one : findings) {
     INFO(one.check);
@@ -150,9 +162,7 @@ TEST_CASE("a profile overrides limits") {
   CHECK(node.finding("ib.transport").status == fail);
   CHECK(node.finding("ib.xmit_wait").status == pass);
   node.profile.checks["ib.symbol"].mode = CheckMode::off;
-  for (const HealthFinding& one :
-       judge_counters(node.node.files(), node.profile, node.ports(), node.history))
-    CHECK(one.check != "ib.symbol");
+  for (const HealthFinding& one : node.judged()) CHECK(one.check != "ib.symbol");
 }
 
 TEST_CASE("a counter at the maximum of its register is unknown until it is reset") {

@@ -1,4 +1,4 @@
-#include "health/checks/infiniband/link_flaps.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"
 #include "tests/health/status_words.h"
@@ -21,8 +21,16 @@ struct WatchedLinks {
                   since_boot);
   }
   HealthFinding finding(std::chrono::milliseconds at, const std::string& log_error = "") const {
-    const auto ports = judged_ports(node.files(), profile);
-    return flaps.judge(profile, ports, watch_start + at, log_error).at(3);
+    const CounterHistory counters;
+    const InfinibandFacts facts{.files = node.files(),
+                                .counters = counters,
+                                .flaps = flaps,
+                                .now = watch_start + at,
+                                .log_error = log_error};
+    const InfinibandLook look{facts, judged_ports(node.files(), profile)};
+    CheckInput input{node.files(), profile, find_check("ib.flap")};
+    input.ib = &look;
+    return flaps.judge(input).at(3);
   }
   CheckStatus status(std::chrono::milliseconds at) const { return finding(at).status; }
 };

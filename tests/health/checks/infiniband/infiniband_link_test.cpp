@@ -2,7 +2,7 @@
 #include <random>
 
 #include "health/checks/infiniband/device_checks.h"
-#include "health/checks/infiniband/link_checks.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "health/model/check.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"
@@ -15,11 +15,12 @@ namespace {
 
 std::vector<HealthFinding> judged(const FakeInfiniband& node,
                                   const HealthProfile& profile = FakeInfiniband::profile()) {
-  const auto ports = judged_ports(node.files(), profile);
-  auto findings = judge_port_presence(node.files(), profile);
-  for (auto more :
-       {judge_links(node.files(), profile, ports), judge_devices(node.files(), profile, ports)})
-    findings.insert(findings.end(), more.begin(), more.end());
+  const CounterHistory counters;
+  const LinkFlaps flaps;
+  InfinibandFacts facts{node.files(), counters, flaps};
+  facts.has_counters = false;
+  auto findings = judge_infiniband(facts, profile);
+  std::erase_if(findings, [](const HealthFinding& one) { return one.check == "ib.flap"; });
   return findings;
 }
 
@@ -101,7 +102,7 @@ TEST_CASE("what a file of a port says decides its check") {
     CHECK(finding.status == row.status);
     if (row.status == fail) CHECK(text_of(finding.severity) == row.severity);
     if (row.status == unsure) CHECK_FALSE(finding.evidence.empty());
-    CHECK(finding.fault_class == find_check(row.check)->fault_class);
+    CHECK(finding.fault_class == find_check(row.check)->fault);
     // Of a link that is not up the rate is unknown as well.
     CHECK(count_of(findings, pass) >= findings.size() - 2);
   }
@@ -215,7 +216,10 @@ TEST_CASE("a pattern with a star wants a port at least") {
 
 TEST_CASE("a node of which nothing could be read is unknown, not without devices") {
   const HealthProfile profile = FakeInfiniband::profile();
-  CHECK(judge_port_presence(SourceFiles(), profile).front().status == unsure);
+  const CounterHistory counters;
+  const LinkFlaps flaps;
+  const SourceFiles unread;
+  CHECK(judge_infiniband({unread, counters, flaps}, profile).front().status == unsure);
   FakeInfiniband node(0);
   node.break_file("/sys/class/infiniband", "Input/output error");
   CHECK(the(judged(node), "ib.devices", "").status == unsure);

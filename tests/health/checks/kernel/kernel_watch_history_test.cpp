@@ -42,8 +42,9 @@ TEST_CASE("of what was logged long before, nothing counts that only warns or was
 TEST_CASE("a load of the driver ends what it told, with or without a GPU, long ago or now") {
   Log log;
   log.xid(start - 30min, 79);
-  log.says(start - 30min, "NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx "
-                          "Detect Link mask!");
+  log.says(start - 30min,
+           "NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx "
+           "Detect Link mask!");
   CHECK(standing(log.watch, start).size() == 2);
   log.says(start - 20min, "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.133.20");
   CHECK(standing(log.watch, start).empty());
@@ -76,7 +77,8 @@ TEST_CASE("an error on the bus is of the device that a port tells of") {
   const KernelEvents events = log.says(
       start, "pcieport 0000:3a:01.0: AER: Uncorrected (Fatal) error received: 0000:3b:00.0");
   CHECK(shown(events) == Shown{"host.pcie gpu3 logged drain>rma"});
-  CHECK(shown(log.says(start, "nvme 0000:17:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), "
-                              "type=Transaction Layer")) ==
+  CHECK(shown(log.says(start,
+                       "nvme 0000:17:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), "
+                       "type=Transaction Layer")) ==
         Shown{"host.pcie 0000:17:00.0 logged drain>rma"});
 }

@@ -1,11 +1,11 @@
-// The words that the tables of checks are written in: what a failure leads to, whose fault it is,
-// and how often it must be seen. Only for the files of the catalogue, each of which keeps its table
-// in a namespace of its own, as words so short would hide or meet names elsewhere.
+// The words that rows of checks are written in: what a failure leads to, whose fault it is, how
+// often it must be seen, when it runs. Only for tables of rows, each in a namespace of its own:
+// words so short would hide or meet names elsewhere.
 #pragma once
 
 #include "health/model/check.h"
 
-namespace muster::catalogue_words {
+namespace muster::check_words {
 
 inline constexpr CheckSeverity warn = only_warn;
 inline constexpr CheckSeverity warn_then_drain{Remedy::warn, Remedy::drain, false};
@@ -23,15 +23,27 @@ inline constexpr CheckSeverity stop_reboot{Remedy::reboot, {}, true};
 inline constexpr CheckSeverity stop_reboot_then_rma{Remedy::reboot, Remedy::rma, true};
 inline constexpr CheckSeverity rma{Remedy::rma, {}, false};
 
-inline constexpr FaultClass node = FaultClass::node;
-inline constexpr FaultClass setup = FaultClass::setup;
-inline constexpr FaultClass user = FaultClass::user;
-inline constexpr FaultClass infra = FaultClass::infra;
+using enum FaultClass;
+using enum Persistence;
+using enum SourceGroup;
 
-inline constexpr Persistence event = Persistence::event;
-inline constexpr Persistence delta = Persistence::delta;
-inline constexpr Persistence samples = Persistence::samples;
+// Qualification runs every row.
+constexpr Phases when(std::string_view letters) {
+  auto phases = static_cast<Phases>(Phase::qualification);
+  for (const char letter : letters) {
+    if (letter == 'P') phases = phases | Phase::prolog;
+    if (letter == 'T') phases = phases | Phase::periodic;
+    if (letter == 'E') phases = phases | Phase::epilog;
+    if (letter == 'F') phases = phases | Phase::on_failure;
+    if (letter == 'D') phases = phases | Phase::on_demand;
+  }
+  return phases;
+}
 
-inline constexpr bool often_shared = true;
+// The driver, the firmware or the kernel says itself that the hardware failed: no threshold of ours
+// or of a kind of machine is in between, so no profile is needed to believe it.
+inline bool said_by_hardware(const HealthProfile&) {
+  return true;
+}
 
-}  // namespace muster::catalogue_words
+}  // namespace muster::check_words
