@@ -1,11 +1,18 @@
 #include "launcher/os/child.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "tests/catch.h"
 
 using namespace muster;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -17,6 +24,18 @@ std::string numbered(int from, int to) {
   std::string text;
   for (int i = from; i < to; ++i) text += std::to_string(i) + "\n";
   return text;
+}
+
+template <class End>
+ExitStatus status_of_child(const End& end) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    end();
+    ::_exit(99);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  return exit_status_of(status);
 }
 
 }  // namespace
@@ -62,4 +81,40 @@ TEST_CASE("as much as a pipe holds is read at once, and no more of one that writ
   const std::string before = text;
   read_tail(pipe->read_end.get(), text);  // its end
   CHECK(text == before);
+}
+
+TEST_CASE("a child has exited with a code or was killed by a signal") {
+  const ExitStatus code = status_of_child([] { ::_exit(7); });
+  CHECK(code.code == 7);
+  CHECK(code.signal == 0);
+  CHECK_FALSE(code.ok());
+  const ExitStatus killed = status_of_child([] { ::raise(SIGKILL); });
+  CHECK(killed.code == 0);
+  CHECK(killed.signal == SIGKILL);
+  CHECK_FALSE(killed.core_dumped);
+  CHECK(status_of_child([] { ::_exit(0); }).ok());
+}
+
+TEST_CASE("a process knows the file it was started from") {
+  CHECK(fs::equivalent(own_program(), "/proc/self/exe"));
+  CHECK(own_program().starts_with("/"));
+}
+
+// In the child this program runs again, from a copy that goes away meanwhile.
+TEST_CASE("a program whose file was replaced still has itself", "[.child]") {
+  if (const char* copy = std::getenv("MUSTER_TEST_COPY"); copy != nullptr) fs::remove(copy);
+  CHECK(fs::equivalent(own_program(), "/proc/self/exe"));
+}
+
+TEST_CASE("a program whose file is gone can still be started by its name") {
+  std::string copy = (fs::temp_directory_path() / "muster-copy-XXXXXX").string();
+  const int file = ::mkstemp(copy.data());
+  REQUIRE(file >= 0);
+  ::close(file);
+  fs::copy_file("/proc/self/exe", copy, fs::copy_options::overwrite_existing);
+  fs::permissions(copy, fs::perms::owner_all);
+  const std::string command = "MUSTER_TEST_COPY=" + copy + " " + copy +
+                              " 'a program whose file was replaced still has itself' >/dev/null";
+  CHECK(std::system(command.c_str()) == 0);
+  CHECK_FALSE(fs::exists(copy));
 }
