@@ -167,17 +167,6 @@ TEST_CASE("without a list of checks any check may be named") {
   CHECK(file.findings.empty());
 }
 
-TEST_CASE("a severity of a rule is one that can be written") {
-  for (const char* good : {"warn", "drain", "!reboot>rma", "reset>rma"}) {
-    INFO(good);
-    CHECK(is_severity_text(good));
-  }
-  for (const char* bad : {"", "!", ">", "drain>", ">rma", "!!rma", "Drain", "drain>rma>rma"}) {
-    INFO(bad);
-    CHECK_FALSE(is_severity_text(bad));
-  }
-}
-
 TEST_CASE("a site's file goes over a profile key by key, lists as a whole") {
   const std::string site = R"(profile: h100-8x-ndr
 gpu: {nvlinks: 12, persistence: true, pcie_gen: }
