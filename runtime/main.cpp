@@ -83,7 +83,7 @@ int train(const TrainOptions& options, Communicator& ranks,
     return exit_cannot_start;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr,
-                 "muster-train: rank %zu: the memory does not suffice for this model: lower "
+                 "muster-train: rank %zu: not enough memory for this model: lower "
                  "--micro-batch, --context, --width or --layers\n",
                  ranks.rank());
     ranks.abort(exit_internal_error);

@@ -63,7 +63,7 @@ std::string reason_of(const RejectedCheckpoint& rejected, const CheckpointLine& 
   if (rejected.quarantine) {
     return rejected.reason + ": " + rejected.quarantine->reason + said_of_quarantine(line);
   }
-  return rejected.committed ? rejected.reason : "was never sealed, or is being written";
+  return rejected.committed ? rejected.reason : "was never committed, or is being written";
 }
 
 CheckpointLine line_of(const std::string& root, const std::string& directory) {

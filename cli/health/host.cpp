@@ -174,7 +174,7 @@ void NodeLook::show_fault(HealthLook& look, const StandingFault& fault) const {
   std::erase_if(look.reports, is_of_fault);
   HealthFinding finding = fault.finding;
   finding.evidence.push_back("not seen in this run, last " + utc_text(fault.last_bad) +
-                             "; stands until " + stands_until(fault));
+                             "; active until " + stands_until(fault));
   look.reports.push_back(
       report_of(finding, 0, look.run, health_.rules(), health_.memory().streaks));
 }

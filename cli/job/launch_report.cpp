@@ -158,8 +158,8 @@ int tell_launch(const FoundJob& found, const std::string& value, const CommonOpt
   if (!history) return failed(history.error().message, common);
   const auto profile = launch_profile(history->records, history->links);
   if (!profile) {
-    notice("job " + found.row.name + " has not been placed on any node yet: there is no launch " +
-               "to tell of",
+    notice("job " + found.row.name + " has not been allocated any node yet: there is no launch " +
+               "to report",
            common);
     return 0;
   }

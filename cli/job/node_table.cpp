@@ -112,7 +112,7 @@ std::string standing_text(const NodeLine& node) {
   if (!node.remedy.empty()) return remedy_note(node);
   if (!node.leaves.empty()) return node.leaves;
   if (!node.set_aside.empty()) {
-    return "set aside by muster until " + local_text(*node.set_aside_until) + ": " + node.set_aside;
+    return "cordoned by muster until " + local_text(*node.set_aside_until) + ": " + node.set_aside;
   }
   if (!node.faults.empty()) return "no; " + node.faults.front().what;
   if (node.evidence.empty()) return "";

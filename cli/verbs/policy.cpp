@@ -59,7 +59,7 @@ Result<ExitStatus> status_of(const PolicyTestOptions& options) {
     if (options.exit_code) return Error{"give --exit-code or --signal, not both"};
     const auto number = signal_number(options.signal);
     if (number) return ExitStatus{0, *number};
-    return Error{"--signal: '" + options.signal + "' is no signal; write SIGTERM or 15"};
+    return Error{"--signal: unknown signal '" + options.signal + "'; write SIGTERM or 15"};
   }
   const std::int64_t code = options.exit_code.value_or(1);
   if (code >= 1 && code <= last_code) return ExitStatus{static_cast<int>(code), 0};
@@ -176,7 +176,7 @@ int test_policy(const PolicyTestOptions& options, const CommonOptions& common) {
 
 void add_policy(CommandLine& line) {
   line.group({"policy", "What is done about failures: the restart rules"});
-  line.verb_of("policy", {"show", "Print the rules in force, in the order they are asked"},
+  line.verb_of("policy", {"show", "Print the rules in force, in the order they are tried"},
                [](Arguments& of) {
                  auto name = std::make_shared<std::string>();
                  of.optional_argument("FILE", *name,

@@ -235,7 +235,7 @@ void add_status(CommandLine& line) {
               auto watch = std::make_shared<bool>();
               of.optional_argument("JOB", *job, "Job name, or the beginning of one");
               auto profile = std::make_shared<std::string>();
-              of.flag("-w,--watch", *watch, "Draw it anew each second, to the end of the job");
+              of.flag("-w,--watch", *watch, "Refresh each second, to the end of the job");
               add_profile_option(of, *profile);
               return [job, watch, profile](const CommonOptions& common) {
                 const int shown =

@@ -184,7 +184,7 @@ Status Controller::journal(const std::deque<Incoming>& batch) {
   };
   for (const Incoming& incoming : batch) take({now, incoming.what});
   for (int round = 0;; ++round) {
-    check(round < decide_rounds_limit, "decide does not come to rest");
+    check(round < decide_rounds_limit, "scheduler did not converge");
     const std::vector<Decision> decisions = decide(state_, now);
     if (decisions.empty()) break;
     for (const Decision& decision : decisions) take({now, decision});

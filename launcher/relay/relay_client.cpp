@@ -71,7 +71,7 @@ void RelayClient::start() {
 void RelayClient::beat() {
   if (!link_) return;
   if (unanswered_++ >= silence_ / beat_interval) {
-    return lose("it has been silent for " + std::to_string(silence_ / Seconds{1}) + " s");
+    return lose("no response for " + std::to_string(silence_ / Seconds{1}) + " s");
   }
   send(RelayPing{});
   heartbeat_ = timers_.after(beat_interval, [this] { beat(); });
@@ -89,7 +89,7 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
     auto frame = reader_.next();
     if (!frame) return lose(frame.error().message);
     if (!*frame) return;
-    if ((**frame).header.size() > longest_header_bytes) return lose("it says what no relay says");
+    if ((**frame).header.size() > longest_header_bytes) return lose("unexpected message from relay");
     auto message = decode_from_relay(std::move(**frame));
     if (!message) return lose(message.error().message);
     std::visit([&](const auto& each) { on(each, std::move(message->payload)); },

@@ -53,7 +53,7 @@ class Relay {
     silence_.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
       if (std::chrono::steady_clock::now() - heard_at_ > silence_limit) {
-        return end("its controller is silent");
+        return end("its controller does not respond");
       }
       watch_silence();
     });

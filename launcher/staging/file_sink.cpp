@@ -101,7 +101,7 @@ Status FileSink::check_entry(const TreeEntry& entry) const {
   const std::string first = entry.path.substr(0, entry.path.find('/'));
   const bool is_folder = entry.path == first;
   if (reason.empty() && std::find(folders_.begin(), folders_.end(), first) == folders_.end()) {
-    reason = "it lies in no folder for results";
+    reason = "it is in no folder for results";
   } else if (reason.empty() && is_folder && entry.entry_kind != TreeEntry::Kind::directory) {
     reason = "it takes the place of a folder for results";
   }
@@ -215,7 +215,7 @@ Status FileSink::settle(int node_index, const Arrived& arrived) {
   if (arrived.entry.entry_kind == TreeEntry::Kind::link &&
       !link_stays_inside(path, arrived.entry.target)) {
     problems_.push_back("the link '" + path + "' of node " + std::to_string(node_index) +
-                        " is left out: it leads to '" + arrived.entry.target + "'");
+                        " is skipped: it leads to '" + arrived.entry.target + "'");
     return Done{};
   }
   return settle_leaf(node_index, path, arrived);

@@ -136,7 +136,7 @@ Status Walk::below(const std::string& real, const std::string& path, const struc
     return directory(real, path + "/");
   }
   if (!S_ISREG(facts.st_mode)) {
-    warn("'" + real + "' is left out: it is neither a file nor a directory");
+    warn("'" + real + "' is skipped: it is neither a file nor a directory");
     return Done{};
   }
   ++tree_.files;
@@ -153,7 +153,7 @@ Status Walk::link(const std::string& real, const std::string& path, const struct
     return add({std::move(entry), real, {}});
   }
   if (const auto* skipped = std::get_if<SkipLink>(&fate)) {
-    warn("the link '" + real + "' is left out: it points to '" + skipped->target +
+    warn("the link '" + real + "' is skipped: it points to '" + skipped->target +
          "', which contains it");
     return Done{};
   }

@@ -66,7 +66,7 @@ struct Pattern {
 // The first that occurs counts.
 constexpr std::array patterns{
     Pattern{"IDENTIFICATION HAS CHANGED", LinkFailureKind::changed_host_key,
-            "either the node was installed anew or someone is in between; if you know why, remove "
+            "either the node was reinstalled or someone is in between; if you know why, remove "
             "the old key with ssh-keygen -R"},
     Pattern{"Host key verification failed", LinkFailureKind::changed_host_key,
             "compare the node's host key with the one on record"},

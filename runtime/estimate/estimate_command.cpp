@@ -26,7 +26,7 @@ void hide_the_rest(CLI::App& app) {
   const std::set<std::string> shown{
       "--layers",      "--width",       "--heads",          "--context",
       "--vocabulary",  "--untied",      "--precision",      "--recompute",
-      "--batch",       "--micro-batch", "--leaves",         "--deterministic",
+      "--batch",       "--micro-batch", "--accumulation-chunks", "--deterministic",
       "--threads",     "--zero",        "--bucket-bytes",   "--bucket-limit-bytes",
       "--peak-tflops", "--help",        "--checkpoint-mode"};
   for (CLI::Option* option : app.get_options()) {

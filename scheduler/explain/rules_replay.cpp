@@ -16,7 +16,7 @@ std::string outcome_of(const JobEnded& ended, Time) {
 }
 
 std::string outcome_of(const RetryScheduled& retry, Time at) {
-  std::string text = retry.reschedule ? "restarted with replacement" : "restarted in place";
+  std::string text = retry.reschedule ? "restarted with replacement" : "restarted on the same nodes";
   for (const NodeId& node : retry.avoid) {
     text += (retry.exclude ? ", never again on " : ", not on ") + node.value;
   }

@@ -176,9 +176,9 @@ std::string status_text(const ExitStatus& status) {
 std::vector<std::string> evidence_of(const RankExited& exit, const Words& words) {
   std::vector<std::string> evidence;
   if (!exit.evidence.oom.empty()) evidence.push_back(exit.evidence.oom);
-  if (!words.own.empty()) evidence.push_back("its own words: " + words.own);
+  if (!words.own.empty()) evidence.push_back("its last output: " + words.own);
   if (!words.of_peer.empty()) evidence.push_back("blames a peer: " + words.of_peer);
-  else if (is_echo(exit)) evidence.push_back("may be an echo: " + rule_name(*exit.rules.rule));
+  else if (is_echo(exit)) evidence.push_back("may be a secondary failure: " + rule_name(*exit.rules.rule));
   evidence.push_back(status_text(exit.status));
   if (exit.evidence.with_mpirun) evidence.push_back("it went when mpirun or its daemon did");
   if (exit.evidence.last_step) {

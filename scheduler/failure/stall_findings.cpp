@@ -313,7 +313,7 @@ std::string StallWatch::what_it_does(RankId id) const {
   const std::string late = is_late ? ", at step " + std::to_string(*rank.step) : "";
   switch (rank.doing) {
     case Doing::stopped: return " is stopped by a signal (state T" + process + ")" + late;
-    case Doing::stuck: return " is held by the kernel (state D" + process + ")" + late;
+    case Doing::stuck: return " is in uninterruptible sleep (state D" + process + ")" + late;
     case Doing::quiet: return " does nothing" + late;
     case Doing::working: return " computes" + late;
     case Doing::moving: return " moves data" + late;

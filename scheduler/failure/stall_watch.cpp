@@ -136,8 +136,8 @@ std::optional<StallSeen> StallWatch::tell(const std::optional<Finding>& found) {
   } else {
     Finding over = *told_;
     over.kind = StallKind::over;
-    over.sentence = told_->kind == StallKind::slow ? "the run is at its usual pace"
-                                                   : "the run goes on" + where();
+    over.sentence = told_->kind == StallKind::slow ? "step time is normal"
+                                                   : "the run continues" + where();
     evidence_.clear();
     record = record_of(over);
   }

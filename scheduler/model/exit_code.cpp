@@ -9,7 +9,7 @@ const char* exit_code_meaning(ExitCode code) {
     case ExitCode::invalid_job: return "invalid job file, or one that cannot run here";
     case ExitCode::no_nodes: return "not enough healthy nodes";
     case ExitCode::launch: return "could not reach the nodes, start the ranks or copy the outputs";
-    case ExitCode::gave_up: return "gave up, do not requeue";
+    case ExitCode::gave_up: return "retries exhausted, do not requeue";
     case ExitCode::health_gate: return "stopped by a health check";
     case ExitCode::hang: return "no progress in time";
     case ExitCode::preempted_saved: return "preempted, with a checkpoint at the last step";

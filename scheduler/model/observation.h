@@ -54,7 +54,7 @@ struct ControllerRestarted {
 struct ResumeRequested {
   static constexpr const char* kind = "resume_requested";
   JobId job;
-  std::optional<std::int64_t> from_step;  // absent: the newest sealed checkpoint
+  std::optional<std::int64_t> from_step;  // absent: the newest committed checkpoint
   JobSpec spec;
   ComputeTarget target;
   std::string user;

@@ -98,7 +98,7 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
   });
   const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
   turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
-                       "gave up after " + duration_text(job.spec.muster.nodes_wait) +
+                       "timed out after " + duration_text(job.spec.muster.nodes_wait) +
                            " (muster.nodes.wait" + besides_text(measured) + ") and " +
                            tries_text(job.abandoned + 1) + ": " + reason});
 }

@@ -174,7 +174,7 @@ std::vector<RestartRule> program_rules() {
            "tokenizer\\.(json|model).{0,40}No such file",
            user, stop, "put the tokenizer's files beside the model, or correct its name"),
       waits(says("hub-rate-limit", "429 Client Error|HTTP Error 429|We had to rate limit you", user,
-                 backoff, "stage the files as an input: every rank asks the hub anew"),
+                 backoff, "stage the files as an input: every rank asks the hub again"),
             Seconds{120}),
       says("hub-access", "Cannot access gated repo|401 Client Error|403 Client Error", user, stop,
            "pass a token that may read it in environment_variables"),
@@ -219,7 +219,7 @@ std::vector<RestartRule> program_rules() {
 std::vector<RestartRule> network_rules() {
   return {
       says("port-in-use", "(?i)address already in use|\\bEADDRINUSE\\b", infra, retry,
-           "take the port from MASTER_PORT, which is free; look for leftovers on the node"),
+           "take the port from MASTER_PORT, which is free; look for orphan processes on the node"),
       says("name-resolution",
            "Temporary failure in name resolution|Name or service not known|"
            "No address associated with hostname|Could not resolve host",
@@ -272,7 +272,7 @@ std::vector<RestartRule> end_rules() {
       says("preemption-notice",
            "(?i)due to preemption|(spot|preemption|eviction|interruption|termination) notice|"
            "instance is being (preempted|evicted|terminated)",
-           preempted, retry, "nothing: the machine was taken back and the job goes on elsewhere"),
+           preempted, retry, "nothing: the machine was taken back and the job continues elsewhere"),
       says("time-limit", "DUE TO TIME LIMIT|job killed: walltime|exceeded its wall ?clock limit",
            user, stop, "ask the outer scheduler for more time, or checkpoint more often"),
       says("permission", PYTHON_ERROR R"(PermissionError: |: Permission denied$)", user, stop,

@@ -23,7 +23,7 @@ void check_component_name(const Value& value) {
   const auto name = value.text();
   if (!name) return;
   if (is_placeholder(*name)) {
-    value.unresolved(quoted_text(*name) + " is a placeholder; fill in the name");
+    value.unresolved(quoted_text(*name) + ": replace the placeholder by a name");
   } else if (!is_azure_component_name(*name)) {
     value.warning("Azure ML takes lower-case letters, digits and '_' only, got " +
                   quoted_text(*name));
@@ -128,7 +128,7 @@ ComponentShape read_component_reference(const Value& value, Reading& reading) {
   const auto text = value.text();
   if (!text) return {};
   if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + " is a placeholder; name a component");
+    value.unresolved(quoted_text(*text) + ": replace the placeholder by a component");
     return {};
   }
   if (text->starts_with("azureml:")) {

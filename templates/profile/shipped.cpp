@@ -124,7 +124,7 @@ const ShippedProfile* find_shipped_profile(std::string_view name) {
 Result<const ShippedProfile*> choose_shipped_profile(const NodeKind& node) {
   if (const ShippedProfile* found = find_shipped_profile(node.sku)) return found;
   if (!node.gpu_name.empty()) return choose_by_parts(node);
-  if (node.sku.empty()) return Error{"no health profile is chosen: neither SKU nor GPUs are known"};
+  if (node.sku.empty()) return Error{"no health profile matches this host"};
   const std::string hint = did_you_mean(node.sku, shipped_names());
   return Error{"no health profile is shipped for " + quoted_text(node.sku) +
                (hint.empty() ? "" : "; " + hint)};
@@ -159,7 +159,7 @@ HealthProfile read_profile_value(const Value& value, const std::vector<std::stri
   const ShippedProfile* shipped = find_shipped_profile(named.text().value_or(""));
   if (shipped == nullptr && named.present()) {
     const std::string hint = did_you_mean(named.text().value_or(""), shipped_names());
-    named.warning("no such profile is shipped: only what stands here is judged" +
+    named.warning("no such profile is shipped: only what this file says is judged" +
                   (hint.empty() ? "" : "; " + hint));
   }
   return read_health_profile_over(shipped ? shipped->text : "", value, checks);

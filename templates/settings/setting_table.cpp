@@ -66,7 +66,7 @@ std::optional<std::string> path_text(const Value& value) {
   const auto text = value.text();
   if (!text) return std::nullopt;
   if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + " is a placeholder; name a path");
+    value.unresolved(quoted_text(*text) + ": replace the placeholder by a path");
     return std::nullopt;
   }
   const auto form = path_form(*text);

@@ -162,7 +162,7 @@ const char* file_kind_name(FileKind kind) {
     case FileKind::cluster:
       return "cluster";
     case FileKind::unsupported:
-      return "file of a kind that is not offered";
+      return "unsupported file type";
     case FileKind::unreadable:
       return "unreadable file";
   }

@@ -176,7 +176,7 @@ class TreeBuilder final : public YAML::EventHandler {
         key_within(text_.substr(found->begin, found->end - 1 - found->begin));
     if (key.empty()) return;
     findings_.add(Severity::warning, begin(), "",
-                  "the value in " + quote + " goes on over several lines, and one of them begins "
+                  "the value in " + quote + " continues over several lines, and one of them begins "
                       "with " + quoted_text(key + ':') + "; is a closing quote missing?");
   }
 

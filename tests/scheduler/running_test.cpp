@@ -108,7 +108,7 @@ TEST_CASE("limits.timeout counts the running time of all attempts and ends with 
 }
 
 TEST_CASE(
-    "cancelling a running job stops it with the grace that was asked for, and ends with 143") {
+    "cancelling a running job stops it with the grace that was requested, and ends with 143") {
   Bench bench;
   bench.start(a_job().on_nodes(2));
   bench.observe(CancelRequested{JobId{"train"}, Milliseconds{500}});

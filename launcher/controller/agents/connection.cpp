@@ -171,7 +171,7 @@ void AgentConnection::ping() {
 void AgentConnection::beat() {
   if (timers_.now() - last_heard_ > silence_limit) {
     drop({LinkFailureKind::lost,
-          "node " + address_.id.value + " has been silent for " +
+          "node " + address_.id.value + ": no response for " +
               std::to_string(silence_limit.count()) + " s",
           true});
     return;

@@ -91,7 +91,7 @@ std::string nothing_open(const State& state, const std::string& said) {
   const auto of_check = open_breakers(state, check);
   std::string open;
   for (const std::string& name : of_check) open += (open.empty() ? "" : ", ") + name;
-  return "nothing keeps nodes from being set aside or drained by " + said + ": " +
+  return "nothing keeps nodes from being cordoned or drained by " + said + ": " +
          (open.empty() ? "there is nothing to reset" : "of " + check + " there is " + open);
 }
 
@@ -151,7 +151,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Cancel& reque
     const bool ended = row && *row;
     return refuse(session,
                   ended ? "job " + request.job.value + " has already ended: " + (*row)->state
-                        : "there is no job called " + request.job.value,
+                        : "job " + request.job.value + " not found",
                   ExitCode::failure);
   }
   desk_.observe(CancelRequested{request.job, request.grace}, answering(session, request.job));
@@ -170,7 +170,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
                   ExitCode::internal);
   }
   if (!*row) {
-    return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+    return refuse(session, "job " + request.job.value + " not found", ExitCode::failure);
   }
   if (records->empty()) {
     return refuse(session, records_removed(request.job).message, ExitCode::failure);
@@ -247,7 +247,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
   }
   const auto row = desk_.journal.job(request.job);
   if (!row || !*row) {
-    return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+    return refuse(session, "job " + request.job.value + " not found", ExitCode::failure);
   }
   session->send(Ended{request.job, (*row)->state,
                       (*row)->exit_code.value_or(static_cast<int>(ExitCode::internal)),

@@ -408,7 +408,7 @@ Result<bool> Store::while_ended(const JobId& job, Time before, const std::functi
 Status Store::set_tags(const JobId& job, const std::string& tags) {
   const auto changed = annotate("tags = ? WHERE name = ?", job, tags);
   if (!changed) return changed.error();
-  return *changed ? Status(Done{}) : Error{"there is no job called " + job.value};
+  return *changed ? Status(Done{}) : Error{"job " + job.value + " not found"};
 }
 
 }  // namespace muster

@@ -78,7 +78,7 @@ CheckpointLine a_line(std::uint64_t step, const std::string& state, const std::s
 
 std::vector<CheckpointLine> some_lines() {
   std::vector<CheckpointLine> lines{
-      a_line(1300, "ORPHAN", "was never sealed, or is being written"),
+      a_line(1300, "ORPHAN", "was never committed, or is being written"),
       a_line(1200, "QUARANTINED", "is quarantined: loss"),
       a_line(1100, "SANE", ""),
       a_line(1000, "DAMAGED", "shard-00000-of-00001.safetensors: has 5 bytes, the manifest says 6"),

@@ -188,7 +188,7 @@ TEST_CASE("probes of a node are named, and others refused") {
   CHECK_THAT(misnamed_probe({"tcp"}), ContainsSubstring("no probe 'tcp' of one node"));
 }
 
-TEST_CASE("the probes that a profile has a floor for are run, and those that were named") {
+TEST_CASE("the benchmarks that a profile has a floor for are run, and those that were named") {
   RecordedNode node;
   node.write();
   HealthSources sources(node.options());

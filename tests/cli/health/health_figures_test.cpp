@@ -27,7 +27,7 @@ HealthProfile site(double floor = 0) {
 NodeAnswer measured(const std::string& node, std::optional<double> gflops,
                     const HealthProfile& profile) {
   ProbeFigures figures;
-  figures.samples = {{"cpu_gemm_gflops", "", gflops, gflops ? "" : "the probe was killed"}};
+  figures.samples = {{"cpu_gemm_gflops", "", gflops, gflops ? "" : "the benchmark was killed"}};
   ActiveMoment moment;
   moment.at = {from_ms(1'800'000'000'000), std::chrono::minutes(60)};
   moment.run = {moment.at.wall, "host", "6f", {}, utc_text};

@@ -105,10 +105,10 @@ TEST_CASE("the newest certified checkpoint of a node reads back from the journal
   CHECK(clean.newest_certified->directory == certified.directory);
   ResumeRequested resume;
   resume.job = {"a"};
-  resume.certified_because = "it was asked for";
+  resume.certified_because = "it was requested";
   const Record asked = round_trip({from_ms(1), Observation{resume}});
   CHECK(std::get<ResumeRequested>(std::get<Observation>(asked.what)).certified_because ==
-        "it was asked for");
+        "it was requested");
 }
 
 TEST_CASE("nodes of a journal that knew no certificates have no certified checkpoint") {

@@ -54,7 +54,7 @@ TEST_CASE("a node drained while it is checked is replaced") {
   CHECK(bench.nodes() == Names{"h02"});
 }
 
-TEST_CASE("without a replacement the gang is given back and tried again") {
+TEST_CASE("without a replacement the gang is released and tried again") {
   Bench bench;
   bench.submit(a_job().on_nodes(4));
   bench.link_all(4);
@@ -322,7 +322,7 @@ TEST_CASE("nobody is asked before where there is no choice, or where the best ar
   CHECK(bench.count<HostsAsked>() == 0);
 }
 
-TEST_CASE("hosts that are asked for one job are not given to the next meanwhile") {
+TEST_CASE("hosts that are requested one job are not given to the next meanwhile") {
   Bench bench;
   bench.observe(a_job("one").on_nodes(1).of_cluster(3));
   bench.observe(a_job("two").on_nodes(1).of_cluster(3));

@@ -95,7 +95,7 @@ TEST_CASE("a node that breaks three jobs in a few days is set aside until that h
   CHECK_THAT(bench.last<NodeSetAside>()->reason, ContainsSubstring("it broke 3 jobs (one: "));
   bench.submit(a_job("next").on_nodes(8).of_cluster(8));
   CHECK_THAT(std::get<Queued>(bench.job("next").phase).reason,
-             ContainsSubstring("h01 was set aside by muster: it broke 3 jobs"));
+             ContainsSubstring("h01 was cordoned by muster: it broke 3 jobs"));
   bench.pass(bench.last<NodeSetAside>()->until - bench.now + Seconds{1});
   CHECK(bench.nodes("next").size() == 8);
 }

@@ -224,7 +224,7 @@ TEST_CASE("settings that are not acted on are warned about, never ignored in sil
   const JobFile job = read_job(settings_head + "muster: {checkpoint: {every: 1h}}\n");
   CHECK(printed(job.findings) == "");
   CHECK_THAT(printed(cannot_run_yet(job)),
-             ContainsSubstring("warning: muster.checkpoint.every is checked but not acted on yet"));
+             ContainsSubstring("warning: muster.checkpoint.every is not implemented"));
 }
 
 TEST_CASE("whether a job's node is watched is kept in one spelling, and acted on") {

@@ -150,7 +150,7 @@ TEST_CASE("what is remembered of nodes and targets outlives jobs, and so does wh
   CHECK(state.breakers.at("farm").reset_at == from_ms(4));
 }
 
-// The core gives nodes that share a fault time to tell of it, from when each did first.
+// The core gives nodes that share a fault time to report it, from when each did first.
 TEST_CASE("since when faults are told is the same after a restart") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);
@@ -298,7 +298,7 @@ TEST_CASE("jobs are filtered and come newest first") {
   CHECK(store->jobs(filter)->size() == 1);
 }
 
-TEST_CASE("of all that jobs are asked for by, each leaves out the others") {
+TEST_CASE("of all that jobs are requested by, each leaves out the others") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);
   JobRow odd = a_row("odd", 20);

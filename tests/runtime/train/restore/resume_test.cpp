@@ -65,7 +65,7 @@ TEST_CASE("where every checkpoint is damaged, no run starts from the beginning b
   flip_a_bit(folder / "ckpt/s000000005-g1/shard-00001-of-00002.safetensors");
   run.options.steps = 12;
   CHECK_THAT(run.go(), ContainsSubstring("s000000005-g1: is quarantined; repair it, or name"));
-  CHECK_THAT(run.go(), ContainsSubstring("start anew with --resume none"));
+  CHECK_THAT(run.go(), ContainsSubstring("start again with --resume none"));
   run.options.resume = "none";
   REQUIRE(run.go() == "0");
   const std::string again = run.weights();
@@ -284,7 +284,7 @@ TEST_CASE("an option that makes another run of it is not resumed with, another r
                          option == "precision";
     CHECK(conflict == (goes_on ? "" : difference));
     CHECK(question.remarks ==
-          (goes_on ? difference + "; training goes on with " + value + "\n" : ""));
+          (goes_on ? difference + "; training continues with " + value + "\n" : ""));
   }
   ResumeQuestion older;
   older.manifest.train.config.erase("clip");
