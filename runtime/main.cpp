@@ -78,8 +78,10 @@ int train(const TrainOptions& options, Communicator& ranks,
     return run_training(options, agreed_variables(ranks), ranks, [&] { before_steps.reset(); });
   } catch (const StartError& error) {
     // A launcher takes the first that ends for the cause: that is the one that says why.
-    if (ranks.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-    else std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
+    if (ranks.rank() != 0)
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    else
+      std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
     return exit_cannot_start;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr,

@@ -50,10 +50,9 @@ void add_words(CLI::App& app, OfferedByOption& offered, const std::string& names
     }
     value = found->second;
   };
-  const CLI::Option* option =
-      app.add_option_function<std::string>(names, set, help + ": " + list)
-          ->type_name("WORD")
-          ->group("Shared options");
+  const CLI::Option* option = app.add_option_function<std::string>(names, set, help + ": " + list)
+                                  ->type_name("WORD")
+                                  ->group("Shared options");
   offered[option] = std::move(known);
 }
 
@@ -125,7 +124,8 @@ void Arguments::option(const std::string& names, std::optional<Milliseconds>& va
   const auto set = [&value, names](const std::string& text) {
     value = parse_duration(text);
     if (!value) {
-      throw CLI::ValidationError(names + ": invalid duration '" + text + "'; write 90, 45s or 1h30m");
+      throw CLI::ValidationError(names + ": invalid duration '" + text +
+                                 "'; write 90, 45s or 1h30m");
     }
   };
   app_->add_option_function<std::string>(names, set, help)->type_name("DURATION");
@@ -168,9 +168,8 @@ void Arguments::choice(const std::string& names, std::string& value,
     }
     return "'" + text + "': expected one of: " + list;
   };
-  (*offered_)[app_->add_option(names, value, help + ": " + list)
-                  ->type_name("WORD")
-                  ->check(known)] = {words};
+  (*offered_)[app_->add_option(names, value, help + ": " + list)->type_name("WORD")->check(known)] =
+      {words};
 }
 
 void Arguments::ignored(const std::string& names, const std::string& help) {
@@ -252,8 +251,7 @@ CommandLine::CommandLine()
           "muster", "muster gathers the ranks: runs distributed jobs on the machines you have",
           footer()}) {}
 
-CommandLine::CommandLine(const ProgramTexts& program)
-    : parser_(std::make_unique<Parser>(program)) {
+CommandLine::CommandLine(const ProgramTexts& program) : parser_(std::make_unique<Parser>(program)) {
   CLI::App& app = parser_->app;
   app.require_subcommand(0, 1);
   app.set_help_flag("-h,--help", "Show help");

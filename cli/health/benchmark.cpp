@@ -295,7 +295,8 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   const auto& figures = std::get<ProbeFigures>(measured);
   if (figures.samples.empty()) {
     return complain(
-        "nothing was measured: the profile has no minimum for a benchmark of one node; --only measures "
+        "nothing was measured: the profile has no minimum for a benchmark of one node; --only "
+        "measures "
         "without one, `muster health learn --measure` writes minimums",
         static_cast<int>(HealthExit::unclear), common);
   }

@@ -111,7 +111,8 @@ std::string verdict_text(const HealthLook& look, bool color) {
     text += fault_text("would drain (observe mode): ", fault);
   }
   if (!verdict.would_drain.empty()) text += how_to_enforce(verdict.would_drain.front(), look);
-  if (!verdict.unclear.empty()) text += "required check did not pass: " + names_of(verdict.unclear) + "\n";
+  if (!verdict.unclear.empty())
+    text += "required check did not pass: " + names_of(verdict.unclear) + "\n";
   if (!verdict.unconfirmed.empty()) {
     text += "failed, not yet confirmed: " + names_of(verdict.unconfirmed) + "\n";
   }

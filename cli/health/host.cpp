@@ -202,8 +202,7 @@ HealthLook NodeLook::result() const {
   const NodeReadings& all = sources_.all();
   look.versions = node_versions(all.files, all.gpus ? &*all.gpus : nullptr);
   std::erase_if(look.versions, [&](const auto& one) { return !is_asked_for(one.first); });
-  look.nothing_checked =
-      look.reports.empty() && look.first_readings == 0 && look.versions.empty();
+  look.nothing_checked = look.reports.empty() && look.first_readings == 0 && look.versions.empty();
   return look;
 }
 

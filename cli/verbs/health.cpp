@@ -139,7 +139,8 @@ void add_learn_and_record(CommandLine& line) {
 }
 
 void add_active(CommandLine& line) {
-  VerbTexts texts = texts_of("benchmark", "Measure how fast this idle host is, or nodes, under load");
+  VerbTexts texts =
+      texts_of("benchmark", "Measure how fast this idle host is, or nodes, under load");
   texts.monitor_outputs = true;
   texts.footer =
       "Benchmarks and their tools: cpu, memory, cpu-sdc (stress-ng), disk (fio), ib-loop\n"
@@ -166,7 +167,8 @@ void add_active(CommandLine& line) {
               "Whose minimums are to be met: NAME or FILE, default by the GPUs");
     of.flag("--no-base-profile", options->profile_alone,
             "FILE is whole: it does not go over a shipped one");
-    of.repeated("--only", options->only, "Only this benchmark, with a minimum or without (repeat for more)");
+    of.repeated("--only", options->only,
+                "Only this benchmark, with a minimum or without (repeat for more)");
     of.option("--burn-minutes", options->burn_minutes,
               "Verified load on all processors too (cpu-sdc), for so long (1 to 120)");
     of.option("--disk", options->disk, "The disk of this DIR is measured too");
@@ -195,7 +197,8 @@ void add_fabric(CommandLine& line) {
     auto options = std::make_shared<HealthFabricOptions>();
     of.option("--profile", options->profile, "Rate and width of hosts' links: NAME or FILE");
     of.option("--baseline", options->golden, "The fabric when all was well: FILE");
-    of.option("--save-baseline", options->save_golden, "Write what is there now to this FILE, only");
+    of.option("--save-baseline", options->save_golden,
+              "Write what is there now to this FILE, only");
     of.option("--hca", options->hca, "By which port of this host, as mlx5_0:1");
     of.repeated("--check", options->checks, "Only these, as fab.links (again for more)");
     of.option("--deadline", options->deadline, "Of each run of a tool, default 1m");
@@ -218,7 +221,8 @@ void add_pairs(CommandLine& line) {
       "measurements. One fault takes three rounds of --time (for each rail; with NCCL and half a\n"
       "minute), whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
       "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
-      "FILE of --topology has lines \"node leaf\"; without it ibnetdiscover is asked, on this host.\n"
+      "FILE of --topology has lines \"node leaf\"; without it ibnetdiscover is asked, on this "
+      "host.\n"
       "A slow link between switches shows as a path between two nodes; health fabric finds bad "
       "links.\n"
       "Exit codes:\n"

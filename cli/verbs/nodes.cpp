@@ -128,7 +128,8 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
 void add_nodes(CommandLine& line) {
   line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments& of) {
     auto target = std::make_shared<std::string>();
-    of.option("--reset-breaker", *target, "TARGET, CHECK@TARGET or CHECK: let it cordon or drain again");
+    of.option("--reset-breaker", *target,
+              "TARGET, CHECK@TARGET or CHECK: let it cordon or drain again");
     return [target](const CommonOptions& common) {
       return target->empty() ? show_nodes(common) : rearm(*target, common);
     };

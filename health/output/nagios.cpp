@@ -79,8 +79,8 @@ PluginAnswer nagios_answer(const std::vector<FindingReport>& reports, HostNames 
   const bool is_nothing = reports.empty() && first_readings == 0;
   MonitorCode worst = is_nothing ? MonitorCode::unknown : verdict.value_or(MonitorCode::ok);
   for (const FindingReport& report : reports) {
-    const bool counts = !verdict || (verdict == MonitorCode::ok &&
-                                     report.code != MonitorCode::unknown);
+    const bool counts =
+        !verdict || (verdict == MonitorCode::ok && report.code != MonitorCode::unknown);
     if (counts) worst = worst_code(worst, report.code);
   }
   std::string told = list_of(worst_first(reports), hosts);

@@ -35,8 +35,10 @@ bool link_stays_inside(std::string_view path, const fs::path& target) {
   std::ptrdiff_t depth = std::count(path.begin(), path.end(), '/') - 1;
   bool has_named = false;
   for (const fs::path& part : target) {
-    if (part == "..") --depth;
-    else if (part != "." && !part.empty()) has_named = true;
+    if (part == "..")
+      --depth;
+    else if (part != "." && !part.empty())
+      has_named = true;
     if (depth < 0 || (has_named && part == "..")) return false;
   }
   return true;
@@ -44,9 +46,12 @@ bool link_stays_inside(std::string_view path, const fs::path& target) {
 
 std::string identity(const TreeEntry& entry, const std::string& hash) {
   switch (entry.entry_kind) {
-    case TreeEntry::Kind::directory: return "directory";
-    case TreeEntry::Kind::link: return "link to " + entry.target;
-    case TreeEntry::Kind::file: break;
+    case TreeEntry::Kind::directory:
+      return "directory";
+    case TreeEntry::Kind::link:
+      return "link to " + entry.target;
+    case TreeEntry::Kind::file:
+      break;
   }
   return "file " + hash;
 }
@@ -126,8 +131,8 @@ Status FileSink::begin_file(int node_index, const std::string& path) {
   Arriving arriving;
   arriving.path = path;
   arriving.gathered = (incoming() / std::to_string(gathered_count_++)).string();
-  arriving.file = Fd(
-      ::open(arriving.gathered.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  arriving.file =
+      Fd(::open(arriving.gathered.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!arriving.file) return stage_error("create", arriving.gathered, errno);
   arriving_.insert_or_assign(node_index, std::move(arriving));
   return Done{};

@@ -18,8 +18,9 @@ namespace {
 
 void fail(Turn& turn, const Job& job, const Attempt& attempt, const NodeId& node,
           const std::string& what, bool lasting = false) {
-  StopBegun why{job.id, attempt.id, StopReason::start_failed, node.value + what,
-                job.spec.muster.stop.grace, node};
+  StopBegun why{
+      job.id, attempt.id, StopReason::start_failed, node.value + what, job.spec.muster.stop.grace,
+      node};
   why.lasting = lasting;
   turn.decide(std::move(why));
 }
@@ -124,8 +125,7 @@ std::optional<std::string> staging_trouble(Turn& turn, const AttemptNode& node, 
   if (!linked_agent(turn.state, node.id)) return std::nullopt;
   const Time heard = std::max(since, node.staging_seen.value_or(since));
   if (!turn.moment.reached(heard + stage_limit)) return std::nullopt;
-  return " could not be prepared: no file of the job arrived for " +
-         duration_text(stage_limit);
+  return " could not be prepared: no file of the job arrived for " + duration_text(stage_limit);
 }
 
 std::optional<std::string> ports_trouble(const AttemptNode& node, int wanted) {

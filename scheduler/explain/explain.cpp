@@ -144,7 +144,8 @@ class Explainer {
     followed_at_ = at_;
     if (++failed_ranks_ > ranks_told) return;
     say("rank " + std::to_string(record.rank.value) + " on " + record.node.value + " " +
-        exit_text(record.status) + (record.asked_to_stop ? " (terminated by muster)" : "") + after_step());
+        exit_text(record.status) + (record.asked_to_stop ? " (terminated by muster)" : "") +
+        after_step());
   }
   void tell(const ProgressSeen& record) { step_ = record.step; }
   void tell(const NodeClean& record) {
@@ -228,8 +229,8 @@ class Explainer {
   void tell(const NodeReady&) {}
   void tell(const MembersChanged& record) {
     if (record.members_epoch == 1) return;
-    say(attempt_text(record.attempt) + " continues with " + count_text(record.ranks.size(), "rank") +
-        after_step() + ": " + record.why);
+    say(attempt_text(record.attempt) + " continues with " +
+        count_text(record.ranks.size(), "rank") + after_step() + ": " + record.why);
   }
   void tell(const MembersTold& record) {
     tell_error(record.node, "be told who takes part", record.error);
@@ -244,8 +245,8 @@ class Explainer {
   }
   void tell(const StopBegun& record) {
     if (stopping_ == record.attempt) {
-      return say(attempt_text(record.attempt) + ": grace period is now " + duration_text(record.grace) +
-                 " to stop");
+      return say(attempt_text(record.attempt) + ": grace period is now " +
+                 duration_text(record.grace) + " to stop");
     }
     stopping_ = record.attempt;
     say(attempt_text(record.attempt) + " stops (" + std::string(word(record.reason)) +
@@ -306,9 +307,9 @@ class Explainer {
   Time at_;
   std::optional<std::int64_t> step_;
   std::optional<AttemptId> stopping_;
-  std::vector<std::string> told_;  // evidence of the newest suspicion
+  std::vector<std::string> told_;          // evidence of the newest suspicion
   std::optional<std::size_t> stall_line_;  // where that stands, while it does
-  std::size_t failed_ranks_ = 0;   // of this attempt, so far
+  std::size_t failed_ranks_ = 0;           // of this attempt, so far
   struct GivenUp {
     std::string reason;
     std::string text;

@@ -194,8 +194,8 @@ std::string candidates_sentence(const Attribution& attribution) {
     ends.push_back(who + " " + all[i].how);
   }
   const bool only_one = all.size() == 1;
-  return (only_one ? "first failure unknown; last known: " : "first failure unknown, one of: ") + names + ": " +
-         list_text(ends);
+  return (only_one ? "first failure unknown; last known: " : "first failure unknown, one of: ") +
+         names + ": " + list_text(ends);
 }
 
 }  // namespace

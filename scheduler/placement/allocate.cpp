@@ -53,9 +53,10 @@ Milliseconds retry_delay(const Job& job) {
 bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
                  const std::vector<Unfit>& unfits) {
   const auto fails_for_good = [&](const NodeId& id) {
-    return std::any_of(unfits.begin(), unfits.end(), [&](const Unfit& failed) {
-             return failed.node == id && failed.unfitness == Unfitness::lasting;
-           }) ||
+    return std::any_of(unfits.begin(), unfits.end(),
+                       [&](const Unfit& failed) {
+                         return failed.node == id && failed.unfitness == Unfitness::lasting;
+                       }) ||
            std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
                        [&](const NodeReplaced& passed) {
                          return passed.old_node == id && passed.unfitness == Unfitness::lasting;

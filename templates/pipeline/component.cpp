@@ -61,9 +61,9 @@ void check_component_command(const Value& command, const JobSpec& declared) {
   for (const auto& [name, output] : declared.outputs) known.insert("outputs." + name);
   for (const Expression& expression : find_expressions(*text).found) {
     if (known.count(expression.name)) continue;
-    command.error(quoted_text("${{" + expression.name + "}}") +
-                      " is neither an input nor an output",
-                  command.suggest(expression.name, known));
+    command.error(
+        quoted_text("${{" + expression.name + "}}") + " is neither an input nor an output",
+        command.suggest(expression.name, known));
   }
 }
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view vendor_prefix = "standard_";
 // Files of sites may hold them.
-constexpr std::pair<std::string_view, std::string_view> former_names[] = {
-    {"b200-8x", "hgx-b200"}, {"b300-8x", "hgx-b300"}};
+constexpr std::pair<std::string_view, std::string_view> former_names[] = {{"b200-8x", "hgx-b200"},
+                                                                          {"b300-8x", "hgx-b300"}};
 
 std::string plain_name(std::string_view name) {
   std::string plain = folded(name);
@@ -44,9 +44,8 @@ bool is_rented(const HealthProfileFile& file) {
 }
 
 bool is_named(const HealthProfile& profile, const std::string& port) {
-  return std::ranges::any_of(profile.ib.ports, [&](const std::string& pattern) {
-    return fits_pattern(pattern, port);
-  });
+  return std::ranges::any_of(
+      profile.ib.ports, [&](const std::string& pattern) { return fits_pattern(pattern, port); });
 }
 
 // Nothing that is there is another maker's.

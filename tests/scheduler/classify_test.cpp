@@ -34,7 +34,8 @@ TEST_CASE("failures that is unknown apart in time are all named") {
   bench.exit_rank(1, {2, 0}, Milliseconds{11});
   bench.obey();
   CHECK(cause(bench).sentence ==
-        "first failure unknown, one of: rank 1 on h02 and rank 3 on h04: rank 1 exited with code 2; rank 3 "
+        "first failure unknown, one of: rank 1 on h02 and rank 3 on h04: rank 1 exited with code "
+        "2; rank 3 "
         "exited with code 1");
   CHECK(!cause(bench).first_rank);
 }

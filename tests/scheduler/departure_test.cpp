@@ -353,7 +353,8 @@ TEST_CASE("nodes that left are charged to no budget") {
 
 // ---- what follows -----------------------------------------------------------------------------
 
-TEST_CASE("outputs of a node that left are collected again, and counted as left behind in the end") {
+TEST_CASE(
+    "outputs of a node that left are collected again, and counted as left behind in the end") {
   ElasticBench bench(two_to_four(), 3);
   bench.kill_rank(1);
   bench.obey_once(2);

@@ -166,8 +166,12 @@ TEST_CASE("an undrained node keeps its attempt after all, and a second drain set
   Bench bench;
   bench.start(a_job().on_nodes(1));
   bench.drain(1, true, Seconds{600});
-  SECTION("undrained") { bench.drain(1, false); }
-  SECTION("drained again without a limit") { bench.drain(1); }
+  SECTION("undrained") {
+    bench.drain(1, false);
+  }
+  SECTION("drained again without a limit") {
+    bench.drain(1);
+  }
   bench.pass(Seconds{3600});
   CHECK(bench.is_in<Running>());
   bench.drain(1, true, Seconds{0});

@@ -149,7 +149,9 @@ TEST_CASE("while its steps advance a run that misses a node is left alone for 30
   bench.progress(7);
   bench.pass(Seconds{9});
   CHECK(bench.is_in<Running>());
-  SECTION("they stop") { bench.pass(Seconds{2}); }
+  SECTION("they stop") {
+    bench.pass(Seconds{2});
+  }
   SECTION("they go on") {
     bench.progress(8);
     bench.pass(Seconds{5});
@@ -161,8 +163,10 @@ TEST_CASE("a spare that is drained or lost is released and the run continues") {
   const bool drained = GENERATE(true, false);
   Bench bench;
   bench.start(a_job().on_nodes(2).spares(1).of_cluster(drained ? 4 : 3));
-  if (drained) bench.drain(3);
-  else bench.unlink(3);
+  if (drained)
+    bench.drain(3);
+  else
+    bench.unlink(3);
   bench.pass(Seconds{25});
   REQUIRE(bench.last<SpareDropped>());
   CHECK(bench.last<SpareDropped>()->node == NodeId{"h03"});

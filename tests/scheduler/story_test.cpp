@@ -43,9 +43,11 @@ TEST_CASE("explain tells what happened, in order, with rule and evidence") {
   CHECK_THAT(text, ContainsSubstring("rank 1 on h02 was killed by SIGKILL after step 120"));
   CHECK_THAT(text, ContainsSubstring("attempt 0 ended: rank 1 on h02 was killed by SIGKILL after "
                                      "step 120; class user; newest checkpoint: step 100"));
-  CHECK_THAT(text, ContainsSubstring("on the same nodes: class user: backoff; restart 1 of 3 (per 1 h) "
-                                     "after "));
-  CHECK_THAT(text, ContainsSubstring("attempt 1 resumes from step 100: newest committed checkpoint"));
+  CHECK_THAT(text,
+             ContainsSubstring("on the same nodes: class user: backoff; restart 1 of 3 (per 1 h) "
+                               "after "));
+  CHECK_THAT(text,
+             ContainsSubstring("attempt 1 resumes from step 100: newest committed checkpoint"));
   CHECK_THAT(text, ContainsSubstring("ended: Completed, exit code 0"));
 }
 

@@ -62,8 +62,9 @@ std::string last_line(const FabricResult& result, bool color) {
   }
   if (fabric_exit(result) == HealthExit::unclear) {
     const bool is_silent = is_nothing_known(result);
-    return inked(is_silent ? "nothing is known of the fabric" : "the state of the fabric is unknown",
-                 Ink::yellow, color) +
+    return inked(
+               is_silent ? "nothing is known of the fabric" : "the state of the fabric is unknown",
+               Ink::yellow, color) +
            "\n";
   }
   return inked("nothing in the fabric keeps jobs from its " + std::to_string(result.hosts) +

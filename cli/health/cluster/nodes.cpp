@@ -12,9 +12,9 @@
 
 #include "cli/client/start.h"
 #include "cli/client/targets.h"
+#include "cli/health/benchmark.h"
 #include "cli/health/cluster/compare.h"
 #include "cli/health/cluster/health_nodes_report.h"
-#include "cli/health/benchmark.h"
 #include "cli/health/profile.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
@@ -317,7 +317,7 @@ std::vector<std::string> names_in(const std::vector<ComputeTarget>& targets) {
 Error unknown_node(const std::string& name, const std::vector<std::string>& names) {
   // `muster health lern`: where a verb may stand as well.
   const std::vector<std::string> verbs{"run",   "benchmark", "checks", "fabric",
-                                       "learn", "pairs",  "record", "profiles"};
+                                       "learn", "pairs",     "record", "profiles"};
   const std::string verb = nearest(name, verbs);
   const std::string meant = did_you_mean(name, names);
   const std::string other =

@@ -304,8 +304,7 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   if (!candidates) return failed({candidates.error().message, internal_error}, common);
   auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
   if (!team) return failed({team.error().message, unclear_health}, common);
-  for (const LeftOut& one : team->left_out)
-    notice("skipped: " + one.node + ": " + one.why, common);
+  for (const LeftOut& one : team->left_out) notice("skipped: " + one.node + ": " + one.why, common);
   if (team->members.size() < nodes_least) {
     return failed(
         {std::to_string(team->members.size()) + " of " + std::to_string(target.nodes.size()) +

@@ -326,7 +326,7 @@ const CheckSpec all[] = {
      .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}},
      .judge = judge_counters},
     {.id = "ib.xmit_wait", .source = "P/counters/port_xmit_wait",
-     .says = "reported, normal under incast", .fault = infra, .believe = delta, .phases = when("TEF"),
+     .says = "normal under incast", .fault = infra, .believe = delta, .phases = when("TEF"),
      .cost = microseconds(80), .group = infiniband_counters,
      .limits = {boot_grace, window, {"warn_per_s", "1/s"}}, .judge = judge_counters},
     // Whom a slow or dead peer keeps waiting, the same as the others that talk to it. Adaptive

@@ -28,7 +28,7 @@ std::vector<std::string> health_words(const char* verb, const std::string& state
 }  // namespace
 
 std::vector<std::string> health_run_arguments(const LookAtHealth& request, bool is_busy,
-                                               const std::string& state_file) {
+                                              const std::string& state_file) {
   const HealthWanted& wanted = request.wanted;
   std::vector<std::string> words = health_words("run", state_file, request.profile);
   if (is_busy) {
@@ -43,7 +43,7 @@ std::vector<std::string> health_run_arguments(const LookAtHealth& request, bool 
 }
 
 std::vector<std::string> benchmark_arguments(const MeasureNode& request,
-                                           const std::string& state_file) {
+                                             const std::string& state_file) {
   std::vector<std::string> words{"agent", "probe"};
   if (!request.is_probe) words = health_words("benchmark", state_file, request.profile);
   words.insert(words.end(), request.words.begin(), request.words.end());
@@ -83,7 +83,7 @@ std::string HealthCommand::blocking_reason(const MeasureNode& request, bool runs
 }
 
 std::optional<pid_t> HealthCommand::run(const std::string& id, std::vector<std::string> arguments,
-                                      Environment environment, const std::string& profile) {
+                                        Environment environment, const std::string& profile) {
   environment[token_name] = "health";  // no process of any attempt, whoever its parent becomes
   ExecStart command;
   command.id = id;

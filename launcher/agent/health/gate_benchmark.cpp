@@ -336,7 +336,7 @@ void GateBenchmark::answer(std::string why_not_measured) {
 
 // What was found lately still counts: a slow node does not get fast by being busy.
 void GateBenchmark::add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
-                                 const std::string& why) {
+                                   const std::string& why) {
   const auto now = now_since_boot();
   std::erase_if(figures, [&](const GateFigure& one) { return now - one.at > figures_keep; });
   give_up_doubted(figures, question.wanted.profile, why);

@@ -191,8 +191,8 @@ void Login::finish(LoginResult result) {
 std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
                                       const SshSettings& settings, HostKeyStore& host_keys,
                                       LoginReport& report, std::function<void(LoginResult)> done) {
-  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys,
-                                       report, std::move(done));
+  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys, report,
+                                       std::move(done));
   login->begin();
   return login;
 }

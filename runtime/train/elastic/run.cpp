@@ -304,7 +304,8 @@ class ElasticRun {
         " ranks from step " + std::to_string(state_.step));
     if (epoch.members.size() <= plan_.leaves) return;
     say("warning: --batch feeds " + std::to_string(plan_.leaves) + " ranks (one each of its " +
-        std::to_string(plan_.leaves) + " accumulation chunks); the others are idle: use fewer nodes, or a " +
+        std::to_string(plan_.leaves) +
+        " accumulation chunks); the others are idle: use fewer nodes, or a " +
         "larger --batch or --accumulation-chunks");
   }
 
@@ -350,9 +351,8 @@ class ElasticRun {
 
   int give_up(const Divergence& divergence, Communicator& ranks) {
     const SaveContext* saves = checkpoints_ ? checkpoints_->finish_saving() : nullptr;
-    const CheckpointPlace place = saves
-                                      ? CheckpointPlace{saves->root, saves->identity.generation}
-                                      : CheckpointPlace{checkpoint_root(options_, variables_), 0};
+    const CheckpointPlace place = saves ? CheckpointPlace{saves->root, saves->identity.generation}
+                                        : CheckpointPlace{checkpoint_root(options_, variables_), 0};
     return end_diverged(divergence, place, ranks);
   }
 

@@ -25,9 +25,9 @@ ResumeOffer find_offer(const std::string& root, CheckpointGrade at_least) {
     if (found.grade >= at_least) {
       offer.usable.push_back({found.step, found.generation});
     } else {
-      offer.rejected.push_back({{found.step, found.generation},
-                                at_least == CheckpointGrade::certified ? "is not certified"
-                                                                       : "is not sane"});
+      offer.rejected.push_back(
+          {{found.step, found.generation},
+           at_least == CheckpointGrade::certified ? "is not certified" : "is not sane"});
     }
   }
   offer.forks = search.forks;
@@ -134,10 +134,11 @@ std::string resume_conflict(const RestoreTarget& target, const Manifest& manifes
     return "the model of the checkpoint has other parameters";
   }
   if (train.leaves != target.plan.leaves || train.micro_batch != target.plan.micro_batch) {
-    const std::string difference =
-        "the checkpoint was made with " + std::to_string(train.leaves) +
-        " accumulation chunks and micro-batches of " + std::to_string(train.micro_batch) + ", now there are " +
-        std::to_string(target.plan.leaves) + " and " + std::to_string(target.plan.micro_batch);
+    const std::string difference = "the checkpoint was made with " + std::to_string(train.leaves) +
+                                   " accumulation chunks and micro-batches of " +
+                                   std::to_string(train.micro_batch) + ", now there are " +
+                                   std::to_string(target.plan.leaves) + " and " +
+                                   std::to_string(target.plan.micro_batch);
     if (target.options.deterministic) {
       return "--deterministic: " + difference + ": continue with --accumulation-chunks " +
              std::to_string(train.leaves) + " --micro-batch " + std::to_string(train.micro_batch);

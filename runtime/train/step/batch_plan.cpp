@@ -34,8 +34,8 @@ void check_feeds(const BatchPlan& plan, std::size_t ranks, bool leaves_are_given
   const std::string whom =
       plan.leaves > ranks ? counted(plan.leaves, "chunks") : counted(ranks, "ranks");
   if (leaves_are_given && plan.leaves < ranks) {
-    throw StartError("--accumulation-chunks: " + counted(plan.leaves, "chunks") + " cannot feed " + whom +
-                     ": use a larger --accumulation-chunks or fewer ranks");
+    throw StartError("--accumulation-chunks: " + counted(plan.leaves, "chunks") + " cannot feed " +
+                     whom + ": use a larger --accumulation-chunks or fewer ranks");
   }
   if (plan.batch < most) {
     throw StartError("--batch: " + counted(plan.batch, "sequences") + " cannot feed " + whom +

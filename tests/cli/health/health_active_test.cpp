@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/benchmark.h"
-#include "cli/health/benchmark.h"
 #include "cli/health/idle.h"
 #include "launcher/agent/node/process_scan.h"
 #include "scheduler/text/duration.h"

@@ -1,9 +1,9 @@
 // Nodes that were measured: their figures are read with distrust, compared and shown.
 #include <nlohmann/json.hpp>
 
+#include "cli/health/benchmark.h"
 #include "cli/health/cluster/compare.h"
 #include "cli/health/cluster/health_nodes_report.h"
-#include "cli/health/benchmark.h"
 #include "cli/health/result.h"
 #include "health/output/nagios.h"
 #include "scheduler/text/duration.h"

@@ -172,8 +172,9 @@ TEST_CASE("nodes are shown worst first, and the last line counts and names them"
   const std::string text = nodes_text(answers, {});
   CHECK(text.ends_with("\n" + nodes_summary(answers) + "\n"));
   CHECK_THAT(text, ContainsSubstring("connection refused"));
-  CHECK_THAT(text, ContainsSubstring("required check did not pass: gpu.count; not often enough to be "
-                                     "believed: ib.state mlx5_0:1"));
+  CHECK_THAT(text,
+             ContainsSubstring("required check did not pass: gpu.count; not often enough to be "
+                               "believed: ib.state mlx5_0:1"));
   CHECK_THAT(text, ContainsSubstring("h2 ib.state mlx5_3:1: "));
   CHECK(text.find("4: ACTIVE") == text.npos);
   CHECK_THAT(nodes_text(answers, {.all = true}), ContainsSubstring("4: ACTIVE"));

@@ -185,7 +185,6 @@ TEST_CASE("what was not measured keeps the job away where the profile requires t
   HealthProfile required = cpu_profile;
   required.required = {"perf.cpu"};
   CHECK(kept_away(required, none) == "perf.cpu: is unknown: cpu_gemm_gflops: no time");
-  CHECK(kept_away(required, {}) ==
-        "perf.cpu: is unknown: cpu_gemm_gflops: nothing was said of it");
+  CHECK(kept_away(required, {}) == "perf.cpu: is unknown: cpu_gemm_gflops: nothing was said of it");
   CHECK(kept_away(required, {number("cpu_gemm_gflops", 120)}).empty());
 }

@@ -99,7 +99,8 @@ TEST_CASE("a program that is not there, and lines that are none of a probe, are 
   const ProbeFigures strange =
       run({scripted("echo hello; echo cpu_gemm_gflops - 1", {"cpu_gemm_gflops"})});
   REQUIRE(strange.strange.size() == 1);
-  CHECK_THAT(strange.strange.front(), ContainsSubstring("1 lines are not from a benchmark, as 'hello'"));
+  CHECK_THAT(strange.strange.front(),
+             ContainsSubstring("1 lines are not from a benchmark, as 'hello'"));
 }
 
 TEST_CASE("what the node cannot measure is among the figures, and each probe is announced") {

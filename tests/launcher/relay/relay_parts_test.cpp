@@ -40,9 +40,7 @@ struct Carried {
                          },
                          [this](const std::string& reason) { why = reason; }};
 
-  void say(const std::string& text) {
-    process->handlers.on_stdout(std::as_bytes(std::span(text)));
-  }
+  void say(const std::string& text) { process->handlers.on_stdout(std::as_bytes(std::span(text))); }
 };
 
 struct Streamed {

@@ -158,9 +158,9 @@ TEST_CASE("the kernel's word on memory stands before all others") {
   exit.evidence.last_step = 412;
   const Judgement judgement = judged(exit);
   CHECK(judgement.standing == Standing::proven);
-  CHECK(judgement.evidence == std::vector<std::string>{
-                                  exit.evidence.oom, "blames a peer: Connection reset by peer",
-                                  "signal 9 (SIGKILL), core dumped", "its last step was 412"});
+  CHECK(judgement.evidence ==
+        std::vector<std::string>{exit.evidence.oom, "blames a peer: Connection reset by peer",
+                                 "signal 9 (SIGKILL), core dumped", "its last step was 412"});
 }
 
 TEST_CASE("a rank without peers is nobody's consequence") {

@@ -334,7 +334,9 @@ TEST_CASE("the checkpoint on record is gone only when every node tells of older 
   SECTION("one has an older one, the other says nothing") {
     bench.on_disk[NodeId{"h01"}] = sealed(80);
   }
-  SECTION("all have that one") { set_disk(bench, 4, sealed(100)); }
+  SECTION("all have that one") {
+    set_disk(bench, 4, sealed(100));
+  }
   SECTION("all have older ones") {
     set_disk(bench, 4, sealed(80));
     bench.on_disk[NodeId{"h02"}] = sealed(90);

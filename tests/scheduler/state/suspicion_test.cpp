@@ -64,9 +64,15 @@ TEST_CASE("a node that was lost under a job is remembered when the job is gone, 
 TEST_CASE("a rank's own failure, a cancel, a drain and a time limit say nothing against a node") {
   Bench bench;
   bench.start(a_job().on_nodes(1).restarts(0));
-  SECTION("a failure") { bench.exit_rank(0, {0, SIGSEGV}); }
-  SECTION("a cancel") { bench.cancel(); }
-  SECTION("a drain") { bench.drain(1, true, Seconds{0}); }
+  SECTION("a failure") {
+    bench.exit_rank(0, {0, SIGSEGV});
+  }
+  SECTION("a cancel") {
+    bench.cancel();
+  }
+  SECTION("a drain") {
+    bench.drain(1, true, Seconds{0});
+  }
   bench.obey();
   CHECK(bench.count<NodeSuspected>() == 0);
 }
@@ -74,8 +80,8 @@ TEST_CASE("a rank's own failure, a cancel, a drain and a time limit say nothing 
 TEST_CASE("an agent that was left without its controller says nothing against its node") {
   Bench bench;
   bench.start(a_job().on_nodes(1));
-  RankExited exit{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, RankId{0}, {0, SIGKILL}, true,
-                  to_ms(bench.now) - 5000, {}};
+  RankExited exit{JobId{"train"}, AttemptId{0}, NodeId{"h01"},           RankId{0},
+                  {0, SIGKILL},   true,         to_ms(bench.now) - 5000, {}};
   bench.observe(exit);
   bench.obey();
   CHECK(bench.last<AttemptEnded>()->cause.first_node == NodeId{"h01"});

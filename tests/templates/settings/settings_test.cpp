@@ -180,8 +180,8 @@ TEST_CASE("muster.hang.timeout is a time, learned, or off") {
   CHECK(hang("off").off);
   CHECK(hang("'off'").off);
   CHECK(hang("90s").timeout == Milliseconds{90'000});
-  for (const char* wrong : {"hang.timeout: soon", "hang.timeout: 0", "hang.timeout: 0.4ms",
-                            "hang.first_step: 0s"}) {
+  for (const char* wrong :
+       {"hang.timeout: soon", "hang.timeout: 0", "hang.timeout: 0.4ms", "hang.first_step: 0s"}) {
     INFO(wrong);
     CHECK(has_errors(read_job(settings_head + "muster: {" + wrong + "}\n").findings));
   }

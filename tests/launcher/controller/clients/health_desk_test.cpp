@@ -31,8 +31,7 @@ struct Desk {
                   [this](const ComputeTarget& target, const NodeAddress& node) {
                     pool.await(node, target, "");
                   }};
-  PairedClient client{
-      io, [this](const std::shared_ptr<Session>& gone) { desk.client_gone(gone); }};
+  PairedClient client{io, [this](const std::shared_ptr<Session>& gone) { desk.client_gone(gone); }};
   struct NothingElse : NodeListener {
     bool take(const NodeId&, const FromAgent& message, std::string_view) override {
       CHECK_FALSE(std::holds_alternative<ExecOutput>(message));

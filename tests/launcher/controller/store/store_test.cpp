@@ -510,8 +510,8 @@ TEST_CASE("a job whose records were removed since somebody looked is not resumed
 TEST_CASE("what is done to an ended job is not done to one that was resumed meanwhile") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);
-  REQUIRE(store->append(
-      {}, {an_ended_row("old", 10), an_ended_row("new", 1000), a_row("live", 5)}));
+  REQUIRE(
+      store->append({}, {an_ended_row("old", 10), an_ended_row("new", 1000), a_row("live", 5)}));
   int acted = 0;
   const auto act = [&] { return ++acted > 0; };
   CHECK(*store->while_ended({"old"}, from_ms(100), act));

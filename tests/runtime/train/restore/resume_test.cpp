@@ -300,9 +300,15 @@ TEST_CASE("another model, another text, or other leaves where bits count, are no
   }
   SECTION("the text") {
     SamplerState& then = question.manifest.train.sampler;
-    SECTION("kind") { then.kind = "lines"; }
-    SECTION("length") { then.data_bytes += 1; }
-    SECTION("content") { then.data_crc32c += 1; }
+    SECTION("kind") {
+      then.kind = "lines";
+    }
+    SECTION("length") {
+      then.data_bytes += 1;
+    }
+    SECTION("content") {
+      then.data_crc32c += 1;
+    }
     CHECK_THAT(question.conflict(), ContainsSubstring("the text is not the one") &&
                                         ContainsSubstring("(1000 bytes now, "));
   }
@@ -313,8 +319,12 @@ TEST_CASE("another model, another text, or other leaves where bits count, are no
   }
   SECTION("leaves and micro-batches") {
     TrainState& train = question.manifest.train;
-    SECTION("more leaves") { train.leaves += 1; }
-    SECTION("larger micro-batches") { train.micro_batch += 1; }
+    SECTION("more leaves") {
+      train.leaves += 1;
+    }
+    SECTION("larger micro-batches") {
+      train.micro_batch += 1;
+    }
     const std::string made = "the checkpoint was made with " + std::to_string(train.leaves) +
                              " leaves and micro-batches of " + std::to_string(train.micro_batch);
     question.options.deterministic = true;
