@@ -178,7 +178,7 @@ void read_input_mode(const Value& mode, InputSpec& input) {
   if (input.type != DataType::mltable) {
     mode.error("only type mltable has the mode " + quoted_text(mode.node().text));
   } else {
-    mode.unresolved("the mode " + quoted_text(mode.node().text) + " is not offered");
+    mode.unresolved("the mode " + quoted_text(mode.node().text) + " is not supported");
   }
 }
 

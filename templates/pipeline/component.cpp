@@ -119,7 +119,7 @@ ComponentShape read_component_map(const Value& value, Reading& reading) {
   } else if (word == "command" || word == "command_component" || word == "commandcomponent") {
     read_command_component(value, reading, shape);
   } else {
-    value.unresolved("a component of type " + quoted_text(word) + " is not offered");
+    value.unresolved("a component of type " + quoted_text(word) + " is not supported");
   }
   return shape;
 }

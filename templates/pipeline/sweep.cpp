@@ -23,7 +23,7 @@ void read_sampling(const Value& value) {
     map.take("rule").word({"random", "sobol"});
     map.finish();
   }
-  if (type == "bayesian") value.unresolved("bayesian sampling is not offered");
+  if (type == "bayesian") value.unresolved("bayesian sampling is not supported");
 }
 
 void read_objective(const Value& value) {

@@ -127,7 +127,7 @@ FileKind kind_from_type(const Value& type, std::optional<FileKind> schema, const
     return kind;
   }
   if (is_unsupported(word)) {
-    type.unresolved(quoted_text(type.node().text) + " is not offered");
+    type.unresolved(quoted_text(type.node().text) + " is not supported");
     return FileKind::unsupported;
   }
   type.error("unknown type " + quoted_text(type.node().text),
